@@ -1,0 +1,696 @@
+/*
+ * bench_dvsim.c
+ *		How fast dvsim takes rows and gives them back, and what a row costs
+ *		it in memory.
+ *
+ * A bare client, so that dvsim is what is measured: bodies of CreateMultiple
+ * are made beforehand and sent over and over, answers are thrown away but for
+ * the end of a page, where the nextLink stands.  Client and dvsim each get a
+ * core of their own where there are two.  Each repetition starts a new dvsim,
+ * because memory that was freed would hide what rows take.
+ *
+ *		bench_dvsim [--dvsim PROGRAM] [--rows N] [--connections N] [--repeat N]
+ *
+ * Rows go in over all connections at once; then each connection reads the
+ * whole table, following its own nextLinks.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#define ROWS_A_BODY 100
+#define BODIES 64
+#define PAGE 5000
+#define MAX_CONNECTIONS 64
+#define MAX_RUNS 99
+#define TAIL 8192
+#define SELECT "name,accountnumber,telephone1,emailaddress1,address1_city,revenue," \
+	"numberofemployees,creditonhold"
+
+/* what issue 2 asks of this kind of machine */
+#define AIM_IN 150000
+#define AIM_OUT 200000
+#define AIM_BYTES 1024
+
+struct body
+{
+	char	   *text;
+	size_t		len;
+	int64_t		data;			/* bytes of the values alone */
+};
+
+struct connection
+{
+	CURL	   *easy;
+	char		tail[TAIL + 1]; /* the end of the answer so far */
+	size_t		tail_len;
+	int64_t		braces;			/* an answer's "{": one for each row and one around */
+};
+
+struct run
+{
+	double		in;				/* rows a second */
+	double		out;
+	double		in_cpu;			/* rows a second of dvsim's processor time */
+	double		out_cpu;
+	double		row_bytes;		/* memory of a row, without its values */
+};
+
+static const char *program = "../dvsim/dvsim";
+static int64_t rows = 200000;
+static int	n_connections = 4;
+static int	n_runs = 3;
+
+static int	client_core = -1;
+static int	server_core = -1;
+static pid_t server = -1;
+static char base[256];
+static struct body bodies[BODIES];
+static struct connection connections[MAX_CONNECTIONS];
+static struct curl_slist *headers;
+static CURLM *multi;
+
+static void
+stop_server(void)
+{
+	if (server > 0)
+	{
+		kill(server, SIGTERM);
+		waitpid(server, NULL, 0);
+	}
+	server = -1;
+}
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *fmt,...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	fprintf(stderr, "bench_dvsim: ");
+	vfprintf(stderr, fmt, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+	exit(1);					/* atexit stops dvsim */
+}
+
+static double
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
+}
+
+/* ---------------------------------------------------------------- cores */
+
+/* the first two cores this process may use; with one, nothing is pinned */
+static void
+choose_cores(void)
+{
+	cpu_set_t	allowed;
+	int			core;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+		return;
+	for (core = 0; core < CPU_SETSIZE && server_core < 0; core++)
+	{
+		if (!CPU_ISSET(core, &allowed))
+			continue;
+		if (client_core < 0)
+			client_core = core;
+		else
+			server_core = core;
+	}
+}
+
+static void
+pin(int core)
+{
+	cpu_set_t	set;
+
+	if (core < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(core, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		fprintf(stderr, "cannot pin to core %d: %s\n", core, strerror(errno));
+}
+
+/* ---------------------------------------------------------------- dvsim */
+
+static bool
+read_ready_file(const char *path)
+{
+	FILE	   *file = fopen(path, "r");
+	bool		whole = false;
+
+	if (file == NULL)
+		return false;
+	if (fgets(base, sizeof(base), file) != NULL && strchr(base, '\n') != NULL)
+	{
+		base[strcspn(base, "\n")] = '\0';
+		whole = true;
+	}
+	fclose(file);
+	return whole;
+}
+
+static void
+exec_server(const char *ready)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	pin(server_core);
+	execl(program, program, "--listen", "127.0.0.1:0", "--app-user", "bench:secret",
+		  "--limit-requests", "100000000", "--limit-exec", "1000000s",
+		  "--limit-concurrent", "1000", "--ready-file", ready, (char *) NULL);
+	fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
+	_exit(127);
+}
+
+static void
+start_server(void)
+{
+	char		dir[] = "/tmp/bench_dvsim.XXXXXX";
+	char		ready[sizeof(dir) + 8];
+	double		deadline = now() + 10;
+	bool		is_ready;
+
+	if (mkdtemp(dir) == NULL)
+		die("mkdtemp: %s", strerror(errno));
+	snprintf(ready, sizeof(ready), "%s/ready", dir);
+	server = fork();
+	if (server < 0)
+		die("fork: %s", strerror(errno));
+	if (server == 0)
+		exec_server(ready);
+	while (!(is_ready = read_ready_file(ready)) && now() < deadline)
+	{
+		if (waitpid(server, NULL, WNOHANG) != 0)
+		{
+			server = -1;
+			break;
+		}
+		usleep(2000);
+	}
+	unlink(ready);
+	rmdir(dir);
+	if (!is_ready)
+		die("%s did not become ready", program);
+}
+
+static int64_t
+server_memory(void)
+{
+	char		line[256];
+	FILE	   *file;
+	long long	kilobytes = -1;
+
+	snprintf(line, sizeof(line), "/proc/%d/status", (int) server);
+	file = fopen(line, "r");
+	if (file == NULL)
+		die("%s: %s", line, strerror(errno));
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (sscanf(line, "VmRSS: %lld kB", &kilobytes) == 1)
+			break;
+	fclose(file);
+	if (kilobytes < 0)
+		die("no VmRSS in /proc");
+	return (int64_t) kilobytes * 1024;
+}
+
+/* seconds of processor time that dvsim has had */
+static double
+server_time(void)
+{
+	struct timespec ts;
+	clockid_t	clock;
+
+	if (clock_getcpuclockid(server, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+		die("no processor time of dvsim");
+	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
+}
+
+/* ---------------------------------------------------------------- bodies */
+
+/* the eight values of a row; no brace in any, because braces are counted */
+static int
+print_row(FILE *out, int64_t n)
+{
+	return fprintf(out,
+				   "%s{\"@odata.type\":\"Microsoft.Dynamics.CRM.account\","
+				   "\"name\":\"Contoso Manufacturing %07lld\",\"accountnumber\":\"AC-%08lld\","
+				   "\"telephone1\":\"+49 30 5550%05lld\","
+				   "\"emailaddress1\":\"office%07lld@contoso.example\","
+				   "\"address1_city\":\"Charlottenburg\",\"revenue\":%lld.25,"
+				   "\"numberofemployees\":%lld,\"creditonhold\":%s}",
+				   n % ROWS_A_BODY == 0 ? "" : ",",
+				   (long long) n, (long long) n, (long long) (n % 100000), (long long) n,
+				   (long long) (100000 + n * 37), (long long) (10 + n % 5000),
+				   n % 2 == 0 ? "true" : "false");
+}
+
+/* bytes of the values as they stand in the body, without quotes and names */
+static int64_t
+data_of_row(int64_t n)
+{
+	char		numbers[64];
+
+	return 21 + 7 + 11 + 14 + 6 + 7 + 16 + 14 + (n % 2 == 0 ? 4 : 5) +
+		snprintf(numbers, sizeof(numbers), "%lld.25%lld",
+				 (long long) (100000 + n * 37), (long long) (10 + n % 5000));
+}
+
+static void
+make_bodies(void)
+{
+	int64_t		n = 0;
+	int			i;
+	int			j;
+
+	for (i = 0; i < BODIES; i++)
+	{
+		FILE	   *out = open_memstream(&bodies[i].text, &bodies[i].len);
+
+		fprintf(out, "{\"Targets\":[");
+		for (j = 0; j < ROWS_A_BODY; j++, n++)
+		{
+			print_row(out, n);
+			bodies[i].data += data_of_row(n);
+		}
+		fprintf(out, "]}");
+		fclose(out);
+	}
+}
+
+/* ---------------------------------------------------------------- client */
+
+static int64_t
+count_braces(const char *p, size_t len)
+{
+	int64_t		n = 0;
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+		n += p[i] == '{';
+	return n;
+}
+
+/* keeps the last TAIL bytes of what came */
+static size_t
+receive(char *p, size_t size, size_t n, void *user)
+{
+	struct connection *connection = user;
+	size_t		len = size * n;
+	size_t		keep = len < TAIL ? len : TAIL;
+	size_t		old = connection->tail_len;
+
+	connection->braces += count_braces(p, len);
+	if (old + keep > TAIL)
+	{
+		size_t		excess = old + keep - TAIL;
+
+		memmove(connection->tail, connection->tail + excess, old - excess);
+		old -= excess;
+	}
+	memcpy(connection->tail + old, p + len - keep, keep);
+	connection->tail_len = old + keep;
+	connection->tail[connection->tail_len] = '\0';
+	return len;
+}
+
+static void
+forget_answer(struct connection *connection)
+{
+	connection->tail_len = 0;
+	connection->tail[0] = '\0';
+	connection->braces = 0;
+}
+
+static void
+open_connections(void)
+{
+	int			i;
+
+	multi = curl_multi_init();
+	for (i = 0; i < n_connections; i++)
+	{
+		CURL	   *easy = curl_easy_init();
+
+		connections[i].easy = easy;
+		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
+		curl_easy_setopt(easy, CURLOPT_WRITEDATA, &connections[i]);
+		curl_easy_setopt(easy, CURLOPT_PRIVATE, &connections[i]);
+		curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 512L * 1024);
+		curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+		forget_answer(&connections[i]);
+	}
+}
+
+static void
+close_connections(void)
+{
+	int			i;
+
+	for (i = 0; i < n_connections; i++)
+		curl_easy_cleanup(connections[i].easy);
+	curl_multi_cleanup(multi);
+	curl_slist_free_all(headers);
+	headers = NULL;
+}
+
+/* the value of a JSON string member near the end of an answer; changes the tail */
+static char *
+find_string(struct connection *connection, const char *member)
+{
+	char	   *start = strstr(connection->tail, member);
+	char	   *end;
+
+	if (start == NULL || (start = strchr(start, ':')) == NULL ||
+		(start = strchr(start, '"')) == NULL || (end = strchr(start + 1, '"')) == NULL)
+		return NULL;
+	*end = '\0';
+	return start + 1;
+}
+
+/* asks for a token and makes the headers of all further requests */
+static void
+log_in(void)
+{
+	struct connection *connection = &connections[0];
+	char		url[sizeof(base) + 64];
+	char		form[sizeof(base) + 128];
+	char		bearer[TAIL + 64];
+	char	   *token;
+
+	snprintf(url, sizeof(url), "%s/bench/oauth2/v2.0/token", base);
+	snprintf(form, sizeof(form), "grant_type=client_credentials&client_id=bench"
+			 "&client_secret=secret&scope=%s/.default", base);
+	curl_easy_setopt(connection->easy, CURLOPT_URL, url);
+	curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDS, form);
+	if (curl_easy_perform(connection->easy) != CURLE_OK ||
+		(token = find_string(connection, "\"access_token\"")) == NULL)
+		die("no token: %s", connection->tail);
+	snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", token);
+	headers = curl_slist_append(headers, bearer);
+	headers = curl_slist_append(headers, "Accept: application/json");
+	headers = curl_slist_append(headers, "Content-Type: application/json; charset=utf-8");
+	headers = curl_slist_append(headers, "OData-Version: 4.0");
+	headers = curl_slist_append(headers, "OData-MaxVersion: 4.0");
+	headers = curl_slist_append(headers, "Expect:");
+	headers = curl_slist_append(headers, "Prefer: odata.maxpagesize=5000");
+}
+
+static void
+start_request(struct connection *connection)
+{
+	forget_answer(connection);
+	curl_multi_add_handle(multi, connection->easy);
+}
+
+/* the connection whose request ended next; NULL when none is under way */
+static struct connection *
+finish_request(void)
+{
+	for (;;)
+	{
+		struct connection *connection;
+		CURLMsg    *message;
+		long		status = 0;
+		int			n;
+		int			active;
+
+		message = curl_multi_info_read(multi, &n);
+		if (message == NULL)
+		{
+			curl_multi_perform(multi, &active);
+			message = curl_multi_info_read(multi, &n);
+		}
+		if (message == NULL)
+		{
+			if (active == 0)
+				return NULL;
+			curl_multi_poll(multi, NULL, 0, 10000, NULL);
+			continue;
+		}
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &connection);
+		curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+		if (message->data.result != CURLE_OK)
+			die("%s", curl_easy_strerror(message->data.result));
+		if (status != 200)
+			die("status %ld: %s", status, connection->tail);
+		curl_multi_remove_handle(multi, connection->easy);
+		return connection;
+	}
+}
+
+/* ---------------------------------------------------------------- measures */
+
+/* returns the bytes of data sent */
+static int64_t
+send_rows(void)
+{
+	char		url[sizeof(base) + 128];
+	int64_t		requests = rows / ROWS_A_BODY;
+	int64_t		sent = 0;
+	int64_t		data = 0;
+	struct connection *connection;
+	int			i;
+
+	snprintf(url, sizeof(url), "%s/api/data/v9.2/accounts/Microsoft.Dynamics.CRM.CreateMultiple",
+			 base);
+	for (i = 0; i < n_connections; i++)
+	{
+		curl_easy_setopt(connections[i].easy, CURLOPT_URL, url);
+		curl_easy_setopt(connections[i].easy, CURLOPT_HTTPHEADER, headers);
+	}
+	for (i = 0; (connection = i < n_connections ? &connections[i] : finish_request()) != NULL; i++)
+	{
+		const struct body *body = &bodies[sent % BODIES];
+
+		if (sent == requests)
+			continue;
+		curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDS, body->text);
+		curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDSIZE, (long) body->len);
+		start_request(connection);
+		data += body->data;
+		sent++;
+	}
+	return data;
+}
+
+/* returns the rows that came */
+static int64_t
+read_rows(void)
+{
+	char		url[sizeof(base) + 256];
+	int64_t		received = 0;
+	struct connection *connection;
+	int			i;
+
+	snprintf(url, sizeof(url), "%s/api/data/v9.2/accounts?$select=" SELECT, base);
+	for (i = 0; i < n_connections; i++)
+	{
+		curl_easy_setopt(connections[i].easy, CURLOPT_HTTPGET, 1L);
+		curl_easy_setopt(connections[i].easy, CURLOPT_URL, url);
+		start_request(&connections[i]);
+	}
+	while ((connection = finish_request()) != NULL)
+	{
+		char	   *next = find_string(connection, "\"@odata.nextLink\"");
+
+		received += connection->braces - 1;
+		if (next == NULL)
+			continue;
+		curl_easy_setopt(connection->easy, CURLOPT_URL, next);
+		start_request(connection);
+	}
+	return received;
+}
+
+static struct run
+measure(void)
+{
+	struct run	run;
+	int64_t		memory;
+	int64_t		data;
+	int64_t		received;
+	double		start;
+	double		cpu;
+
+	start_server();
+	open_connections();
+	log_in();
+
+	memory = server_memory();
+	start = now();
+	cpu = server_time();
+	data = send_rows();
+	run.in = (double) rows / (now() - start);
+	run.in_cpu = (double) rows / (server_time() - cpu);
+	run.row_bytes = (double) (server_memory() - memory - data) / (double) rows;
+
+	start = now();
+	cpu = server_time();
+	received = read_rows();
+	run.out = (double) received / (now() - start);
+	run.out_cpu = (double) received / (server_time() - cpu);
+	/* the schema may come with rows of its own, the same for every connection */
+	if (received < rows * n_connections || received > (rows + 100) * n_connections)
+		die("read %lld rows over %d connections, after writing %lld", (long long) received,
+			n_connections, (long long) rows);
+
+	close_connections();
+	stop_server();
+	return run;
+}
+
+/* ---------------------------------------------------------------- report */
+
+static int
+compare(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(const double *values, int n)
+{
+	double		sorted[MAX_RUNS];
+
+	memcpy(sorted, values, sizeof(*values) * (size_t) n);
+	qsort(sorted, (size_t) n, sizeof(*sorted), compare);
+	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+/* one line of the table; "offset" is that of the figure in struct run */
+static double
+print_line(const char *name, const struct run *runs, size_t offset)
+{
+	double		values[MAX_RUNS];
+	int			i;
+
+	printf("%-32s", name);
+	for (i = 0; i < n_runs; i++)
+	{
+		memcpy(&values[i], (const char *) &runs[i] + offset, sizeof(double));
+		printf(" %9.0f", values[i]);
+	}
+	printf(" | %9.0f", median(values, n_runs));
+	return median(values, n_runs);
+}
+
+static void
+print_aim(const char *aim, bool reached)
+{
+	printf("   %-9s %s\n", aim, reached ? "reached" : "MISSED");
+}
+
+static void
+report(const struct run *runs)
+{
+	int			i;
+
+	printf("%-32s", "");
+	for (i = 0; i < n_runs; i++)
+		printf("     run %d", i + 1);
+	printf(" |    median   aim\n");
+	print_aim("150000", print_line("rows in, a second", runs,
+								   offsetof(struct run, in)) >= AIM_IN);
+	print_aim("200000", print_line("rows out, a second", runs,
+								   offsetof(struct run, out)) >= AIM_OUT);
+	print_aim("< 1024", print_line("bytes a row beyond its data", runs,
+								   offsetof(struct run, row_bytes)) < AIM_BYTES);
+
+	/* what a machine that does other things meanwhile does not change much */
+	print_line("rows in, a second of processor", runs, offsetof(struct run, in_cpu));
+	printf("\n");
+	print_line("rows out, a second of processor", runs, offsetof(struct run, out_cpu));
+	printf("\n");
+}
+
+static int64_t
+number_option(const char *name, int64_t min, int64_t max)
+{
+	char	   *end;
+	long long	n = strtoll(optarg, &end, 10);
+
+	if (*end != '\0' || end == optarg || n < min || n > max)
+		die("--%s takes %lld to %lld", name, (long long) min, (long long) max);
+	return n;
+}
+
+static void
+read_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"dvsim", required_argument, NULL, 'd'},
+		{"rows", required_argument, NULL, 'r'},
+		{"connections", required_argument, NULL, 'c'},
+		{"repeat", required_argument, NULL, 'n'},
+		{NULL, 0, NULL, 0}
+	};
+	int			option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	{
+		if (option == 'd')
+			program = optarg;
+		else if (option == 'r')
+			rows = number_option("rows", ROWS_A_BODY, 100000000) / ROWS_A_BODY * ROWS_A_BODY;
+		else if (option == 'c')
+			n_connections = (int) number_option("connections", 1, MAX_CONNECTIONS);
+		else if (option == 'n')
+			n_runs = (int) number_option("repeat", 1, MAX_RUNS);
+		else
+			die("usage: bench_dvsim [--dvsim PROGRAM] [--rows N] [--connections N] [--repeat N]");
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct run	runs[MAX_RUNS];
+	int			i;
+
+	read_options(argc, argv);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	atexit(stop_server);
+	choose_cores();
+	pin(client_core);
+	make_bodies();
+
+	printf("dvsim: %lld accounts with 8 columns, CreateMultiple of %d, pages of %d, "
+		   "%d connections\n", (long long) rows, ROWS_A_BODY, PAGE, n_connections);
+	if (server_core >= 0)
+		printf("client on core %d, dvsim on core %d\n", client_core, server_core);
+	else
+		printf("client and dvsim share a core\n");
+	for (i = 0; i < n_runs; i++)
+		runs[i] = measure();
+	report(runs);
+	return 0;
+}

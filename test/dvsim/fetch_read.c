@@ -1,0 +1,282 @@
+/*
+ * fetch_read.c
+ *		Answers a FetchXML query.
+ *
+ * The statement asks for one row more than the page holds; whether it comes
+ * decides about the paging annotations, which stand before the rows and
+ * need the last row's keys.  So the rows are printed aside first.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <string.h>
+
+#include "fetch_sql.h"
+#include "store.h"
+
+#define COOKIE_ANNOTATION "Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
+#define MORE_ANNOTATION "Microsoft.Dynamics.CRM.morerecords"
+#define COUNT_ANNOTATION "Microsoft.Dynamics.CRM.totalrecordcount"
+#define OVER_ANNOTATION "Microsoft.Dynamics.CRM.totalrecordcountlimitexceeded"
+#define VERSION_ANNOTATION "Microsoft.Dynamics.CRM.globalmetadataversion"
+
+#define COUNT_STANDARD 5000
+#define COUNT_ELASTIC 500
+
+struct result
+{
+	struct sim_buf rows;		/* the objects, with commas */
+	int			n;
+	bool		more;
+	int64_t		total;			/* -1: not asked for */
+	bool		total_exceeded;
+	const char **first;			/* keys of the first and the last row */
+	const char **last;
+};
+
+static bool
+sql_error(struct sim_fetch_query *q)
+{
+	const char *message = sqlite3_errmsg(q->req->sim->store->db);
+
+	if (strstr(message, "integer overflow") != NULL)
+		return sim_fail(q->req, q->res, 400, "0x80041136", "Arithmetic overflow error.");
+	if (strstr(message, "stack overflow") != NULL || strstr(message, "too large") != NULL)
+		return sim_fail(q->req, q->res, 400, "0x80041101",
+						"An unexpected error occurred. The query is nested too deeply.");
+	return sim_fail(q->req, q->res, 500, "0x80044150", "Generic SQL error. %s", message);
+}
+
+/* a statement with the first "n" parameters bound; NULL after sim_fail() */
+static sqlite3_stmt *
+prepare(struct sim_fetch_query *q, const char *sql, int n)
+{
+	sqlite3_stmt *stmt = sim_stmt_get(q->req->sim->store, sql);
+	int			i;
+
+	if (stmt == NULL)
+	{
+		sql_error(q);
+		return NULL;
+	}
+	for (i = 0; i < n; i++)
+		sim_value_bind(stmt, i + 1, &q->binds[i]);
+	return stmt;
+}
+
+/* how many rows "SELECT … FROM …" gives, counted up to "limit" */
+static bool
+count_rows(struct sim_fetch_query *q, bool outer, int limit, int64_t *n)
+{
+	struct sim_buf sql = {0};
+	sqlite3_stmt *stmt;
+	bool		ok = false;
+
+	sim_puts(&sql, "SELECT COUNT(*) FROM (");
+	if (outer && (q->tree->aggregate || q->tree->distinct))
+		sim_fetch_put_select(q, &sql);
+	else
+		sim_puts(&sql, "SELECT 1");
+	sim_put(&sql, q->from.s, q->from.len);
+	if (outer && q->tail.len > 0)
+		sim_put(&sql, q->tail.s, q->tail.len);
+	sim_putf(&sql, " LIMIT %d)", limit);
+	stmt = prepare(q, sql.s, q->nfilter);
+	sim_buf_free(&sql);
+	if (stmt == NULL)
+		return false;
+	if (sqlite3_step(stmt) == SQLITE_ROW)
+	{
+		*n = sqlite3_column_int64(stmt, 0);
+		ok = true;
+	}
+	else
+		sql_error(q);
+	sim_stmt_put(q->req->sim->store, stmt);
+	return ok;
+}
+
+static bool
+check_aggregate_limit(struct sim_fetch_query *q)
+{
+	int64_t		n;
+
+	if (!q->tree->aggregate || q->tree->aggregate_limit > 0)
+		return true;
+	if (!count_rows(q, false, SIM_FETCH_MAX_AGGREGATE + 1, &n))
+		return false;
+	if (n > SIM_FETCH_MAX_AGGREGATE)
+		return sim_fail(q->req, q->res, 400, "0x8004E023",
+						"AggregateQueryRecordLimit exceeded. Cannot perform this operation.");
+	return true;
+}
+
+static bool
+count_total(struct sim_fetch_query *q, struct result *result)
+{
+	const char *count = sim_param(q->req, "$count");
+	int			max = q->table->type == SIM_ELASTIC ? COUNT_ELASTIC : COUNT_STANDARD;
+
+	result->total = -1;
+	if (!q->tree->total && (count == NULL || strcmp(count, "true") != 0))
+		return true;
+	if (!count_rows(q, true, max + 1, &result->total))
+		return false;
+	result->total_exceeded = result->total > max;
+	if (result->total_exceeded)
+		result->total = max;
+	return true;
+}
+
+static void
+keep_keys(struct sim_fetch_query *q, sqlite3_stmt *stmt, const char **texts)
+{
+	int			i;
+
+	for (i = 0; i < q->nkeys; i++)
+		texts[i] = sim_fetch_key_text(q, &q->keys[i], stmt);
+}
+
+static bool
+print_rows(struct sim_fetch_query *q, struct result *result)
+{
+	sqlite3_stmt *stmt = prepare(q, q->sql.s, q->nbinds);
+	bool		keys = q->cookie && q->may_have_more;
+	int			rc;
+
+	if (stmt == NULL)
+		return false;
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+	{
+		if (result->n == q->limit)
+		{
+			result->more = true;
+			break;
+		}
+		if (keys && result->n == 0)
+			keep_keys(q, stmt, result->first);
+		if (keys && result->n == q->limit - 1)
+			keep_keys(q, stmt, result->last);
+		if (result->n > 0)
+			sim_putc(&result->rows, ',');
+		sim_print_row(&result->rows, &q->out, stmt);
+		result->n++;
+	}
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		sql_error(q);
+	sim_stmt_put(q->req->sim->store, stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE;
+}
+
+/* "accounts(name,accountid)": the root's columns; all or none are not listed */
+static void
+put_context(struct sim_fetch_query *q, struct sim_buf *out)
+{
+	const struct sim_fetch_entity *root = q->tree->root;
+	char		separator = '(';
+	int			i;
+
+	sim_puts(out, "{\"@odata.context\":\"");
+	sim_puts(out, q->req->base_url);
+	sim_puts(out, SIM_ROOT "$metadata#");
+	sim_puts(out, q->table->set_name);
+	for (i = 0; i < q->out.n && !root->all_attributes; i++)
+	{
+		const struct sim_out_column *column = &q->out.columns[i];
+
+		if (column->aliased)
+			continue;
+		sim_putc(out, separator);
+		sim_puts(out, column->name);
+		separator = ',';
+	}
+	sim_puts(out, separator == ',' ? ")\"" : "\"");
+}
+
+static void
+put_paging(struct sim_fetch_query *q, struct sim_buf *out, const struct result *result)
+{
+	struct sim_buf cookie = {0};
+
+	if (!result->more)
+		return;
+	if (q->cookie && sim_wants_annotation(q->req, COOKIE_ANNOTATION))
+	{
+		sim_fetch_put_cookie(q, &cookie, result->first, result->last);
+		sim_puts(out, ",\"@" COOKIE_ANNOTATION "\":");
+		sim_put_json(out, cookie.s, cookie.len);
+		sim_buf_free(&cookie);
+	}
+	if (sim_wants_annotation(q->req, MORE_ANNOTATION))
+		sim_puts(out, ",\"@" MORE_ANNOTATION "\":true");
+}
+
+static void
+put_answer(struct sim_fetch_query *q, const struct result *result)
+{
+	struct sim_buf *out = &q->res->body;
+
+	sim_buf_reserve(out, result->rows.len + 4096);
+	put_context(q, out);
+	if (result->total >= 0)
+		sim_putf(out, ",\"@odata.count\":%lld", (long long) result->total);
+	if (sim_wants_annotation(q->req, COUNT_ANNOTATION))
+		sim_putf(out, ",\"@" COUNT_ANNOTATION "\":%lld", (long long) result->total);
+	if (sim_wants_annotation(q->req, OVER_ANNOTATION))
+		sim_putf(out, ",\"@" OVER_ANNOTATION "\":%s", result->total_exceeded ? "true" : "false");
+	/* the same figure as with OData reads */
+	if (sim_wants_annotation(q->req, VERSION_ANNOTATION))
+		sim_putf(out, ",\"@" VERSION_ANNOTATION "\":\"%d\"",
+				 1000000 + q->req->sim->schema->ntables);
+	put_paging(q, out, result);
+	sim_puts(out, ",\"value\":[");
+	if (result->rows.len > 0)
+		sim_put(out, result->rows.s, result->rows.len);
+	sim_puts(out, "]}");
+	q->res->rows = result->n;
+	sim_json_answer(q->res, 200);
+}
+
+/* query options of OData that say what FetchXML says itself */
+static bool
+check_options(struct sim_req *req, struct sim_res *res)
+{
+	int			i;
+
+	for (i = 0; i < req->params.n; i++)
+	{
+		const char *name = req->params.items[i].name;
+
+		if (*name == '$' && strcmp(name, "$count") != 0)
+			return sim_fail(req, res, 400, "0x80060888",
+							"The query option '%s' is not supported together with fetchXml.",
+							name);
+	}
+	return true;
+}
+
+bool
+sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *xml)
+{
+	struct sim_fetch_query q = {.req = req, .res = res, .table = table};
+	struct result result = {0};
+	bool		ok;
+
+	res->kind = SIM_READ;
+	if (!check_options(req, res) || !sim_fetch_parse(req, res, xml, &q.tree))
+		return false;
+	q.out.flags = sim_out_flags(req) | SIM_OUT_OMIT_NULLS;
+	ok = sim_fetch_translate(&q) && sim_fetch_page(&q) && check_aggregate_limit(&q) &&
+		count_total(&q, &result);
+	if (ok)
+	{
+		sim_out_prepare(req->arena, &q.out);
+		result.first = sim_alloc(req->arena, (q.nkeys + 1) * sizeof(char *));
+		result.last = sim_alloc(req->arena, (q.nkeys + 1) * sizeof(char *));
+		ok = print_rows(&q, &result);
+	}
+	if (ok)
+		put_answer(&q, &result);
+	sim_buf_free(&result.rows);
+	sim_fetch_free(&q);
+	return ok;
+}

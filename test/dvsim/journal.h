@@ -1,0 +1,59 @@
+/*
+ * journal.h
+ *		What arrived and how it was answered, for /_dvsim/requests and --log.
+ *
+ * Entries are numbered from 1 as requests arrive.  They live in memory bounded
+ * in bytes: the oldest go first, those under way included (their holder keeps
+ * them until they are finished).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef SIM_JOURNAL_H
+#define SIM_JOURNAL_H
+
+#include "sim.h"
+
+struct sim_journal;
+struct sim_journal_entry;
+
+struct sim_outcome
+{
+	const char *user;			/* client id, or NULL */
+	int			status;			/* 0: none was sent */
+	int64_t		duration_us;	/* real */
+	const char *fault;			/* action, or NULL */
+	int			rows;
+	enum sim_kind kind;
+	size_t		bytes;			/* of the answer's body as sent */
+};
+
+/* NULL with a message on stderr when the log file cannot be written */
+struct sim_journal *sim_journal_open(int64_t max_bytes, const char *log_file);
+void		sim_journal_close(struct sim_journal *journal);
+
+/* before the body is read, because reading changes it */
+struct sim_journal_entry *sim_journal_begin(struct sim_journal *journal,
+											const struct sim_req *req, int64_t unix_us);
+void		sim_journal_finish(struct sim_journal *journal, struct sim_journal_entry *entry,
+							   const struct sim_outcome *outcome);
+
+/* forgets all entries; numbers go on */
+void		sim_journal_clear(struct sim_journal *journal);
+
+/* {"next":N,"requests":[…]} of the entries after number "since" */
+void		sim_journal_print(const struct sim_journal *journal, int64_t since,
+							  struct sim_buf *out);
+
+/* what is buffered goes to the log file */
+void		sim_journal_flush(struct sim_journal *journal);
+
+/* "read", "create" … */
+const char *sim_kind_name(enum sim_kind kind);
+
+/* a JSON string of bytes that may be no UTF-8: then each stands for the character of its number */
+void		sim_put_json_bytes(struct sim_buf *out, const char *s, size_t len);
+
+/* "2026-01-01T00:00:00.000000Z" */
+void		sim_put_time_us(struct sim_buf *out, int64_t unix_us);
+
+#endif

@@ -1,0 +1,283 @@
+# 025_batch.t
+#		$batch (facts 5): parts, change sets, references between them, errors,
+#		limits, and the literal shape of the answer.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Dvsim;
+use Test::More;
+
+my $s = Dvsim->start('--seed', 25);
+my $path = '/api/data/v9.2/';
+my $root = $s->base . $path;
+my $guid = qr/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
+my $none = '11111111-0000-0000-0000-000000000001';
+our $eol = "\r\n";
+my %go_on = (Prefer => 'odata.continue-on-error');
+
+sub id { return sprintf '22222222-0000-0000-0000-%012d', $_[0]; }
+
+sub request
+{
+	my ($method, $url, $body, %headers) = @_;
+	my $text = "$method $url HTTP/1.1$eol";
+
+	$text .= "Content-Type: application/json; type=entry$eol" if defined $body;
+	$text .= "$_: $headers{$_}$eol" for sort keys %headers;
+	return $text . $eol . ($body // '') . $eol;
+}
+
+sub part
+{
+	my ($boundary, $request, $content_id) = @_;
+	return "--$boundary${eol}Content-Type: application/http${eol}Content-Transfer-Encoding: binary$eol"
+	  . (defined $content_id ? "Content-ID: $content_id$eol" : '') . $eol . $request;
+}
+
+# a change set of requests numbered from 1, or of [id, request]
+sub changeset
+{
+	my @requests = @_;
+	my $n = 0;
+	return "--b1${eol}Content-Type: multipart/mixed; boundary=\"c1\"$eol$eol"
+	  . join('', map { ref $_ ? part('c1', $_->[1], $_->[0]) : part('c1', $_, ++$n) } @requests)
+	  . "--c1--$eol$eol";
+}
+
+sub send_batch
+{
+	my ($text, %headers) = @_;
+	return $s->post('$batch', "$text--b1--$eol",
+		'Content-Type' => 'multipart/mixed; boundary="b1"', %headers);
+}
+
+sub parts { return send_batch(join '', map { part('b1', $_) } @_); }
+
+sub statuses
+{
+	my ($r) = @_;
+	return join ' ', $r->status, ($r->body // '') =~ m{^HTTP/1\.1 (\d+)}mg;
+}
+
+sub name { my $r = $s->get('accounts(' . id($_[0]) . ')'); return $r->status == 200 ? $r->json->{name} : undef; }
+
+subtest 'shape of the answer' => sub {
+	my $r = send_batch(
+		changeset(request('POST', "${path}accounts", '{"name":"a"}'))
+		  . part('b1', request('GET', "${path}accounts?\$select=name&\$top=1")));
+	is($r->status, 200);
+	like($r->header('Content-Type'), qr/^multipart\/mixed; boundary=batchresponse_$guid$/);
+	my ($boundary) = $r->header('Content-Type') =~ /=(.*)/;
+	my $body = $r->body;
+	my $text = qr/^--$boundary\r
+Content-Type: multipart\/mixed; boundary=(changesetresponse_$guid)\r
+\r
+--\1\r
+Content-Type: application\/http\r
+Content-Transfer-Encoding: binary\r
+Content-ID: 1\r
+\r
+HTTP\/1\.1 204 No Content\r
+OData-Version: 4\.0\r
+Location: \Q${root}\Eaccounts\($guid\)\r
+OData-EntityId: \Q${root}\Eaccounts\($guid\)\r
+\r
+\r
+--\1--\r
+--$boundary\r
+Content-Type: application\/http\r
+Content-Transfer-Encoding: binary\r
+\r
+HTTP\/1\.1 200 OK\r
+Content-Type: application\/json; odata\.metadata=minimal; odata\.streaming=true\r
+OData-Version: 4\.0\r
+\r
+\{"\@odata\.context":.*"value":\[.*\]\}\r
+--$boundary--\r
+$/;
+	like($body, $text);
+};
+
+subtest 'kinds of parts' => sub {
+	my $id = id(1);
+	my $r = parts(
+		request('PATCH', "${path}accounts($id)", '{"name":"p"}'),
+		request('GET', "${root}accounts($id)?\$select=name"),
+		request('GET', "accounts?\$filter=name eq 'p' and accountid eq $id"),
+		request('GET', "${path}accounts/\$count"),
+		request('GET', "${path}WhoAmI"),
+		request('POST', "${path}accounts/Microsoft.Dynamics.CRM.CreateMultiple",
+			'{"Targets":[{"@odata.type":"Microsoft.Dynamics.CRM.account","name":"bulk"}]}'),
+		request('PUT', "${path}accounts($id)/telephone1", '{"value":"5"}'),
+		request('POST', "${path}accounts?\$select=name", '{"name":"rep"}',
+			Prefer => 'return=representation'),
+		request('DELETE', "${path}accounts($id)"));
+	is(statuses($r), '200 204 200 200 200 200 200 204 201 204');
+	like($r->body, qr/"name":"p"/);
+	like($r->body, qr/Content-Type: text\/plain/);
+	like($r->body, qr/"Ids":\["$guid"\]/);
+	like($r->body, qr/Preference-Applied: return=representation/);
+};
+
+subtest 'headers stay where they are' => sub {
+	my $r = send_batch(part('b1', request('POST', "${path}accounts?\$select=name", '{"name":"x"}')),
+		Prefer => 'return=representation');
+	is(statuses($r), '200 204', 'outer preferences do not reach the parts');
+	my $etag = 'W/"1"';
+	$s->patch('accounts(' . id(2) . ')', { name => 'v' });
+	$r = parts(request('PATCH', "${path}accounts(" . id(2) . ')', '{"name":"w"}', 'If-Match' => $etag));
+	is(statuses($r), '412 412', 'conditions of a part');
+	is(name(2), 'v');
+};
+
+subtest 'change sets' => sub {
+	my $r = send_batch(changeset(
+			request('POST', "${path}accounts", '{"name":"Parent","accountid":"' . id(10) . '"}'),
+			request('POST', "${path}contacts",
+				'{"lastname":"Child","contactid":"' . id(11) . '","parentcustomerid_account@odata.bind":"$1"}'),
+			request('PATCH', '$1', '{"telephone1":"5"}'),
+			request('PUT', '$1/fax', '{"value":"6"}'),
+			request('PUT', "\$1/primarycontactid/\$ref", '{"@odata.id":"$2"}'),
+			request('PATCH', "${path}\$2", '{"firstname":"C"}')));
+	is(statuses($r), '200 204 204 204 204 204 204') or diag $r->body;
+	my $row = $s->get('accounts(' . id(10) . ')')->json;
+	is("$row->{telephone1} $row->{fax}", '5 6');
+	is($row->{_primarycontactid_value}, id(11));
+	is($s->get('contacts(' . id(11) . ')')->json->{_parentcustomerid_value}, id(10));
+	is($s->get('contacts(' . id(11) . ')')->json->{fullname}, 'C Child');
+	my @located = $r->body =~ /^(Content-ID: \d+|Location: \S+)/mg;
+	is(scalar(grep { /^Content-ID/ } @located), 6, 'each part has its Content-ID');
+	is(scalar(grep { /^Location/ } @located), 4, 'those that write rows say where they are');
+};
+
+subtest 'all or nothing' => sub {
+	my $r = send_batch(
+		changeset([ 7, request('POST', "${path}accounts", '{"name":"x","accountid":"' . id(20) . '"}') ],
+			[ 8, request('POST', "${path}accounts", '{"nonsense":1}') ],
+			[ 9, request('POST', "${path}accounts", '{"name":"y"}') ]));
+	is(statuses($r), '400 400', 'the failure alone answers');
+	like($r->body, qr/Content-ID: 8\r/);
+	unlike($r->body, qr/Content-ID: [79]\r/);
+	like($r->body, qr/\r\nREQ_ID: $guid\r\n/);
+	like($r->body, qr/"code":"0x80048d19"/);
+	is(name(20), undef);
+
+	$r = send_batch(
+		part('b1', request('PATCH', "${path}accounts(" . id(21) . ')', '{"name":"before"}'))
+		  . changeset(request('PATCH', "${path}accounts(" . id(22) . ')', '{"name":"in"}'),
+			request('DELETE', "${path}accounts($none)"))
+		  . part('b1', request('PATCH', "${path}accounts(" . id(23) . ')', '{"name":"after"}')),
+		%go_on);
+	is(statuses($r), '200 204 404 204');
+	is_deeply([ map { name($_) } 21 .. 23 ], [ 'before', undef, 'after' ]);
+};
+
+subtest 'references' => sub {
+	my $r = send_batch(changeset(
+			[ 2, request('POST', "${path}contacts", '{"lastname":"x","parentcustomerid_account@odata.bind":"$1"}') ],
+			[ 1, request('POST', "${path}accounts", '{"name":"late"}') ]));
+	is(statuses($r), '400 400');
+	like($r->body, qr/Content-ID Reference: '\$1' does not exist in the batch context\./);
+	$r = send_batch(changeset(request('POST', "${path}accounts", '{"name":"x"}'))
+		  . changeset([ 5, request('PATCH', '$1', '{"name":"y"}') ]));
+	is(statuses($r), '400 204 400', 'not beyond the change set');
+	$r = send_batch(changeset([ 'first', request('POST', "${path}accounts", '{"name":"n"}',
+					Prefer => 'return=representation') ],
+			[ 'second', request('PATCH', '$first', '{"name":"m"}') ]));
+	is(statuses($r), '200 201 204', 'ids need not be numbers, nor the answer a 204');
+};
+
+subtest 'errors' => sub {
+	my @three = (
+		request('PATCH', "${path}accounts(" . id(30) . ')', '{"name":"one"}'),
+		request('GET', "${path}accounts($none)"),
+		request('PATCH', "${path}accounts(" . id(31) . ')', '{"name":"three"}'));
+	my $r = parts(@three);
+	is(statuses($r), '404 204 404', 'the first failure ends it and gives the status');
+	like($r->header('Content-Type'), qr/^multipart\/mixed/);
+	like($r->body, qr/--batchresponse_$guid--\r\n$/);
+	is(name(30), 'one', 'what came before stays');
+	is(name(31), undef);
+	$r = send_batch(join('', map { part('b1', $_) } @three), %go_on);
+	is(statuses($r), '200 204 404 204');
+	is($r->header('Preference-Applied'), 'odata.continue-on-error');
+	is(name(31), 'three');
+	is(statuses(parts(request('GET', "${path}nothings"))), '404 404');
+	is(statuses(parts(request('GET', '/elsewhere'))), '404 404');
+	is(statuses(parts(request('TRACE', "${path}accounts"))), '405 405');
+	is(statuses(parts(request('POST', "${path}\$batch", 'x'))), '400 400', 'no batch in a batch');
+	is(statuses(parts(request('POST', "${path}accounts", '{"name":'))), '400 400');
+};
+
+subtest 'rejected as a whole' => sub {
+	my $whole = sub {
+		my ($text, %headers) = @_;
+		my $r = $s->post('$batch', $text, 'Content-Type' => 'multipart/mixed; boundary=b1', %headers);
+		like($r->header('Content-Type'), qr/^application\/json/);
+		return $r->status . ' ' . $r->json->{error}{code};
+	};
+	my $get = part('b1', request('GET', "${path}accounts"));
+
+	is($whole->("$get--b1--", 'Content-Type' => 'application/json'), '400 0x80060888');
+	is($whole->("$get--b1--", 'Content-Type' => 'multipart/mixed'), '400 0x80060888');
+	is($whole->($get), '400 0x80048d19', 'no closing delimiter');
+	like($s->post('$batch', $get, 'Content-Type' => 'multipart/mixed; boundary=b1')->json->{error}{message},
+		qr/^Error identified in Payload.*Stream was not readable\.$/);
+	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1$eol$eol") . "--b1--"), '400 0x80048d19',
+		'one blank line is missing');
+	is($whole->(changeset(request('GET', "${path}accounts")) . "--b1--"), '400 0x80060888',
+		'no GET in a change set');
+	is($whole->(changeset([ 1, request('POST', "${path}accounts", '{}') ],
+				[ 1, request('POST', "${path}accounts", '{}') ]) . '--b1--'), '400 0x80060888',
+		'a Content-ID twice');
+	is($s->get('$batch')->status, 405);
+};
+
+subtest 'another boundary' => sub {
+	my $before = $s->get('accounts/$count')->body;
+	my $r = $s->post('$batch', part('other', request('POST', "${path}accounts", '{"name":"x"}')) . '--other--',
+		'Content-Type' => 'multipart/mixed; boundary=b1');
+	is($r->status, 200);
+	like($r->body, qr/^--batchresponse_$guid--\r\n$/);
+	is($s->get('accounts/$count')->body, $before, 'nothing was done');
+};
+
+subtest 'how much' => sub {
+	my $one = part('b1', request('GET', "${path}accounts?\$select=name&\$top=1"));
+	my $r = send_batch($one x 1000);
+	is($r->status, 200);
+	is(scalar(() = $r->body =~ m{^HTTP/1\.1 200}mg), 1000);
+	is(send_batch($one x 1001)->status, 400);
+	my $long = "${path}accounts?\$filter=name eq '" . 'x' x 40000 . "'";
+	is(statuses(parts(request('GET', $long))), '200 200', 'a long URL');
+	is(statuses(parts(request('GET', "${path}accounts?\$filter=name eq '" . 'x' x 66000 . "'"))),
+		'400 400', 'too long');
+};
+
+subtest 'line feeds only' => sub {
+	local $eol = "\n";
+	my $r = send_batch(changeset(request('POST', "${path}accounts", '{"name":"lf","accountid":"' . id(60) . '"}'))
+		  . part('b1', request('GET', "${path}accounts(" . id(60) . ')?$select=name')));
+	is(statuses($r), '200 204 200');
+	is(name(60), 'lf');
+};
+
+subtest 'faults in parts' => sub {
+	$s->control('POST', '/_dvsim/faults',
+		[ { path => '$batch', batch_part => 2, status => 429, code => '0x80072322', message => 'slow',
+				retry_after => 7 } ]);
+	my @two = map { request('PATCH', "${path}accounts(" . id($_) . ')', '{"name":"f"}') } 70, 71;
+	my $r = send_batch(join('', map { part('b1', $_) } @two), %go_on);
+	is(statuses($r), '200 204 429');
+	like($r->body, qr/Retry-After: 7\r/);
+	is(name(70), 'f');
+	is(name(71), undef, 'a part that fails was not run');
+	is(statuses(parts(@two)), '200 204 204', 'the rule is spent');
+};
+
+done_testing;

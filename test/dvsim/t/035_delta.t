@@ -1,0 +1,150 @@
+# 035_delta.t
+#		Change tracking: full reads, delta links, tombstones (facts 6.12).
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Dvsim;
+use Test::More;
+
+my $s = Dvsim->start('--seed', 35);
+my $root = $s->base . '/api/data/v9.2/';
+my $track = 'odata.track-changes';
+my $bom = "\xEF\xBB\xBF";
+my %id = map { $_ => $s->create('new_meters', { new_name => $_ }) } qw(a b c d e);
+
+# what a delta says: names of changed rows in order, then the names of deleted ones
+sub told
+{
+	my ($json, %names) = @_;
+
+	return join ' ', map { $_->{reason} ? '-' . ($names{ $_->{id} } // $_->{id}) : $_->{new_name} }
+		@{ $json->{value} };
+}
+
+sub refused
+{
+	my ($path, $code, $message, $name, %headers) = @_;
+	my $r = $s->get($path, %headers);
+
+	is($r->status, 400, $name);
+	is($r->json->{error}{code}, $code, "$name: code");
+	like($r->json->{error}{message}, $message, "$name: message");
+	return;
+}
+
+# ---- from a full read to changes
+my $r = $s->get('new_meters?$select=new_name', Prefer => $track);
+my $link = $r->json->{'@odata.deltaLink'};
+
+is(@{ $r->json->{value} }, 5, 'the full set');
+is($r->header('Preference-Applied'), $track, 'the preference is acknowledged');
+like($link, qr{^\Q$root\Enew_meters\?\$select=new_name&\$deltatoken=\d+%21\d\d%2f\d\d%2f\d{4}%20\d\d%3a\d\d%3a\d\d$},
+	'a delta link');
+
+$r = $s->get($link);
+is($r->status, 200, 'nothing has changed');
+is($r->json->{'@odata.context'}, $root . '$metadata#new_meters(new_name)/$delta', 'context');
+is_deeply($r->json->{value}, [], 'no rows');
+ok($r->json->{'@odata.deltaLink'}, 'but a new link');
+is($s->get($link =~ s/\?\$select=new_name&/\/\$count?/r)->body, $bom . '0', 'counted');
+
+$s->patch("new_meters($id{b})", { new_name => 'b2' });
+$id{f} = $s->create('new_meters', { new_name => 'f' });
+$s->patch("new_meters($id{a})", { new_name => 'a2' });
+$s->delete("new_meters($id{c})");
+$id{g} = $s->create('new_meters', { new_name => 'g' });
+$s->delete("new_meters($id{g})");
+$s->patch("new_meters($id{b})", { new_name => 'b3' });
+
+my %names = reverse %id;
+
+$r = $s->get($link);
+is(told($r->json, %names), 'f a2 b3 -c -g', 'changes in their order, then tombstones');
+is_deeply($r->json->{value}[3], { '@odata.context' => $root . '$metadata#new_meters/$deletedEntity',
+		id => $id{c}, reason => 'deleted' }, 'a tombstone');
+is($r->json->{value}[0]{new_meterid}, $id{f}, 'rows have their key');
+is($s->get($link =~ s/\?\$select=new_name&/\/\$count?/r)->body, $bom . '5', 'counted');
+is(told($s->get($link)->json, %names), 'f a2 b3 -c -g', 'a link can be used again');
+
+my $second = $r->json->{'@odata.deltaLink'};
+is(told($s->get($second)->json), '', 'the next link begins after that');
+$s->patch("new_meters($id{d})", { new_name => 'd2' });
+is(told($s->get($second)->json), 'd2', 'and tells what came then');
+
+# ---- pages
+{
+	my $page = "$track,odata.maxpagesize=2";
+	my @names;
+
+	$r = $s->get('new_meters?$select=new_name', Prefer => $page);
+	ok(!$r->json->{'@odata.deltaLink'}, 'no delta link before the last page');
+	like($r->json->{'@odata.nextLink'}, qr/istracking=%22True%22/, 'the link goes on tracking');
+	push @names, map { $_->{new_name} } @{ $r->json->{value} };
+	# a change between the pages, of a row that was read already
+	my ($read) = map { $_->{new_meterid} } @{ $r->json->{value} };
+	$s->patch("new_meters($read)", { new_notes => 'changed' });
+	while ($r->json->{'@odata.nextLink'})
+	{
+		$r = $s->get($r->json->{'@odata.nextLink'}, Prefer => $page);
+		push @names, map { $_->{new_name} } @{ $r->json->{value} };
+	}
+	is(join(' ', sort @names), 'a2 b3 d2 e f', 'all rows');
+	my $delta = $r->json->{'@odata.deltaLink'};
+	is(@{ $s->get($delta)->json->{value} }, 1, 'the change meanwhile is not lost');
+
+	$s->patch("new_meters($id{$_})", { new_notes => 'again' }) for qw(e d a);
+	$s->delete("new_meters($id{$_})") for qw(f b);
+	my @told;
+	my $pages = 0;
+	$r = $s->get($delta, Prefer => 'odata.maxpagesize=2');
+	my $late = 0;
+	for (;; $pages++)
+	{
+		push @told, split ' ', told($r->json, %names);
+		last if !$r->json->{'@odata.nextLink'} || $pages > 20;
+		# what changes while the pages are read comes with the next delta
+		$s->patch("new_meters($id{e})", { new_notes => 'late' }) if !$late++;
+		$r = $s->get($r->json->{'@odata.nextLink'}, Prefer => 'odata.maxpagesize=2');
+	}
+	my %expected = map { $_ => 1 } qw(a2 d2 -f -b);
+	is(scalar(grep { $expected{$_} } @told), 4, 'changed rows and tombstones over pages')
+		or diag("@told");
+	is(told($s->get($r->json->{'@odata.deltaLink'})->json, %names), 'e', 'and none is lost');
+}
+
+# ---- a row that came back is no tombstone
+{
+	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+
+	$s->delete("new_meters($id{e})");
+	$s->create('new_meters', { new_name => 'e', new_meterid => $id{e} });
+	is(told($s->get($delta)->json, %names), 'e', 'deleted and created again');
+}
+
+# ---- refusals
+refused("new_meters?\$select=new_name&$_", '0x80060888',
+	qr/^The "\Q@{[ (split '=')[0] ]}\E" query parameter isn't supported when Change Tracking is enabled\.$/,
+	"no $_", Prefer => $track)
+	for "\$filter=new_name eq 'a'", '$orderby=new_name', '$top=1', '$expand=new_AccountId';
+refused('tasks?$select=subject', '0x80072491', qr/'task'/, 'a table without it', Prefer => $track);
+refused('new_meters?$deltatoken=nonsense', '0x80060888', qr/nonsense/, 'no token');
+refused('new_meters?$deltatoken=99999999%2101%2f01%2f2026%2000%3a00%3a00', '0x80044352', qr/expired/,
+	'a token of the past');
+{
+	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+
+	$s->control('POST', '/_dvsim/clock', { advance => 6 * 86400 });
+	$s->forget_token;
+	is($s->get($delta)->status, 200, 'after six days');
+	$s->control('POST', '/_dvsim/clock', { advance => 2 * 86400 });
+	$s->forget_token;
+	refused($delta =~ s/.*v9.2.//r, '0x80044352', qr/expired/, 'after eight');
+	refused($delta =~ s/.*v9.2.//r =~ s/\?\$select=new_name&/\/\$count?/r, '0x80044352', qr/expired/,
+		'nor counted');
+}
+
+done_testing();
