@@ -1,0 +1,84 @@
+# dataverse_fdw: Microsoft Dataverse tables as foreign tables.
+#
+#	make, make install, make installcheck	as every extension
+#	make demo, make test			need nothing but a shell; see README.md
+#	make WERROR=1				warnings are errors
+
+EXTENSION = dataverse_fdw
+EXTVERSION = 1.0
+MODULE_big = dataverse_fdw
+DATA = $(wildcard sql/dataverse_fdw--*.sql)
+
+# src/fdw: PostgreSQL's side
+OBJS = src/fdw/dataverse_fdw.o src/fdw/option.o src/fdw/version.o
+# src/net: bytes
+OBJS += src/net/url.o
+
+REGRESS = extension options
+REGRESS_OPTS = --load-extension=$(EXTENSION)
+
+# ask pkg-config, or the library's own script
+found = $(shell pkg-config $(1) $(2) 2>/dev/null || $(3) $(1) 2>/dev/null)
+
+PG_CPPFLAGS = -Isrc -DDV_VERSION='"$(EXTVERSION)"'
+PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,json-c,:)
+SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c)
+
+# PostgreSQL's callbacks and headers have parameters that not everybody uses
+PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter
+ifeq ($(WERROR),1)
+PG_CFLAGS += -Werror
+endif
+
+EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw dataverse pool net,$(f)/*.o $(f)/*.bc)) \
+	results regression.diffs regression.out tmp_check output_iso \
+	test/unit/build test/bench/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
+	$(EXTENSION)-*.zip
+
+# What works before PostgreSQL is there: none of these reads pg_config.
+HOUSE = demo test dvsim bench-dvsim indent indent-check dist clean
+
+ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error $(PG_CONFIG) does not run: install the server's development files (postgresql-server-dev-NN) or set PG_CONFIG)
+endif
+include $(PGXS)
+ifneq ($(shell test $(VERSION_NUM) -ge 150002 && echo yes),yes)
+$(error dataverse_fdw needs PostgreSQL 15.2 or later, and $(PG_CONFIG) belongs to $(VERSION))
+endif
+$(OBJS): $(wildcard src/*.h src/*/*.h) Makefile
+else
+clean:
+	rm -rf $(MODULE_big).so $(EXTRA_CLEAN)
+endif
+
+demo:
+	@KEEP='$(KEEP)' test/demo
+
+test:
+	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' test/run
+
+dvsim:
+	$(MAKE) -C test/dvsim
+
+bench-dvsim: dvsim
+	$(MAKE) -C test/bench dvsim
+
+# formatting differs from one version of clang-format to the next: 14 decides
+CLANG_FORMAT ?= $(or $(shell command -v clang-format-14 2>/dev/null),clang-format)
+C_FILES = $(shell find src test -name '*.[ch]' | sort)
+
+indent indent-check:
+	@if ! $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then \
+		echo "$@: not done, it takes clang-format 14 (set CLANG_FORMAT)"; exit 1; fi
+	$(CLANG_FORMAT) $(if $(filter indent,$@),-i,--dry-run -Werror) $(C_FILES)
+
+dist:
+	git archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION).0/ -o $(EXTENSION)-$(EXTVERSION).0.zip HEAD
+
+print-%:
+	@echo '$($*)'
+
+.PHONY: $(HOUSE)

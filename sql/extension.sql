@@ -1,0 +1,66 @@
+--
+-- The extension itself: what CREATE EXTENSION makes, what DROP EXTENSION
+-- leaves, and what is refused because it does not exist yet.
+--
+\set VERBOSITY default
+
+-- the library is that of the installed script, and every version is a version
+SELECT v.extension = e.extversion AS same_version,
+       v.postgresql = current_setting('server_version') AS postgresql,
+       v.libcurl ~ '^\d+\.\d+' AS libcurl,
+       v.tls ~ '\d' AS tls,
+       v.json_c ~ '^\d+\.\d+' AS json_c
+FROM pg_extension e, dataverse.version() v
+WHERE e.extname = 'dataverse_fdw';
+
+-- everybody may ask
+CREATE ROLE regress_dataverse;
+SET ROLE regress_dataverse;
+SELECT count(*) FROM dataverse.version();
+RESET ROLE;
+DROP ROLE regress_dataverse;
+
+-- every object is in schema dataverse (or in none) and has a comment
+SELECT pg_describe_object(classid, objid, 0) AS object,
+       obj_description(objid, classid::regclass::name) AS comment
+FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
+ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
+
+-- the function of that name in pg_catalog is left alone
+SELECT obj_description('pg_catalog.version()'::regprocedure, 'pg_proc');
+
+-- it stays in its schema
+ALTER EXTENSION dataverse_fdw SET SCHEMA public;
+
+-- what does not exist yet is refused, and nothing pretends to have happened
+CREATE SERVER crm FOREIGN DATA WRAPPER dataverse_fdw
+  OPTIONS (url 'https://contoso.crm.dynamics.com');
+CREATE USER MAPPING FOR CURRENT_USER SERVER crm
+  OPTIONS (client_id 'app', client_secret 'secret');
+CREATE FOREIGN TABLE account (accountid uuid, name text) SERVER crm;
+SELECT * FROM account;
+EXPLAIN SELECT count(*) FROM account WHERE name = 'Contoso';
+INSERT INTO account (name) VALUES ('Contoso');
+UPDATE account SET name = 'Contoso';
+DELETE FROM account;
+TRUNCATE account;
+COPY account FROM stdin;
+\.
+ANALYZE account;
+IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO public;
+
+-- a prepared statement is planned later, and refused then
+PREPARE reading AS SELECT * FROM account;
+EXECUTE reading;
+DEALLOCATE reading;
+
+-- DROP takes along what hangs on it, and only when told to
+\set VERBOSITY terse
+SET client_min_messages = warning;
+DROP EXTENSION dataverse_fdw;
+DROP EXTENSION dataverse_fdw CASCADE;
+SELECT count(*) FROM pg_foreign_data_wrapper WHERE fdwname = 'dataverse_fdw';
+CREATE EXTENSION dataverse_fdw;
+SELECT count(*) FROM dataverse.version();

@@ -1,0 +1,127 @@
+/*
+ * url.c
+ *		Which URLs the extension is willing to talk to.
+ *
+ * Secrets and business data travel to these addresses, so they must be https;
+ * plain http is for a service on this very machine (dvsim, a proxy in a test).
+ * The check is stricter than RFC 3986 on purpose: what it accepts has only
+ * one reading, whoever parses it later.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/url.h"
+
+#define DIGITS  "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* DNS allows 253 */
+#define MAX_HOST 253
+
+/* printable ASCII, nothing that one reader cuts off and another does not */
+static bool
+is_plain(const char *s)
+{
+	for (; *s; s++)
+	{
+		if (*s <= ' ' || *s > '~' || strchr("\"'<>\\^`{|}", *s))
+			return false;
+	}
+	return true;
+}
+
+/* ":1" to ":65535", or nothing at all */
+static bool
+is_port(const char *s, size_t len)
+{
+	long port;
+
+	if (len == 0)
+		return true;
+	if (s[0] != ':' || len < 2 || len > 6 || strspn(s + 1, DIGITS) < len - 1)
+		return false;
+	port = strtol(s + 1, NULL, 10);
+	return port >= 1 && port <= 65535;
+}
+
+/*
+ * Takes the host off the front of an authority ("host:port") and returns how
+ * long it was, 0 if there is no valid one.  The brackets of an IPv6 address
+ * count, but are not in "host".
+ */
+static size_t
+take_host(const char *authority, size_t len, char host[MAX_HOST + 1])
+{
+	struct in6_addr v6;
+	const char *start = authority;
+	size_t n;
+	bool bracketed = len > 0 && authority[0] == '[';
+
+	if (bracketed)
+		n = strcspn(++start, "]/");
+	else
+		n = strspn(start, LETTERS DIGITS "-.");
+	if (n == 0 || n > MAX_HOST || n > len)
+		return 0;
+
+	memcpy(host, start, n);
+	host[n] = '\0';
+	if (!bracketed)
+		return host[0] == '.' ? 0 : n;
+	if (start[n] != ']' || inet_pton(AF_INET6, host, &v6) != 1)
+		return 0;
+	return n + 2;
+}
+
+/* "localhost", 127.0.0.0/8 or ::1; a name that merely begins so is not */
+static bool
+is_loopback(const char *host)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (strcasecmp(host, "localhost") == 0)
+		return true;
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+enum dv_url_verdict
+dv_url_check(const char *url, bool path_allowed)
+{
+	char host[MAX_HOST + 1];
+	const char *scheme_end = strstr(url, "://");
+	const char *authority;
+	const char *path;
+	size_t len;
+	size_t host_len;
+	bool https;
+
+	if (!is_plain(url) || scheme_end == NULL || scheme_end == url)
+		return DV_URL_MALFORMED;
+	https = strncasecmp(url, "https://", 8) == 0;
+	if (!https && strncasecmp(url, "http://", 7) != 0)
+		return DV_URL_NOT_HTTPS;
+
+	authority = scheme_end + 3;
+	len = strcspn(authority, "/?#");
+	path = authority + len;
+	if (memchr(authority, '@', len) != NULL)
+		return DV_URL_USERINFO;
+	host_len = take_host(authority, len, host);
+	if (host_len == 0 || !is_port(authority + host_len, len - host_len))
+		return DV_URL_MALFORMED;
+	if (!https && !is_loopback(host))
+		return DV_URL_NOT_HTTPS;
+
+	if (strpbrk(path, "?#") != NULL)
+		return DV_URL_QUERY;
+	if (!path_allowed && strcmp(path, "") != 0 && strcmp(path, "/") != 0)
+		return DV_URL_PATH;
+	return DV_URL_OK;
+}

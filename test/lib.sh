@@ -1,0 +1,511 @@
+# lib.sh: what test/run and test/demo share.  Read by bash, not run.
+#
+# Whoever starts it, root or not, everything happens in one new folder in the
+# temporary directory, $work, and under one unprivileged user:
+#
+#	$work/src		a copy of the checkout, built there
+#	$work/pg		a copy of the machine's PostgreSQL, in which the
+#				extension is installed (PostgreSQL finds its files
+#				relative to its programs, so a copy is complete)
+#	$work/data		a cluster, reachable by a socket in $work/socket only
+#	$work/home, tmp		for the programs that run
+#	$work/log		what they said; the only place that root writes to
+#				once the others belong to the unprivileged user
+#
+# So nothing is installed on the machine (but packages that are missing),
+# nothing is written in the checkout, other clusters are not even visible, and
+# any number of runs do not see each other.  The folder and every process go
+# away at the end, however it comes.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+# the flags of the make that called us are not for those that we call
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+work=
+user=$(id -un)		# who runs everything that was built here
+runner=			# prefix of a command that is to be run by that user
+sudo=			# prefix of a command that is to be run by root
+pg_config=
+pg_bin=
+job=			# process group of the command that runs now
+kept=			# not empty when the folder and its servers are to stay
+keep=${KEEP:-}		# … as the caller wants it
+if [ "$keep" = 0 ]; then
+	keep=
+fi
+
+if [ -t 1 ]; then
+	bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+else
+	bold='' dim='' plain=''
+fi
+
+heading() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
+note() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# ---------------------------------------------------------------------------
+# processes
+
+# Sets the array "prefix" to what lets a command run without privileges and
+# with nothing of the caller's environment that could change its result: no PG*,
+# no make flags, no locale, no proxy.
+set_prefix()
+{
+	prefix=(env -i PATH="$pg_bin:$PATH" HOME="$work/home" TMPDIR="$work/tmp"
+		LC_ALL=C.UTF-8 TZ=UTC USER="$user" LOGNAME="$user"
+		PGHOST="$work/socket" PGPORT=5432 PGUSER=postgres)
+	if [ -n "${CC:-}" ]; then
+		prefix+=(CC="$CC")
+	fi
+	# shellcheck disable=SC2206
+	prefix+=($runner)
+}
+
+as_user()
+{
+	local prefix
+
+	set_prefix
+	"${prefix[@]}" "$@"
+}
+
+# Runs a command in a process group of its own, so that a signal that ends us
+# can end all of it at once; bash runs traps only between commands, but at once
+# while it waits.
+run()
+{
+	local status=0
+
+	set -m
+	"$@" </dev/null &
+	job=$!
+	set +m
+	wait "$job" || status=$?
+	end_group "$job"
+	job=
+	return "$status"
+}
+
+# Ends a process group: first friendly, for the sake of its own tidying up.
+end_group()
+{
+	local i
+
+	kill -TERM -- "-$1" 2>/dev/null || return 0
+	for ((i = 0; i < 50; i++)); do
+		kill -0 -- "-$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	kill -KILL -- "-$1" 2>/dev/null || :
+}
+
+# Ends whatever runs from a folder: clusters (those of TAP tests that were cut
+# short too), dvsim, programs under test.
+end_programs()
+{
+	local signal exe pids pidfile i
+
+	find "$1" -name postmaster.pid 2>/dev/null | while read -r pidfile; do
+		as_user pg_ctl stop -D "${pidfile%/*}" -m fast -t 5 >/dev/null 2>&1 ||
+			as_user pg_ctl stop -D "${pidfile%/*}" -m immediate >/dev/null 2>&1
+	done
+	for signal in TERM KILL; do
+		for ((i = 0; i < 30; i++)); do
+			pids=
+			for exe in /proc/[0-9]*/exe; do
+				if [[ $(readlink "$exe" 2>/dev/null) = "$1"/* ]]; then
+					exe=${exe#/proc/}
+					pids="$pids ${exe%/exe}"
+				fi
+			done
+			[ -n "$pids" ] || return 0
+			# shellcheck disable=SC2086
+			((i > 0)) || kill -"$signal" $pids 2>/dev/null
+			sleep 0.1
+		done
+	done
+}
+
+# Whatever was started and whatever was made goes, unless it is to be kept.
+tidy_up()
+{
+	local status=$?
+
+	trap - EXIT
+	trap '' INT TERM HUP
+	forget_createcluster
+	if [ -n "$job" ]; then
+		end_group "$job"
+	fi
+	if [ -n "$work" ] && [ -z "$kept" ]; then
+		end_programs "$work"
+		rm -rf "$work"
+	fi
+	exit "$status"
+}
+
+trap tidy_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ---------------------------------------------------------------------------
+# what must be installed
+
+# The PostgreSQL of a pg_config is of use if its server, headers and build
+# files are all there and it is 15.2 or later ("16beta1" and "19devel" are).
+pg_usable()
+{
+	local version
+
+	version=$("$1" --version 2>/dev/null) || return 1
+	version=${version#PostgreSQL }
+	if [[ $version =~ ^15\.([0-9]+) ]]; then
+		((BASH_REMATCH[1] >= 2)) || return 1
+	elif [[ $version =~ ^([0-9]+) ]]; then
+		((BASH_REMATCH[1] >= 16)) || return 1
+	else
+		return 1
+	fi
+	[ -x "$("$1" --bindir)/initdb" ] && [ -x "$("$1" --bindir)/postgres" ] &&
+		[ -f "$("$1" --includedir-server)/postgres.h" ] && [ -f "$("$1" --pgxs)" ]
+}
+
+# Sets pg_config: $PG_CONFIG and nothing else if that is set, else that of
+# the path, else the newest that Debian's layout has.
+find_pg_config()
+{
+	local candidate
+
+	if [ -n "${PG_CONFIG:-}" ]; then
+		pg_config=$(command -v "$PG_CONFIG") && pg_usable "$pg_config" && return
+		die "PG_CONFIG=$PG_CONFIG: not a PostgreSQL 15.2 or later with server and development files"
+	fi
+	for candidate in "$(command -v pg_config)" \
+		$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -t/ -k5 -rn); do
+		if [ -n "$candidate" ] && pg_usable "$candidate"; then
+			pg_config=$candidate
+			return
+		fi
+	done
+	pg_config=
+	return 1
+}
+
+# The packages that give us a PostgreSQL: the development files of a server
+# that is there, else the newest server of 15 or later that apt knows.
+pg_packages()
+{
+	local major
+
+	for major in $(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sort -rn); do
+		if [[ $major =~ ^[0-9]+$ ]] && ((major >= 15)); then
+			echo "postgresql-server-dev-$major"
+			return
+		fi
+	done
+	major=$(apt-cache search --names-only '^postgresql-server-dev-[0-9]+$' |
+		sed 's/^postgresql-server-dev-\([0-9]*\) .*/\1/' | sort -rn | head -n 1)
+	if [ "${major:-0}" -lt 15 ]; then
+		echo "${0##*/}: apt has no PostgreSQL 15 or later here; add https://wiki.postgresql.org/wiki/Apt" >&2
+		return 1
+	fi
+	echo "postgresql-$major postgresql-server-dev-$major"
+}
+
+# Prints the packages that are missing for the needs named: asks for what a
+# package gives rather than for the package, so that what was installed in
+# another way counts.  A PostgreSQL server is asked for separately.
+missing_packages()
+{
+	lib() { pkg-config --exists "$1" 2>/dev/null || echo "$2"; }
+
+	echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || echo gcc libc6-dev
+	command -v pkg-config >/dev/null || echo pkg-config
+	lib json-c libjson-c-dev
+	lib libcrypto libssl-dev
+	lib libmicrohttpd libmicrohttpd-dev
+	lib sqlite3 libsqlite3-dev
+	lib expat libexpat1-dev
+	lib zlib zlib1g-dev
+	command -v curl >/dev/null || echo curl
+	perl -MJSON::PP -MTAP::Harness -e 1 2>/dev/null || echo perl
+	case " $* " in *" postgres "*)
+		lib libcurl libcurl4-openssl-dev
+		;;
+	esac
+	case " $* " in *" tests "*)
+		lib cmocka libcmocka-dev
+		command -v openssl >/dev/null || echo openssl
+		perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
+		;;
+	esac
+}
+
+# Debian makes and starts a cluster when a server package is installed; ours
+# must not.  The one place to say so is a file for as long as apt runs.
+createcluster=/etc/postgresql-common/createcluster.d
+createcluster_made=	# what is to be removed again
+forbid_createcluster()
+{
+	local file=$createcluster/dataverse_fdw-$$.conf
+
+	createcluster_made=$file
+	if [ ! -d "$createcluster" ]; then
+		createcluster_made="$file $createcluster"
+		$sudo mkdir -p "$createcluster"
+	fi
+	echo 'create_main_cluster = false' | $sudo tee "$file" >/dev/null
+}
+
+forget_createcluster()
+{
+	# shellcheck disable=SC2086
+	[ -z "$createcluster_made" ] || $sudo rm -d $createcluster_made 2>/dev/null
+	createcluster_made=
+}
+
+apt_get()
+{
+	# the last one: Ubuntu would restart services of the machine
+	$sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+		apt-get -q -y -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# Makes sure that what the needs take is there, and sets pg_config: postgres (to
+# build and run the extension), tests (to run tests).
+need()
+{
+	local packages wanted server=
+
+	packages=$(missing_packages "$@" | xargs)
+	case " $* " in *" postgres "*) find_pg_config || server=missing ;; esac
+	if [ -z "$packages$server" ]; then
+		return
+	fi
+	heading "installing what is missing"
+	wanted="$packages${server:+ postgresql-NN postgresql-server-dev-NN (15 or later)}"
+	command -v apt-get >/dev/null ||
+		die "there is no apt-get here; please install what these packages of Debian have: $wanted"
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null ||
+			die "there is no sudo here; please have these packages installed: $wanted"
+		sudo=sudo
+	fi
+	run_apt update
+	if [ "$server" ]; then
+		packages="$packages $(pg_packages)" || exit 1
+	fi
+	note "apt-get install $packages"
+	forbid_createcluster
+	# shellcheck disable=SC2086
+	run_apt install --no-install-recommends $packages
+	forget_createcluster
+	packages=$(missing_packages "$@" | xargs)
+	[ -z "$packages" ] || die "still missing after the installation: $packages"
+	[ -z "$server" ] || find_pg_config ||
+		die "still no PostgreSQL 15.2 or later with server and development files"
+}
+
+# apt talks only when it fails
+run_apt()
+{
+	local log
+
+	log=$(apt_get "$@" 2>&1) && return
+	printf '%s\n' "$log" >&2
+	die "apt-get $1 failed"
+}
+
+# ---------------------------------------------------------------------------
+# the folder
+
+# Sets user and runner.  root gives up its powers to "nobody" rather than
+# to "postgres": that one could reach into the machine's own clusters.
+drop_powers()
+{
+	if [ "$(id -u)" = 0 ]; then
+		user=${TEST_USER:-nobody}
+		runner="setpriv --reuid=$(id -u "$user") --regid=$(id -g "$user") --clear-groups"
+	fi
+}
+
+# Makes the folder.
+make_work()
+{
+	local dir
+
+	drop_powers
+	# the name of a socket has at most 107 bytes; programs must be allowed to run
+	for dir in "${TMPDIR:-/tmp}" /tmp /var/tmp; do
+		if ((${#dir} > 50)) || ! work=$(mktemp -d "$dir/dataverse_fdw.XXXXXX"); then
+			continue
+		fi
+		mkdir "$work"/{src,pg,data,socket,home,tmp,log}
+		chmod 700 "$work"/*
+		printf '#!/bin/sh\n' >"$work/tmp/try"
+		chmod 755 "$work/tmp/try"
+		if [ -n "$runner" ]; then
+			chmod 711 "$work"
+		fi
+		own "$work"/{data,socket,home,tmp}
+		# where the checkout is may be closed to the user
+		cd "$work" || exit
+		if as_user "$work/tmp/try" 2>/dev/null; then
+			return
+		fi
+		cd /
+		rm -rf "$work"
+		work=
+	done
+	die "no temporary folder in which user $user may run programs (set TMPDIR)"
+}
+
+# Gives files to the unprivileged user.
+own()
+{
+	[ -z "$runner" ] || chown -R "$(id -u "$user"):$(id -g "$user")" "$@"
+}
+
+# Copies the checkout as it is now: what git knows and what it would be told
+# of; when this is no checkout, everything, and cleans the copy.
+copy_checkout()
+{
+	local files=$work/log/files
+
+	# git refuses another user's checkout unless told otherwise
+	printf '[safe]\n\tdirectory = *\n' >"$work/log/gitconfig"
+	GIT_CONFIG_GLOBAL="$work/log/gitconfig" \
+		git -C "$root" ls-files -z -co --exclude-standard >"$files" 2>/dev/null || :
+	if [ -s "$files" ]; then
+		# what is gone from the checkout is still listed
+		tar -c -C "$root" --ignore-failed-read --null -T "$files" -f - 2>"$work/log/tar.log"
+	else
+		tar -c -C "$root" --exclude=./.git -f - .
+	fi | tar -x -C "$work/src" -f -
+	[ -f "$work/src/Makefile" ] || die "could not copy the checkout"
+	own "$work/src"
+	if ! [ -s "$files" ]; then
+		as_user make -s -C "$work/src" clean
+	fi
+	cd "$work/src" || exit
+}
+
+# Copies PostgreSQL, path by path, so that it finds itself; its libraries stay
+# where they are.  From here on pg_config is that of the copy.
+copy_postgres()
+{
+	local bin lib share include program
+
+	bin=$("$pg_config" --bindir)
+	lib=$("$pg_config" --pkglibdir)
+	share=$("$pg_config" --sharedir)
+	pg_bin=$work/pg$bin
+	mkdir -p "$pg_bin" "$work/pg$lib" "$work/pg$share"
+	for program in "$bin"/{postgres,initdb,psql,createdb,dropdb,pgbench,vacuumdb} "$bin"/pg_*; do
+		if [ -f "$program" ]; then
+			cp -L "$program" "$pg_bin/"
+		fi
+	done
+	tar -c -C "$lib" --exclude=./bitcode -f - . | tar -x -C "$work/pg$lib" -f - ||
+		die "could not copy $lib"
+	cp -a "$share/." "$work/pg$share/" ||
+		die "could not copy $share"
+	for include in "$("$pg_config" --includedir)" "$("$pg_config" --pkgincludedir)" \
+		"$("$pg_config" --includedir-server)"; do
+		if [ ! -e "$work/pg$include" ]; then
+			mkdir -p "$work/pg${include%/*}"
+			ln -s "$include" "$work/pg$include"
+		fi
+	done
+	own "$work/pg"
+	pg_config=$pg_bin/pg_config
+}
+
+# Builds with make: build "what for people to read" log argument…
+# On failure the end of the log is shown.
+build()
+{
+	local what=$1 log=$work/log/$2.log start=$SECONDS
+
+	shift 2
+	if ! run as_user make -j"$(nproc)" WERROR="${WERROR:-${CI:+1}}" "$@" >"$log" 2>&1; then
+		tail -n 40 "$log"
+		echo "could not build $what"
+		return 1
+	fi
+	note "built $what ($((SECONDS - start)) s)"
+	grep -h 'warning:' "$log" || :
+}
+
+# Builds the extension and installs it into the copy of PostgreSQL.
+build_extension()
+{
+	build "the extension for $("$pg_config" --version)" extension \
+		-C "$work/src" PG_CONFIG="$pg_config" with_llvm=no install
+}
+
+build_dvsim() { build "dvsim" dvsim -C "$work/src/test/dvsim"; }
+
+# ---------------------------------------------------------------------------
+# the servers
+
+start_cluster()
+{
+	local log=$work/log/cluster.log
+
+	if ! run as_user initdb -D "$work/data" -U postgres -A trust -E UTF8 --no-locale --no-sync \
+		>"$log" 2>&1 ||
+		! run as_user pg_ctl start -w -D "$work/data" -l "$work/home/postgres.log" \
+			-o "-c listen_addresses= -c unix_socket_directories='$work/socket' -c fsync=off" \
+			>>"$log" 2>&1; then
+		cat "$log" "$work/home/postgres.log"
+		echo "the cluster did not start"
+		return 1
+	fi
+}
+
+# Starts a dvsim on a free port of the loopback address and sets dvsim_url; the
+# arguments are added to its own.  It lives on when the terminal is closed, so
+# that it can be kept.
+start_dvsim()
+{
+	local i ready=$work/home/dvsim.ready pid
+
+	set -m
+	(
+		trap '' HUP
+		set_prefix
+		exec "${prefix[@]}" "$work/src/test/dvsim/dvsim" --listen 127.0.0.1:0 --seed 1 \
+			--app-user app1:secret1 --ready-file "$ready" "$@"
+	) </dev/null >"$work/log/dvsim.log" 2>&1 &
+	pid=$!
+	set +m
+	for ((i = 0; i < 100; i++)); do
+		# a line that is not whole yet is no line
+		if [ -e "$ready" ] && read -r dvsim_url <"$ready"; then
+			return
+		fi
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	cat "$work/log/dvsim.log"
+	echo "dvsim did not start"
+	return 1
+}
+
+# Ends what an earlier run was told to keep: all else is the work of tidy_up.
+stop_kept()
+{
+	[[ ${1##*/} =~ ^dataverse_fdw\.[A-Za-z0-9]{6}$ ]] && [ -d "$1/socket" ] && [ -d "$1/src" ] ||
+		die "$1 is not a folder of make demo or make test"
+	drop_powers
+	cd "$1" || exit
+	work=$(pwd -P)
+	pg_bin=$(dirname "$(find "$work/pg" -name pg_ctl)")
+	cd /
+}

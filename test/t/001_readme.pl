@@ -1,0 +1,66 @@
+# 001_readme.pl
+#		The SQL of the README, run as it stands against dvsim.
+#
+# Every block of SQL is run, in order, in one database.  Those after the line
+# "<!-- planned -->" are what does not work yet, and must fail: so the mark has
+# to go when they work.  Only what depends on the environment is replaced.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Dvsim;
+
+my $dvsim = Dvsim->start;
+my $node = PostgreSQL::Test::Cluster->new('readme');
+$node->init;
+$node->start;
+
+my $readme = slurp_file("$FindBin::Bin/../../README.md");
+my $ran = 0;
+
+while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
+{
+	my ($planned, $sql) = ($1, $2);
+	my ($title) = $sql =~ /^\s*(.+)/;
+
+	$sql =~ s{https://contoso\.crm\.dynamics\.com}{$dvsim->base}ge;
+	$sql =~ s/your-client-id/app1/g;
+	$sql =~ s/your-client-secret/secret1/g;
+
+	# a planned block may build on another one: each statement of it is tried
+	my @parts = $planned ? ($sql =~ /(.*?;[^\n]*\n)/sg) : ($sql);
+	for my $part (@parts)
+	{
+		my ($status, $out, $err) = $node->psql('postgres', $part);
+
+		if ($planned)
+		{
+			isnt($status, 0, "planned, and refused: $part");
+		}
+		else
+		{
+			is($status, 0, "runs: $title") or diag($err);
+			$ran++;
+		}
+	}
+}
+
+cmp_ok($ran, '>=', 2, 'the README has examples that run');
+
+# what they made is there, and works as far as it can
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.version()'),
+	1, 'the extension answers');
+is( $node->safe_psql('postgres', "SELECT unnest(srvoptions) FROM pg_foreign_server LIMIT 1"),
+	'url=' . $dvsim->base,
+	'the server of the example is dvsim');
+is($dvsim->get('WhoAmI')->status, 200, 'and dvsim answers');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,101 @@
+# 003_package.pl
+#		What packagers and the next engineer rely on: one version everywhere,
+#		nothing forgotten in a list, few exported symbols, old servers refused.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use JSON::PP;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+chdir "$FindBin::Bin/../.." or die $!;
+
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+my $null = '2>/dev/null';
+
+sub capture
+{
+	my ($command) = @_;
+	my $out = `$command`;
+
+	chomp $out;
+	return $out;
+}
+
+sub house
+{
+	my ($name) = @_;
+	return capture("make -s print-$name PG_CONFIG=/nonexistent $null");
+}
+
+# ---- one version
+
+my $version = house('EXTVERSION');
+my $meta = decode_json(slurp_file('META.json'));
+my ($control) = slurp_file('dataverse_fdw.control') =~ /^default_version = '(.*)'/m;
+
+like($version, qr/^\d+\.\d+$/, 'the Makefile has a version');
+is($control, $version, 'the control file has the same');
+is($meta->{version}, "$version.0", 'and META.json');
+is($meta->{provides}{dataverse_fdw}{version}, "$version.0", 'twice');
+ok(-f "sql/dataverse_fdw--$version.sql", 'its script is there');
+is($meta->{provides}{dataverse_fdw}{file},
+	"sql/dataverse_fdw--$version.sql", 'and is the one in META.json');
+like(slurp_file('CHANGELOG.md'), qr/^## \Q$version\E\b/m, 'and the changelog knows it');
+
+# what PGXN insists on
+for my $key (qw(name version abstract maintainer license provides meta-spec))
+{
+	ok($meta->{$key}, "META.json has $key");
+}
+
+# ---- nothing forgotten
+
+my @inputs = sort map { m{sql/(.*)\.sql} } grep { !/--/ } glob 'sql/*.sql';
+is_deeply([ sort split ' ', house('REGRESS') ], \@inputs, 'every sql/*.sql is in REGRESS');
+
+my @sources = sort glob 'src/*/*.c';
+s/\.c$/.o/ for @sources;
+is_deeply([ sort split ' ', house('OBJS') ], \@sources, 'every src/*/*.c is in OBJS');
+
+my $map = slurp_file('src/README.md');
+my @unknown = grep { my ($name) = m{([^/]+)$}; $map !~ /`\Q$name\E`/ } glob 'src/*.[ch] src/*/*.[ch]';
+is("@unknown", '', 'src/README.md speaks of every file');
+
+my @bare = grep { slurp_file($_) !~ /SPDX-License-Identifier: PostgreSQL/ }
+  glob 'src/*.[ch] src/*/*.[ch] test/unit/*.c test/dvsim/*.[ch]';
+is("@bare", '', 'every C file names its licence');
+
+# ---- exported symbols
+
+my $library = capture("$pg_config --pkglibdir") . '/dataverse_fdw.so';
+my %finfo = map { $_ => 1 }
+  grep { !/^(?:_init|_fini|__bss_start|_edata|_end)$/ }
+  map { /^\S+ [TDBR] (\S+)/ } split /\n/, capture("nm -D --defined-only $library");
+my @extra = grep { !/^(?:Pg_magic_func|pg_finfo_.*)$/ && !$finfo{"pg_finfo_$_"} } sort keys %finfo;
+
+ok($finfo{Pg_magic_func}, 'the library has its magic');
+ok($finfo{dataverse_fdw_handler}, 'and its handler');
+is("@extra", '', 'and exports nothing that the server does not look up');
+
+# ---- refusals
+
+like(capture("make VERSION_NUM=150001 VERSION=15.1 PG_CONFIG=$pg_config all 2>&1"),
+	qr/needs PostgreSQL 15\.2 or later.* 15\.1/, 'make refuses PostgreSQL 15.1');
+like(
+	capture("echo '#include \"compat.h\"' | cc -E -DPG_VERSION_NUM=150001 -Isrc - 2>&1"),
+	qr/needs PostgreSQL 15\.2 or later/,
+	'and so does the compiler');
+like(capture('make PG_CONFIG=/nonexistent 2>&1'),
+	qr/does not run: install/, 'make says what is missing without pg_config');
+for my $target (qw(test demo dvsim bench-dvsim indent clean dist))
+{
+	is(system("make -n $target PG_CONFIG=/nonexistent >/dev/null 2>&1"),
+		0, "make $target does not need pg_config");
+}
+
+done_testing();
