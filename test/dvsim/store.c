@@ -286,7 +286,8 @@ check_file(struct sim_store *store, const char *file)
 		return sim_exec(store, "PRAGMA page_size = 8192; PRAGMA application_id = 1685484397");
 	if (one_number(store, "PRAGMA application_id", 0) == APPLICATION_ID)
 		return true;
-	fprintf(stderr, "dvsim: \"%s\" is not a data file of dvsim\n", file);
+	fprintf(stderr, "dvsim: \"%s\" is not a data file of dvsim, or another process has it open\n",
+			file);
 	return false;
 }
 
@@ -371,27 +372,9 @@ sim_store_close(struct sim_store *store)
 		while (cache->by_text[i] != NULL)
 			unlink_stmt(cache, cache->by_text[i]);
 	}
-	for (i = 0; i < cache->nusers; i++)
-		free(cache->users[i].client_id);
-	free(cache->users);
 	free(cache);
 	sqlite3_close(store->db);
 	free(store);
-}
-
-bool
-sim_store_add_user(struct sim *sim, const char *systemuser_id, const char *client_id, int number)
-{
-	struct store_cache *cache = sim->store->statements;
-	struct store_user *user;
-
-	cache->users = sim_xrealloc(cache->users,
-								(size_t) (cache->nusers + 1) * sizeof(struct store_user));
-	user = &cache->users[cache->nusers++];
-	snprintf(user->systemuser_id, sizeof(user->systemuser_id), "%s", systemuser_id);
-	user->client_id = sim_xstrdup(client_id);
-	user->number = number;
-	return store_user_row(sim, user);
 }
 
 static bool
@@ -412,16 +395,10 @@ empty_tables(struct sim *sim)
 bool
 sim_store_reset(struct sim *sim)
 {
-	struct store_cache *cache = sim->store->statements;
-	int			i;
-	bool		ok;
-
 	if (!sim_begin(sim->store))
 		return false;
-	ok = empty_tables(sim) && store_initial_rows(sim) && store_schema_rows(sim);
-	for (i = 0; ok && i < cache->nusers; i++)
-		ok = store_user_row(sim, &cache->users[i]);
-	if (ok && sim_commit(sim->store))
+	if (empty_tables(sim) && store_initial_rows(sim) && store_schema_rows(sim) &&
+		sim_commit(sim->store))
 		return true;
 	sim_rollback(sim->store);
 	return false;

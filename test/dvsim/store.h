@@ -59,10 +59,6 @@ void		sim_store_close(struct sim_store *store);
 /* all rows go, the schema's initial rows and the application users come back */
 bool		sim_store_reset(struct sim *sim);
 
-/* the row of an application user: its systemuserid, its client id (any text), its number */
-bool		sim_store_add_user(struct sim *sim, const char *systemuser_id, const char *client_id,
-							   int number);
-
 /*
  * A prepared statement out of the cache (prepared if it is not there), ready
  * to bind; give it back with sim_stmt_put, which resets it.  The same text

@@ -12,14 +12,6 @@
 /* when the rows of the schema were made: 2020-01-01 */
 #define STORE_EPOCH INT64_C(1577836800)
 
-/* an application user, to be there again after a reset */
-struct store_user
-{
-	char		systemuser_id[37];
-	char	   *client_id;
-	int			number;
-};
-
 /* a prepared statement of the cache, in two chains of hash buckets */
 struct store_stmt
 {
@@ -43,8 +35,6 @@ struct store_cache
 	uint64_t	tick;
 	bool		on_disk;
 	int64_t		saved_version;
-	struct store_user *users;
-	int			nusers;
 };
 
 /* store_functions.c: collation and SQL functions */
@@ -56,6 +46,5 @@ bool		store_tables(struct sim_store *store, struct sim_schema *schema, const cha
 /* store_rows.c: rows of the schema file, and those that describe the schema */
 bool		store_initial_rows(struct sim *sim);
 bool		store_schema_rows(struct sim *sim);
-bool		store_user_row(struct sim *sim, const struct store_user *user);
 
 #endif

@@ -423,32 +423,3 @@ store_schema_rows(struct sim *sim)
 {
 	return message_rows(sim) && component_rows(sim);
 }
-
-bool
-store_user_row(struct sim *sim, const struct store_user *user)
-{
-	struct sim_table *table = sim_table_by_name(sim->schema, "systemuser");
-	struct json_object *row;
-	struct sim_buf text = {0};
-	bool		ok;
-
-	if (table == NULL)
-		return false;
-	row = json_object_new_object();
-	add_text(row, "systemuserid", user->systemuser_id);
-	add_text(row, "firstname", "#");
-	add_text(row, "lastname", user->client_id);
-	add_text(row, "applicationid", user->client_id);
-	add_text(row, "businessunitid", "businessunit");
-	json_object_object_add(row, "accessmode", json_object_new_int(4));
-	sim_putf(&text, "object %s", user->client_id);
-	add_text(row, "azureactivedirectoryobjectid", text.s);
-	text.len = 0;
-	sim_putf(&text, "app%d@dvsim.invalid", user->number + 1);
-	add_text(row, "internalemailaddress", text.s);
-	add_text(row, "domainname", text.s);
-	sim_buf_free(&text);
-	ok = insert_row(sim, table, row, user->systemuser_id);
-	json_object_put(row);
-	return ok;
-}

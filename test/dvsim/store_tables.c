@@ -166,6 +166,7 @@ has_table(struct sim_store *store, const char *name)
 	return found;
 }
 
+/* A row with NULL in one of its columns is outside of a key. */
 static bool
 index_keys(struct sim_store *store, const struct sim_table *table)
 {
@@ -185,7 +186,9 @@ index_keys(struct sim_store *store, const struct sim_table *table)
 				 key->name, table->name);
 		for (j = 0; j < key->n; j++)
 			sim_putf(&sql, "%s\"%s\"", j > 0 ? ", " : "", key->columns[j]->name);
-		sim_puts(&sql, ")");
+		for (j = 0; j < key->n; j++)
+			sim_putf(&sql, "%s\"%s\" IS NOT NULL", j > 0 ? " AND " : ") WHERE ",
+					 key->columns[j]->name);
 		ok = sim_exec(store, sql.s);
 	}
 	sim_buf_free(&sql);

@@ -118,7 +118,8 @@ for my $case (
 like($s->raw("$chunked${close}7\r\n{\"name\"\r\n5\r\n:\"c\"}\r\n0\r\n\r\n"),
 	qr{^HTTP/1.1 204 }, 'chunked body');
 like($s->raw("${post}Expect: 100-continue\r\nContent-Length: 12\r\n$close\{\"name\":\"e\"}"),
-	qr{^HTTP/1.1 100 .*HTTP/1.1 204 }s, 'Expect: 100-continue');
+	# the body is here already: libmicrohttpd 1.0 then leaves the interim answer out
+	qr{^(?:HTTP/1.1 100 .*)?HTTP/1.1 204 }s, 'Expect: 100-continue');
 
 my $rows = sub { return $s->control('GET', '/_dvsim/stats')->json->{tables}{account}; };
 my $before = $rows->();
