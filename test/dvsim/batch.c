@@ -35,7 +35,8 @@ static const struct
 	{200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
 	{304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
 	{404, "Not Found"}, {405, "Method Not Allowed"}, {409, "Conflict"},
-	{412, "Precondition Failed"}, {413, "Request Entity Too Large"}, {429, "Too Many Requests"},
+	{412, "Precondition Failed"}, {413, "Request Entity Too Large"},
+	{415, "Unsupported Media Type"}, {429, "Too Many Requests"},
 	{500, "Internal Server Error"}, {501, "Not Implemented"}, {502, "Bad Gateway"},
 	{503, "Service Unavailable"}, {504, "Gateway Timeout"}
 };

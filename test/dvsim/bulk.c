@@ -357,12 +357,15 @@ run_standard(struct bulk *b, const struct message *message, struct sim_json *tar
 
 	for (json = targets->child; json != NULL; json = json->next)
 	{
-		struct outcome out;
+		struct outcome out = {0};
 
 		if (!message->target(b, json, &out))
+		{
+			b->res->rows = 0;
 			return false;
+		}
+		b->res->rows += out.status != 0;
 	}
-	b->res->rows = targets->n;
 	return true;
 }
 
@@ -419,14 +422,16 @@ run_elastic(struct bulk *b, const struct message *message, struct sim_json *targ
 	for (json = targets->child; json != NULL; json = json->next, index++)
 	{
 		struct sim_res res = {0};
-		struct outcome out = {.status = 200};
+		struct outcome out = {0};
 
 		note_id(b, json, &out);
 		b->res = b->writer.res = b->inserter.res = &res;
 		ok = message->target(b, json, &out);
-		put_detail(&details, index, &out, ok ? out.status : cosmos_status(&res));
+		if (!ok)
+			out.status = cosmos_status(&res);
+		put_detail(&details, index, &out, out.status != 0 ? out.status : 200);
 		if (ok)
-			outer->rows++;
+			outer->rows += out.status != 0;
 		else if (first == NULL)
 			first = res.error_message;
 		outer->session_token |= res.session_token;

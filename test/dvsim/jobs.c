@@ -106,21 +106,26 @@ run_sql(struct sim_store *store, const char *sql, const unsigned char id[16], in
 static bool
 show_state(struct sim *sim, struct job *job)
 {
-	int64_t		v[4] = {states[job->state].state, states[job->state].status};
-	const char *when = job->state == JOB_RUNNING ? ",startedon=?4" :
-		job->state == JOB_DONE ? ",completedon=?4" : "";
+	int64_t		v[6] = {states[job->state].state, states[job->state].status};
+	const char *when = job->state == JOB_RUNNING ? ",startedon=?5" :
+		job->state == JOB_DONE ? ",completedon=?5" : "";
 	char		sql[256];
+	bool		there;
 
-	v[2] = sim_unix_now(sim);
-	snprintf(sql, sizeof(sql), "UPDATE asyncoperation SET statecode=?2,statuscode=?3%s "
-			 "WHERE asyncoperationid=?1", when);
-	if (run_sql(sim->store, sql, job->id, *when != '\0' ? 3 : 2, v) == 0)
+	if (!sim_begin(sim->store))
 		return false;
-	v[2] = job->deleted;
-	v[3] = job->failed;
-	run_sql(sim->store, "UPDATE bulkdeleteoperation SET statecode=?2,statuscode=?3,successcount=?4,"
-			"failurecount=?5 WHERE bulkdeleteoperationid=?1", job->operation_id, 4, v);
-	return true;
+	v[2] = sim_next_version(sim->store);
+	v[3] = sim_unix_now(sim);
+	snprintf(sql, sizeof(sql), "UPDATE asyncoperation SET statecode=?2,statuscode=?3,"
+			 "versionnumber=?4,modifiedon=?5%s WHERE asyncoperationid=?1", when);
+	there = run_sql(sim->store, sql, job->id, 4, v) != 0;
+	v[2] = sim_next_version(sim->store);
+	v[4] = job->deleted;
+	v[5] = job->failed;
+	run_sql(sim->store, "UPDATE bulkdeleteoperation SET statecode=?2,statuscode=?3,"
+			"versionnumber=?4,modifiedon=?5,successcount=?6,failurecount=?7 "
+			"WHERE bulkdeleteoperationid=?1", job->operation_id, 6, v);
+	return sim_commit(sim->store) && there;
 }
 
 /* a request of the job's own, for what the handlers of requests do */

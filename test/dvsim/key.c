@@ -276,12 +276,32 @@ partition_option(struct sim_req *req, struct sim_key *key)
 	key->partition_len = len;
 }
 
+/* the service's front end lets no URL pass that has one of these in a text of a key */
+static bool
+fits_url(const struct sim_key *key)
+{
+	int			i;
+	size_t		j;
+
+	for (i = 0; key->def != NULL && i < key->def->n; i++)
+	{
+		const struct sim_value *value = &key->values[i];
+
+		for (j = 0; is_text(key->def->columns[i]) && j < value->len; j++)
+			if (memchr("/<>*%&:\\?+", value->s[j], 10) != NULL)
+				return false;
+	}
+	return true;
+}
+
 bool
 sim_key_parse(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 			  const char *text, struct sim_key *key)
 {
 	if (!parse_predicate(req, res, table, text, strlen(text), key))
 		return false;
+	if (!fits_url(key))
+		return syntax_error(req, res);
 	partition_option(req, key);
 	return true;
 }

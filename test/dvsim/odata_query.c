@@ -488,6 +488,9 @@ check_options(struct reader *rd, const struct sim_pairs *options)
 	static const char *const inner[] = {
 		"$select", "$filter", "$orderby", "$expand", "$top", NULL
 	};
+	static const char *const custom[] = {
+		"fetchXml", "sql", "savedQuery", "userQuery", "tag", "partitionId", "UnMaskedData", NULL
+	};
 	int			i;
 	int			j;
 
@@ -495,7 +498,7 @@ check_options(struct reader *rd, const struct sim_pairs *options)
 	{
 		const char *name = options->items[i].name;
 
-		if (name[0] != '$' && rd->level == 0)
+		if (rd->level == 0 && (name[0] == '@' || known(name, custom)))
 			continue;
 		if (strcmp(name, "$skip") == 0)
 			return bad_query(rd, "Skip Clause is not supported in CRM%s", "");

@@ -9,12 +9,14 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <string.h>
+#include <strings.h>
 
 #include "request.h"
 #include "schema.h"
 
 #define MAX_URL 32768
 #define MAX_URL_IN_BATCH 65536
+#define MAX_STEP_IDS 3
 
 /* the path's first segment, and what follows it */
 struct segment
@@ -211,6 +213,36 @@ method_known(const char *method)
 	return false;
 }
 
+static int
+list_length(const char *list)
+{
+	int			n = 1;
+
+	for (; *list; list++)
+		n += *list == ',';
+	return n;
+}
+
+/* headers that ask for what the service does not do; in a $batch each part has its own */
+static bool
+check_headers(struct sim_req *req, struct sim_res *res)
+{
+	const char *encoding = sim_header(req, "Content-Encoding");
+	const char *steps = sim_header(req, "MSCRM.BypassBusinessLogicExecutionStepIds");
+
+	if (encoding != NULL && strcasecmp(encoding, "identity") != 0)
+		return sim_fail(req, res, 415, "",
+						"The request entity's content encoding '%s' is not supported.", encoding);
+	if (steps != NULL && list_length(steps) > MAX_STEP_IDS)
+		return sim_fail(req, res, 400, "0x80040203",
+						"The number of step ids to bypass exceeds the limit of %d.",
+						MAX_STEP_IDS);
+	if (!sim_annotations_valid(req))
+		return sim_fail(req, res, 400, "0x80097303",
+						"The odata.include-annotations preference is malformed.");
+	return true;
+}
+
 static bool
 check_and_route(struct sim_req *req, struct sim_res *res)
 {
@@ -219,9 +251,8 @@ check_and_route(struct sim_req *req, struct sim_res *res)
 						"Invalid URI: The Uri string is too long.");
 	if (!method_known(req->method))
 		return wrong_method(req, res);
-	if (!sim_annotations_valid(req))
-		return sim_fail(req, res, 400, "0x80097303",
-						"The odata.include-annotations preference is malformed.");
+	if (!check_headers(req, res))
+		return false;
 	if (req->params.n == 0 && req->query != NULL &&
 		!sim_query_parse(req->arena, req->query, &req->params))
 		return sim_fail(req, res, 400, "0x80060888", "Bad Request - Error in query syntax.");
@@ -269,7 +300,8 @@ tell_applied(struct sim_req *req, struct sim_res *res)
 	applied(req, res, "odata.include-annotations", true);
 	if (reading && res->kind == SIM_READ)
 	{
-		applied(req, res, "odata.maxpagesize", false);
+		if (sim_prefer_int(req, "odata.maxpagesize") > 0)
+			applied(req, res, "odata.maxpagesize", false);
 		if (sim_prefer(req, "odata.track-changes") != NULL &&
 			strstr(res->body.s, "@odata.deltaLink") != NULL)
 			applied(req, res, "odata.track-changes", false);

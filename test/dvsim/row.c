@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "guid.h"
 #include "row_write.h"
@@ -123,6 +124,17 @@ sim_payload_fail(struct sim_req *req, struct sim_res *res, struct sim_table *tab
 					table != NULL && table->set_name != NULL ? table->set_name : "", inner);
 }
 
+/* JSON must be declared as such; what parameters follow (charset, type=entry) does not matter */
+static bool
+is_declared_json(const struct sim_req *req)
+{
+	const char *type = sim_header(req, "Content-Type");
+	size_t		len = strlen("application/json");
+
+	return type != NULL && strncasecmp(type, "application/json", len) == 0 &&
+		strchr("; ", type[len]) != NULL;
+}
+
 struct sim_json *
 sim_body_object(struct sim_req *req, struct sim_res *res, struct sim_table *table)
 {
@@ -133,6 +145,15 @@ sim_body_object(struct sim_req *req, struct sim_res *res, struct sim_table *tabl
 	{
 		sim_payload_fail(req, res, table, "System.ArgumentNullException: Value cannot be null.\r\n"
 						 "Parameter name: payload");
+		return NULL;
+	}
+	if (!is_declared_json(req))
+	{
+		const char *type = sim_header(req, "Content-Type");
+
+		sim_fail(req, res, 415, "",
+				 "The request entity's media type '%s' is not supported for this resource.",
+				 type != NULL ? type : "application/octet-stream");
 		return NULL;
 	}
 	json = sim_json_parse(req->arena, req->body, req->body_len, &error);

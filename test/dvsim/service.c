@@ -600,14 +600,20 @@ sim_serve(struct sim_wire *wire, struct sim_exchange *exchange)
 {
 	struct sim_req *req = &exchange->req;
 	const char *path;
+	bool		control;
 
 	prepare(wire, exchange);
-	if (strncmp(req->path, "/_dvsim/", 8) == 0)
+	control = strncmp(req->path, "/_dvsim/", 8) == 0;
+	if (!control)
+		count_arrival(wire, exchange);
+	/* libmicrohttpd leaves out the body of an answer to HEAD by itself */
+	if (strcmp(req->method, "HEAD") == 0)
+		req->method = "GET";
+	if (control)
 	{
 		sim_control(wire, exchange);
 		return;
 	}
-	count_arrival(wire, exchange);
 	path = below_root(req->path);
 	if (sim_token_path(exchange))
 		serve_token(wire, exchange);

@@ -351,8 +351,13 @@ sim_store_open(struct sim *sim, const char *file)
 		sim_guid_text_of_name("organization", sim->organization_id);
 	if (sim->business_unit_id[0] == '\0')
 		sim_guid_text_of_name("businessunit", sim->business_unit_id);
-	if (open_database(store, file) && fill(sim, file))
-		return store;
+	if (open_database(store, file))
+	{
+		if (fill(sim, file))
+			return store;
+		fprintf(stderr, "dvsim: could not use data file \"%s\": %s\n",
+				file != NULL ? file : ":memory:", sqlite3_errmsg(store->db));
+	}
 	sim_store_close(store);
 	sim->store = NULL;
 	return NULL;

@@ -313,8 +313,7 @@ begin(struct connection *connection, const char *method)
 	long long	expected;
 
 	connection->begun = true;
-	/* libmicrohttpd leaves out the body of an answer to HEAD by itself */
-	req->method = strcmp(method, "HEAD") == 0 ? "GET" : sim_strdup(req->arena, method);
+	req->method = sim_strdup(req->arena, method);
 	MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, take_header, connection);
 	length = sim_header(req, "Content-Length");
 	expected = length ? strtoll(length, NULL, 10) : 0;

@@ -1,5 +1,6 @@
-# Headers of requests and answers (facts 1.1 to 1.5) and the tolerances of
-# facts 14 that are not about $batch or FetchXML.
+# URLs, headers of requests and answers (facts 1.1 to 1.3, 1.5), error bodies
+# (3.1, 3.2), and the tolerances of facts 14 that are not about $batch or
+# FetchXML.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -87,6 +88,26 @@ for my $list ('"a,,b"', '"a b"', '"*x"', '"a;b"', '""')
 	is($r->error_code, '0x80097303', "malformed list $list: code");
 }
 
+# ---------------------------------------------------------------- what is not done
+
+my $steps = '00000000-0000-0000-0000-000000000001';
+my $bypass = 'MSCRM.BypassBusinessLogicExecutionStepIds';
+is($s->get('WhoAmI', $bypass => "$steps,$steps,$steps")->status, 200, 'three steps to bypass');
+$r = $s->get('WhoAmI', $bypass => "$steps,$steps,$steps,$steps");
+is($r->status, 400, 'four steps: 400');
+like($r->error_message, qr/exceeds the limit of 3/, 'its message');
+for my $encoding (qw(gzip deflate br))
+{
+	$r = $s->post('accounts', { name => 'x' }, 'Content-Encoding' => $encoding);
+	is($r->status, 415, "a body in $encoding: 415");
+	like($r->error_message, qr/content encoding '$encoding' is not supported/, 'its message');
+}
+$r = $s->post('$batch', "\x1f\x8b", 'Content-Type' => 'multipart/mixed; boundary=b',
+	'Content-Encoding' => 'gzip');
+is($r->status, 415, 'a compressed $batch is not taken for an empty one');
+is($s->post('accounts', { name => 'x' }, 'Content-Encoding' => 'identity')->status, 204,
+	'identity is none');
+
 # ---------------------------------------------------------------- Preference-Applied
 
 $s->control('POST', '/_dvsim/seed?table=account&rows=10');
@@ -95,6 +116,12 @@ $r = $s->get('accounts?$select=name',
 is($r->status, 200, 'a page');
 is_deeply([ sort $r->headers('Preference-Applied') ],
 	[ 'odata.include-annotations="*"', 'odata.maxpagesize=3' ], 'Preference-Applied');
+for my $size (qw(0 -1 x))
+{
+	$r = $s->get('accounts?$select=name', Prefer => "odata.maxpagesize=$size");
+	cmp_ok(scalar @{ $r->json->{value} }, '>=', 10, "a page of $size rows is not made");
+	is($r->header('Preference-Applied'), undef, 'nor said to be');
+}
 $r = $s->post('accounts?$select=name', { name => 'P' }, Prefer => 'return=representation');
 is($r->status, 201, 'representation');
 is($r->header('Preference-Applied'), 'return=representation', 'applied');

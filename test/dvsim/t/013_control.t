@@ -1,4 +1,5 @@
-# The control plane (design 7): reset, seed, requests, stats, clock.
+# The control plane and the flags (design 7): reset, seed, requests, stats,
+# clock; what --data keeps.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -83,6 +84,8 @@ $r = requests($from)->{requests}[0];
 is(length $r->{body}, 1 << 20, 'long bodies are cut');
 ok($r->{body_cut}, 'and say so');
 is($s->control('GET', '/_dvsim/requests?since=x')->status, 400, 'since must be a number');
+is($s->request('HEAD', 'WhoAmI')->status, 200, 'HEAD');
+is(requests()->{requests}[-1]{method}, 'HEAD', 'stands as it came');
 is(scalar(grep { $_->{target} =~ /_dvsim/ } @{ requests()->{requests} }), 0,
 	'the control plane is not in it');
 ok(scalar(grep { $_->{kind} && $_->{kind} eq 'token' } @{ requests()->{requests} }),
@@ -196,7 +199,42 @@ my $two = Dvsim->start('--data', $data);
 is($two->get("accounts($id)?\$select=name")->json->{name}, 'kept', '--data keeps rows');
 is($two->get('WhoAmI')->status, 200, 'and users');
 
+# what was answered is in the file, however dvsim ends
+my @acknowledged = map { $two->create('accounts', { name => "n$_" }) } 1 .. 20;
+my $many = $two->post('accounts/Microsoft.Dynamics.CRM.CreateMultiple', {
+	Targets => [ map { { '@odata.type' => 'Microsoft.Dynamics.CRM.account', name => "m$_" } }
+			1 .. 300 ] });
+is($many->status, 200, 'rows in bulk');
+my $copy = "$dir/killed.db";
+kill 'STOP', $two->pid;
+system('cp', "$data$_", "$copy$_") for grep { -e "$data$_" } '', '-wal';
+kill 'CONT', $two->pid;
+my $three = Dvsim->start('--data', $copy);
+is($three->control('GET', '/_dvsim/stats')->json->{tables}{account}, 321,
+	'a kill loses and halves nothing');
+is($three->get("accounts($_)?\$select=name")->status, 200, 'a row answered for is there')
+  for $acknowledged[0], $acknowledged[19], $many->json->{Ids}[299];
+my $late = $three->create('accounts', { name => 'late' });
+cmp_ok($three->get("accounts($late)?\$select=versionnumber")->json->{versionnumber}, '>',
+	$two->get("accounts($acknowledged[19])?\$select=versionnumber")->json->{versionnumber},
+	'versions go on from there');
+ok($_->stop, 'ends') for $two, $three;
+
 my $program = $ENV{DVSIM} // "$FindBin::Bin/../dvsim";
+for my $damage ([ 'no data file', 0 ], [ 'a damaged one', 8192 ])
+{
+	my ($what, $from) = @$damage;
+
+	open my $file, '+<:raw', $copy or die "$copy: $!";
+	seek $file, $from, 0;
+	print {$file} "\xff" x ((-s $copy) - $from);
+	close $file;
+	my $said = `timeout 20 $program --data $copy --ready-file $dir/never 2>&1`;
+	is($? >> 8, 1, "$what: refused");
+	like($said, qr/^dvsim: .*(?:\Q$copy\E|malformed)/m, "$what: with a message");
+	system('cp', $data, $copy);
+}
+
 like(scalar `$program --version`, qr/^dvsim \d+\.\d+/, '--version');
 my $help = `$program --help`;
 like($help, qr/^  --$_\b/m, "--help tells of --$_")

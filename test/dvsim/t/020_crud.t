@@ -138,6 +138,24 @@ subtest 'alternate keys' => sub {
 	is($s->get($pair)->json->{new_name}, 'any order');
 };
 
+# such values are there all the same, and $filter finds them
+subtest 'alternate keys that no URL can hold' => sub {
+	for my $character (qw(/ < > * % & : \\ ? +))
+	{
+		my $value = "a${character}b";
+		my $escaped = sprintf 'a%%%02Xb', ord $character;
+		my $id = $s->create('new_meters', { new_serial => $value });
+		for my $method (qw(get delete))
+		{
+			refused($s->$method("new_meters(new_serial='$escaped')"), 400, '0x80060888',
+				qr/^Bad Request - Error in query syntax\.$/, "$method $value");
+		}
+		is($s->patch("new_meters(new_serial='$escaped')", {})->status, 400, "patch $value");
+		is($s->get("new_meters?\$filter=new_serial eq '$escaped'")->json->{value}[0]{new_meterid},
+			$id, "filter $value");
+	}
+};
+
 subtest 'duplicate alternate key' => sub {
 	my @row = ('new_meters', { new_serial => 'a-1 ', new_name => 'dup' });
 	my $r = $s->post(@row);
@@ -204,6 +222,19 @@ subtest 'files and pictures' => sub {
 			'Content-Type' => 'application/octet-stream')->status, 204);
 	is($s->get($url)->json->{new_image}, $picture, 'as bytes');
 	is($s->patch($url, { new_image => 'not base64!' })->status, 400);
+};
+
+subtest 'bodies that are not declared as JSON' => sub {
+	my $before = $s->get('accounts/$count')->body;
+	for my $type ('text/plain', 'application/jsonp', 'application/x-www-form-urlencoded', undef)
+	{
+		my $shown = $type // 'application/octet-stream';
+		refused($s->post('accounts', { name => 'x' }, 'Content-Type' => $type), 415, '',
+			qr/^The request entity's media type '\Q$shown\E' is not supported/, $shown);
+	}
+	is($s->get('accounts/$count')->body, $before, 'nothing was done');
+	is($s->post('accounts', { name => 'x' }, 'Content-Type' => $_)->status, 204, $_)
+	  for 'application/json', 'Application/JSON;charset=utf-8', 'application/json; type=entry';
 };
 
 subtest 'what is no request' => sub {

@@ -143,10 +143,13 @@ subtest 'UpdateMultiple' => sub {
 	is($r->body, '');
 	is(account(id(83))->{telephone1}, 't83');
 	is(account(id(83))->{name}, 'u83');
+	my $updated = sub { $s->control('GET', '/_dvsim/stats')->json->{users}{app1}{rows}{update} };
+	my $before = $updated->();
 	$r = accounts('UpdateMultiple', [
 			{ accountid => id(80), name => 'first' }, { accountid => id(80), name => 'second' },
 			{ accountid => id(81), name => 'other' } ]);
 	is($r->status, 204, 'duplicates are no error');
+	is($updated->() - $before, 2, 'but count once');
 	is(account(id(80))->{name}, 'first', 'only the first is applied');
 	is(account(id(81))->{name}, 'other');
 	refused(accounts('UpdateMultiple',

@@ -83,6 +83,7 @@ subtest 'life of a job' => sub {
 	my $id = $r->json->{JobId};
 	like($id, qr/^$guid$/);
 	is(state_of($id), '0 0', 'waits');
+	my $etag = $s->get("asyncoperations($id)")->json->{'@odata.etag'};
 	is(counts($id), '0 0');
 	is(names(), 'a1 a2 b1', 'and does nothing yet');
 	meters('a0');
@@ -97,6 +98,8 @@ subtest 'life of a job' => sub {
 	is($row->{name}, 'test');
 	is($row->{operationtype}, 13);
 	ok($row->{startedon} && $row->{completedon});
+	isnt($row->{'@odata.etag'}, $etag, 'another version');
+	is($row->{modifiedon}, $row->{completedon}, 'modified when it ended');
 };
 
 subtest 'queries' => sub {

@@ -1,6 +1,6 @@
 # 030_select.t
 #		Single rows, $select, properties, navigation, annotations, conditional
-#		reads (facts 4.1, 6.6, 6.11, 9).
+#		reads, what dvsim does not read (facts 4.1, 6.6, 6.10, 6.11, 9).
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -104,12 +104,18 @@ refused("accounts?\$$_=1", 400, '0x80060888', qr/\$$_/, "\$$_")
 refused('accounts?$select=name&$select=name', 400, '0x80060888', qr/more than once/, 'twice');
 is($s->get("accounts($account)?\$select=name&tag=x&UnMaskedData=true")->status, 200,
 	'other options are let pass');
+refused("accounts($account)?\$select=name&unmaskeddata=true", 400, '0x80060888',
+	qr/^The query parameter unmaskeddata is not supported\.$/, 'but not in another case');
+refused('accounts?sql=SELECT name FROM account', 400, '0x80060888',
+	qr/^The query parameter sql is not supported\.$/, 'no SQL');
+refused('accounts?fetchxml=<fetch/>', 400, '0x80060888', qr/fetchxml is not supported/,
+	'nor any that there is not');
 is($s->get("accounts($account)?%24select=name")->json->{name}, 'Größe "A"\\B',
 	'percent-encoded option names');
 
 # ---- alternate keys
-my $meter = $s->create('new_meters', { new_name => 'M', new_serial => 'S/1' });
-is($s->get("new_meters(new_serial='S%2F1')?\$select=new_name")->json->{new_meterid}, $meter,
+my $meter = $s->create('new_meters', { new_name => 'M', new_serial => 'S 1' });
+is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meterid}, $meter,
 	'by alternate key');
 
 # ---- conditional reads
