@@ -66,14 +66,11 @@ dvsim:
 bench-dvsim: dvsim
 	$(MAKE) -C test/bench dvsim
 
-# formatting differs from one version of clang-format to the next: 14 decides
-CLANG_FORMAT ?= $(or $(shell command -v clang-format-14 2>/dev/null),clang-format)
-C_FILES = $(shell find src test -name '*.[ch]' | sort)
+indent:
+	test/indent
 
-indent indent-check:
-	@if ! $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then \
-		echo "$@: not done, it takes clang-format 14 (set CLANG_FORMAT)"; exit 1; fi
-	$(CLANG_FORMAT) $(if $(filter indent,$@),-i,--dry-run -Werror) $(C_FILES)
+indent-check:
+	test/indent --check
 
 dist:
 	git archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION).0/ -o $(EXTENSION)-$(EXTVERSION).0.zip HEAD

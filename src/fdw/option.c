@@ -39,20 +39,20 @@
 /* may carry a suffix _2 to _64 */
 #define NUMBERED 0x10
 
-typedef void (*option_check)(const char *name, const char *value);
+typedef void (*option_check) (const char *name, const char *value);
 
 struct dv_option
 {
 	const char *name;
-	int flags;
-	option_check check; /* NULL: any text */
+	int			flags;
+	option_check check;			/* NULL: any text */
 };
 
 struct scope
 {
-	Oid catalog;
-	int flag;
-	const char *place; /* "on a …" */
+	Oid			catalog;
+	int			flag;
+	const char *place;			/* "on a …" */
 };
 
 static void check_site(const char *name, const char *value);
@@ -158,7 +158,7 @@ static size_t
 base_length(const char *name)
 {
 	const char *suffix = strrchr(name, '_');
-	int number;
+	int			number;
 
 	if (suffix == NULL || suffix[1] < '1' || suffix[1] > '9')
 		return strlen(name);
@@ -174,7 +174,7 @@ base_length(const char *name)
 static const struct dv_option *
 find_option(const char *name, int places)
 {
-	size_t base = base_length(name);
+	size_t		base = base_length(name);
 
 	for (size_t i = 0; i < lengthof(options); i++)
 	{
@@ -199,8 +199,8 @@ static const struct dv_option *
 nearest_option(const char *name, int place)
 {
 	const struct dv_option *nearest = NULL;
-	size_t base = base_length(name);
-	int best;
+	size_t		base = base_length(name);
+	int			best;
 
 	if (base == 0 || base >= NAMEDATALEN)
 		return NULL;
@@ -208,7 +208,7 @@ nearest_option(const char *name, int place)
 	for (size_t i = 0; i < lengthof(options); i++)
 	{
 		const struct dv_option *option = &options[i];
-		int distance;
+		int			distance;
 
 		if ((option->flags & place) == 0)
 			continue;
@@ -256,7 +256,7 @@ names_of(int place)
 static bool
 is_misnumbered(const char *name, int place)
 {
-	size_t base = strlen(name);
+	size_t		base = strlen(name);
 	const struct dv_option *option;
 
 	while (base > 0 && isdigit((unsigned char) name[base - 1]))
@@ -277,8 +277,8 @@ hint_for(const char *name, const struct scope *scope)
 		return psprintf("The option \"%s\" is set on %s.", name, places_of(option));
 	if (is_misnumbered(name, scope->flag))
 		return psprintf(
-			"The first application user has no number, further ones are numbered from 2 to %d.",
-			MAX_APPLICATION_USERS);
+						"The first application user has no number, further ones are numbered from 2 to %d.",
+						MAX_APPLICATION_USERS);
 	if ((option = nearest_option(name, scope->flag)) != NULL)
 		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
 						(option->flags & NUMBERED) ? name + base_length(name) : "");
@@ -306,7 +306,7 @@ void
 dv_options_validate(List *list, Oid catalog)
 {
 	const struct scope *scope = NULL;
-	ListCell *lc;
+	ListCell   *lc;
 
 	for (size_t i = 0; i < lengthof(scopes); i++)
 	{
@@ -314,9 +314,9 @@ dv_options_validate(List *list, Oid catalog)
 			scope = &scopes[i];
 	}
 
-	foreach (lc, list)
+	foreach(lc, list)
 	{
-		DefElem *def = lfirst_node(DefElem, lc);
+		DefElem    *def = lfirst_node(DefElem, lc);
 		const struct dv_option *option = NULL;
 
 		if (scope != NULL)
@@ -338,12 +338,12 @@ check_url(const char *name, const char *value, bool path_allowed)
 	static const char *const details[] = {
 		[DV_URL_MALFORMED] = "It must be a URL that begins with https:// and a host name.",
 		[DV_URL_NOT_HTTPS] = "It must begin with https://; http:// is accepted for this machine "
-							 "only (localhost, 127.0.0.1, [::1]).",
+		"only (localhost, 127.0.0.1, [::1]).",
 		[DV_URL_USERINFO] = "A user name or password cannot be part of it; secrets belong in the "
-							"user mapping.",
+		"user mapping.",
 		[DV_URL_QUERY] = "It cannot have a query (?) or a fragment (#).",
 		[DV_URL_PATH] = "It must end after the host, as in https://contoso.crm.dynamics.com; the "
-						"extension adds the path itself.",
+		"extension adds the path itself.",
 	};
 	enum dv_url_verdict verdict = dv_url_check(value, path_allowed);
 

@@ -36,17 +36,17 @@ DV_FUNCTION(dataverse_version);
 Datum
 dataverse_version(PG_FUNCTION_ARGS)
 {
-	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	TupleDesc tupdesc;
-	Datum values[VERSION_COLUMNS];
-	bool nulls[VERSION_COLUMNS] = {false};
+	const		curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	TupleDesc	tupdesc;
+	Datum		values[VERSION_COLUMNS];
+	bool		nulls[VERSION_COLUMNS] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
 	values[VERSION_EXTENSION] = CStringGetTextDatum(DV_VERSION);
 	values[VERSION_POSTGRESQL] = CStringGetTextDatum(
-		GetConfigOption("server_version", false, false));
+													 GetConfigOption("server_version", false, false));
 	values[VERSION_LIBCURL] = CStringGetTextDatum(curl->version);
 	values[VERSION_JSON_C] = CStringGetTextDatum(json_c_version());
 

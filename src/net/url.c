@@ -38,7 +38,7 @@ is_plain(const char *s)
 static bool
 is_port(const char *s, size_t len)
 {
-	long port;
+	long		port;
 
 	if (len == 0)
 		return true;
@@ -58,8 +58,8 @@ take_host(const char *authority, size_t len, char host[MAX_HOST + 1])
 {
 	struct in6_addr v6;
 	const char *start = authority;
-	size_t n;
-	bool bracketed = len > 0 && authority[0] == '[';
+	size_t		n;
+	bool		bracketed = len > 0 && authority[0] == '[';
 
 	if (bracketed)
 		n = strcspn(++start, "]/");
@@ -94,13 +94,13 @@ is_loopback(const char *host)
 enum dv_url_verdict
 dv_url_check(const char *url, bool path_allowed)
 {
-	char host[MAX_HOST + 1];
+	char		host[MAX_HOST + 1];
 	const char *scheme_end = strstr(url, "://");
 	const char *authority;
 	const char *path;
-	size_t len;
-	size_t host_len;
-	bool https;
+	size_t		len;
+	size_t		host_len;
+	bool		https;
 
 	if (!is_plain(url) || scheme_end == NULL || scheme_end == url)
 		return DV_URL_MALFORMED;

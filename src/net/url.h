@@ -14,11 +14,11 @@
 enum dv_url_verdict
 {
 	DV_URL_OK,
-	DV_URL_MALFORMED, /* not scheme://host[:port][/path] */
-	DV_URL_NOT_HTTPS, /* http beyond this machine, or another scheme */
-	DV_URL_USERINFO,  /* a user name or password in front of the host */
-	DV_URL_QUERY,     /* a query or a fragment */
-	DV_URL_PATH       /* a path where only the site itself may stand */
+	DV_URL_MALFORMED,			/* not scheme://host[:port][/path] */
+	DV_URL_NOT_HTTPS,			/* http beyond this machine, or another scheme */
+	DV_URL_USERINFO,			/* a user name or password in front of the host */
+	DV_URL_QUERY,				/* a query or a fragment */
+	DV_URL_PATH					/* a path where only the site itself may stand */
 };
 
 extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);

@@ -98,7 +98,8 @@ stop_server(void)
 	server = -1;
 }
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
+static void
+__attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt,...)
 {
 	va_list		args;

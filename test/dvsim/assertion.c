@@ -40,7 +40,7 @@ struct jwt
 };
 
 static const char base64url[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static void
 base64url_encode(const unsigned char *in, size_t len, char *out)
@@ -223,26 +223,30 @@ signature_good(const struct sim_credential *credential, const char *text, const 
 }
 
 static struct sim_assertion_error
+refused(int code, const char *text)
+{
+	struct sim_assertion_error error = {code, text};
+
+	return error;
+}
+
+static struct sim_assertion_error
 check_signature(const struct sim_credential *credential, const char *text, const struct jwt *jwt)
 {
-	const struct sim_assertion_error unknown = {700027,
-		"The certificate with identifier used to sign the client assertion is not registered on "
-		"application. [Reason - The key was not found.]"};
 	const char *algorithm = member(jwt->header, "alg");
 	bool		pss = strcmp(algorithm, "PS256") == 0;
 
 	if (!pss && strcmp(algorithm, "RS256") != 0)
-		return (struct sim_assertion_error) {700027,
-			"Client assertion failed signature validation. [Reason - The algorithm is not "
-			"supported.]"};
+		return refused(700027, "Client assertion failed signature validation. [Reason - The algorithm is not "
+					   "supported.]");
 	if (strcmp(member(jwt->header, pss ? "x5t#S256" : "x5t"),
 			   pss ? credential->sha256 : credential->sha1) != 0)
-		return unknown;
+		return refused(700027, "The certificate with identifier used to sign the client assertion "
+					   "is not registered on application. [Reason - The key was not found.]");
 	if (!signature_good(credential, text, jwt, pss))
-		return (struct sim_assertion_error) {700027,
-			"Client assertion failed signature validation. [Reason - The key was used but the "
-			"signature did not match.]"};
-	return (struct sim_assertion_error) {0, NULL};
+		return refused(700027, "Client assertion failed signature validation. [Reason - The key was used but the "
+					   "signature did not match.]");
+	return refused(0, NULL);
 }
 
 static bool
@@ -264,24 +268,18 @@ check_claims(struct json_object *claims, const char *client_id, const char *cons
 	int64_t		not_before = number(claims, "nbf");
 
 	if (strcmp(member(claims, "iss"), client_id) != 0)
-		return (struct sim_assertion_error) {700021,
-			"Client assertion application identifier doesn't match 'client_id' parameter."};
+		return refused(700021, "Client assertion application identifier doesn't match 'client_id' parameter.");
 	if (strcmp(member(claims, "sub"), client_id) != 0)
-		return (struct sim_assertion_error) {700021,
-			"Client assertion subject doesn't match 'client_id' parameter."};
+		return refused(700021, "Client assertion subject doesn't match 'client_id' parameter.");
 	if (!audience_known(member(claims, "aud"), audiences))
-		return (struct sim_assertion_error) {700023,
-			"Client assertion audience claim does not match Realm issuer."};
+		return refused(700023, "Client assertion audience claim does not match Realm issuer.");
 	if (member(claims, "jti")[0] == '\0')
-		return (struct sim_assertion_error) {50027,
-			"JWT token is invalid or malformed. [Reason - The 'jti' claim is missing.]"};
+		return refused(50027, "JWT token is invalid or malformed. [Reason - The 'jti' claim is missing.]");
 	if (expires == 0)
-		return (struct sim_assertion_error) {50027,
-			"JWT token is invalid or malformed. [Reason - The 'exp' claim is missing.]"};
+		return refused(50027, "JWT token is invalid or malformed. [Reason - The 'exp' claim is missing.]");
 	if (expires < now - CLOCK_TOLERANCE || not_before > now + CLOCK_TOLERANCE)
-		return (struct sim_assertion_error) {700024,
-			"Client assertion is not within its valid time range."};
-	return (struct sim_assertion_error) {0, NULL};
+		return refused(700024, "Client assertion is not within its valid time range.");
+	return refused(0, NULL);
 }
 
 struct sim_assertion_error

@@ -262,6 +262,7 @@ reference_collection(struct sim_req *req, struct sim_res *res, struct sim_key *k
 	if (member == NULL)
 	{
 		text = sim_param(req, "$id");
+
 		if (text == NULL)
 			return sim_fail(req, res, 400, "0x80060888", "The query option $id is missing.");
 		if (!sim_reference_parse(req, res, text, strlen(text), &other))

@@ -68,7 +68,7 @@ put_response(struct batch *b, const struct sim_part *part, const struct sim_res 
 	if (res->content_type != NULL)
 	{
 		bool		stream = res->status == 200 &&
-			strncmp(res->content_type, "application/json", 16) == 0;
+		strncmp(res->content_type, "application/json", 16) == 0;
 
 		sim_putf(out, "Content-Type: %s%s\r\n", res->content_type,
 				 stream ? "; odata.streaming=true" : "");

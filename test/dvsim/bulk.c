@@ -107,8 +107,10 @@ put_id(struct bulk *b, const unsigned char id[16])
 
 	text[0] = b->ids.len > 0 ? ',' : '[';
 	text[1] = '"';
+
 	sim_guid_print(id, text + 2);
 	text[38] = '"';
+
 	sim_put(&b->ids, text, 39);
 }
 

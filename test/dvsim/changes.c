@@ -318,7 +318,7 @@ read_expression(struct reader *reader, struct sim_meta_query *query,
 	const struct sim_json *criteria;
 
 	query->arena = reader->req->arena;
-	query->complex = true;
+	query->sparse = true;
 	query->languages = reader->languages;
 	query->nlanguages = reader->nlanguages;
 	query->all = true;

@@ -21,8 +21,8 @@
 #define MAX_SEED INT64_C(100000000)
 
 static void
-fail(struct sim_exchange *exchange, int status, const char *fmt,...)
-	__attribute__((format(printf, 3, 4)));
+			fail(struct sim_exchange *exchange, int status, const char *fmt,...)
+			__attribute__((format(printf, 3, 4)));
 
 static void
 fail(struct sim_exchange *exchange, int status, const char *fmt,...)
@@ -33,6 +33,7 @@ fail(struct sim_exchange *exchange, int status, const char *fmt,...)
 
 	va_start(args, fmt);
 	text = sim_vfmt(exchange->req.arena, fmt, args);
+
 	va_end(args);
 	body->len = 0;
 	exchange->res.status = status;

@@ -20,7 +20,7 @@ typedef unsigned __int128 u128;
 struct written
 {
 	bool		negative;
-	char		digits[MAX_DIGITS + 2];	/* without leading zeros; more than fit are dropped */
+	char		digits[MAX_DIGITS + 2]; /* without leading zeros; more than fit are dropped */
 	int			n;
 	long		point;
 };

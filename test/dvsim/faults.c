@@ -174,9 +174,9 @@ read_member(struct sim_arena *arena, struct sim_rule *rule, const struct rule_me
 {
 	void	   *at = (char *) rule + member->offset;
 	const char *text = json_object_is_type(value, json_type_string) ?
-		json_object_get_string(value) : NULL;
+	json_object_get_string(value) : NULL;
 	int64_t		number = json_object_is_type(value, json_type_int) ?
-		json_object_get_int64(value) : -1;
+	json_object_get_int64(value) : -1;
 
 	switch (member->type)
 	{

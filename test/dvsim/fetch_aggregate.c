@@ -112,7 +112,7 @@ static bool
 aggregate_takes(int aggregate, enum sim_fetch_class class)
 {
 	bool		number = class == SIM_CLASS_INTEGER || class == SIM_CLASS_DECIMAL ||
-		class == SIM_CLASS_REAL;
+	class == SIM_CLASS_REAL;
 
 	switch (aggregate)
 	{
@@ -164,7 +164,7 @@ add_aggregate(struct builder *b, const struct sim_fetch_attribute *a,
 {
 	struct sim_out_column *out;
 	bool		count = a->aggregate == SIM_AGGREGATE_COUNT ||
-		a->aggregate == SIM_AGGREGATE_COUNTCOLUMN;
+	a->aggregate == SIM_AGGREGATE_COUNTCOLUMN;
 
 	if (!aggregate_takes(a->aggregate, term->class))
 		return refuse(b, a, term->column);
@@ -255,6 +255,7 @@ add_group(struct builder *b, const struct sim_fetch_attribute *a,
 	key->column = term->column;
 	key->expr = c;
 	key->kind = text ? SIM_KEY_TEXT : SIM_KEY_INTEGER;
+
 	if (term->class == SIM_CLASS_LOOKUP)
 	{
 		const char *label = NULL;

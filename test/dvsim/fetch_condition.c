@@ -155,6 +155,7 @@ table_name_value(struct writer *w, const char *text, size_t len, struct sim_valu
 	int			i;
 
 	value->s = text;
+
 	value->len = len;
 	for (i = 0; i < schema->ntables && isdigit((unsigned char) *text); i++)
 	{
@@ -179,6 +180,7 @@ convert(struct writer *w, const char *text, size_t len, struct sim_value *value)
 	{
 		/* '' is never stored, so it is equal to nothing */
 		value->s = text;
+
 		value->len = len;
 		return true;
 	}
@@ -200,6 +202,7 @@ convert_set(struct writer *w, struct sim_value *value)
 		sim_put(&set, v->text, v->len);
 	}
 	text = sim_fetch_text(w->q, &set);
+
 	return convert(w, text, strlen(text), value);
 }
 

@@ -148,6 +148,7 @@ key_value(struct sim_fetch_query *q, const struct sim_fetch_key *key, const char
 		case SIM_KEY_TEXT:
 			value->kind = SIM_V_TEXT;
 			value->s = text;
+
 			value->len = strlen(text);
 			break;
 		case SIM_KEY_INTEGER:
@@ -188,6 +189,7 @@ sim_fetch_key_text(const struct sim_fetch_query *q, const struct sim_fetch_key *
 			if (sqlite3_column_bytes(stmt, key->index) != 16)
 				return NULL;
 			text = sim_fmt(arena, "{%36s}", "");
+
 			sim_guid_print(sqlite3_column_blob(stmt, key->index), (char *) text + 1);
 			for (c = (char *) text; *c != '\0'; c++)
 			{
@@ -195,6 +197,7 @@ sim_fetch_key_text(const struct sim_fetch_query *q, const struct sim_fetch_key *
 					*c -= 'a' - 'A';
 			}
 			return text;
+
 		case SIM_KEY_INTEGER:
 			return sim_fmt(arena, "%lld", (long long) sqlite3_column_int64(stmt, key->index));
 		case SIM_KEY_REAL:
@@ -204,6 +207,7 @@ sim_fetch_key_text(const struct sim_fetch_query *q, const struct sim_fetch_key *
 		default:
 			sim_value_print_literal(&buf, key->column, stmt, key->index);
 			text = sim_strndup(arena, buf.s ? buf.s : "", buf.len);
+
 			sim_buf_free(&buf);
 			return text;
 	}

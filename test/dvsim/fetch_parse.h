@@ -61,10 +61,10 @@ struct sim_fetch_attribute
 	const char *alias;
 	int			aggregate;		/* enum sim_fetch_aggregate */
 	int			part;			/* enum sim_fetch_part */
-	int			count_children;	/* rowaggregate="CountChildren" */
+	int			count_children; /* rowaggregate="CountChildren" */
 	bool		groupby;
 	bool		distinct;
-	bool		user_time_zone;	/* the user's is UTC, so nothing depends on it */
+	bool		user_time_zone; /* the user's is UTC, so nothing depends on it */
 	struct sim_fetch_attribute *next;
 };
 

@@ -106,7 +106,7 @@ bool		sim_fetch_resolve(struct sim_fetch_query *q);
 bool		sim_fetch_term(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 						   const char *attribute, struct sim_fetch_term *term);
 enum sim_fetch_class sim_fetch_class_of(const struct sim_column *column);
-const char *sim_fetch_text(struct sim_fetch_query *q, struct sim_buf *buf);	/* frees buf */
+const char *sim_fetch_text(struct sim_fetch_query *q, struct sim_buf *buf); /* frees buf */
 
 /* the entity of an alias (or name) in the same block, joined not later than "until" (-1: any) */
 struct sim_fetch_entity *sim_fetch_by_alias(struct sim_fetch_query *q,

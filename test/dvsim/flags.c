@@ -53,7 +53,7 @@ static const struct flag flag_table[] = {
 	{"seed", FLAG_INTEGER, AT(seed), "N", 0, INT64_MAX,
 	"of everything random (default 1)"},
 	{"app-user", FLAG_TEXTS, AT(app_users), "ID:SECRET", 0, 0,
-	"an application user, repeatable; split at the last colon.  SECRET @FILE\n"
+		"an application user, repeatable; split at the last colon.  SECRET @FILE\n"
 	"is a PEM certificate: split at the first \":@\" (default app1:secret1)"},
 	{"app-registration", FLAG_TEXTS, AT(registrations), "ID:SECRET", 0, 0,
 	"an app that gets tokens but is no user of the organisation, repeatable"},
@@ -72,7 +72,7 @@ static const struct flag flag_table[] = {
 	{"web-servers", FLAG_INTEGER, AT(web_servers), "N", 1, 1000,
 	"web servers behind the address (default 1)"},
 	{"time-scale", FLAG_REAL, AT(time_scale), "X", 0, 1000000,
-	"virtual time runs X times as fast: window, latency, Retry-After,\n"
+		"virtual time runs X times as fast: window, latency, Retry-After,\n"
 	"token lifetime (default 1)"},
 	{"latency", FLAG_TEXT, AT(latency), "SPEC", 0, 0,
 	"how long requests take (default: no time); see README.md"},

@@ -73,6 +73,7 @@ known_access_type(const char *text)
 
 	if (strncmp(text, type, strlen(type)) == 0)
 		text += strlen(type);
+
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(text, known[i]) == 0)
 			return true;
@@ -150,6 +151,7 @@ unquote(struct sim_req *req, const char *text, const char **out)
 	for (i = 1; i < len - 1; i++)
 	{
 		copy[n++] = text[i];
+
 		if (text[i] == '\'' && text[i + 1] == '\'' && i + 1 < len - 1)
 			i++;
 	}

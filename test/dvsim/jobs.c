@@ -108,7 +108,7 @@ show_state(struct sim *sim, struct job *job)
 {
 	int64_t		v[6] = {states[job->state].state, states[job->state].status};
 	const char *when = job->state == JOB_RUNNING ? ",startedon=?5" :
-		job->state == JOB_DONE ? ",completedon=?5" : "";
+	job->state == JOB_DONE ? ",completedon=?5" : "";
 	char		sql[256];
 	bool		there;
 
@@ -291,7 +291,7 @@ work(struct sim *sim, struct job *job, int64_t now)
 	size_t		total = rows_of(job);
 	double		seconds = (double) (now - job->start_us) / 1e6;
 	size_t		due = seconds * ROWS_PER_SECOND < (double) total ?
-		(size_t) (seconds * ROWS_PER_SECOND) : total;
+	(size_t) (seconds * ROWS_PER_SECOND) : total;
 	int			n = 0;
 
 	while (job->position < due && n++ < ROWS_PER_CALL)

@@ -170,6 +170,7 @@ copy_head(struct sim_journal_entry *entry, const struct sim_req *req)
 		sim_put(&text, req->headers.items[i].value, strlen(req->headers.items[i].value) + 1);
 	}
 	entry->text = text.s;
+
 	entry->nheaders = req->headers.n;
 	entry->size = sizeof(*entry) + text.cap;
 }
@@ -293,6 +294,7 @@ print_entry(const struct sim_journal_entry *entry, struct sim_buf *out)
 	sim_puts(out, ",\"method\":");
 	sim_put_json_bytes(out, text, strlen(text));
 	text = next_text(text);
+
 	sim_puts(out, ",\"target\":");
 	sim_put_json_bytes(out, text, strlen(text));
 	sim_puts(out, ",\"headers\":{");

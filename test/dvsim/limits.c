@@ -155,8 +155,8 @@ block(struct sim_limits *limits, const struct sim_limits_config *config, int64_t
 									  limits->execution_us, config->max_execution_us));
 
 	/*
-	 * A block that begins marks its slice, so that only later ones count as
-	 * coming back.  What is left of an older penalty stays as it is.
+	 * A block that begins marks its slice, so that only later ones count as coming back.  What is
+	 * left of an older penalty stays as it is.
 	 */
 	if (now_us >= limits->blocked_until_us)
 		limits->penalty_slice = limits->slice;

@@ -39,7 +39,8 @@ struct sim_arena
 static struct block *pool;
 static int	pool_size;
 
-static void __attribute__((noreturn))
+static void
+__attribute__((noreturn))
 out_of_memory(void)
 {
 	fputs("dvsim: out of memory\n", stderr);

@@ -149,6 +149,7 @@ const struct sim_meta_type *sim_meta_derived(const struct sim_meta_type *base, c
 const struct sim_meta_type *sim_meta_attribute_type(const char *name, size_t len);
 const struct sim_meta_prop *sim_meta_prop_of(const struct sim_meta_type *type, const char *name,
 											 size_t len);
+
 /* the property in any type derived from this one; any case, as RetrieveMetadataChanges takes it */
 const struct sim_meta_prop *sim_meta_prop_anywhere(const struct sim_meta_type *type,
 												   const char *name, size_t len);
@@ -215,7 +216,7 @@ struct sim_meta_query
 	struct sim_arena *arena;
 	const struct sim_meta_type *type;	/* declared: rows of other types say what they are */
 	bool		cast;			/* rows of other types are left out */
-	bool		complex;		/* RetrieveMetadataChanges: properties not asked for are null */
+	bool		sparse;			/* RetrieveMetadataChanges: properties not asked for are null */
 	bool		all;			/* no selection */
 	const char **names;			/* the selection */
 	int			nnames;

@@ -473,7 +473,7 @@ add_set(struct sim_arena *arena, const struct sim_column *column, bool global,
 	bool		is_global = column->options && column->options->global;
 	struct sim_meta_item *item;
 
-	if ((column->options == NULL && !boolean) || (global && !is_global))
+	if ((column->options == NULL && !boolean) || (!is_global && global))
 		return;
 	item = sim_meta_add(arena, out, 1);
 	item->type = boolean ? &sim_meta_boolean_set : &sim_meta_option_set;

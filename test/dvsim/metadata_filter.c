@@ -86,7 +86,7 @@ struct parser
 /* A constant: its value, its class and, for an enum, the type it names. */
 struct literal
 {
-	enum class class;
+	enum class	class;
 	const char *enum_type;
 	size_t		enum_len;
 	struct sim_meta_value value;
@@ -388,7 +388,7 @@ fits(const struct sim_meta_filter *leaf, enum class class, const struct literal 
 static const struct sim_meta_filter *
 parse_comparison(struct parser *parser, struct sim_meta_filter *leaf)
 {
-	enum class class = leaf->changeable ? CLASS_BOOL : classes[leaf->prop->kind];
+	enum class	class = leaf->changeable ? CLASS_BOOL : classes[leaf->prop->kind];
 	struct literal *literal = sim_alloc(parser->req->arena, sizeof(*literal));
 	size_t		i;
 

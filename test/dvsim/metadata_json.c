@@ -319,7 +319,7 @@ selected(const struct sim_meta_query *query, const char *name)
 
 	if (query->all || strcmp(name, "MetadataId") == 0)
 		return true;
-	if (query->complex &&
+	if (query->sparse &&
 		(strcmp(name, "LogicalName") == 0 || strcmp(name, "HasChanged") == 0))
 		return true;
 	for (i = 0; i < query->nnames; i++)
@@ -334,7 +334,7 @@ plan_type(struct sim_meta_query *query, const struct sim_meta_type *type, struct
 {
 	if (type != query->type && !type->untyped)
 		sim_putf(text, "\"@odata.type\":\"#" SIM_NAMESPACE "%s%s\"",
-				 query->complex ? "Complex" : "", type->name);
+				 query->sparse ? "Complex" : "", type->name);
 }
 
 static void
@@ -372,7 +372,7 @@ plan_props(struct sim_meta_query *query, struct sim_meta_plan *plan, struct sim_
 		{
 			bool		wanted = selected(query, prop->name);
 
-			if (!wanted && !query->complex)
+			if (!wanted && !query->sparse)
 				continue;
 			plan_name(text, prop->name, first);
 			if (!wanted)
@@ -395,14 +395,14 @@ plan_navs(struct sim_meta_query *query, struct sim_meta_plan *plan, struct sim_b
 	{
 		const struct sim_meta_expand *expand;
 
-		if (query->complex && !nav->inlined)
+		if (query->sparse && !nav->inlined)
 			continue;
 		for (expand = query->expands; expand; expand = expand->next)
 			if (strcmp(expand->nav->name, nav->name) == 0)
 				break;
-		if (expand && query->complex && !selected(query, nav->name))
+		if (expand && query->sparse && !selected(query, nav->name))
 			expand = NULL;
-		if (expand == NULL && !query->complex)
+		if (expand == NULL && !query->sparse)
 			continue;
 		plan_name(text, nav->name, first);
 		if (expand == NULL)

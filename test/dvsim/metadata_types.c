@@ -519,7 +519,7 @@ static void
 relationship_type(const struct sim_meta_item *item, struct sim_meta_value *value)
 {
 	set_text(value, is_many_to_many(item) ? "ManyToManyRelationship" :
-				"OneToManyRelationship");
+			 "OneToManyRelationship");
 }
 
 static void

@@ -80,6 +80,7 @@ call_of(struct apply *ap, const struct sim_text *text, const char *name, struct 
 		text->s[text->len - 1] != ')')
 		return false;
 	inner->len = text->len - len - 2;
+
 	inner->s = sim_strndup(ap->req->arena, text->s + len + 1, inner->len);
 	return true;
 }
@@ -148,7 +149,7 @@ static bool
 takes(enum method method, enum sim_type type)
 {
 	bool		number = type == SIM_INTEGER || type == SIM_BIGINT || type == SIM_DECIMAL ||
-		type == SIM_MONEY || type == SIM_DOUBLE;
+	type == SIM_MONEY || type == SIM_DOUBLE;
 
 	if (method == M_SUM || method == M_AVERAGE)
 		return number;

@@ -96,6 +96,7 @@ double_quotes(struct sim_arena *arena, const char *s)
 			sim_putc(&buf, *s++);
 	}
 	text = sim_strndup(arena, buf.s ? buf.s : "", buf.len);
+
 	sim_buf_free(&buf);
 	return text;
 }
@@ -117,6 +118,7 @@ list_argument(struct sim_sql *sql, const struct sim_node *node, struct sim_json 
 						"The parameter 'PropertyValues' of '%s' must be a collection.",
 						node->text.s);
 	text = double_quotes(sql->req->arena, arg->text.s);
+
 	array = sim_json_parse(sql->req->arena, text, strlen(text), &error);
 	if (array == NULL || array->type != SIM_JSON_ARRAY)
 		return sim_fail(sql->req, sql->res, 400, SIM_BAD_QUERY,

@@ -315,7 +315,7 @@ sim_place_sql(struct sim_buf *out, const struct sim_place *place)
 {
 	const struct sim_column *column = place->column;
 	bool		text = column->type == SIM_STRING || column->type == SIM_MEMO ||
-		column->type == SIM_ENTITYNAME;
+	column->type == SIM_ENTITYNAME;
 
 	sim_out_value_sql(out, place->alias, place->column);
 	if (text && (column->formula != NULL || column == column->table->partition))

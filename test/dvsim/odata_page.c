@@ -184,6 +184,7 @@ mark_value(struct sim_req *req, const struct sim_order *order, sqlite3_stmt *stm
 		return sim_fmt(req->arena, "%.17g", sqlite3_column_double(stmt, order->stmt_index));
 	sim_value_print_literal(&buf, order->column, stmt, order->stmt_index);
 	text = sim_strndup(req->arena, buf.s ? buf.s : "", buf.len);
+
 	sim_buf_free(&buf);
 	return text;
 }
@@ -243,6 +244,7 @@ looked_up(struct sim_sql *sql, const struct sim_ordering *ordering, const struct
 	sim_putf(&buf, " WHERE %s.\"%s\"=?%d LIMIT 1)", ordering->from->alias, table->id->name,
 			 sim_sql_bind_blob(sql, bytes));
 	text = sim_strndup(sql->req->arena, buf.s, buf.len);
+
 	sim_buf_free(&buf);
 	return text;
 }
@@ -265,6 +267,7 @@ mark_sql(struct sim_sql *sql, const struct sim_ordering *ordering, int i,
 	else if (mark->unknown)
 	{
 		text = looked_up(sql, ordering, order, cookie);
+
 		if (text == NULL)
 			sim_cookie_bad(sql->req, sql->res);
 		return text;

@@ -366,6 +366,7 @@ add_segment(struct parser *ps, struct sim_node *node, struct sim_text text)
 	if (node->npath > 0)
 		memcpy(path, node->path, sizeof(*path) * node->npath);
 	path[node->npath++] = text;
+
 	node->path = path;
 }
 
@@ -653,6 +654,7 @@ sim_filter_parse(struct sim_req *req, struct sim_res *res, const char *text, boo
 	ps.req = req;
 	ps.res = res;
 	ps.start = ps.p = text;
+
 	ps.aliases = aliases;
 	if (!next_token(&ps) || !parse_or(&ps, out))
 		return false;

@@ -559,7 +559,7 @@ sim_options_check(struct sim_req *req, struct sim_res *res)
 
 bool
 sim_options_parse(struct sim_req *req, struct sim_res *res, struct sim_table *table, bool single,
-				struct sim_query *query)
+				  struct sim_query *query)
 {
 	int			nexpands = 0;
 	struct reader rd = {req, res, 0, single, &nexpands};

@@ -72,7 +72,7 @@ struct sim_query
 
 /* the options of a request; "single" refuses those that need a collection */
 bool		sim_options_parse(struct sim_req *req, struct sim_res *res, struct sim_table *table,
-							bool single, struct sim_query *query);
+							  bool single, struct sim_query *query);
 
 /* refuses what no read knows: unsupported $ options, and options given twice */
 bool		sim_options_check(struct sim_req *req, struct sim_res *res);

@@ -495,7 +495,7 @@ node_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node
 		[SIM_NODE_LITERAL] = leaf_sql,
 	};
 	int			cost = node->kind == SIM_NODE_LAMBDA ? COST_LAMBDA :
-		node->kind == SIM_NODE_AND || node->kind == SIM_NODE_OR ? COST_GROUP : 0;
+	node->kind == SIM_NODE_AND || node->kind == SIM_NODE_OR ? COST_GROUP : 0;
 	bool		ok;
 
 	sql->depth += cost;

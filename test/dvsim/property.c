@@ -203,6 +203,7 @@ write_picture(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 
 	member->type = SIM_JSON_STRING;
 	member->s = (char *) text;
+
 	member->len = EVP_EncodeBlock(text, (unsigned char *) req->body, (int) req->body_len);
 	return update_member(req, res, key, member);
 }

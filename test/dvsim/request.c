@@ -332,7 +332,7 @@ bool
 sim_annotations_valid(const struct sim_req *req)
 {
 	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-#@";
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-#@";
 	struct preference list;
 	const char *s;
 	const char *end;

@@ -177,7 +177,7 @@ derive_owner(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *
 	struct sim_value *owner = value_at(plan, d->from);
 	struct sim_value *type = value_at(plan, d->from + 1);
 	bool		team = type->kind == SIM_V_TEXT && type->len == 4 &&
-		memcmp(type->s, "team", 4) == 0;
+	memcmp(type->s, "team", 4) == 0;
 
 	(void) row;
 	if (owner->kind == SIM_V_NULL)
@@ -396,7 +396,7 @@ static void
 plan_money(struct sim_writer *w, struct sim_plan *plan)
 {
 	bool		any = w->info->currency != NULL &&
-		sim_slot_find(plan, w->info->currency, "") >= 0;
+	sim_slot_find(plan, w->info->currency, "") >= 0;
 	int			i;
 
 	for (i = 0; i < plan->nslots && !any; i++)

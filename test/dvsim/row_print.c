@@ -142,6 +142,7 @@ member_text(struct sim_arena *arena, const char *name, const char *annotation)
 	sim_put_json(&buf, key.s ? key.s : "", key.len);
 	sim_putc(&buf, ':');
 	text = sim_strndup(arena, buf.s, buf.len);
+
 	sim_buf_free(&key);
 	sim_buf_free(&buf);
 	return text;

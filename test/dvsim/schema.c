@@ -82,6 +82,7 @@ build_one_of(struct json_object *json, const char *key, const char *const *names
 	if (!json_object_object_get_ex(json, key, &value) || value == NULL)
 		return true;
 	text = json_object_get_string(value);
+
 	for (i = 0; i < n; i++)
 	{
 		if (strcmp(names[i], text) == 0)
@@ -132,7 +133,7 @@ build_label(struct build *build, const char *schema_name)
 	for (; *p != '\0'; p++)
 	{
 		bool		begins = isupper((unsigned char) p[0]) && out != label &&
-			(islower((unsigned char) p[-1]) || islower((unsigned char) p[1]));
+		(islower((unsigned char) p[-1]) || islower((unsigned char) p[1]));
 
 		if (begins && out[-1] != ' ')
 			*out++ = ' ';
@@ -461,6 +462,7 @@ parse_file(const char *path)
 	fclose(file);
 	text.s[text.len] = '\0';
 	root = text.len > 100 * 1024 * 1024 ? NULL : parse(text.s, text.len + 1, path);
+
 	sim_buf_free(&text);
 	return root;
 }
@@ -506,7 +508,7 @@ sim_schema_load(const char *path)
 		return NULL;
 	if (path == NULL)
 		schema = build_schema(builtin, (int) json_object_array_length(
-							  json_object_object_get(builtin, "tables")));
+																	  json_object_object_get(builtin, "tables")));
 	else if ((root = parse_file(path)) != NULL)
 	{
 		schema = build_schema(root, borrow_core(root, builtin));

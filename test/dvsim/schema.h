@@ -84,7 +84,7 @@ struct sim_option
 struct sim_option_set
 {
 	const char *name;
-	bool		global;
+	bool global;
 	struct sim_option *options;
 	int			n;
 };
@@ -115,7 +115,8 @@ struct sim_column
 	bool		is_logical;
 	bool		custom;
 	bool		selectable;		/* has a property in the Web API */
-	bool		stored;			/* has a SQL column; false for partylist, virtual and calculated ones */
+	bool		stored;			/* has a SQL column; false for partylist, virtual and calculated
+								 * ones */
 	const char *attribute_of;	/* helper column of that column, or NULL */
 	const char *formula;		/* calculated: SQL expression over columns of the row, or NULL */
 	int			source_type;	/* 0 simple, 1 calculated, 2 rollup, 3 formula */
@@ -129,7 +130,8 @@ struct sim_column
 	int64_t		max_int;
 	struct sim_option_set *options;
 	struct sim_target *targets;
-	int			ntargets;		/* >1: polymorphic, SQL column "name.type" holds the target's logical name */
+	int			ntargets;		/* >1: polymorphic, SQL column "name.type" holds the target's
+								 * logical name */
 	int			default_value;	/* boolean, picklist: applied on create when has_default */
 	bool		has_default;
 	bool		autonumber;
@@ -186,7 +188,8 @@ struct sim_table
 	enum sim_ownership ownership;
 	bool		custom;
 	bool		activity;
-	bool		system;			/* solutions, asyncoperations …: not listed by /_dvsim/stats unless used */
+	bool		system;			/* solutions, asyncoperations …: not listed by /_dvsim/stats
+								 * unless used */
 	bool		has_state;
 	bool		change_tracking;
 	bool		optimistic_concurrency;
@@ -202,7 +205,7 @@ struct sim_table
 	struct sim_column *status;
 	struct sim_column *owner;
 	struct sim_column *created_on;
-	struct sim_column *version;	/* versionnumber */
+	struct sim_column *version; /* versionnumber */
 	struct sim_key_def *keys;
 	int			nkeys;
 	struct sim_relationship **many_to_one;

@@ -60,7 +60,8 @@ bool		build_flag(struct json_object *json, const char *key, bool otherwise);
 int64_t		build_int(struct json_object *json, const char *key, int64_t otherwise);
 bool		build_one_of(struct json_object *json, const char *key, const char *const *names,
 						 int n, int *out);
-bool		build_is_name(const char *name);	/* a letter, then letters, digits and "_"; at most 100 */
+bool		build_is_name(const char *name);	/* a letter, then letters, digits and "_"; at most
+												 * 100 */
 char	   *build_lower(struct build *build, const char *s);
 const char *build_label(struct build *build, const char *schema_name);
 void		build_metadata_id(char out[37], const char *kind, const char *a, const char *b);

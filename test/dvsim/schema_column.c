@@ -305,12 +305,12 @@ column_options(struct build *build, struct draft *draft, struct sim_column *colu
 	const char *global = build_text(build, json, "option_set", NULL);
 	int			i;
 
-	for (i = 0; global != NULL && i < build->schema->noption_sets; i++)
+	for (i = 0; global !=NULL && i < build->schema->noption_sets; i++)
 	{
 		if (strcmp(build->schema->option_sets[i]->name, global) == 0)
 			column->options = build->schema->option_sets[i];
 	}
-	if (global != NULL)
+	if (global !=NULL)
 		return column->options != NULL ||
 			build_fail("table \"%s\": column \"%s\": there is no option set \"%s\"",
 					   draft->table->name, column->name, global);

@@ -149,7 +149,7 @@ link_targets(struct build *build, struct draft *draft, int ordinal)
 		struct draft_target *target = &from->targets[i];
 		struct sim_table *table = table_named(build, target->table);
 		struct sim_table *referenced = target->referenced != NULL ?
-			table_named(build, target->referenced) : table;
+		table_named(build, target->referenced) : table;
 		struct sim_target *out = &column->targets[column->ntargets];
 
 		if (table == NULL || referenced == NULL)

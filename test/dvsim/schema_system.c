@@ -69,7 +69,7 @@ bool
 build_primary_id(struct build *build, struct draft *draft)
 {
 	const char *otherwise = draft->table->activity ? "ActivityId" :
-		sim_fmt(build->arena, "%sId", draft->table->schema_name);
+	sim_fmt(build->arena, "%sId", draft->table->schema_name);
 	const char *name = build_text(build, draft->json, "id", otherwise);
 	struct sim_column *column;
 
@@ -346,8 +346,8 @@ build_system_columns(struct build *build, struct draft *draft)
 {
 	int			kind = kind_of(draft);
 	bool		usual_states_here = (kind & FOR_DATA) != 0 && draft->table->type == SIM_STANDARD &&
-		(draft->table->ownership == SIM_USER_OWNED ||
-		 draft->table->ownership == SIM_ORGANIZATION_OWNED);
+	(draft->table->ownership == SIM_USER_OWNED ||
+	 draft->table->ownership == SIM_ORGANIZATION_OWNED);
 	int			i;
 
 	if (!build_states(build, draft, usual_states_here))

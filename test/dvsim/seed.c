@@ -140,6 +140,7 @@ text_name(char *text, size_t room, const char *column, uint64_t random)
 	}
 	len = add_word(text, 0, room, PICK(words, random));
 	text[0] = (char) (text[0] - 'a' + 'A');
+
 	len = add_word(text, len, room, " ");
 	return add_word(text, len, room, PICK(company_ends, random >> 16));
 }
@@ -195,7 +196,7 @@ fill_text(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal
 {
 	const struct sim_column *column = s->column;
 	size_t		room = column->max_length < TEXT_ROOM / 2 ? (size_t) column->max_length :
-		TEXT_ROOM / 2;
+	TEXT_ROOM / 2;
 	size_t		len = 0;
 
 	if (s->unique && !column->primary_name)
@@ -380,18 +381,18 @@ fill_lookup(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordin
 static void (*const fillers[SIM_TYPES]) (struct seeder *, sqlite3_stmt *, uint64_t, int64_t) =
 {
 	[SIM_STRING] = fill_text,
-	[SIM_MEMO] = fill_text,
-	[SIM_INTEGER] = fill_integer,
-	[SIM_BIGINT] = fill_bigint,
-	[SIM_DECIMAL] = fill_decimal,
-	[SIM_MONEY] = fill_decimal,
-	[SIM_DOUBLE] = fill_double,
-	[SIM_BOOLEAN] = fill_choice,
-	[SIM_PICKLIST] = fill_choice,
-	[SIM_MULTISELECT] = fill_multiselect,
-	[SIM_DATETIME] = fill_time,
-	[SIM_LOOKUP] = fill_lookup,
-	[SIM_CUSTOMER] = fill_lookup,
+		[SIM_MEMO] = fill_text,
+		[SIM_INTEGER] = fill_integer,
+		[SIM_BIGINT] = fill_bigint,
+		[SIM_DECIMAL] = fill_decimal,
+		[SIM_MONEY] = fill_decimal,
+		[SIM_DOUBLE] = fill_double,
+		[SIM_BOOLEAN] = fill_choice,
+		[SIM_PICKLIST] = fill_choice,
+		[SIM_MULTISELECT] = fill_multiselect,
+		[SIM_DATETIME] = fill_time,
+		[SIM_LOOKUP] = fill_lookup,
+		[SIM_CUSTOMER] = fill_lookup,
 };
 
 /* --- the statement --- */
@@ -726,7 +727,7 @@ seed_pairs(struct plan *plan, int64_t first, int64_t n)
 bool
 sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n)
 {
-	struct plan plan = {.sim = sim,.table = table};
+	struct plan plan = {.sim = sim, .table = table};
 	int64_t		first;
 	int64_t		i;
 	bool		ok;

@@ -83,7 +83,7 @@ struct sim_req
 	struct sim_arena *arena;
 	const char *method;
 	const char *target;			/* as it stood on the request line */
-	char	   *path;			/* below SIM_ROOT, still percent-encoded, no query, no leading slash */
+	char	   *path;			/* below SIM_ROOT, still encoded, no query, no leading slash */
 	char	   *query;			/* raw, after '?', or "" */
 	struct sim_pairs params;	/* query options, names and values decoded ('+' is a blank) */
 	struct sim_pairs headers;	/* as received; names in any case */
@@ -93,7 +93,7 @@ struct sim_req
 	char		user_id[37];	/* systemuserid that acts (after impersonation) */
 	bool		in_batch;		/* a part of a $batch */
 	const char *base_url;		/* scheme://host:port as the client called it (Host header) */
-	struct sim_pairs *content_ids;	/* of the changeset being run: Content-ID -> "accounts(guid)", or NULL */
+	struct sim_pairs *content_ids;	/* changeset: Content-ID -> "accounts(guid)"; NULL outside */
 };
 
 struct sim_res
@@ -151,16 +151,47 @@ void		sim_json_answer(struct sim_res *res, int status);
  * leading slash; "" when nothing follows).  For a table "key" is the text
  * between the parentheses of the first segment, decoded, or NULL.
  */
-bool		sim_read_set(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *rest);	/* odata_read.c: GET of a set, /$count, fetchXml= hands over */
-bool		sim_read_row(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *key, const char *rest);	/* odata_read.c: GET of a row, a property, $value, a navigation */
-bool		sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *xml);	/* fetch_read.c */
-bool		sim_write(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *key, const char *rest);	/* write.c: POST PATCH PUT DELETE on a table, incl. $ref and the bulk messages */
-bool		sim_batch(struct sim_req *req, struct sim_res *res);	/* batch.c */
-bool		sim_action(struct sim_req *req, struct sim_res *res, const char *name);	/* jobs.c: unbound actions (BulkDelete); false+404 if unknown */
-void		sim_jobs_advance(struct sim *sim);	/* jobs.c: background jobs go on with the virtual clock; call before each request */
-bool		sim_metadata(struct sim_req *req, struct sim_res *res, const char *segment, const char *key, const char *rest);	/* metadata.c: EntityDefinitions, RelationshipDefinitions, GlobalOptionSetDefinitions */
-bool		sim_csdl(struct sim_req *req, struct sim_res *res);	/* csdl.c: $metadata */
-bool		sim_service_document(struct sim_req *req, struct sim_res *res);	/* csdl.c */
-bool		sim_function(struct sim_req *req, struct sim_res *res, const char *name, const char *args);	/* functions.c: WhoAmI, RetrieveTotalRecordCount, RetrieveMetadataChanges, RetrieveCurrentOrganization …; args: raw text between parentheses or "" */
+
+/* odata_read.c: GET of a set, /$count, fetchXml= hands over */
+bool		sim_read_set(struct sim_req *req, struct sim_res *res, struct sim_table *table,
+						 const char *rest);
+
+/* odata_read.c: GET of a row, a property, $value, a navigation */
+bool		sim_read_row(struct sim_req *req, struct sim_res *res, struct sim_table *table,
+						 const char *key, const char *rest);
+
+/* fetch_read.c */
+bool		sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table,
+					  const char *xml);
+
+/* write.c: POST PATCH PUT DELETE on a table, incl. $ref and the bulk messages */
+bool		sim_write(struct sim_req *req, struct sim_res *res, struct sim_table *table,
+					  const char *key, const char *rest);
+
+/* batch.c */
+bool		sim_batch(struct sim_req *req, struct sim_res *res);
+
+/* jobs.c: unbound actions (BulkDelete); false+404 if unknown */
+bool		sim_action(struct sim_req *req, struct sim_res *res, const char *name);
+
+/* jobs.c: background jobs go on with the virtual clock; to be called before each request */
+void		sim_jobs_advance(struct sim *sim);
+
+/* metadata.c: EntityDefinitions, RelationshipDefinitions, GlobalOptionSetDefinitions */
+bool		sim_metadata(struct sim_req *req, struct sim_res *res, const char *segment,
+						 const char *key, const char *rest);
+
+/* csdl.c: $metadata */
+bool		sim_csdl(struct sim_req *req, struct sim_res *res);
+
+/* csdl.c */
+bool		sim_service_document(struct sim_req *req, struct sim_res *res);
+
+/*
+ * functions.c: WhoAmI, RetrieveTotalRecordCount, RetrieveMetadataChanges …;
+ * "args" is the raw text between the parentheses, or ""
+ */
+bool		sim_function(struct sim_req *req, struct sim_res *res, const char *name,
+						 const char *args);
 
 #endif

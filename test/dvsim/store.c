@@ -295,11 +295,11 @@ static bool
 open_database(struct sim_store *store, const char *file)
 {
 	static const char memory_settings[] =
-		"PRAGMA page_size = 8192; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
-		"PRAGMA temp_store = MEMORY; PRAGMA locking_mode = EXCLUSIVE";
+	"PRAGMA page_size = 8192; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
+	"PRAGMA temp_store = MEMORY; PRAGMA locking_mode = EXCLUSIVE";
 	static const char file_settings[] =
-		"PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;"
-		"PRAGMA temp_store = MEMORY; PRAGMA cache_size = -262144; PRAGMA wal_autocheckpoint = 4000";
+	"PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;"
+	"PRAGMA temp_store = MEMORY; PRAGMA cache_size = -262144; PRAGMA wal_autocheckpoint = 4000";
 
 	if (sqlite3_open_v2(file != NULL ? file : ":memory:", &store->db,
 						SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,

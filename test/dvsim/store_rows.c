@@ -30,8 +30,10 @@ set_id(const struct sim *sim, const char *text, struct sim_value *value)
 	value->len = 16;
 	if (strcmp(text, "organization") == 0)
 		text = sim->organization_id;
+
 	else if (strcmp(text, "businessunit") == 0)
 		text = sim->business_unit_id;
+
 	if (!sim_guid_parse(text, strlen(text), value->fixed))
 		sim_guid_of_name(text, value->fixed);
 }

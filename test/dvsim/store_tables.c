@@ -306,10 +306,10 @@ bool
 store_tables(struct sim_store *store, struct sim_schema *schema, const char *file)
 {
 	static const char own_tables[] =
-		"CREATE TABLE IF NOT EXISTS \"~meta\" (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-		"CREATE TABLE IF NOT EXISTS \"~deleted\" (table_name TEXT NOT NULL, id BLOB NOT NULL,"
-		" versionnumber INTEGER NOT NULL, PRIMARY KEY (table_name, versionnumber, id)) WITHOUT ROWID;"
-		"CREATE TABLE IF NOT EXISTS \"~file\" (id BLOB PRIMARY KEY, bytes BLOB)";
+	"CREATE TABLE IF NOT EXISTS \"~meta\" (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS \"~deleted\" (table_name TEXT NOT NULL, id BLOB NOT NULL,"
+	" versionnumber INTEGER NOT NULL, PRIMARY KEY (table_name, versionnumber, id)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS \"~file\" (id BLOB PRIMARY KEY, bytes BLOB)";
 	int			i;
 
 	if (!sim_exec(store, own_tables))
@@ -318,7 +318,7 @@ store_tables(struct sim_store *store, struct sim_schema *schema, const char *fil
 	{
 		struct sim_table *table = &schema->tables[i];
 		bool		ok = has_table(store, table->name) ?
-			reconcile_table(store, table, file) : create_table(store, table);
+		reconcile_table(store, table, file) : create_table(store, table);
 
 		if (!ok || !index_keys(store, table) || !index_lookups(store, table) ||
 			!index_others(store, table))

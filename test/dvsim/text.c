@@ -401,6 +401,7 @@ sim_text_like(const char *s, size_t len, const char *pattern, size_t plen)
 			pat.p++;
 			retry_pat = pat;
 			retry_text = text;
+
 			starred = true;
 			if (at_end(&pat))
 				return true;

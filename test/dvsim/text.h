@@ -23,6 +23,7 @@ void		sim_text_fold(const char *s, size_t len, struct sim_buf *out);
 
 /* UTF-16 units in UTF-8 text: what MaxLength counts */
 size_t		sim_text_units(const char *s, size_t len);
-bool		sim_text_valid(const char *s, size_t len);	/* well-formed UTF-8, only characters legal in XML 1.0 */
+bool		sim_text_valid(const char *s, size_t len);	/* well-formed UTF-8, only characters
+														 * legal in XML 1.0 */
 
 #endif

@@ -28,7 +28,7 @@
 #define VALID_SECONDS (3650L * 86400)
 
 static bool
-set_name(X509_NAME *name, const char *common_name)
+set_name(X509_NAME * name, const char *common_name)
 {
 	return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_UTF8,
 									  (const unsigned char *) "dvsim", -1, -1, 0) == 1 &&
@@ -108,7 +108,7 @@ make_leaf(EVP_PKEY *key, const char *host, X509 *ca, EVP_PKEY *ca_key)
 	unsigned char address[16];
 	char		names[512];
 	bool		is_address = inet_pton(AF_INET, host, address) == 1 ||
-		inet_pton(AF_INET6, host, address) == 1;
+	inet_pton(AF_INET6, host, address) == 1;
 
 	snprintf(names, sizeof(names), "DNS:localhost,IP:127.0.0.1,IP:::1,%s:%s",
 			 is_address ? "IP" : "DNS", host);

@@ -82,8 +82,8 @@ sim_token_user(struct sim_wire *wire, struct sim_exchange *exchange)
 }
 
 static bool
-refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
-	   const char *fmt,...) __attribute__((format(printf, 5, 6)));
+			refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
+				   const char *fmt,...) __attribute__((format(printf, 5, 6)));
 
 static bool
 refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
@@ -101,6 +101,7 @@ refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
 
 	va_start(args, fmt);
 	text = sim_vfmt(req->arena, fmt, args);
+
 	va_end(args);
 	sim_guid_random(req->sim, trace);
 	sim_guid_random(req->sim, correlation);
@@ -108,6 +109,7 @@ refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
 	strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%SZ", &tm);
 	text = sim_fmt(req->arena, "AADSTS%d: %s Trace ID: %s Correlation ID: %s Timestamp: %s",
 				   aadsts, text, trace, correlation, stamp);
+
 	exchange->res.status = status;
 	exchange->res.content_type = "application/json; charset=utf-8";
 	sim_putf(body, "{\"error\":\"%s\",\"error_description\":", error);

@@ -374,6 +374,7 @@ check_time(struct reader *r, int64_t seconds)
 		return true;
 	sim_time_print(&when, seconds, false);
 	text = sim_strndup(r->req->arena, when.s, when.len);
+
 	sim_buf_free(&when);
 	return sim_fail(r->req, r->res, 400, "0x80040239",
 					"DateTime is less than minumum value supported by CrmDateTime. "
@@ -669,6 +670,7 @@ put_formula(struct sim_buf *sql, const char *alias, struct sim_column *column)
 
 		sim_put(sql, p, text);
 		p += text;
+
 		if (*p == '\0')
 			break;
 		name = strcspn(++p, "}");
@@ -676,7 +678,7 @@ put_formula(struct sim_buf *sql, const char *alias, struct sim_column *column)
 		if (other != NULL && other != column)
 			sim_column_sql(sql, alias, other);
 		else
-			sim_putf(sql, "%s.\"%.*s\"", alias, (int) name, p);	/* "objectid.type" */
+			sim_putf(sql, "%s.\"%.*s\"", alias, (int) name, p); /* "objectid.type" */
 		p += name + (p[name] == '}');
 	}
 }
@@ -685,7 +687,7 @@ void
 sim_column_sql(struct sim_buf *sql, const char *alias, struct sim_column *column)
 {
 	bool		text = column->type == SIM_STRING || column->type == SIM_MEMO ||
-		column->type == SIM_ENTITYNAME;
+	column->type == SIM_ENTITYNAME;
 
 	if (column->formula != NULL)
 	{

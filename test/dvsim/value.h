@@ -30,7 +30,8 @@ struct sim_value
 	}			kind;
 	int64_t		i;
 	double		r;
-	const char *s;				/* text and blobs; not terminated; lives in the arena or the request body */
+	const char *s;				/* text and blobs; not terminated; lives in the arena or the
+								 * request body */
 	size_t		len;
 	unsigned char fixed[16];	/* guids and decimals: when s is NULL and kind is SIM_V_BLOB */
 };

@@ -259,9 +259,11 @@ put_double(struct sim_buf *buf, double v, int precision)
 	fraction = scaled % scale[precision];
 	text[0] = '.';
 	text[1] = '0';
+
 	for (i = precision; i > 0; i--)
 	{
 		text[i] = (char) ('0' + fraction % 10);
+
 		fraction /= 10;
 	}
 	for (n = precision; n > 1 && text[n] == '0'; n--)

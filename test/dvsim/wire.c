@@ -149,7 +149,7 @@ static int
 socket_of(struct connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 
 	return info ? info->connect_fd : -1;
 }
@@ -159,7 +159,7 @@ static void
 hold(struct connection *connection, int64_t due_us)
 {
 	struct sim_listener *listener = connection->wire->listener;
-	struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = connection};
+	struct epoll_event event = {.events = EPOLLRDHUP,.data.ptr = connection};
 
 	connection->due_us = due_us;
 	heap_add(listener, connection);
@@ -233,7 +233,7 @@ answer(struct connection *connection)
 	struct MHD_Response *response;
 	enum MHD_Result queued;
 	bool		sent = !connection->gone &&
-		(exchange->ending == SIM_ANSWER || exchange->ending == SIM_TRUNCATE);
+	(exchange->ending == SIM_ANSWER || exchange->ending == SIM_TRUNCATE);
 
 	sim_serve_end(connection->wire, exchange, sent);
 	if (!sent)
@@ -472,9 +472,15 @@ sim_wire_listen(struct sim_wire *wire, const char *host, int port, const char *k
 	if (key_pem != NULL)
 	{
 		flags |= MHD_USE_TLS;
-		options[8] = (struct MHD_OptionItem) {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) key_pem};
-		options[9] = (struct MHD_OptionItem) {MHD_OPTION_HTTPS_MEM_CERT, 0,
-			(void *) certificate_pem};
+		options[8] = (struct MHD_OptionItem)
+		{
+			MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) key_pem
+		};
+		options[9] = (struct MHD_OptionItem)
+		{
+			MHD_OPTION_HTTPS_MEM_CERT, 0,
+				(void *) certificate_pem
+		};
 	}
 	listener->watch = epoll_create1(EPOLL_CLOEXEC);
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, handle, wire,
@@ -527,7 +533,7 @@ idle_time(struct sim_wire *wire, struct timespec *idle)
 	if (listener->nheap > 0 && listener->heap[0]->due_us != INT64_MAX)
 	{
 		double		wait = (double) (listener->heap[0]->due_us - sim_now_us(wire->sim)) /
-			wire->sim->time_scale;
+		wire->sim->time_scale;
 
 		us = fmin(us, fmax(ceil(wait), 0));
 	}
@@ -538,7 +544,7 @@ idle_time(struct sim_wire *wire, struct timespec *idle)
 }
 
 void
-sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t *stop, const sigset_t *mask)
+sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t * stop, const sigset_t *mask)
 {
 	struct sim_listener *listener = wire->listener;
 	struct pollfd fds[] = {

@@ -35,7 +35,7 @@ struct sim_wire
 	struct sim_limits *limits;	/* [user * servers + server] */
 	int			servers;		/* budgets of a user: 1 when they share one */
 	int			web_servers;
-	char	  (*affinity)[65];	/* the cookie of each web server */
+	char		(*affinity)[65];	/* the cookie of each web server */
 	uint64_t	generation;		/* counts resets: what began before is not counted after */
 	uint64_t	requests;		/* totals for /_dvsim/stats */
 	uint64_t	bytes_in;
@@ -84,7 +84,7 @@ bool		sim_wire_listen(struct sim_wire *wire, const char *host, int port, const c
 							const char *certificate_pem, int *bound);
 
 /* serves until *stop, which a signal handler sets; signals arrive with "mask" only */
-void		sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t *stop,
+void		sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t * stop,
 						 const sigset_t *mask);
 
 /* service.c: fills the answer and how it is to be given */

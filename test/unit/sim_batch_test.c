@@ -147,6 +147,7 @@ test_line_feeds(void **state)
 	check_changeset();
 	text = sim_strdup(arena, line_feeds(changeset));
 	text[strlen(text) - 1] = '\0';	/* no line end after the closing delimiter */
+
 	assert_true(parse(text));
 	check_changeset();
 }

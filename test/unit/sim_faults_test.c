@@ -228,13 +228,14 @@ a_part_is_answered_and_the_throttle_counted(void **state)
 	struct sim_req outer = {.sim = &sim, .arena = arena, .method = "POST", .target = "/$batch",
 	.user = &user};
 	struct sim_res part = {0};
+	struct sim_res another = {0};
 
 	(void) state;
 	assert_null(add("[{\"batch_part\":3,\"status\":429,\"code\":\"0x80072326\",\"message\":\"m\","
 					"\"retry_after\":9,\"headers\":{\"A\":\"b\"}}]"));
 	assert_false(sim_fault_part(&outer, 2, &part));
 	assert_true(sim_fault_part(&outer, 3, &part));
-	assert_false(sim_fault_part(&outer, 3, &(struct sim_res) {0}));
+	assert_false(sim_fault_part(&outer, 3, &another));
 	assert_int_equal(part.status, 429);
 	assert_string_equal(part.body.s, "{\"error\":{\"code\":\"0x80072326\",\"message\":\"m\"}}");
 	assert_int_equal(part.headers.n, 2);

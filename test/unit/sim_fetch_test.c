@@ -227,9 +227,10 @@ assert_fiscal(const char *name, long x, long y, int64_t from, int64_t to)
 {
 	const struct sim_fiscal_op *op = sim_fiscal_op(name);
 	struct sim_window window;
+	long		values[] = {x, y};
 
 	assert_non_null(op);
-	assert_true(sim_fiscal_window(op, NOW, (long[]) {x, y}, &window));
+	assert_true(sim_fiscal_window(op, NOW, values, &window));
 	assert_int_equal(window.from, from);
 	assert_int_equal(window.to, to);
 }
@@ -237,6 +238,8 @@ assert_fiscal(const char *name, long x, long y, int64_t from, int64_t to)
 static void
 test_dates(void **state)
 {
+	long		fifth_quarter[] = {5, 2026};
+	long		too_late[] = {1, 12026};
 	const int64_t january = INT64_C(1767225600);
 	const int64_t april = january + 90 * DAY;
 	const struct sim_fiscal_op *op = sim_fiscal_op("in-fiscal-period-and-year");
@@ -252,8 +255,8 @@ test_dates(void **state)
 	assert_fiscal("in-fiscal-period-and-year", 2, 2026, april, january + 181 * DAY);
 	assert_fiscal("in-or-after-fiscal-period-and-year", 2, 2026, april, INT64_MAX);
 	assert_fiscal("in-or-before-fiscal-period-and-year", 1, 2026, INT64_MIN, april);
-	assert_false(sim_fiscal_window(op, NOW, (long[]) {5, 2026}, &window));
-	assert_false(sim_fiscal_window(op, NOW, (long[]) {1, 12026}, &window));
+	assert_false(sim_fiscal_window(op, NOW, fifth_quarter, &window));
+	assert_false(sim_fiscal_window(op, NOW, too_late, &window));
 
 	assert_where("<condition attribute='createdon' operator='on' value='2026-03-01'/>",
 				 "(t0.\"createdon\">=?1 AND t0.\"createdon\"<?2)");
@@ -325,9 +328,9 @@ static void
 test_semi_joins(void **state)
 {
 	const char *all = "EXISTS (SELECT 1 FROM \"contact\" AS t1 WHERE "
-		"t1.\"parentcustomerid\"=t0.\"accountid\")";
+	"t1.\"parentcustomerid\"=t0.\"accountid\")";
 	const char *boss = "EXISTS (SELECT 1 FROM \"contact\" AS t1 WHERE "
-		"t1.\"parentcustomerid\"=t0.\"accountid\" AND ((t1.\"jobtitle\"=?1)))";
+	"t1.\"parentcustomerid\"=t0.\"accountid\" AND ((t1.\"jobtitle\"=?1)))";
 
 	(void) state;
 	assert_link("<link-entity " FROM_CONTACT " link-type='exists'>" BOSS "</link-entity>", "", "",
@@ -366,7 +369,7 @@ static void
 test_order(void **state)
 {
 	const char *xml = "<fetch%s><entity name='account'><attribute name='accountid'/>"
-		"<order attribute='preferredcontactmethodcode'/></entity></fetch>";
+	"<order attribute='preferredcontactmethodcode'/></entity></fetch>";
 	const char *start;
 
 	(void) state;

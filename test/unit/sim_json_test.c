@@ -153,12 +153,15 @@ test_every_offset(void **state)
 
 		memset(text, 'x', sizeof(text));
 		text[0] = text[i + 1] = '"';
+
 		assert_int_equal(parse_bytes(text, i + 2)->len, i);
 		text[i + 1] = '\\';
 		text[i + 2] = 'n';
 		text[i + 3] = '"';
+
 		assert_int_equal(parse_bytes(text, i + 4)->len, i + 1);
 		text[i + 1] = 0x1f;
+
 		assert_null(parse_bytes(text, i + 4));
 	}
 }
@@ -207,10 +210,12 @@ test_depth(void **state)
 	memset(text, '[', 64);
 	memset(text + 64, ']', 64);
 	text[128] = '\0';
+
 	assert_non_null(parse(text));
 	memset(text, '[', 65);
 	memset(text + 65, ']', 65);
 	text[130] = '\0';
+
 	refused(text);
 }
 

@@ -551,7 +551,10 @@ random_below(int64_t n)
 static void
 remember(int64_t slice, int64_t requests, int64_t execution)
 {
-	events[n_events++] = (struct event) {slice, requests, execution};
+	events[n_events++] = (struct event)
+	{
+		slice, requests, execution
+	};
 	sum_requests += requests;
 	sum_execution += execution;
 }
@@ -611,8 +614,8 @@ enter_and_check(const struct sim_limits_config *config, int64_t now)
 	struct sim_limits before = limits;
 	struct sim_verdict verdict = sim_limits_enter(&limits, config, now, light);
 	bool		room = sum_requests < config->max_requests &&
-		sum_execution < config->max_execution_us &&
-		before.in_flight < config->max_concurrent;
+	sum_execution < config->max_execution_us &&
+	before.in_flight < config->max_concurrent;
 	bool		admitted = room && (light || now >= before.blocked_until_us);
 
 	assert_int_equal(verdict.limit == SIM_LIMIT_NONE, admitted);
@@ -650,7 +653,7 @@ a_million_random_events(void **state)
 	{
 		/* spells of hammering, of steady work and of silence */
 		int64_t		pace = random_below(2000) == 0 ? 400 * SECOND
-			: (i / 5000) % 3 == 0 ? SECOND / 50 : (i / 5000) % 3 == 1 ? SECOND / 2 : 2 * SECOND;
+		: (i / 5000) % 3 == 0 ? SECOND / 50 : (i / 5000) % 3 == 1 ? SECOND / 2 : 2 * SECOND;
 
 		now += random_below(pace);
 		forget_before(now * SIM_LIMIT_SLICES / config.window_us - SIM_LIMIT_SLICES);

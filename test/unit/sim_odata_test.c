@@ -731,6 +731,7 @@ cookies(void **state)
 						"%253ccookie%2520page%253d%25222%2522%253e%253cname%2520last%253d%2522",
 						30);
 	text = sim_strdup(arena, strchr(url.s, '=') + 1);
+
 	assert_true(sim_url_decode(text, true));
 	assert_true(sim_cookie_parse(&request, &response, text, &back));
 	assert_int_equal(back.page, 3);

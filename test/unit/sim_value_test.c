@@ -261,6 +261,7 @@ read_literal(struct sim_column *column, const char *text, struct sim_value *valu
 static void
 literals_are_only_compared(void **state)
 {
+	struct sim_value none = {0};
 	static const struct
 	{
 		const char *table;
@@ -303,7 +304,7 @@ literals_are_only_compared(void **state)
 		else
 			assert_int_equal(res.status, 400);
 	}
-	read_literal(column_of("new_alltypes", "new_datetime"), "1066-10-14", &(struct sim_value) {0});
+	read_literal(column_of("new_alltypes", "new_datetime"), "1066-10-14", &none);
 	assert_string_equal(res.error_code, "0x80040239");
 }
 

@@ -18,7 +18,7 @@
 struct vector
 {
 	const char *url;
-	bool path_allowed;
+	bool		path_allowed;
 	enum dv_url_verdict verdict;
 };
 
@@ -92,8 +92,8 @@ only_one_reading(void **state)
 		{"https://a\\b", false, DV_URL_MALFORMED},
 		{"https://a\r\nHost: b", false, DV_URL_MALFORMED},
 		{"https://b\xc3\xbc"
-		 "cher.example",
-		 false, DV_URL_MALFORMED},
+			"cher.example",
+		false, DV_URL_MALFORMED},
 		{"https://under_score", false, DV_URL_MALFORMED},
 		{"https://a%2eb", false, DV_URL_MALFORMED},
 		{"https://a:", false, DV_URL_MALFORMED},
@@ -123,7 +123,7 @@ only_one_reading(void **state)
 static void
 longest_host(void **state)
 {
-	char url[300];
+	char		url[300];
 
 	(void) state;
 	memset(url, 'a', sizeof(url));

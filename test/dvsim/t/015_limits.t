@@ -65,7 +65,8 @@ my $exec = Dvsim->start('--limit-exec', '2s', '--window', '300s', '--time-scale'
 $r = $exec->get('accounts?$top=1');
 is(seconds($r), '2.00', 'time before it was spent');
 $r = $exec->get('accounts?$top=1');
-like(seconds($r), qr/^1\.[01]\d$/, 'time counts down');
+# 0.9 s were used at least; a machine that is slow adds to it a hundredfold
+cmp_ok(seconds($r), '<=', 1.10, 'time counts down');
 $exec->get('accounts?$top=1');
 $r = $exec->get('accounts?$top=1');
 bare($r, '0x80072321', 'Combined execution time of incoming requests exceeded limit of 2000 '
