@@ -11,6 +11,8 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = src/fdw/dataverse_fdw.o src/fdw/option.o src/fdw/version.o
+# src/pool: who may send what, when
+OBJS += src/pool/rate.o src/pool/throttle.o src/pool/select.o src/pool/budget.o
 # src/net: bytes
 OBJS += src/net/url.o
 
@@ -33,10 +35,11 @@ endif
 EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw dataverse pool net,$(f)/*.o $(f)/*.bc)) \
 	results regression.diffs regression.out tmp_check output_iso \
 	test/unit/build test/bench/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
+	test/ratesim/build test/ratesim/plots test/ratesim/ratesim \
 	$(EXTENSION)-*.zip
 
 # What works before PostgreSQL is there: none of these reads pg_config.
-HOUSE = demo test dvsim bench-dvsim indent indent-check dist clean
+HOUSE = demo test dvsim ratesim bench-dvsim indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -62,6 +65,10 @@ test:
 
 dvsim:
 	$(MAKE) -C test/dvsim
+
+# tables on the terminal, plots in test/ratesim/plots
+ratesim:
+	$(MAKE) -C test/ratesim plots
 
 bench-dvsim: dvsim
 	$(MAKE) -C test/bench dvsim

@@ -30,7 +30,7 @@ static struct sim_res response;
 static struct sim_fetch_query query;
 
 static int
-load(void **state)
+load		(void **state)
 {
 	(void) state;
 	simulator.schema = sim_schema_load(NULL);

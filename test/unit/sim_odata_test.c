@@ -36,7 +36,7 @@ static struct sim_from from;
 static struct sim_buf where;
 
 static int
-load(void **state)
+load		(void **state)
 {
 	(void) state;
 	simulator.schema = sim_schema_load(NULL);

@@ -1,0 +1,385 @@
+/*-------------------------------------------------------------------------
+ *
+ * rate.c
+ *		Rate controller of one application user.
+ *
+ * The limit climbs by a fixed step while the service keeps up, and is cut by
+ * a factor when the service throttles.  What was good before the cut is
+ * remembered: climbing back to it is faster than exploring beyond it.  Two
+ * ceilings hold the limit down and bind at every read, not only when it
+ * would grow: the throttle ceiling, which remembers for a while how hard the
+ * service braked, and the execution-time ceiling, which keeps slow batches
+ * from using up the execution time that the service grants per window.
+ *
+ * The limit grows only when it was used to the full since it last changed,
+ * so light load does not inflate it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "rate.h"
+
+#define MIN_SAMPLES			3
+#define AVERAGE_WEIGHT		0.3
+#define WINDOW				(300 * DV_SECOND)
+
+#define Min2(a, b) ((a) < (b) ? (a) : (b))
+#define Max2(a, b) ((a) > (b) ? (a) : (b))
+
+/* In the order of dv_preset: only what the presets differ in. */
+static const struct
+{
+	double		execution_factor;
+	int64_t		slow_batch_threshold;
+	double		decrease_factor;
+	int			stabilization_batches;
+	int64_t		min_increase_interval;
+}			presets[] =
+
+{
+	{140, 6 * DV_SECOND, 0.4, 5, 8 * DV_SECOND},
+	{200, 8 * DV_SECOND, 0.5, 3, 5 * DV_SECOND},
+	{320, 11 * DV_SECOND, 0.6, 2, 3 * DV_SECOND},
+};
+
+static const char *const binding_names[] = {
+	"fixed", "maximum", "throttle ceiling", "execution-time ceiling", "adaptive rate"
+};
+
+static const char *const kind_names[] = {
+	"read", "create", "update", "upsert", "delete", "other"
+};
+
+dv_rate_config
+dv_rate_preset(dv_preset preset)
+{
+	dv_rate_config config = {
+		.adaptive = true,
+		.initial_factor = 0.5,
+		.min_parallelism = 1,
+		.increase_rate = 2,
+		.decrease_factor = presets[preset].decrease_factor,
+		.stabilization_batches = presets[preset].stabilization_batches,
+		.min_increase_interval = presets[preset].min_increase_interval,
+		.recovery_multiplier = 2.0,
+		.last_known_good_ttl = 300 * DV_SECOND,
+		.idle_reset_period = 300 * DV_SECOND,
+		.execution_factor = presets[preset].execution_factor,
+		.slow_batch_threshold = presets[preset].slow_batch_threshold,
+		.debounce = 2 * DV_SECOND,
+	};
+
+	return config;
+}
+
+int
+dv_rate_maximum(int max_parallel, int dop_hint)
+{
+	int			wanted = dop_hint > 0 ? dop_hint : DV_UNKNOWN_DOP;
+
+	if (max_parallel > 0)
+		wanted = max_parallel;
+	return Max2(Min2(wanted, DV_HARD_CEILING), 1);
+}
+
+/* The floor can never stand above the maximum. */
+static int
+floor_of(const dv_rate *rate, const dv_rate_config *config)
+{
+	return Max2(Min2(config->min_parallelism, rate->max), 1);
+}
+
+static int
+clamp_to_bounds(const dv_rate *rate, const dv_rate_config *config, int value)
+{
+	return Max2(Min2(value, rate->max), floor_of(rate, config));
+}
+
+/* A part of a whole number, toward zero, without what binary fractions lose. */
+static int
+part_of(int whole, double factor)
+{
+	return (int) (whole * factor + 1e-9);
+}
+
+static int
+start_value(const dv_rate *rate, const dv_rate_config *config)
+{
+	return clamp_to_bounds(rate, config, part_of(rate->max, config->initial_factor));
+}
+
+/* Start values.  Averages are kept: how long a batch takes outlives a pause. */
+static void
+start_over(dv_rate *rate, const dv_rate_config *config, int64_t now)
+{
+	rate->started = true;
+	rate->cut = false;
+	rate->current = start_value(rate, config);
+	rate->last_known_good = rate->current;
+	rate->last_known_good_at = now;
+	rate->last_increase = now;
+	rate->last_activity = now;
+	rate->successes = 0;
+	rate->peak_in_flight = 0;
+	rate->throttle_ceiling = 0;
+	rate->throttle_ceiling_until = 0;
+}
+
+void
+dv_rate_init(dv_rate *rate, const dv_rate_config *config, int max, int64_t now)
+{
+	*rate = (dv_rate)
+	{
+		0
+	};
+	rate->max = Max2(max, 1);
+	start_over(rate, config, now);
+}
+
+void
+dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t now)
+{
+	int64_t		total = rate->total_throttles;
+
+	dv_rate_init(rate, config, rate->max, now);
+	rate->total_throttles = total;
+}
+
+static void
+set_current(dv_rate *rate, int current)
+{
+	rate->current = current;
+	rate->successes = 0;
+	rate->peak_in_flight = 0;
+}
+
+void
+dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max)
+{
+	rate->max = Max2(max, 1);
+	rate->current = clamp_to_bounds(rate, config, rate->current);
+	rate->last_known_good = clamp_to_bounds(rate, config, rate->last_known_good);
+	if (!rate->cut && rate->current < start_value(rate, config))
+	{
+		rate->last_known_good = start_value(rate, config);
+		set_current(rate, rate->last_known_good);
+	}
+}
+
+int
+dv_throttle_ceiling(int current, int existing, int64_t retry_after, int floor)
+{
+	double		overshoot = (double) retry_after / WINDOW;
+	double		factor = Max2(Min2(1.0 - overshoot / 2, 1.0), 0.5);
+	int			base = Max2(current, existing);
+
+	return Max2(part_of(base, factor), floor);
+}
+
+int
+dv_execution_ceiling(double factor, double average, int floor, int ceiling)
+{
+	double		value;
+
+	if (average <= 0)
+		return ceiling;
+	value = factor / (average / DV_SECOND);
+	if (value >= ceiling)
+		return ceiling;
+	return Max2((int) value, floor);
+}
+
+static bool
+throttle_ceiling_holds(const dv_rate *rate, int64_t now)
+{
+	return rate->throttle_ceiling > 0 && now < rate->throttle_ceiling_until;
+}
+
+static bool
+is_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
+{
+	return config->execution_factor > 0 &&
+		rate->samples[kind] >= MIN_SAMPLES &&
+		rate->average[kind] >= config->slow_batch_threshold;
+}
+
+/* What the AIMD value may not exceed now, and why. */
+static int
+effective_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+				  int64_t now, dv_binding *binding)
+{
+	int			floor = floor_of(rate, config);
+	int			ceiling = rate->max;
+
+	*binding = DV_BINDS_MAXIMUM;
+	if (throttle_ceiling_holds(rate, now) && rate->throttle_ceiling < ceiling)
+	{
+		ceiling = Max2(rate->throttle_ceiling, floor);
+		*binding = DV_BINDS_THROTTLE_CEILING;
+	}
+	if (is_slow(rate, config, kind))
+	{
+		int			execution = dv_execution_ceiling(config->execution_factor,
+													 rate->average[kind], floor, rate->max);
+
+		if (execution < ceiling)
+		{
+			ceiling = execution;
+			*binding = DV_BINDS_EXECUTION_CEILING;
+		}
+	}
+	return ceiling;
+}
+
+int
+dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+			 int64_t now, dv_binding *binding)
+{
+	int			ceiling;
+
+	if (!config->adaptive)
+	{
+		*binding = DV_BINDS_FIXED;
+		return rate->max;
+	}
+	ceiling = effective_ceiling(rate, config, kind, now, binding);
+	if (rate->current < ceiling)
+	{
+		*binding = DV_BINDS_CURRENT;
+		return rate->current;
+	}
+	return ceiling;
+}
+
+int
+dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+			  int in_flight, int64_t now, dv_binding *binding)
+{
+	int64_t		idle_since = Max2(rate->last_activity, rate->paused_until);
+
+	if (in_flight == 0 && now - idle_since > config->idle_reset_period)
+		start_over(rate, config, now);
+	rate->last_activity = now;
+	return dv_rate_peek(rate, config, kind, now, binding);
+}
+
+void
+dv_rate_sent(dv_rate *rate, int in_flight)
+{
+	rate->peak_in_flight = Max2(rate->peak_in_flight, in_flight);
+}
+
+static void
+average_in(dv_rate *rate, dv_kind kind, int64_t duration)
+{
+	if (rate->samples[kind] == 0)
+		rate->average[kind] = (double) duration;
+	else
+		rate->average[kind] = AVERAGE_WEIGHT * duration +
+			(1 - AVERAGE_WEIGHT) * rate->average[kind];
+	if (rate->samples[kind] < MIN_SAMPLES)
+		rate->samples[kind]++;
+}
+
+void
+dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+				int64_t duration, int64_t now)
+{
+	dv_binding	binding;
+	int			ceiling;
+	int			step;
+
+	rate->last_activity = now;
+	rate->successes++;
+	average_in(rate, kind, duration);
+
+	if (now - rate->last_known_good_at > config->last_known_good_ttl)
+	{
+		rate->last_known_good = rate->current;
+		rate->last_known_good_at = now;
+	}
+
+	if (rate->successes < config->stabilization_batches ||
+		now - rate->last_increase < config->min_increase_interval ||
+		rate->peak_in_flight < rate->current)
+		return;
+
+	ceiling = effective_ceiling(rate, config, kind, now, &binding);
+	if (rate->current >= ceiling)
+		return;
+	step = config->increase_rate;
+	if (rate->current < rate->last_known_good)
+		step = part_of(step, config->recovery_multiplier);
+	set_current(rate, Min2(rate->current + Max2(step, 1), ceiling));
+	rate->last_increase = now;
+}
+
+/* How hard the service brakes is kept in mind for a window; who need not wait went not too far. */
+static void
+note_ceiling(dv_rate *rate, int floor, int64_t retry_after, int64_t now)
+{
+	int			existing = throttle_ceiling_holds(rate, now) ? rate->throttle_ceiling : 0;
+
+	rate->throttle_ceiling = Min2(dv_throttle_ceiling(rate->current, existing, retry_after, floor),
+								  rate->max);
+	rate->throttle_ceiling_until = now + retry_after + WINDOW;
+}
+
+bool
+dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
+				 int64_t sent_at, int64_t retry_after, int64_t now)
+{
+	int			floor = floor_of(rate, config);
+	int			level = rate->current;
+
+	rate->last_activity = now;
+	rate->last_throttle = now;
+	rate->paused_until = Max2(rate->paused_until, now + retry_after);
+	rate->total_throttles++;
+
+	if (rate->last_cut != 0 &&
+		(sent_at <= rate->last_cut || now - rate->last_cut < config->debounce))
+		return false;
+	rate->last_cut = now;
+	rate->cut = true;
+
+	/* What was too much is what was under way, not what would have been allowed. */
+	if (rate->peak_in_flight > 0)
+		level = Min2(level, rate->peak_in_flight);
+
+	if (retry_after > 0)
+		note_ceiling(rate, floor, retry_after, now);
+
+	/* A level that was not in use was not shown to be bad: what was good before stays. */
+	if (level == rate->current || rate->last_known_good > rate->current - config->increase_rate)
+		rate->last_known_good = Max2(rate->current - config->increase_rate, floor);
+	rate->last_known_good_at = now;
+	set_current(rate, Max2(part_of(level, config->decrease_factor), floor));
+	return true;
+}
+
+bool
+dv_rate_known_good_stale(const dv_rate *rate, const dv_rate_config *config, int64_t now)
+{
+	return now - rate->last_known_good_at > config->last_known_good_ttl;
+}
+
+bool
+dv_rate_in_recovery(const dv_rate *rate, const dv_rate_config *config, int64_t now)
+{
+	return rate->current < rate->last_known_good &&
+		!dv_rate_known_good_stale(rate, config, now);
+}
+
+const char *
+dv_binding_name(dv_binding binding)
+{
+	return binding_names[binding];
+}
+
+const char *
+dv_kind_name(dv_kind kind)
+{
+	return kind_names[kind];
+}

@@ -1,0 +1,153 @@
+/*-------------------------------------------------------------------------
+ *
+ * rate.h
+ *		How many requests one application user may have under way.
+ *
+ * Additive increase, multiplicative decrease, with a ceiling learnt from
+ * throttles and one computed from the execution time of slow batches.
+ *
+ * Pure: no PostgreSQL header, no clock, no allocation.  Time is an argument
+ * in microseconds of any monotonic clock.  The state is a plain struct that
+ * may live in shared memory; whoever calls holds the lock of its owner.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_RATE_H
+#define DV_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the service promises at least for one application user. */
+#define DV_HARD_CEILING		52
+#define DV_UNKNOWN_DOP		4	/* until the first x-ms-dop-hint */
+
+#define DV_SECOND			INT64_C(1000000)
+
+/* Kinds of operation whose duration is averaged apart. */
+typedef enum dv_kind
+{
+	DV_KIND_READ,
+	DV_KIND_CREATE,
+	DV_KIND_UPDATE,
+	DV_KIND_UPSERT,
+	DV_KIND_DELETE,
+	DV_KIND_OTHER
+} dv_kind;
+
+#define DV_KINDS (DV_KIND_OTHER + 1)
+
+typedef enum dv_preset
+{
+	DV_PRESET_CONSERVATIVE,
+	DV_PRESET_BALANCED,
+	DV_PRESET_AGGRESSIVE
+} dv_preset;
+
+/* Which rule gives the effective limit; in the order in which ties are named. */
+typedef enum dv_binding
+{
+	DV_BINDS_FIXED,				/* adaptive rate is off */
+	DV_BINDS_MAXIMUM,			/* DOP hint, max_parallel or the hard ceiling */
+	DV_BINDS_THROTTLE_CEILING,
+	DV_BINDS_EXECUTION_CEILING,
+	DV_BINDS_CURRENT			/* the AIMD value itself */
+} dv_binding;
+
+typedef struct dv_rate_config
+{
+	bool		adaptive;
+	double		initial_factor;
+	int			min_parallelism;
+	int			increase_rate;
+	double		decrease_factor;
+	int			stabilization_batches;
+	int64_t		min_increase_interval;
+	double		recovery_multiplier;
+	int64_t		last_known_good_ttl;
+	int64_t		idle_reset_period;
+	double		execution_factor;	/* 0 turns the execution-time ceiling off */
+	int64_t		slow_batch_threshold;
+	int64_t		debounce;		/* 429s this close to a cut belong to its burst */
+} dv_rate_config;
+
+typedef struct dv_rate
+{
+	bool		started;		/* init has run; zeroed memory has not */
+	bool		cut;			/* by a throttle, since the start */
+	int			max;			/* min(hard ceiling, DOP hint or option) */
+	int			current;
+	int			last_known_good;
+	int			successes;		/* since the last change of current */
+	int			peak_in_flight; /* since the last change of current */
+	int			throttle_ceiling;	/* 0: none */
+	int64_t		throttle_ceiling_until;
+	int64_t		last_known_good_at;
+	int64_t		last_increase;
+	int64_t		last_activity;
+	int64_t		paused_until;	/* end of the last Retry-After; waiting for it is not idleness */
+	int64_t		last_throttle;	/* 0: never */
+	int64_t		last_cut;		/* last throttle that was acted on; 0: never */
+	int64_t		total_throttles;	/* survives every reset */
+	double		average[DV_KINDS];	/* moving average of batch time, microseconds */
+	int			samples[DV_KINDS];
+} dv_rate;
+
+extern dv_rate_config dv_rate_preset(dv_preset preset);
+
+/* The maximum from option and hint; 0 means that one is not set. */
+extern int	dv_rate_maximum(int max_parallel, int dop_hint);
+
+extern void dv_rate_init(dv_rate *rate, const dv_rate_config *config, int max, int64_t now);
+
+/* Back to the start; only the total of throttles stays. */
+extern void dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t now);
+
+/*
+ * A new maximum pulls the current value down at once.  It lifts it to where
+ * a start with this maximum would begin, unless a throttle has cut it since:
+ * the first DOP hint comes with the first answer.
+ */
+extern void dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max);
+
+/*
+ * The limit for the next request of this kind.  dv_rate_limit is for who is
+ * about to send: it resets after idleness and stamps the activity.  Looking
+ * on (views) is dv_rate_peek.
+ */
+extern int	dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+						  int in_flight, int64_t now, dv_binding *binding);
+extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+						 int64_t now, dv_binding *binding);
+
+/* A request was sent and is counted in in_flight. */
+extern void dv_rate_sent(dv_rate *rate, int in_flight);
+
+/*
+ * The service took a batch.  "duration" is that of the HTTP exchange alone,
+ * without any waiting on our side.
+ */
+extern void dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+							int64_t duration, int64_t now);
+
+/*
+ * The service said 429.  Only the first of a burst cuts: those of requests
+ * sent before the last cut, or within the debounce of it, are just counted.
+ * Returns whether it cut.
+ */
+extern bool dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
+							 int64_t sent_at, int64_t retry_after, int64_t now);
+
+extern bool dv_rate_in_recovery(const dv_rate *rate, const dv_rate_config *config, int64_t now);
+extern bool dv_rate_known_good_stale(const dv_rate *rate, const dv_rate_config *config, int64_t now);
+
+/* The ceilings by themselves, for the controller, the views and the tests. */
+extern int	dv_throttle_ceiling(int current, int existing, int64_t retry_after, int floor);
+extern int	dv_execution_ceiling(double factor, double average, int floor, int ceiling);
+
+extern const char *dv_binding_name(dv_binding binding);
+extern const char *dv_kind_name(dv_kind kind);
+
+#endif							/* DV_RATE_H */

@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * throttle.c
+ *		Throttle tracker of one application user, with its circuit breaker.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "throttle.h"
+
+/* After this many cuts in a row the service is left alone for longer than it asks. */
+#define BREAKER_AFTER		5
+#define BREAKER_FIRST		(INT64_C(30) * 1000000)
+#define BREAKER_LONGEST		(INT64_C(300) * 1000000)
+
+/* Nothing sensible is longer; keeps sums within their type. */
+#define LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
+
+static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
+static const char *const decimal_codes[] = {"-2147015902", "-2147015903", "-2147015898"};
+
+#define NCODES ((int) (sizeof(codes) / sizeof(codes[0])))
+
+static int64_t
+breaker_pause(int consecutive)
+{
+	int64_t		pause = BREAKER_FIRST;
+	int			i;
+
+	if (consecutive < BREAKER_AFTER)
+		return 0;
+	for (i = BREAKER_AFTER; i < consecutive && pause < BREAKER_LONGEST; i++)
+		pause *= 2;
+	return pause < BREAKER_LONGEST ? pause : BREAKER_LONGEST;
+}
+
+void
+dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
+				   int64_t retry_after, int64_t margin, int64_t now)
+{
+	int64_t		since = throttle->until > now ? throttle->until : now;
+	int64_t		pause;
+	int64_t		until;
+
+	if (retry_after < 0)
+		retry_after = 0;
+	if (retry_after > LONGEST_RETRY_AFTER)
+		retry_after = LONGEST_RETRY_AFTER;
+	throttle->events[cause]++;
+	throttle->last_at = now;
+	throttle->last_retry_after = retry_after;
+	if (cut)
+	{
+		throttle->consecutive++;
+		throttle->burst_at = now;
+	}
+
+	pause = breaker_pause(throttle->consecutive);
+	if (retry_after > pause)
+		pause = retry_after;
+	until = now + pause + margin;
+	if (until > since)
+	{
+		/* overlapping throttles of one burst are waited out once */
+		throttle->total_backoff += until - since;
+		throttle->until = until;
+	}
+}
+
+void
+dv_throttle_success(dv_throttle *throttle, int64_t sent_at)
+{
+	if (sent_at >= throttle->burst_at)
+		throttle->consecutive = 0;
+}
+
+bool
+dv_throttle_active(const dv_throttle *throttle, int64_t now)
+{
+	return now < throttle->until;
+}
+
+bool
+dv_throttle_probing(const dv_throttle *throttle)
+{
+	return throttle->consecutive >= BREAKER_AFTER;
+}
+
+uint64_t
+dv_throttle_events(const dv_throttle *throttle)
+{
+	uint64_t	total = 0;
+	int			i;
+
+	for (i = 0; i < DV_THROTTLE_CAUSES; i++)
+		total += throttle->events[i];
+	return total;
+}
+
+bool
+dv_throttle_cause_of(const char *code, dv_throttle_cause *cause)
+{
+	int			i;
+
+	for (i = 0; code != NULL && i < NCODES; i++)
+	{
+		if (strcasecmp(code, codes[i]) == 0 || strcmp(code, decimal_codes[i]) == 0)
+		{
+			*cause = (dv_throttle_cause) i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *
+dv_throttle_code(dv_throttle_cause cause)
+{
+	return (int) cause < NCODES ? codes[cause] : "429";
+}

@@ -1,0 +1,452 @@
+/*
+ * machine.c
+ *		Backends that take slots, send, and give them back.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+
+/* how long a woken backend takes to come, at most */
+#define WAKE_LATENCY (SECOND / 2000)
+
+#define BUFFER SECOND			/* retry_after_buffer */
+
+struct ticket
+{
+	struct backend *backend;
+	int			user;
+	dv_kind		kind;
+	double		seconds;
+	int64_t		sent_at;
+	int64_t		from;			/* for the part that has run by the end */
+	dv_budget_mark mark;
+	int			place;			/* among those under way */
+};
+
+static void try(struct engine *engine, void *target, int64_t number);
+
+static dv_candidate
+candidate_of(struct machine *machine, int which, dv_kind kind)
+{
+	struct user *user = &machine->users[which];
+	int64_t		now = machine->engine->now;
+	dv_candidate c = {0};
+	dv_binding	binding;
+
+	c.limit = dv_rate_limit(&user->rate, &machine->config.rate, kind, user->in_flight, now,
+							&binding);
+	if (dv_throttle_probing(&user->throttle) && c.limit > 1)
+		c.limit = 1;
+	c.in_flight = user->in_flight;
+	c.last_used = user->last_used;
+	c.throttled_until = user->throttle.until;
+	if (now >= c.throttled_until && c.in_flight < c.limit)
+		c.not_before = policy_not_before(machine->config.policy, &user->pacing, machine->service,
+										 which, user->in_flight,
+										 user->rate.average[kind] / SECOND, now);
+	return c;
+}
+
+static dv_claim
+claim_of(const struct backend *backend)
+{
+	return (dv_claim)
+	{
+		backend->leases, backend->waiting_since, backend->woken_at
+	};
+}
+
+static bool
+must_yield(struct machine *machine, struct backend *mine, int sendable)
+{
+	int64_t		now = machine->engine->now;
+	dv_claim	claim = claim_of(mine);
+	dv_contest	contest = dv_contest_begin(&claim, now);
+	int			i;
+
+	for (i = 0; i < machine->config.backends; i++)
+	{
+		dv_claim	other = claim_of(&machine->backends[i]);
+
+		if (&machine->backends[i] != mine)
+			dv_contest_add(&contest, &other, now);
+	}
+	return dv_must_yield(&contest, sendable);
+}
+
+static struct backend *
+neediest_waiter(struct machine *machine)
+{
+	struct backend *best = NULL;
+	int			i;
+
+	for (i = 0; i < machine->config.backends; i++)
+	{
+		struct backend *b = &machine->backends[i];
+		dv_claim	claim = claim_of(b);
+		dv_claim	best_claim;
+
+		if (b->waiting_since == 0 || b->woken_at != 0)
+			continue;
+		if (best != NULL)
+			best_claim = claim_of(best);
+		if (best == NULL || dv_needier(&claim, &best_claim))
+			best = b;
+	}
+	return best;
+}
+
+static void
+wake_waiters(struct machine *machine, int n)
+{
+	struct engine *engine = machine->engine;
+
+	while (n-- > 0)
+	{
+		struct backend *backend = neediest_waiter(machine);
+
+		if (backend == NULL)
+			return;
+		backend->woken_at = engine->now;
+		engine_at(engine, engine->now + (int64_t) (engine_random(engine) * WAKE_LATENCY), try,
+				  backend, ++backend->timer);
+	}
+}
+
+static const struct work *
+draw_work(struct machine *machine)
+{
+	const struct machine_config *config = &machine->config;
+	double		total = 0;
+	double		at;
+	int			i;
+
+	if (config->requests > 0)
+		return &config->works[machine->job];
+	for (i = 0; i < config->nworks; i++)
+		total += config->works[i].weight;
+	at = engine_random(machine->engine) * total;
+	for (i = 0; i < config->nworks - 1; i++)
+	{
+		at -= config->works[i].weight;
+		if (at < 0)
+			break;
+	}
+	return &config->works[i];
+}
+
+static void answered(void *target, void *request, const struct answer *answer);
+
+static void
+send_one(struct machine *machine, struct backend *backend, int which, const struct work *work)
+{
+	struct user *user = &machine->users[which];
+	int64_t		now = machine->engine->now;
+	struct ticket *ticket = allocate(sizeof(*ticket));
+
+	ticket->backend = backend;
+	ticket->user = which;
+	ticket->kind = work->kind;
+	ticket->seconds = work->shortest +
+		engine_random(machine->engine) * (work->longest - work->shortest);
+	ticket->sent_at = now;
+	user->in_flight++;
+	user->last_used = ++machine->ticket;
+	backend->leases++;
+	dv_rate_sent(&user->rate, user->in_flight);
+	ticket->mark = dv_budget_sent(&user->pacing.budget, now);
+	policy_sent(&user->pacing, user->rate.average[work->kind] / SECOND, now);
+	if (user->in_flight > machine->peak)
+		machine->peak = user->in_flight;
+	machine->sent++;
+	service_send(machine->service, which, ticket->seconds, answered, machine, ticket);
+}
+
+/* How long nothing could be sent although no Retry-After was to be kept. */
+static void
+note_silence(struct machine *machine, bool sent)
+{
+	int64_t		now = machine->engine->now;
+	int			i;
+
+	for (i = 0; i < machine->config.users; i++)
+		if (!sent && now < machine->users[i].throttle.until)
+			machine->last_sent = machine->users[i].throttle.until;
+	if (machine->last_sent != 0 && now - machine->last_sent > machine->silence)
+		machine->silence = now - machine->last_sent;
+	if (sent)
+		machine->last_sent = now;
+}
+
+static dv_choice
+acquire(struct machine *machine, struct backend *backend, const struct work *work)
+{
+	dv_candidate candidates[SERVICE_USERS];
+	int64_t		now = machine->engine->now;
+	int			n = machine->config.users;
+	dv_choice	choice;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		candidates[i] = candidate_of(machine, i, work->kind);
+	choice = dv_select(candidates, n, machine->config.selection, now);
+	note_silence(machine, false);
+	if (choice.kind == DV_CHOICE_USER &&
+		must_yield(machine, backend, dv_sendable(candidates, n, now)))
+	{
+		wake_waiters(machine, 1);
+		choice = (dv_choice)
+		{
+			DV_CHOICE_BUSY, -1, now + DV_WAKE_GRACE
+		};
+	}
+	if (choice.kind == DV_CHOICE_USER)
+	{
+		note_silence(machine, true);
+		send_one(machine, backend, choice.user, work);
+		backend->waiting_since = 0;
+	}
+	else if (backend->waiting_since == 0)
+		backend->waiting_since = now;
+	backend->woken_at = 0;
+	return choice;
+}
+
+static bool
+work_left(const struct machine *machine)
+{
+	const struct machine_config *config = &machine->config;
+
+	if (config->requests == 0)
+		return true;
+	return machine->job < config->nworks &&
+		machine->sent - machine->throttles < config->requests * (machine->job + 1);
+}
+
+/* A backend sends while it may, then waits for a release or until it may again. */
+static void
+try(struct engine *engine, void *target, int64_t number)
+{
+	struct backend *backend = target;
+	struct machine *machine = backend->machine;
+
+	if (number != backend->timer)
+		return;
+	backend->started = true;
+	while (backend->leases < machine->config.want && work_left(machine))
+	{
+		dv_choice	choice;
+
+		if (backend->next == NULL)
+			backend->next = draw_work(machine);
+		choice = acquire(machine, backend, backend->next);
+		if (choice.kind == DV_CHOICE_USER)
+		{
+			backend->next = NULL;
+			continue;
+		}
+		backend->timer++;
+		if (choice.until != 0)
+			engine_at(engine, choice.until, try, backend, backend->timer);
+		return;
+	}
+	backend->waiting_since = 0;
+	backend->woken_at = 0;
+}
+
+static void
+note_throttle(struct machine *machine, const struct ticket *ticket, const struct answer *answer)
+{
+	struct engine *engine = machine->engine;
+	struct user *user = &machine->users[ticket->user];
+	int64_t		retry_after = (answer->retry_after + SECOND - 1) / SECOND * SECOND;
+	int64_t		margin = BUFFER + (int64_t) (engine_random(engine) * SECOND);
+	bool		cut;
+
+	machine->throttles++;
+	machine->job_throttles[machine->job < WORKS ? machine->job : WORKS - 1]++;
+	cut = dv_rate_throttle(&user->rate, &machine->config.rate, ticket->sent_at, retry_after,
+						   engine->now);
+	dv_throttle_record(&user->throttle, (dv_throttle_cause) answer->limit, cut, retry_after, margin,
+					   engine->now);
+	dv_budget_refused(&user->pacing.budget, answer->limit == SIM_LIMIT_REQUESTS ? DV_RATION_REQUESTS
+					  : answer->limit == SIM_LIMIT_EXECUTION ? DV_RATION_SECONDS : DV_RATIONS,
+					  engine->now);
+}
+
+static void
+next_job(struct machine *machine)
+{
+	struct engine *engine = machine->engine;
+	int			i;
+
+	machine->job_ended[machine->job++] = (double) (engine->now - engine->start) / SECOND;
+	for (i = 0; i < machine->config.backends; i++)
+	{
+		struct backend *backend = &machine->backends[i];
+
+		backend->next = NULL;
+		engine_at(engine, engine->now, try, backend, ++backend->timer);
+	}
+}
+
+static void
+note_success(struct machine *machine, const struct ticket *ticket, const struct answer *answer)
+{
+	struct user *user = &machine->users[ticket->user];
+	double		remaining[DV_RATIONS] = {answer->remaining_requests, answer->remaining_seconds};
+	int64_t		now = machine->engine->now;
+
+	user->dop_hint = answer->dop_hint;
+	user->pacing.said_requests = answer->remaining_requests;
+	user->pacing.said_seconds = answer->remaining_seconds;
+	dv_rate_set_max(&user->rate, &machine->config.rate,
+					dv_rate_maximum(machine->config.max_parallel, answer->dop_hint));
+	dv_throttle_success(&user->throttle, ticket->sent_at);
+	dv_rate_success(&user->rate, &machine->config.rate, ticket->kind, answer->duration, now);
+	dv_budget_answered(&user->pacing.budget, ticket->mark, (double) answer->duration / SECOND,
+					   remaining, now);
+	ticket->backend->done++;
+	ticket->backend->done_seconds += ticket->seconds;
+	machine->done++;
+	machine->done_seconds += ticket->seconds;
+	if (machine->config.requests > 0 &&
+		machine->done == machine->config.requests * (machine->job + 1))
+		next_job(machine);
+}
+
+static void
+answered(void *target, void *request, const struct answer *answer)
+{
+	struct machine *machine = target;
+	struct ticket *ticket = request;
+	struct user *user = &machine->users[ticket->user];
+	struct backend *backend = ticket->backend;
+	dv_binding	binding;
+	int			limit;
+
+	if (answer->refused)
+		note_throttle(machine, ticket, answer);
+	else
+		note_success(machine, ticket, answer);
+	user->in_flight--;
+	backend->leases--;
+	limit = dv_rate_peek(&user->rate, &machine->config.rate, ticket->kind, machine->engine->now,
+						 &binding);
+	wake_waiters(machine, limit - user->in_flight > 1 ? limit - user->in_flight : 1);
+	free(ticket);
+	try(machine->engine, backend, ++backend->timer);
+}
+
+static void
+take_sample(struct engine *engine, void *target, int64_t number)
+{
+	struct machine *machine = target;
+	struct sample *sample = &machine->samples[machine->nsamples];
+	dv_binding	binding;
+	int			i;
+
+	(void) number;
+	if (machine->nsamples < SAMPLES)
+	{
+		machine->nsamples++;
+		for (i = 0; i < machine->config.users; i++)
+		{
+			struct user *user = &machine->users[i];
+
+			sample->in_flight += user->in_flight;
+			sample->limit += dv_rate_peek(&user->rate, &machine->config.rate,
+										  machine->config.works[0].kind, engine->now, &binding);
+		}
+		sample->rate = (double) (machine->done - machine->sampled_done) / SAMPLE_EVERY;
+		sample->throttles = (int) (machine->throttles - machine->sampled_throttles);
+		machine->sampled_done = machine->done;
+		machine->sampled_throttles = machine->throttles;
+	}
+	engine_at(engine, engine->now + SAMPLE_EVERY * SECOND, take_sample, machine, 0);
+}
+
+void
+machine_init(struct machine *machine, struct engine *engine, struct service *service,
+			 const struct machine_config *config)
+{
+	int64_t		begin = engine->now + (int64_t) (config->begin * SECOND);
+	int			i;
+
+	memset(machine, 0, sizeof(*machine));
+	machine->engine = engine;
+	machine->service = service;
+	machine->config = *config;
+	for (i = 0; i < config->users; i++)
+	{
+		dv_rate_init(&machine->users[i].rate, &config->rate,
+					 dv_rate_maximum(config->max_parallel, 0), begin);
+		dv_budget_init(&machine->users[i].pacing.budget, begin);
+		machine->users[i].pacing.said_requests = 6000;
+		machine->users[i].pacing.said_seconds = 1200;
+	}
+	for (i = 0; i < config->backends; i++)
+	{
+		machine->backends[i].machine = machine;
+		engine_at(engine, begin + (int64_t) (i * config->stagger * SECOND), try,
+				  &machine->backends[i], 0);
+	}
+	engine_at(engine, engine->now + SAMPLE_EVERY * SECOND, take_sample, machine, 0);
+}
+
+double
+machine_wasted(const struct machine *machine)
+{
+	double		wasted = 0;
+	int			i;
+
+	for (i = 0; i < machine->config.users; i++)
+		wasted += (double) machine->users[i].throttle.total_backoff / SECOND;
+	return wasted;
+}
+
+double
+jain(const double *shares, int n)
+{
+	double		sum = 0;
+	double		squares = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		sum += shares[i];
+		squares += shares[i] * shares[i];
+	}
+	return squares > 0 ? sum * sum / (n * squares) : 1;
+}
+
+double
+machine_fairness(const struct machine *machine)
+{
+	double		shares[MACHINE_BACKENDS];
+	int			i;
+
+	for (i = 0; i < machine->config.backends; i++)
+		shares[i] = machine->backends[i].done_seconds;
+	return jain(shares, machine->config.backends);
+}
+
+double
+work_mean(const struct machine_config *config)
+{
+	double		total = 0;
+	double		sum = 0;
+	int			i;
+
+	for (i = 0; i < config->nworks; i++)
+	{
+		const struct work *work = &config->works[i];
+
+		total += work->weight;
+		sum += work->weight * (work->shortest + work->longest) / 2;
+	}
+	return sum / total;
+}

@@ -1,0 +1,122 @@
+/*
+ * machine.h
+ *		One PostgreSQL machine: users in shared memory and the backends that
+ *		send through them.
+ *
+ * The same rules as src/pool/pool.c, by the same pure modules: candidates,
+ * dv_select, fairness, leases, waking.  A backend keeps up to "want" requests
+ * under way as long as there is work.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef RATESIM_MACHINE_H
+#define RATESIM_MACHINE_H
+
+#include "policy.h"
+#include "rate.h"
+#include "select.h"
+#include "throttle.h"
+
+#define MACHINE_BACKENDS 64
+#define SAMPLE_EVERY     1		/* seconds */
+#define SAMPLES          4096
+
+/* What requests are like; several are mixed at random by weight. */
+struct work
+{
+	dv_kind		kind;
+	double		weight;
+	double		shortest;		/* seconds, even in between */
+	double		longest;
+};
+
+#define WORKS 4
+
+struct machine_config
+{
+	int			users;
+	int			backends;
+	int			want;			/* requests a backend has under way at most */
+	dv_rate_config rate;
+	int			max_parallel;
+	enum policy policy;
+	dv_selection selection;
+	int			nworks;
+	struct work works[WORKS];
+	double		begin;			/* seconds after the start */
+	int64_t		requests;		/* of each kind of work, one kind after the other; 0: mixed
+								 * without end */
+	double		stagger;		/* seconds between the starts of backends */
+};
+
+struct machine;
+
+struct backend
+{
+	struct machine *machine;
+	int			leases;
+	int64_t		waiting_since;
+	int64_t		woken_at;
+	int64_t		timer;			/* number of the timer that counts */
+	bool		started;
+	const struct work *next;	/* what it wants to send */
+	int64_t		done;
+	double		done_seconds;
+};
+
+struct user
+{
+	dv_rate		rate;
+	dv_throttle throttle;
+	struct policy_state pacing;
+	int			in_flight;
+	uint64_t	last_used;
+	int			dop_hint;
+};
+
+/* The state at one moment, for the plots: of all users together. */
+struct sample
+{
+	double		in_flight;
+	double		limit;
+	double		rate;			/* finished since the last sample, for a second */
+	int			throttles;		/* since the last sample */
+};
+
+struct machine
+{
+	struct engine *engine;
+	struct service *service;
+	struct machine_config config;
+	struct user users[SERVICE_USERS];
+	struct backend backends[MACHINE_BACKENDS];
+	uint64_t	ticket;
+	int64_t		sent;
+	int64_t		done;
+	double		done_seconds;	/* of what ended, and of what is under way the part that has run */
+	int64_t		throttles;
+	int			job;			/* which work, when one comes after the other */
+	double		job_ended[WORKS];	/* seconds after the start */
+	int64_t		job_throttles[WORKS];
+	int			peak;			/* requests under way, of one user */
+	int64_t		silence;		/* longest time without a request sent while not throttled */
+	int64_t		last_sent;
+	struct sample samples[SAMPLES];
+	int			nsamples;
+	int64_t		sampled_done;
+	int64_t		sampled_throttles;
+};
+
+void		machine_init(struct machine *machine, struct engine *engine, struct service *service,
+						 const struct machine_config *config);
+
+/* user-seconds during which Retry-After kept users from being used */
+double		machine_wasted(const struct machine *machine);
+
+/* Jain's index of what the backends got done */
+double		machine_fairness(const struct machine *machine);
+double		jain(const double *shares, int n);
+
+double		work_mean(const struct machine_config *config);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * presets.c
+ *		Scenario (b): the tuning rounds of ADR-0006.
+ *
+ * 42,366 records in batches of 100 by two users: created, then updated, then
+ * deleted, one job right after the other, with the rate controller alone (no
+ * budget pacing) and up to 52 requests for each user.  A quarter of a batch's
+ * duration is charged: at that share Balanced runs updates exactly at the
+ * execution time that the service grants (200 / 12.5 s x 1/4 = 4 a second).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <stdio.h>
+
+#include "scenario.h"
+
+#define RECORDS 42366
+#define BATCH   100
+#define CHARGED 0.25
+
+static const char *const preset_names[] = {"Conservative", "Balanced", "Aggressive"};
+
+/* throttles and records a second, by preset and job */
+struct round
+{
+	long long	throttles[3];
+	double		rate[3];
+};
+
+static struct round
+play(struct report *report, dv_preset preset)
+{
+	struct run	run = run_default(preset_names[preset]);
+	struct machine_config *machine = &run.machines[0];
+	struct outcome outcome;
+	struct round round;
+	double		begin = 0;
+	char		file[64];
+	int			i;
+
+	machine->users = 2;
+	machine->policy = POLICY_NONE;
+	machine->max_parallel = 52;
+	machine->rate = dv_rate_preset(preset);
+	machine->requests = (RECORDS + BATCH - 1) / BATCH;
+	run.seconds = 1800;
+	run.service.charged = CHARGED;
+	run_work(&run, DV_KIND_CREATE, 7, 8);
+	run_work(&run, DV_KIND_UPDATE, 10, 15);
+	run_work(&run, DV_KIND_DELETE, 8, 12);
+	run_start(&run, &outcome);
+	for (i = 0; i < 3; i++)
+	{
+		round.throttles[i] = outcome.machines[0]->job_throttles[i];
+		round.rate[i] = RECORDS / (outcome.machines[0]->job_ended[i] - begin);
+		begin = outcome.machines[0]->job_ended[i];
+	}
+	snprintf(file, sizeof(file), "b-%s", preset_names[preset]);
+	report_plot(report, file, preset_names[preset], &outcome, begin);
+	outcome_free(&outcome);
+	return round;
+}
+
+void
+scenario_presets(struct report *report)
+{
+	struct round rounds[3];
+	int			i;
+
+	report_text(
+				report,
+				"\n### (b) The tuning rounds of ADR-0006\n\n"
+				"Records a second, and 429s, without budget pacing.\n\n"
+				"| preset | create | | update | | delete | |\n|---|---:|---:|---:|---:|---:|---:|\n");
+	for (i = 0; i < 3; i++)
+	{
+		struct round *r = &rounds[i];
+
+		*r = play(report, (dv_preset) i);
+		report_text(report, "| %s | %.0f/s | %lld | %.0f/s | %lld | %.0f/s | %lld |\n",
+					preset_names[i], r->rate[0], r->throttles[0], r->rate[1], r->throttles[1],
+					r->rate[2], r->throttles[2]);
+	}
+	report_check(report, rounds[DV_PRESET_BALANCED].throttles[1] == 0,
+				 "(b): Balanced is not throttled on updates");
+	report_check(report, rounds[DV_PRESET_CONSERVATIVE].throttles[2] == 0,
+				 "(b): Conservative is not throttled on deletes");
+	for (i = 0; i < 2; i++)
+	{
+		report_check(report,
+					 rounds[i].rate[0] <= 1.01 * rounds[i + 1].rate[0] &&
+					 rounds[i].rate[1] < rounds[i + 1].rate[1],
+					 "(b): %s is slower than %s", preset_names[i], preset_names[i + 1]);
+		report_check(report, rounds[i].throttles[2] <= rounds[i + 1].throttles[2],
+					 "(b): %s is throttled no more often than %s", preset_names[i],
+					 preset_names[i + 1]);
+	}
+}

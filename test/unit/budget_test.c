@@ -1,0 +1,435 @@
+/*
+ * budget_test.c
+ *		Budget pacing: what is left, what it learns, when the next may go.
+ *
+ * The service is played by a few lines: one window, exact.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pool/budget.h"
+#include "random_events.h"
+
+#define SECOND INT64_C(1000000)
+#define NOW    (1000 * SECOND)
+#define UNSAID (-1.0)
+
+static dv_budget budget;
+static int64_t now;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	now = NOW;
+	dv_budget_init(&budget, now);
+	return 0;
+}
+
+/* a request that took no time at all, and what its answer said */
+static void
+exchange(double seconds, double requests_left, double seconds_left)
+{
+	double		remaining[DV_RATIONS] = {requests_left, seconds_left};
+
+	dv_budget_answered(&budget, dv_budget_sent(&budget, now), seconds, remaining, now);
+}
+
+/* so many requests to a service of which nobody else makes use */
+static void
+use(int requests, double seconds)
+{
+	static double used;
+
+	if (requests == 0)
+		used = 0;
+	while (requests-- > 0)
+	{
+		exchange(seconds, 6000 - budget.rations[DV_RATION_REQUESTS].used - 1, 1200 - used);
+		used += seconds;
+	}
+}
+
+static int64_t
+not_before(double seconds)
+{
+	return dv_budget_not_before(&budget, 0, seconds, now);
+}
+
+static void
+about(double value, double expected, double tolerance)
+{
+	if (value < expected - tolerance || value > expected + tolerance)
+		fail_msg("%g is not %g", value, expected);
+}
+
+static void
+starts_with_the_defaults(void **state)
+{
+	(void) state;
+	about(dv_budget_left(&budget, DV_RATION_REQUESTS, now), 6000, 0);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1200, 0);
+	assert_int_equal(not_before(5), 0);
+}
+
+static void
+nothing_said_nothing_held_back(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 10000; i++)
+		exchange(1, UNSAID, UNSAID);
+	assert_int_equal(not_before(1), 0);
+}
+
+static void
+own_use_counts(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(100, 2);
+	about(dv_budget_left(&budget, DV_RATION_REQUESTS, now), 5900, 2);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1000, 3);
+}
+
+static void
+use_leaves_the_window(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(100, 2);
+	now += DV_BUDGET_WINDOW;
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1000,
+		  3);					/* not before the window is over */
+	now += 3 * DV_BUDGET_WINDOW / DV_BUDGET_SLICES;
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1200, 3);
+	now += 100 * DV_BUDGET_WINDOW;
+	(void) dv_budget_sent(&budget, now);
+	about(budget.rations[DV_RATION_REQUESTS].used, 1, 0);
+}
+
+static void
+time_may_stand_still(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(100, 2);
+	now -= 50 * SECOND;
+	use(10, 2);
+	about(budget.rations[DV_RATION_REQUESTS].used, 110, 0);
+}
+
+static void
+small_parts_add_up(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 1000; i++)
+		exchange(0.013, UNSAID, UNSAID);
+	about(budget.rations[DV_RATION_SECONDS].used, 13, 0.001);
+	now += 10 * SECOND;
+	exchange(0, UNSAID, UNSAID);
+	about(budget.rations[DV_RATION_SECONDS].used, 13, 0.001);
+}
+
+static void
+the_first_half_is_free(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(59, 10);
+	assert_int_equal(not_before(10), 0);
+	use(3, 10);
+	assert_true(not_before(10) != 0);
+}
+
+static void
+what_is_in_flight_counts(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(50, 10);
+	assert_int_equal(dv_budget_not_before(&budget, 0, 10, now), 0);
+	assert_true(dv_budget_not_before(&budget, 30, 10, now) > 0);
+}
+
+static void
+no_silence_after_a_burst(void **state)
+{
+	int			sent = 0;
+	int64_t		last = 0;
+	int64_t		longest = 0;
+
+	(void) state;
+	use(0, 0);
+	use(62, 10);
+	last = now;
+	while (now < NOW + DV_BUDGET_WINDOW)
+	{
+		int64_t		when = not_before(1);
+
+		if (when > now)
+		{
+			now = when;
+			continue;
+		}
+		if (now - last > longest)
+			longest = now - last;
+		last = now;
+		use(1, 1);
+		sent++;
+	}
+	about(sent, 580, 30);		/* what was left, and nothing else */
+	assert_true(longest < 3 * SECOND);
+}
+
+static void
+others_are_seen(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 100; i++)
+		exchange(0, 6000 - i - 1 - 4000, 1200);
+	about(dv_budget_left(&budget, DV_RATION_REQUESTS, now), 1900, 20);
+	assert_true(not_before(0.1) > 0);
+}
+
+static void
+a_larger_limit_is_learnt(void **state)
+{
+	(void) state;
+	exchange(0, 7999, 2400);
+	about(budget.rations[DV_RATION_REQUESTS].limit, 7999, 0);
+	about(budget.rations[DV_RATION_SECONDS].limit, 2400, 0);
+	exchange(0, 7998, 2400);
+	about(dv_budget_left(&budget, DV_RATION_REQUESTS, now), 7998, 2);
+}
+
+static void
+several_servers_share_the_load(void **state)
+{
+	double		counted[4] = {0};
+	int			i;
+
+	(void) state;
+	seed_random("budget, servers");
+	for (i = 0; i < 4000; i++)
+	{
+		int			server = (int) random_below(4);
+
+		exchange(0, 6000 - ++counted[server], 1200);
+	}
+	about(budget.rations[DV_RATION_REQUESTS].scale, 0.25, 0.03);
+	about(dv_budget_left(&budget, DV_RATION_REQUESTS, now), 5000, 120);
+}
+
+static void
+a_server_that_forgot_is_believed(void **state)
+{
+	int			i;
+
+	(void) state;
+	use(0, 0);
+	use(100, 10);
+	assert_true(not_before(10) > 0);
+	for (i = 0; i < 5; i++)
+		exchange(10, 5999 - i, 1200 - 10 * i);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1150, 25);
+	assert_int_equal(not_before(10), 0);
+}
+
+static void
+marks_from_before_it_forgot_are_ignored(void **state)
+{
+	double		remaining[DV_RATIONS] = {5990, 1190};
+	dv_budget_mark mark;
+	double		left;
+	int			i;
+
+	(void) state;
+	use(0, 0);
+	use(100, 10);
+	mark = dv_budget_sent(&budget, now);
+	for (i = 0; i < 5; i++)
+		exchange(10, 5999 - i, 1200 - 10 * i);
+	left = dv_budget_left(&budget, DV_RATION_SECONDS, now);
+	dv_budget_answered(&budget, mark, 0, remaining, now);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), left, 0.001);
+}
+
+static void
+a_refusal_is_believed_and_costs_nothing(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(50, 10);
+	(void) dv_budget_sent(&budget, now);
+	dv_budget_refused(&budget, DV_RATION_SECONDS, now);
+	about(budget.rations[DV_RATION_REQUESTS].used, 50, 0);
+	assert_true(dv_budget_left(&budget, DV_RATION_SECONDS, now) <= 0.001);
+	assert_true(not_before(10) > now);
+	dv_budget_refused(&budget, DV_RATIONS, now);	/* concurrency: not a ration */
+	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 5000);
+}
+
+/* A 429 that our own use does not explain must not shut the user out for a window. */
+static void
+an_unexplained_refusal_is_soon_tried_again(void **state)
+{
+	(void) state;
+	exchange(0.1, 5999, 1199.9);
+	(void) dv_budget_sent(&budget, now);
+	dv_budget_refused(&budget, DV_RATION_SECONDS, now);
+	assert_true(not_before(1) > now);
+	assert_true(not_before(1) <= now + 5 * SECOND);
+	now += 10 * SECOND;
+	assert_true(not_before(1) <= now);
+	exchange(0.1, 5998, 1199.8);
+	now += SECOND;
+	exchange(0.1, 5997, 1199.7);
+	assert_true(not_before(1) <= now);
+}
+
+/* Nor must one that it explains only in part. */
+static void
+own_use_does_not_delay_the_retry(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(5, 10);
+	(void) dv_budget_sent(&budget, now);
+	dv_budget_refused(&budget, DV_RATION_SECONDS, now);
+	assert_true(not_before(10) <= now + 5 * SECOND);
+}
+
+static void
+asks_again_when_others_have_it_all(void **state)
+{
+	(void) state;
+	exchange(0, 0, 0);
+	assert_true(not_before(1) > now);
+	assert_true(not_before(1) <= now + 15 * SECOND);
+	now = not_before(1);
+	(void) dv_budget_sent(&budget, now);
+	assert_true(not_before(1) > now);	/* one, and then it waits for what that says */
+}
+
+static void
+state_is_small(void **state)
+{
+	(void) state;
+	assert_true(sizeof(dv_budget) <= 1280);
+}
+
+/* A random client of a random service; returns what the answer says. */
+static void
+random_exchange(double *foreign)
+{
+	double		seconds = random_below(20000) / 1000.0;
+	double		remaining[DV_RATIONS];
+	dv_budget_mark mark = dv_budget_sent(&budget, now);
+	int			i;
+
+	*foreign += random_below(21) - 10;
+	if (*foreign < 0)
+		*foreign = 0;
+	now += random_below(2 * SECOND);
+	for (i = 0; i < DV_RATIONS; i++)
+	{
+		remaining[i] = budget.rations[i].limit - mark.used[i] - *foreign;
+		if (remaining[i] < 0)
+			remaining[i] = 0;
+		if (random_below(50) == 0)
+			remaining[i] = random_below(9000) - 500;
+	}
+	if (random_below(20) == 0)
+		dv_budget_refused(&budget, (dv_ration_kind) random_below(DV_RATIONS + 1), now);
+	else
+		dv_budget_answered(&budget, mark, seconds, remaining, now);
+}
+
+static void
+assert_sane(void)
+{
+	int			i;
+
+	for (i = 0; i < DV_RATIONS; i++)
+	{
+		const dv_ration *ration = &budget.rations[i];
+
+		assert_true(ration->used >= 0 && ration->used < 1e7);
+		assert_true(ration->scale > 0 && ration->scale <= 1);
+		assert_true(ration->spread >= 0 && ration->spread < 1e6);
+		assert_true(ration->offset > -1e6 && ration->offset < 1e6);
+	}
+}
+
+static void
+never_asks_to_wait_for_ever(void **state)
+{
+	double		foreign = 0;
+	int			i;
+
+	(void) state;
+	seed_random("budget");
+	for (i = 0; i < EVENTS; i++)
+	{
+		int64_t		when;
+
+		if (i % 20000 == 0)
+		{
+			dv_budget_init(&budget, now);
+			foreign = 0;
+		}
+		now += random_below(random_below(100) == 0 ? 400 * SECOND : SECOND);
+		when = dv_budget_not_before(&budget, (int) random_below(52), random_below(60), now);
+		assert_true(when >= 0 && when <= now + DV_BUDGET_LONGEST_WAIT);
+		assert_int_equal(
+						 dv_budget_not_before(&budget, budget.known_in_flight, budget.known_seconds, now), when);
+		random_exchange(&foreign);
+		assert_sane();
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(starts_with_the_defaults),
+		TEST(nothing_said_nothing_held_back),
+		TEST(own_use_counts),
+		TEST(use_leaves_the_window),
+		TEST(time_may_stand_still),
+		TEST(small_parts_add_up),
+		TEST(the_first_half_is_free),
+		TEST(what_is_in_flight_counts),
+		TEST(no_silence_after_a_burst),
+		TEST(others_are_seen),
+		TEST(a_larger_limit_is_learnt),
+		TEST(several_servers_share_the_load),
+		TEST(a_server_that_forgot_is_believed),
+		TEST(marks_from_before_it_forgot_are_ignored),
+		TEST(a_refusal_is_believed_and_costs_nothing),
+		TEST(an_unexplained_refusal_is_soon_tried_again),
+		TEST(own_use_does_not_delay_the_retry),
+		TEST(asks_again_when_others_have_it_all),
+		TEST(state_is_small),
+		TEST(never_asks_to_wait_for_ever),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/*
+ * select_test.c
+ *		Which user sends, and which backend comes first.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pool/select.h"
+#include "random_events.h"
+
+#define NOW   INT64_C(1000000000)
+#define USERS 8
+
+static dv_candidate users[USERS];
+static uint64_t ticket;
+
+/* all are free, were never used and may have four under way */
+static int
+setup(void **state)
+{
+	int			i;
+
+	(void) state;
+	memset(users, 0, sizeof(users));
+	for (i = 0; i < USERS; i++)
+		users[i].limit = 4;
+	ticket = 0;
+	return 0;
+}
+
+static int
+take(int n, dv_selection strategy)
+{
+	dv_choice	choice = dv_select(users, n, strategy, NOW);
+
+	assert_int_equal(choice.kind, DV_CHOICE_USER);
+	users[choice.user].last_used = ++ticket;
+	return choice.user;
+}
+
+static void
+assert_choice(dv_choice choice, dv_choice_kind kind, int user, int64_t until)
+{
+	assert_int_equal(choice.kind, kind);
+	assert_int_equal(choice.user, user);
+	assert_int_equal(choice.until, until);
+}
+
+static void
+nobody_and_one(void **state)
+{
+	int			strategy;
+
+	(void) state;
+	for (strategy = 0; strategy < 3; strategy++)
+	{
+		assert_choice(dv_select(users, 0, (dv_selection) strategy, NOW), DV_CHOICE_NONE, -1, 0);
+		assert_choice(dv_select(users, 1, (dv_selection) strategy, NOW), DV_CHOICE_USER, 0, 0);
+	}
+}
+
+static void
+rotation(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 9; i++)
+		assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), i % 3);
+	for (i = 0; i < 9; i++)
+		assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), i % 3);
+}
+
+static void
+throttled_users_are_passed_over(void **state)
+{
+	(void) state;
+	users[1].throttled_until = NOW + 1;
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 0);
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 2);
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 0);
+	users[1].throttled_until = NOW; /* its expiry is the moment it is free */
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 1);
+}
+
+static void
+round_robin_waits_for_whose_turn_it_is(void **state)
+{
+	(void) state;
+	users[0].throttled_until = NOW + 7;
+	assert_choice(dv_select(users, 2, DV_SELECT_ROUND_ROBIN, NOW), DV_CHOICE_THROTTLED, 0, NOW + 7);
+}
+
+static void
+least_connections(void **state)
+{
+	(void) state;
+	users[0].in_flight = 3;
+	users[1].in_flight = 2;
+	users[2].in_flight = 2;
+	assert_int_equal(take(3, DV_SELECT_LEAST_CONNECTIONS), 1);	/* a tie: the first */
+	users[2].in_flight = 0;
+	assert_int_equal(take(3, DV_SELECT_LEAST_CONNECTIONS), 2);
+	users[2].throttled_until = NOW + 1;
+	assert_int_equal(take(3, DV_SELECT_LEAST_CONNECTIONS), 1);
+}
+
+static void
+all_throttled(void **state)
+{
+	int			strategy;
+
+	(void) state;
+	users[0].throttled_until = NOW + 9;
+	users[1].throttled_until = NOW + 5;
+	users[2].throttled_until = NOW + 5;
+	for (strategy = 0; strategy < 3; strategy += 2)
+		assert_choice(dv_select(users, 3, (dv_selection) strategy, NOW), DV_CHOICE_THROTTLED, 1,
+					  NOW + 5);
+}
+
+static void
+full_users_are_passed_over(void **state)
+{
+	(void) state;
+	users[0].in_flight = 4;
+	users[1].in_flight = 3;
+	assert_int_equal(take(2, DV_SELECT_THROTTLE_AWARE), 1);
+	users[1].in_flight = 4;
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1, 0);
+	users[0].limit = 0;			/* a limit that fell under what is under way */
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1, 0);
+}
+
+static void
+busy_until_the_first_throttle_ends(void **state)
+{
+	(void) state;
+	users[0].in_flight = 4;
+	users[1].throttled_until = NOW + 8;
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1, NOW + 8);
+}
+
+static void
+paced(void **state)
+{
+	(void) state;
+	users[0].not_before = NOW + 5;
+	users[1].not_before = NOW + 3;
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_PACED, -1, NOW + 3);
+	users[2].throttled_until = NOW + 2;
+	assert_choice(dv_select(users, 3, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_PACED, -1, NOW + 2);
+	users[1].not_before = NOW;
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 1);
+}
+
+static void
+sendable(void **state)
+{
+	(void) state;
+	assert_int_equal(dv_sendable(users, 2, NOW), 8);
+	users[0].in_flight = 3;
+	assert_int_equal(dv_sendable(users, 2, NOW), 5);
+	users[1].not_before = NOW;	/* paced, and its time has come */
+	assert_int_equal(dv_sendable(users, 2, NOW), 2);
+	users[1].not_before = NOW + 1;
+	assert_int_equal(dv_sendable(users, 2, NOW), 1);
+	users[0].throttled_until = NOW + 1;
+	assert_int_equal(dv_sendable(users, 2, NOW), 0);
+	users[1].in_flight = 9;
+	assert_int_equal(dv_sendable(users, 2, NOW), 0);
+}
+
+static void
+who_is_needier(void **state)
+{
+	dv_claim	a = {1, 50, 0};
+	dv_claim	b = {2, 10, 0};
+
+	(void) state;
+	assert_true(dv_needier(&a, &b));
+	assert_false(dv_needier(&b, &a));
+	b.leases = 1;
+	assert_false(dv_needier(&a, &b));
+	assert_true(dv_needier(&b, &a));
+	assert_false(dv_needier(&a, &a));
+}
+
+static dv_claim
+claim(int leases, int64_t waiting_since, int64_t woken_at)
+{
+	dv_claim	result = {leases, waiting_since, woken_at};
+
+	return result;
+}
+
+static bool
+yields(dv_claim mine, dv_claim other, int free)
+{
+	dv_contest	contest = dv_contest_begin(&mine, NOW);
+
+	dv_contest_add(&contest, &other, NOW);
+	return dv_must_yield(&contest, free);
+}
+
+static void
+yielding(void **state)
+{
+	(void) state;
+	assert_true(yields(claim(2, 0, 0), claim(1, 10, 0), 1));
+	assert_false(yields(claim(2, 0, 0), claim(1, 10, 0), 2));	/* one for each */
+	assert_false(yields(claim(2, 0, 0), claim(1, 0, 0), 1));	/* does not wait */
+	assert_false(yields(claim(1, 0, 0), claim(2, 10, 0), 1));
+	assert_true(yields(claim(0, 0, 0), claim(0, NOW - 1, 0), 1));	/* the queue */
+	assert_true(yields(claim(0, 20, 0), claim(0, 10, 0), 1));
+	assert_false(yields(claim(0, 10, 0), claim(0, 20, 0), 1));
+}
+
+static void
+who_does_not_come_is_not_waited_for(void **state)
+{
+	dv_claim	other = {0, 10, NOW - DV_WAKE_GRACE};
+
+	(void) state;
+	assert_true(yields(claim(2, 0, 0), other, 1));
+	other.woken_at--;
+	assert_false(yields(claim(2, 0, 0), other, 1));
+}
+
+static void
+nobody_yields_to_nobody(void **state)
+{
+	dv_claim	mine = {5, 0, 0};
+	dv_contest	contest = dv_contest_begin(&mine, NOW);
+
+	(void) state;
+	assert_false(dv_must_yield(&contest, 0));
+}
+
+static void
+random_users(int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		users[i].throttled_until = random_below(3) ? 0 : NOW - 5 + random_below(10);
+		users[i].not_before = random_below(3) ? 0 : NOW - 5 + random_below(10);
+		users[i].in_flight = (int) random_below(6);
+		users[i].limit = (int) random_below(6);
+		users[i].last_used = (uint64_t) random_below(4);
+	}
+}
+
+static void
+assert_sound(dv_choice choice, int n)
+{
+	const dv_candidate *c = &users[choice.user < 0 ? 0 : choice.user];
+
+	assert_int_equal(choice.kind == DV_CHOICE_NONE, n == 0);
+	assert_in_range(choice.user + 1, 0, n);
+	if (choice.kind == DV_CHOICE_USER)
+	{
+		assert_true(c->in_flight < c->limit && NOW >= c->throttled_until && NOW >= c->not_before);
+		assert_true(dv_sendable(users, n, NOW) > 0);
+	}
+	else
+		assert_true(choice.until == 0 || choice.until > NOW);
+	if (choice.kind == DV_CHOICE_THROTTLED)
+		assert_int_equal(choice.until, c->throttled_until);
+	if (choice.kind == DV_CHOICE_PACED)
+		assert_true(choice.until > NOW);
+}
+
+/* Of any set of backends that want one of too few slots, one does not have to yield. */
+static void
+assert_somebody_goes(void)
+{
+	dv_claim	claims[USERS];
+	int			n = 1 + (int) random_below(USERS);
+	int			going = 0;
+	int			i;
+	int			k;
+
+	for (i = 0; i < n; i++)
+		claims[i] = claim((int) random_below(4), NOW - random_below(20) - 1,
+						  random_below(2) ? NOW - random_below(2 * DV_WAKE_GRACE) : 0);
+	for (i = 0; i < n; i++)
+	{
+		dv_contest	contest = dv_contest_begin(&claims[i], NOW);
+
+		for (k = 0; k < n; k++)
+			if (k != i)
+				dv_contest_add(&contest, &claims[k], NOW);
+		going += !dv_must_yield(&contest, 1);
+	}
+	assert_true(going >= 1);
+}
+
+static void
+choices_are_sound(void **state)
+{
+	int			i;
+
+	(void) state;
+	seed_random("select");
+	for (i = 0; i < EVENTS; i++)
+	{
+		int			n = (int) random_below(USERS + 1);
+		dv_selection strategy = (dv_selection) random_below(3);
+		dv_choice	choice;
+
+		random_users(n);
+		choice = dv_select(users, n, strategy, NOW);
+		assert_sound(choice, n);
+		if (strategy != DV_SELECT_ROUND_ROBIN && dv_sendable(users, n, NOW) > 0)
+			assert_int_equal(choice.kind, DV_CHOICE_USER);
+		assert_somebody_goes();
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nobody_and_one),
+		TEST(rotation),
+		TEST(throttled_users_are_passed_over),
+		TEST(round_robin_waits_for_whose_turn_it_is),
+		TEST(least_connections),
+		TEST(all_throttled),
+		TEST(full_users_are_passed_over),
+		TEST(busy_until_the_first_throttle_ends),
+		TEST(paced),
+		TEST(sendable),
+		TEST(who_is_needier),
+		TEST(yielding),
+		TEST(who_does_not_come_is_not_waited_for),
+		TEST(nobody_yields_to_nobody),
+		TEST(choices_are_sound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
