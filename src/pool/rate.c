@@ -18,6 +18,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <string.h>
+
 #include "rate.h"
 
 #define MIN_SAMPLES			3
@@ -129,10 +131,7 @@ start_over(dv_rate *rate, const dv_rate_config *config, int64_t now)
 void
 dv_rate_init(dv_rate *rate, const dv_rate_config *config, int max, int64_t now)
 {
-	*rate = (dv_rate)
-	{
-		0
-	};
+	memset(rate, 0, sizeof(*rate));
 	rate->max = Max2(max, 1);
 	start_over(rate, config, now);
 }

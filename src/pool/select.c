@@ -48,6 +48,14 @@ note_earliest(int64_t *earliest, int64_t when)
 		*earliest = when;
 }
 
+static dv_choice
+choose(dv_choice_kind kind, int user, int64_t until)
+{
+	dv_choice	choice = {kind, user, until};
+
+	return choice;
+}
+
 dv_choice
 dv_select(const dv_candidate *candidates, int n, dv_selection strategy, int64_t now)
 {
@@ -82,20 +90,11 @@ dv_select(const dv_candidate *candidates, int n, dv_selection strategy, int64_t 
 	}
 
 	if (best >= 0 && now >= candidates[best].throttled_until)
-		return (dv_choice)
-	{
-		DV_CHOICE_USER, best, 0
-	};
+		return choose(DV_CHOICE_USER, best, 0);
 	if (best >= 0)				/* its turn has come, throttled or not: it is waited for */
-		return (dv_choice)
-	{
-		DV_CHOICE_THROTTLED, best, candidates[best].throttled_until
-	};
+		return choose(DV_CHOICE_THROTTLED, best, candidates[best].throttled_until);
 	if (n > 0 && throttled == n)
-		return (dv_choice)
-	{
-		DV_CHOICE_THROTTLED, first_free, candidates[first_free].throttled_until
-	};
+		return choose(DV_CHOICE_THROTTLED, first_free, candidates[first_free].throttled_until);
 	if (paced_until != 0)
 		choice.kind = DV_CHOICE_PACED;
 	else if (n > 0)

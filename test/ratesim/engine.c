@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine.h"
 
@@ -25,10 +26,7 @@ allocate(size_t size)
 void
 engine_init(struct engine *engine, double seconds, uint64_t seed)
 {
-	*engine = (struct engine)
-	{
-		0
-	};
+	memset(engine, 0, sizeof(*engine));
 	engine->start = 1000 * SECOND;	/* 0 means "never" to the pure modules */
 	engine->now = engine->start;
 	engine->end = engine->start + (int64_t) (seconds * SECOND);

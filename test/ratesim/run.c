@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "run.h"
 
@@ -196,10 +197,7 @@ play_once(const struct run *run, struct outcome *outcome)
 	struct neighbour *neighbour = allocate(sizeof(*neighbour));
 	int			i;
 
-	*outcome = (struct outcome)
-	{
-		0
-	};
+	memset(outcome, 0, sizeof(*outcome));
 	engine_init(engine, run->seconds, run->seed);
 	service_init(service, engine, &run->service);
 	neighbour_start(neighbour, engine, service, &run->neighbour);
@@ -239,10 +237,7 @@ run_start(const struct run *run, struct outcome *outcome)
 	int			i;
 	int			k;
 
-	*outcome = (struct outcome)
-	{
-		0
-	};
+	memset(outcome, 0, sizeof(*outcome));
 	for (i = 0; i < run->repeats; i++, again.seed++)
 	{
 		play_once(&again, &one);

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "service.h"
 
@@ -47,10 +48,7 @@ service_init(struct service *service, struct engine *engine, const struct servic
 	int			user;
 	int			server;
 
-	*service = (struct service)
-	{
-		0
-	};
+	memset(service, 0, sizeof(*service));
 	service->engine = engine;
 	service->config = *config;
 	service->limits_config = (struct sim_limits_config)

@@ -30,7 +30,7 @@ static struct sim_res response;
 static struct sim_fetch_query query;
 
 static int
-load		(void **state)
+set_up(void **state)
 {
 	(void) state;
 	simulator.schema = sim_schema_load(NULL);
@@ -768,5 +768,5 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_elastic, begin, end),
 	};
 
-	return cmocka_run_group_tests_name("sim_fetch", tests, load, unload);
+	return cmocka_run_group_tests_name("sim_fetch", tests, set_up, unload);
 }

@@ -36,7 +36,7 @@ static struct sim_from from;
 static struct sim_buf where;
 
 static int
-load		(void **state)
+set_up(void **state)
 {
 	(void) state;
 	simulator.schema = sim_schema_load(NULL);
@@ -793,5 +793,5 @@ main(void)
 		cmocka_unit_test_setup_teardown(bad_cookies, begin, end),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, set_up, unload);
 }
