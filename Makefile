@@ -10,21 +10,25 @@ MODULE_big = dataverse_fdw
 DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
-OBJS = src/fdw/dataverse_fdw.o src/fdw/option.o src/fdw/version.o
+OBJS = $(addprefix src/fdw/,connection.o dataverse_fdw.o func.o option.o version.o view.o)
+# src/dataverse: the service's language
+OBJS += $(addprefix src/dataverse/,call.o error.o fetchxml.o session.o)
 # src/pool: who may send what, when
-OBJS += src/pool/rate.o src/pool/throttle.o src/pool/select.o src/pool/budget.o
+OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o stats.o throttle.o)
 # src/net: bytes
-OBJS += src/net/url.o
+OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 
-REGRESS = extension options
+REGRESS = extension options functions pool
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # ask pkg-config, or the library's own script
 found = $(shell pkg-config $(1) $(2) 2>/dev/null || $(3) $(1) 2>/dev/null)
 
 PG_CPPFLAGS = -Isrc -DDV_VERSION='"$(EXTVERSION)"'
-PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,json-c,:)
-SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c)
+PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,json-c,:) \
+	$(call found,--cflags,libcrypto,:)
+SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c) \
+	$(or $(call found,--libs,libcrypto,false),-lcrypto)
 
 # PostgreSQL's callbacks and headers have parameters that not everybody uses
 PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter

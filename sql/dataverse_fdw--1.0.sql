@@ -42,5 +42,191 @@ AS 'MODULE_PATHNAME', 'dataverse_version';
 COMMENT ON FUNCTION dataverse.version() IS
   'versions of the extension, the server and the libraries they run with';
 
+CREATE FUNCTION dataverse.options(
+  OUT name text,
+  OUT place text,
+  OUT type text,
+  OUT default_value text,
+  OUT accepts text,
+  OUT numbered boolean,
+  OUT secret boolean,
+  OUT superuser_only boolean)
+RETURNS SETOF record
+LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 80
+AS 'MODULE_PATHNAME', 'dataverse_options';
+
+COMMENT ON FUNCTION dataverse.options() IS
+  'options of servers, user mappings, foreign tables and columns: where they are set, what they accept, what holds without them';
+
+--
+-- Requests.  They act for the caller, with the caller's user mapping, and
+-- need USAGE on the server.
+--
+
+CREATE FUNCTION dataverse.whoami(
+  server name,
+  OUT application_user text,
+  OUT user_id uuid,
+  OUT business_unit_id uuid,
+  OUT organization_id uuid)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_whoami';
+
+COMMENT ON FUNCTION dataverse.whoami(name) IS
+  'asks Dataverse who the next request is sent as';
+
+CREATE FUNCTION dataverse.test_connection(
+  server name,
+  OUT application_user text,
+  OUT ok boolean,
+  OUT user_id uuid,
+  OUT token_lifetime interval,
+  OUT round_trip interval,
+  OUT dop_hint integer,
+  OUT clock_skew interval,
+  OUT error text,
+  OUT hint text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'dataverse_test_connection';
+
+COMMENT ON FUNCTION dataverse.test_connection(name) IS
+  'a row for each application user of the caller''s user mapping: gets a token, asks who it is, tells what is wrong';
+
+CREATE FUNCTION dataverse.request(
+  server name,
+  method text,
+  path text,
+  body jsonb DEFAULT NULL)
+RETURNS jsonb
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_request';
+
+COMMENT ON FUNCTION dataverse.request(name, text, text, jsonb) IS
+  'sends one request to the Web API, path below the service root, and returns the answer';
+
+CREATE FUNCTION dataverse.fetchxml(server name, xml text)
+RETURNS SETOF jsonb
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_fetchxml';
+
+COMMENT ON FUNCTION dataverse.fetchxml(name, text) IS
+  'the rows of a FetchXML query, all its pages';
+
+--
+-- The pool of application users.  The functions show a caller the servers
+-- that it may use, and all to members of pg_read_all_stats.
+--
+
+CREATE FUNCTION dataverse.pool_users(
+  OUT server text,
+  OUT name text,
+  OUT throttled boolean,
+  OUT throttled_until timestamptz,
+  OUT current_parallelism integer,
+  OUT maximum_parallelism integer,
+  OUT last_known_good integer,
+  OUT last_known_good_stale boolean,
+  OUT effective_limit integer,
+  OUT limited_by text,
+  OUT in_flight integer,
+  OUT average_batch_ms jsonb,
+  OUT remaining_requests bigint,
+  OUT remaining_time interval,
+  OUT successes_since_throttle integer,
+  OUT last_throttle timestamptz,
+  OUT last_increase timestamptz,
+  OUT last_activity timestamptz,
+  OUT requests bigint,
+  OUT rows jsonb,
+  OUT bytes_sent bigint,
+  OUT bytes_received bigint,
+  OUT failures bigint,
+  OUT retries jsonb,
+  OUT throttles jsonb,
+  OUT time_waited interval,
+  OUT throttle_events bigint,
+  OUT backoff interval,
+  OUT this_session_only boolean)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'dataverse_pool_users';
+
+COMMENT ON FUNCTION dataverse.pool_users() IS
+  'state of the application users; use the view dataverse.pool';
+
+CREATE VIEW dataverse.pool AS
+  SELECT server, name, throttled, throttled_until, current_parallelism,
+         maximum_parallelism, last_known_good, last_known_good_stale,
+         effective_limit, limited_by, in_flight, average_batch_ms,
+         remaining_requests, remaining_time, successes_since_throttle,
+         last_throttle, last_increase, last_activity, requests, rows,
+         bytes_sent, bytes_received, failures, retries, throttles,
+         time_waited, this_session_only
+  FROM dataverse.pool_users();
+
+COMMENT ON VIEW dataverse.pool IS
+  'a row for each application user: throttled or not, how many requests at once and why, what was sent';
+
+CREATE VIEW dataverse.pool_summary AS
+  SELECT server,
+         count(*) AS users,
+         count(*) FILTER (WHERE throttled) AS throttled_users,
+         sum(throttle_events)::bigint AS total_throttle_events,
+         sum(backoff) AS total_backoff
+  FROM dataverse.pool_users()
+  GROUP BY server;
+
+COMMENT ON VIEW dataverse.pool_summary IS
+  'a row for each server: its application users and how often they were throttled';
+
+CREATE FUNCTION dataverse.throttle_events(
+  OUT at timestamptz,
+  OUT server text,
+  OUT name text,
+  OUT code text,
+  OUT retry_after interval,
+  OUT fallback boolean,
+  OUT operation text,
+  OUT in_flight integer)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_throttle_events';
+
+COMMENT ON FUNCTION dataverse.throttle_events() IS
+  'the last throttle events; use the view dataverse.throttle_history';
+
+CREATE VIEW dataverse.throttle_history AS
+  SELECT at, server, name, code, retry_after, fallback, operation, in_flight
+  FROM dataverse.throttle_events();
+
+COMMENT ON VIEW dataverse.throttle_history IS
+  'the last throttle events, oldest first';
+
+CREATE FUNCTION dataverse.reset_pool(server name)
+RETURNS integer
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_reset_pool';
+
+COMMENT ON FUNCTION dataverse.reset_pool(name) IS
+  'lets throttles and rates of a server''s application users start over; for its owner';
+
+CREATE FUNCTION dataverse.reset_stats(server name)
+RETURNS integer
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_reset_stats';
+
+COMMENT ON FUNCTION dataverse.reset_stats(name) IS
+  'sets the counters of a server''s application users to zero and forgets its throttle history; for its owner';
+
 -- What lives here is for everyone; each object that is not says so itself.
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
+
+-- The views show to each caller what that caller may see.
+GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history TO PUBLIC;
+
+-- What decides for itself who may do what, and what only superusers' DDL
+-- calls: nobody needs to call the handler or the validator by hand.
+REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_validator(text[], oid) FROM PUBLIC;

@@ -63,6 +63,73 @@ ALTER SERVER crm OPTIONS (SET url 'https://contoso.crm.dynamics.com?x=1');
 ALTER SERVER crm OPTIONS (SET token_url 'http://login.example.com/token');
 ALTER SERVER crm OPTIONS (ADD authority 'login.microsoftonline.us');
 
+-- values: whole numbers and their ranges
+ALTER SERVER crm OPTIONS (ADD max_parallel '0');
+ALTER SERVER crm OPTIONS (ADD max_parallel '53');
+ALTER SERVER crm OPTIONS (ADD max_parallel 'many');
+ALTER SERVER crm OPTIONS (ADD max_parallel '4.5');
+ALTER SERVER crm OPTIONS (ADD max_parallel '52');
+ALTER SERVER crm OPTIONS (ADD max_throttle_retries '-2');
+ALTER SERVER crm OPTIONS (ADD max_throttle_retries '-1');
+ALTER FOREIGN TABLE account OPTIONS (SET batch_size '1001');
+ALTER FOREIGN TABLE account OPTIONS (ADD page_size '5000');
+-- numbers
+ALTER SERVER crm OPTIONS (ADD decrease_factor '0.95');
+ALTER SERVER crm OPTIONS (ADD decrease_factor '0.9');
+ALTER SERVER crm OPTIONS (ADD initial_parallelism_factor 'nan');
+-- times and their units
+ALTER SERVER crm OPTIONS (ADD fallback_retry_after '30 parsecs');
+ALTER SERVER crm OPTIONS (ADD fallback_retry_after '2h');
+ALTER SERVER crm OPTIONS (ADD fallback_retry_after '1min');
+ALTER SERVER crm OPTIONS (ADD connect_timeout '0');
+ALTER SERVER crm OPTIONS (ADD connect_timeout '1500ms');
+ALTER SERVER crm OPTIONS (ADD request_timeout '-1s');
+ALTER SERVER crm OPTIONS (ADD request_timeout '90');
+ALTER SERVER crm OPTIONS (ADD max_retry_after_tolerance '');
+-- choices
+ALTER SERVER crm OPTIONS (ADD rate_preset 'fast');
+ALTER SERVER crm OPTIONS (ADD rate_preset 'Conservative');
+ALTER SERVER crm OPTIONS (ADD selection 'random');
+ALTER SERVER crm OPTIONS (ADD dop_scope 'environment');
+ALTER SERVER crm OPTIONS (ADD adaptive_rate 'perhaps');
+ALTER SERVER crm OPTIONS (ADD budget_pacing 'off');
+-- texts
+ALTER SERVER crm OPTIONS (ADD user_agent '');
+
+-- combinations that cannot work
+ALTER SERVER crm OPTIONS (SET max_parallel '4', ADD min_parallelism '5');
+CREATE ROLE regress_dataverse;
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'x');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_secret 'hush');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'x', client_secret 'hush', access_token 'hush');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'x', client_secret 'hush', client_key '/key.pem');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'x', client_secret 'hush', name_3 'third');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'x', client_secret '');
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (managed_identity 'on');
+ALTER USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (SET managed_identity 'off', ADD access_token 'hush');
+DROP USER MAPPING FOR regress_dataverse SERVER crm;
+
+-- files, identities, proxies and http are for superusers
+GRANT USAGE ON FOREIGN DATA WRAPPER dataverse_fdw TO regress_dataverse;
+GRANT USAGE ON FOREIGN SERVER crm TO regress_dataverse;
+SET ROLE regress_dataverse;
+CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'http://127.0.0.1:8080');
+CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', ca_file '/etc/passwd');
+CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', proxy 'http://proxy');
+CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
+CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (client_id 'x', client_certificate '/etc/passwd');
+CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (managed_identity 'on');
+CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (client_id 'x', client_secret 'hush');
+DROP SERVER mine CASCADE;
+RESET ROLE;
+DROP OWNED BY regress_dataverse;
+DROP ROLE regress_dataverse;
+
+-- the table of options: secrets are in user mappings only, defaults are valid values
+SELECT count(*) > 60 AS options, count(DISTINCT name) = count(*) AS names FROM dataverse.options();
+SELECT name, place, numbered, superuser_only FROM dataverse.options() WHERE secret ORDER BY name;
+SELECT name, place FROM dataverse.options() WHERE superuser_only ORDER BY name;
+
 -- what was refused has changed nothing
 SELECT srvoptions FROM pg_foreign_server WHERE srvname = 'crm';
 SELECT ftoptions FROM pg_foreign_table WHERE ftrelid = 'account'::regclass;

@@ -42,4 +42,67 @@
 #define DV_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
+/* 19 wants the name of a tranche when it is made, and knows it in all backends. */
+#if PG_VERSION_NUM >= 190000
+#define dv_lwlock_new_tranche(name)			  LWLockNewTrancheId(name)
+#define dv_lwlock_register_tranche(id, name)  ((void) (id))
+#else
+#define dv_lwlock_new_tranche(name)			  LWLockNewTrancheId()
+#define dv_lwlock_register_tranche(id, name)  LWLockRegisterTranche(id, name)
+#endif
+
+/* 17 gave a process's number in the array of processes a global variable. */
+#if PG_VERSION_NUM >= 170000
+#define dv_my_procno() ((int) MyProcNumber)
+#else
+#define dv_my_procno() (MyProc->pgprocno)
+#endif
+
+/* From 17 on a set of wait events has a resource owner (NULL: the session) instead of a context. */
+#if PG_VERSION_NUM >= 170000
+#define dv_create_wait_event_set(n) CreateWaitEventSet(NULL, n)
+#else
+#define dv_create_wait_event_set(n) CreateWaitEventSet(TopMemoryContext, n)
+#endif
+
+/* From 17 on an extension can name what it waits for. */
+#if PG_VERSION_NUM >= 170000
+#define dv_wait_event_new(name) WaitEventExtensionNew(name)
+#else
+#define dv_wait_event_new(name) ((void) (name), PG_WAIT_EXTENSION)
+#endif
+
+/* 17 brought shared memory that is made on first use under a name; 19 gave its callback an argument. */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#define DV_NAMED_SEGMENTS
+#endif
+#if PG_VERSION_NUM >= 190000
+#define DV_SEGMENT_INIT(function, segment) function(void *segment, void *unused_arg)
+#define dv_named_segment(name, size, init, found) GetNamedDSMSegment(name, size, init, found, NULL)
+#elif PG_VERSION_NUM >= 170000
+#define DV_SEGMENT_INIT(function, segment) function(void *segment)
+#define dv_named_segment(name, size, init, found) GetNamedDSMSegment(name, size, init, found)
+#endif
+
+/* 16 renamed what prepares a function that returns a set. */
+#if PG_VERSION_NUM >= 160000
+#define dv_init_materialized_srf(fcinfo)	   InitMaterializedSRF(fcinfo, 0)
+#define dv_init_materialized_scalars(fcinfo) InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC)
+#else
+#define dv_init_materialized_srf(fcinfo)	   SetSingleFuncCall(fcinfo, 0)
+#define dv_init_materialized_scalars(fcinfo) SetSingleFuncCall(fcinfo, SRF_SINGLE_USE_EXPECTED)
+#endif
+
+/* 16 has one function for the rights on any kind of object. */
+#if PG_VERSION_NUM >= 160000
+#define dv_server_aclcheck(serverid, roleid, mode) \
+	object_aclcheck(ForeignServerRelationId, serverid, roleid, mode)
+#define dv_server_ownercheck(serverid, roleid) \
+	object_ownercheck(ForeignServerRelationId, serverid, roleid)
+#else
+#define dv_server_aclcheck(serverid, roleid, mode) pg_foreign_server_aclcheck(serverid, roleid, mode)
+#define dv_server_ownercheck(serverid, roleid) pg_foreign_server_ownercheck(serverid, roleid)
+#endif
+
 #endif

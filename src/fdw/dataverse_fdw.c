@@ -15,15 +15,26 @@
 #include "access/reloptions.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
-#include "fdw/dataverse_fdw.h"
+#include "fdw/option.h"
+#include "pool/shared.h"
 
 DV_MODULE_MAGIC;
 
 DV_FUNCTION(dataverse_fdw_handler);
 DV_FUNCTION(dataverse_fdw_validator);
+
+extern PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	dv_shared_init();
+	MarkGUCPrefixReserved("dataverse_fdw");
+}
 
 /*
  * Planning asks this first of every foreign table that a query reads, also

@@ -28,7 +28,7 @@ enum version_column
 	VERSION_LIBCURL,
 	VERSION_TLS,
 	VERSION_JSON_C,
-	VERSION_COLUMNS,
+	VERSION_COLUMNS
 };
 
 DV_FUNCTION(dataverse_version);

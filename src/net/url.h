@@ -10,6 +10,7 @@
 #define DV_URL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum dv_url_verdict
 {
@@ -22,5 +23,11 @@ enum dv_url_verdict
 };
 
 extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
+
+/*
+ * Percent-encodes all but letters, digits and "-._~".  "out" has room for
+ * three times the bytes of the text and one; returns the length.
+ */
+extern size_t dv_url_encode(const char *text, char *out);
 
 #endif

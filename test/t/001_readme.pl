@@ -30,6 +30,8 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
 	my ($planned, $sql) = ($1, $2);
 	my ($title) = $sql =~ /^\s*(.+)/;
 
+	# its tokens come from dvsim too
+	$sql =~ s{(url) '(https://contoso\.crm\.dynamics\.com)'}{"$1 '$2', authority '$2'"}ge;
 	$sql =~ s{https://contoso\.crm\.dynamics\.com}{$dvsim->base}ge;
 	$sql =~ s/your-client-id/app1/g;
 	$sql =~ s/your-client-secret/secret1/g;
@@ -55,6 +57,8 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
 cmp_ok($ran, '>=', 2, 'the README has examples that run');
 
 # what they made is there, and works as far as it can
+is( $node->safe_psql('postgres', "SELECT application_user FROM dataverse.whoami('crm')"),
+	'app1', 'the server of the example answers');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.version()'),
 	1, 'the extension answers');
 is( $node->safe_psql('postgres', "SELECT unnest(srvoptions) FROM pg_foreign_server LIMIT 1"),

@@ -74,7 +74,7 @@ is("@bare", '', 'every C file names its licence');
 
 my $library = capture("$pg_config --pkglibdir") . '/dataverse_fdw.so';
 my %finfo = map { $_ => 1 }
-  grep { !/^(?:_init|_fini|__bss_start|_edata|_end)$/ }
+  grep { !/^(?:_init|_fini|_PG_init|__bss_start|_edata|_end)$/ }
   map { /^\S+ [TDBR] (\S+)/ } split /\n/, capture("nm -D --defined-only $library");
 my @extra = grep { !/^(?:Pg_magic_func|pg_finfo_.*)$/ && !$finfo{"pg_finfo_$_"} } sort keys %finfo;
 

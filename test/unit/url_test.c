@@ -135,6 +135,20 @@ longest_host(void **state)
 	assert_int_equal(dv_url_check(url, false), DV_URL_MALFORMED);
 }
 
+static void
+encoding(void **state)
+{
+	char		out[64];
+
+	(void) state;
+	assert_int_equal(dv_url_encode("", out), 0);
+	assert_string_equal(out, "");
+	assert_int_equal(dv_url_encode("aZ09-._~", out), 8);
+	assert_string_equal(out, "aZ09-._~");
+	assert_int_equal(dv_url_encode("<a b='%&+/\"\xc3\xa9'>", out), 41);
+	assert_string_equal(out, "%3Ca%20b%3D%27%25%26%2B%2F%22%C3%A9%27%3E");
+}
+
 int
 main(void)
 {
@@ -143,6 +157,7 @@ main(void)
 		cmocka_unit_test(http_only_on_loopback),
 		cmocka_unit_test(only_one_reading),
 		cmocka_unit_test(longest_host),
+		cmocka_unit_test(encoding),
 	};
 
 	return cmocka_run_group_tests_name("url", tests, NULL, NULL);

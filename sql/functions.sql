@@ -1,0 +1,166 @@
+--
+-- Functions that talk to Dataverse.  Without dvsim (DVSIM_URL is not set) there
+-- is nobody to talk to: expected/functions_1.out.
+--
+\set VERBOSITY terse
+\getenv dvsim_url DVSIM_URL
+\if :{?dvsim_url}
+\else
+  \echo no dvsim
+  \quit
+\endif
+SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
+SET client_min_messages = warning;
+
+CREATE SERVER crm FOREIGN DATA WRAPPER dataverse_fdw
+  OPTIONS (url :'dvsim_url', token_url :'token_url', max_retries '0', max_throttle_retries '1',
+           retry_after_buffer '0', budget_pacing 'off');
+CREATE USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+
+-- ids and times differ
+SELECT application_user, user_id IS NOT NULL AS user_id, business_unit_id IS NOT NULL AS unit,
+       organization_id IS NOT NULL AS organization
+FROM dataverse.whoami('crm');
+SELECT application_user, ok, user_id IS NOT NULL AS user_id,
+       token_lifetime BETWEEN '1s' AND '2h' AS token_lifetime, round_trip < '10s' AS round_trip,
+       dop_hint, abs(extract(epoch FROM clock_skew)) < 5 AS clock_skew, error, hint
+FROM dataverse.test_connection('crm');
+
+-- who may: USAGE on the server, and a user mapping
+CREATE ROLE regress_dataverse;
+SET ROLE regress_dataverse;
+SELECT dataverse.whoami('crm');
+SELECT * FROM dataverse.test_connection('crm');
+SELECT dataverse.request('crm', 'GET', 'WhoAmI');
+SELECT dataverse.fetchxml('crm', '<fetch><entity name="account"/></fetch>');
+RESET ROLE;
+GRANT USAGE ON FOREIGN SERVER crm TO regress_dataverse;
+SET ROLE regress_dataverse;
+SELECT dataverse.whoami('crm');
+RESET ROLE;
+SELECT dataverse.whoami('nowhere');
+
+-- request: create, read, change, delete
+SELECT substring(dataverse.request('crm', 'POST', 'accounts', '{"name": "R & D", "accountnumber": "F-1"}')
+                 ->> '@odata.id' FROM '\((.*)\)') AS id \gset
+SELECT dataverse.request('crm', 'get', '/accounts(' || :'id' || ')?$select=name') ->> 'name' AS name;
+SELECT dataverse.request('crm', 'PATCH', 'accounts(' || :'id' || ')', '{"name": "Développement"}') IS NOT NULL AS done;
+SELECT dataverse.request('crm', 'GET', 'accounts?$select=name&$filter=accountnumber eq ''F-1''') -> 'value' -> 0 ->> 'name' AS name;
+SELECT dataverse.request('crm', 'DELETE', 'accounts(' || :'id' || ')');
+SELECT dataverse.request('crm', 'GET', 'accounts(00000000-0000-0000-0000-000000000001)');
+SELECT dataverse.request('crm', 'GET', NULL);
+SELECT dataverse.request('crm', 'TRACE', 'WhoAmI');
+SELECT dataverse.request('crm', 'GET', E'Who\nAmI');
+SELECT dataverse.request('crm', 'GET', 'https://elsewhere.example.com/WhoAmI');
+SELECT dataverse.request('crm', 'GET', :'dvsim_url' || '/api/data/v9.2/WhoAmI') ? 'UserId' AS own_origin;
+START TRANSACTION READ ONLY;
+SELECT dataverse.request('crm', 'POST', 'accounts', '{"name": "no"}');
+ROLLBACK;
+
+-- FetchXML: pages of two
+SELECT count(dataverse.request('crm', 'POST', 'accounts',
+                               jsonb_build_object('name', 'Page ' || i, 'accountnumber', 'F-2')))
+FROM generate_series(1, 5) i;
+SELECT row ->> 'name' AS name FROM dataverse.fetchxml('crm', '
+  <fetch count="2"><entity name="account"><attribute name="name"/><order attribute="name"/>
+  <filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') AS f (row);
+SELECT count(*) FROM dataverse.fetchxml('crm', '
+  <fetch top="3"><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>');
+SELECT row ->> 'name' AS name FROM dataverse.fetchxml('crm', '
+  <fetch count="2" page="3"><entity name="account"><attribute name="name"/><order attribute="name"/>
+  <filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') AS f (row);
+SELECT dataverse.fetchxml('crm', '
+  <fetch aggregate="true"><entity name="account"><attribute name="accountid" alias="n" aggregate="count"/>
+  <filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') ->> 'n' AS n;
+SELECT count(*) FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="name" operator="eq" value="none"/></filter></entity></fetch>');
+SELECT dataverse.fetchxml('crm', 'SELECT 1');
+SELECT dataverse.fetchxml('crm', '<fetch count="0"><entity name="account"/></fetch>');
+SELECT dataverse.fetchxml('crm', '<fetch><entity name="nonesuch"/></fetch>');
+SELECT dataverse.fetchxml('crm', '<fetch><entity name="account"><attribute name="nonesuch"/></entity></fetch>');
+SELECT count(coalesce(dataverse.request('crm', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))
+FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') AS f (row);
+
+-- What the service says, and what SQL says: each fault answers one WhoAmI.
+CREATE FUNCTION pg_temp.error_of(id int, OUT state text, OUT message text, OUT hint text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM dataverse.whoami('crm');
+  message := 'no error';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+END $$;
+CREATE TEMP TABLE fault (id int GENERATED ALWAYS AS IDENTITY, rule jsonb);
+INSERT INTO fault (rule)
+SELECT jsonb_build_object('status', status, 'code', code, 'message', message)
+FROM (VALUES
+  (400, '0x80040203', 'a'), (400, '0x80044331', 'a'), (400, '0x8004431A', 'a'),
+  (400, '0x80040239', 'a'), (400, '0x80044330', 'a'), (400, '0x80048d19', 'a'),
+  (400, '0x80040265', 'a'), (400, '0x0', 'a'), (400, '0x8004430C', 'a'),
+  (400, '0x8004E023', 'a'), (400, '', 'a'), (400, '0x8000ffff', 'a'),
+  (403, '0x80072560', 'a'), (403, '0x80040225', 'a'), (403, '0x80040220', 'a'), (403, '', 'a'),
+  (404, '0x80040217', 'a'), (404, '0x8006088a', 'a'), (404, '', 'a'),
+  (405, '0x80040227', 'a'), (412, '0x80040237', 'a'), (412, '0x80060892', 'a'),
+  (412, '0x80060882', 'a'), (412, '', 'a'), (413, '', 'a'), (501, '', 'a'),
+  (500, '', 'a'), (502, '', 'a'), (503, '', 'a'), (504, '', 'a'), (408, '', 'a'),
+  (400, '0x80044151', 'SQL timeout expired.'),
+  (400, '0x80044150', 'Generic SQL error. Sql Number: 1205'),
+  (400, '0x80044150', 'Generic SQL error. Sql Number: 208'),
+  (400, '0x80044150', 'Generic SQL error. Sql Number: 547')) AS t (status, code, message);
+-- other shapes, and no answer at all
+INSERT INTO fault (rule) VALUES
+  ('{"status": 400, "body": "{\"Message\":\"from the host\",\"ErrorCode\":\"0x80040203\"}"}'),
+  ('{"status": 412, "body": "{\"error\":{\"code\":\"0x80040237\",\"message\":\"twice\",\"@Microsoft.PowerApps.CDS.ErrorDetails.ApiExceptionMessageName\":\"DuplicateRecord\"}}"}'),
+  ('{"status": 502, "body": "<html>Bad gateway</html>"}'),
+  ('{"status": 400, "body": ""}'),
+  ('{"status": 400, "body": "{\"error\":"}'),
+  ('{"action": "truncate", "bytes": 20}');
+SELECT jsonb_agg('{"action": "status", "path": "WhoAmI"}' || rule ORDER BY id) AS faults FROM fault \gset
+\setenv FAULTS :faults
+\set told `curl -s -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS" | grep -c '"id":1,'`
+\echo :told
+SELECT rule ->> 'status' AS status, coalesce(rule ->> 'code', rule ->> 'action', rule ->> 'body') AS code, e.state,
+       regexp_replace(e.message, '^could not ask who we are on server "crm": ([^:]*).*', '\1') AS message, e.hint
+FROM fault, LATERAL pg_temp.error_of(id) e
+ORDER BY id;
+
+-- every detail; throttles that do not end are asked for once more, as max_throttle_retries says
+CREATE FUNCTION pg_temp.detail_of(OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM dataverse.whoami('crm');
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  detail := regexp_replace(detail, 'request id [0-9a-f-]{36}', 'request id …');
+END $$;
+\setenv FAULTS '[{"action":"status","path":"WhoAmI","status":412,"body":"{\\"error\\":{\\"code\\":\\"0x80040237\\",\\"message\\":\\"twice\\",\\"@Microsoft.PowerApps.CDS.ErrorDetails.ApiExceptionMessageName\\":\\"DuplicateRecord\\"}}"},{"action":"status","path":"WhoAmI","status":429,"code":"0x80072321","message":"Combined execution time exceeded","retry_after":0,"times":2},{"action":"status","path":"WhoAmI","status":503,"code":"0x8004A001","message":"The server is busy","retry_after":0,"times":2}]'
+\set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
+\x on
+SELECT * FROM pg_temp.detail_of();
+SELECT * FROM pg_temp.detail_of();
+SELECT * FROM pg_temp.detail_of();
+\x off
+\set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
+-- a write whose outcome is not known is not repeated
+\setenv FAULTS '[{"action":"reset_after_commit","path":"accounts","method":"POST","times":5}]'
+\set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
+DO $$
+BEGIN
+  PERFORM dataverse.request('crm', 'POST', 'accounts', '{"accountnumber": "F-3"}');
+EXCEPTION WHEN connection_failure THEN
+  RAISE WARNING '%', regexp_replace(SQLERRM, 'the answer: .*', 'the answer');
+END $$;
+\set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
+SELECT count(coalesce(dataverse.request('crm', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))
+FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-3"/></filter></entity></fetch>') AS f (row);
+-- what can be read of a wrong secret, and what not
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret 'hush hush');
+SELECT application_user, ok, regexp_replace(error, 'Trace ID.*', '…') AS error, hint
+FROM dataverse.test_connection('crm');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_id 'nobody', SET client_secret 'secret1');
+SELECT ok, regexp_replace(error, 'Trace ID.*', '…') AS error, hint FROM dataverse.test_connection('crm');
+ALTER SERVER crm OPTIONS (SET url 'http://127.0.0.1:1');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token 'hush hush');
+SELECT ok, regexp_replace(error, ': .*', '') AS error, hint FROM dataverse.test_connection('crm');
+
+DROP SERVER crm CASCADE;
+DROP ROLE regress_dataverse;

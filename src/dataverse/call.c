@@ -1,0 +1,778 @@
+/*-------------------------------------------------------------------------
+ *
+ * call.c
+ *		One request to Dataverse, repeated until it is answered for good.
+ *
+ * A call goes round a small circle of states: it wants a slot, perhaps a
+ * token, is on the wire, and is either done or wants a slot again, at once
+ * (another user is free) or after a backoff.  Each cause of repetition has a
+ * counter of its own, so that throttles do not use up the patience that
+ * deadlocks need.  Of the 429s only those count that came although the call
+ * had waited as long as it was told: that another user is throttled too is
+ * no sign that waiting does not help.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/pg_prng.h"
+#include "lib/ilist.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+#include "dataverse/call.h"
+
+#define MAX_HEADERS 24
+
+typedef enum dv_call_state
+{
+	DV_CALL_WANTS_SLOT,
+	DV_CALL_WANTS_TOKEN,		/* of "token_user"; no slot is held */
+	DV_CALL_ON_WIRE,
+	DV_CALL_DONE
+} dv_call_state;
+
+struct dv_call
+{
+	dlist_node	node;			/* in calls */
+	MemoryContext context;
+	MemoryContext attempt;		/* headers, answer and error of the last attempt */
+	dv_session *session;
+	dv_call_spec spec;
+	const char *url;
+	SubTransactionId subid;
+	dv_call_state state;
+	dv_lease	lease;
+	int			user;			/* of the last attempt; -1: none yet */
+	int			token_user;		/* whose token it waits for */
+	uint64		allowed;		/* users it may be sent by */
+	const char *bearer;			/* sent with the last attempt */
+	dv_http_call *http;
+	dv_error	error;
+	int			attempts;
+	int			throttles;		/* 429s although it had waited as told: these are bounded */
+	int64		told_until;		/* it is not to be sent again before, by what it was told itself */
+	int			retries[DV_RETRY_CAUSES];
+	bool		token_renewed;
+	bool		wait_logged;
+	int64		not_before;		/* backoff */
+	int64		wake_at;		/* what it waits for; 0: no time */
+	dv_wait_reason reason;
+	int64		waiting_since;
+	int64		waited;
+};
+
+static dlist_head calls = DLIST_STATIC_INIT(calls);
+
+/* The last one that waits for a slot of its pool takes the backend off the list. */
+static void
+stop_waiting(const dv_call *call)
+{
+	dv_pool    *pool = dv_session_pool(call->session);
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &calls)
+	{
+		const dv_call *other = dlist_container(dv_call, node, iter.cur);
+
+		if (other != call && other->state == DV_CALL_WANTS_SLOT &&
+			dv_session_pool(other->session) == pool)
+			return;
+	}
+	dv_pool_delist(pool);
+}
+
+static void
+let_go(void *arg)
+{
+	dv_call    *call = arg;
+
+	dv_lease_drop(&call->lease);
+	if (call->state == DV_CALL_WANTS_SLOT)
+		stop_waiting(call);
+	dlist_delete(&call->node);
+}
+
+/* It ends here, without an answer. */
+static void
+abandon(dv_call *call)
+{
+	if (call->state == DV_CALL_DONE)
+		return;
+	if (call->http != NULL)
+		dv_http_stop(call->http);
+	dv_lease_drop(&call->lease);
+	call->error.verdict = DV_VERDICT_REFUSED;
+	call->error.outcome_unknown = call->state == DV_CALL_ON_WIRE;
+	call->error.message = "canceled";
+	call->error.code = "";
+	call->error.sqlstate = ERRCODE_QUERY_CANCELED;
+	call->state = DV_CALL_DONE;
+}
+
+static void
+on_xact(XactEvent event, void *arg)
+{
+	dlist_iter	iter;
+
+	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+		return;
+	dlist_foreach(iter, &calls)
+		abandon(dlist_container(dv_call, node, iter.cur));
+	dv_pool_delist(NULL);
+}
+
+static void
+on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+{
+	dlist_iter	iter;
+
+	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
+	dlist_foreach(iter, &calls)
+	{
+		dv_call    *call = dlist_container(dv_call, node, iter.cur);
+
+		if (call->subid != mine)
+			continue;
+		if (event == SUBXACT_EVENT_ABORT_SUB)
+			abandon(call);
+		else
+			call->subid = parent;
+	}
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		dv_pool_delist(NULL);
+}
+
+/*
+ * A path below the service root, or a link that the service gave us: that
+ * gets our token only if it leads to the same place.
+ */
+static const char *
+url_of(const dv_session *session, const char *path)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	size_t		len = strlen(config->base_url);
+
+	if (strstr(path, "://") == NULL || strstr(path, "://") - path > 8)
+		return psprintf("%s%s", dv_session_root(session), path);
+	if (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/')
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("server \"%s\" gave a link to another host", config->server_name),
+				 errdetail_internal("%.200s", path)));
+	return pstrdup(path);
+}
+
+dv_call *
+dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner)
+{
+	static bool registered = false;
+	MemoryContext context = AllocSetContextCreate(owner, "dataverse call", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_call    *call = palloc0(sizeof(*call));
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+	int			n = dv_pool_size(dv_session_pool(session));
+
+	if (!registered)
+	{
+		RegisterXactCallback(on_xact, NULL);
+		RegisterSubXactCallback(on_subxact, NULL);
+		registered = true;
+	}
+	call->context = context;
+	call->attempt = AllocSetContextCreate(context, "dataverse attempt", ALLOCSET_SMALL_SIZES);
+	call->session = session;
+	call->spec = *spec;
+	call->spec.method = pstrdup(spec->method);
+	call->url = url_of(session, spec->path);
+	call->subid = GetCurrentSubTransactionId();
+	call->user = -1;
+	call->allowed = spec->pinned >= 0 ? UINT64CONST(1) << spec->pinned :
+		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
+	call->waiting_since = dv_now();
+	callback->func = let_go;
+	callback->arg = call;
+	dlist_push_tail(&calls, &call->node);
+	MemoryContextRegisterResetCallback(context, callback);
+	MemoryContextSwitchTo(old);
+	return call;
+}
+
+/*
+ * Sending.
+ */
+
+static const char *
+new_request_id(void)
+{
+	unsigned char b[UUID_LEN];
+
+	/* for the service's logs: uniqueness is enough, secrecy is not needed */
+	*(uint64 *) &b[0] = pg_prng_uint64(&pg_global_prng_state);
+	*(uint64 *) &b[8] = pg_prng_uint64(&pg_global_prng_state);
+	return psprintf("x-ms-client-request-id: "
+					"%02x%02x%02x%02x-%02x%02x-4%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+					b[0], b[1], b[2], b[3], b[4], b[5], b[6] & 15, b[7],
+					(b[8] & 63) | 128, b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static bool
+is_given(const char *const *headers, const char *name)
+{
+	size_t		len = strlen(name);
+
+	for (; headers != NULL && *headers != NULL; headers++)
+		if (pg_strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
+			return true;
+	return false;
+}
+
+/* Standing headers, unless the caller gives its own, and the caller's. */
+static const char **
+headers_of(const dv_call *call)
+{
+	static const char *const standing[][2] = {
+		{"Accept", "Accept: application/json"},
+		{"OData-MaxVersion", "OData-MaxVersion: 4.0"},
+		{"OData-Version", "OData-Version: 4.0"},
+		{"If-None-Match", "If-None-Match: null"},
+	};
+	const dv_session_config *config = dv_session_config_of(call->session);
+	const char *const *extra = call->spec.headers;
+	const char **headers = palloc0((MAX_HEADERS + 1) * sizeof(char *));
+	int			n = 0;
+	int			i;
+
+	headers[n++] = psprintf("Authorization: Bearer %s", call->bearer);
+	headers[n++] = new_request_id();
+	for (i = 0; i < (int) lengthof(standing); i++)
+		if (!is_given(extra, standing[i][0]))
+			headers[n++] = standing[i][1];
+	if (call->spec.body != NULL && !is_given(extra, "Content-Type"))
+		headers[n++] = "Content-Type: application/json; charset=utf-8";
+	if (config->caller_id != NULL)
+		headers[n++] = psprintf("CallerObjectId: %s", config->caller_id);
+	for (; extra != NULL && *extra != NULL; extra++)
+	{
+		if (n >= MAX_HEADERS)
+			elog(ERROR, "too many request headers");
+		headers[n++] = *extra;
+	}
+	return headers;
+}
+
+static void
+send_it(dv_call *call, const char *bearer)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+	dv_http_request request = {0};
+	int64		now = dv_now();
+	MemoryContext old;
+
+	call->waited += now - call->waiting_since;
+	call->http = NULL;
+	MemoryContextReset(call->attempt);
+	old = MemoryContextSwitchTo(call->attempt);
+	call->user = call->lease.user;
+	call->bearer = pstrdup(bearer);
+	request.method = call->spec.method;
+	request.url = call->url;
+	request.headers = headers_of(call);
+	request.body = call->spec.body;
+	request.body_len = call->spec.body_len;
+	request.timeout_ms = config->request_timeout_ms;
+	call->attempts++;
+	dv_lease_sent(&call->lease);
+	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
+	call->state = DV_CALL_ON_WIRE;
+	call->reason = DV_WAIT_RESPONSE;
+	call->wake_at = 0;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Ends.
+ */
+
+static void
+done(dv_call *call)
+{
+	call->state = DV_CALL_DONE;
+	call->error.attempts = call->attempts;
+	if (call->user >= 0)
+	{
+		call->error.user = dv_pool_user_name(dv_session_pool(call->session), call->user);
+		dv_pool_count_wait(dv_session_pool(call->session), call->user, call->waited);
+	}
+}
+
+static void
+fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const char *hint)
+{
+	memset(&call->error, 0, sizeof(call->error));
+	call->error.verdict = verdict;
+	call->error.sqlstate = sqlstate;
+	call->error.code = "";
+	call->error.message = message;
+	call->error.hint = hint;
+	call->error.retry_after = -1;
+	done(call);
+}
+
+static double
+header_number(const dv_http_call *http, const char *name)
+{
+	const char *value = dv_http_header(http, name);
+	char		digits[64];
+	int			n = 0;
+
+	if (value == NULL)
+		return -1;
+	for (; *value != '\0' && n < (int) sizeof(digits) - 1; value++)
+		if (*value != ',')		/* "1,200.00" */
+			digits[n++] = *value;
+	digits[n] = '\0';
+	return strtod(digits, NULL);
+}
+
+static void
+fill_report(dv_call *call, dv_lease_report *report)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+
+	memset(report, 0, sizeof(*report));
+	report->duration = result->duration;
+	report->bytes_sent = result->bytes_sent;
+	report->bytes_received = result->bytes_received;
+	report->retry_after = call->error.retry_after;
+	report->cause = call->error.throttle;
+	switch (call->error.verdict)
+	{
+		case DV_VERDICT_OK:
+			report->rows = call->spec.rows;
+			report->outcome = DV_LEASE_SUCCESS;
+			break;
+		case DV_VERDICT_REFUSED:
+			report->outcome = result->outcome == DV_HTTP_ANSWERED ?
+				DV_LEASE_SUCCESS : DV_LEASE_FAILED;
+			break;
+		case DV_VERDICT_THROTTLED:
+			report->outcome = DV_LEASE_THROTTLED;
+			break;
+		case DV_VERDICT_AUTH:
+		case DV_VERDICT_RETRY:
+			report->outcome = DV_LEASE_FAILED;
+			break;
+	}
+	report->dop_hint = (int) Max(header_number(call->http, "x-ms-dop-hint"), 0);
+	report->remaining[DV_RATION_REQUESTS] =
+		header_number(call->http, "x-ms-ratelimit-burst-remaining-xrm-requests");
+	report->remaining[DV_RATION_SECONDS] =
+		header_number(call->http, "x-ms-ratelimit-time-remaining-xrm-requests");
+}
+
+static void
+log_throttle(const dv_call *call, const char *user)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+
+	if (call->error.retry_after < 0)
+		ereport(LOG,
+				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\" without saying for how long",
+						user, config->server_name),
+				 errdetail("Code %s; assuming %.0f s; attempt %d, retries so far %d of %d.",
+						   call->error.code, (double) config->pool.fallback_retry_after / DV_SECOND,
+						   call->attempts, call->throttles, config->retry.max_throttle_retries)));
+	else
+		ereport(LOG,
+				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",
+						user, config->server_name),
+				 errdetail("Code %s; Retry-After %.0f s; attempt %d, retries so far %d of %d.",
+						   call->error.code, (double) call->error.retry_after / DV_SECOND,
+						   call->attempts, call->throttles, config->retry.max_throttle_retries)));
+}
+
+static void
+want_slot_again(dv_call *call, int64 delay)
+{
+	int64		now = dv_now();
+
+	call->state = DV_CALL_WANTS_SLOT;
+	call->not_before = now + delay;
+	call->wake_at = call->not_before;
+	call->reason = DV_WAIT_BACKOFF;
+	call->waiting_since = now;
+	call->wait_logged = false;
+}
+
+/* Doubled each time; a random part keeps those that failed together apart. */
+static int64
+backoff(const dv_retry_policy *policy, int attempt)
+{
+	int64		delay = policy->first_backoff;
+
+	while (--attempt > 0 && delay < policy->longest_backoff)
+		delay *= 2;
+	delay = Min(delay, policy->longest_backoff);
+	return delay / 2 + (int64) (pg_prng_double(&pg_global_prng_state) * delay / 2);
+}
+
+/*
+ * The pool knows for how long the user is throttled; another may be free, and
+ * is asked at once.  Only when throttles are not tracked has the request to
+ * wait by itself.
+ */
+static void
+settle_throttle(dv_call *call)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+	dv_pool    *pool = dv_session_pool(call->session);
+	int64		told = call->error.retry_after >= 0 ?
+	call->error.retry_after : config->pool.fallback_retry_after;
+	int64		pause = 0;
+
+	if (call->lease.sent_at >= call->told_until)
+		call->throttles++;
+	call->told_until = Max(call->told_until, dv_now() + told);
+	log_throttle(call, dv_pool_user_name(pool, call->user));
+	if (!config->pool.throttle_tracking)
+		pause = dv_pool_pause(pool, call->error.retry_after);
+	if ((config->retry.max_throttle_retries >= 0 &&
+		 call->throttles > config->retry.max_throttle_retries) ||
+		(config->retry.tolerance >= 0 && pause > config->retry.tolerance))
+	{
+		done(call);
+		return;
+	}
+	dv_pool_count_retry(pool, call->user, DV_RETRY_THROTTLE);
+	want_slot_again(call, pause);
+}
+
+static void
+settle(dv_call *call)
+{
+	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
+	dv_pool    *pool = dv_session_pool(call->session);
+
+	switch (call->error.verdict)
+	{
+		case DV_VERDICT_OK:
+		case DV_VERDICT_REFUSED:
+			done(call);
+			return;
+		case DV_VERDICT_THROTTLED:
+			settle_throttle(call);
+			return;
+		case DV_VERDICT_AUTH:
+			if (call->token_renewed)
+			{
+				call->error.verdict = DV_VERDICT_REFUSED;
+				done(call);
+				return;
+			}
+			call->token_renewed = true;
+			dv_token_refused(dv_session_token(call->session, call->user), call->bearer);
+			dv_pool_count_retry(pool, call->user, DV_RETRY_AUTH);
+			want_slot_again(call, 0);
+			return;
+		case DV_VERDICT_RETRY:
+			break;
+	}
+	if ((call->error.outcome_unknown && !call->spec.repeatable) ||
+		call->retries[call->error.cause] >= policy->max_retries)
+	{
+		done(call);
+		return;
+	}
+	dv_pool_count_retry(pool, call->user, call->error.cause);
+	want_slot_again(call, Max(backoff(policy, ++call->retries[call->error.cause]),
+							  call->error.retry_after));
+}
+
+static void
+read_answer(dv_call *call)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+	MemoryContext old = MemoryContextSwitchTo(call->attempt);
+	dv_lease_report report;
+
+	if (result->outcome == DV_HTTP_ANSWERED)
+		dv_error_read(result->status, result->body, result->body_len,
+					  dv_http_header(call->http, "Retry-After"),
+					  dv_http_header(call->http, "REQ_ID"), &call->error);
+	else
+		dv_error_transport(result, &call->error);
+	MemoryContextSwitchTo(old);
+	fill_report(call, &report);
+	dv_lease_release(&call->lease, &report);
+	settle(call);
+}
+
+/*
+ * Wanting a slot.
+ */
+
+static void
+token_failed(dv_call *call, int user)
+{
+	const dv_token_error *error = dv_token_last_error(dv_session_token(call->session, user));
+	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
+
+	/* another user may do */
+	if (!error->transient && (call->allowed & ~(UINT64CONST(1) << user)) != 0)
+	{
+		ereport(LOG,
+				(errmsg("no token for application user \"%s\" of server \"%s\": %s",
+						dv_pool_user_name(dv_session_pool(call->session), user),
+						dv_session_config_of(call->session)->server_name, error->message)));
+		call->allowed &= ~(UINT64CONST(1) << user);
+		want_slot_again(call, 0);
+		return;
+	}
+	if (error->transient && call->retries[DV_RETRY_AUTH] < policy->max_retries)
+	{
+		dv_pool_count_retry(dv_session_pool(call->session), user, DV_RETRY_AUTH);
+		want_slot_again(call, Max(backoff(policy, ++call->retries[DV_RETRY_AUTH]),
+								  error->retry_after));
+		return;
+	}
+	fail(call, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+		 MemoryContextStrdup(call->context,
+							 psprintf("could not get a token for application user \"%s\": %s",
+									  dv_pool_user_name(dv_session_pool(call->session), user),
+									  error->message)),
+		 error->hint);
+}
+
+/* The user's token is ready: true; otherwise the call's state says what comes next. */
+static bool
+has_token(dv_call *call, int user, const char **bearer)
+{
+	switch (dv_token_poll(dv_session_token(call->session, user), bearer))
+	{
+		case DV_TOKEN_READY:
+			return true;
+		case DV_TOKEN_PENDING:
+			call->state = DV_CALL_WANTS_TOKEN;
+			call->token_user = user;
+			call->reason = DV_WAIT_TOKEN;
+			call->wake_at = 0;
+			return false;
+		case DV_TOKEN_FAILED:
+			break;
+	}
+	token_failed(call, user);
+	return false;
+}
+
+static void
+wait_for_throttle(dv_call *call, int64 until)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+	int64		wait = until - dv_now();
+
+	if (config->retry.tolerance >= 0 && wait > config->retry.tolerance)
+	{
+		fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+			 MemoryContextStrdup(call->context,
+								 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
+										  (double) wait / DV_SECOND)),
+			 "Add application users to the user mapping, or raise the option.");
+		return;
+	}
+	if (!call->wait_logged)
+		ereport(LOG,
+				(errmsg("all application users of server \"%s\" are throttled, waiting %.1f s",
+						config->server_name, (double) wait / DV_SECOND)));
+	call->wait_logged = true;
+	call->reason = DV_WAIT_THROTTLE;
+	call->wake_at = until;
+}
+
+static void
+try_slot(dv_call *call)
+{
+	dv_choice	choice;
+	const char *bearer;
+	int			last_user = call->user;
+
+	if (call->not_before > dv_now())
+	{
+		call->reason = DV_WAIT_BACKOFF;
+		call->wake_at = call->not_before;
+		return;
+	}
+	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, call->allowed,
+							 &call->lease);
+	switch (choice.kind)
+	{
+		case DV_CHOICE_USER:
+			if (!has_token(call, choice.user, &bearer))
+			{
+				dv_lease_drop(&call->lease);
+				return;
+			}
+			if (call->attempts > 0 && choice.user != last_user)
+				ereport(DEBUG1,
+						(errmsg_internal("request goes on with application user \"%s\"",
+										 dv_pool_user_name(dv_session_pool(call->session),
+														   choice.user))));
+			send_it(call, bearer);
+			return;
+		case DV_CHOICE_THROTTLED:
+			wait_for_throttle(call, choice.until);
+			return;
+		case DV_CHOICE_BUSY:
+		case DV_CHOICE_PACED:
+			call->reason = DV_WAIT_SLOT;
+			call->wake_at = choice.until;
+			return;
+		case DV_CHOICE_NONE:
+			elog(ERROR, "no application user is left");
+	}
+}
+
+/* As far as it goes without waiting. */
+static void
+advance(dv_call *call)
+{
+	dv_call_state before;
+	const char *bearer;
+
+	do
+	{
+		before = call->state;
+		switch (call->state)
+		{
+			case DV_CALL_WANTS_SLOT:
+				try_slot(call);
+				break;
+			case DV_CALL_WANTS_TOKEN:
+				if (has_token(call, call->token_user, &bearer))
+					call->state = DV_CALL_WANTS_SLOT;
+				break;
+			case DV_CALL_ON_WIRE:
+				if (dv_http_result_of(call->http)->outcome != DV_HTTP_PENDING)
+					read_answer(call);
+				break;
+			case DV_CALL_DONE:
+				return;
+		}
+	} while (call->state != before);
+}
+
+void
+dv_call_advance(void)
+{
+	dlist_iter	iter;
+
+	dv_http_drive();
+	dlist_foreach(iter, &calls)
+		advance(dlist_container(dv_call, node, iter.cur));
+}
+
+static bool
+any_done(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &calls)
+		if (dlist_container(dv_call, node, iter.cur)->state == DV_CALL_DONE)
+		return true;
+	return false;
+}
+
+void
+dv_call_wait(dv_call *call)
+{
+	dv_call_advance();
+	while (call != NULL ? call->state != DV_CALL_DONE : !any_done())
+	{
+		dv_wait_reason reason = DV_WAIT_RESPONSE;
+		int64		until = 0;
+		bool		found = call != NULL;
+		dlist_iter	iter;
+
+		if (call != NULL)
+			reason = call->reason;
+		dlist_foreach(iter, &calls)
+		{
+			dv_call    *c = dlist_container(dv_call, node, iter.cur);
+
+			if (c->state == DV_CALL_DONE)
+				continue;
+			if (!found)
+				reason = c->reason;
+			found = true;
+			if (c->wake_at != 0 && (until == 0 || c->wake_at < until))
+				until = c->wake_at;
+		}
+		if (!found)
+			return;				/* nothing is under way */
+		dv_http_wait(until, reason);
+		dv_call_advance();
+	}
+}
+
+bool
+dv_call_done(const dv_call *call)
+{
+	return call->state == DV_CALL_DONE;
+}
+
+const dv_error *
+dv_call_error(const dv_call *call)
+{
+	return &call->error;
+}
+
+const dv_http_result *
+dv_call_result(const dv_call *call)
+{
+	return dv_http_result_of(call->http);
+}
+
+const char *
+dv_call_header(const dv_call *call, const char *name)
+{
+	return dv_http_header(call->http, name);
+}
+
+int
+dv_call_user(const dv_call *call)
+{
+	return call->user;
+}
+
+int
+dv_call_attempts(const dv_call *call)
+{
+	return call->attempts;
+}
+
+int64
+dv_call_waited(const dv_call *call)
+{
+	return call->waited;
+}
+
+void
+dv_call_free(dv_call *call)
+{
+	MemoryContextDelete(call->context);
+}
+
+dv_call *
+dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what, MemoryContext owner)
+{
+	dv_call    *call = dv_call_start(session, spec, owner);
+
+	dv_call_wait(call);
+	if (call->error.verdict != DV_VERDICT_OK)
+		dv_error_raise(&call->error, dv_session_config_of(session)->server_name, what);
+	return call;
+}

@@ -1,0 +1,344 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetchxml.c
+ *		FetchXML that somebody else wrote: what it asks for, and the same
+ *		query for another page.
+ *
+ * This is no XML parser: it walks over the prolog, the start tag of the
+ * element fetch and that of the element entity, which is where all that
+ * concerns paging is written, and copies the rest as it stands.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataverse/fetchxml.h"
+
+#define BLANKS "\t\n\r "
+#define NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
+#define TABLE_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+typedef struct attribute
+{
+	const char *name;
+	size_t		name_len;
+	const char *value;
+	size_t		value_len;
+	const char *end;			/* behind the closing quote */
+} attribute;
+
+static const char *
+skip_blanks(const char *p)
+{
+	return p + strspn(p, BLANKS);
+}
+
+/* Behind blanks, comments and processing instructions; NULL if one has no end. */
+static const char *
+skip_misc(const char *p)
+{
+	for (;;)
+	{
+		const char *end;
+
+		p = skip_blanks(p);
+		if (strncmp(p, "<!--", 4) == 0)
+			end = "-->";
+		else if (strncmp(p, "<?", 2) == 0)
+			end = "?>";
+		else
+			return p;
+		p = strstr(p + 2, end);
+		if (p == NULL)
+			return NULL;
+		p += strlen(end);
+	}
+}
+
+/* Behind "<name" if the text begins so; else NULL. */
+static const char *
+start_tag(const char *p, const char *name)
+{
+	size_t		len = strlen(name);
+
+	if (p == NULL || p[0] != '<' || strncmp(p + 1, name, len) != 0 ||
+		strchr(BLANKS "/>", p[1 + len]) == NULL || p[1 + len] == '\0')
+		return NULL;
+	return p + 1 + len;
+}
+
+static bool
+read_attribute(const char *p, attribute *a)
+{
+	const char *close;
+
+	a->name = p;
+	a->name_len = strspn(p, NAME);
+	p = skip_blanks(p + a->name_len);
+	if (a->name_len == 0 || *p != '=')
+		return false;
+	p = skip_blanks(p + 1);
+	if (*p != '"' && *p != '\'')
+		return false;
+	close = strchr(p + 1, *p);
+	if (close == NULL)
+		return false;
+	a->value = p + 1;
+	a->value_len = (size_t) (close - a->value);
+	a->end = close + 1;
+	return memchr(a->value, '<', a->value_len) == NULL;
+}
+
+static bool
+is_named(const attribute *a, const char *name)
+{
+	return a->name_len == strlen(name) && memcmp(a->name, name, a->name_len) == 0;
+}
+
+/* A positive number, or -1. */
+static int
+number_of(const attribute *a)
+{
+	size_t		digits = strspn(a->value, "0123456789");
+	int			number;
+
+	if (digits != a->value_len || digits == 0 || digits > 9)
+		return -1;
+	number = atoi(a->value);
+	return number > 0 ? number : -1;
+}
+
+/* Reads the start tag of fetch up to ">"; returns what follows, or NULL. */
+static const char *
+read_fetch(const char *p, dv_fetchxml *query, const char **error)
+{
+	query->attributes = p;
+	for (p = skip_blanks(p); *p != '>'; p = skip_blanks(p))
+	{
+		attribute	a;
+		int		   *number = NULL;
+
+		if (*p == '/')
+		{
+			*error = "The element \"fetch\" has no \"entity\".";
+			return NULL;
+		}
+		if (!read_attribute(p, &a))
+		{
+			*error = "The start tag of the element \"fetch\" is malformed.";
+			return NULL;
+		}
+		if (is_named(&a, "page"))
+			number = &query->page;
+		else if (is_named(&a, "count"))
+			number = &query->count;
+		else if (is_named(&a, "top"))
+			number = &query->top;
+		if (number != NULL && (*number = number_of(&a)) < 0)
+		{
+			*error = "The attributes \"page\", \"count\" and \"top\" must be positive numbers.";
+			return NULL;
+		}
+		p = a.end;
+	}
+	query->attributes_len = (size_t) (p - query->attributes);
+	return p + 1;
+}
+
+static bool
+read_entity(const char *p, dv_fetchxml *query)
+{
+	for (p = skip_blanks(p); *p != '>' && *p != '/'; p = skip_blanks(p))
+	{
+		attribute	a;
+
+		if (!read_attribute(p, &a))
+			return false;
+		if (is_named(&a, "name") && a.value_len > 0 && a.value_len <= DV_FETCHXML_NAME_MAX &&
+			strspn(a.value, TABLE_NAME) == a.value_len)
+		{
+			memcpy(query->entity, a.value, a.value_len);
+			query->entity[a.value_len] = '\0';
+		}
+		p = a.end;
+	}
+	return query->entity[0] != '\0';
+}
+
+bool
+dv_fetchxml_read(const char *xml, dv_fetchxml *query, const char **error)
+{
+	const char *p;
+
+	memset(query, 0, sizeof(*query));
+	p = skip_misc(xml);
+	if (start_tag(p, "fetch") == NULL)
+	{
+		*error = "It must begin with the element \"fetch\".";
+		return false;
+	}
+	p = read_fetch(start_tag(p, "fetch"), query, error);
+	if (p == NULL)
+		return false;
+	query->content = p;
+	p = start_tag(skip_misc(p), "entity");
+	if (p == NULL || !read_entity(p, query))
+	{
+		*error = "The element \"fetch\" must begin with an element \"entity\" that has a \"name\".";
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Writing.
+ */
+
+typedef struct writer
+{
+	char	   *out;
+	size_t		size;
+	size_t		len;			/* of the whole, whether it fits or not */
+} writer;
+
+static void
+put(writer *w, const char *s, size_t n)
+{
+	if (w->len < w->size)
+		memcpy(w->out + w->len, s, n < w->size - w->len ? n : w->size - w->len);
+	w->len += n;
+}
+
+static void
+put_text(writer *w, const char *s)
+{
+	put(w, s, strlen(s));
+}
+
+/* As the value of an attribute: blanks other than " " would be read as " ". */
+static void
+put_escaped(writer *w, const char *s)
+{
+	static const char special[] = "<>&\"\t\n\r";
+	static const char *const entities[] = {
+		"&lt;", "&gt;", "&amp;", "&quot;", "&#9;", "&#10;", "&#13;"
+	};
+
+	for (; *s != '\0'; s++)
+	{
+		const char *found = strchr(special, *s);
+
+		if (found != NULL)
+			put_text(w, entities[found - special]);
+		else
+			put(w, s, 1);
+	}
+}
+
+static void
+put_number(writer *w, const char *name, int value)
+{
+	char		text[64];
+
+	snprintf(text, sizeof(text), " %s=\"%d\"", name, value);
+	put_text(w, text);
+}
+
+size_t
+dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cookie, char *out,
+				 size_t size)
+{
+	writer		w = {out, size, 0};
+	const char *end = query->attributes + query->attributes_len;
+	const char *p;
+
+	put_text(&w, "<fetch");
+	for (p = skip_blanks(query->attributes); p < end; p = skip_blanks(p))
+	{
+		attribute	a;
+
+		if (!read_attribute(p, &a))
+			break;
+		if (!is_named(&a, "page") && !is_named(&a, "count") && !is_named(&a, "paging-cookie"))
+		{
+			put_text(&w, " ");
+			put(&w, a.name, (size_t) (a.end - a.name));
+		}
+		p = a.end;
+	}
+	put_number(&w, "count", count);
+	put_number(&w, "page", page);
+	if (cookie != NULL)
+	{
+		put_text(&w, " paging-cookie=\"");
+		put_escaped(&w, cookie);
+		put_text(&w, "\"");
+	}
+	put_text(&w, ">");
+	put_text(&w, query->content);
+	if (size > 0)
+		out[w.len < size ? w.len : size - 1] = '\0';
+	return w.len;
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static void
+decode_percent(char *s)
+{
+	char	   *to = s;
+
+	for (; *s != '\0'; s++)
+	{
+		if (s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0 &&
+			(s[1] != '0' || s[2] != '0'))
+		{
+			*to++ = (char) (hex_digit(s[1]) * 16 + hex_digit(s[2]));
+			s += 2;
+		}
+		else
+			*to++ = *s;
+	}
+	*to = '\0';
+}
+
+bool
+dv_fetchxml_cookie(const char *annotation, char *out)
+{
+	const char *p = start_tag(skip_blanks(annotation), "cookie");
+
+	if (p == NULL)
+		return false;
+	for (p = skip_blanks(p); *p != '>' && *p != '/'; p = skip_blanks(p))
+	{
+		attribute	a;
+
+		if (!read_attribute(p, &a))
+			return false;
+		if (is_named(&a, "pagingcookie") && a.value_len > 0)
+		{
+			memcpy(out, a.value, a.value_len);
+			out[a.value_len] = '\0';
+			/* it has been encoded twice */
+			decode_percent(out);
+			decode_percent(out);
+			return true;
+		}
+		p = a.end;
+	}
+	return false;
+}

@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.c
+ *		One backend's dealings with one server on behalf of one user mapping.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "dataverse/session.h"
+
+struct dv_session
+{
+	MemoryContext context;		/* holds everything but the client */
+	dv_session_config config;	/* strings copied */
+	const char *root;
+	dv_http_client *client;
+	dv_pool    *pool;
+	dv_token  **tokens;			/* one for each application user */
+};
+
+/* The client is malloc'd; whatever deletes the context ends it. */
+static void
+session_gone(void *arg)
+{
+	dv_session *session = arg;
+
+	if (session->client != NULL)
+		dv_http_client_free(session->client);
+	session->client = NULL;
+}
+
+static const char *
+copy(const char *s)
+{
+	return s != NULL ? pstrdup(s) : NULL;
+}
+
+static void
+copy_config(dv_session *session, const dv_session_config *config)
+{
+	dv_session_config *own = &session->config;
+	int			i;
+
+	*own = *config;
+	own->server_name = copy(config->server_name);
+	own->base_url = copy(config->base_url);
+	own->api_version = copy(config->api_version);
+	own->caller_id = copy(config->caller_id);
+	own->names = palloc(config->nusers * sizeof(char *));
+	for (i = 0; i < config->nusers; i++)
+		own->names[i] = copy(config->names[i]);
+	/* the client and the tokens have copies of theirs */
+	memset(&own->http, 0, sizeof(own->http));
+	own->credentials = NULL;
+}
+
+static void
+open_pool(dv_session *session, const dv_session_config *config)
+{
+	const char **ids = palloc(config->nusers * sizeof(char *));
+	int			i;
+
+	/* an identity that has no client id is told apart by its name */
+	for (i = 0; i < config->nusers; i++)
+		ids[i] = config->credentials[i].client_id != NULL ?
+			config->credentials[i].client_id : config->names[i];
+	session->pool = dv_pool_open(config->base_url, config->serverid, config->server_name,
+								 config->nusers, ids, config->names, &config->pool,
+								 session->context);
+	pfree(ids);
+}
+
+/*
+ * Made below the caller's context and moved below "parent" when it is
+ * complete: an error on the way leaves nothing behind.
+ */
+dv_session *
+dv_session_create(const dv_session_config *config, MemoryContext parent)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse session",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_session *session = palloc0(sizeof(*session));
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+	int			i;
+
+	session->context = context;
+	callback->func = session_gone;
+	callback->arg = session;
+	MemoryContextRegisterResetCallback(context, callback);
+
+	copy_config(session, config);
+	session->root = psprintf("%s/api/data/v%s/", config->base_url, config->api_version);
+	session->client = dv_http_client_create(&config->http);
+	open_pool(session, config);
+	session->tokens = palloc(config->nusers * sizeof(dv_token *));
+	for (i = 0; i < config->nusers; i++)
+		session->tokens[i] = dv_token_create(session->client, &config->credentials[i], context);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(context, parent);
+	return session;
+}
+
+void
+dv_session_free(dv_session *session)
+{
+	MemoryContextDelete(session->context);
+}
+
+const dv_session_config *
+dv_session_config_of(const dv_session *session)
+{
+	return &session->config;
+}
+
+const char *
+dv_session_root(const dv_session *session)
+{
+	return session->root;
+}
+
+dv_http_client *
+dv_session_client(const dv_session *session)
+{
+	return session->client;
+}
+
+dv_pool *
+dv_session_pool(const dv_session *session)
+{
+	return session->pool;
+}
+
+dv_token *
+dv_session_token(const dv_session *session, int user)
+{
+	return session->tokens[user];
+}

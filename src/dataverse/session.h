@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *		One backend's dealings with one server on behalf of one user mapping:
+ *		connections, tokens, pool.
+ *
+ * Plain values come in; who reads catalogues is the floor above
+ * (fdw/connection.c), which also keeps sessions and drops them when the
+ * server or the mapping changes.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_SESSION_H
+#define DV_SESSION_H
+
+#include "net/token.h"
+#include "pool/pool.h"
+
+typedef struct dv_retry_policy
+{
+	int			max_throttle_retries;	/* -1: no bound */
+	int			max_retries;	/* for each other cause */
+	int64		first_backoff;	/* doubled each time, with jitter */
+	int64		longest_backoff;
+	int64		tolerance;		/* max_retry_after_tolerance; -1: wait as long as it takes */
+} dv_retry_policy;
+
+typedef struct dv_session_config
+{
+	Oid			serverid;
+	const char *server_name;
+	const char *base_url;		/* origin, no trailing slash */
+	const char *api_version;	/* "9.2" */
+	dv_http_options http;
+	int			request_timeout_ms;
+	dv_pool_policy pool;
+	dv_retry_policy retry;
+	int			nusers;
+	const char **names;
+	dv_credential *credentials;
+	const char *caller_id;		/* impersonation, or NULL */
+} dv_session_config;
+
+typedef struct dv_session dv_session;
+
+/* Copies what it needs into a context of its own below "parent". */
+extern dv_session *dv_session_create(const dv_session_config *config, MemoryContext parent);
+extern void dv_session_free(dv_session *session);
+
+/* Without credentials and transport options. */
+extern const dv_session_config *dv_session_config_of(const dv_session *session);
+extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
+extern dv_http_client *dv_session_client(const dv_session *session);
+extern dv_pool *dv_session_pool(const dv_session *session);
+extern dv_token *dv_session_token(const dv_session *session, int user);
+
+#endif							/* DV_SESSION_H */

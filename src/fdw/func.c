@@ -1,0 +1,463 @@
+/*
+ * func.c
+ *		SQL functions that talk to Dataverse directly: whoami,
+ *		test_connection, request, fetchxml.
+ *
+ * They act with the user mapping of whoever calls.  Like CREATE FOREIGN
+ * TABLE they need USAGE on the server: a role that may only read one foreign
+ * table cannot use its server for anything else.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_foreign_server.h"
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "compat.h"
+#include "dataverse/call.h"
+#include "dataverse/fetchxml.h"
+#include "fdw/connection.h"
+#include "net/date.h"
+#include "net/json.h"
+#include "net/url.h"
+
+DV_FUNCTION(dataverse_whoami);
+DV_FUNCTION(dataverse_test_connection);
+DV_FUNCTION(dataverse_request);
+DV_FUNCTION(dataverse_fetchxml);
+
+static dv_session *
+session_of(Name server_name)
+{
+	ForeignServer *server = GetForeignServerByName(NameStr(*server_name), false);
+	AclResult	acl = dv_server_aclcheck(server->serverid, GetUserId(), ACL_USAGE);
+
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_SERVER, server->servername);
+	return dv_connection_get(server->serverid, GetUserId());
+}
+
+static Datum
+uuid_member(struct json_object *object, const char *name, bool *isnull)
+{
+	const char *text = dv_json_string(object, name);
+
+	*isnull = text == NULL;
+	return text == NULL ? (Datum) 0 : DirectFunctionCall1(uuid_in, CStringGetDatum(text));
+}
+
+static struct json_object *
+object_of(const dv_call *call, const char *what)
+{
+	const dv_http_result *result = dv_call_result(call);
+	const char *error;
+	struct json_object *root = dv_json_parse(result->body, result->body_len, &error);
+
+	if (root == NULL || !dv_json_is_object(root))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("could not %s: the answer is not a JSON object", what)));
+	return root;
+}
+
+/* whoami(server): who the next request would be sent as */
+Datum
+dataverse_whoami(PG_FUNCTION_ARGS)
+{
+	dv_session *session = session_of(PG_GETARG_NAME(0));
+	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+	dv_call    *call = dv_call_run(session, &spec, "ask who we are", CurrentMemoryContext);
+	struct json_object *root = object_of(call, "ask who we are");
+	TupleDesc	tupdesc;
+	Datum		values[4];
+	bool		nulls[4] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = CStringGetTextDatum(dv_pool_user_name(dv_session_pool(session), dv_call_user(call)));
+	values[1] = uuid_member(root, "UserId", &nulls[1]);
+	values[2] = uuid_member(root, "BusinessUnitId", &nulls[2]);
+	values[3] = uuid_member(root, "OrganizationId", &nulls[3]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+static Datum
+interval_of(double seconds)
+{
+	Interval   *interval = palloc0(sizeof(*interval));
+
+	interval->time = (TimeOffset) (seconds * USECS_PER_SEC);
+	return IntervalPGetDatum(interval);
+}
+
+enum test_column
+{
+	TEST_NAME,
+	TEST_OK,
+	TEST_USER_ID,
+	TEST_TOKEN_LIFETIME,
+	TEST_ROUND_TRIP,
+	TEST_DOP,
+	TEST_CLOCK_SKEW,
+	TEST_ERROR,
+	TEST_HINT,
+	TEST_COLUMNS
+};
+
+/* What an answer tells about one application user. */
+static void
+fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
+{
+	const dv_error *error = dv_call_error(call);
+	const char *dop;
+	int64_t		date;
+
+	values[TEST_OK] = BoolGetDatum(error->verdict == DV_VERDICT_OK);
+	nulls[TEST_OK] = false;
+	if (error->verdict != DV_VERDICT_OK)
+	{
+		values[TEST_ERROR] = CStringGetTextDatum(error->message);
+		nulls[TEST_ERROR] = false;
+		nulls[TEST_HINT] = error->hint == NULL;
+		if (!nulls[TEST_HINT])
+			values[TEST_HINT] = CStringGetTextDatum(error->hint);
+		return;
+	}
+	values[TEST_USER_ID] = uuid_member(object_of(call, "test the connection"), "UserId",
+									   &nulls[TEST_USER_ID]);
+	nulls[TEST_TOKEN_LIFETIME] =
+		dv_token_lifetime(dv_session_token(session, dv_call_user(call))) < 0;
+	values[TEST_TOKEN_LIFETIME] =
+		interval_of(dv_token_lifetime(dv_session_token(session, dv_call_user(call))));
+	values[TEST_ROUND_TRIP] = interval_of(dv_call_result(call)->duration / 1e6);
+	nulls[TEST_ROUND_TRIP] = false;
+	dop = dv_call_header(call, "x-ms-dop-hint");
+	nulls[TEST_DOP] = dop == NULL;
+	values[TEST_DOP] = Int32GetDatum(dop != NULL ? atoi(dop) : 0);
+	date = dv_http_date(dv_call_header(call, "Date"));
+	nulls[TEST_CLOCK_SKEW] = date < 0;
+	values[TEST_CLOCK_SKEW] = interval_of((double) (date - (int64_t) time(NULL)));
+}
+
+/* test_connection(server): a row for each application user; errors are rows too */
+Datum
+dataverse_test_connection(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	dv_session *session = session_of(PG_GETARG_NAME(0));
+	int			n = dv_pool_size(dv_session_pool(session));
+	int			i;
+
+	dv_init_materialized_srf(fcinfo);
+	for (i = 0; i < n; i++)
+	{
+		dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .pinned = i, .repeatable = true};
+		dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
+		Datum		values[TEST_COLUMNS] = {0};
+		bool		nulls[TEST_COLUMNS];
+
+		memset(nulls, true, sizeof(nulls));
+		values[TEST_NAME] = CStringGetTextDatum(dv_pool_user_name(dv_session_pool(session), i));
+		nulls[TEST_NAME] = false;
+		dv_call_wait(call);
+		fill_test(session, call, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		dv_call_free(call);
+	}
+	return (Datum) 0;
+}
+
+static const struct
+{
+	const char *method;
+	dv_kind		kind;
+	bool		repeatable;
+}			methods[] =
+
+{
+	{"GET", DV_KIND_READ, true},
+	{"POST", DV_KIND_OTHER, false},
+	{"PATCH", DV_KIND_UPDATE, false},
+	{"PUT", DV_KIND_UPDATE, true},
+	{"DELETE", DV_KIND_DELETE, true},
+};
+
+/* People write paths with blanks and a leading slash; the wire knows neither. */
+static const char *
+tidy_path(const char *path)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (path += strspn(path, "/"); *path != '\0'; path++)
+	{
+		if (*path == ' ')
+			appendStringInfoString(&buf, "%20");
+		else if ((unsigned char) *path <= ' ' || *path == 127)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("path has a control character")));
+		else
+			appendStringInfoChar(&buf, *path);
+	}
+	return buf.data;
+}
+
+static Datum
+text_to_jsonb(const char *text)
+{
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
+}
+
+/* JSON as it is, other text as a JSON string, no body as what the headers say of the row. */
+static Datum
+answer_to_jsonb(const dv_call *call, bool *isnull)
+{
+	const dv_http_result *result = dv_call_result(call);
+	const char *type = dv_call_header(call, "Content-Type");
+	const char *id = dv_call_header(call, "OData-EntityId");
+	StringInfoData buf;
+
+	*isnull = false;
+	if (result->body_len > 0 && type != NULL && strncmp(type, "application/json", 16) == 0)
+		return text_to_jsonb(result->body);
+	initStringInfo(&buf);
+	if (result->body_len > 0)
+		escape_json(&buf, result->body);
+	else if (id != NULL)
+	{
+		appendStringInfoString(&buf, "{\"@odata.id\":");
+		escape_json(&buf, id);
+		appendStringInfoChar(&buf, '}');
+	}
+	else
+	{
+		*isnull = true;
+		return (Datum) 0;
+	}
+	return text_to_jsonb(buf.data);
+}
+
+/* request(server, method, path, body) */
+Datum
+dataverse_request(PG_FUNCTION_ARGS)
+{
+	char	   *method;
+	dv_call_spec spec = {.pinned = -1, .rows = 1};
+	dv_session *session;
+	dv_call    *call;
+	bool		isnull;
+	Datum		result;
+	int			i;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
+		PG_RETURN_NULL();
+	method = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	for (i = 0; i < (int) lengthof(methods); i++)
+	{
+		if (pg_strcasecmp(method, methods[i].method) != 0)
+			continue;
+		spec.method = methods[i].method;
+		spec.kind = methods[i].kind;
+		spec.repeatable = methods[i].repeatable;
+	}
+	if (spec.method == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid HTTP method \"%s\"", method),
+				 errhint("Use GET, POST, PATCH, PUT or DELETE.")));
+	if (spec.kind != DV_KIND_READ)
+		PreventCommandIfReadOnly("dataverse.request() other than GET");
+	session = session_of(PG_GETARG_NAME(0));
+	spec.path = tidy_path(text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (!PG_ARGISNULL(3))
+	{
+		Jsonb	   *body = PG_GETARG_JSONB_P(3);
+
+		spec.body = JsonbToCString(NULL, &body->root, VARSIZE(body));
+		spec.body_len = strlen(spec.body);
+	}
+	call = dv_call_run(session, &spec, psprintf("send %s %s", spec.method, spec.path),
+					   CurrentMemoryContext);
+	result = answer_to_jsonb(call, &isnull);
+	if (isnull)
+		PG_RETURN_NULL();
+	return result;
+}
+
+/*
+ * fetchxml(server, xml): the rows of a FetchXML query, all pages.
+ */
+
+/* The entity set that the query's root table is asked through. */
+static const char *
+entity_set_of(dv_session *session, const char *table)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+	const char *set;
+	dv_call    *call;
+
+	spec.path = psprintf("EntityDefinitions(LogicalName='%s')?$select=EntitySetName", table);
+	call = dv_call_run(session, &spec, psprintf("find table \"%s\"", table), CurrentMemoryContext);
+	set = dv_json_string(object_of(call, psprintf("find table \"%s\"", table)), "EntitySetName");
+	if (set == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+				 errmsg("table \"%s\" cannot be reached through the Web API", table)));
+	set = pstrdup(set);
+	dv_call_free(call);
+	return set;
+}
+
+#define LONGEST_URL 32768		/* of the service */
+#define PAGE_SIZE 5000
+#define MORE "@Microsoft.Dynamics.CRM.morerecords"
+#define COOKIE "@Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
+
+/* A query on its way through its pages. */
+typedef struct fetch_state
+{
+	dv_session *session;
+	const char *xml;
+	dv_fetchxml query;
+	const char *set;
+	int			page;
+	char	   *cookie;			/* of the page before; NULL: none */
+	bool		more;
+} fetch_state;
+
+static const char *
+fetch_path(const fetch_state *state)
+{
+	int			count = state->query.count > 0 ? state->query.count : PAGE_SIZE;
+	const char *xml = state->xml;
+	char	   *paged;
+	char	   *path;
+	size_t		len;
+
+	/* who asks for a page or a number of rows gets what was asked for */
+	if (state->query.top == 0 && state->query.page == 0)
+	{
+		len = dv_fetchxml_page(&state->query, state->page, count, state->cookie, NULL, 0);
+		paged = palloc(len + 1);
+		(void) dv_fetchxml_page(&state->query, state->page, count, state->cookie, paged, len + 1);
+		xml = paged;
+	}
+	len = strlen(state->set) + strlen("?fetchXml=");
+	path = palloc(len + 3 * strlen(xml) + 1);
+	sprintf(path, "%s?fetchXml=", state->set);
+	len += dv_url_encode(xml, path + len);
+	if (strlen(dv_session_root(state->session)) + len > LONGEST_URL)
+		ereport(ERROR,
+				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+				 errmsg("FetchXML is too long"),
+				 errdetail("Its URL has %zu characters, and Dataverse takes at most %d.",
+						   strlen(dv_session_root(state->session)) + len, LONGEST_URL)));
+	return path;
+}
+
+/* What the answer says of a next page. */
+static void
+read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
+{
+	const char *annotation = dv_json_string(root, COOKIE);
+
+	state->more = state->query.top == 0 && state->query.page == 0 && dv_json_true(root, MORE);
+	if (state->cookie != NULL)
+		pfree(state->cookie);
+	state->cookie = NULL;
+	if (!state->more)
+		return;
+	state->page++;
+	if (annotation != NULL)
+	{
+		state->cookie = MemoryContextAlloc(keep, strlen(annotation) + 1);
+		if (!dv_fetchxml_cookie(annotation, state->cookie))
+		{
+			/* without a cookie the number of the page has to do */
+			pfree(state->cookie);
+			state->cookie = NULL;
+		}
+	}
+}
+
+static void
+put_rows(struct json_object *root, const fetch_state *state, ReturnSetInfo *rsinfo)
+{
+	struct json_object *rows = dv_json_array(root, "value");
+	size_t		i;
+
+	if (rows == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("could not read from \"%s\": the answer has no rows", state->query.entity)));
+	for (i = 0; i < dv_json_length(rows); i++)
+	{
+		Datum		value = text_to_jsonb(dv_json_text(dv_json_item(rows, i)));
+		bool		isnull = false;
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
+	}
+}
+
+static void
+fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
+{
+	static const char *const headers[] = {
+		"Prefer: odata.include-annotations=\"Microsoft.Dynamics.CRM.fetchxmlpagingcookie,Microsoft.Dynamics.CRM.morerecords\"",
+		NULL
+	};
+	dv_call_spec spec = {.method = "GET", .headers = headers, .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
+	const char *what = psprintf("read from \"%s\"", state->query.entity);
+	struct json_object *root;
+
+	spec.path = fetch_path(state);
+	root = object_of(dv_call_run(state->session, &spec, what, CurrentMemoryContext), what);
+	put_rows(root, state, rsinfo);
+	read_paging(state, root, keep);
+}
+
+Datum
+dataverse_fetchxml(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext keep = CurrentMemoryContext;
+	MemoryContext page = AllocSetContextCreate(keep, "dataverse page", ALLOCSET_DEFAULT_SIZES);
+	fetch_state state = {.page = 1};
+	const char *error;
+
+	state.xml = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	if (!dv_fetchxml_read(state.xml, &state.query, &error))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid FetchXML"),
+				 errdetail("%s", error)));
+	state.session = session_of(PG_GETARG_NAME(0));
+	dv_init_materialized_scalars(fcinfo);
+	state.set = entity_set_of(state.session, state.query.entity);
+	do
+	{
+		MemoryContextSwitchTo(page);
+		fetch_page(&state, rsinfo, keep);
+		MemoryContextSwitchTo(keep);
+		MemoryContextReset(page);
+	} while (state.more);
+	return (Datum) 0;
+}

@@ -1,0 +1,310 @@
+/*
+ * view.c
+ *		What the views of the pool are made of, and the functions that start
+ *		it over.
+ *
+ * A row is shown to who may use its server, and all are shown to
+ * pg_read_all_stats: the state is common to all databases, and a server's
+ * number means something in its own only.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "catalog/pg_foreign_server.h"
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "pool/stats.h"
+
+DV_FUNCTION(dataverse_pool_users);
+DV_FUNCTION(dataverse_throttle_events);
+DV_FUNCTION(dataverse_reset_pool);
+DV_FUNCTION(dataverse_reset_stats);
+
+static bool
+sees_all(void)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
+static bool
+sees(Oid databaseid, Oid serverid)
+{
+	return databaseid == MyDatabaseId &&
+		SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid)) &&
+		dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+}
+
+/*
+ * Values of columns.  Times of the pool are monotonic; "0" is never.
+ */
+
+typedef struct view_row
+{
+	int			n;
+	Datum		values[40];
+	bool		nulls[40];
+} view_row;
+
+static void
+put(view_row *r, Datum value)
+{
+	r->nulls[r->n] = false;
+	r->values[r->n++] = value;
+}
+
+static void
+put_null(view_row *r)
+{
+	r->nulls[r->n] = true;
+	r->values[r->n++] = (Datum) 0;
+}
+
+static void
+put_time(view_row *r, int64 when, int64 now)
+{
+	if (when == 0)
+		put_null(r);
+	else
+		put(r, TimestampTzGetDatum(GetCurrentTimestamp() + (when - now)));
+}
+
+static void
+put_interval(view_row *r, int64 microseconds)
+{
+	Interval   *interval = palloc0(sizeof(*interval));
+
+	interval->time = microseconds;
+	put(r, IntervalPGetDatum(interval));
+}
+
+/* An object with a member for each name whose number is not 0. */
+static void
+put_object(view_row *r, int n, const char *const *names, const double *numbers)
+{
+	StringInfoData buf;
+	int			i;
+
+	initStringInfo(&buf);
+	for (i = 0; i < n; i++)
+	{
+		if (numbers[i] == 0)
+			continue;
+		appendStringInfoString(&buf, buf.len > 0 ? ", " : "{");
+		escape_json(&buf, names[i]);
+		appendStringInfo(&buf, ": %.15g", numbers[i]);
+	}
+	appendStringInfoString(&buf, buf.len > 0 ? "}" : "{}");
+	put(r, DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data)));
+}
+
+static void
+put_kinds(view_row *r, const uint64 *counts)
+{
+	const char *names[DV_KINDS];
+	double		numbers[DV_KINDS];
+	int			i;
+
+	for (i = 0; i < DV_KINDS; i++)
+	{
+		names[i] = dv_kind_name((dv_kind) i);
+		numbers[i] = (double) counts[i];
+	}
+	put_object(r, DV_KINDS, names, numbers);
+}
+
+/* Milliseconds, to the microsecond. */
+static void
+put_averages(view_row *r, const dv_rate *rate)
+{
+	const char *names[DV_KINDS];
+	double		numbers[DV_KINDS];
+	int			i;
+
+	for (i = 0; i < DV_KINDS; i++)
+	{
+		names[i] = dv_kind_name((dv_kind) i);
+		numbers[i] = (double) (int64) (rate->average[i] + 0.5) / 1000;
+	}
+	put_object(r, DV_KINDS, names, numbers);
+}
+
+static void
+put_retries(view_row *r, const uint64 *counts)
+{
+	const char *names[DV_RETRY_CAUSES];
+	double		numbers[DV_RETRY_CAUSES];
+	int			i;
+
+	for (i = 0; i < DV_RETRY_CAUSES; i++)
+	{
+		names[i] = dv_retry_cause_name((dv_retry_cause) i);
+		numbers[i] = (double) counts[i];
+	}
+	put_object(r, DV_RETRY_CAUSES, names, numbers);
+}
+
+static void
+put_throttles(view_row *r, const dv_throttle *throttle)
+{
+	const char *names[DV_THROTTLE_CAUSES];
+	double		numbers[DV_THROTTLE_CAUSES];
+	int			i;
+
+	for (i = 0; i < DV_THROTTLE_CAUSES; i++)
+	{
+		names[i] = dv_throttle_code((dv_throttle_cause) i);
+		numbers[i] = (double) throttle->events[i];
+	}
+	put_object(r, DV_THROTTLE_CAUSES, names, numbers);
+}
+
+static uint64
+sum_of(const uint64 *counts, int n)
+{
+	uint64		sum = 0;
+
+	while (n-- > 0)
+		sum += counts[n];
+	return sum;
+}
+
+/* The columns of dataverse.pool_users(), in order. */
+static void
+fill_user(view_row *r, const dv_user_stats *stats, int64 now)
+{
+	const dv_shared_user *user = &stats->user;
+	const dv_rate *rate = &user->rate;
+	bool		throttled = user->policy.throttle_tracking &&
+	dv_throttle_active(&user->throttle, now);
+
+	put(r, CStringGetTextDatum(user->server));
+	put(r, CStringGetTextDatum(user->name));
+	put(r, BoolGetDatum(throttled));
+	put_time(r, throttled ? user->throttle.until : 0, now);
+	put(r, Int32GetDatum(rate->current));
+	put(r, Int32GetDatum(rate->max));
+	put(r, Int32GetDatum(rate->last_known_good));
+	put(r, BoolGetDatum(dv_rate_known_good_stale(rate, &user->policy.rate, now)));
+	put(r, Int32GetDatum(stats->limit));
+	put(r, CStringGetTextDatum(stats->limited_by));
+	put(r, Int32GetDatum(user->in_flight));
+	put_averages(r, rate);
+	if (user->remaining[DV_RATION_REQUESTS] < 0)
+		put_null(r);
+	else
+		put(r, Int64GetDatum((int64) user->remaining[DV_RATION_REQUESTS]));
+	if (user->remaining[DV_RATION_SECONDS] < 0)
+		put_null(r);
+	else
+		put_interval(r, (int64) (user->remaining[DV_RATION_SECONDS] * DV_SECOND));
+	put(r, Int32GetDatum(rate->successes));
+	put_time(r, user->throttle.last_at, now);
+	put_time(r, rate->last_increase, now);
+	put_time(r, rate->last_activity, now);
+	put(r, Int64GetDatum((int64) sum_of(user->requests, DV_KINDS)));
+	put_kinds(r, user->rows);
+	put(r, Int64GetDatum((int64) user->bytes_sent));
+	put(r, Int64GetDatum((int64) user->bytes_received));
+	put(r, Int64GetDatum((int64) user->failures));
+	put_retries(r, user->retries);
+	put_throttles(r, &user->throttle);
+	put_interval(r, user->waited);
+	put(r, Int64GetDatum((int64) dv_throttle_events(&user->throttle)));
+	put_interval(r, user->throttle.total_backoff);
+	put(r, BoolGetDatum(stats->is_private));
+}
+
+Datum
+dataverse_pool_users(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int64		now = dv_now();
+	dv_user_stats *stats;
+	int			n;
+	int			i;
+
+	dv_init_materialized_srf(fcinfo);
+	stats = dv_stats_users(now, &n);
+	for (i = 0; i < n; i++)
+	{
+		view_row	r = {0};
+
+		if (!sees_all() && !sees(stats[i].user.databaseid, stats[i].user.serverid))
+			continue;
+		fill_user(&r, &stats[i], now);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
+	}
+	return (Datum) 0;
+}
+
+/* The columns of dataverse.throttle_history, in order. */
+Datum
+dataverse_throttle_events(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int64		now = dv_now();
+	dv_event_stats *stats;
+	int			n;
+	int			i;
+
+	dv_init_materialized_srf(fcinfo);
+	stats = dv_stats_events(&n);
+	for (i = 0; i < n; i++)
+	{
+		const dv_history *event = &stats[i].event;
+		view_row	r = {0};
+
+		if (!sees_all() && !sees(stats[i].databaseid, stats[i].serverid))
+			continue;
+		put_time(&r, event->at, now);
+		put(&r, CStringGetTextDatum(stats[i].server));
+		put(&r, CStringGetTextDatum(stats[i].name));
+		put(&r, CStringGetTextDatum(dv_throttle_code(event->cause)));
+		put_interval(&r, event->retry_after);
+		put(&r, BoolGetDatum(event->fallback));
+		put(&r, CStringGetTextDatum(dv_kind_name(event->kind)));
+		put(&r, Int32GetDatum(event->in_flight));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * Starting over is for the owner of the server.
+ */
+
+static Oid
+owned_server(Name name)
+{
+	ForeignServer *server = GetForeignServerByName(NameStr(*name), false);
+
+	if (!dv_server_ownercheck(server->serverid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_FOREIGN_SERVER, server->servername);
+	return server->serverid;
+}
+
+Datum
+dataverse_reset_pool(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(dv_stats_reset_pool(MyDatabaseId, owned_server(PG_GETARG_NAME(0))));
+}
+
+Datum
+dataverse_reset_stats(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(dv_stats_reset_counters(MyDatabaseId, owned_server(PG_GETARG_NAME(0))));
+}

@@ -1,0 +1,59 @@
+/*
+ * date.c
+ *		Dates as HTTP headers give them.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#define _DEFAULT_SOURCE			/* timegm */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/date.h"
+
+#define LONGEST_WAIT (366 * 86400.0)
+
+int64_t
+dv_http_date(const char *value)
+{
+	static const char *const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	struct tm	tm = {0};
+	char		month[4];
+	const char *found;
+
+	if (value == NULL ||
+		sscanf(value, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &tm.tm_mday, month, &tm.tm_year,
+			   &tm.tm_hour, &tm.tm_min, &tm.tm_sec) != 6 ||
+		strlen(month) != 3 || (found = strstr(months, month)) == NULL ||
+		(found - months) % 3 != 0)
+		return -1;
+	tm.tm_mon = (int) (found - months) / 3;
+	tm.tm_year -= 1900;
+	return (int64_t) timegm(&tm);
+}
+
+int64_t
+dv_retry_after(const char *value, int64_t unix_now)
+{
+	char	   *end;
+	double		seconds;
+	int64_t		date;
+
+	if (value == NULL)
+		return -1;
+	seconds = strtod(value, &end);
+	if (end != value)
+	{
+		while (*end == ' ')
+			end++;
+		if (*end == '\0' && seconds >= 0 && seconds <= LONGEST_WAIT)
+			return (int64_t) (seconds * 1000000);
+		return -1;
+	}
+	date = dv_http_date(value);
+	if (date < 0)
+		return -1;
+	return date > unix_now ? (date - unix_now) * 1000000 : 0;
+}

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * http.h
+ *		HTTP exchanges of one backend: libcurl's multi interface under a
+ *		WaitEventSet.
+ *
+ * All sockets of all clients sit in one private epoll (kqueue) descriptor;
+ * one WaitEventSet watches it together with the latch and the postmaster.
+ * Nothing raises an error inside a libcurl callback: callbacks note what
+ * happened, dv_http_wait and its callers raise.
+ *
+ * This floor knows bytes, not Dataverse.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_HTTP_H
+#define DV_HTTP_H
+
+#include "datatype/timestamp.h"
+
+/* Connections to one server with one set of transport options. */
+typedef struct dv_http_client dv_http_client;
+
+/* One exchange under way or done. */
+typedef struct dv_http_call dv_http_call;
+
+typedef struct dv_http_options
+{
+	const char *ca_file;		/* NULL: the system's */
+	const char *proxy;			/* NULL: the environment's; "" none */
+	const char *user_agent;
+	int			connect_timeout_ms;
+	int			max_connections;	/* 0: no cap of ours */
+	bool		keep_cookies;	/* affinity_cookie */
+	bool		allow_http;		/* plain http, loopback only */
+} dv_http_options;
+
+typedef struct dv_http_request
+{
+	const char *method;
+	const char *url;
+	const char *const *headers; /* "Name: value", NULL-terminated; copied */
+	const char *body;			/* NULL: none; NOT copied, must outlive the call */
+	size_t		body_len;
+	int			timeout_ms;		/* whole exchange, from the moment it starts */
+	size_t		max_response;	/* bytes after decompression; 0: 1 GB */
+	bool		no_proxy;		/* managed identity */
+} dv_http_request;
+
+typedef enum dv_http_outcome
+{
+	DV_HTTP_PENDING,
+	DV_HTTP_ANSWERED,			/* a complete answer, whatever its status */
+	DV_HTTP_NOT_SENT,			/* no byte of the request left: safe to repeat */
+	DV_HTTP_UNKNOWN				/* sent, at least in part, and no complete answer */
+} dv_http_outcome;
+
+typedef enum dv_http_failure
+{
+	DV_HTTP_NO_FAILURE,
+	DV_HTTP_RESOLVE,
+	DV_HTTP_CONNECT,
+	DV_HTTP_TLS,
+	DV_HTTP_TIMEOUT,
+	DV_HTTP_RESET,
+	DV_HTTP_TRUNCATED,
+	DV_HTTP_TOO_LARGE,
+	DV_HTTP_NO_MEMORY,
+	DV_HTTP_CANCELED,			/* by us: abort, exit, dv_http_stop */
+	DV_HTTP_OTHER
+} dv_http_failure;
+
+typedef struct dv_http_result
+{
+	dv_http_outcome outcome;
+	dv_http_failure failure;
+	const char *message;		/* libcurl's, "" when answered */
+	int			status;
+	const char *body;			/* NUL-terminated, never NULL */
+	size_t		body_len;
+	int64		started_at;		/* monotonic microseconds (dv_now) */
+	int64		done_at;
+	int64		duration;		/* of the exchange alone, without resolving and connecting */
+	int64		bytes_sent;
+	int64		bytes_received; /* on the wire, compressed */
+} dv_http_result;
+
+/* Monotonic microseconds, the same clock in all processes of the machine. */
+extern int64 dv_now(void);
+
+extern dv_http_client *dv_http_client_create(const dv_http_options *options);
+
+/* Ends the calls under way and closes the connections. */
+extern void dv_http_client_free(dv_http_client *client);
+
+/*
+ * Starts an exchange.  It is ended and freed when "owner" is reset or
+ * deleted, or by dv_http_free, whichever comes first.  Raises only for lack
+ * of memory or descriptors; transport trouble is in the result.
+ */
+extern dv_http_call *dv_http_start(dv_http_client *client, const dv_http_request *request,
+								   MemoryContext owner);
+extern const dv_http_result *dv_http_result_of(const dv_http_call *call);
+
+/* First header of that name, without regard to case; NULL if absent.  Lives as long as the call. */
+extern const char *dv_http_header(const dv_http_call *call, const char *name);
+extern void dv_http_free(dv_http_call *call);
+
+/* Cuts it off where it stands; the result says so, the call stays to be freed. */
+extern void dv_http_stop(dv_http_call *call);
+
+/* "could not connect" and the like: a fragment for messages, not translated. */
+extern const char *dv_http_failure_name(dv_http_failure failure);
+
+/* Where a backend waits, for pg_stat_activity (named from 17 on). */
+typedef enum dv_wait_reason
+{
+	DV_WAIT_CONNECT,
+	DV_WAIT_TOKEN,
+	DV_WAIT_RESPONSE,
+	DV_WAIT_SLOT,
+	DV_WAIT_THROTTLE,
+	DV_WAIT_BACKOFF
+} dv_wait_reason;
+
+#define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
+
+/* Moves bytes without waiting. */
+extern void dv_http_drive(void);
+
+/*
+ * Waits until an exchange has ended, the latch was set, or "until" (dv_now
+ * scale, 0: no limit) has come; moves bytes meanwhile.  Returns at once if an
+ * exchange ended since the last call.  Processes interrupts.
+ */
+extern void dv_http_wait(int64 until, dv_wait_reason reason);
+
+#endif							/* DV_HTTP_H */

@@ -1,0 +1,362 @@
+/*-------------------------------------------------------------------------
+ *
+ * token.c
+ *		Access tokens of application users.
+ *
+ * One token object for each user and session.  Asking never waits: it starts
+ * a request if one is needed and says "pending" until that has ended.  A
+ * token that still holds is used while its successor is being fetched.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <curl/curl.h>
+#include <json-c/json.h>
+#include <time.h>
+
+#include "lib/stringinfo.h"
+#include "utils/memutils.h"
+
+#include "net/assertion.h"
+#include "net/date.h"
+#include "net/json.h"
+#include "net/token.h"
+
+#define SECOND				INT64CONST(1000000)
+#define REFRESH_BEFORE		(300 * SECOND)	/* at most; a tenth of a short life */
+#define UNUSABLE_BEFORE		(5 * SECOND)	/* likewise */
+#define FAILURE_HOLDS		(SECOND / 5)	/* for all that wait for the same request */
+#define REFRESH_AGAIN		(10 * SECOND)	/* after a failure while the old one holds */
+#define REQUEST_TIMEOUT_MS	30000
+#define MAX_ANSWER			(256 * 1024)
+#define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
+
+struct dv_token
+{
+	MemoryContext context;		/* of the token */
+	MemoryContext request;		/* of the request under way, or of the last one */
+	dv_http_client *client;
+	dv_credential credential;	/* strings copied */
+	char	   *value;			/* NULL: none */
+	int64		expires_at;
+	int64		usable_until;
+	int64		refresh_at;
+	dv_http_call *call;			/* NULL: none under way */
+	int64		failed_at;		/* 0: the last request did not fail */
+	dv_token_error error;
+};
+
+static const struct
+{
+	const char *code;
+	const char *hint;
+}			authority_hints[] =
+
+{
+	{"AADSTS7000215", "Check option \"client_secret\" of the user mapping; it wants the secret's value, not its id."},
+	{"AADSTS7000222", "The client secret has expired: create another and set it in the user mapping."},
+	{"AADSTS700016", "Check option \"client_id\" of the user mapping and \"tenant_id\" of the server."},
+	{"AADSTS90002", "Check option \"tenant_id\" of the server."},
+	{"AADSTS700027", "Upload the certificate of option \"client_certificate\" to the app registration."},
+	{"AADSTS500011", "Check option \"url\" of the server."},
+};
+
+static const char *
+copy(const char *s)
+{
+	return s != NULL ? pstrdup(s) : NULL;
+}
+
+dv_token *
+dv_token_create(dv_http_client *client, const dv_credential *credential, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_token   *token = palloc0(sizeof(*token));
+
+	token->context = context;
+	token->request = AllocSetContextCreate(context, "dataverse token", ALLOCSET_SMALL_SIZES);
+	token->client = client;
+	token->credential.kind = credential->kind;
+	token->credential.client_id = copy(credential->client_id);
+	token->credential.secret = copy(credential->secret);
+	token->credential.certificate = copy(credential->certificate);
+	token->credential.key = copy(credential->key);
+	token->credential.token_url = copy(credential->token_url);
+	token->credential.resource = copy(credential->resource);
+	MemoryContextSwitchTo(old);
+	return token;
+}
+
+static void
+failed(dv_token *token, bool transient, int64 retry_after, const char *message, const char *hint)
+{
+	token->failed_at = dv_now();
+	token->error.transient = transient;
+	token->error.retry_after = retry_after;
+	token->error.message = MemoryContextStrdup(token->request, message);
+	token->error.hint = hint;
+}
+
+static void
+add_field(StringInfo form, const char *name, const char *value)
+{
+	char	   *escaped = curl_easy_escape(NULL, value, 0);
+
+	if (escaped == NULL)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	appendStringInfo(form, "%s%s=%s", form->len > 0 ? "&" : "", name, escaped);
+	curl_free(escaped);
+}
+
+/* Form of the client credentials grant; NULL if the certificate is of no use. */
+static const char *
+grant_form(dv_token *token)
+{
+	const dv_credential *c = &token->credential;
+	StringInfoData form;
+
+	initStringInfo(&form);
+	add_field(&form, "grant_type", "client_credentials");
+	add_field(&form, "client_id", c->client_id);
+	add_field(&form, "scope", psprintf("%s/.default", c->resource));
+	if (c->kind == DV_CREDENTIAL_CERTIFICATE)
+	{
+		char		reason[512] = "";
+		char	   *assertion = dv_assertion_make(c->certificate, c->key, c->secret, c->client_id,
+												  c->token_url, (int64_t) time(NULL),
+												  reason, sizeof(reason));
+
+		if (assertion == NULL)
+		{
+			failed(token, false, 0, reason,
+				   "Check options \"client_certificate\", \"client_key\" and \"client_key_password\" of the user mapping.");
+			return NULL;
+		}
+		add_field(&form, "client_assertion_type",
+				  "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+		appendStringInfo(&form, "&client_assertion=%s", assertion); /* needs no escaping */
+		free(assertion);
+	}
+	else
+		add_field(&form, "client_secret", c->secret);
+	return form.data;
+}
+
+static const char *
+managed_identity_url(const dv_credential *c)
+{
+	StringInfoData query;
+
+	initStringInfo(&query);
+	add_field(&query, "api-version", "2018-02-01");
+	add_field(&query, "resource", c->resource);
+	if (c->client_id != NULL)
+		add_field(&query, "client_id", c->client_id);
+	return psprintf("%s?%s", c->token_url != NULL ? c->token_url : IMDS_URL, query.data);
+}
+
+static void
+start_request(dv_token *token)
+{
+	static const char *const form_headers[] = {
+		"Content-Type: application/x-www-form-urlencoded", "Accept: application/json", NULL
+	};
+	static const char *const identity_headers[] = {"Metadata: true", NULL};
+	dv_http_request request = {0};
+	MemoryContext old;
+
+	MemoryContextReset(token->request);
+	old = MemoryContextSwitchTo(token->request);
+	token->failed_at = 0;
+	request.timeout_ms = REQUEST_TIMEOUT_MS;
+	request.max_response = MAX_ANSWER;
+	if (token->credential.kind == DV_CREDENTIAL_MANAGED_IDENTITY)
+	{
+		request.method = "GET";
+		request.url = managed_identity_url(&token->credential);
+		request.headers = identity_headers;
+		request.no_proxy = true;
+	}
+	else
+	{
+		request.method = "POST";
+		request.url = token->credential.token_url;
+		request.headers = form_headers;
+		request.body = grant_form(token);
+		request.body_len = request.body != NULL ? strlen(request.body) : 0;
+	}
+	if (token->failed_at == 0)
+		token->call = dv_http_start(token->client, &request, token->request);
+	MemoryContextSwitchTo(old);
+}
+
+/* A number, or (managed identity) a number in a string. */
+static int64
+number_member(struct json_object *root, const char *name)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(root, name, &value))
+		return -1;
+	return json_object_get_int64(value);
+}
+
+static void
+accept_token(dv_token *token, const char *value, int64 lifetime)
+{
+	int64		now = dv_now();
+
+	if (token->value != NULL)
+		pfree(token->value);
+	token->value = MemoryContextStrdup(token->context, value);
+	token->expires_at = now + lifetime * SECOND;
+	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * SECOND / 10);
+	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * SECOND / 10);
+}
+
+/* The first line of what the authority says, and what to do about it. */
+static void
+refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
+{
+	const char *text = root != NULL ? dv_json_string(root, "error_description") : NULL;
+	const char *hint = NULL;
+	bool		transient = status >= 500 || status == 429 || status == 408;
+	int			i;
+
+	if (text == NULL && root != NULL)
+		text = dv_json_string(root, "error");
+	if (text == NULL)
+		text = psprintf("the token endpoint answered with HTTP status %d", status);
+	for (i = 0; i < (int) lengthof(authority_hints); i++)
+		if (strncmp(text, authority_hints[i].code, strlen(authority_hints[i].code)) == 0 &&
+			text[strlen(authority_hints[i].code)] == ':')
+			hint = authority_hints[i].hint;
+	/* identity service: not up yet, or being updated */
+	if (token->credential.kind == DV_CREDENTIAL_MANAGED_IDENTITY &&
+		(status == 404 || status == 410))
+		transient = true;
+	failed(token, transient,
+		   Max(dv_retry_after(retry_after, (int64) time(NULL)), 0),
+		   pnstrdup(text, strcspn(text, "\r\n")), hint);
+}
+
+static const char *
+transport_hint(dv_http_failure failure)
+{
+	if (failure == DV_HTTP_TLS)
+		return "Check option \"ca_file\" of the server and the clock of this machine.";
+	return "Check options \"authority\", \"token_url\" and \"proxy\" of the server, and that this machine may reach the service.";
+}
+
+static void
+read_answer(dv_token *token)
+{
+	const dv_http_result *result = dv_http_result_of(token->call);
+	struct json_object *root;
+	const char *value = NULL;
+	int64		lifetime;
+
+	if (result->outcome != DV_HTTP_ANSWERED)
+	{
+		failed(token, result->failure != DV_HTTP_TLS, 0,
+			   psprintf("%s: %s", dv_http_failure_name(result->failure), result->message),
+			   transport_hint(result->failure));
+		return;
+	}
+	root = dv_json_parse(result->body, result->body_len, NULL);
+	if (root != NULL && !json_object_is_type(root, json_type_object))
+		root = NULL;
+	if (root != NULL)
+		value = dv_json_string(root, "access_token");
+	if (result->status != 200 || value == NULL)
+	{
+		refused(token, result->status, root, dv_http_header(token->call, "Retry-After"));
+		return;
+	}
+	lifetime = number_member(root, "expires_in");
+	accept_token(token, value, lifetime > 0 ? lifetime : 3600);
+}
+
+/* Takes in what has come; canceled requests leave no trace. */
+static void
+finish_request(dv_token *token)
+{
+	MemoryContext old;
+
+	if (token->call == NULL ||
+		dv_http_result_of(token->call)->outcome == DV_HTTP_PENDING)
+		return;
+	old = MemoryContextSwitchTo(token->request);
+	if (dv_http_result_of(token->call)->failure != DV_HTTP_CANCELED)
+		read_answer(token);
+	dv_http_free(token->call);
+	token->call = NULL;
+	MemoryContextSwitchTo(old);
+}
+
+/* A request is due: none is under way, and the last failure is long enough ago. */
+static bool
+wants_request(const dv_token *token, bool usable, int64 now)
+{
+	if (token->call != NULL || (usable && now < token->refresh_at))
+		return false;
+	return token->failed_at == 0 ||
+		now - token->failed_at > (usable ? REFRESH_AGAIN : FAILURE_HOLDS);
+}
+
+dv_token_state
+dv_token_poll(dv_token *token, const char **bearer)
+{
+	int64		now = dv_now();
+	bool		usable;
+
+	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
+	{
+		*bearer = token->credential.secret;
+		return token->failed_at == 0 ? DV_TOKEN_READY : DV_TOKEN_FAILED;
+	}
+	finish_request(token);
+	usable = token->value != NULL && now < token->usable_until;
+	if (wants_request(token, usable, now))
+		start_request(token);
+	if (usable)
+	{
+		*bearer = token->value;
+		return DV_TOKEN_READY;
+	}
+	return token->call != NULL ? DV_TOKEN_PENDING : DV_TOKEN_FAILED;
+}
+
+const dv_token_error *
+dv_token_last_error(const dv_token *token)
+{
+	return &token->error;
+}
+
+void
+dv_token_refused(dv_token *token, const char *bearer)
+{
+	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
+	{
+		failed(token, false, 0, "the service does not accept the access token",
+			   "Set a valid \"access_token\" in the user mapping, or use a client secret, which renews its tokens.");
+		return;
+	}
+	/* somebody else may have fetched another meanwhile */
+	if (token->value != NULL && strcmp(token->value, bearer) == 0)
+	{
+		pfree(token->value);
+		token->value = NULL;
+	}
+}
+
+int
+dv_token_lifetime(const dv_token *token)
+{
+	if (token->value == NULL)
+		return -1;
+	return (int) (Max(token->expires_at - dv_now(), 0) / SECOND);
+}

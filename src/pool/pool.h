@@ -1,0 +1,137 @@
+/*-------------------------------------------------------------------------
+ *
+ * pool.h
+ *		Who may send now: the application users of one server, seen and
+ *		shared by all backends.
+ *
+ * State for each (organisation, application user) is in shared memory:
+ * throttle, rate controller, budget, requests in flight, counters.  The
+ * pure modules (rate.h, throttle.h, budget.h, select.h) hold the rules;
+ * here are the memory, the lock, the leases and the waiting.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_POOL_H
+#define DV_POOL_H
+
+#include "net/http.h"
+#include "pool/budget.h"
+#include "pool/rate.h"
+#include "pool/select.h"
+#include "pool/throttle.h"
+
+#define DV_POOL_USERS_MAX 64	/* of one server in one user mapping */
+
+/* What the server's options say; copied into the shared entries it applies to. */
+typedef struct dv_pool_policy
+{
+	dv_rate_config rate;
+	dv_selection selection;
+	int			max_parallel;	/* 0: the DOP hint */
+	bool		dop_per_environment;	/* dop_scope: the hint is shared by all users */
+	bool		throttle_tracking;
+	bool		budget_pacing;
+	int64		retry_after_buffer;
+	int64		fallback_retry_after;
+} dv_pool_policy;
+
+typedef struct dv_pool dv_pool;
+
+/*
+ * The pool of a session: one entry for each application user, found or made
+ * in shared memory by (organisation, client id).  "names" are what views and
+ * logs show.  Lives in "context".
+ *
+ * What the views say of an entry (server, name, policy) is taken over from
+ * the session that was answered last: to know a client id is not enough to
+ * change what others see.
+ */
+extern dv_pool *dv_pool_open(const char *organisation, Oid serverid, const char *server_name,
+							 int n, const char *const *client_ids, const char *const *names,
+							 const dv_pool_policy *policy, MemoryContext context);
+
+/* A slot of one user, held while a request is on the wire. */
+typedef struct dv_lease
+{
+	dv_pool    *pool;			/* NULL: not held */
+	int			user;			/* position in the pool */
+	dv_kind		kind;
+	bool		sent;			/* dv_lease_sent */
+	int64		sent_at;
+	uint64		ticket;			/* of this lease, and of the user's one before */
+	uint64		last_ticket;
+	dv_budget_mark mark;
+} dv_lease;
+
+/*
+ * Takes a slot if there is one now.  DV_CHOICE_USER: the lease is held.
+ * Otherwise what to wait for: choice.until (0: only a release), and this
+ * backend is enlisted to be woken (latch) when a slot may have become free.
+ * "allowed" has a bit for each user that may be chosen.
+ */
+extern dv_choice dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease);
+
+/* No longer waiting for a slot; NULL: of whatever pool (abort). */
+extern void dv_pool_delist(dv_pool *pool);
+
+/* With throttle_tracking off: how long a request that was throttled waits by itself. */
+extern int64 dv_pool_pause(const dv_pool *pool, int64 retry_after);
+
+/* What an answer said, for whoever sends next. */
+typedef enum dv_lease_outcome
+{
+	DV_LEASE_SUCCESS,			/* the service took the request, even if it refused its content */
+	DV_LEASE_THROTTLED,
+	DV_LEASE_FAILED				/* transport trouble, 5xx: says nothing about the rate */
+} dv_lease_outcome;
+
+typedef struct dv_lease_report
+{
+	dv_lease_outcome outcome;
+	int64		duration;		/* of the exchange alone */
+	int			rows;
+	int64		bytes_sent;
+	int64		bytes_received;
+	int			dop_hint;		/* 0: not said */
+	double		remaining[DV_RATIONS];	/* < 0: not said */
+	dv_throttle_cause cause;	/* of a throttle */
+	int64		retry_after;	/* microseconds; < 0: not said, the fallback applies */
+} dv_lease_report;
+
+/* The request is about to leave. */
+extern void dv_lease_sent(dv_lease *lease);
+
+extern void dv_lease_release(dv_lease *lease, const dv_lease_report *report);
+
+/* Gives the slot back unused or without knowing the outcome; safe anywhere, also when not held. */
+extern void dv_lease_drop(dv_lease *lease);
+
+/* A 429 inside a $batch: throttles the user while the lease goes on. */
+extern void dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after);
+
+/* Why a request was retried, for the counters. */
+typedef enum dv_retry_cause
+{
+	DV_RETRY_THROTTLE,
+	DV_RETRY_CONNECTION,
+	DV_RETRY_TIMEOUT,
+	DV_RETRY_SERVER,			/* 5xx, 408 */
+	DV_RETRY_AUTH,
+	DV_RETRY_DEADLOCK,
+	DV_RETRY_SQL_TIMEOUT,
+	DV_RETRY_NEW_TABLE			/* bulk races after a schema change */
+} dv_retry_cause;
+
+#define DV_RETRY_CAUSES (DV_RETRY_NEW_TABLE + 1)
+
+extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
+extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
+
+extern const char *dv_retry_cause_name(dv_retry_cause cause);
+
+extern const char *dv_pool_user_name(const dv_pool *pool, int user);
+extern int	dv_pool_size(const dv_pool *pool);
+
+#endif							/* DV_POOL_H */

@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ *
+ * stats.h
+ *		What the pool's memory says, for views; and starting over.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_STATS_H
+#define DV_STATS_H
+
+#include "pool/shared.h"
+
+/* The state of one application user as it was at "now". */
+typedef struct dv_user_stats
+{
+	dv_shared_user user;
+	bool		is_private;		/* of this session alone */
+	int			limit;			/* for requests of the last kind, now */
+	const char *limited_by;		/* the rule that binds it */
+} dv_user_stats;
+
+/* All of them, copied into the current memory context. */
+extern dv_user_stats *dv_stats_users(int64 now, int *n);
+
+typedef struct dv_event_stats
+{
+	dv_history	event;
+	Oid			databaseid;
+	Oid			serverid;
+	char		server[DV_NAME_LEN];
+	char		name[DV_NAME_LEN];
+} dv_event_stats;
+
+/* Throttle events, oldest first. */
+extern dv_event_stats *dv_stats_events(int *n);
+
+/* Throttles and rates of a server's users start over, what was counted stays; how many users. */
+extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid);
+
+/* The reverse: counters and history; throttles and rates stay. */
+extern int	dv_stats_reset_counters(Oid databaseid, Oid serverid);
+
+#endif							/* DV_STATS_H */

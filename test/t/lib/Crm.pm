@@ -1,0 +1,150 @@
+# Crm.pm
+#		A cluster with the extension, a foreign server that is a dvsim, and
+#		what tests of the pool ask them.
+#
+#	my $crm = Crm->start('name', preload => 1, users => 3, flags => [ '--dop', 6 ]);
+#	$crm->sql('SELECT ...');		# dies on errors
+#	my ($ms, $err) = $crm->time_of('SELECT ...');
+#
+# SPDX-License-Identifier: PostgreSQL
+
+package Crm;
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More ();
+use Time::HiRes qw(sleep time);
+
+use Dvsim;
+
+# dvsim => OBJECT shares one; users => N application users app1, app2, …
+sub start
+{
+	my ($class, $name, %arg) = @_;
+	my $users = $arg{users} // 1;
+	my $dvsim = $arg{dvsim}
+	  // Dvsim->start((map { ('--app-user', "app$_:secret$_") } 1 .. $users), @{ $arg{flags} // [] });
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', "max_connections = 80\nrestart_after_crash = on\n" . ($arg{conf} // ''));
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'dataverse_fdw'\n")
+	  if $arg{preload};
+	$node->start;
+
+	my $self = bless { node => $node, dvsim => $dvsim, users => $users }, $class;
+	$self->sql('CREATE EXTENSION dataverse_fdw');
+	$self->server('crm', users => $users, options => $arg{options});
+	return $self;
+}
+
+# Another foreign server; base => another address, token_url => another one of tokens.
+sub server
+{
+	my ($self, $name, %arg) = @_;
+	my $base = $arg{base} // $self->{dvsim}->base;
+	my %option = (
+		url => $base,
+		token_url => $arg{token_url} // $self->{dvsim}->base . '/t/oauth2/v2.0/token',
+		%{ $arg{options} // {} });
+	my $options = join ', ', map { "$_ '$option{$_}'" } sort keys %option;
+	my $mapping = $arg{mapping} // join ', ', map {
+		my $suffix = $_ == 1 ? '' : "_$_";
+		"client_id$suffix 'app$_', client_secret$suffix 'secret$_'"
+	} 1 .. ($arg{users} // 1);
+
+	$self->sql(
+		"CREATE SERVER $name FOREIGN DATA WRAPPER dataverse_fdw OPTIONS ($options);
+		 CREATE USER MAPPING FOR CURRENT_USER SERVER $name OPTIONS ($mapping)");
+	return;
+}
+
+sub node { return $_[0]{node}; }
+sub dvsim { return $_[0]{dvsim}; }
+
+sub sql
+{
+	my ($self, $sql) = @_;
+	return $self->{node}->safe_psql('postgres', $sql);
+}
+
+# Milliseconds of the last statement, and what went wrong.
+sub time_of
+{
+	my ($self, $sql) = @_;
+	my ($status, $out, $err) =
+	  $self->{node}->psql('postgres', "\\timing on\n$sql", on_error_stop => 0);
+	my @times = $out =~ /^Time: ([\d.]+) ms/mg;
+
+	return ($times[-1] // -1, $err);
+}
+
+# Starts a statement in a session of its own; its process id once it is under way.
+sub background
+{
+	my ($self, $sql, $tag) = @_;
+	my %h = (in => '', out => '', err => '');
+
+	$tag =~ tr{ }{_};
+
+	$h{run} = IPC::Run::start(
+		[ 'psql', '-X', '-At', '-d', $self->{node}->connstr('postgres') . " application_name=$tag", '-c', $sql ],
+		'<', \$h{in}, '>', \$h{out}, '2>', \$h{err}, IPC::Run::timeout(120));
+	$self->{node}->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$tag' AND state = 'active'")
+	  or die "no session $tag: $h{err}";
+	$h{pid} = $self->sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$tag'");
+	return \%h;
+}
+
+sub finish
+{
+	my ($self, $h) = @_;
+	eval { IPC::Run::finish($h->{run}) };
+	return $h->{err};
+}
+
+sub fault
+{
+	my ($self, %rule) = @_;
+	my $answer = $self->{dvsim}->control('POST', '/_dvsim/faults', [ \%rule ]);
+
+	die $answer->body unless $answer->status == 200;
+	return;
+}
+
+sub no_faults { $_[0]{dvsim}->control('DELETE', '/_dvsim/faults'); return; }
+
+# 429 for WhoAmI
+sub throttle
+{
+	my ($self, $retry_after, %more) = @_;
+	$self->fault(
+		action => 'status', path => 'WhoAmI', status => 429, code => '0x80072322',
+		message => 'Number of requests exceeded the limit of 6000 over time window of 300 seconds.',
+		(defined $retry_after ? (retry_after => $retry_after) : ()), %more);
+	return;
+}
+
+sub user_stats
+{
+	my ($self, $user) = @_;
+	return $self->{dvsim}->control('GET', '/_dvsim/stats')->json->{users}{$user};
+}
+
+# Nothing is under way as far as the pool knows.
+sub idle_ok
+{
+	my ($self, $what) = @_;
+	my $in_flight = $self->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool');
+
+	return Test::More::is($in_flight, 0, "no slot is held $what");
+}
+
+sub stop { $_[0]{node}->stop('fast'); return; }
+
+1;

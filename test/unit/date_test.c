@@ -1,0 +1,64 @@
+/*
+ * date_test.c
+ *		Dates and Retry-After in all the forms that a server may send.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "net/date.h"
+
+#define SECOND 1000000
+
+static void
+test_dates(void **state)
+{
+	(void) state;
+	assert_int_equal(dv_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), 784111777);
+	assert_int_equal(dv_http_date("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
+	assert_int_equal(dv_http_date("Tue, 29 Feb 2028 23:59:59 GMT"), 1835481599);
+	assert_int_equal(dv_http_date(NULL), -1);
+	assert_int_equal(dv_http_date(""), -1);
+	assert_int_equal(dv_http_date("yesterday"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 Nov"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 anF 1994 08:49:37 GMT"), -1);
+}
+
+static void
+test_retry_after(void **state)
+{
+	(void) state;
+	assert_int_equal(dv_retry_after("0", 0), 0);
+	assert_int_equal(dv_retry_after("30", 0), 30 * SECOND);
+	assert_int_equal(dv_retry_after("427 ", 0), 427 * SECOND);
+	assert_int_equal(dv_retry_after("1.5", 0), 1500000);
+	/* a date, ahead of us and behind us */
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 12), 12 * SECOND);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 12), 0);
+	/* none */
+	assert_int_equal(dv_retry_after(NULL, 0), -1);
+	assert_int_equal(dv_retry_after("", 0), -1);
+	assert_int_equal(dv_retry_after("soon", 0), -1);
+	assert_int_equal(dv_retry_after("-1", 0), -1);
+	assert_int_equal(dv_retry_after("30x", 0), -1);
+	assert_int_equal(dv_retry_after("nan", 0), -1);
+	assert_int_equal(dv_retry_after("inf", 0), -1);
+	assert_int_equal(dv_retry_after("1e30", 0), -1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_retry_after),
+	};
+
+	return cmocka_run_group_tests_name("date", tests, NULL, NULL);
+}
