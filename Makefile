@@ -12,7 +12,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,connection.o dataverse_fdw.o func.o option.o version.o view.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,call.o error.o fetchxml.o session.o)
+OBJS += $(addprefix src/dataverse/,call.o error.o fetchxml.o multipart.o session.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o stats.o throttle.o)
 # src/net: bytes

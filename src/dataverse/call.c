@@ -17,6 +17,8 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
@@ -24,6 +26,8 @@
 #include "utils/uuid.h"
 
 #include "dataverse/call.h"
+#include "dataverse/multipart.h"
+#include "net/date.h"
 
 #define MAX_HEADERS 24
 
@@ -493,6 +497,55 @@ settle(dv_call *call)
 							  call->error.retry_after));
 }
 
+/*
+ * Parts of a $batch may be refused although the whole is not.  What becomes
+ * of them is the caller's matter; the pool learns of the worst.
+ */
+static void
+note_parts(dv_call *call)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+	dv_throttle_cause cause = DV_THROTTLE_OTHER;
+	dv_part_throttle part;
+	int64		longest = -1;
+	bool		found = false;
+	size_t		at = 0;
+
+	if (result->outcome != DV_HTTP_ANSWERED || call->error.verdict == DV_VERDICT_THROTTLED ||
+		!dv_is_multipart(dv_http_header(call->http, "Content-Type")))
+		return;
+	while (dv_multipart_throttle(result->body, result->body_len, &at, &part))
+	{
+		int64		retry_after = dv_retry_after(part.retry_after, (int64) time(NULL));
+
+		if (!found || retry_after > longest)
+		{
+			longest = retry_after;
+			cause = DV_THROTTLE_OTHER;
+			(void) dv_throttle_cause_of(part.code, &cause);
+		}
+		found = true;
+	}
+	if (found)
+		dv_lease_throttled_part(&call->lease, cause, longest);
+}
+
+/* R118 of the requirements: how the rate develops, for who debugs it. */
+static void
+log_rate(const dv_call *call)
+{
+	dv_pool    *pool = dv_session_pool(call->session);
+	dv_rate		rate;
+
+	if (!message_level_is_interesting(DEBUG2))
+		return;
+	rate = dv_pool_rate(pool, call->user);
+	ereport(DEBUG2,
+			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
+							 dv_pool_user_name(pool, call->user), rate.current, rate.max,
+							 rate.successes, (long long) rate.total_throttles)));
+}
+
 static void
 read_answer(dv_call *call)
 {
@@ -507,8 +560,10 @@ read_answer(dv_call *call)
 	else
 		dv_error_transport(result, &call->error);
 	MemoryContextSwitchTo(old);
+	note_parts(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
+	log_rate(call);
 	settle(call);
 }
 

@@ -22,14 +22,14 @@
 #define NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
 #define TABLE_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-typedef struct attribute
+typedef struct xml_attribute
 {
 	const char *name;
 	size_t		name_len;
 	const char *value;
 	size_t		value_len;
 	const char *end;			/* behind the closing quote */
-} attribute;
+} xml_attribute;
 
 static const char *
 skip_blanks(const char *p)
@@ -72,7 +72,7 @@ start_tag(const char *p, const char *name)
 }
 
 static bool
-read_attribute(const char *p, attribute *a)
+read_attribute(const char *p, xml_attribute *a)
 {
 	const char *close;
 
@@ -94,14 +94,14 @@ read_attribute(const char *p, attribute *a)
 }
 
 static bool
-is_named(const attribute *a, const char *name)
+is_named(const xml_attribute *a, const char *name)
 {
 	return a->name_len == strlen(name) && memcmp(a->name, name, a->name_len) == 0;
 }
 
 /* A positive number, or -1. */
 static int
-number_of(const attribute *a)
+number_of(const xml_attribute *a)
 {
 	size_t		digits = strspn(a->value, "0123456789");
 	int			number;
@@ -119,7 +119,7 @@ read_fetch(const char *p, dv_fetchxml *query, const char **error)
 	query->attributes = p;
 	for (p = skip_blanks(p); *p != '>'; p = skip_blanks(p))
 	{
-		attribute	a;
+		xml_attribute a;
 		int		   *number = NULL;
 
 		if (*p == '/')
@@ -154,7 +154,7 @@ read_entity(const char *p, dv_fetchxml *query)
 {
 	for (p = skip_blanks(p); *p != '>' && *p != '/'; p = skip_blanks(p))
 	{
-		attribute	a;
+		xml_attribute a;
 
 		if (!read_attribute(p, &a))
 			return false;
@@ -259,7 +259,7 @@ dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cook
 	put_text(&w, "<fetch");
 	for (p = skip_blanks(query->attributes); p < end; p = skip_blanks(p))
 	{
-		attribute	a;
+		xml_attribute a;
 
 		if (!read_attribute(p, &a))
 			break;
@@ -325,7 +325,7 @@ dv_fetchxml_cookie(const char *annotation, char *out)
 		return false;
 	for (p = skip_blanks(p); *p != '>' && *p != '/'; p = skip_blanks(p))
 	{
-		attribute	a;
+		xml_attribute a;
 
 		if (!read_attribute(p, &a))
 			return false;

@@ -663,3 +663,14 @@ dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds)
 	user_at(pool, user)->waited += microseconds;
 	LWLockRelease(&pool->shared->lock);
 }
+
+dv_rate
+dv_pool_rate(const dv_pool *pool, int user)
+{
+	dv_rate		rate;
+
+	LWLockAcquire(&pool->shared->lock, LW_SHARED);
+	rate = user_at(pool, user)->rate;
+	LWLockRelease(&pool->shared->lock);
+	return rate;
+}

@@ -131,6 +131,9 @@ extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
 
+/* A copy of the rate controller's state. */
+extern dv_rate dv_pool_rate(const dv_pool *pool, int user);
+
 extern const char *dv_pool_user_name(const dv_pool *pool, int user);
 extern int	dv_pool_size(const dv_pool *pool);
 

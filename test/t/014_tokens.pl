@@ -1,0 +1,234 @@
+# 014_tokens.pl
+#		Tokens: all kinds of credentials, renewal in time and after a refusal,
+#		errors that say what to do; and TLS.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+use PoolTest;
+use Dvsim;
+
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $node = new_node('tokens', preload => 1);
+my $session = Session->new($node);
+my $dvsim;
+my $serial = 0;
+
+sub server
+{
+	my ($mapping, %options) = @_;
+	my $crm = 'crm' . ++$serial;
+
+	create_server($node, $crm, { url => $dvsim->base, max_retries => 1, budget_pacing => 'off', %options },
+		$mapping);
+	return $crm;
+}
+
+sub whoami { return "SELECT application_user FROM dataverse.whoami('$_[0]')"; }
+
+# What arrived since: "kind status" of each.
+sub arrived
+{
+	my ($since) = @_;
+	my ($next, @requests) = sent($dvsim, $since);
+	return map { "$_->{kind} $_->{status}" } @requests;
+}
+
+sub mark { my ($next) = sent($dvsim, 0); return $next; }
+
+# ---- expiry under load
+
+$dvsim = Dvsim->start('--token-lifetime', '2s', '--latency', 'other=5ms', '--dop', 8);
+{
+	my $crm = server({ client_id => 'app1', client_secret => 'secret1' }, initial_parallelism_factor => 1);
+	my @sessions = map { Session->new($node) } 1 .. 4;
+	my $now = $session->value('SELECT clock_timestamp()');
+
+	$_->start(
+		qq{
+		DO \$\$
+		BEGIN
+		  WHILE clock_timestamp() < timestamptz '$now' + interval '5 s' LOOP
+		    PERFORM dataverse.whoami('$crm');
+		  END LOOP;
+		END \$\$}) for @sessions;
+	my @failed = grep { defined $_->{sqlstate} } map { $_->finish } @sessions;
+	is(scalar @failed, 0, 'tokens expire again and again under load, and every request succeeds')
+	  or diag $failed[0]{message};
+	my $stats = user_stats($dvsim, 'app1');
+	cmp_ok($stats->{requests}{other}, '>', 200, "$stats->{requests}{other} requests");
+	cmp_ok($stats->{requests}{token}, '>=', 8, 'every session renews its token');
+	cmp_ok($stats->{requests}{token}, '<=', 24, "and not more often than it must ($stats->{requests}{token} times)");
+	my %seen;
+	$seen{$_}++ for arrived(0);
+	cmp_ok($seen{'other 401'} // 0, '<=', 0.01 * $stats->{requests}{other}, 'before the service refuses it');
+	$_->close for @sessions;
+	$dvsim->stop;
+}
+
+# ---- one token for all requests of a session
+
+my $key = "$dir/app.key";
+my $certificate = "$dir/app.pem";
+my $locked = "$dir/locked.key";
+my $both = "$dir/both.pem";
+my $other = "$dir/other.pem";
+my $quiet = '>/dev/null 2>&1';
+system("openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=app -keyout $key -out $certificate $quiet") == 0
+  or die 'openssl';
+system("openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=app -keyout $dir/other.key -out $other $quiet") == 0
+  or die 'openssl';
+system("openssl pkcs8 -topk8 -v2 aes-256-cbc -in $key -out $locked -passout 'pass:open sesame' $quiet") == 0
+  or die 'openssl';
+append_to_file($both, slurp_file($certificate) . slurp_file($key));
+
+$dvsim = Dvsim->start(
+	'--app-user', 'app1:secret1', '--app-user', 'app2:secret2', '--app-user', 'app3:secret3',
+	'--app-user', "cert:\@$certificate", '--app-registration', 'nobody:secret4');
+{
+	my $crm = server({ client_id => 'app1', client_secret => 'secret1' });
+
+	$session->query("SELECT dataverse.request('$crm', 'GET', 'WhoAmI') FROM generate_series(1, 30)");
+	is(user_stats($dvsim, 'app1')->{requests}{token}, 1, 'thirty requests, one token');
+
+	# ---- 401 once: a new token and once again
+
+	my $since = mark();
+	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
+	is($session->value(whoami($crm)), 'app1', '401: the request succeeds in the end');
+	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 200' ], 'with a new token');
+	is($session->value("SELECT retries FROM dataverse.pool WHERE server = '$crm'"), '{"token": 1}', 'which is counted');
+
+	# ---- twice is too often
+
+	$since = mark();
+	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 2 });
+	my $r = $session->try(whoami($crm));
+	is($r->{sqlstate}, '28000', '401 again with a new token: an error');
+	like($r->{message}, qr/could not ask who we are on server "$crm": /, 'that says so');
+	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401' ], 'and no endless loop');
+	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
+
+	# ---- the token endpoint is not well
+
+	my $fresh = Session->new($node);
+	$since = mark();
+	faults($dvsim, { path => '/token', status => 503 });
+	is($fresh->value(whoami($crm)), 'app1', '503 of the token endpoint is tried again');
+	is_deeply([ arrived($since) ], [ 'other 503', 'token 200', 'other 200' ], 'once');
+	$fresh->close;
+}
+
+# ---- what the authority refuses, and what to do about it
+
+{
+	my $crm = server({ client_id => 'app1', client_secret => 'wrong' });
+	my $r = $session->try(whoami($crm));
+	is($r->{sqlstate}, '28000', 'wrong secret: an error');
+	like($r->{message}, qr/could not get a token for application user "app1": AADSTS7000215: Invalid client secret/,
+		'in the words of the authority');
+	like($r->{hint}, qr/Check option "client_secret" of the user mapping/, 'with a hint');
+	is_deeply(
+		[ split /\|/, $session->query("SELECT application_user, ok, error ~ 'AADSTS7000215', hint ~ 'client_secret' FROM dataverse.test_connection('$crm')") ],
+		[ 'app1', 'f', 't', 't' ],
+		'test_connection has it in a row');
+
+	$session->query("ALTER USER MAPPING FOR PUBLIC SERVER $crm OPTIONS (SET client_secret 'secret1')");
+	is($session->value(whoami($crm)), 'app1', 'put right, it works at once');
+
+	$r = $session->try(whoami(server({ client_id => 'unknown', client_secret => 'x' })));
+	like($r->{message}, qr/AADSTS700016: /, 'unknown client id');
+	like($r->{hint}, qr/"client_id"/, 'with a hint');
+	$r = $session->try(whoami(server({ client_id => 'app1', client_secret => 'x' }, tenant_id => 'unknown')));
+	like($r->{message}, qr/AADSTS90002: /, 'unknown tenant');
+	like($r->{hint}, qr/"tenant_id"/, 'with a hint');
+	$r = $session->try(whoami(server({ client_id => 'nobody', client_secret => 'secret4' })));
+	is($r->{sqlstate}, '28000', 'an app that is no user of the environment');
+	like($r->{hint}, qr/Create an application user/, 'with a hint');
+
+	# another user may do
+	my $offset = log_size($node);
+	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
+	is($session->value(whoami($crm)), 'app3', 'one of two users gets no token: the other is used') for 1 .. 3;
+	like(log_since($node, $offset), qr/no token for application user "app2" of server "$crm": AADSTS7000215/,
+		'and the log tells');
+	is($session->query("SELECT application_user, ok FROM dataverse.test_connection('$crm')"),
+		"app2|f\napp3|t", 'test_connection tests each');
+}
+
+# ---- certificates
+
+{
+	my %cert = (client_id => 'cert');
+
+	is($session->value(whoami(server({ %cert, client_certificate => $certificate, client_key => $key }))),
+		'cert', 'a certificate');
+	is($session->value(whoami(server({ %cert, client_certificate => $both }))), 'cert', 'with its key in one file');
+	is( $session->value(whoami(server({ %cert, client_certificate => $certificate, client_key => $locked, client_key_password => 'open sesame' }))),
+		'cert', 'and with a key that is locked');
+	for my $case (
+		[ { client_key => $locked, client_key_password => 'wrong' }, 'wrong pass phrase' ],
+		[ { client_key => $locked }, 'no pass phrase' ],
+		[ { client_key => "$dir/missing" }, 'no such key' ])
+	{
+		my ($options, $what) = @$case;
+		my $r = $session->try(whoami(server({ %cert, client_certificate => $certificate, %$options })));
+
+		is($r->{sqlstate}, '28000', "certificate: $what");
+		like($r->{hint} // '', qr/client_key/, 'with a hint');
+	}
+	my $r = $session->try(whoami(server({ %cert, client_certificate => $other, client_key => "$dir/other.key" })));
+	like($r->{message}, qr/AADSTS700027: /, 'a certificate that is not registered');
+	like($r->{hint}, qr/Upload the certificate/, 'with a hint');
+	is(in_flight($session), 0, 'nothing is left in flight');
+}
+
+# ---- managed identity, fixed token
+
+{
+	my $crm = server({ managed_identity => 'on', client_id => 'app2', name => 'identity' },
+		token_url => $dvsim->base . '/metadata/identity/oauth2/token');
+	is($session->value(whoami($crm)), 'identity', 'managed identity');
+
+	$crm = server({ access_token => $dvsim->token('app3', 'secret3'), name => 'fixed' });
+	is($session->value(whoami($crm)), 'fixed', 'a fixed token');
+	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
+	my $r = $session->try(whoami($crm));
+	is($r->{sqlstate}, '28000', 'when it has expired: an error');
+	like($r->{hint}, qr/access_token/, 'with a hint');
+}
+$dvsim->stop;
+
+# ---- TLS
+
+$dvsim = Dvsim->start('--tls');
+{
+	my %mapping = (client_id => 'app1', client_secret => 'secret1', name => 'tls');
+	my $crm = server(\%mapping, ca_file => $dvsim->ca_file);
+
+	is($session->value(whoami($crm)), 'tls', 'TLS with ca_file');
+	$crm = server(\%mapping);
+	my $r = $session->try(whoami($crm));
+	is($r->{sqlstate}, '28000', 'TLS without it: refused before anything is sent');
+	like($r->{message}, qr/could not establish TLS/, 'that says so');
+	like($r->{hint}, qr/ca_file/, 'with a hint');
+
+	# and when the token is there already
+	$crm = server({ access_token => $dvsim->token('app1', 'secret1') });
+	$r = $session->try(whoami($crm));
+	is($r->{sqlstate}, '08001', 'nor does a token leave without it');
+	like($r->{hint}, qr/ca_file/, 'with a hint');
+}
+$dvsim->stop;
+
+$session->close;
+$node->stop;
+done_testing();

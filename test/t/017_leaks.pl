@@ -1,0 +1,238 @@
+# 017_leaks.pl
+#		What failures leave behind: nothing.  And what is kept on purpose:
+#		connections, until the server or the mapping is altered.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use PoolTest;
+use Dvsim;
+
+my $dvsim = Dvsim->start('--app-user', 'app1:secret1', '--app-user', 'app2:secret2');
+my $node = new_node('leaks', preload => 1, conf => "log_statement = none\n");
+my $watcher = Session->new($node);
+my $has_proc = -d "/proc/$$/fd";
+
+create_server($node, 'crm', { url => $dvsim->base, max_retries => 0, budget_pacing => 'off',
+		max_retry_after_tolerance => '10ms', user_agent => 'first' },
+	{ client_id => 'app1', client_secret => 'secret1' });
+
+sub descriptors { my @fds = glob "/proc/$_[0]/fd/*"; return scalar @fds; }
+
+# Without PostgreSQL's own files.
+sub sockets { return scalar grep { (readlink($_) // '') =~ /^(?:socket|anon_inode):/ } glob "/proc/$_[0]/fd/*"; }
+
+# Sockets of TCP to dvsim, by what the kernel calls them.
+sub connections
+{
+	my ($pid) = @_;
+	my ($port) = $dvsim->base =~ /:(\d+)$/;
+	my $hex = sprintf ':%04X 01 ', $port;
+	my %to_dvsim = map { my @field = split ' '; ("socket:[$field[9]]" => 1) }
+	  grep { /^\s*\d+: \S+ \S+\Q$hex\E/ } split /\n/, slurp_file('/proc/net/tcp');
+	my @own = grep { $to_dvsim{$_} } map { readlink($_) // '' } glob "/proc/$pid/fd/*";
+
+	return join ' ', sort @own;
+}
+
+sub resident
+{
+	my ($pid) = @_;
+	my ($kb) = slurp_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m;
+	return $kb;
+}
+
+# ---- subtransactions
+
+{
+	my $session = Session->new($node);
+	my $request = q{dataverse.request('crm', 'GET', 'WhoAmI')};
+
+	$session->query('BEGIN');
+	is($session->value("SELECT $request IS NOT NULL"), 't', 'in a transaction');
+	$session->query('SAVEPOINT s');
+	is($session->try(q{SELECT dataverse.request('crm', 'GET', 'nonsense')})->{sqlstate},
+		'HV00R', 'a request fails in a subtransaction');
+	is(in_flight($watcher), 0, 'its slot is free at once');
+	$session->query('ROLLBACK TO s');
+	is($session->value("SELECT $request IS NOT NULL"), 't', 'after ROLLBACK TO it goes on');
+	$session->query('RELEASE s');
+
+	# one that hangs
+	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
+	$session->query('SAVEPOINT hangs');
+	$session->start("SELECT $request");
+	wait_for(sub { hits($dvsim) == 1 }, 'a request hangs');
+	is(in_flight($watcher), 1, 'a request that hangs has a slot');
+	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
+	is($session->finish->{sqlstate}, '57014', 'it is canceled');
+	is(in_flight($watcher), 0, 'the slot is free before ROLLBACK TO');
+	$session->query('ROLLBACK TO hangs');
+	is($session->value("SELECT $request IS NOT NULL"), 't', 'after it the next request is answered');
+	$session->query('COMMIT');
+
+	# caught inside of a function, while the transaction goes on
+	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
+	$session->start(
+		q{
+		DO $$
+		BEGIN
+		  PERFORM dataverse.request('crm', 'GET', 'WhoAmI');
+		EXCEPTION WHEN query_canceled THEN
+		  IF (SELECT in_flight FROM dataverse.pool) <> 0 THEN
+		    RAISE 'a slot is taken';
+		  END IF;
+		  PERFORM dataverse.request('crm', 'GET', 'WhoAmI');
+		END $$});
+	wait_for(sub { hits($dvsim) == 2 }, 'another request hangs');
+	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
+	is($session->finish->{sqlstate}, undef, 'an exception block that catches the cancel goes on');
+
+	# while it waits for a throttle, too: nobody is woken for it later
+	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
+	is( $session->try(
+			q{
+		DO $$
+		BEGIN
+		  PERFORM dataverse.request('crm', 'GET', 'WhoAmI');
+		  RAISE 'it succeeded';
+		EXCEPTION WHEN configuration_limit_exceeded THEN
+		  PERFORM dataverse.reset_pool('crm');
+		  PERFORM dataverse.request('crm', 'GET', 'WhoAmI');
+		END $$})->{sqlstate},
+		undef, 'and so does one that catches a throttle');
+	is(in_flight($watcher), 0, 'nothing is left');
+	$session->close;
+	clear_faults($dvsim);
+}
+
+# ---- a thousand failures of all kinds in one session
+
+{
+	my $session = Session->new($node);
+	my $pid = $session->pid;
+	my $used = q{SELECT sum(total_bytes) FROM pg_backend_memory_contexts};
+	my (@memory, @descriptors, @resident);
+
+	# of each hundred: 10 answers that are cut, 10 garbled, 10 resets, 10 errors, 10 throttles
+	faults(
+		$dvsim,
+		map {
+			{ path => 'WhoAmI', app_user => 'app1', times => 0, every => 10, after => $_->[0], %{ $_->[1] } }
+		} (
+			[ 0, { action => 'truncate' } ],
+			[ 2, { action => 'garble' } ],
+			[ 4, { action => 'reset_before_commit' } ],
+			[ 6, { status => 500 } ],
+			[ 8, { retry_after => 1 } ]));
+	for my $round (0 .. 10)
+	{
+		$session->query(
+			q{
+			DO $$
+			BEGIN
+			  FOR i IN 1 .. 100 LOOP
+			    BEGIN
+			      IF i % 2 = 0 THEN
+			        PERFORM dataverse.request('crm', 'GET', 'WhoAmI');
+			      ELSE
+			        PERFORM dataverse.request('crm', 'GET', 'nonsense(' || i || ')');
+			      END IF;
+			    EXCEPTION WHEN OTHERS THEN
+			      PERFORM dataverse.reset_pool('crm');
+			    END;
+			  END LOOP;
+			END $$});
+		push @memory, $session->value($used);
+		push @descriptors, descriptors($pid) if $has_proc;
+		push @resident, resident($pid) if $has_proc;
+	}
+	my ($n) = $session->query(q{SELECT failures + (SELECT count(*) FROM dataverse.throttle_history) FROM dataverse.pool});
+	cmp_ok($n, '>=', 100, "many requests failed ($n in transport or with 5xx and 429)");
+	is(in_flight($watcher), 0, 'a thousand failures leave no slot');
+	cmp_ok($memory[10] - $memory[1], '<', 65536, "nor memory contexts (@memory)");
+  SKIP:
+	{
+		skip 'no /proc', 2 unless $has_proc;
+		cmp_ok($descriptors[10], '<=', $descriptors[0] + 1, "nor descriptors (@descriptors)");
+		cmp_ok($resident[10] - $resident[1], '<', 2048, "nor memory of libcurl (@resident kB)");
+	}
+	clear_faults($dvsim);
+
+	# separate statements, each a transaction that aborts
+	$session->try(q{SELECT dataverse.request('crm', 'GET', 'nonsense')}) for 1 .. 50;
+	my $before = $session->value($used);
+	my $fds = $has_proc ? descriptors($pid) : 0;
+	$session->try(q{SELECT dataverse.request('crm', 'GET', 'nonsense')}) for 1 .. 500;
+	cmp_ok($session->value($used) - $before, '<', 65536, 'five hundred transactions that abort cost no memory');
+	is($has_proc ? descriptors($pid) : 0, $fds, 'and no descriptors');
+	$session->close;
+}
+
+# ---- connections are kept, and dropped when they are out of date
+
+SKIP:
+{
+	skip 'no /proc', 12 unless $has_proc && -r '/proc/net/tcp';
+	my $session = Session->new($node);
+	my $pid = $session->pid;
+	my $whoami = q{SELECT count(*) FROM dataverse.whoami('crm')};
+
+	$session->query($whoami);
+	my $kept = connections($pid);
+	like($kept, qr/^socket:\S+$/, 'a session has one connection');
+	$session->query($whoami) for 1 .. 30;
+	is(connections($pid), $kept, 'and keeps it across statements');
+	$session->query("BEGIN; $whoami; ROLLBACK");
+	is(connections($pid), $kept, 'and across transactions');
+	$session->try(q{SELECT dataverse.request('crm', 'GET', 'nonsense')});
+	is(connections($pid), $kept, 'and after an error of the service');
+
+	for my $alter (
+		q{ALTER SERVER crm OPTIONS (SET user_agent 'second')},
+		q{ALTER USER MAPPING FOR PUBLIC SERVER crm OPTIONS (SET client_id 'app2', SET client_secret 'secret2')})
+	{
+		$watcher->query($alter);
+		$session->query($whoami);
+		my $now = connections($pid);
+		like($now, qr/^socket:\S+$/, "one connection after: $alter");
+		isnt($now, $kept, 'but another one');
+		$kept = $now;
+	}
+	my ($next, @requests) = sent($dvsim, 0);
+	is($requests[-1]{headers}{'User-Agent'}, 'second', 'the new user agent is in use');
+	is($requests[-1]{user}, 'app2', 'and the new user');
+
+	# in its own transaction, between two requests
+	$session->query("BEGIN; $whoami; ALTER SERVER crm OPTIONS (SET user_agent 'third'); $whoami; COMMIT");
+	($next, @requests) = sent($dvsim, 0);
+	is($requests[-1]{headers}{'User-Agent'}, 'third', 'a change of its own acts at once');
+	like(connections($pid), qr/^socket:\S+$/, 'and leaves one connection');
+
+	# mappings that come and go
+	my $before = sockets($pid);
+	for my $i (1 .. 5)
+	{
+		$session->query(
+			qq{CREATE USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+			$whoami;
+			DROP USER MAPPING FOR CURRENT_USER SERVER crm});
+	}
+	$session->query($whoami);
+	is(sockets($pid), $before, 'mappings that are dropped leave no connections');
+	$watcher->query('DROP SERVER crm CASCADE');
+	$session->query('SELECT 1');
+	is(connections($pid), '', 'nor does a server that another session drops');
+	$session->close;
+}
+
+$watcher->close;
+$node->stop;
+done_testing();

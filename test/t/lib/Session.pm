@@ -1,0 +1,256 @@
+# Session.pm
+#		A session with a cluster that can be left waiting.
+#
+# It speaks PostgreSQL's protocol through the socket itself, so that a test
+# can start a statement, look at something else, and learn to the millisecond
+# when the statement ended and how.  No process for each session, only
+# modules of Perl's core.  Synopsis:
+#
+#	my $s = Session->new($node);
+#	is($s->value('SELECT 1'), 1);
+#	$s->start('SELECT pg_sleep(10)');		# does not wait
+#	kill 'INT', $s->pid;
+#	my $r = $s->finish;						# waits
+#	is($r->{sqlstate}, '57014');
+#	note "$r->{seconds} s";
+#
+# A result has: rows (arrays of texts), tag, seconds, ended_at; when it failed
+# sqlstate, message, detail, hint, context; notices (an array of the like);
+# gone when the connection ended with it.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+package Session;
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use IO::Select;
+use IO::Socket::UNIX;
+use Time::HiRes qw(time);
+
+use constant PATIENCE => 120;
+
+my %fields = (C => 'sqlstate', M => 'message', D => 'detail', H => 'hint', W => 'context');
+
+# options: dbname, user, options (as in PGOPTIONS)
+sub new
+{
+	my ($class, $node, %option) = @_;
+	my $path = $node->host . '/.s.PGSQL.' . $node->port;
+	my $socket = IO::Socket::UNIX->new(Peer => $path) // croak "$path: $!";
+	my $self = bless { socket => $socket, buffer => '' }, $class;
+	my %startup = (
+		user => $option{user} // $ENV{PGUSER} // scalar getpwuid($<),
+		database => $option{dbname} // 'postgres');
+
+	$startup{options} = $option{options} if $option{options};
+	$socket->blocking(0);
+	my $packet = pack('N', 196608) . join('', map { "$_\0$startup{$_}\0" } sort keys %startup) . "\0";
+	$self->put(pack('N', length($packet) + 4) . $packet);
+	$self->begin;
+	my $result = $self->finish;
+	croak "no session: $result->{message}" if defined $result->{sqlstate};
+	return $self;
+}
+
+sub pid { return $_[0]{pid}; }
+
+# Starts a statement (or several, separated by semicolons).
+sub start
+{
+	my ($self, $sql) = @_;
+
+	croak 'a statement is still running' if $self->{result};
+	$self->begin;
+	$self->send_message('Q', "$sql\0");
+	return $self;
+}
+
+# Has it ended?  Does not wait, or at most so many seconds.
+sub done
+{
+	my ($self, $patience) = @_;
+	my $until = time + ($patience // 0);
+
+	while (!$self->{complete})
+	{
+		my $left = $until - time;
+
+		last unless $self->receive($left > 0 ? $left : 0);
+	}
+	return $self->{complete};
+}
+
+# Waits for it and returns the result.
+sub finish
+{
+	my ($self, $patience) = @_;
+
+	$patience //= PATIENCE;
+	$self->done($patience) or croak "a statement did not end within $patience s";
+	return delete $self->{result};
+}
+
+# All at once; the result, whatever it is.
+sub try
+{
+	my ($self, $sql) = @_;
+	return $self->start($sql)->finish;
+}
+
+# Dies when it fails; the rows as psql -At would print them.
+sub query
+{
+	my ($self, $sql) = @_;
+	my $r = $self->try($sql);
+
+	croak "$sql: " . ($r->{sqlstate} // '') . ' ' . ($r->{message} // 'connection lost')
+	  if defined $r->{sqlstate} || $r->{gone};
+	return join "\n", map { join '|', map { $_ // '' } @$_ } @{ $r->{rows} };
+}
+
+# The first column of the first row.
+sub value
+{
+	my ($self, $sql) = @_;
+	my $r = $self->try($sql);
+
+	croak "$sql: " . ($r->{sqlstate} // '') . ' ' . ($r->{message} // 'connection lost')
+	  if defined $r->{sqlstate} || $r->{gone};
+	return $r->{rows}[0][0];
+}
+
+# Ends the session, in the usual way.
+sub close
+{
+	my ($self) = @_;
+	my $socket = delete $self->{socket} or return;
+
+	local $SIG{PIPE} = 'IGNORE';
+	syswrite $socket, pack('aN', 'X', 4);
+	# until the backend is gone
+	my $select = IO::Select->new($socket);
+	my $until = time + 30;
+	while (time < $until && $select->can_read($until - time))
+	{
+		my $n = sysread $socket, my $rest, 65536;
+		last if defined $n && $n == 0;
+		last if !defined $n && !$!{EAGAIN};
+	}
+	return;
+}
+
+# ---------------------------------------------------------------- protocol
+
+sub begin
+{
+	my ($self) = @_;
+
+	$self->{complete} = 0;
+	$self->{result} = { rows => [], notices => [] };
+	$self->{began} = time;
+	return;
+}
+
+sub put
+{
+	my ($self, $bytes) = @_;
+	my $select = IO::Select->new($self->{socket});
+
+	local $SIG{PIPE} = 'IGNORE';
+	while (length $bytes)
+	{
+		my $n = syswrite $self->{socket}, $bytes;
+
+		if (defined $n) { substr($bytes, 0, $n) = ''; next; }
+		last unless $!{EAGAIN};
+		$select->can_write(10);
+	}
+	return;
+}
+
+sub send_message
+{
+	my ($self, $type, $body) = @_;
+	return $self->put($type . pack('N', length($body) + 4) . $body);
+}
+
+# Takes in what has come, waiting at most so long; false when nothing came.
+sub receive
+{
+	my ($self, $patience) = @_;
+
+	return 0 unless IO::Select->new($self->{socket})->can_read($patience);
+	my $n = sysread $self->{socket}, $self->{buffer}, 65536, length $self->{buffer};
+	if (!$n)
+	{
+		return 1 if !defined $n && $!{EAGAIN};
+		$self->{result}{gone} = 1;
+		$self->complete;
+		return 1;
+	}
+	while (length $self->{buffer} >= 5)
+	{
+		my ($type, $length) = unpack 'aN', $self->{buffer};
+
+		last if length $self->{buffer} < $length + 1;
+		my $message = substr $self->{buffer}, 0, $length + 1, '';
+		$self->message($type, substr $message, 5);
+	}
+	return 1;
+}
+
+sub complete
+{
+	my ($self) = @_;
+
+	$self->{complete} = 1;
+	$self->{result}{ended_at} = time;
+	$self->{result}{seconds} = time - $self->{began};
+	return;
+}
+
+sub message
+{
+	my ($self, $type, $body) = @_;
+	my $result = $self->{result};
+
+	if ($type eq 'Z') { $self->complete; }
+	elsif ($type eq 'K') { ($self->{pid}) = unpack 'N', $body; }
+	elsif ($type eq 'C') { ($result->{tag}) = unpack 'Z*', $body; }
+	elsif ($type eq 'D')
+	{
+		my ($n, $rest) = unpack 'n a*', $body;
+		my @row;
+
+		while ($n-- > 0)
+		{
+			my $length = unpack 'l>', $rest;
+
+			$rest = substr $rest, 4;
+			push @row, $length < 0 ? undef : substr $rest, 0, $length, '';
+		}
+		push @{ $result->{rows} }, \@row;
+	}
+	elsif ($type eq 'E' || $type eq 'N')
+	{
+		my %said = map { my ($f, $t) = unpack 'a a*', $_; ($fields{$f} // $f) => $t }
+		  grep { length } split /\0/, $body;
+
+		if ($type eq 'E') { %$result = (%$result, %said); }
+		else { push @{ $result->{notices} }, \%said; }
+	}
+	return;
+}
+
+sub DESTROY
+{
+	my ($self) = @_;
+	local ($@, $!, $?);
+	$self->{socket}->close if $self->{socket};
+	return;
+}
+
+1;
