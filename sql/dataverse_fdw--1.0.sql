@@ -220,6 +220,41 @@ AS 'MODULE_PATHNAME', 'dataverse_reset_stats';
 COMMENT ON FUNCTION dataverse.reset_stats(name) IS
   'sets the counters of a server''s application users to zero and forgets its throttle history; for its owner';
 
+--
+-- Importing.
+--
+
+-- Compares as Dataverse does, without case and accents.  (Not quite: Dataverse
+-- also takes no notice of blanks at the end, and this does.)  A server without
+-- ICU, and a database in an encoding that ICU does not know, do without it.
+DO $$
+BEGIN
+  CREATE COLLATION dataverse.ci_ai
+    (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+  COMMENT ON COLLATION dataverse.ci_ai IS
+    'compares without case and accents, as Dataverse does';
+EXCEPTION
+  WHEN feature_not_supported OR invalid_object_definition THEN
+    NULL;
+END
+$$;
+
+CREATE FUNCTION dataverse.import_diff(
+  schema name,
+  new_tables boolean DEFAULT NULL,
+  OUT foreign_table text,
+  OUT column_name text,
+  OUT drift text,
+  OUT here text,
+  OUT there text,
+  OUT statement text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_import_diff';
+
+COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
+  'how the foreign tables of a schema differ from what would be imported today, with the statement that puts it right';
+
 -- What lives here is for everyone; each object that is not says so itself.
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 

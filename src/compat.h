@@ -94,6 +94,13 @@
 #define dv_init_materialized_scalars(fcinfo) SetSingleFuncCall(fcinfo, SRF_SINGLE_USE_EXPECTED)
 #endif
 
+/* 16 gave the reading of types a place to report errors in; NULL raises them. */
+#if PG_VERSION_NUM >= 160000
+#define dv_parse_type(text, type, typmod) parseTypeString(text, type, typmod, NULL)
+#else
+#define dv_parse_type(text, type, typmod) parseTypeString(text, type, typmod, false)
+#endif
+
 /* 16 has one function for the rights on any kind of object. */
 #if PG_VERSION_NUM >= 160000
 #define dv_server_aclcheck(serverid, roleid, mode) \
@@ -103,6 +110,66 @@
 #else
 #define dv_server_aclcheck(serverid, roleid, mode) pg_foreign_server_aclcheck(serverid, roleid, mode)
 #define dv_server_ownercheck(serverid, roleid) pg_foreign_server_ownercheck(serverid, roleid)
+#endif
+
+/* 18 made the interpretation of operators independent of btree; the numbers stayed. */
+#if PG_VERSION_NUM >= 180000
+#define dv_op_interpretations(opno) get_op_index_interpretation(opno)
+#define dv_interpretation_of(cell) ((int) ((OpIndexInterpretation *) lfirst(cell))->cmptype)
+#else
+#define dv_op_interpretations(opno) get_op_btree_interpretation(opno)
+#define dv_interpretation_of(cell) (((OpBtreeInterpretation *) lfirst(cell))->strategy)
+#endif
+
+/* What they are: of btree's strategies up to 17, of CompareType from 18 on. */
+#define DV_INTERPRETED_LT 1
+#define DV_INTERPRETED_LE 2
+#define DV_INTERPRETED_EQ 3
+#define DV_INTERPRETED_GE 4
+#define DV_INTERPRETED_GT 5
+#define DV_INTERPRETED_NE 6
+
+/* 18 renamed a sort key's direction. */
+#if PG_VERSION_NUM >= 180000
+#define dv_pathkey_descending(key) ((key)->pk_cmptype == COMPARE_GT)
+#else
+#define dv_pathkey_descending(key) ((key)->pk_strategy == BTGreaterStrategyNumber)
+#endif
+
+/* 17 gave paths the clauses that a foreign join took; 18 counts disabled nodes in them. */
+#if PG_VERSION_NUM >= 180000
+#define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
+	create_foreignscan_path(root, rel, NULL, rows, 0, startup, total, pathkeys, outer, NULL, NIL, \
+							private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, 0, startup, total, pathkeys, NULL, NIL, \
+							  private)
+#elif PG_VERSION_NUM >= 170000
+#define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
+	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, NIL, \
+							private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, NIL, private)
+#else
+#define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
+	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, private)
+#endif
+
+/* From 16 on a scan knows on whose behalf it runs; before, the range table entry did. */
+#if PG_VERSION_NUM >= 160000
+#define dv_scan_user(fsplan, rte) \
+	(OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
+#else
+#define dv_scan_user(fsplan, rte) \
+	(OidIsValid((rte)->checkAsUser) ? (rte)->checkAsUser : GetUserId())
+#endif
+
+/* 18 moved what writes EXPLAIN's lines. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
 #endif
 
 #endif

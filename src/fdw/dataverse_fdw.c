@@ -5,8 +5,7 @@
  *
  * The handler lists the callbacks in the order of FdwRoutine.  A callback that
  * is absent makes PostgreSQL itself refuse what it would do (INSERT, IMPORT
- * FOREIGN SCHEMA …) with a clear message, so only reading, whose callbacks
- * PostgreSQL takes for granted, has to be refused here.
+ * FOREIGN SCHEMA …) with a clear message.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,10 +15,12 @@
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 
 #include "compat.h"
+#include "fdw/import.h"
+#include "dataverse/policy.h"
 #include "fdw/option.h"
+#include "fdw/plan.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -29,23 +30,41 @@ DV_FUNCTION(dataverse_fdw_validator);
 
 extern PGDLLEXPORT void _PG_init(void);
 
+#ifdef DV_TEST
+/* dataverse_fdw.flip_policy = 'text.NE': see dv_policy_flip() */
+static char *flip_policy = NULL;
+
+static void
+assign_flip_policy(const char *value, void *extra)
+{
+	int			sort;
+	int			op;
+
+	dv_policy_flip(-1, -1);
+	for (sort = 0; value != NULL && sort < DV_SORTS; sort++)
+		for (op = 0; op < DV_OPS; op++)
+		{
+			size_t		len = strlen(dv_sort_name(sort));
+
+			if (strncmp(value, dv_sort_name(sort), len) == 0 && value[len] == '.' &&
+				strcmp(value + len + 1, dv_op_name(op)) == 0)
+				dv_policy_flip(sort, op);
+		}
+}
+#endif
+
 void
 _PG_init(void)
 {
 	dv_shared_init();
+	dv_import_init();
+#ifdef DV_TEST
+	DefineCustomStringVariable("dataverse_fdw.flip_policy",
+							   "Makes one entry of the table of policies wrong.", NULL,
+							   &flip_policy, "", PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							   NULL, assign_flip_policy, NULL);
+#endif
 	MarkGUCPrefixReserved("dataverse_fdw");
-}
-
-/*
- * Planning asks this first of every foreign table that a query reads, also
- * under EXPLAIN, UPDATE and DELETE: no other scan callback can be reached.
- */
-static void
-dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
-{
-	ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					errmsg("cannot read from foreign table \"%s\"", get_rel_name(foreigntableid)),
-					errdetail("This version of dataverse_fdw does not read from Dataverse yet.")));
 }
 
 Datum
@@ -55,6 +74,21 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 
 	/* scanning */
 	routine->GetForeignRelSize = dataverseGetForeignRelSize;
+	routine->GetForeignPaths = dataverseGetForeignPaths;
+	routine->GetForeignPlan = dataverseGetForeignPlan;
+	routine->BeginForeignScan = dataverseBeginForeignScan;
+	routine->IterateForeignScan = dataverseIterateForeignScan;
+	routine->ReScanForeignScan = dataverseReScanForeignScan;
+	routine->EndForeignScan = dataverseEndForeignScan;
+
+	/* above the scan */
+	routine->GetForeignUpperPaths = dataverseGetForeignUpperPaths;
+
+	/* EXPLAIN */
+	routine->ExplainForeignScan = dataverseExplainForeignScan;
+
+	/* importing */
+	routine->ImportForeignSchema = dataverseImportForeignSchema;
 
 	PG_RETURN_POINTER(routine);
 }

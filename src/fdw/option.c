@@ -152,11 +152,13 @@ static const dv_option options[] = {
 	{"table_type", ON_TABLE, VALUE_CHOICE, "standard", 0, 0, table_types},
 	{"upsert_key", ON_TABLE, VALUE_NAMES, NULL, NOTHING},
 	{"partition_id", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
+	{"keys", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
 
 	/* what a column is in Dataverse */
 	{"column", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
 	{"navigation", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
 	{"target", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
+	{"target_set", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
 	{"type", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
 	{"ref_type_of", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
 	{"label_of", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},

@@ -38,8 +38,8 @@ append_to_file(
 	DO $$
 	BEGIN
 	  PERFORM * FROM dv.account;
-	  RAISE 'a foreign table was read';
-	EXCEPTION WHEN feature_not_supported THEN
+	  RAISE 'a foreign table without an entity set was read';
+	EXCEPTION WHEN fdw_option_name_not_found THEN
 	END $$;
 	DO $$
 	BEGIN

@@ -1,0 +1,163 @@
+-- Reading foreign tables: columns, pages, rescans, cursors, plans that are
+-- kept, what goes wrong.
+\getenv url DVSIM_URL
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
+\! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
+\! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=contact&rows=10" >/dev/null
+\set ECHO errors
+SELECT format('CREATE SERVER scan_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+\set ECHO all
+SET TimeZone = 'UTC';
+CREATE USER MAPPING FOR CURRENT_USER SERVER scan_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE FOREIGN TABLE account (
+  accountid uuid,
+  name varchar(160),
+  revenue numeric(19,2) OPTIONS (type 'money'),
+  employees integer OPTIONS ("column" 'numberofemployees'),
+  creditonhold boolean,
+  parentaccountid uuid,
+  industrycode integer OPTIONS (type 'choice'),
+  industry text OPTIONS (label_of 'industrycode'),
+  ownerid uuid OPTIONS (type 'owner'),
+  ownertype text OPTIONS (ref_type_of 'ownerid'),
+  createdon timestamptz
+) SERVER scan_crm OPTIONS (entity_set 'accounts', page_size '50');
+
+-- only what is needed is asked for
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name, employees + 1 FROM account;
+SELECT name, revenue, employees, creditonhold, createdon FROM account ORDER BY createdon LIMIT 5;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT ownertype, industry, count(*) FROM account GROUP BY 1, 2;
+SELECT ownertype, industry, count(*) FROM account GROUP BY 1, 2 ORDER BY 3 DESC, 2 LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT 1 FROM account;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT a FROM account a;
+SELECT count(a), count(DISTINCT a.accountid) FROM account a;
+
+-- 120 rows are three pages
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account;
+
+-- above the scan: LIMIT, OFFSET, ORDER BY and COUNT, where nothing else remains
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE employees > 1000 ORDER BY employees LIMIT 3 OFFSET 2;
+SELECT count(*) FROM (SELECT name FROM account LIMIT 70 OFFSET 60) s;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account LIMIT 70;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account LIMIT 0;
+SELECT name FROM account LIMIT -1;
+-- nulls stand at the other end in the service: two requests
+EXPLAIN (VERBOSE, COSTS OFF) SELECT revenue FROM account ORDER BY revenue DESC LIMIT 3;
+SELECT revenue IS NULL AS unknown, count(*) FROM (SELECT revenue FROM account ORDER BY revenue DESC LIMIT 100) s GROUP BY 1 ORDER BY 1;
+SELECT (SELECT array_agg(revenue) FROM (SELECT revenue FROM account ORDER BY revenue LIMIT 110) a) =
+       (SELECT array_agg(revenue) FROM (SELECT revenue FROM (SELECT revenue FROM account OFFSET 0) b ORDER BY revenue LIMIT 110) c) AS same;
+-- not by text, ids, choices, booleans
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account ORDER BY name LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT accountid FROM account ORDER BY accountid NULLS FIRST LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT industrycode FROM account ORDER BY industrycode NULLS FIRST LIMIT 3;
+-- not below what comes between
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE name LIKE 'A%' LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT DISTINCT creditonhold FROM account LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account FOR UPDATE LIMIT 3;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM account WHERE employees > 10;
+SELECT count(*) = (SELECT count(name) FROM account WHERE employees > 1000) AS same FROM account WHERE employees > 1000;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM account WHERE name = 'x';
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*), max(employees) FROM account;
+
+-- values from the other side of a join
+CREATE TEMP TABLE wanted (id uuid);
+INSERT INTO wanted SELECT accountid FROM account LIMIT 2;
+ANALYZE wanted;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id;
+SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id ORDER BY 1;
+SELECT v.n, s.name FROM (VALUES (1), (NULL), (2)) v(n), LATERAL (SELECT name FROM account WHERE industrycode = v.n ORDER BY createdon LIMIT 2) s;
+SELECT n, (SELECT count(*) FROM account WHERE industrycode = n) FROM generate_series(1, 3) n;
+
+-- a plan that is kept
+PREPARE by_size(int, text) AS SELECT count(*) FROM account WHERE employees >= $1 AND name ILIKE $2;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_size(1000, 'a%');
+EXECUTE by_size(1000, '%a%');
+EXECUTE by_size(1000000, '%a%');
+EXECUTE by_size(NULL, '%a%');
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE by_size(NULL, 'a%');
+RESET plan_cache_mode;
+
+-- cursors
+BEGIN;
+DECLARE c CURSOR FOR SELECT name FROM account ORDER BY createdon;
+FETCH 2 FROM c;
+MOVE 70 IN c;
+FETCH 1 FROM c;
+DECLARE h CURSOR WITH HOLD FOR SELECT name FROM account ORDER BY createdon;
+COMMIT;
+FETCH 1 FROM h;
+CLOSE h;
+BEGIN;
+DECLARE s SCROLL CURSOR FOR SELECT employees FROM account WHERE employees IS NOT NULL ORDER BY employees;
+FETCH FORWARD 2 FROM s;
+FETCH BACKWARD 1 FROM s;
+COMMIT;
+
+-- what a failed subtransaction asked for is asked again
+CREATE FUNCTION read_with_failures() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  c CURSOR FOR SELECT name FROM account;
+  r record;
+  n bigint := 0;
+BEGIN
+  OPEN c;
+  LOOP
+    BEGIN
+      FETCH c INTO r;
+      EXIT WHEN NOT FOUND;
+      n := n + 1;
+      IF n % 40 = 0 THEN
+        RAISE division_by_zero;
+      END IF;
+    EXCEPTION WHEN division_by_zero THEN
+    END;
+  END LOOP;
+  RETURN n;
+END $$;
+SELECT read_with_failures();
+DROP FUNCTION read_with_failures;
+
+-- now() is a value, random() is not
+EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE createdon < now() AND employees > random();
+
+-- no request at all
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees = NULL::int;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees = ANY ('{}');
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees > 3000000000;
+
+-- what is not right
+CREATE FOREIGN TABLE bare (accountid uuid) SERVER scan_crm;
+SELECT * FROM bare;
+ALTER FOREIGN TABLE bare OPTIONS (ADD "table" 'account', ADD entity_set 'accounts?$top=1');
+SELECT * FROM bare;
+ALTER FOREIGN TABLE bare OPTIONS (SET entity_set 'accounts');
+SELECT count(accountid) FROM bare;
+ALTER FOREIGN TABLE bare ADD COLUMN name integer;
+SELECT * FROM bare;
+ALTER FOREIGN TABLE bare DROP COLUMN name, ADD COLUMN nmae text;
+\set VERBOSITY terse
+SELECT * FROM bare;
+\set VERBOSITY default
+ALTER FOREIGN TABLE bare ALTER COLUMN nmae OPTIONS (ADD "column" 'na me');
+SELECT * FROM bare;
+ALTER FOREIGN TABLE bare DROP COLUMN nmae;
+ALTER FOREIGN TABLE bare OPTIONS (ADD primary_id 'id');
+\set VERBOSITY terse
+SELECT * FROM bare;
+\set VERBOSITY default
+ALTER FOREIGN TABLE bare OPTIONS (DROP primary_id);
+
+-- a page that is not whole is an error, not an end
+\! curl -s $DVSIM_URL/_dvsim/faults -d '[{"path":"/accounts","after":1,"times":1,"action":"garble"}]' >/dev/null
+\set VERBOSITY terse
+SELECT count(name) FROM account;
+\set VERBOSITY default
+\! curl -s -X DELETE $DVSIM_URL/_dvsim/faults >/dev/null
+\! curl -s $DVSIM_URL/_dvsim/faults -d '[{"path":"/accounts","after":1,"times":2,"action":"truncate","bytes":2000},{"path":"/accounts","after":2,"times":1,"action":"status","status":503}]' >/dev/null
+SELECT count(name) FROM account;
+\! curl -s -X DELETE $DVSIM_URL/_dvsim/faults >/dev/null
+
+DROP SERVER scan_crm CASCADE;

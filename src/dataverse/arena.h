@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * arena.h
+ *		Memory that somebody else owns, and texts that grow in it.
+ *
+ * For modules that do not know PostgreSQL: nothing is given back piece by
+ * piece.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_ARENA_H
+#define DV_ARENA_H
+
+#include <stddef.h>
+
+/* Where memory comes from; "alloc" does not return when there is none. */
+typedef struct dv_arena
+{
+	void	   *(*alloc) (void *context, size_t size);
+	void	   *context;
+} dv_arena;
+
+typedef struct dv_arena_text
+{
+	const dv_arena *arena;
+	char	   *s;				/* ends with a zero byte */
+	size_t		len;
+	size_t		cap;
+} dv_arena_text;
+
+extern void *dv_arena_zeroed(const dv_arena *arena, size_t n, size_t size);
+
+/* NULL stays NULL. */
+extern const char *dv_arena_copy(const dv_arena *arena, const char *text);
+
+extern dv_arena_text dv_arena_text_begin(const dv_arena *arena);
+extern void dv_arena_append(dv_arena_text *text, const char *s);
+extern void dv_arena_append_len(dv_arena_text *text, const char *s, size_t len);
+
+/* "separator" first, unless the text is empty. */
+extern void dv_arena_append_item(dv_arena_text *text, const char *separator, const char *s);
+
+extern const char *dv_arena_printf(const dv_arena *arena, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+
+#endif							/* DV_ARENA_H */

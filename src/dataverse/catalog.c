@@ -1,0 +1,281 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog.c
+ *		Asks the service for its tables and their definitions.
+ *
+ * metadata.c knows what to ask and what the answers mean; here are the
+ * requests, and the memory: answers can be large, so each is given back as
+ * soon as it has been read, and definitions are parsed one at a time.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "dataverse/call.h"
+#include "dataverse/catalog.h"
+#include "net/json.h"
+#include "net/url.h"
+
+/* The most solutions that a hint names. */
+#define NAMED_SOLUTIONS 10
+
+static void *
+allocate(void *context, size_t size)
+{
+	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE);
+}
+
+static dv_arena
+arena_in(MemoryContext context)
+{
+	dv_arena	arena = {allocate, context};
+
+	return arena;
+}
+
+static dv_call *
+ask(dv_session *session, const char *path, const char *what)
+{
+	dv_call_spec spec = {
+	.method = "GET", .path = path, .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+
+	return dv_call_run(session, &spec, what, CurrentMemoryContext);
+}
+
+static void
+refuse_answer(const char *what)
+{
+	ereport(ERROR, (errcode(ERRCODE_FDW_ERROR),
+					errmsg("could not %s: the answer is not what was asked for", what)));
+}
+
+/* The answer as a document that lives as long as the current memory context. */
+static struct json_object *
+ask_document(dv_session *session, const char *path, const char *what)
+{
+	dv_call    *call = ask(session, path, what);
+	const dv_http_result *result = dv_call_result(call);
+	struct json_object *root = dv_json_parse(result->body, result->body_len, NULL);
+
+	dv_call_free(call);
+	if (root == NULL || dv_json_array(root, "value") == NULL)
+		refuse_answer(what);
+	return root;
+}
+
+dv_meta_catalog *
+dv_catalog_get(dv_session *session, const char *what)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	MemoryContext scratch = AllocSetContextCreate(keep, "dataverse catalogue",
+												  ALLOCSET_DEFAULT_SIZES);
+	dv_meta_catalog *catalog = palloc0(sizeof(*catalog));
+	dv_arena	arena = arena_in(keep);
+
+	MemoryContextSwitchTo(scratch);
+	dv_meta_catalog_read(&arena, ask_document(session, dv_meta_catalog_path, what), catalog);
+	MemoryContextSwitchTo(keep);
+	MemoryContextDelete(scratch);
+	return catalog;
+}
+
+/* ---------------------------------------------------------------- solutions */
+
+static char *
+encode(const char *text)
+{
+	char	   *out = palloc(3 * strlen(text) + 1);
+
+	(void) dv_url_encode(text, out);
+	return out;
+}
+
+/* A name as OData writes a text: in quotes, those inside of it doubled. */
+static char *
+literal(const char *text)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '\'');
+	for (; *text != '\0'; text++)
+		appendStringInfo(&buf, *text == '\'' ? "''" : "%c", *text);
+	appendStringInfoChar(&buf, '\'');
+	return buf.data;
+}
+
+static void
+mark_ids(dv_meta_catalog *catalog, struct json_object *components)
+{
+	size_t		i;
+	size_t		j;
+
+	for (i = 0; i < dv_json_length(components); i++)
+	{
+		const char *id = dv_json_string(dv_json_item(components, i), "objectid");
+
+		for (j = 0; id != NULL && j < catalog->n; j++)
+			if (catalog->entries[j].id != NULL && pg_strcasecmp(catalog->entries[j].id, id) == 0)
+				catalog->entries[j].wanted = true;
+	}
+}
+
+/*
+ * The solution has no tables: is there such a solution?  If not, says which
+ * ones there are.
+ */
+static void
+check_solution(dv_session *session, const char *solution, const char *what)
+{
+	struct json_object *root = ask_document(
+											session,
+											"solutions?$select=uniquename&$filter=isvisible%20eq%20true"
+											"&$orderby=uniquename",
+											what);
+	struct json_object *all = dv_json_array(root, "value");
+	const char *server = dv_session_config_of(session)->server_name;
+	StringInfoData names;
+	size_t		i;
+
+	initStringInfo(&names);
+	for (i = 0; i < dv_json_length(all); i++)
+	{
+		const char *name = dv_json_string(dv_json_item(all, i), "uniquename");
+
+		if (name == NULL)
+			continue;
+		if (pg_strcasecmp(name, solution) == 0)
+			return;
+		if (i < NAMED_SOLUTIONS)
+			appendStringInfo(&names, "%s\"%s\"", names.len > 0 ? ", " : "", name);
+	}
+	if (dv_json_length(all) > NAMED_SOLUTIONS)
+		appendStringInfoString(&names, " and more");
+	ereport(
+			ERROR,
+			(errcode(ERRCODE_FDW_SCHEMA_NOT_FOUND),
+			 errmsg("there is no solution \"%s\" on server \"%s\"", solution, server),
+			 errdetail(
+					   "The remote schema is \"dataverse\", for all tables, or the unique name of a solution, for its tables."),
+			 names.len > 0 ? errhint("Solutions are %s.", names.data) : 0));
+}
+
+void
+dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const char *solution,
+						 const char *what)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	MemoryContext scratch = AllocSetContextCreate(keep, "dataverse solution",
+												  ALLOCSET_DEFAULT_SIZES);
+	const char *path;
+	bool		any = false;
+
+	MemoryContextSwitchTo(scratch);
+	path = psprintf(
+					"solutioncomponents?$select=objectid&$filter=%s",
+					encode(psprintf("componenttype eq 1 and solutionid/uniquename eq %s", literal(solution))));
+	while (path != NULL)
+	{
+		struct json_object *root = ask_document(session, path, what);
+		struct json_object *components = dv_json_array(root, "value");
+
+		any = any || dv_json_length(components) > 0;
+		mark_ids(catalog, components);
+		path = dv_json_string(root, "@odata.nextLink");
+	}
+	if (!any)
+		check_solution(session, solution, what);
+	MemoryContextSwitchTo(keep);
+	MemoryContextDelete(scratch);
+}
+
+/* ---------------------------------------------------------------- definitions */
+
+/* Which tables do the intersect tables among the wanted ones tie together? */
+static void
+get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, const char *what)
+{
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		if (catalog->entries[i].wanted && catalog->entries[i].intersect)
+			break;
+	if (i < catalog->n)
+		dv_meta_sides_read(arena, ask_document(session, dv_meta_sides_path, what), catalog);
+}
+
+static void
+visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const char *text,
+				 size_t len, void (*visit) (const dv_meta_table *table, void *arg), void *arg,
+				 const char *what)
+{
+	dv_arena	arena = arena_in(CurrentMemoryContext);
+	struct json_object *definition = dv_json_parse(text, len, NULL);
+	dv_meta_entry *entry;
+	dv_meta_table table;
+
+	if (definition == NULL)
+		refuse_answer(what);
+	entry = dv_meta_entry_of(catalog, definition);
+	if (entry == NULL || !entry->wanted || entry->met)
+		return;
+	dv_meta_table_read(&arena, catalog, entry, definition, wish, &table);
+	entry->met = true;
+	visit(&table, arg);
+}
+
+/* What is missing must not look as if it did not exist. */
+static void
+check_complete(const dv_meta_catalog *catalog, const char *what)
+{
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		if (catalog->entries[i].wanted && !catalog->entries[i].met)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+					 errmsg("could not %s: the service did not send the definition of table \"%s\"",
+							what, catalog->entries[i].table),
+					 errhint("If the table has just been deleted, try again.")));
+}
+
+void
+dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_meta_wish *wish,
+					   void (*visit) (const dv_meta_table *table, void *arg), void *arg,
+					   const char *what)
+{
+	MemoryContext keep = CurrentMemoryContext;
+	MemoryContext answer = AllocSetContextCreate(keep, "dataverse metadata",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext one = AllocSetContextCreate(answer, "dataverse definition",
+											  ALLOCSET_DEFAULT_SIZES);
+	dv_arena	arena = arena_in(answer);
+	dv_arena	lasting = arena_in(keep);
+	dv_meta_reader reader;
+	const dv_http_result *result;
+	const char *text;
+	size_t		len;
+
+	MemoryContextSwitchTo(answer);
+	get_sides(session, catalog, &lasting, what);
+	result = dv_call_result(ask(session, dv_meta_definitions_path(&arena, catalog, wish), what));
+	dv_meta_reader_begin(&reader, result->body, result->body_len);
+	MemoryContextSwitchTo(one);
+	while (dv_meta_reader_next(&reader, &text, &len))
+	{
+		CHECK_FOR_INTERRUPTS();
+		visit_definition(catalog, wish, text, len, visit, arg, what);
+		MemoryContextReset(one);
+	}
+	if (reader.failed)
+		refuse_answer(what);
+	check_complete(catalog, what);
+	MemoryContextSwitchTo(keep);
+	MemoryContextDelete(answer);
+}

@@ -1,0 +1,733 @@
+/*-------------------------------------------------------------------------
+ *
+ * definition.c
+ *		The foreign table that the definition of a table becomes.
+ *
+ * Columns come in the service's order, the primary key first.  A lookup with
+ * several targets is followed by a column with the name of the target table,
+ * and, where labels are wanted, whatever has one by its label.  Real columns
+ * have their names first; those that follow others take what is left.
+ *
+ * Types are wide enough for whatever can be read: a value that its type does
+ * not admit would slip into local tables of the same type unnoticed.  That
+ * is why text whose length the metadata does not vouch for (that of virtual
+ * tables, and of columns that live in another table) has none here.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataverse/metadata.h"
+#include "dataverse/metadata_json.h"
+
+/* Longest varchar that PostgreSQL makes. */
+#define VARCHAR_MAX 10485760
+
+const char *const dv_meta_type_names[DV_META_TYPES] = {
+	[DV_META_UNIQUEIDENTIFIER] = "uniqueidentifier",
+	[DV_META_STRING] = "string",
+	[DV_META_MEMO] = "memo",
+	[DV_META_INTEGER] = "integer",
+	[DV_META_BIGINT] = "bigint",
+	[DV_META_DECIMAL] = "decimal",
+	[DV_META_MONEY] = "money",
+	[DV_META_DOUBLE] = "double",
+	[DV_META_BOOLEAN] = "boolean",
+	[DV_META_CHOICE] = "choice",
+	[DV_META_STATE] = "state",
+	[DV_META_STATUS] = "status",
+	[DV_META_CHOICES] = "choices",
+	[DV_META_DATETIME] = "datetime",
+	[DV_META_DATETIME_INDEPENDENT] = "datetime_independent",
+	[DV_META_DATE] = "date",
+	[DV_META_LOOKUP] = "lookup",
+	[DV_META_CUSTOMER] = "customer",
+	[DV_META_OWNER] = "owner",
+	[DV_META_ENTITYNAME] = "entityname",
+	[DV_META_IMAGE] = "image",
+	[DV_META_FILE] = "file",
+	[DV_META_MANAGED] = "managed",
+	[DV_META_OTHER] = "other",
+};
+
+/* What a type of the service's is here. */
+#define LOOKUP   0x01			/* refers to rows */
+#define LABELLED 0x02			/* has a formatted value worth a column */
+#define NOWRITE  0x04			/* not in the body of a row */
+#define COLLATED 0x08			/* compared without case and accents there */
+#define ITS_OWN  0x10			/* its helpers are properties of the row */
+
+typedef struct type_rule
+{
+	const char *name;			/* AttributeTypeName; what is not here is not imported */
+	dv_meta_type type;
+	const char *sql;			/* NULL: depends on more */
+	int			flags;
+} type_rule;
+
+static const type_rule type_rules[] = {
+	{"UniqueidentifierType", DV_META_UNIQUEIDENTIFIER, "uuid", 0},
+	{"StringType", DV_META_STRING, NULL, COLLATED},
+	{"MemoType", DV_META_MEMO, "text", COLLATED},
+	{"IntegerType", DV_META_INTEGER, "int4", ITS_OWN},
+	{"BigIntType", DV_META_BIGINT, "int8", ITS_OWN},
+	{"DecimalType", DV_META_DECIMAL, NULL, ITS_OWN},
+	{"MoneyType", DV_META_MONEY, NULL, ITS_OWN},
+	{"DoubleType", DV_META_DOUBLE, "float8", ITS_OWN},
+	{"BooleanType", DV_META_BOOLEAN, "bool", LABELLED},
+	{"PicklistType", DV_META_CHOICE, "int4", LABELLED},
+	{"StateType", DV_META_STATE, "int4", LABELLED},
+	{"StatusType", DV_META_STATUS, "int4", LABELLED},
+	{"MultiSelectPicklistType", DV_META_CHOICES, "int4[]", LABELLED},
+	{"DateTimeType", DV_META_DATETIME, NULL, ITS_OWN},
+	{"LookupType", DV_META_LOOKUP, "uuid", LOOKUP | LABELLED},
+	{"CustomerType", DV_META_CUSTOMER, "uuid", LOOKUP | LABELLED},
+	{"OwnerType", DV_META_OWNER, "uuid", LOOKUP | LABELLED},
+	{"EntityNameType", DV_META_ENTITYNAME, "text", 0},
+	{"ImageType", DV_META_IMAGE, "bytea", ITS_OWN},
+	{"FileType", DV_META_FILE, "uuid", NOWRITE | ITS_OWN},
+	{"ManagedPropertyType", DV_META_MANAGED, "jsonb", NOWRITE},
+	{"VirtualType", DV_META_OTHER, "text", NOWRITE},
+};
+
+/* A column of the service's. */
+typedef struct attribute
+{
+	const char *name;
+	const char *parent;			/* AttributeOf: this one helps that one */
+	const type_rule *rule;
+	struct json_object *json;
+	int			number;
+	bool		primary;
+	bool		shown;			/* becomes a column here */
+	const char *local;
+} attribute;
+
+typedef struct builder
+{
+	const dv_arena *arena;
+	const dv_meta_catalog *catalog;
+	const dv_meta_entry *entry;
+	struct json_object *definition;
+	const dv_meta_wish *wish;
+	attribute  *attributes;
+	int			nattributes;
+	dv_meta_table *table;
+} builder;
+
+/* ---------------------------------------------------------------- labels and comments */
+
+/* The text of a label in the caller's language, else in any. */
+static const char *
+label_text(struct json_object *label)
+{
+	const char *text = dv_meta_string(dv_meta_member(label, "UserLocalizedLabel"), "Label");
+	struct json_object *all = dv_meta_array(label, "LocalizedLabels");
+
+	if (text == NULL && dv_meta_length(all) > 0)
+		text = dv_meta_string(json_object_array_get_idx(all, 0), "Label");
+	return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static void
+append_option(dv_arena_text *text, const char *value, struct json_object *option)
+{
+	const char *label = label_text(dv_meta_member(option, "Label"));
+
+	dv_arena_append_item(text, ", ", value);
+	if (label != NULL)
+	{
+		dv_arena_append(text, " = ");
+		dv_arena_append(text, label);
+	}
+}
+
+/* "1 = Good, 2 = Poor"; empty for what is no choice. */
+static dv_arena_text
+choices_of(builder *b, struct json_object *json)
+{
+	struct json_object *set = dv_meta_member(json, "OptionSet");
+	struct json_object *options = dv_meta_array(set, "Options");
+	dv_arena_text text = dv_arena_text_begin(b->arena);
+	size_t		i;
+
+	for (i = 0; i < dv_meta_length(options); i++)
+	{
+		struct json_object *option = json_object_array_get_idx(options, i);
+
+		append_option(&text, dv_arena_printf(b->arena, "%d", dv_meta_int(option, "Value", 0)),
+					  option);
+	}
+	if (dv_meta_member(set, "TrueOption") != NULL)
+	{
+		append_option(&text, "false", dv_meta_member(set, "FalseOption"));
+		append_option(&text, "true", dv_meta_member(set, "TrueOption"));
+	}
+	return text;
+}
+
+/* "Grade (1 = Good, 2 = Poor): how it looks" */
+static const char *
+comment_of(builder *b, struct json_object *json)
+{
+	const char *name = label_text(dv_meta_member(json, "DisplayName"));
+	const char *description = label_text(dv_meta_member(json, "Description"));
+	dv_arena_text text = dv_arena_text_begin(b->arena);
+	dv_arena_text choices = choices_of(b, json);
+
+	if (name != NULL)
+		dv_arena_append(&text, name);
+	if (choices.len > 0)
+	{
+		dv_arena_append_item(&text, " ", "(");
+		dv_arena_append(&text, choices.s);
+		dv_arena_append(&text, ")");
+	}
+	if (description != NULL)
+		dv_arena_append_item(&text, ": ", description);
+	return text.len > 0 ? text.s : NULL;
+}
+
+/* ---------------------------------------------------------------- types */
+
+static const type_rule *
+rule_of(const char *name)
+{
+	size_t		i;
+
+	for (i = 0; name != NULL && i < sizeof(type_rules) / sizeof(type_rules[0]); i++)
+		if (strcmp(type_rules[i].name, name) == 0)
+			return &type_rules[i];
+	return NULL;
+}
+
+static bool
+is_computed(const attribute *a)
+{
+	return dv_meta_int(a->json, "SourceType", 0) != 0;
+}
+
+static bool
+is_readonly(const builder *b, const attribute *a)
+{
+	if ((a->rule->flags & NOWRITE) || is_computed(a))
+		return true;
+	/* rows of an intersect table are the pairs of their two ids and nothing else */
+	if (b->entry->intersect && b->entry->sides[0].column != NULL &&
+		b->entry->sides[1].column != NULL)
+		return strcmp(a->name, b->entry->sides[0].column) != 0 &&
+			strcmp(a->name, b->entry->sides[1].column) != 0;
+	return !dv_meta_bool(a->json, "IsValidForCreate", true) &&
+		!dv_meta_bool(a->json, "IsValidForUpdate", true);
+}
+
+/* MaxLength holds for what is written; older values may fill the room that there is. */
+static const char *
+sql_of_string(builder *b, const attribute *a)
+{
+	int			length = dv_meta_int(a->json, "MaxLength", 0);
+	int			room = dv_meta_int(a->json, "DatabaseLength", 0) / 2;
+
+	if (room > length)
+		length = room;
+	if (length <= 0 || length > VARCHAR_MAX || dv_meta_bool(a->json, "IsLogical", false) ||
+		strcmp(b->table->table_type, "virtual") == 0)
+		return "text";
+	return dv_arena_printf(b->arena, "varchar(%d)", length);
+}
+
+static const char *
+sql_of_number(builder *b, int whole, int scale, int most)
+{
+	if (scale < 0 || scale > most)
+		scale = most;
+	return dv_arena_printf(b->arena, "numeric(%d,%d)", whole + scale, scale);
+}
+
+/*
+ * Money is stored with four digits.  How many of them mean something is
+ * known only when the column itself says so, rather than the organisation or
+ * the currency of the row, and its value is not computed from another.
+ */
+static const char *
+sql_of_money(builder *b, const attribute *a)
+{
+	bool		own = dv_meta_int(a->json, "PrecisionSource", 2) == 0 && !is_readonly(b, a);
+
+	return sql_of_number(b, 15, own ? dv_meta_int(a->json, "Precision", 4) : 4, 4);
+}
+
+static void
+set_type(builder *b, const attribute *a, dv_meta_column *column)
+{
+	const char *behavior;
+
+	column->type = a->rule->type;
+	column->sql = a->rule->sql;
+	column->text = (a->rule->flags & COLLATED) != 0;
+	switch (a->rule->type)
+	{
+		case DV_META_STRING:
+			column->sql = sql_of_string(b, a);
+			break;
+		case DV_META_DECIMAL:
+			column->sql = sql_of_number(b, 12, dv_meta_int(a->json, "Precision", 10), 10);
+			break;
+		case DV_META_MONEY:
+			column->sql = sql_of_money(b, a);
+			break;
+		case DV_META_DATETIME:
+			behavior = dv_meta_string(dv_meta_member(a->json, "DateTimeBehavior"), "Value");
+			column->sql = "timestamptz";
+			if (behavior != NULL && strcmp(behavior, "DateOnly") == 0)
+			{
+				column->type = DV_META_DATE;
+				column->sql = "date";
+			}
+			else if (behavior != NULL && strcmp(behavior, "TimeZoneIndependent") == 0)
+			{
+				column->type = DV_META_DATETIME_INDEPENDENT;
+				column->sql = "timestamp";
+			}
+			break;
+		default:
+			break;
+	}
+}
+
+/* ---------------------------------------------------------------- lookups */
+
+/* Name of the navigation property for that target; NULL if there is none. */
+static const char *
+navigation_to(builder *b, const char *column, const char *target)
+{
+	struct json_object *all = dv_meta_array(b->definition, "ManyToOneRelationships");
+	size_t		i;
+
+	for (i = 0; i < dv_meta_length(all); i++)
+	{
+		struct json_object *one = json_object_array_get_idx(all, i);
+		const char *from = dv_meta_string(one, "ReferencingAttribute");
+		const char *to = dv_meta_string(one, "ReferencedEntity");
+
+		if (from != NULL && to != NULL && strcmp(from, column) == 0 && strcmp(to, target) == 0)
+			return dv_meta_string(one, "ReferencingEntityNavigationPropertyName");
+	}
+	return NULL;
+}
+
+typedef struct target_lists
+{
+	dv_arena_text targets;
+	dv_arena_text sets;
+	dv_arena_text navigations;
+	int			n;
+} target_lists;
+
+/* A target that nothing leads to, or that has no entity set, cannot be written: it is left out. */
+static void
+add_target(builder *b, target_lists *lists, const char *target, const char *navigation)
+{
+	const dv_meta_entry *entry = dv_meta_find(b->catalog, target);
+
+	if (entry == NULL || navigation == NULL)
+		return;
+	dv_arena_append_item(&lists->targets, ",", target);
+	dv_arena_append_item(&lists->sets, ",", entry->entity_set);
+	dv_arena_append_item(&lists->navigations, ",", navigation);
+	lists->n++;
+}
+
+/* Owners are bound by one navigation property, whose relationship leads to "owner". */
+static void
+add_targets(builder *b, const attribute *a, target_lists *lists)
+{
+	static const char *const owners[] = {"systemuser", "team"};
+	struct json_object *targets = dv_meta_array(a->json, "Targets");
+	size_t		n = dv_meta_length(targets);
+	bool		owner = a->rule->type == DV_META_OWNER;
+	size_t		i;
+
+	if (n == 0 && owner)
+		n = sizeof(owners) / sizeof(owners[0]);
+	for (i = 0; i < n; i++)
+	{
+		const char *target = dv_meta_length(targets) > 0
+		? json_object_get_string(json_object_array_get_idx(targets, i))
+		: owners[i];
+		const char *navigation = NULL;
+
+		if (target == NULL)
+			continue;
+		navigation = navigation_to(b, a->name, target);
+		if (navigation == NULL && owner)
+			navigation = navigation_to(b, a->name, "owner");
+		add_target(b, lists, target, navigation);
+	}
+}
+
+/* The id of an intersect table's row leads to a table, too, by a collection. */
+static void
+add_side(builder *b, const attribute *a, target_lists *lists)
+{
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		const dv_meta_side *side = &b->entry->sides[i];
+
+		if (side->column != NULL && strcmp(side->column, a->name) == 0)
+			add_target(b, lists, side->table, side->navigation);
+	}
+}
+
+/* Says how many tables the column may refer to, as far as we know. */
+static int
+set_targets(builder *b, const attribute *a, dv_meta_column *column)
+{
+	target_lists lists = {dv_arena_text_begin(b->arena), dv_arena_text_begin(b->arena),
+	dv_arena_text_begin(b->arena), 0};
+	bool		lookup = (a->rule->flags & LOOKUP) != 0;
+	int			n;
+
+	if (lookup)
+		add_targets(b, a, &lists);
+	else if (b->entry->intersect)
+		add_side(b, a, &lists);
+	if (lists.n > 0)
+	{
+		column->target = lists.targets.s;
+		column->target_set = lists.sets.s;
+		column->navigation = lists.navigations.s;
+	}
+	else if (lookup)
+		column->readonly = true;
+	n = (int) dv_meta_length(dv_meta_array(a->json, "Targets"));
+	return n > lists.n ? n : lists.n;
+}
+
+/* ---------------------------------------------------------------- names */
+
+static bool
+is_column_name_taken(const void *context, const char *name)
+{
+	static const char *const system[] = {"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"};
+	const builder *b = context;
+	size_t		i;
+
+	for (i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+		if (strcmp(system[i], name) == 0)
+			return true;
+	for (i = 0; i < (size_t) b->nattributes; i++)
+		if (b->attributes[i].local != NULL && strcmp(b->attributes[i].local, name) == 0)
+			return true;
+	for (i = 0; i < (size_t) b->table->ncolumns; i++)
+		if (b->table->columns[i].column == NULL && strcmp(b->table->columns[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static const char *
+free_name(builder *b, const char *name)
+{
+	return dv_meta_short_name(b->arena, name, is_column_name_taken, b);
+}
+
+static bool
+ends_with(const char *s, const char *end)
+{
+	size_t		len = strlen(s);
+	size_t		n = strlen(end);
+
+	return len >= n && strcmp(s + len - n, end) == 0;
+}
+
+/* Is "name" the name of the column with that at its end? */
+static bool
+is_extended(const char *name, const char *column, const char *end)
+{
+	size_t		len = strlen(column);
+
+	return strncmp(name, column, len) == 0 && strcmp(name + len, end) == 0;
+}
+
+/* How unlikely it is that this helper is the label of that column; 3: it is not. */
+static int
+label_distance(const attribute *helper, const attribute *a)
+{
+	if (helper->parent == NULL || helper->rule == NULL || strcmp(helper->parent, a->name) != 0 ||
+		(helper->rule->type != DV_META_OTHER && helper->rule->type != DV_META_STRING) ||
+		ends_with(helper->name, "yominame") || is_extended(helper->name, a->name, "pid"))
+		return 3;
+	if (is_extended(helper->name, a->name, "name"))
+		return 0;
+	return ends_with(helper->name, "name") ? 1 : 2;
+}
+
+/*
+ * The service has a column for most labels, which cannot be read but has the
+ * name that people know; it need not be that of the column with "name".
+ */
+static const char *
+label_name(builder *b, const attribute *a)
+{
+	const char *name = NULL;
+	int			best = 3;
+	int			i;
+
+	for (i = 0; i < b->nattributes; i++)
+	{
+		int			distance = label_distance(&b->attributes[i], a);
+
+		if (distance < best)
+		{
+			best = distance;
+			name = b->attributes[i].name;
+		}
+	}
+	return name != NULL ? name : dv_arena_printf(b->arena, "%sname", a->name);
+}
+
+/* ---------------------------------------------------------------- columns */
+
+static const attribute *
+find_attribute(const builder *b, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < b->nattributes; i++)
+		if (strcmp(b->attributes[i].name, name) == 0)
+			return &b->attributes[i];
+	return NULL;
+}
+
+/*
+ * Helpers are no columns, but for those that are properties of the row: an
+ * image's URL, a file's name, a rollup's date; the partition of a row of an
+ * elastic table.
+ */
+static bool
+is_shown(const builder *b, const attribute *a)
+{
+	const attribute *parent;
+
+	if (a->rule == NULL || !dv_meta_bool(a->json, "IsValidForRead", true) ||
+		!dv_meta_bool(a->json, "IsValidODataAttribute", true))
+		return false;
+	if (!b->wish->readonly && !a->primary && is_readonly(b, a))
+		return false;
+	if (a->parent == NULL)
+		return true;
+	parent = find_attribute(b, a->parent);
+	if (!dv_meta_bool(a->json, "IsValidODataAttribute", false) || parent == NULL ||
+		parent->rule == NULL)
+		return false;
+	return (parent->rule->flags & ITS_OWN) || is_extended(a->name, parent->name, "pid");
+}
+
+static int
+compare_attributes(const void *left, const void *right)
+{
+	const attribute *a = left;
+	const attribute *b = right;
+
+	if (a->primary != b->primary)
+		return a->primary ? -1 : 1;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static void
+read_attributes(builder *b)
+{
+	struct json_object *all = dv_meta_array(b->definition, "Attributes");
+	size_t		n = dv_meta_length(all);
+	size_t		i;
+
+	b->attributes = dv_arena_zeroed(b->arena, n, sizeof(*b->attributes));
+	for (i = 0; i < n; i++)
+	{
+		struct json_object *json = json_object_array_get_idx(all, i);
+		attribute  *a = &b->attributes[b->nattributes];
+
+		a->name = dv_arena_copy(b->arena, dv_meta_string(json, "LogicalName"));
+		if (a->name == NULL || a->name[0] == '\0')
+			continue;
+		a->parent = dv_meta_string(json, "AttributeOf");
+		a->rule = rule_of(dv_meta_string(dv_meta_member(json, "AttributeTypeName"), "Value"));
+		a->json = json;
+		a->number = dv_meta_int(json, "ColumnNumber", 0);
+		a->primary = b->table->primary_id != NULL && strcmp(a->name, b->table->primary_id) == 0;
+		b->nattributes++;
+	}
+	qsort(b->attributes, (size_t) b->nattributes, sizeof(*b->attributes), compare_attributes);
+}
+
+/* Decides which are shown, and gives out the names: first those that can stay as they are. */
+static void
+name_attributes(builder *b)
+{
+	int			i;
+
+	for (i = 0; i < b->nattributes; i++)
+		b->attributes[i].shown = is_shown(b, &b->attributes[i]);
+	for (i = 0; i < b->nattributes; i++)
+	{
+		attribute  *a = &b->attributes[i];
+
+		if (a->shown && strlen(a->name) <= DV_META_NAME_MAX && !is_column_name_taken(b, a->name))
+			a->local = a->name;
+	}
+	for (i = 0; i < b->nattributes; i++)
+		if (b->attributes[i].shown && b->attributes[i].local == NULL)
+			b->attributes[i].local = free_name(b, b->attributes[i].name);
+}
+
+static dv_meta_column *
+add_column(builder *b, const char *name)
+{
+	dv_meta_column *column = &b->table->columns[b->table->ncolumns];
+
+	memset(column, 0, sizeof(*column));
+	column->name = name;
+	b->table->ncolumns++;
+	return column;
+}
+
+static void
+add_attribute(builder *b, const attribute *a, bool labels)
+{
+	dv_meta_column *column = add_column(b, a->local);
+	int			ntargets;
+
+	column->column = a->name;
+	column->primary = a->primary;
+	column->readonly = is_readonly(b, a);
+	set_type(b, a, column);
+	ntargets = set_targets(b, a, column);
+	if (b->wish->comments)
+		column->comment = comment_of(b, a->json);
+	if ((a->rule->flags & LOOKUP) && ntargets > 1)
+	{
+		dv_meta_column *type = add_column(
+										  b, free_name(b, dv_arena_printf(b->arena, "%stype", a->name)));
+
+		type->type = DV_META_ENTITYNAME;
+		type->sql = "text";
+		type->ref_type_of = a->name;
+		type->readonly = column->readonly;
+	}
+	if ((a->rule->flags & LABELLED) && labels)
+	{
+		dv_meta_column *label = add_column(b, free_name(b, label_name(b, a)));
+
+		label->type = DV_META_OTHER;
+		label->sql = "text";
+		label->label_of = a->name;
+		label->readonly = true;
+	}
+}
+
+/* Labels give way when there would be more columns than PostgreSQL takes. */
+static void
+add_columns(builder *b)
+{
+	int			shown = 0;
+	int			types = 0;
+	int			labels = 0;
+	int			i;
+
+	for (i = 0; i < b->nattributes; i++)
+	{
+		const attribute *a = &b->attributes[i];
+
+		if (!a->shown)
+			continue;
+		shown++;
+		types += (a->rule->flags & LOOKUP) != 0;
+		labels += (a->rule->flags & LABELLED) != 0;
+	}
+	b->table->without_labels = b->wish->labels && shown + types + labels > DV_META_COLUMNS_MAX;
+	b->table->columns = dv_arena_zeroed(b->arena, (size_t) (shown + types + labels),
+										sizeof(*b->table->columns));
+	for (i = 0; i < b->nattributes; i++)
+		if (b->attributes[i].shown)
+			add_attribute(b, &b->attributes[i], b->wish->labels && !b->table->without_labels);
+}
+
+/* ---------------------------------------------------------------- the table */
+
+static const char *
+table_type_of(builder *b)
+{
+	const char *type = dv_meta_string(b->definition, "TableType");
+
+	if (b->entry->intersect)
+		return "intersect";
+	if (type != NULL && strcmp(type, "Elastic") == 0)
+		return "elastic";
+	if (type != NULL && strcmp(type, "Virtual") == 0)
+		return "virtual";
+	return "standard";
+}
+
+/* Active alternate keys, columns with commas, keys with semicolons. */
+static const char *
+keys_of(builder *b)
+{
+	struct json_object *keys = dv_meta_array(b->definition, "Keys");
+	dv_arena_text text = dv_arena_text_begin(b->arena);
+	size_t		i;
+	size_t		j;
+
+	for (i = 0; i < dv_meta_length(keys); i++)
+	{
+		struct json_object *key = json_object_array_get_idx(keys, i);
+		const char *status = dv_meta_string(key, "EntityKeyIndexStatus");
+		struct json_object *columns = dv_meta_array(key, "KeyAttributes");
+
+		if (status == NULL || strcmp(status, "Active") != 0)
+			continue;
+		for (j = 0; j < dv_meta_length(columns); j++)
+		{
+			const char *column = json_object_get_string(json_object_array_get_idx(columns, j));
+
+			if (column != NULL)
+				dv_arena_append_item(&text, j > 0 ? "," : ";", column);
+		}
+	}
+	return text.len > 0 ? text.s : NULL;
+}
+
+void
+dv_meta_table_read(const dv_arena *arena, const dv_meta_catalog *catalog,
+				   const dv_meta_entry *entry, struct json_object *definition,
+				   const dv_meta_wish *wish, dv_meta_table *table)
+{
+	builder		b = {.arena = arena,
+		.catalog = catalog,
+		.entry = entry,
+		.definition = definition,
+		.wish = wish,
+	.table = table};
+
+	memset(table, 0, sizeof(*table));
+	table->table = entry->table;
+	table->local = entry->local;
+	table->entity_set = entry->entity_set;
+	table->primary_id = dv_arena_copy(arena, dv_meta_string(definition, "PrimaryIdAttribute"));
+	table->table_type = table_type_of(&b);
+	table->keys = keys_of(&b);
+	if (wish->comments)
+		table->comment = comment_of(&b, definition);
+	read_attributes(&b);
+	if (strcmp(table->table_type, "elastic") == 0 && find_attribute(&b, "partitionid") != NULL)
+		table->partition_id = "partitionid";
+	name_attributes(&b);
+	add_columns(&b);
+}

@@ -1,0 +1,451 @@
+/*-------------------------------------------------------------------------
+ *
+ * metadata.c
+ *		All tables of an organisation, and the request for the definitions
+ *		of some of them.
+ *
+ * Two requests tell everything, however many tables there are.  The first
+ * lists all tables with their entity sets: foreign tables are named from the
+ * whole list, so that a name does not depend on what else is imported, and
+ * writes need the entity sets of tables that are only looked up.  The second,
+ * RetrieveMetadataChanges, gives the definitions of those that are wanted.
+ * Its answer has every property there is, null unless it was asked for, so
+ * it is cut into tables before anything is parsed.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataverse/metadata.h"
+#include "dataverse/metadata_json.h"
+#include "net/url.h"
+
+const char *const dv_meta_catalog_path =
+"EntityDefinitions?$select=LogicalName,EntitySetName,IsPrivate,IsIntersect";
+
+const char *const dv_meta_sides_path =
+"RelationshipDefinitions/Microsoft.Dynamics.CRM.ManyToManyRelationshipMetadata"
+"?$select=IntersectEntityName,"
+"Entity1LogicalName,Entity1IntersectAttribute,Entity1NavigationPropertyName,"
+"Entity2LogicalName,Entity2IntersectAttribute,Entity2NavigationPropertyName";
+
+/* ---------------------------------------------------------------- the catalogue */
+
+static int
+compare_entries(const void *a, const void *b)
+{
+	return strcmp(((const dv_meta_entry *) a)->table, ((const dv_meta_entry *) b)->table);
+}
+
+static int
+compare_to_entry(const void *name, const void *entry)
+{
+	return strcmp(name, ((const dv_meta_entry *) entry)->table);
+}
+
+dv_meta_entry *
+dv_meta_find(const dv_meta_catalog *catalog, const char *table)
+{
+	if (table == NULL || catalog->n == 0)
+		return NULL;
+	return bsearch(table, catalog->entries, catalog->n, sizeof(*catalog->entries),
+				   compare_to_entry);
+}
+
+dv_meta_entry *
+dv_meta_find_local(const dv_meta_catalog *catalog, const char *local)
+{
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		if (strcmp(catalog->entries[i].local, local) == 0)
+			return &catalog->entries[i];
+	return NULL;
+}
+
+/* The length of as many whole characters of UTF-8 as have room. */
+static size_t
+clip(const char *name, size_t room)
+{
+	size_t		len = strlen(name);
+
+	if (len <= room)
+		return len;
+	len = room;
+	while (len > 0 && ((unsigned char) name[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
+const char *
+dv_meta_short_name(const dv_arena *arena, const char *name,
+				   bool (*taken) (const void *context, const char *name), const void *context)
+{
+	char		out[DV_META_NAME_MAX + 1];
+	char		suffix[16] = "";
+	int			n = 1;
+
+	do
+	{
+		size_t		len = clip(name, DV_META_NAME_MAX - strlen(suffix));
+
+		memcpy(out, name, len);
+		strcpy(out + len, suffix);
+		snprintf(suffix, sizeof(suffix), "_%d", ++n);
+	}
+	while (taken(context, out));
+	return dv_arena_copy(arena, out);
+}
+
+static bool
+is_table_name_taken(const void *context, const char *name)
+{
+	const dv_meta_catalog *catalog = context;
+	size_t		i;
+
+	/* names beyond the one that is looked for have not been given yet */
+	for (i = catalog->n; i-- > 0;)
+		if (catalog->entries[i].local != NULL && strcmp(catalog->entries[i].local, name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * What PostgreSQL cuts off a name that is too long is cut off here too, so
+ * that the full name can be typed.  Names that are short enough are kept
+ * first: no other may take them.
+ */
+static void
+name_locally(const dv_arena *arena, dv_meta_catalog *catalog)
+{
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		if (strlen(catalog->entries[i].table) <= DV_META_NAME_MAX)
+			catalog->entries[i].local = catalog->entries[i].table;
+	for (i = 0; i < catalog->n; i++)
+		if (catalog->entries[i].local == NULL)
+			catalog->entries[i].local = dv_meta_short_name(arena, catalog->entries[i].table,
+														   is_table_name_taken, catalog);
+}
+
+void
+dv_meta_catalog_read(const dv_arena *arena, struct json_object *answer, dv_meta_catalog *catalog)
+{
+	struct json_object *tables = dv_meta_array(answer, "value");
+	size_t		n = tables != NULL ? json_object_array_length(tables) : 0;
+	size_t		i;
+
+	catalog->n = 0;
+	catalog->entries = dv_arena_zeroed(arena, n, sizeof(*catalog->entries));
+	for (i = 0; i < n; i++)
+	{
+		struct json_object *table = json_object_array_get_idx(tables, i);
+		dv_meta_entry *entry = &catalog->entries[catalog->n];
+
+		entry->table = dv_arena_copy(arena, dv_meta_string(table, "LogicalName"));
+		entry->entity_set = dv_arena_copy(arena, dv_meta_string(table, "EntitySetName"));
+		entry->id = dv_arena_copy(arena, dv_meta_string(table, "MetadataId"));
+		entry->internal = dv_meta_bool(table, "IsPrivate", false);
+		entry->intersect = dv_meta_bool(table, "IsIntersect", false);
+		if (entry->table != NULL && entry->table[0] != '\0' && entry->entity_set != NULL &&
+			entry->entity_set[0] != '\0')
+			catalog->n++;
+	}
+	qsort(catalog->entries, catalog->n, sizeof(*catalog->entries), compare_entries);
+	name_locally(arena, catalog);
+}
+
+/* One half of a relationship's properties. */
+static dv_meta_side
+side_of(const dv_arena *arena, struct json_object *relationship, const char *const *names)
+{
+	dv_meta_side side;
+
+	side.table = dv_arena_copy(arena, dv_meta_string(relationship, names[0]));
+	side.column = dv_arena_copy(arena, dv_meta_string(relationship, names[1]));
+	side.navigation = dv_arena_copy(arena, dv_meta_string(relationship, names[2]));
+	return side;
+}
+
+void
+dv_meta_sides_read(const dv_arena *arena, struct json_object *answer, dv_meta_catalog *catalog)
+{
+	static const char *const names[2][3] = {
+		{"Entity1LogicalName", "Entity1IntersectAttribute", "Entity1NavigationPropertyName"},
+		{"Entity2LogicalName", "Entity2IntersectAttribute", "Entity2NavigationPropertyName"},
+	};
+	struct json_object *relationships = dv_meta_array(answer, "value");
+	size_t		n = relationships != NULL ? json_object_array_length(relationships) : 0;
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+	{
+		struct json_object *relationship = json_object_array_get_idx(relationships, i);
+		dv_meta_entry *entry = dv_meta_find(catalog,
+											dv_meta_string(relationship, "IntersectEntityName"));
+
+		if (entry == NULL)
+			continue;
+		entry->sides[0] = side_of(arena, relationship, names[0]);
+		entry->sides[1] = side_of(arena, relationship, names[1]);
+	}
+}
+
+/* ---------------------------------------------------------------- the request */
+
+/* Names, in the form that the service wants a list in: ['a','b'] */
+static const char *
+list_of(const dv_arena *arena, const dv_meta_catalog *catalog, bool wanted)
+{
+	dv_arena_text text = dv_arena_text_begin(arena);
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+	{
+		if (catalog->entries[i].wanted != wanted)
+			continue;
+		dv_arena_append_item(&text, ",", "'");
+		dv_arena_append(&text, catalog->entries[i].table);
+		dv_arena_append(&text, "'");
+	}
+	return text.s;
+}
+
+static size_t
+count_wanted(const dv_meta_catalog *catalog)
+{
+	size_t		n = 0;
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		n += catalog->entries[i].wanted;
+	return n;
+}
+
+/* The member "Criteria", with its comma, or nothing. */
+static void
+append_criteria(dv_arena_text *json, const char *op, const char *list)
+{
+	dv_arena_append(json, "\"Criteria\":{\"FilterOperator\":\"And\",\"Conditions\":["
+					"{\"PropertyName\":\"LogicalName\",\"ConditionOperator\":\"");
+	dv_arena_append(json, op);
+	dv_arena_append(json, "\",\"Value\":{\"Type\":\"System.String[]\",\"Value\":\"[");
+	dv_arena_append(json, list);
+	dv_arena_append(json, "]\"}}]},");
+}
+
+static void
+append_properties(dv_arena_text *json, const char *names, const char *more)
+{
+	dv_arena_append(json, "\"Properties\":{\"AllProperties\":false,\"PropertyNames\":[");
+	dv_arena_append(json, names);
+	dv_arena_append(json, more);
+	dv_arena_append(json, "]}");
+}
+
+/* Encoded for the URL; "op" is NULL when all tables are asked for. */
+static const char *
+path_of(const dv_arena *arena, const char *op, const char *list, bool comments)
+{
+	dv_arena_text json = dv_arena_text_begin(arena);
+	dv_arena_text path = dv_arena_text_begin(arena);
+	char	   *encoded;
+
+	dv_arena_append(&json, "{");
+	if (op != NULL)
+		append_criteria(&json, op, list);
+	append_properties(&json,
+					  "\"LogicalName\",\"PrimaryIdAttribute\",\"TableType\",\"IsIntersect\","
+					  "\"Attributes\",\"ManyToOneRelationships\",\"Keys\"",
+					  comments ? ",\"DisplayName\",\"Description\"" : "");
+	dv_arena_append(&json, ",\"AttributeQuery\":{");
+	append_properties(&json,
+					  "\"LogicalName\",\"AttributeTypeName\",\"AttributeOf\","
+					  "\"ColumnNumber\",\"IsLogical\",\"IsValidForRead\",\"IsValidForCreate\","
+					  "\"IsValidForUpdate\",\"IsValidODataAttribute\",\"SourceType\",\"MaxLength\","
+					  "\"DatabaseLength\",\"Precision\",\"PrecisionSource\","
+					  "\"DateTimeBehavior\",\"Targets\"",
+					  comments ? ",\"DisplayName\",\"Description\",\"OptionSet\"" : "");
+	dv_arena_append(&json, "},\"RelationshipQuery\":{");
+	append_properties(&json,
+					  "\"ReferencedEntity\",\"ReferencingAttribute\","
+					  "\"ReferencingEntityNavigationPropertyName\"",
+					  "");
+	dv_arena_append(&json, "},\"KeyQuery\":{");
+	append_properties(&json, "\"LogicalName\",\"KeyAttributes\",\"EntityKeyIndexStatus\"", "");
+	dv_arena_append(&json, "}}");
+
+	encoded = arena->alloc(arena->context, 3 * json.len + 1);
+	(void) dv_url_encode(json.s, encoded);
+	dv_arena_append(&path, "RetrieveMetadataChanges(Query=@p1)?@p1=");
+	dv_arena_append(&path, encoded);
+	return path.s;
+}
+
+const char *
+dv_meta_definitions_path(const dv_arena *arena, const dv_meta_catalog *catalog,
+						 const dv_meta_wish *wish)
+{
+	size_t		wanted = count_wanted(catalog);
+	bool		named = wanted <= catalog->n - wanted;
+	const char *path = NULL;
+
+	if (wanted < catalog->n)
+		path = path_of(arena, named ? "In" : "NotIn", list_of(arena, catalog, named),
+					   wish->comments);
+	if (path == NULL || strlen(path) > DV_META_PATH_MAX)
+		path = path_of(arena, NULL, NULL, wish->comments);
+	return path;
+}
+
+/* ---------------------------------------------------------------- the answer */
+
+void
+dv_meta_reader_begin(dv_meta_reader *reader, const char *text, size_t len)
+{
+	reader->p = text;
+	reader->end = text + len;
+	reader->begun = false;
+	reader->done = false;
+	reader->failed = false;
+}
+
+static bool
+fail(dv_meta_reader *reader)
+{
+	reader->failed = true;
+	return false;
+}
+
+static void
+skip_blanks(dv_meta_reader *reader)
+{
+	while (reader->p < reader->end &&
+		   (*reader->p == ' ' || *reader->p == '\n' || *reader->p == '\r' || *reader->p == '\t'))
+		reader->p++;
+}
+
+/* Behind the string that begins here; false if it does not end. */
+static bool
+skip_string(dv_meta_reader *reader)
+{
+	const char *p = reader->p + 1;
+
+	while (p < reader->end && *p != '"')
+		p += *p == '\\' ? 2 : 1;
+	if (p >= reader->end)
+		return false;
+	reader->p = p + 1;
+	return true;
+}
+
+/*
+ * Behind the value that begins here.  Only as much of JSON is known here as
+ * finding the end of a value takes: strings and brackets.
+ */
+static bool
+skip_value(dv_meta_reader *reader)
+{
+	int			depth = 0;
+
+	while (reader->p < reader->end)
+	{
+		char		c = *reader->p;
+
+		if (c == '"')
+		{
+			if (!skip_string(reader))
+				return false;
+			if (depth == 0)
+				return true;
+			continue;
+		}
+		if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+			return true;
+		if (c == '{' || c == '[')
+			depth++;
+		else if (c == '}' || c == ']')
+			depth--;
+		reader->p++;
+		if (depth == 0 && (c == '}' || c == ']'))
+			return true;
+	}
+	return false;
+}
+
+static bool
+take(dv_meta_reader *reader, char c)
+{
+	skip_blanks(reader);
+	if (reader->p >= reader->end || *reader->p != c)
+		return false;
+	reader->p++;
+	return true;
+}
+
+/* To the first definition: behind the "[" of the member EntityMetadata. */
+static bool
+find_definitions(dv_meta_reader *reader)
+{
+	static const char wanted[] = "\"EntityMetadata\"";
+
+	if (!take(reader, '{'))
+		return false;
+	for (;;)
+	{
+		const char *name;
+		bool		found;
+
+		skip_blanks(reader);
+		name = reader->p;
+		if (name >= reader->end || *name != '"' || !skip_string(reader))
+			return false;
+		found = (size_t) (reader->p - name) == strlen(wanted) &&
+			memcmp(name, wanted, strlen(wanted)) == 0;
+		if (!take(reader, ':'))
+			return false;
+		if (found)
+			return take(reader, '[');
+		skip_blanks(reader);
+		if (!skip_value(reader) || !take(reader, ','))
+			return false;
+	}
+}
+
+bool
+dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len)
+{
+	if (reader->failed || reader->done)
+		return false;
+	if (!reader->begun)
+	{
+		reader->begun = true;
+		if (!find_definitions(reader))
+			return fail(reader);
+		reader->done = take(reader, ']');
+		if (reader->done)
+			return false;
+	}
+	skip_blanks(reader);
+	*text = reader->p;
+	if (reader->p >= reader->end || *reader->p != '{' || !skip_value(reader))
+		return fail(reader);
+	*len = (size_t) (reader->p - *text);
+	/* what follows the last one is of no interest */
+	reader->done = take(reader, ']');
+	if (!reader->done && !take(reader, ','))
+		return fail(reader);
+	return true;
+}
+
+dv_meta_entry *
+dv_meta_entry_of(const dv_meta_catalog *catalog, struct json_object *definition)
+{
+	return dv_meta_find(catalog, dv_meta_string(definition, "LogicalName"));
+}

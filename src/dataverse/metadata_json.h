@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ *
+ * metadata_json.h
+ *		What metadata.c and definition.c share: members of JSON objects that
+ *		may be absent or null, and names that are too long.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_METADATA_JSON_H
+#define DV_METADATA_JSON_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+#include "dataverse/arena.h"
+
+/* A member of any type; NULL if it is absent or null, or this is no object. */
+static inline struct json_object *
+dv_meta_member(struct json_object *object, const char *name)
+{
+	struct json_object *value;
+
+	if (!json_object_is_type(object, json_type_object) ||
+		!json_object_object_get_ex(object, name, &value))
+		return NULL;
+	return value;
+}
+
+static inline const char *
+dv_meta_string(struct json_object *object, const char *name)
+{
+	struct json_object *value = dv_meta_member(object, name);
+
+	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+}
+
+static inline bool
+dv_meta_bool(struct json_object *object, const char *name, bool otherwise)
+{
+	struct json_object *value = dv_meta_member(object, name);
+
+	return json_object_is_type(value, json_type_boolean) ? json_object_get_boolean(value)
+		: otherwise;
+}
+
+static inline int
+dv_meta_int(struct json_object *object, const char *name, int otherwise)
+{
+	struct json_object *value = dv_meta_member(object, name);
+
+	return json_object_is_type(value, json_type_int) ? json_object_get_int(value) : otherwise;
+}
+
+static inline struct json_object *
+dv_meta_array(struct json_object *object, const char *name)
+{
+	struct json_object *value = dv_meta_member(object, name);
+
+	return json_object_is_type(value, json_type_array) ? value : NULL;
+}
+
+static inline size_t
+dv_meta_length(struct json_object *array)
+{
+	return array != NULL ? json_object_array_length(array) : 0;
+}
+
+/*
+ * The name, cut to what PostgreSQL takes, and numbered ("_2", "_3" …) until
+ * it is not taken.
+ */
+extern const char *dv_meta_short_name(const dv_arena *arena, const char *name,
+									  bool (*taken) (const void *context, const char *name), const void *context);
+
+#endif							/* DV_METADATA_JSON_H */

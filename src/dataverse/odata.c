@@ -1,0 +1,384 @@
+/*
+ * odata.c
+ *		Queries as OData.
+ *
+ * How values look is decided by the column's type: strings between quotes
+ * (those in them doubled), the rest bare; in the lists of query functions
+ * everything is a JSON string.  In contains, startswith and endswith the
+ * characters %, _ and [ are live in the service; between brackets they are
+ * not.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <string.h>
+
+#include "dataverse/odata.h"
+
+/* where text goes; what does not fit is counted */
+typedef struct writer
+{
+	char	   *out;
+	size_t		size;
+	size_t		len;
+	dv_odata_style style;
+} writer;
+
+static void
+put_byte(writer *w, char c)
+{
+	if (w->len + 1 < w->size)
+		w->out[w->len] = c;
+	w->len++;
+}
+
+/* Text of ours, which has nothing in it that a URL could not have. */
+static void
+put(writer *w, const char *text)
+{
+	for (; *text != '\0'; text++)
+		put_byte(w, *text);
+}
+
+/* A character of a value, or one that URLs do not take. */
+static void
+put_encoded(writer *w, char c)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	static const char plain[] = "-._~:*!()',";
+	unsigned char u = (unsigned char) c;
+
+	if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		(c != '\0' && strchr(plain, c) != NULL))
+		put_byte(w, c);
+	else if (w->style == DV_ODATA_READABLE && (u >= 0x80 || strchr(" \"[]{}@$/=?;", c) != NULL))
+		put_byte(w, c);
+	else
+	{
+		put_byte(w, '%');
+		put_byte(w, digits[u >> 4]);
+		put_byte(w, digits[u & 15]);
+	}
+}
+
+static void
+put_blank(writer *w)
+{
+	put_encoded(w, ' ');
+}
+
+static bool
+is_text(dv_type type)
+{
+	return type == DV_TYPE_STRING || type == DV_TYPE_MEMO || type == DV_TYPE_ENTITYNAME;
+}
+
+/*
+ * Values
+ */
+
+/* 'it''s'; "literally" takes the life out of wildcards */
+static void
+put_string(writer *w, const char *text, bool literally)
+{
+	put_byte(w, '\'');
+	for (; *text != '\0'; text++)
+	{
+		bool		wild = literally && strchr("%_[", *text) != NULL;
+
+		if (wild)
+			put_encoded(w, '[');
+		put_encoded(w, *text);
+		if (*text == '\'')
+			put_encoded(w, '\'');
+		if (wild)
+			put_encoded(w, ']');
+	}
+	put_byte(w, '\'');
+}
+
+static void
+put_value(writer *w, const dv_column *column, const dv_operand *operand)
+{
+	const char *text = operand->text;
+
+	if (operand->placeholder)
+		put(w, text);
+	else if (is_text(column->type))
+		put_string(w, text, false);
+	else
+		for (; *text != '\0'; text++)
+			put_encoded(w, *text);
+}
+
+/* ["a","b"] */
+static void
+put_array(writer *w, const dv_filter *filter)
+{
+	int			i;
+
+	put_encoded(w, '[');
+	for (i = 0; i < filter->n; i++)
+	{
+		const char *text = filter->operands[i].text;
+
+		if (i > 0)
+			put_byte(w, ',');
+		if (filter->operands[i].placeholder)
+		{
+			put(w, text);
+			continue;
+		}
+		put_encoded(w, '"');
+		for (; *text != '\0'; text++)
+		{
+			/* of control characters only these can be in a text of the service */
+			const char *found = strchr("\"\\\n\r\t", *text);
+
+			if (found != NULL)
+				put_encoded(w, '\\');
+			put_encoded(w, found == NULL ? *text : "\"\\nrt"[found - "\"\\\n\r\t"]);
+		}
+		put_encoded(w, '"');
+	}
+	put_encoded(w, ']');
+}
+
+/*
+ * Filters: a function for each kind of condition
+ */
+
+typedef struct filter_form filter_form;
+struct filter_form
+{
+	void		(*put) (writer *w, const dv_filter *filter, const filter_form *form);
+	const char *word;
+};
+
+static void put_filter(writer *w, const dv_filter *filter, bool nested);
+
+static void
+put_null_test(writer *w, const dv_filter *filter, const filter_form *form)
+{
+	put(w, filter->column->property);
+	put_blank(w);
+	put(w, form->word);
+	put_blank(w);
+	put(w, "null");
+}
+
+static void
+put_comparison(writer *w, const dv_filter *filter, const filter_form *form)
+{
+	put(w, filter->column->property);
+	put_blank(w);
+	put(w, form->word);
+	put_blank(w);
+	put_value(w, filter->column, &filter->operands[0]);
+}
+
+static void
+put_pattern(writer *w, const dv_filter *filter, const filter_form *form)
+{
+	put(w, form->word);
+	put_byte(w, '(');
+	put(w, filter->column->property);
+	put_byte(w, ',');
+	if (filter->operands[0].placeholder)
+		put(w, filter->operands[0].text);
+	else
+		put_string(w, filter->operands[0].text, true);
+	put_byte(w, ')');
+}
+
+static void
+put_function(writer *w, const dv_filter *filter, const filter_form *form)
+{
+	put(w, "Microsoft.Dynamics.CRM.");
+	put(w, form->word);
+	put(w, "(PropertyName='");
+	put(w, filter->column->name);
+	put(w, "',PropertyValues=");
+	put_array(w, filter);
+	put_byte(w, ')');
+}
+
+static void
+put_parts(writer *w, const dv_filter *filter, const filter_form *form)
+{
+	int			i;
+
+	for (i = 0; i < filter->n; i++)
+	{
+		if (i > 0)
+		{
+			put_blank(w);
+			put(w, form->word);
+			put_blank(w);
+		}
+		put_filter(w, filter->parts[i], true);
+	}
+}
+
+/* DV_TRUE and DV_FALSE have no form: who simplified the filter left none. */
+static const filter_form forms[DV_FILTER_KINDS] = {
+	[DV_AND] = {put_parts, "and"},
+	[DV_OR] = {put_parts, "or"},
+	[DV_IS_NULL] = {put_null_test, "eq"},
+	[DV_IS_NOT_NULL] = {put_null_test, "ne"},
+	[DV_EQ] = {put_comparison, "eq"},
+	[DV_NE] = {put_comparison, "ne"},
+	[DV_LT] = {put_comparison, "lt"},
+	[DV_LE] = {put_comparison, "le"},
+	[DV_GT] = {put_comparison, "gt"},
+	[DV_GE] = {put_comparison, "ge"},
+	[DV_STARTS_WITH] = {put_pattern, "startswith"},
+	[DV_ENDS_WITH] = {put_pattern, "endswith"},
+	[DV_CONTAINS] = {put_pattern, "contains"},
+	[DV_IN] = {put_function, "In"},
+	[DV_NOT_IN] = {put_function, "NotIn"},
+	[DV_BETWEEN] = {put_function, "Between"},
+	[DV_CONTAIN_VALUES] = {put_function, "ContainValues"},
+};
+
+static void
+put_filter(writer *w, const dv_filter *filter, bool nested)
+{
+	const filter_form *form = &forms[filter->kind];
+	bool		group = nested && (filter->kind == DV_AND || filter->kind == DV_OR);
+
+	if (form->put == NULL)
+		return;
+	if (group)
+		put_byte(w, '(');
+	form->put(w, filter, form);
+
+	if (group)
+		put_byte(w, ')');
+}
+
+/*
+ * The query
+ */
+
+static void
+put_select(writer *w, const dv_query *query)
+{
+	int			i;
+
+	put(w, "?$select=");
+	if (query->ncolumns == 0)
+		put(w, query->primary_id->property);
+	for (i = 0; i < query->ncolumns; i++)
+	{
+		if (i > 0)
+			put_byte(w, ',');
+		put(w, query->columns[i]->property);
+	}
+}
+
+static void
+put_order(writer *w, const dv_query *query)
+{
+	bool		id_seen = false;
+	int			i;
+
+	if (query->norders == 0 && !query->by_id)
+		return;
+	put(w, "&$orderby=");
+	for (i = 0; i < query->norders; i++)
+	{
+		if (i > 0)
+			put_byte(w, ',');
+		put(w, query->orders[i].column->property);
+		if (query->orders[i].descending)
+		{
+			put_blank(w);
+			put(w, "desc");
+		}
+		if (strcmp(query->orders[i].column->property, query->primary_id->property) == 0)
+			id_seen = true;
+	}
+	if (!query->by_id || id_seen)
+		return;
+	if (query->norders > 0)
+		put_byte(w, ',');
+	put(w, query->primary_id->property);
+}
+
+static void
+put_number(writer *w, int64_t n)
+{
+	char		digits[20];
+	int			i = 0;
+
+	do
+		digits[i++] = (char) ('0' + n % 10);
+	while ((n /= 10) > 0);
+	while (i > 0)
+		put_byte(w, digits[--i]);
+}
+
+size_t
+dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size)
+{
+	writer		w = {out, size, 0, style};
+	bool		filtered = query->filter != NULL && query->filter->kind != DV_TRUE;
+
+	put(&w, query->entity_set);
+	if (query->count)
+	{
+		put(&w, "?$apply=");
+		if (filtered)
+		{
+			put(&w, "filter(");
+			put_filter(&w, query->filter, false);
+			put(&w, ")/");
+		}
+		put(&w, "aggregate($count");
+		put_blank(&w);
+		put(&w, "as");
+		put_blank(&w);
+		put(&w, "n)");
+	}
+	else
+	{
+		put_select(&w, query);
+		if (filtered)
+		{
+			put(&w, "&$filter=");
+			put_filter(&w, query->filter, false);
+		}
+		put_order(&w, query);
+		if (query->top > 0)
+		{
+			put(&w, "&$top=");
+			put_number(&w, query->top);
+		}
+	}
+	if (size > 0)
+		out[w.len < size ? w.len : size - 1] = '\0';
+	return w.len;
+}
+
+/* Numbers, ids, and strings of at most 850 characters (facts 6.1); 0: length not known. */
+bool
+dv_odata_has_in(const dv_column *column, int max_length)
+{
+	static const bool takes[DV_TYPES] = {
+		[DV_TYPE_UNIQUEIDENTIFIER] = true,
+		[DV_TYPE_INTEGER] = true,
+		[DV_TYPE_BIGINT] = true,
+		[DV_TYPE_DECIMAL] = true,
+		[DV_TYPE_MONEY] = true,
+		[DV_TYPE_CHOICE] = true,
+		[DV_TYPE_STATE] = true,
+		[DV_TYPE_STATUS] = true,
+		[DV_TYPE_LOOKUP] = true,
+		[DV_TYPE_CUSTOMER] = true,
+		[DV_TYPE_OWNER] = true,
+	};
+
+	if (column->type == DV_TYPE_STRING)
+		return max_length > 0 && max_length <= 850;
+	return takes[column->type];
+}

@@ -1,0 +1,348 @@
+/*
+ * pages.c
+ *		All rows of a query, page after page.
+ *
+ * The link to the next page is looked for at the end of a page before its
+ * rows are read, and asked for at once.  That is a guess about the answer;
+ * when the page has been read to its end, the link that it really gave
+ * decides, and the guess counts only if it was the same.
+ *
+ * A page that is not whole is an error, never an end.  So is a link that leads
+ * back to the page it came with.
+ *
+ * A URL that is too long for a request line goes into a $batch of one part.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "utils/memutils.h"
+
+#include "dataverse/odata.h"
+#include "dataverse/pages.h"
+
+#define BOUNDARY "batch_dataverse_fdw"
+/* while rows are read, what arrives is fetched from the socket every so often */
+#define ADVANCE_EVERY 256
+
+/* One answer being waited for or read. */
+typedef struct page_request
+{
+	dv_call    *call;			/* NULL: none */
+	MemoryContext context;		/* the call's and all that belongs to it */
+	char	   *url;
+	bool		batched;
+} page_request;
+
+struct dv_pages
+{
+	dv_pages_spec spec;
+	MemoryContext context;
+	page_request now;
+	page_request ahead;
+	bool		open;			/* "page" is one of "now" */
+	bool		done;
+	bool		refused;
+	dv_page		page;
+	int64		given;			/* rows */
+	uint32		since_advance;
+};
+
+static const char *
+prefer_header(const dv_pages *pages)
+{
+	StringInfoData s;
+
+	initStringInfo(&s);
+	if (pages->spec.page_size > 0)
+		appendStringInfo(&s, "odata.maxpagesize=%d", pages->spec.page_size);
+	if (pages->spec.annotations != NULL)
+		appendStringInfo(&s, "%sodata.include-annotations=\"%s\"", s.len > 0 ? "," : "",
+						 pages->spec.annotations);
+	return s.len > 0 ? psprintf("Prefer: %s", s.data) : NULL;
+}
+
+/* The one part of the batch; inside, a URL may be twice as long. */
+static void
+make_batch(const dv_pages *pages, page_request *r, dv_call_spec *spec, const char *prefer)
+{
+	static const char *const headers[] = {
+		"Content-Type: multipart/mixed; boundary=" BOUNDARY, NULL
+	};
+	const char *root = dv_session_root(pages->spec.session);
+	StringInfoData body;
+
+	if (strlen(r->url) > DV_ODATA_MAX_BATCH_URL)
+		ereport(ERROR,
+				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+				 errmsg("could not %s: the query is too long for Dataverse", pages->spec.what),
+				 errhint("Shorten the constants of the WHERE clause, or put them in a table and join.")));
+	initStringInfo(&body);
+	appendStringInfo(&body, "--" BOUNDARY "\r\n"
+					 "Content-Type: application/http\r\n"
+					 "Content-Transfer-Encoding: binary\r\n\r\n"
+					 "GET %s%s HTTP/1.1\r\nAccept: application/json\r\n",
+					 strstr(r->url, "://") != NULL && strstr(r->url, "://") - r->url < 8 ? "" : root,
+					 r->url);
+	if (prefer != NULL)
+		appendStringInfo(&body, "%s\r\n", prefer);
+	/* the empty line ends the headers; the next line break belongs to the boundary */
+	appendStringInfoString(&body, "\r\n\r\n--" BOUNDARY "--\r\n");
+	spec->method = "POST";
+	spec->path = "$batch";
+	spec->headers = headers;
+	spec->body = body.data;
+	spec->body_len = body.len;
+}
+
+static void
+send_request(dv_pages *pages, page_request *r, const char *url)
+{
+	const char **headers;
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
+	const char *prefer;
+	MemoryContext old;
+
+	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(r->context);
+	r->url = pstrdup(url);
+	prefer = prefer_header(pages);
+	headers = palloc0(2 * sizeof(char *));
+	headers[0] = prefer;
+	spec.path = r->url;
+	spec.headers = headers;
+	spec.rows = pages->spec.page_size;
+	/* the address before it counts, too */
+	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
+	if (r->batched)
+		make_batch(pages, r, &spec, prefer);
+	r->call = dv_call_start(pages->spec.session, &spec, r->context);
+	MemoryContextSwitchTo(old);
+	dv_call_advance();
+}
+
+static void
+drop_request(page_request *r)
+{
+	if (r->context != NULL)
+		MemoryContextDelete(r->context);
+	memset(r, 0, sizeof(*r));
+}
+
+dv_pages *
+dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
+{
+	MemoryContext context = AllocSetContextCreate(owner, "dataverse pages", ALLOCSET_SMALL_SIZES);
+	dv_pages   *pages = MemoryContextAllocZero(context, sizeof(*pages));
+
+	pages->spec = *spec;
+	pages->context = context;
+	send_request(pages, &pages->now, spec->path);
+	return pages;
+}
+
+void
+dv_pages_end(dv_pages *pages)
+{
+	MemoryContextDelete(pages->context);
+}
+
+bool
+dv_pages_refused(const dv_pages *pages)
+{
+	return pages->refused;
+}
+
+static void
+not_whole(const dv_pages *pages, const char *why, size_t at)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+			 errmsg("could not %s: an answer of Dataverse is not whole", pages->spec.what),
+			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
+}
+
+/* An error of the service: raised unless it is the one that the caller can live with. */
+static void
+refused(dv_pages *pages, const dv_error *error)
+{
+	if (pages->spec.tolerated != NULL && error->code != NULL &&
+		pg_strcasecmp(error->code, pages->spec.tolerated) == 0)
+	{
+		pages->refused = true;
+		pages->done = true;
+		return;
+	}
+	dv_error_raise(error, dv_session_config_of(pages->spec.session)->server_name,
+				   pages->spec.what);
+}
+
+/*
+ * The answer within the answer: its headers end with an empty line, its body
+ * with the boundary that the first line of the batch shows.
+ */
+static bool
+unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, size_t *len)
+{
+	const char *http = strstr(result->body, "HTTP/1.");
+	const char *line_end = strpbrk(result->body, "\r\n");
+	const char *boundary;
+	const char *start;
+	const char *end;
+	int			status;
+	dv_error	error;
+	MemoryContext old = MemoryContextSwitchTo(pages->now.context);
+
+	if (http == NULL || line_end == NULL || strncmp(result->body, "--", 2) != 0 ||
+		strlen(http) < 12 || (start = strstr(http, "\r\n\r\n")) == NULL)
+		not_whole(pages, "a part of a batch expected", 0);
+	status = atoi(http + 9);
+	start += 4;
+	boundary = psprintf("\r\n%s", pnstrdup(result->body, line_end - result->body));
+	end = strstr(start, boundary);
+	if (end == NULL)
+		not_whole(pages, "the end of a batch expected", result->body_len);
+	*len = end - start;
+	*body = pnstrdup(start, *len);
+	if (status / 100 != 2)
+	{
+		dv_error_read(status, *body, *len, NULL, dv_call_error(pages->now.call)->request_id, &error);
+		refused(pages, &error);
+	}
+	MemoryContextSwitchTo(old);
+	return status / 100 == 2;
+}
+
+/*
+ * A subtransaction that fails takes with it what was asked in it, also on
+ * behalf of a cursor that lives on.
+ */
+static bool
+was_abandoned(const dv_call *call)
+{
+	const dv_error *error = dv_call_error(call);
+
+	return error->verdict == DV_VERDICT_REFUSED && error->status == 0 &&
+		error->sqlstate == ERRCODE_QUERY_CANCELED;
+}
+
+/* Will this page not be enough?  It holds a page's size of rows, unless it is the last. */
+static bool
+more_is_wanted(const dv_pages *pages)
+{
+	return pages->spec.wanted < 0 || pages->given + pages->spec.page_size < pages->spec.wanted;
+}
+
+/* Waits for the answer of "now" and begins to read it. */
+static void
+open_page(dv_pages *pages)
+{
+	dv_pages_stats *stats = pages->spec.stats;
+	const dv_http_result *result;
+	const char *body;
+	size_t		len;
+	dv_value	link;
+	int64		since = dv_now();
+
+	if (!dv_call_done(pages->now.call))
+		dv_call_wait(pages->now.call);
+	if (was_abandoned(pages->now.call))
+	{
+		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
+
+		drop_request(&pages->now);
+		send_request(pages, &pages->now, url);
+		pfree(url);
+		dv_call_wait(pages->now.call);
+	}
+	stats->waited += dv_now() - since;
+	stats->requests++;
+	stats->sent += dv_call_attempts(pages->now.call);
+	if (dv_call_error(pages->now.call)->verdict != DV_VERDICT_OK)
+	{
+		refused(pages, dv_call_error(pages->now.call));
+		return;
+	}
+	result = dv_call_result(pages->now.call);
+	stats->bytes += result->bytes_received;
+	body = result->body;
+	len = result->body_len;
+	if (pages->now.batched && !unpack_batch(pages, result, &body, &len))
+		return;
+	stats->pages++;
+	if (more_is_wanted(pages) && dv_page_peek_link(body, len, &link) && !link.escaped)
+	{
+		char	   *url = pnstrdup(link.text, link.len);
+
+		send_request(pages, &pages->ahead, url);
+		pfree(url);
+	}
+	dv_page_open(&pages->page, pages->spec.names, body, len);
+	pages->open = true;
+}
+
+/* The end of a page: what is next? */
+static void
+turn_page(dv_pages *pages)
+{
+	const dv_value *link = &pages->page.next_link;
+	char	   *url;
+	size_t		len;
+
+	pages->open = false;
+	if (dv_value_is_null(link))
+	{
+		pages->done = true;
+		drop_request(&pages->ahead);
+		return;
+	}
+	url = palloc(link->len + 1);
+	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
+		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.body);
+	url[len] = '\0';
+	if (strcmp(url, pages->now.url) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse goes round in circles", pages->spec.what),
+				 errdetail("A page names itself as the one that follows it.")));
+	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
+	{
+		drop_request(&pages->ahead);
+		send_request(pages, &pages->ahead, url);
+	}
+	pfree(url);
+	drop_request(&pages->now);
+	pages->now = pages->ahead;
+	memset(&pages->ahead, 0, sizeof(pages->ahead));
+}
+
+bool
+dv_pages_next(dv_pages *pages, dv_value *values)
+{
+	while (!pages->done)
+	{
+		if (!pages->open)
+		{
+			open_page(pages);
+			continue;
+		}
+		if (++pages->since_advance % ADVANCE_EVERY == 0 && pages->ahead.call != NULL)
+			dv_call_advance();
+		switch (dv_page_next(&pages->page, values))
+		{
+			case DV_PAGE_ROW:
+				pages->spec.stats->rows++;
+				pages->given++;
+				return true;
+			case DV_PAGE_TOMBSTONE:
+				break;
+			case DV_PAGE_END:
+				turn_page(pages);
+				break;
+			case DV_PAGE_BROKEN:
+				not_whole(pages, pages->page.error, pages->page.error_at);
+		}
+	}
+	return false;
+}

@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * query.h
+ *		A query of the service, whatever the language it is written in.
+ *
+ * Built once by the floor above, with all values in place, and rendered by a
+ * writer: dataverse/odata.h.  Everything here is plain data in memory of
+ * whoever built it; writers only read.
+ *
+ * A filter says what the service does, not what SQL means: its DV_NE is true
+ * for NULL.  There is no NOT: each condition has an opposite, and who builds
+ * the filter knows which of them is meant.
+ *
+ * Pure: needs neither PostgreSQL nor libcurl.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_QUERY_H
+#define DV_QUERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dataverse/type.h"
+
+/* Conditions and links that a query may have in all (facts 6.1). */
+#define DV_MAX_CONDITIONS 500
+
+typedef struct dv_column
+{
+	const char *name;			/* logical name */
+	const char *property;		/* of the Web API: the name, or _name_value */
+	dv_type		type;
+} dv_column;
+
+typedef enum dv_filter_kind
+{
+	DV_FALSE,
+	DV_TRUE,
+	DV_AND,						/* of parts */
+	DV_OR,
+	/* conditions on a column */
+	DV_IS_NULL,
+	DV_IS_NOT_NULL,
+	DV_EQ,						/* with one operand */
+	DV_NE,
+	DV_LT,
+	DV_LE,
+	DV_GT,
+	DV_GE,
+	DV_STARTS_WITH,				/* operands are plain text: no character of them is a wildcard */
+	DV_ENDS_WITH,
+	DV_CONTAINS,
+	DV_IN,						/* with some */
+	DV_NOT_IN,
+	DV_BETWEEN,					/* with two, inclusive */
+	DV_CONTAIN_VALUES
+} dv_filter_kind;
+
+#define DV_FILTER_KINDS (DV_CONTAIN_VALUES + 1)
+
+/*
+ * A value as the service writes it: 5, 2023-01-31T10:00:00Z, plain text of
+ * strings.  A placeholder stands for a value not known yet, and is written as
+ * it is.
+ */
+typedef struct dv_operand
+{
+	const char *text;
+	bool		placeholder;
+} dv_operand;
+
+typedef struct dv_filter
+{
+	dv_filter_kind kind;
+	const dv_column *column;
+	int			n;				/* parts or operands */
+	struct dv_filter **parts;
+	dv_operand *operands;
+} dv_filter;
+
+typedef struct dv_order
+{
+	const dv_column *column;
+	bool		descending;
+} dv_order;
+
+typedef struct dv_query
+{
+	const char *entity_set;
+	const dv_column *primary_id;
+	const dv_column **columns;
+	int			ncolumns;		/* 0: the primary id */
+	const dv_filter *filter;	/* NULL: all rows */
+	const dv_order *orders;
+	int			norders;
+	bool		by_id;			/* the primary id comes last in the order, so that paging is sure */
+	int64_t		top;			/* 0: no limit */
+	bool		count;			/* no rows: their number, as "n" */
+} dv_query;
+
+/* How many conditions it takes. */
+extern int	dv_filter_conditions(const dv_filter *filter);
+
+/* Must it be false?  Is it always true? */
+extern bool dv_filter_is(const dv_filter *filter, dv_filter_kind kind);
+
+#endif							/* DV_QUERY_H */

@@ -1,0 +1,769 @@
+/*
+ * bind.c
+ *		Conditions and values to filters.
+ *
+ * Here SQL's meaning becomes what the service does, with all values known:
+ *
+ * - Comparing with NULL is never true; such a condition is DV_FALSE, and a
+ *	 filter that is false makes no request at all.
+ * - The service's negative operators are true for NULL, so "is not null"
+ *	 goes along with them.
+ * - A column has a grid: whole numbers, ten decimals, whole seconds, days,
+ *	 within the bounds of its type.  A value beside the grid or beyond
+ *	 the bounds is no literal that the service could take, but what it means
+ *	 is clear: x < 2.5 is x <= 2 for whole numbers, x < 1e30 is "x is not
+ *	 null".
+ * - Times are asked for with ge and lt and whole seconds only.  That is right
+ *	 whether or not the service keeps fractions that it does not show.
+ * - Doubles are asked for a little more widely: shown values may be rounded.
+ * - '' is null in the service, as far as anybody knows; = '' asks for both.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/uuid.h"
+
+#include "dataverse/odata.h"
+#include "fdw/bind.h"
+#include "fdw/grid.h"
+#include "fdw/pattern.h"
+#include "fdw/ship.h"
+
+/* Values of one IN, and what they may take of a URL. */
+#define CHUNK_VALUES 500
+#define CHUNK_BYTES 16000
+/* the same where there is no IN: conditions */
+#define CHUNK_LISTED 100
+/* Text beyond this is left to the check here, if there is one. */
+#define MAX_TEXT 2000
+
+/* One leaf being bound. */
+typedef struct leaf
+{
+	dv_bindings *binding;
+	const dv_attribute *attribute;
+	const dv_column *column;
+	dv_op		op;
+	const dv_bound_value *value;
+	int			flags;
+	bool		top;
+} leaf;
+
+/*
+ * Making filters
+ */
+
+static dv_filter *
+new_filter(dv_filter_kind kind, const dv_column *column)
+{
+	dv_filter  *filter = palloc0(sizeof(*filter));
+
+	filter->kind = kind;
+	filter->column = column;
+	return filter;
+}
+
+dv_filter *
+dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand)
+{
+	dv_filter  *filter = new_filter(kind, column);
+
+	if (operand != NULL)
+	{
+		filter->operands = palloc0(sizeof(dv_operand));
+		filter->operands[0].text = operand;
+		filter->n = 1;
+	}
+	return filter;
+}
+
+/* DV_AND or DV_OR of parts: nested ones of the same kind are taken up. */
+dv_filter *
+dv_filter_join(dv_filter_kind kind, List *parts)
+{
+	dv_filter_kind neutral = kind == DV_AND ? DV_TRUE : DV_FALSE;
+	dv_filter_kind absorbing = kind == DV_AND ? DV_FALSE : DV_TRUE;
+	List	   *kept = NIL;
+	dv_filter  *filter;
+	ListCell   *lc;
+	int			i;
+
+	foreach(lc, parts)
+	{
+		dv_filter  *part = lfirst(lc);
+
+		if (part->kind == absorbing)
+			return part;
+		if (part->kind == kind)
+			for (i = 0; i < part->n; i++)
+				kept = lappend(kept, part->parts[i]);
+		else if (part->kind != neutral)
+			kept = lappend(kept, part);
+	}
+	if (kept == NIL)
+		return new_filter(neutral, NULL);
+	if (list_length(kept) == 1)
+		return linitial(kept);
+	filter = new_filter(kind, NULL);
+	filter->n = list_length(kept);
+	filter->parts = palloc(sizeof(dv_filter *) * filter->n);
+	foreach(lc, kept)
+	{
+		filter->parts[foreach_current_index(lc)] = lfirst(lc);
+	}
+	return filter;
+}
+
+static dv_filter *
+both(dv_filter *a, dv_filter *b)
+{
+	return dv_filter_join(DV_AND, list_make2(a, b));
+}
+
+static dv_filter *
+either(dv_filter *a, dv_filter *b)
+{
+	return dv_filter_join(DV_OR, list_make2(a, b));
+}
+
+static dv_filter *
+nothing(void)
+{
+	return new_filter(DV_FALSE, NULL);
+}
+
+static dv_filter *
+is_null(const leaf *l)
+{
+	return new_filter(DV_IS_NULL, l->column);
+}
+
+static dv_filter *
+not_null(const leaf *l)
+{
+	return new_filter(DV_IS_NOT_NULL, l->column);
+}
+
+static dv_filter *
+compare(const leaf *l, dv_filter_kind kind, const char *operand)
+{
+	return dv_filter_of(kind, l->column, operand);
+}
+
+/*
+ * Comparisons on the grid
+ */
+
+/* before or behind the line after "floor"; there is none behind the last second */
+static dv_filter *
+before_next(const leaf *l, const dv_grid *g)
+{
+	return *g->next == '\0' ? not_null(l) : compare(l, DV_LT, g->next);
+}
+
+static dv_filter *
+from_next(const leaf *l, const dv_grid *g)
+{
+	return *g->next == '\0' ? nothing() : compare(l, DV_GE, g->next);
+}
+
+static dv_filter *
+compare_time(const leaf *l, dv_op op, const dv_grid *g)
+{
+	switch (op)
+	{
+		case DV_OP_LT:
+			return g->on ? compare(l, DV_LT, g->floor) : before_next(l, g);
+		case DV_OP_LE:
+			return before_next(l, g);
+		case DV_OP_GT:
+			return g->fine ? compare(l, DV_GE, g->floor) : from_next(l, g);
+		case DV_OP_GE:
+			return g->on || g->fine ? compare(l, DV_GE, g->floor) : from_next(l, g);
+		case DV_OP_EQ:
+			if (!g->on && !g->fine)
+				return nothing();
+			return both(compare(l, DV_GE, g->floor), before_next(l, g));
+		default:
+			if (!g->on || g->fine)
+				return not_null(l);
+			return either(compare(l, DV_LT, g->floor), from_next(l, g));
+	}
+}
+
+static dv_filter *
+compare_grid(const leaf *l, dv_op op, const dv_grid *g)
+{
+	if (g->side != 0)
+	{
+		bool		all = op == DV_OP_NE ||
+		(g->side < 0 ? op == DV_OP_GT || op == DV_OP_GE : op == DV_OP_LT || op == DV_OP_LE);
+
+		return all ? not_null(l) : nothing();
+	}
+	if (g->next != NULL)
+		return compare_time(l, op, g);
+	switch (op)
+	{
+		case DV_OP_LT:
+			return compare(l, g->on ? DV_LT : DV_LE, g->floor);
+		case DV_OP_LE:
+			return compare(l, DV_LE, g->floor);
+		case DV_OP_GT:
+			return compare(l, DV_GT, g->floor);
+		case DV_OP_GE:
+			return compare(l, g->on ? DV_GE : DV_GT, g->floor);
+		case DV_OP_EQ:
+			return g->on ? compare(l, DV_EQ, g->floor) : nothing();
+		default:
+			return g->on ? both(compare(l, DV_NE, g->floor), not_null(l)) : not_null(l);
+	}
+}
+
+/*
+ * One function for each sort of column.  "op" is a comparison; the value is
+ * not null.
+ */
+
+static dv_filter *
+bind_number(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	dv_grid		g = dv_grid_of_number(l->column->type, type, value);
+
+	return compare_grid(l, op, &g);
+}
+
+/* Do values of times have more than whole seconds? */
+static bool
+has_fractions(const leaf *l)
+{
+	return l->binding->relation->type != DV_TABLE_STANDARD;
+}
+
+static dv_filter *
+bind_time(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	dv_grid		g = dv_grid_of_time(l->attribute->pgtype, has_fractions(l), type, value);
+
+	return compare_grid(l, op, &g);
+}
+
+static dv_filter *
+bind_date(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	dv_grid		g = dv_grid_of_date(type, value);
+
+	return compare_grid(l, op, &g);
+}
+
+static dv_filter *
+bind_id(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	const char *text = DatumGetCString(DirectFunctionCall1(uuid_out, value));
+
+	return op == DV_OP_EQ ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
+}
+
+static dv_filter *
+bind_boolean(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	return compare(l, DV_EQ, DatumGetBool(value) == (op == DV_OP_EQ) ? "true" : "false");
+}
+
+static dv_filter *
+bind_double(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	double		v = type == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
+	double		margin = fabs(v) * 1e-12 + 1e-7;
+	const char *low;
+	const char *high;
+
+	/* NaN is greater than all numbers for PostgreSQL */
+	if (isnan(v) || isinf(v))
+	{
+		dv_grid		g = {isnan(v) || v > 0 ? 1 : -1, false, NULL, NULL, false};
+
+		return compare_grid(l, op, &g);
+	}
+	low = psprintf("%.17g", v - margin);
+	high = psprintf("%.17g", v + margin);
+	if (op == DV_OP_EQ)
+		return both(compare(l, DV_GE, low), compare(l, DV_LE, high));
+	if (op == DV_OP_NE)
+		return not_null(l);
+	return op == DV_OP_LT || op == DV_OP_LE ? compare(l, DV_LE, high) : compare(l, DV_GE, low);
+}
+
+/* What a text value is in UTF-8. */
+static const char *
+text_of(Oid type, Datum value)
+{
+	char	   *string = type == NAMEOID ? pstrdup(NameStr(*DatumGetName(value))) :
+	TextDatumGetCString(value);
+
+	return pg_server_to_any(string, strlen(string), PG_UTF8);
+}
+
+static dv_filter *
+bind_text(const leaf *l, dv_op op, Oid type, Datum value)
+{
+	const char *text = text_of(type, value);
+	bool		eq = op == DV_OP_EQ;
+
+	/* no row can have such a text, and the service would refuse it */
+	if (!dv_text_possible(text))
+		return eq ? nothing() : not_null(l);
+	if (!(l->flags & DV_CONDITION_EXACT))
+	{
+		/* here it is a superset, and only ever EQ */
+		if (strlen(text) > MAX_TEXT)
+			return not_null(l);
+		if (text[strspn(text, " ")] == '\0')
+			return either(compare(l, DV_EQ, text), is_null(l));
+	}
+	return eq ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
+}
+
+typedef dv_filter *(*binder) (const leaf *l, dv_op op, Oid type, Datum value);
+
+static binder
+binder_of(const leaf *l)
+{
+	static const binder binders[DV_SORTS] = {
+		[DV_SORT_ID] = bind_id,
+		[DV_SORT_TEXT] = bind_text,
+		[DV_SORT_NUMBER] = bind_number,
+		[DV_SORT_DOUBLE] = bind_double,
+		[DV_SORT_BOOLEAN] = bind_boolean,
+		[DV_SORT_CHOICE] = bind_number,
+		[DV_SORT_TIME] = bind_time,
+		[DV_SORT_DATE] = bind_date,
+	};
+
+	binder		b = binders[dv_sort_of(l->column->type, DV_COLLATION_BYTES)];
+
+	if (b == NULL)
+		elog(ERROR, "column \"%s\" cannot be compared remotely", l->attribute->name);
+	return b;
+}
+
+static dv_filter *
+bind_comparison(const leaf *l)
+{
+	const dv_bound_value *v = l->value;
+	dv_op		op = l->op;
+
+	if (op == DV_OP_DISTINCT)
+	{
+		if (v->isnull)
+			return not_null(l);
+		return either(binder_of(l) (l, DV_OP_NE, v->type, v->value), is_null(l));
+	}
+	if (op == DV_OP_NOT_DISTINCT)
+	{
+		if (v->isnull)
+			return is_null(l);
+		op = DV_OP_EQ;
+	}
+	if (v->isnull)
+		return nothing();
+	return binder_of(l) (l, op, v->type, v->value);
+}
+
+/*
+ * Lists
+ */
+
+static int
+compare_operands(const void *a, const void *b)
+{
+	return strcmp(((const dv_operand *) a)->text, ((const dv_operand *) b)->text);
+}
+
+/*
+ * The conditions "column = value" for the values of an array.  *null says
+ * whether NULL is among them.
+ */
+static List *
+equalities(const leaf *l, bool *null)
+{
+	ArrayType  *array = DatumGetArrayTypeP(l->value->value);
+	Oid			type = ARR_ELEMTYPE(array);
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	int			i;
+	List	   *parts = NIL;
+
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &n);
+	*null = false;
+	for (i = 0; i < n; i++)
+	{
+		dv_filter  *part;
+
+		*null = *null || nulls[i];
+		if (nulls[i])
+			continue;
+		part = binder_of(l) (l, DV_OP_EQ, getBaseType(type), values[i]);
+		if (part->kind != DV_FALSE)
+			parts = lappend(parts, part);
+	}
+	return parts;
+}
+
+/* Equalities as one list of values, sorted and each once; what is no equality goes to *others. */
+static dv_filter *
+gather(const leaf *l, List *parts, List **others)
+{
+	dv_filter  *list = new_filter(DV_IN, l->column);
+	ListCell   *lc;
+	int			kept = 0;
+	int			i;
+
+	list->operands = palloc(sizeof(dv_operand) * Max(list_length(parts), 1));
+	foreach(lc, parts)
+	{
+		dv_filter  *part = lfirst(lc);
+
+		if (part->kind == DV_EQ)
+			list->operands[list->n++] = part->operands[0];
+		else
+			*others = lappend(*others, part);
+	}
+	qsort(list->operands, list->n, sizeof(dv_operand), compare_operands);
+	for (i = 0; i < list->n; i++)
+		if (kept == 0 || strcmp(list->operands[i].text, list->operands[kept - 1].text) != 0)
+			list->operands[kept++] = list->operands[i];
+	list->n = kept;
+	return list;
+}
+
+/* IN as the service has it, or as single conditions. */
+static dv_filter *
+list_filter(const leaf *l, dv_filter *list)
+{
+	List	   *parts = NIL;
+	int			i;
+
+	if (list->n == 0)
+		return nothing();
+	if (list->n == 1)
+		return compare(l, DV_EQ, list->operands[0].text);
+	if (dv_odata_has_in(l->column, l->attribute->max_length))
+		return list;
+	for (i = 0; i < list->n; i++)
+		parts = lappend(parts, compare(l, DV_EQ, list->operands[i].text));
+	return dv_filter_join(DV_OR, parts);
+}
+
+/* How many values from "first" on go in one request. */
+static int
+chunk_length(const leaf *l, const dv_filter *list, int first)
+{
+	bool		has_in = dv_odata_has_in(l->column, l->attribute->max_length);
+	int			most = has_in ? CHUNK_VALUES : CHUNK_LISTED;
+	int			bytes = 0;
+	int			n;
+
+	for (n = 0; n < most && first + n < list->n; n++)
+	{
+		/* quotes and a comma, encoded; letters beyond ASCII and blanks take three bytes */
+		bytes += 10 + 3 * (int) strlen(list->operands[first + n].text);
+		if (!has_in)
+			bytes += 10 + (int) strlen(l->column->property);
+		if (n > 0 && bytes > 3 * CHUNK_BYTES)
+			break;
+	}
+	return n;
+}
+
+/* A part of a list that is too long for one request. */
+static dv_filter *
+take_chunk(const leaf *l, dv_filter *list)
+{
+	dv_bindings *binding = l->binding;
+	int			first = 0;
+	int			n = 0;
+
+	binding->nchunks = 0;
+	while (first < list->n)
+	{
+		int			length = chunk_length(l, list, first);
+
+		if (binding->nchunks++ == binding->chunk)
+		{
+			dv_filter  *chunk = new_filter(DV_IN, l->column);
+
+			chunk->operands = list->operands + first;
+			chunk->n = n = length;
+			binding->chunk_filter = chunk;
+		}
+		first += length;
+	}
+	binding->chunk_attnum = l->attribute -binding->relation->attributes + 1;
+	if (n == 0)
+		return nothing();
+	return list_filter(l, (dv_filter *) binding->chunk_filter);
+}
+
+/* Equalities that are ranges: times. */
+static dv_filter *
+take_range_chunk(const leaf *l, List *parts)
+{
+	dv_bindings *binding = l->binding;
+	List	   *chunk = NIL;
+	int			i;
+
+	binding->nchunks = (list_length(parts) + CHUNK_LISTED - 1) / CHUNK_LISTED;
+	for (i = binding->chunk * CHUNK_LISTED;
+		 i < list_length(parts) && i < (binding->chunk + 1) * CHUNK_LISTED; i++)
+		chunk = lappend(chunk, list_nth(parts, i));
+	return dv_filter_join(DV_OR, chunk);
+}
+
+/* The same range twice would give its rows in two requests. */
+static int
+compare_ranges(const ListCell *a, const ListCell *b)
+{
+	return strcmp(((dv_filter *) lfirst(a))->parts[0]->operands[0].text,
+				  ((dv_filter *) lfirst(b))->parts[0]->operands[0].text);
+}
+
+static List *
+distinct_ranges(List *ranges)
+{
+	List	   *kept = NIL;
+	ListCell   *lc;
+
+	foreach(lc, ranges)
+	{
+		if (((dv_filter *) lfirst(lc))->kind != DV_AND)
+			return ranges;
+	}
+	list_sort(ranges, compare_ranges);
+	foreach(lc, ranges)
+	{
+		if (kept == NIL ||
+			strcmp(((dv_filter *) lfirst(lc))->parts[0]->operands[0].text,
+				   ((dv_filter *) llast(kept))->parts[0]->operands[0].text) != 0)
+			kept = lappend(kept, lfirst(lc));
+	}
+	return kept;
+}
+
+static dv_filter *
+bind_in(const leaf *l)
+{
+	List	   *others = NIL;
+	dv_filter  *list;
+	bool		null;
+	bool		has_in = dv_odata_has_in(l->column, l->attribute->max_length);
+
+	if (l->value->isnull)
+		return nothing();
+	list = gather(l, equalities(l, &null), &others);
+	others = distinct_ranges(others);
+	if (l->flags & DV_CONDITION_LONG)
+	{
+		if (chunk_length(l, list, 0) < list->n)
+		{
+			/* what asks for nulls must come once: text, and then all is checked here */
+			if (others == NIL)
+				return take_chunk(l, list);
+			return new_filter(DV_TRUE, NULL);
+		}
+		if (list->n == 0 && list_length(others) > CHUNK_LISTED)
+			return take_range_chunk(l, others);
+	}
+	else if (!(l->flags & DV_CONDITION_EXACT) &&
+			 (list->n > (has_in ? DV_SMALL_IN : CHUNK_LISTED) ||
+			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
+		return new_filter(DV_TRUE, NULL);
+	return dv_filter_join(DV_OR, lcons(list_filter(l, list), others));
+}
+
+static dv_filter *
+bind_not_in(const leaf *l)
+{
+	List	   *others = NIL;
+	List	   *parts = NIL;
+	dv_filter  *list;
+	ListCell   *lc;
+	bool		null;
+	int			i;
+
+	if (l->value->isnull)
+		return nothing();
+	if (ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(l->value->value)),
+					   ARR_DIMS(DatumGetArrayTypeP(l->value->value))) == 0)
+		return new_filter(DV_TRUE, NULL);
+	list = gather(l, equalities(l, &null), &others);
+	/* nothing is known to differ from NULL */
+	if (null)
+		return nothing();
+	if (list->n > 0 && !dv_odata_has_in(l->column, l->attribute->max_length))
+	{
+		for (i = 0; i < list->n; i++)
+			parts = lappend(parts, compare(l, DV_NE, list->operands[i].text));
+	}
+	else if (list->n == 1)
+		parts = list_make1(compare(l, DV_NE, list->operands[0].text));
+	else if (list->n > 0)
+	{
+		list->kind = DV_NOT_IN;
+		parts = list_make1(list);
+	}
+	/* times: outside of each of the seconds; doubles are checked here */
+	foreach(lc, others)
+	{
+		dv_filter  *range = lfirst(lc);
+		dv_filter  *before;
+
+		if (!(l->flags & DV_CONDITION_EXACT) || range->kind != DV_AND)
+			continue;
+		before = compare(l, DV_LT, range->parts[0]->operands[0].text);
+		/* the last second has none behind it */
+		parts = lappend(parts, range->parts[1]->kind != DV_LT ? before :
+						either(before, compare(l, DV_GE, range->parts[1]->operands[0].text)));
+	}
+	return dv_filter_join(DV_AND, lappend(parts, not_null(l)));
+}
+
+/* column && array, column @> array, value = ANY (column) */
+static dv_filter *
+bind_choices(const leaf *l)
+{
+	dv_filter  *list = new_filter(DV_CONTAIN_VALUES, l->column);
+	List	   *parts = NIL;
+	Datum	   *values = NULL;
+	bool	   *nulls = NULL;
+	int			n = 1;
+	int			i;
+
+	if (l->value->isnull)
+		return nothing();
+	if (l->value->type == INT4OID)
+		return compare(l, DV_CONTAIN_VALUES,
+					   psprintf("%d", DatumGetInt32(l->value->value)));
+	deconstruct_array(DatumGetArrayTypeP(l->value->value), INT4OID, sizeof(int32), true,
+					  TYPALIGN_INT, &values, &nulls, &n);
+	list->operands = palloc(sizeof(dv_operand) * Max(n, 1));
+	for (i = 0; i < n; i++)
+	{
+		if (nulls[i] && l->op == DV_OP_CONTAINS)
+			return nothing();
+		if (nulls[i])
+			continue;
+		list->operands[list->n].placeholder = false;
+		list->operands[list->n].text = psprintf("%d", DatumGetInt32(values[i]));
+		if (i < 10)
+			parts = lappend(parts, compare(l, DV_CONTAIN_VALUES, list->operands[list->n].text));
+		list->n++;
+	}
+	if (l->op == DV_OP_CONTAINS)
+		return parts == NIL ? not_null(l) : dv_filter_join(DV_AND, parts);
+	if (list->n > DV_SMALL_IN)
+		return not_null(l);
+	return list->n == 0 ? nothing() : list;
+}
+
+static dv_filter *
+bind_pattern(const leaf *l)
+{
+	const char *text;
+
+	if (l->value->isnull)
+		return nothing();
+	text = text_of(l->value->type, l->value->value);
+	return dv_pattern_filter(l->op, text, l->column);
+}
+
+/* What a value would do to the filter is not known, only where it goes. */
+static dv_filter *
+bind_placeholder(const leaf *l)
+{
+	static const dv_filter_kind kinds[DV_OPS] = {
+		[DV_OP_EQ] = DV_EQ, [DV_OP_NE] = DV_NE, [DV_OP_LT] = DV_LT, [DV_OP_LE] = DV_LE,
+		[DV_OP_GT] = DV_GT, [DV_OP_GE] = DV_GE, [DV_OP_IN] = DV_IN, [DV_OP_NOT_IN] = DV_NOT_IN,
+		[DV_OP_DISTINCT] = DV_NE, [DV_OP_NOT_DISTINCT] = DV_EQ, [DV_OP_LIKE] = DV_CONTAINS,
+		[DV_OP_ILIKE] = DV_CONTAINS, [DV_OP_STARTS] = DV_STARTS_WITH,
+		[DV_OP_OVERLAPS] = DV_CONTAIN_VALUES, [DV_OP_CONTAINS] = DV_CONTAIN_VALUES
+	};
+	dv_filter  *filter = compare(l, kinds[l->op], l->value->placeholder);
+
+	filter->operands[0].placeholder = true;
+	if (l->op == DV_OP_DISTINCT)
+		return either(filter, is_null(l));
+	return l->op == DV_OP_NE || l->op == DV_OP_NOT_IN ? both(filter, not_null(l)) : filter;
+}
+
+static dv_filter *
+bind_leaf(dv_bindings *binding, List *condition)
+{
+	static dv_filter *(*const functions[DV_OPS]) (const leaf *) = {
+		[DV_OP_NULL] = is_null,
+		[DV_OP_NOT_NULL] = not_null,
+		[DV_OP_IN] = bind_in,
+		[DV_OP_NOT_IN] = bind_not_in,
+		[DV_OP_LIKE] = bind_pattern,
+		[DV_OP_ILIKE] = bind_pattern,
+		[DV_OP_STARTS] = bind_pattern,
+		[DV_OP_OVERLAPS] = bind_choices,
+		[DV_OP_CONTAINS] = bind_choices,
+	};
+	leaf		l = {0};
+
+	l.binding = binding;
+	l.attribute = dv_relation_attribute(binding->relation, dv_condition_attnum(condition));
+	if (l.attribute == NULL)
+		elog(ERROR, "column %d of foreign table \"%s\" is gone", dv_condition_attnum(condition),
+			 binding->relation->name);
+	l.column = &l.attribute->column;
+	l.op = dv_condition_op(condition);
+	if (list_length(condition) > 2)
+	{
+		l.value = &binding->values[dv_condition_value(condition)];
+		l.flags = dv_condition_flags(condition);
+		if (l.value->placeholder != NULL)
+			return bind_placeholder(&l);
+	}
+	return functions[l.op] != NULL ? functions[l.op] (&l) : bind_comparison(&l);
+}
+
+static dv_filter *
+bind_condition(dv_bindings *binding, List *condition)
+{
+	dv_op		op = dv_condition_op(condition);
+	List	   *parts = NIL;
+	int			i;
+
+	if (op != DV_OP_AND && op != DV_OP_OR)
+		return bind_leaf(binding, condition);
+	for (i = 1; i < list_length(condition); i++)
+		parts = lappend(parts, bind_condition(binding, list_nth(condition, i)));
+	return dv_filter_join(op == DV_OP_AND ? DV_AND : DV_OR, parts);
+}
+
+dv_filter *
+dv_bind(dv_bindings *binding, List *condition)
+{
+	binding->nchunks = 1;
+	binding->chunk_attnum = 0;
+	binding->chunk_filter = NULL;
+	if (condition == NIL)
+		return new_filter(DV_TRUE, NULL);
+	return bind_condition(binding, condition);
+}

@@ -1,0 +1,297 @@
+/*
+ * decode.c
+ *		Values of the service's pages as PostgreSQL's.
+ *
+ * Types that people have by the million go from the page to the Datum without
+ * a detour; the rest takes the type's input function.  A value that does not
+ * fit its column is an error that names the column: it means that the foreign
+ * table does not describe the service's table.
+ *
+ * A value is never changed on its way in, not even rounded to a numeric's
+ * declared scale: filters that the service answers must be about what is seen
+ * here.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "fdw/decode.h"
+
+/* choices that a multi-select column can hold (facts 9: 150) */
+#define MAX_CHOICES 1000
+
+struct dv_decoder
+{
+	dv_value_status (*decode) (dv_decoder *decoder, const dv_value *value, Datum *out);
+	const char *table;
+	const char *column;
+	Oid			type;
+	int			scale;			/* numeric: digits after the point to keep; -1: those needed */
+	FmgrInfo	input;
+	Oid			ioparam;
+	int32		typmod;
+};
+
+static dv_value_status
+decode_int4(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int32_t		n = 0;
+	dv_value_status status = dv_value_int32(value, &n);
+
+	*out = Int32GetDatum(n);
+	return status;
+}
+
+static dv_value_status
+decode_int2(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int32_t		n = 0;
+	dv_value_status status = dv_value_int32(value, &n);
+
+	*out = Int16GetDatum((int16) n);
+	return status == DV_VALUE_OK && (n < PG_INT16_MIN || n > PG_INT16_MAX) ? DV_VALUE_RANGE : status;
+}
+
+static dv_value_status
+decode_int8(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int64_t		n = 0;
+	dv_value_status status = dv_value_int64(value, &n);
+
+	*out = Int64GetDatum(n);
+	return status;
+}
+
+static dv_value_status
+decode_float8(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	double		n = 0;
+	dv_value_status status = dv_value_double(value, &n);
+
+	*out = Float8GetDatum(n);
+	return status;
+}
+
+static dv_value_status
+decode_bool(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	bool		b = false;
+	dv_value_status status = dv_value_bool(value, &b);
+
+	*out = BoolGetDatum(b);
+	return status;
+}
+
+static dv_value_status
+decode_uuid(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	pg_uuid_t  *uuid = palloc(sizeof(*uuid));
+
+	*out = UUIDPGetDatum(uuid);
+	return dv_value_uuid(value, uuid->data);
+}
+
+/* Zeros at the end say nothing: as many digits as the column has, or as it takes. */
+static dv_value_status
+decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int64_t		n = 0;
+	int			scale = 0;
+	dv_value_status status = dv_value_decimal(value, &n, &scale);
+
+	if (status == DV_VALUE_RANGE)
+	{
+		*out = DirectFunctionCall3(numeric_in,
+								   CStringGetDatum(pnstrdup(value->text, value->len)),
+								   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+		return DV_VALUE_OK;
+	}
+	while (scale > Max(decoder->scale, 0) && n % 10 == 0)
+	{
+		n /= 10;
+		scale--;
+	}
+	while (scale < decoder->scale && n > -PG_INT64_MAX / 10 && n < PG_INT64_MAX / 10)
+	{
+		n *= 10;
+		scale++;
+	}
+	*out = NumericGetDatum(int64_div_fast_to_numeric(n, scale));
+	return status;
+}
+
+static dv_value_status
+decode_timestamp(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int64_t		t = 0;
+	dv_value_status status = dv_value_timestamp(value, &t);
+
+	*out = TimestampGetDatum(t);
+	return status;
+}
+
+static dv_value_status
+decode_date(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int32_t		d = 0;
+	dv_value_status status = dv_value_date(value, &d);
+
+	*out = DateADTGetDatum(d);
+	return status;
+}
+
+static dv_value_status
+decode_choices(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	int32_t		numbers[MAX_CHOICES];
+	Datum		values[MAX_CHOICES];
+	int			n = 0;
+	int			i;
+	dv_value_status status = dv_value_choices(value, numbers, MAX_CHOICES, &n);
+
+	if (status != DV_VALUE_OK)
+		return status;
+	for (i = 0; i < n; i++)
+		values[i] = Int32GetDatum(numbers[i]);
+	*out = PointerGetDatum(construct_array(values, n, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	return status;
+}
+
+static dv_value_status
+decode_bytea(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	bytea	   *bytes = palloc(VARHDRSZ + value->len);
+	size_t		len = 0;
+	dv_value_status status = dv_value_base64(value, (uint8_t *) VARDATA(bytes), &len);
+
+	SET_VARSIZE(bytes, VARHDRSZ + len);
+	*out = PointerGetDatum(bytes);
+	return status;
+}
+
+/*
+ * What a value is as text, in UTF-8: strings their meaning, numbers, objects
+ * and arrays as they are written.
+ */
+static dv_value_status
+spell(const dv_value *value, char *out, size_t *len)
+{
+	static const char *const words[] = {[DV_VALUE_TRUE] = "true", [DV_VALUE_FALSE] = "false"};
+
+	if (value->kind == DV_VALUE_STRING && value->escaped)
+		return dv_value_string(value, out, len);
+	if (value->kind == DV_VALUE_TRUE || value->kind == DV_VALUE_FALSE)
+	{
+		*len = strlen(words[value->kind]);
+		memcpy(out, words[value->kind], *len);
+		return DV_VALUE_OK;
+	}
+	*len = value->len;
+	memcpy(out, value->text, *len);
+	return DV_VALUE_OK;
+}
+
+static dv_value_status
+decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	text	   *result = palloc(VARHDRSZ + value->len + 8);
+	size_t		len = 0;
+	dv_value_status status = spell(value, VARDATA(result), &len);
+
+	SET_VARSIZE(result, VARHDRSZ + len);
+	*out = PointerGetDatum(result);
+	if (status != DV_VALUE_OK)
+		return status;
+	if (GetDatabaseEncoding() == PG_UTF8)
+		pg_verify_mbstr(PG_UTF8, VARDATA(result), len, false);
+	else
+	{
+		VARDATA(result)[len] = '\0';
+		*out = CStringGetTextDatum(pg_any_to_server(VARDATA(result), len, PG_UTF8));
+	}
+	return status;
+}
+
+static dv_value_status
+decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
+{
+	char	   *string = palloc(value->len + 8);
+	size_t		len = 0;
+	dv_value_status status = spell(value, string, &len);
+
+	string[len] = '\0';
+	if (status == DV_VALUE_OK)
+		*out = InputFunctionCall(&decoder->input, pg_any_to_server(string, len, PG_UTF8),
+								 decoder->ioparam, decoder->typmod);
+	return status;
+}
+
+dv_decoder *
+dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
+{
+	static const struct
+	{
+		Oid			type;
+		dv_value_status (*decode) (dv_decoder *, const dv_value *, Datum *);
+	}			decoders[] =
+	{
+		{INT4OID, decode_int4}, {INT2OID, decode_int2}, {INT8OID, decode_int8},
+		{FLOAT8OID, decode_float8}, {BOOLOID, decode_bool}, {UUIDOID, decode_uuid},
+		{NUMERICOID, decode_numeric}, {TIMESTAMPTZOID, decode_timestamp},
+		{TIMESTAMPOID, decode_timestamp}, {DATEOID, decode_date},
+		{INT4ARRAYOID, decode_choices}, {BYTEAOID, decode_bytea}, {TEXTOID, decode_text},
+		{VARCHAROID, decode_text},
+	};
+	dv_decoder *decoder = palloc0(sizeof(*decoder));
+	Oid			function;
+	int			i;
+
+	decoder->table = relation->name;
+	decoder->column = attribute->name;
+	decoder->type = attribute->pgtype;
+	decoder->typmod = attribute->typmod;
+
+	decoder->scale = -1;
+	if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
+		decoder->scale = (attribute->typmod - VARHDRSZ) &0x7ff;
+	decoder->decode = decode_input;
+	for (i = 0; i < (int) lengthof(decoders); i++)
+		if (decoders[i].type == attribute->pgtype)
+			decoder->decode = decoders[i].decode;
+	getTypeInputInfo(attribute->pgtype, &function, &decoder->ioparam);
+	fmgr_info(function, &decoder->input);
+	return decoder;
+}
+
+Datum
+dv_decode(dv_decoder *decoder, const dv_value *value, bool *isnull)
+{
+	Datum		datum = (Datum) 0;
+	dv_value_status status;
+
+	*isnull = dv_value_is_null(value);
+	if (*isnull)
+		return datum;
+	status = decoder->decode(decoder, value, &datum);
+	if (status != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+				 errmsg("column \"%s\" of foreign table \"%s\" cannot take the value that Dataverse has",
+						decoder->column, decoder->table),
+				 errdetail("The value %.*s%s is %s, and the column is of type %s.",
+						   pg_mbcliplen(value->text, value->len, 60), value->text,
+						   value->len > 60 ? "..." : "", dv_value_reason(status),
+						   format_type_be(decoder->type))));
+	return datum;
+}

@@ -1,0 +1,180 @@
+/*
+ * explain.c
+ *		What EXPLAIN says about scans.
+ *
+ * The request is shown as it is sent, with blanks and brackets as they are
+ * and $1 … for values that are known at execution only; the values that these
+ * stand for come behind it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "commands/explain.h"
+#include "lib/stringinfo.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+
+#include "compat.h"
+#include "fdw/plan.h"
+#include "fdw/scan.h"
+
+static char *
+deparse(ForeignScanState * node, ExplainState * es, Node * expr)
+{
+	List	   *context;
+
+	/* the number alone, without its type */
+	if (IsA(expr, Const) && ((Const *) expr)->consttype == INT8OID && !((Const *) expr)->constisnull)
+		return psprintf(INT64_FORMAT, DatumGetInt64(((Const *) expr)->constvalue));
+	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, NIL);
+
+	return deparse_expression(expr, context, list_length(es->rtable) > 1, false);
+}
+
+/* Constants are values, all else gets a number.  Says what the numbers stand for. */
+static char *
+number_values(dv_request *request, ForeignScanState * node, ExplainState * es)
+{
+	StringInfoData s;
+	ListCell   *lc;
+	int			n = 0;
+
+	initStringInfo(&s);
+	foreach(lc, request->plan->fdw_exprs)
+	{
+		dv_bound_value *value = &request->binding.values[foreach_current_index(lc)];
+		Node	   *expr = lfirst(lc);
+		char	   *string;
+
+		value->type = getBaseType(exprType(expr));
+		if (IsA(expr, Const))
+		{
+			value->value = ((Const *) expr)->constvalue;
+			value->isnull = ((Const *) expr)->constisnull;
+			continue;
+		}
+		value->placeholder = psprintf("$%d", ++n);
+		/* the join above says where such a value comes from */
+		if (IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN)
+			continue;
+		string = deparse(node, es, expr);
+		if (strcmp(string, value->placeholder) != 0)
+			appendStringInfo(&s, "%s%s = %s", s.len > 0 ? ", " : "", value->placeholder, string);
+	}
+	return s.len > 0 ? s.data : NULL;
+}
+
+/* LIMIT and OFFSET, if they are known already. */
+static void
+set_limit(dv_request *request, ForeignScanState * node, ExplainState * es)
+{
+	static const struct
+	{
+		dv_plan_item item;
+		const char *label;
+	}			limits[] = {{DV_PLAN_LIMIT, "Limit"}, {DV_PLAN_OFFSET, "Offset"}};
+	int64		sum = 0;
+	bool		known = true;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(limits); i++)
+	{
+		int			number = dv_plan_int(request->plan, limits[i].item);
+		const dv_bound_value *value;
+
+		if (number < 0)
+		{
+			known = known && limits[i].item == DV_PLAN_OFFSET;
+			continue;
+		}
+		value = &request->binding.values[number];
+		ExplainPropertyText(limits[i].label,
+							deparse(node, es, list_nth(request->plan->fdw_exprs, number)), es);
+		if (value->placeholder != NULL || (value->isnull && limits[i].item == DV_PLAN_LIMIT))
+			known = false;
+		else if (!value->isnull && DatumGetInt64(value->value) < PG_INT32_MAX)
+			sum += DatumGetInt64(value->value);
+		else if (!value->isnull)
+			known = false;
+	}
+	request->wanted = known && sum >= 0 ? sum : -1;
+}
+
+static void
+show_requests(dv_request *request, ExplainState * es)
+{
+	dv_query	query;
+	bool		more = true;
+	bool		any = false;
+	int			n;
+
+	/* parts of one list look alike: the first will do */
+	for (n = 0; more && n < 2; n++)
+	{
+		if (!dv_request_query(request, n, &query, &more))
+			continue;
+		ExplainPropertyText("Request", psprintf("GET %s", dv_request_url(&query, true)), es);
+		any = true;
+		if (request->binding.nchunks > 1)
+		{
+			ExplainPropertyInteger("Requests Like This", NULL, request->binding.nchunks, es);
+			break;
+		}
+	}
+	if (!any)
+		ExplainPropertyText("Request", "none: no row can match", es);
+}
+
+static void
+show_recheck(ForeignScanState * node, ExplainState * es)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	int			n = dv_plan_int(plan, DV_PLAN_RECHECKS);
+	List	   *clauses = list_copy_tail(plan->scan.plan.qual,
+										 list_length(plan->scan.plan.qual) - n);
+
+	if (n > 0)
+		ExplainPropertyText("Rechecked Here",
+							deparse(node, es, (Node *) make_ands_explicit(clauses)), es);
+}
+
+static void
+show_stats(const dv_pages_stats *stats, ExplainState * es)
+{
+	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
+	if (stats->sent != stats->requests)
+		ExplainPropertyInteger("Requests Repeated", NULL, stats->sent - stats->requests, es);
+	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
+	ExplainPropertyInteger("Rows Received", NULL, stats->rows, es);
+	if (es->timing)
+	{
+		ExplainPropertyInteger("Bytes Received", NULL, stats->bytes, es);
+		ExplainPropertyFloat("Time Waiting", "ms", stats->waited / 1000.0, 3, es);
+	}
+}
+
+void
+dataverseExplainForeignScan(ForeignScanState * node, struct ExplainState *es)
+{
+	dv_scan    *scan = node->fdw_state;
+	dv_request	request;
+	char	   *values;
+
+	if (es->verbose)
+	{
+		dv_request_init(&request, (ForeignScan *) node->ss.ps.plan, node->ss.ps.state);
+		values = number_values(&request, node, es);
+		set_limit(&request, node, es);
+		show_requests(&request, es);
+		if (values != NULL)
+			ExplainPropertyText("Values", values, es);
+		show_recheck(node, es);
+	}
+	if (es->analyze && scan != NULL)
+		show_stats(dv_scan_stats(scan), es);
+}

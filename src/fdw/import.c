@@ -1,0 +1,532 @@
+/*
+ * import.c
+ *		IMPORT FOREIGN SCHEMA.
+ *
+ * The remote schema is "dataverse", for all tables that the service lets
+ * everybody read, or the unique name of a solution, for its tables.  LIMIT TO
+ * and EXCEPT are looked up in the list of all tables, and only definitions of
+ * tables that are wanted are asked for: two requests, three for a solution,
+ * one more when intersect tables are among them.
+ *
+ * PostgreSQL lets a wrapper return CREATE FOREIGN TABLE commands and nothing
+ * else, and those have no place for comments.  So the comments wait here until
+ * their command has been executed, which ProcessUtility_hook tells us.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "commands/comment.h"
+#include "commands/defrem.h"
+#include "foreign/foreign.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "nodes/plannodes.h"
+#include "nodes/value.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/varlena.h"
+
+#include "compat.h"
+#include "dataverse/catalog.h"
+#include "fdw/connection.h"
+#include "fdw/import.h"
+
+#define ALL_TABLES "dataverse"
+#define WHAT       "import foreign schema"
+
+typedef struct import_options
+{
+	bool		labels;
+	bool		collation;
+	bool		readonly;
+	bool		comments;
+} import_options;
+
+static const struct
+{
+	const char *name;
+	size_t		offset;
+	bool		value;			/* without it */
+}			option_rules[] = {
+	{"import_labels", offsetof(import_options, labels), false},
+	{"import_collation", offsetof(import_options, collation), false},
+	{"import_readonly", offsetof(import_options, readonly), true},
+	{"import_comments", offsetof(import_options, comments), true},
+};
+
+/* A comment that waits for its table. */
+typedef struct waiting_comment
+{
+	const char *column;			/* NULL: of the table itself */
+	const char *text;
+} waiting_comment;
+
+typedef struct waiting_table
+{
+	const char *name;
+	List	   *comments;		/* of waiting_comment */
+} waiting_table;
+
+/* Of the import that is being executed. */
+static bool importing = false;
+static List *waiting_tables = NIL;
+
+static ProcessUtility_hook_type next_process_utility = NULL;
+
+/*
+ * Options of the statement.
+ */
+
+static import_options
+read_options(List *list)
+{
+	import_options result;
+	ListCell   *lc;
+	size_t		i;
+
+	for (i = 0; i < lengthof(option_rules); i++)
+		*(bool *) ((char *) &result + option_rules[i].offset) = option_rules[i].value;
+	foreach(lc, list)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+
+		for (i = 0; i < lengthof(option_rules); i++)
+			if (strcmp(def->defname, option_rules[i].name) == 0)
+				break;
+		if (i == lengthof(option_rules))
+			ereport(
+					ERROR,
+					(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+					 errmsg("invalid option \"%s\" for IMPORT FOREIGN SCHEMA", def->defname),
+					 errhint(
+							 "Valid options are import_labels, import_collation, import_readonly, import_comments.")));
+		*(bool *) ((char *) &result + option_rules[i].offset) = defGetBoolean(def);
+	}
+	return result;
+}
+
+static void
+check_collation(void)
+{
+	List	   *name = list_make2(makeString("dataverse"), makeString("ci_ai"));
+
+	if (!OidIsValid(get_collation_oid(name, true)))
+		ereport(
+				ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg(
+						"cannot import with \"import_collation\": collation \"dataverse.ci_ai\" does not exist"),
+				 errdetail(
+						   "It is made together with the extension when PostgreSQL is built with ICU and the encoding of the database is one that ICU knows.")));
+}
+
+/*
+ * Which tables.
+ */
+
+/* The table, of those that could have been meant, whose name comes nearest, or NULL. */
+static const char *
+nearest_table(const dv_meta_catalog *catalog, const char *name)
+{
+	const char *nearest = NULL;
+	int			best = Min((int) strlen(name) / 3, 4) + 1;
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+	{
+		const char *local = catalog->entries[i].local;
+		int			distance = !catalog->entries[i].wanted
+		? best
+		: varstr_levenshtein_less_equal(name, strlen(name), local, strlen(local),
+										1, 1, 1, best, true);
+
+		if (distance < best)
+		{
+			best = distance;
+			nearest = local;
+		}
+	}
+	return nearest;
+}
+
+/* PostgreSQL would import nothing and say nothing. */
+static void
+warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt * stmt, const char *name)
+{
+	const char *nearest = nearest_table(catalog, name);
+
+	if (strcmp(stmt->remote_schema, ALL_TABLES) == 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+				 errmsg("there is no table \"%s\" on server \"%s\"", name, stmt->server_name),
+				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
+	else
+		ereport(WARNING,
+				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
+				 errmsg("there is no table \"%s\" in solution \"%s\"", name, stmt->remote_schema),
+				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
+}
+
+/*
+ * Leaves those wanted that the statement asks for.  Internal tables are
+ * imported only by name.
+ */
+static void
+mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt * stmt)
+{
+	bool	   *listed = palloc0(Max(catalog->n, 1) * sizeof(bool));
+	ListCell   *lc;
+	size_t		i;
+
+	foreach(lc, stmt->table_list)
+	{
+		const char *name = lfirst_node(RangeVar, lc)->relname;
+		dv_meta_entry *entry = dv_meta_find_local(catalog, name);
+
+		if (entry != NULL)
+			listed[entry - catalog->entries] = true;
+		if (stmt->list_type == FDW_IMPORT_SCHEMA_LIMIT_TO && (entry == NULL || !entry->wanted))
+			warn_of_name(catalog, stmt, name);
+	}
+	for (i = 0; i < catalog->n; i++)
+	{
+		dv_meta_entry *entry = &catalog->entries[i];
+
+		if (stmt->list_type == FDW_IMPORT_SCHEMA_LIMIT_TO)
+			entry->wanted = entry->wanted && listed[i];
+		else
+			entry->wanted = entry->wanted && !listed[i] && !entry->internal;
+	}
+}
+
+static bool
+any_wanted(const dv_meta_catalog *catalog)
+{
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		if (catalog->entries[i].wanted)
+			return true;
+	return false;
+}
+
+/*
+ * The commands.
+ */
+
+void
+dv_import_table_options(const dv_meta_table *table,
+						dv_import_option options[DV_IMPORT_TABLE_OPTIONS])
+{
+	const dv_import_option all[DV_IMPORT_TABLE_OPTIONS] = {
+		{"table", table->table},
+		{"entity_set", table->entity_set},
+		{"primary_id", table->primary_id},
+		{"table_type", table->table_type},
+		{"partition_id", table->partition_id},
+		{"keys", table->keys},
+	};
+
+	memcpy(options, all, sizeof(all));
+}
+
+void
+dv_import_column_options(const dv_meta_column *column,
+						 dv_import_option options[DV_IMPORT_COLUMN_OPTIONS])
+{
+	const dv_import_option all[DV_IMPORT_COLUMN_OPTIONS] = {
+		{"column", column->column},
+		{"type", column->column != NULL ? dv_meta_type_names[column->type] : NULL},
+		{"navigation", column->navigation},
+		{"target", column->target},
+		{"target_set", column->target_set},
+		{"ref_type_of", column->ref_type_of},
+		{"label_of", column->label_of},
+		{"readonly", column->readonly ? "true" : NULL},
+	};
+
+	memcpy(options, all, sizeof(all));
+}
+
+static void
+append_options(StringInfo sql, const dv_import_option *options, int n)
+{
+	const char *separator = " OPTIONS (";
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (options[i].value == NULL)
+			continue;
+		appendStringInfo(sql, "%s%s %s", separator, quote_identifier(options[i].name),
+						 quote_literal_cstr(options[i].value));
+		separator = ", ";
+	}
+	if (separator[0] == ',')
+		appendStringInfoChar(sql, ')');
+}
+
+/* Whatever the search path is, these are PostgreSQL's own. */
+const char *
+dv_import_type_sql(const dv_meta_column *column)
+{
+	return psprintf("pg_catalog.%s", column->sql);
+}
+
+void
+dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool collate)
+{
+	dv_import_option options[DV_IMPORT_COLUMN_OPTIONS];
+
+	dv_import_column_options(column, options);
+	appendStringInfo(sql, "%s %s", quote_identifier(column->name), dv_import_type_sql(column));
+	append_options(sql, options, DV_IMPORT_COLUMN_OPTIONS);
+	if (collate && column->text)
+		appendStringInfoString(sql, " COLLATE dataverse.ci_ai");
+}
+
+static char *
+command_for(const dv_meta_table *table, const char *server, bool collate)
+{
+	dv_import_option options[DV_IMPORT_TABLE_OPTIONS];
+	StringInfoData sql;
+	int			i;
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "CREATE FOREIGN TABLE %s (", quote_identifier(table->local));
+	for (i = 0; i < table->ncolumns; i++)
+	{
+		appendStringInfoString(&sql, i > 0 ? ",\n  " : "\n  ");
+		dv_import_column_sql(&sql, &table->columns[i], collate);
+	}
+	appendStringInfo(&sql, "\n) SERVER %s", quote_identifier(server));
+	dv_import_table_options(table, options);
+	append_options(&sql, options, DV_IMPORT_TABLE_OPTIONS);
+	return sql.data;
+}
+
+/*
+ * Comments.
+ */
+
+/*
+ * A text of the service's in the encoding of the database.  Names have no
+ * characters beyond ASCII, but what people write about them may have some that
+ * the database cannot have: such a text is left out rather than the table.
+ */
+static const char *
+comment_text(const char *utf8)
+{
+	int			encoding = GetDatabaseEncoding();
+	size_t		len;
+	size_t		size;
+	char	   *out;
+	Oid			conversion;
+
+	if (utf8 == NULL || encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
+		return utf8 != NULL ? pstrdup(utf8) : NULL;
+	len = strlen(utf8);
+	size = len * MAX_CONVERSION_GROWTH + 1;
+	out = palloc(size);
+	conversion = FindDefaultConversionProc(PG_UTF8, encoding);
+	if (!OidIsValid(conversion) || len >= MaxAllocSize / MAX_CONVERSION_GROWTH ||
+		pg_do_encoding_conversion_buf(conversion, PG_UTF8, encoding, (unsigned char *) utf8,
+									  (int) len, (unsigned char *) out, (int) size,
+									  true) < (int) len)
+		return NULL;
+	return out;
+}
+
+static void
+add_comment(waiting_table *table, const char *column, const char *utf8)
+{
+	waiting_comment *comment = palloc(sizeof(*comment));
+
+	comment->column = column != NULL ? pstrdup(column) : NULL;
+	comment->text = comment_text(utf8);
+	if (comment->text != NULL)
+		table->comments = lappend(table->comments, comment);
+}
+
+static void
+add_comments(const dv_meta_table *table)
+{
+	waiting_table *waiting = palloc0(sizeof(*waiting));
+	int			i;
+
+	waiting->name = pstrdup(table->local);
+	add_comment(waiting, NULL, table->comment);
+	for (i = 0; i < table->ncolumns; i++)
+		add_comment(waiting, table->columns[i].name, table->columns[i].comment);
+	if (waiting->comments != NIL)
+		waiting_tables = lappend(waiting_tables, waiting);
+}
+
+/* However the import ends, its memory goes, and this with it. */
+static void
+forget_import(void *arg)
+{
+	importing = false;
+	waiting_tables = NIL;
+}
+
+static void
+begin_import(void)
+{
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+
+	waiting_tables = NIL;
+	callback->func = forget_import;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	importing = true;
+}
+
+static void
+write_comments(const waiting_table *table, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, table->comments)
+	{
+		const waiting_comment *comment = lfirst(lc);
+		AttrNumber	number = 0;
+
+		if (comment->column != NULL)
+			number = get_attnum(relid, comment->column);
+		if (comment->column == NULL || number > 0)
+			CreateComments(relid, RelationRelationId, number, comment->text);
+	}
+}
+
+/* The command that made a table of ours has been executed. */
+static void
+comment_on_table(CreateForeignTableStmt * stmt)
+{
+	ListCell   *lc;
+
+	foreach(lc, waiting_tables)
+	{
+		waiting_table *table = lfirst(lc);
+		Oid			relid;
+
+		if (strcmp(table->name, stmt->base.relation->relname) != 0)
+			continue;
+		/* the table is not visible to us yet */
+		CommandCounterIncrement();
+		relid = RangeVarGetRelid(stmt->base.relation, NoLock, true);
+		if (OidIsValid(relid))
+			write_comments(table, relid);
+		waiting_tables = foreach_delete_current(waiting_tables, lc);
+		return;
+	}
+}
+
+/*
+ * Making a table leaves a megabyte behind until the statement ends, and an
+ * import makes hundreds: each gets memory of its own.
+ */
+static void
+process_utility(PlannedStmt * pstmt, const char *queryString, bool readOnlyTree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment * queryEnv,
+				DestReceiver * dest, QueryCompletion * qc)
+{
+	ProcessUtility_hook_type next = next_process_utility != NULL ? next_process_utility
+	: standard_ProcessUtility;
+	bool		ours = importing && context == PROCESS_UTILITY_SUBCOMMAND &&
+	IsA(pstmt->utilityStmt, CreateForeignTableStmt);
+	MemoryContext old = CurrentMemoryContext;
+	MemoryContext scratch = NULL;
+
+	if (ours)
+	{
+		scratch = AllocSetContextCreate(old, "dataverse import", ALLOCSET_DEFAULT_SIZES);
+		MemoryContextSwitchTo(scratch);
+	}
+	next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	if (!ours)
+		return;
+	comment_on_table((CreateForeignTableStmt *) pstmt->utilityStmt);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+}
+
+void
+dv_import_init(void)
+{
+	next_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}
+
+/*
+ * The callback.
+ */
+
+typedef struct import_state
+{
+	ImportForeignSchemaStmt *stmt;
+	import_options options;
+	MemoryContext keep;
+	List	   *commands;
+} import_state;
+
+static void
+visit_table(const dv_meta_table *table, void *arg)
+{
+	import_state *state = arg;
+	MemoryContext old = MemoryContextSwitchTo(state->keep);
+
+	if (table->ncolumns > DV_META_COLUMNS_MAX)
+		ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
+						  errmsg("table \"%s\" is not imported", table->table),
+						  errdetail("It would have %d columns, and PostgreSQL takes at most %d.",
+									table->ncolumns, DV_META_COLUMNS_MAX)));
+	else
+	{
+		if (table->without_labels)
+			ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
+							  errmsg("table \"%s\" is imported without labels", table->table),
+							  errdetail("With them it would have more than %d columns.",
+										DV_META_COLUMNS_MAX)));
+		state->commands = lappend(state->commands, command_for(table, state->stmt->server_name,
+															   state->options.collation));
+		if (state->options.comments)
+			add_comments(table);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+List *
+dataverseImportForeignSchema(ImportForeignSchemaStmt * stmt, Oid serverOid)
+{
+	dv_session *session;
+	dv_meta_catalog *catalog;
+	import_state state = {.stmt = stmt, .keep = CurrentMemoryContext};
+	dv_meta_wish wish;
+	bool		all = strcmp(stmt->remote_schema, ALL_TABLES) == 0;
+	size_t		i;
+
+	state.options = read_options(stmt->options);
+	wish.labels = state.options.labels;
+	wish.readonly = state.options.readonly;
+	wish.comments = state.options.comments;
+	if (state.options.collation)
+		check_collation();
+	begin_import();
+	session = dv_connection_get(serverOid, GetUserId());
+	catalog = dv_catalog_get(session, WHAT);
+	for (i = 0; i < catalog->n; i++)
+		catalog->entries[i].wanted = all;
+	if (!all)
+		dv_catalog_mark_solution(session, catalog, stmt->remote_schema, WHAT);
+	mark_wanted(catalog, stmt);
+	if (any_wanted(catalog))
+		dv_catalog_definitions(session, catalog, &wish, visit_table, &state, WHAT);
+	return state.commands;
+}

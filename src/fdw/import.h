@@ -1,0 +1,42 @@
+/*
+ * import.h
+ *		IMPORT FOREIGN SCHEMA, and what shows how a schema has drifted since.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_IMPORT_H
+#define DV_IMPORT_H
+
+#include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
+
+#include "dataverse/metadata.h"
+
+/* Called once, when the library is loaded. */
+extern void dv_import_init(void);
+
+extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt * stmt, Oid serverOid);
+
+/* Options as they are stored; NULL: it has none of that name. */
+typedef struct dv_import_option
+{
+	const char *name;
+	const char *value;
+} dv_import_option;
+
+#define DV_IMPORT_TABLE_OPTIONS  6
+#define DV_IMPORT_COLUMN_OPTIONS 8
+
+/* The options of a table and of a column, in the order in which they are written. */
+extern void dv_import_table_options(const dv_meta_table *table,
+									dv_import_option options[DV_IMPORT_TABLE_OPTIONS]);
+extern void dv_import_column_options(const dv_meta_column *column,
+									 dv_import_option options[DV_IMPORT_COLUMN_OPTIONS]);
+
+/* "name type OPTIONS (…) COLLATE …" */
+extern void dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool collate);
+
+/* The type, with its schema. */
+extern const char *dv_import_type_sql(const dv_meta_column *column);
+
+#endif							/* DV_IMPORT_H */

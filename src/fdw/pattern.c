@@ -1,0 +1,179 @@
+/*
+ * pattern.c
+ *		LIKE patterns as the service's string functions.
+ *
+ * A pattern is literal text between wildcards.  The service has three forms
+ * that can be said with literal text: starts with, ends with, contains.  One of
+ * them is asked for, the one that most likely keeps most rows away: the start
+ * if it is not much shorter than anything else in the pattern (the service has
+ * indexes for it, and is slow and strict about the others), else the longest
+ * literal text.  What comes is checked here in any case.
+ *
+ * ILIKE compares without case by rules of its own, in which letters beyond
+ * ASCII may meet K and I (the Kelvin sign, the dotted I).  So for ILIKE these
+ * and all letters beyond ASCII are taken for wildcards.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+
+#include "fdw/bind.h"
+#include "fdw/pattern.h"
+
+/* A start of so many bytes is good enough. */
+#define GOOD_START 3
+/* Longer literal text is cut. */
+#define MAX_LITERAL 400
+
+/* A piece of literal text. */
+typedef struct piece
+{
+	const char *text;
+	int			len;
+	bool		at_start;
+	bool		at_end;
+} piece;
+
+typedef struct like_pattern
+{
+	List	   *pieces;
+	bool		broken;			/* PostgreSQL will complain about it */
+} like_pattern;
+
+bool
+dv_text_possible(const char *text)
+{
+	const unsigned char *p;
+
+	for (p = (const unsigned char *) text; *p != '\0'; p++)
+	{
+		if (*p < 0x20 && *p != '\t' && *p != '\n' && *p != '\r')
+			return false;
+		/* U+FFFE, U+FFFF */
+		if (p[0] == 0xef && p[1] == 0xbf && (p[2] == 0xbe || p[2] == 0xbf))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_fickle(unsigned char c)
+{
+	return c >= 0x80 || c == 'k' || c == 'K' || c == 'i' || c == 'I';
+}
+
+static void
+add_piece(like_pattern *pat, const char *text, int len, bool at_start, bool at_end)
+{
+	piece	   *p = palloc(sizeof(*p));
+
+	if (len == 0)
+		return;
+	p->text = pnstrdup(text, len);
+	p->len = len;
+	p->at_start = at_start;
+	p->at_end = at_end;
+	pat->pieces = lappend(pat->pieces, p);
+}
+
+static void
+take_apart(like_pattern *pat, const char *text, bool fold)
+{
+	StringInfoData literal;
+	bool		at_start = true;
+
+	initStringInfo(&literal);
+	for (; *text != '\0'; text++)
+	{
+		bool		wild = *text == '%' || *text == '_';
+
+		if (*text == '\\')
+		{
+			text++;
+			if (*text == '\0')
+			{
+				pat->broken = true;
+				return;
+			}
+		}
+		if (wild || (fold && is_fickle((unsigned char) *text)))
+		{
+			add_piece(pat, literal.data, literal.len, at_start, false);
+			resetStringInfo(&literal);
+			at_start = false;
+		}
+		else
+			appendStringInfoChar(&literal, *text);
+	}
+	add_piece(pat, literal.data, literal.len, at_start, true);
+}
+
+static const piece *
+best_piece(const like_pattern *pat)
+{
+	const piece *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, pat->pieces)
+	{
+		const piece *p = lfirst(lc);
+
+		if (p->at_start && p->len >= GOOD_START)
+			return p;
+		if (best == NULL || p->len > best->len)
+			best = p;
+	}
+	return best;
+}
+
+/* Cut to what a URL has room for, between characters. */
+static const char *
+shortened(const char *text)
+{
+	int			len = MAX_LITERAL;
+
+	if (strlen(text) <= MAX_LITERAL)
+		return text;
+	while (len > 0 && ((unsigned char) text[len] & 0xc0) == 0x80)
+		len--;
+	return pnstrdup(text, len);
+}
+
+static dv_filter *
+starts_with(const char *text, const dv_column *column)
+{
+	if (!dv_text_possible(text))
+		return dv_filter_of(DV_FALSE, NULL, NULL);
+	if (*text == '\0')
+		return dv_filter_of(DV_IS_NOT_NULL, column, NULL);
+	return dv_filter_of(DV_STARTS_WITH, column, shortened(text));
+}
+
+dv_filter *
+dv_pattern_filter(dv_op op, const char *text, const dv_column *column)
+{
+	like_pattern pat = {0};
+	const piece *best;
+
+	if (op == DV_OP_STARTS)
+		return starts_with(text, column);
+	take_apart(&pat, text, op == DV_OP_ILIKE);
+	/* LIKE '' is = '', which nothing but null could be there */
+	best = best_piece(&pat);
+	if (pat.broken || *text == '\0')
+		return dv_filter_of(DV_TRUE, NULL, NULL);
+	if (best == NULL)
+		return dv_filter_of(DV_IS_NOT_NULL, column, NULL);
+	if (!dv_text_possible(best->text))
+		return dv_filter_of(DV_FALSE, NULL, NULL);
+	if (best->at_start && best->at_end && best->len <= MAX_LITERAL &&
+		best->text[strspn(best->text, " ")] != '\0')
+		return dv_filter_of(DV_EQ, column, best->text);
+	if (best->at_start)
+		return starts_with(best->text, column);
+	if (best->at_end && best->len <= MAX_LITERAL)
+		return dv_filter_of(DV_ENDS_WITH, column, best->text);
+	return dv_filter_of(DV_CONTAINS, column, shortened(best->text));
+}

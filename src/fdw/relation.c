@@ -1,0 +1,291 @@
+/*
+ * relation.c
+ *		What a foreign table and its columns are in Dataverse.
+ *
+ * IMPORT FOREIGN SCHEMA writes everything down as options, so that no query
+ * asks the service for metadata.  A table that somebody wrote by hand may
+ * leave most of it out:
+ *
+ *	table		the name of the foreign table
+ *	entity_set	must be given: the service has no rule for its plurals
+ *	primary_id	the table's name + "id"
+ *	column		the name of the column; _name_value is understood too
+ *	type		what fits the column's PostgreSQL type; a uuid that is not the
+ *				primary id is taken for a lookup
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "foreign/foreign.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "fdw/relation.h"
+
+#define STANDARD_PAGE_SIZE 5000
+#define ELASTIC_PAGE_SIZE 500
+
+/* What a column is without the option "type", and what is natural for a type. */
+static const struct
+{
+	Oid			pgtype;
+	dv_type		type;
+	bool		is_default;
+}			pairs[] =
+
+{
+	{UUIDOID, DV_TYPE_LOOKUP, true},
+	{UUIDOID, DV_TYPE_UNIQUEIDENTIFIER, false},
+	{UUIDOID, DV_TYPE_CUSTOMER, false},
+	{UUIDOID, DV_TYPE_OWNER, false},
+	{UUIDOID, DV_TYPE_FILE, false},
+	{VARCHAROID, DV_TYPE_STRING, true},
+	{TEXTOID, DV_TYPE_STRING, true},
+	{TEXTOID, DV_TYPE_MEMO, false},
+	{VARCHAROID, DV_TYPE_MEMO, false},
+	{TEXTOID, DV_TYPE_ENTITYNAME, false},
+	{VARCHAROID, DV_TYPE_ENTITYNAME, false},
+	{INT4OID, DV_TYPE_INTEGER, true},
+	{INT8OID, DV_TYPE_INTEGER, false},
+	{INT4OID, DV_TYPE_CHOICE, false},
+	{INT4OID, DV_TYPE_STATE, false},
+	{INT4OID, DV_TYPE_STATUS, false},
+	{INT8OID, DV_TYPE_BIGINT, true},
+	{INT2OID, DV_TYPE_INTEGER, true},
+	{NUMERICOID, DV_TYPE_DECIMAL, true},
+	{NUMERICOID, DV_TYPE_MONEY, false},
+	{FLOAT8OID, DV_TYPE_DOUBLE, true},
+	{BOOLOID, DV_TYPE_BOOLEAN, true},
+	{INT4ARRAYOID, DV_TYPE_CHOICES, true},
+	{TIMESTAMPTZOID, DV_TYPE_DATETIME, true},
+	{TIMESTAMPOID, DV_TYPE_DATETIME_INDEPENDENT, true},
+	{DATEOID, DV_TYPE_DATE, true},
+	{BYTEAOID, DV_TYPE_IMAGE, true},
+};
+
+static dv_type
+default_type(Oid pgtype)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(pairs); i++)
+		if (pairs[i].pgtype == pgtype && pairs[i].is_default)
+			return pairs[i].type;
+	return DV_TYPE_OTHER;
+}
+
+static bool
+is_natural(Oid pgtype, dv_type type)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(pairs); i++)
+		if (pairs[i].pgtype == pgtype && pairs[i].type == type)
+			return true;
+	return false;
+}
+
+/* A name goes into URLs as it is. */
+static void
+check_name(const char *name, const char *option, const dv_relation *relation)
+{
+	const char *c;
+
+	for (c = name; *c != '\0'; c++)
+		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+			  *c == '_'))
+			break;
+	if (*c == '\0' && c != name)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+			 errmsg("\"%s\" is not a name in Dataverse", name),
+			 errdetail("It is the %s of foreign table \"%s\".", option, relation->name)));
+}
+
+/* "_ownerid_value" is the property of ownerid. */
+static const char *
+logical_name(const char *name)
+{
+	size_t		len = strlen(name);
+
+	if (len > 7 && name[0] == '_' && strcmp(name + len - 6, "_value") == 0)
+		return pnstrdup(name + 1, len - 7);
+	return name;
+}
+
+static void
+set_column(dv_column *column, const char *name, dv_type type)
+{
+	column->name = name;
+	column->type = type;
+	column->property = dv_type_is_lookup(type) ? psprintf("_%s_value", name) : name;
+}
+
+static dv_type
+type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options options,
+		const char *name)
+{
+	const char *type_name = dv_option_text(options, "type");
+	dv_type		type;
+
+	if (type_name == NULL)
+		return strcmp(name, relation->primary_id.name) == 0 ? DV_TYPE_UNIQUEIDENTIFIER :
+			default_type(attribute->pgtype);
+	if (!dv_type_by_name(type_name, &type))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+				 errmsg("invalid value for option \"type\" of column \"%s\" of foreign table \"%s\": \"%s\"",
+						attribute->name, relation->name, type_name)));
+	return type;
+}
+
+static void
+fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
+{
+	dv_attribute *attribute = &relation->attributes[attnum - 1];
+	dv_options	options = {GetForeignColumnOptions(relation->relid, attnum), NIL};
+	const char *name = dv_option_text(options, "column");
+	const char *base = dv_option_text(options, "label_of");
+
+	attribute ->name = pstrdup(NameStr(att->attname));
+	attribute ->pgtype = getBaseType(att->atttypid);
+	attribute ->typmod = att->atttypmod;
+	attribute ->is_label = base != NULL;
+
+	if (base == NULL)
+	{
+		base = dv_option_text(options, "ref_type_of");
+		attribute ->is_table_name = base != NULL;
+	}
+	if (name == NULL)
+		name = attribute->name;
+
+	name = logical_name(base != NULL ? base : name);
+	check_name(name, "column", relation);
+	set_column(&attribute->column, name, type_of(relation, attribute, options, name));
+	attribute ->natural = is_natural(attribute->pgtype, attribute->column.type);
+
+	if ((attribute->pgtype == VARCHAROID) &&att->atttypmod > (int32) VARHDRSZ)
+		attribute ->max_length = att->atttypmod - VARHDRSZ;
+}
+
+/*
+ * Labels and names of tables are annotations of the property of the column
+ * that they belong to, which is another column here, if it is one at all.
+ */
+static void
+settle_companion(dv_relation *relation, dv_attribute *attribute)
+{
+	const char *base = attribute->column.name;
+	bool		found = false;
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+	{
+		const dv_attribute *other = &relation->attributes[i];
+
+		if (other->name != NULL && !other->is_label && !other->is_table_name &&
+			(strcmp(other->column.name, base) == 0 || strcmp(other->name, base) == 0))
+		{
+			attribute ->column = other->column;
+
+			found = true;
+			break;
+		}
+	}
+	if (!found)
+		set_column(&attribute->column, base,
+				   attribute->is_table_name ? DV_TYPE_LOOKUP : DV_TYPE_OTHER);
+	attribute ->member = psprintf("%s@%s", attribute->column.property,
+								  attribute->is_label ?
+								  "OData.Community.Display.V1.FormattedValue" :
+								  "Microsoft.Dynamics.CRM.lookuplogicalname");
+}
+
+static void
+fill_attributes(dv_relation *relation)
+{
+	Relation	rel = table_open(relation->relid, NoLock);
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			i;
+
+	relation->natts = desc->natts;
+	relation->attributes = palloc0(sizeof(dv_attribute) * Max(desc->natts, 1));
+	for (i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			fill_attribute(relation, TupleDescAttr(desc, i), i + 1);
+	table_close(rel, NoLock);
+
+	for (i = 0; i < relation->natts; i++)
+	{
+		dv_attribute *attribute = &relation->attributes[i];
+
+		if (attribute->name == NULL)
+			continue;
+		attribute ->member = attribute->column.property;
+
+		if (attribute->is_label || attribute->is_table_name)
+			settle_companion(relation, attribute);
+	}
+}
+
+dv_relation *
+dv_relation_open(Oid relid)
+{
+	ForeignTable *table = GetForeignTable(relid);
+	ForeignServer *server = GetForeignServer(table->serverid);
+	dv_relation *relation = palloc0(sizeof(*relation));
+	const char *id;
+
+	relation->relid = relid;
+	relation->serverid = table->serverid;
+	relation->name = get_rel_name(relid);
+	relation->options.first = table->options;
+	relation->options.second = server->options;
+	relation->table = dv_option_text(relation->options, "table");
+	if (relation->table == NULL)
+		relation->table = relation->name;
+	check_name(relation->table, "option \"table\"", relation);
+	relation->type = (dv_table_type) dv_option_choice(relation->options, "table_type");
+	relation->entity_set = dv_option_text(relation->options, "entity_set");
+	if (relation->entity_set == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+				 errmsg("option \"entity_set\" of foreign table \"%s\" is not set", relation->name),
+				 errdetail("It is the name of the table in URLs of the Web API, such as \"accounts\" for table \"account\"."),
+				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or ask for EntityDefinitions(LogicalName='%s')?$select=EntitySetName with dataverse.request().",
+						 relation->table)));
+	check_name(relation->entity_set, "option \"entity_set\"", relation);
+	id = dv_option_text(relation->options, "primary_id");
+	if (id == NULL)
+		id = psprintf("%sid", relation->table);
+	check_name(id, "option \"primary_id\"", relation);
+	set_column(&relation->primary_id, id, DV_TYPE_UNIQUEIDENTIFIER);
+	fill_attributes(relation);
+	return relation;
+}
+
+const dv_attribute *
+dv_relation_attribute(const dv_relation *relation, AttrNumber attnum)
+{
+	if (attnum < 1 || attnum > relation->natts || relation->attributes[attnum - 1].name == NULL)
+		return NULL;
+	return &relation->attributes[attnum - 1];
+}
+
+int
+dv_relation_page_size(const dv_relation *relation)
+{
+	int			most = relation->type == DV_TABLE_ELASTIC ? ELASTIC_PAGE_SIZE : STANDARD_PAGE_SIZE;
+
+	if (!dv_option_given(relation->options, "page_size"))
+		return most;
+	return Min(dv_option_int(relation->options, "page_size"), most);
+}

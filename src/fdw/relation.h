@@ -1,0 +1,53 @@
+/*
+ * relation.h
+ *		What a foreign table and its columns are in Dataverse.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_RELATION_H
+#define DV_RELATION_H
+
+#include "access/attnum.h"
+#include "dataverse/query.h"
+#include "fdw/option.h"
+
+typedef struct dv_attribute
+{
+	const char *name;			/* here, for messages; NULL: dropped */
+	Oid			pgtype;
+	int32		typmod;
+	dv_column	column;			/* in the service; of labels and table names, the column they
+								 * belong to */
+	const char *member;			/* of a row: the property, or an annotation of it */
+	bool		is_label;
+	bool		is_table_name;
+	bool		natural;		/* its values here are those of the service, one to one */
+	int			max_length;		/* of strings; 0: not known */
+} dv_attribute;
+
+typedef struct dv_relation
+{
+	Oid			relid;
+	Oid			serverid;
+	const char *name;
+	dv_options	options;		/* the table's, then the server's */
+	const char *table;			/* logical name */
+	const char *entity_set;
+	dv_table_type type;
+	dv_column	primary_id;
+	int			natts;
+	dv_attribute *attributes;	/* [attnum - 1] */
+} dv_relation;
+
+/*
+ * Reads the catalogues; raises if an option that is needed is missing or wrong.
+ * All of it is in the current memory context.
+ */
+extern dv_relation *dv_relation_open(Oid relid);
+
+extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, AttrNumber attnum);
+
+/* Rows to ask for at a time. */
+extern int	dv_relation_page_size(const dv_relation *relation);
+
+#endif							/* DV_RELATION_H */

@@ -1,0 +1,421 @@
+/*
+ * scan.c
+ *		Reading: requests out, rows in.
+ *
+ * The values of the query are taken when the first row is wanted, and again
+ * after each rescan.  Rows are decoded one by one, when they are asked for,
+ * from the page that is at hand (dataverse/pages.c).
+ *
+ * Memory: "query" lasts until the next rescan, "row" until the next row,
+ * pages have their own below "query".
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "foreign/foreign.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "dataverse/policy.h"
+#include "fdw/connection.h"
+#include "fdw/decode.h"
+#include "fdw/plan.h"
+#include "fdw/scan.h"
+
+/* "AggregateQueryRecordLimit exceeded": the service counts no further (facts 6.8) */
+#define TOO_MANY_TO_COUNT "0x8004E023"
+
+/* A column of the scan tuple that is fetched. */
+typedef struct scan_target
+{
+	int			slot;			/* which */
+	AttrNumber	attnum;
+	int			member;			/* of the row: which of the names */
+	dv_decoder *decoder;
+} scan_target;
+
+struct dv_scan
+{
+	dv_request	request;
+	Oid			userid;
+	dv_session *session;
+	const char *what;
+	List	   *values;			/* ExprStates */
+	MemoryContext query;
+	MemoryContext row;
+
+	scan_target *targets;
+	int			ntargets;
+	dv_names   *names;
+	dv_value   *members;
+
+	dv_pages   *pages;			/* NULL: none begun */
+	int			next;			/* request */
+	bool		more;			/* there may be a request "next" */
+	bool		bound;			/* the values are taken */
+	int64		skip;			/* rows of OFFSET still to pass over */
+	dv_pages_stats stats;
+};
+
+const dv_pages_stats *
+dv_scan_stats(const dv_scan *scan)
+{
+	return &scan->stats;
+}
+
+/*
+ * Beginning
+ */
+
+/* The members of rows, each once: two columns may show the same one. */
+static void
+add_targets(dv_scan *scan)
+{
+	List	   *columns = dv_plan_list(scan->request.plan, DV_PLAN_COLUMNS);
+	const char **names = palloc(sizeof(char *) * (list_length(columns) + 1));
+	int			nnames = 0;
+	ListCell   *lc;
+	int			i;
+
+	scan->targets = palloc0(sizeof(scan_target) * Max(list_length(columns), 1));
+	foreach(lc, columns)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(scan->request.relation,
+															  lfirst_int(lc));
+		scan_target *t = &scan->targets[scan->ntargets];
+
+		if (attribute == NULL)
+			continue;
+		for (i = 0; i < nnames; i++)
+			if (strcmp(names[i], attribute->member) == 0)
+				break;
+		if (i == nnames)
+			names[nnames++] = attribute->member;
+
+		t->slot = foreach_current_index(lc);
+		t->attnum = lfirst_int(lc);
+		t->member = i;
+		t->decoder = dv_decoder_create(scan->request.relation, attribute);
+		scan->ntargets++;
+	}
+	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
+		names[nnames++] = "n";
+	scan->names = dv_names_init(palloc(dv_names_size(names, nnames)), names, nnames);
+	if (scan->names == NULL)
+		elog(ERROR, "invalid member names of foreign table \"%s\"", scan->request.relation->name);
+	scan->members = palloc0(sizeof(dv_value) * Max(nnames, 1));
+}
+
+void
+dataverseBeginForeignScan(ForeignScanState * node, int eflags)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	EState	   *estate = node->ss.ps.state;
+	dv_scan    *scan;
+	int			rti;
+
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		return;
+	scan = palloc0(sizeof(*scan));
+	node->fdw_state = scan;
+	dv_request_init(&scan->request, plan, estate);
+	rti = plan->scan.scanrelid > 0 ? (int) plan->scan.scanrelid :
+		bms_next_member(plan->fs_relids, -1);
+	scan->userid = dv_scan_user(plan, exec_rt_fetch(rti, estate));
+	scan->what = psprintf("read foreign table \"%s\"", scan->request.relation->name);
+	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
+	scan->query = AllocSetContextCreate(estate->es_query_cxt, "dataverse query",
+										ALLOCSET_DEFAULT_SIZES);
+	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
+									  ALLOCSET_DEFAULT_SIZES);
+	add_targets(scan);
+}
+
+/*
+ * Values
+ */
+
+static int64
+row_count(const dv_scan *scan, dv_plan_item item, int64 absent)
+{
+	int			number = dv_plan_int(scan->request.plan, item);
+	const dv_bound_value *value;
+	int64		n;
+
+	if (number < 0)
+		return absent;
+	value = &scan->request.binding.values[number];
+	if (value->isnull)
+		return absent;
+	n = DatumGetInt64(value->value);
+	if (n < 0 && item == DV_PLAN_LIMIT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
+				 errmsg("LIMIT must not be negative")));
+	if (n < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE),
+				 errmsg("OFFSET must not be negative")));
+	return n;
+}
+
+static void
+bind_values(dv_scan *scan, ForeignScanState * node)
+{
+	ExprContext *econtext = node->ss.ps.ps_ExprContext;
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+	int64		limit;
+	ListCell   *lc;
+
+	foreach(lc, scan->values)
+	{
+		ExprState  *state = lfirst(lc);
+		int			i = foreach_current_index(lc);
+		dv_bound_value *value = &scan->request.binding.values[i];
+		int16		typlen;
+		bool		typbyval;
+
+		value->type = getBaseType(exprType(list_nth(scan->request.plan->fdw_exprs, i)));
+		value->value = ExecEvalExprSwitchContext(state, econtext, &value->isnull);
+		get_typlenbyval(value->type, &typlen, &typbyval);
+		if (!value->isnull)
+			value->value = datumCopy(value->value, typbyval, typlen);
+	}
+	scan->skip = row_count(scan, DV_PLAN_OFFSET, 0);
+	limit = row_count(scan, DV_PLAN_LIMIT, -1);
+	scan->request.wanted = limit < 0 ? -1 :
+		limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip;
+	scan->next = 0;
+	scan->more = true;
+	scan->bound = true;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Requests
+ */
+
+static dv_pages *
+start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
+{
+	dv_pages_spec spec = {0};
+
+	if (scan->session == NULL)
+		scan->session = dv_connection_get(scan->request.relation->serverid, scan->userid);
+	spec.session = scan->session;
+	spec.path = dv_request_url(query, false);
+	spec.page_size = query->count ? 0 : dv_request_page_size(&scan->request, query);
+	spec.wanted = scan->request.wanted;
+	spec.annotations = dv_request_annotations(&scan->request);
+	spec.names = scan->names;
+	spec.what = scan->what;
+	spec.tolerated = tolerated;
+	spec.stats = &scan->stats;
+	return dv_pages_start(&spec, scan->query);
+}
+
+/* Begins the next request; false if there is none. */
+static bool
+next_request(dv_scan *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+	dv_query	query;
+	bool		any = false;
+
+	while (scan->more && !any)
+	{
+		any = dv_request_query(&scan->request, scan->next++, &query, &scan->more);
+		if (any)
+			scan->pages = start_pages(scan, &query, NULL);
+	}
+	MemoryContextSwitchTo(old);
+	return any;
+}
+
+static int
+compare_text(const void *key, const void *operand)
+{
+	return strcmp(key, ((const dv_operand *) operand)->text);
+}
+
+/*
+ * A list of texts that goes in several requests: the service may give rows
+ * for one part that belong to another, since it ignores case.  Each row
+ * counts in answer to the part that has its very text.
+ */
+static bool
+belongs_here(const dv_scan *scan, const TupleTableSlot * slot)
+{
+	const dv_bindings *binding = &scan->request.binding;
+	const dv_attribute *attribute;
+	int			i;
+
+	if (binding->chunk_attnum == 0 || binding->nchunks == 1)
+		return true;
+	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
+
+	if (dv_sort_of(attribute->column.type, DV_COLLATION_BYTES) != DV_SORT_TEXT)
+		return true;
+	for (i = 0; i < scan->ntargets; i++)
+	{
+		const scan_target *t = &scan->targets[i];
+		char	   *string;
+
+		if (t->attnum != binding->chunk_attnum)
+			continue;
+		if (slot->tts_isnull[t->slot])
+			return false;
+		string = TextDatumGetCString(slot->tts_values[t->slot]);
+		string = pg_server_to_any(string, strlen(string), PG_UTF8);
+		return bsearch(string, binding->chunk_filter->operands, binding->chunk_filter->n,
+					   sizeof(dv_operand), compare_text) != NULL;
+	}
+	return true;
+}
+
+/* The row at hand as a tuple. */
+static void
+fill_slot(dv_scan *scan, TupleTableSlot * slot)
+{
+	int			i;
+
+	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+	for (i = 0; i < scan->ntargets; i++)
+	{
+		const scan_target *t = &scan->targets[i];
+
+		slot->tts_values[t->slot] = dv_decode(t->decoder, &scan->members[t->member],
+											  &slot->tts_isnull[t->slot]);
+	}
+}
+
+/*
+ * COUNT(*).  The service counts up to 50,000 rows; beyond, their ids are
+ * read and counted here.
+ */
+static int64
+count_rows(dv_scan *scan, const dv_query *query)
+{
+	dv_query	all = *query;
+	dv_pages   *pages = start_pages(scan, query, TOO_MANY_TO_COUNT);
+	int64_t		n = 0;
+	bool		counted = dv_pages_next(pages, scan->members);
+
+	if (counted && dv_value_int64(&scan->members[0], &n) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse answered without a count", scan->what)));
+	if (counted)
+		while (dv_pages_next(pages, scan->members))
+			;
+	if (!dv_pages_refused(pages))
+	{
+		dv_pages_end(pages);
+		return n;
+	}
+	dv_pages_end(pages);
+	all.count = false;
+	pages = start_pages(scan, &all, NULL);
+	while (dv_pages_next(pages, scan->members))
+		n++;
+	dv_pages_end(pages);
+	return n;
+}
+
+static TupleTableSlot *
+iterate_count(dv_scan *scan, TupleTableSlot * slot)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+	dv_query	query;
+	int64		n = 0;
+	int			i;
+
+	if (!scan->more)
+	{
+		MemoryContextSwitchTo(old);
+		return slot;
+	}
+	while (scan->more)
+		if (dv_request_query(&scan->request, scan->next++, &query, &scan->more))
+			n += count_rows(scan, &query);
+	for (i = 0; i < slot->tts_tupleDescriptor->natts; i++)
+	{
+		slot->tts_values[i] = Int64GetDatum(n);
+		slot->tts_isnull[i] = false;
+	}
+	MemoryContextSwitchTo(old);
+	return ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * The callbacks
+ */
+
+TupleTableSlot *
+dataverseIterateForeignScan(ForeignScanState * node)
+{
+	dv_scan    *scan = node->fdw_state;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	MemoryContext old;
+
+	ExecClearTuple(slot);
+	if (!scan->bound)
+		bind_values(scan, node);
+	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
+		return iterate_count(scan, slot);
+
+	while (scan->request.wanted != 0 && (scan->pages != NULL || next_request(scan)))
+	{
+		if (!dv_pages_next(scan->pages, scan->members))
+		{
+			dv_pages_end(scan->pages);
+			scan->pages = NULL;
+			continue;
+		}
+		if (scan->request.wanted > 0)
+			scan->request.wanted--;
+		if (scan->skip > 0)
+		{
+			scan->skip--;
+			continue;
+		}
+		MemoryContextReset(scan->row);
+		old = MemoryContextSwitchTo(scan->row);
+		fill_slot(scan, slot);
+		MemoryContextSwitchTo(old);
+		if (belongs_here(scan, slot))
+			return ExecStoreVirtualTuple(slot);
+	}
+	return slot;
+}
+
+void
+dataverseReScanForeignScan(ForeignScanState * node)
+{
+	dv_scan    *scan = node->fdw_state;
+
+	/* with it go the requests that are under way */
+	MemoryContextReset(scan->query);
+	scan->pages = NULL;
+	scan->bound = false;
+}
+
+void
+dataverseEndForeignScan(ForeignScanState * node)
+{
+	dv_scan    *scan = node->fdw_state;
+
+	if (scan == NULL)
+		return;
+	MemoryContextDelete(scan->query);
+	MemoryContextDelete(scan->row);
+}

@@ -1,0 +1,715 @@
+/*
+ * ship.c
+ *		Which restriction clauses the service can answer, and how it is asked.
+ *
+ * A clause is taken apart by one small function for each kind of node.  NOT
+ * goes down to the leaves with the walk, since only there is it known which
+ * operator is the opposite and whether the service answers that one: "not
+ * equal" is never what is left of "equal, perhaps too much".  A row is
+ * kept when the clause is true, and AND and OR keep truth apart from NULL, so
+ * parts can be judged one by one: an AND is sent as far as its parts can be,
+ * an OR wholly or not at all.
+ *
+ * What an operator means is asked of the operator classes; what the service
+ * makes of it is in the table of dataverse/policy.c.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
+
+#include "compat.h"
+#include "dataverse/odata.h"
+#include "fdw/ship.h"
+
+/* what stays free for conditions that are added when pages are asked for */
+#define SPARE_CONDITIONS 10
+/* the service's parser has a limit of its own, which is not documented */
+#define MAX_DEPTH 12
+/* conditions taken for lists whose length is not known, where there is no IN */
+#define LISTED_CONDITIONS 100
+/* of @>: values beyond are left to the check here */
+#define MAX_CONTAINED 10
+
+typedef struct walk
+{
+	dv_shipping *shipping;
+	bool		negate;			/* an odd number of NOTs above */
+	bool		top;			/* only ANDs above */
+	int			depth;
+} walk;
+
+static List *ship_node(walk w, Node * node, dv_policy *policy);
+
+void
+dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *relation,
+				 Index relid)
+{
+	memset(shipping, 0, sizeof(*shipping));
+	shipping->root = root;
+	shipping->relation = relation;
+	shipping->relid = relid;
+	shipping->ci_ai = get_collation_oid(list_make2(makeString("dataverse"), makeString("ci_ai")),
+										true);
+}
+
+/*
+ * Columns and values
+ */
+
+/* Casts that change no value, so that a comparison of the result is one of the column. */
+static Node *
+strip_casts(Node * node)
+{
+	static const Oid lossless[] = {
+		F_INT4_INT2, F_INT8_INT2, F_INT8_INT4, F_NUMERIC_INT2, F_NUMERIC_INT4, F_NUMERIC_INT8
+	};
+
+	for (;;)
+	{
+		Node	   *inner = NULL;
+
+		if (IsA(node, RelabelType))
+			inner = (Node *) ((RelabelType *) node)->arg;
+		else if (IsA(node, FuncExpr) && list_length(((FuncExpr *) node)->args) == 1)
+		{
+			int			i;
+
+			for (i = 0; i < (int) lengthof(lossless); i++)
+				if (((FuncExpr *) node)->funcid == lossless[i])
+					inner = linitial(((FuncExpr *) node)->args);
+		}
+		if (inner == NULL)
+			return node;
+		node = inner;
+	}
+}
+
+/* The attribute number of a column of this table, or 0. */
+static AttrNumber
+column_of(const dv_shipping *shipping, Node * node)
+{
+	Var		   *var = (Var *) strip_casts(node);
+
+	if (!IsA(var, Var) || var->varno != (int) shipping->relid || var->varlevelsup != 0)
+		return 0;
+	return dv_relation_attribute(shipping->relation, var->varattno) != NULL ? var->varattno : 0;
+}
+
+/* Is there anything in it that cannot be evaluated before the scan begins? */
+static bool
+belongs_to_row(Node * node, void *context)
+{
+	const dv_shipping *shipping = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+		return ((Var *) node)->varlevelsup != 0 ||
+			((Var *) node)->varno == (int) shipping->relid || ((Var *) node)->varattno < 0;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind != PARAM_EXTERN &&
+			((Param *) node)->paramkind != PARAM_EXEC;
+	if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		IsA(node, SubLink) || IsA(node, Aggref) || IsA(node, WindowFunc) ||
+		IsA(node, GroupingFunc) || IsA(node, CurrentOfExpr) || IsA(node, RowExpr))
+		return true;
+	return expression_tree_walker(node, belongs_to_row, context);
+}
+
+static bool
+is_value(dv_shipping *shipping, Node * node)
+{
+	return !belongs_to_row(node, shipping) && !contain_volatile_functions(node);
+}
+
+static int
+add_value(dv_shipping *shipping, Node * node)
+{
+	ListCell   *lc;
+
+	foreach(lc, shipping->values)
+	{
+		if (equal(lfirst(lc), node))
+			return foreach_current_index(lc);
+	}
+	shipping->values = lappend(shipping->values, node);
+	return list_length(shipping->values) - 1;
+}
+
+/* Types of values that each sort of column is compared with, without loss (fdw/bind.c reads them). */
+static bool
+type_fits(const dv_attribute *attribute, dv_sort sort, Oid type)
+{
+	static const struct
+	{
+		dv_sort		sort;
+		Oid			types[4];
+	}			fits[] =
+	{
+		{DV_SORT_ID, {UUIDOID}},
+		{DV_SORT_TEXT, {TEXTOID, VARCHAROID, NAMEOID}},
+		{DV_SORT_TEXT_CI_AI, {TEXTOID, VARCHAROID, NAMEOID}},
+		{DV_SORT_NUMBER, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
+		{DV_SORT_CHOICE, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
+		{DV_SORT_DOUBLE, {FLOAT8OID, FLOAT4OID}},
+		{DV_SORT_BOOLEAN, {BOOLOID}},
+		{DV_SORT_TIME, {TIMESTAMPOID, DATEOID}},
+		{DV_SORT_DATE, {DATEOID, TIMESTAMPOID}},
+		{DV_SORT_CHOICES, {INT4ARRAYOID, INT4OID}},
+	};
+	int			i;
+	int			j;
+
+	type = getBaseType(type);
+	/* only there is comparing with a moment the comparison of moments */
+	if (type == TIMESTAMPTZOID)
+		return sort == DV_SORT_TIME && attribute->pgtype == TIMESTAMPTZOID;
+
+	for (i = 0; i < (int) lengthof(fits); i++)
+		for (j = 0; fits[i].sort == sort && j < (int) lengthof(fits[i].types); j++)
+			if (fits[i].types[j] == type)
+				return true;
+	return false;
+}
+
+static dv_collation
+collation_of(const dv_shipping *shipping, Oid collation)
+{
+	if (!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return DV_COLLATION_BYTES;
+	return collation == shipping->ci_ai ? DV_COLLATION_CI_AI : DV_COLLATION_OTHER;
+}
+
+static dv_sort
+sort_of(const dv_attribute *attribute, dv_collation collation)
+{
+	if (attribute->is_label)
+		return DV_SORT_LABEL;
+	if (attribute->is_table_name)
+		return DV_SORT_TABLE_NAME;
+	if (!attribute->natural)
+		return DV_SORT_OPAQUE;
+	return dv_sort_of(attribute->column.type, collation);
+}
+
+/*
+ * Leaves
+ */
+
+static dv_op
+opposite(dv_op op)
+{
+	static const dv_op pairs[][2] = {
+		{DV_OP_EQ, DV_OP_NE}, {DV_OP_LT, DV_OP_GE}, {DV_OP_GT, DV_OP_LE},
+		{DV_OP_IN, DV_OP_NOT_IN}, {DV_OP_DISTINCT, DV_OP_NOT_DISTINCT},
+		{DV_OP_NULL, DV_OP_NOT_NULL}
+	};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(pairs); i++)
+	{
+		if (pairs[i][0] == op)
+			return pairs[i][1];
+		if (pairs[i][1] == op)
+			return pairs[i][0];
+	}
+	return DV_OP_OTHER;
+}
+
+/* Conditions that fdw/bind.c makes of it at most, but for lists. */
+static int
+conditions_of(dv_sort sort, dv_op op)
+{
+	bool		twice = sort == DV_SORT_TIME || sort == DV_SORT_DOUBLE || sort == DV_SORT_TEXT ||
+	sort == DV_SORT_TEXT_CI_AI;
+
+	if (op == DV_OP_DISTINCT)
+		return 3;
+	if (op == DV_OP_CONTAINS)
+		return MAX_CONTAINED;
+	if (op == DV_OP_NE)
+		return 2;
+	return (op == DV_OP_EQ || op == DV_OP_NOT_DISTINCT) && twice ? 2 : 1;
+}
+
+static bool
+take_conditions(dv_shipping *shipping, int n)
+{
+	if (shipping->conditions + n > DV_MAX_CONDITIONS - SPARE_CONDITIONS)
+		return false;
+	shipping->conditions += n;
+	return true;
+}
+
+/* What the table says, if there is room for the condition. */
+static bool
+allowed(walk w, const dv_attribute *attribute, dv_sort sort, dv_op op, dv_policy *policy)
+{
+	*policy = dv_policy_of(w.shipping->relation->type, sort, op);
+	/* LIKE is for strings: the service would convert its pattern to any other type */
+	if ((op == DV_OP_LIKE || op == DV_OP_ILIKE || op == DV_OP_STARTS) &&
+		attribute->column.type != DV_TYPE_STRING && attribute->column.type != DV_TYPE_MEMO)
+		*policy = DV_NEVER;
+	return *policy != DV_NEVER;
+}
+
+static List *
+null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
+{
+	const dv_attribute *attribute = dv_relation_attribute(w.shipping->relation, attnum);
+
+	if (w.negate)
+		op = opposite(op);
+	if (!allowed(w, attribute, sort_of(attribute, DV_COLLATION_BYTES), op, policy) ||
+		!take_conditions(w.shipping, 1))
+		return NIL;
+	return list_make2(makeInteger(op), makeInteger(attnum));
+}
+
+/* column op value */
+static List *
+comparison(walk w, AttrNumber attnum, dv_op op, Node * value, Oid inputcollid, dv_policy *policy)
+{
+	dv_shipping *shipping = w.shipping;
+	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
+	dv_collation collation = collation_of(shipping, inputcollid);
+	dv_sort		sort = sort_of(attribute, collation);
+
+	if (w.negate)
+		op = opposite(op);
+	*policy = DV_NEVER;
+	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, sort, exprType(value)) ||
+		!is_value(shipping, value))
+		return NIL;
+	if (!allowed(w, attribute, sort, op, policy) ||
+		!take_conditions(shipping, conditions_of(sort, op)))
+		return NIL;
+	return list_make4(makeInteger(op), makeInteger(attnum),
+					  makeInteger(add_value(shipping, value)),
+					  makeInteger(*policy == DV_EXACT ? DV_CONDITION_EXACT : 0));
+}
+
+/*
+ * Functions for kinds of nodes
+ */
+
+static dv_op
+compare_op(Oid opno)
+{
+	static const dv_op ops[] = {
+		[DV_INTERPRETED_LT] = DV_OP_LT, [DV_INTERPRETED_LE] = DV_OP_LE,
+		[DV_INTERPRETED_EQ] = DV_OP_EQ, [DV_INTERPRETED_GE] = DV_OP_GE,
+		[DV_INTERPRETED_GT] = DV_OP_GT, [DV_INTERPRETED_NE] = DV_OP_NE
+	};
+	List	   *interpretations = dv_op_interpretations(opno);
+	int			strategy;
+
+	if (interpretations == NIL)
+		return DV_OP_OTHER;
+	strategy = dv_interpretation_of(list_head(interpretations));
+	return strategy > 0 && strategy < (int) lengthof(ops) ? ops[strategy] : DV_OP_OTHER;
+}
+
+/* Operators that no operator class knows. */
+static dv_op
+special_op(Oid function, bool *negated, bool *commuted)
+{
+	static const struct
+	{
+		Oid			function;
+		dv_op		op;
+		bool		negated;
+		bool		commuted;
+	}			special[] =
+	{
+		{F_TEXTLIKE, DV_OP_LIKE, false, false},
+		{F_TEXTNLIKE, DV_OP_LIKE, true, false},
+		{F_TEXTICLIKE, DV_OP_ILIKE, false, false},
+		{F_TEXTICNLIKE, DV_OP_ILIKE, true, false},
+		{F_STARTS_WITH, DV_OP_STARTS, false, false},
+		{F_ARRAYOVERLAP, DV_OP_OVERLAPS, false, false},
+		{F_ARRAYCONTAINS, DV_OP_CONTAINS, false, false},
+		{F_ARRAYCONTAINED, DV_OP_CONTAINS, false, true},
+	};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(special); i++)
+	{
+		if (special[i].function == function)
+		{
+			*negated = special[i].negated;
+			*commuted = special[i].commuted;
+			return special[i].op;
+		}
+	}
+	return DV_OP_OTHER;
+}
+
+/* An operator that is no comparison, or the function behind it. */
+static List *
+ship_special(walk w, Oid function, List *args, Oid inputcollid, dv_policy *policy)
+{
+	bool		negated = false;
+	bool		commuted = false;
+	dv_op		op = special_op(function, &negated, &commuted);
+	AttrNumber	attnum;
+
+	if (op == DV_OP_OTHER || list_length(args) != 2)
+		return NIL;
+	attnum = column_of(w.shipping, commuted ? lsecond(args) : linitial(args));
+	/* && means the same in both directions */
+	if (attnum == 0 && op == DV_OP_OVERLAPS)
+	{
+		attnum = column_of(w.shipping, lsecond(args));
+		commuted = true;
+	}
+	if (attnum == 0)
+		return NIL;
+	w.negate = w.negate != negated;
+	return comparison(w, attnum, op, commuted ? linitial(args) : lsecond(args), inputcollid, policy);
+}
+
+static List *
+ship_op(walk w, Node * node, dv_policy *policy)
+{
+	OpExpr	   *expr = (OpExpr *) node;
+	Oid			opno = expr->opno;
+	AttrNumber	attnum;
+	Node	   *value;
+
+	if (list_length(expr->args) != 2)
+		return NIL;
+	if (compare_op(opno) == DV_OP_OTHER)
+		return ship_special(w, get_opcode(opno), expr->args, expr->inputcollid, policy);
+	attnum = column_of(w.shipping, linitial(expr->args));
+	value = lsecond(expr->args);
+	if (attnum == 0)
+	{
+		attnum = column_of(w.shipping, lsecond(expr->args));
+		value = linitial(expr->args);
+		opno = get_commutator(opno);
+	}
+	if (attnum == 0 || !OidIsValid(opno))
+		return NIL;
+	return comparison(w, attnum, compare_op(opno), value, expr->inputcollid, policy);
+}
+
+static List *
+ship_function(walk w, Node * node, dv_policy *policy)
+{
+	FuncExpr   *expr = (FuncExpr *) node;
+
+	return ship_special(w, expr->funcid, expr->args, expr->inputcollid, policy);
+}
+
+static List *
+ship_distinct(walk w, Node * node, dv_policy *policy)
+{
+	DistinctExpr *expr = (DistinctExpr *) node;
+	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
+	Node	   *value = lsecond(expr->args);
+
+	if (attnum == 0)
+	{
+		attnum = column_of(w.shipping, lsecond(expr->args));
+		value = linitial(expr->args);
+	}
+	if (attnum == 0 || compare_op(expr->opno) != DV_OP_EQ)
+		return NIL;
+	return comparison(w, attnum, DV_OP_DISTINCT, value, expr->inputcollid, policy);
+}
+
+/*
+ * The length of a list, or -1 if it is known at execution only.
+ */
+static int
+length_of(Node * array)
+{
+	if (IsA(array, ArrayExpr))
+		return list_length(((ArrayExpr *) array)->elements);
+	if (!IsA(array, Const))
+		return -1;
+	if (((Const *) array)->constisnull)
+		return 0;
+	return ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(((Const *) array)->constvalue)),
+						  ARR_DIMS(DatumGetArrayTypeP(((Const *) array)->constvalue)));
+}
+
+/*
+ * No row may come in answer to two requests.  Where the service tells values
+ * apart as we do, distinct values see to that; text is looked at again when
+ * it comes (fdw/scan.c).
+ */
+static bool
+can_be_split(const dv_shipping *shipping, dv_sort sort, dv_policy policy)
+{
+	return (policy == DV_EXACT && sort != DV_SORT_TEXT_CI_AI) ||
+		(sort == DV_SORT_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
+}
+
+/*
+ * column IN (…).  A list that may be long goes in several requests; only one
+ * list of a query can, and only where it restricts all rows.  Elsewhere, if
+ * it turns out to be too long, it will not be sent: then it has to be checked
+ * here.  NOT IN cannot be taken apart that way.
+ */
+static List *
+ship_in(walk w, AttrNumber attnum, dv_op op, Node * array, Oid inputcollid, dv_policy *policy)
+{
+	dv_shipping *shipping = w.shipping;
+	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
+	dv_collation collation = collation_of(shipping, inputcollid);
+	dv_sort		sort = sort_of(attribute, collation);
+	int			n = length_of(array);
+	bool		small = n >= 0 && n <= DV_SMALL_IN;
+	int			conditions = 2;
+	int			flags = 0;
+
+	if (w.negate)
+		op = opposite(op);
+	if (collation == DV_COLLATION_OTHER || !is_value(shipping, array) ||
+		!type_fits(attribute, sort, get_element_type(exprType(array))) ||
+		!allowed(w, attribute, sort, op, policy) || (op == DV_OP_NOT_IN && !small))
+	{
+		*policy = DV_NEVER;
+		return NIL;
+	}
+	if (!dv_odata_has_in(&attribute->column, attribute->max_length))
+		conditions = (small ? n : LISTED_CONDITIONS) * conditions_of(sort, DV_OP_EQ) + 1;
+	if (!take_conditions(shipping, conditions))
+	{
+		*policy = DV_NEVER;
+		return NIL;
+	}
+	if (!small && w.top && !shipping->long_in && can_be_split(shipping, sort, *policy))
+	{
+		shipping->long_in = true;
+		flags = DV_CONDITION_LONG;
+	}
+	else if (!small)
+		*policy = DV_SUPERSET;
+	if (*policy == DV_EXACT)
+		flags |= DV_CONDITION_EXACT;
+	return list_make4(makeInteger(op), makeInteger(attnum),
+					  makeInteger(add_value(shipping, array)), makeInteger(flags));
+}
+
+static List *
+ship_array(walk w, Node * node, dv_policy *policy)
+{
+	ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) node;
+	dv_op		op = compare_op(expr->opno);
+	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
+
+	if (attnum != 0 && (op == DV_OP_EQ) == expr->useOr && (op == DV_OP_EQ || op == DV_OP_NE))
+		return ship_in(w, attnum, op == DV_OP_EQ ? DV_OP_IN : DV_OP_NOT_IN, lsecond(expr->args),
+					   expr->inputcollid, policy);
+	/* value = ANY (column) */
+	attnum = column_of(w.shipping, lsecond(expr->args));
+	if (attnum != 0 && op == DV_OP_EQ && expr->useOr)
+		return comparison(w, attnum, DV_OP_CONTAINS, linitial(expr->args), expr->inputcollid,
+						  policy);
+	return NIL;
+}
+
+static List *
+ship_null_test(walk w, Node * node, dv_policy *policy)
+{
+	NullTest   *test = (NullTest *) node;
+	AttrNumber	attnum = column_of(w.shipping, (Node *) test->arg);
+
+	if (attnum == 0 || test->argisrow)
+		return NIL;
+	return null_test(w, attnum, test->nulltesttype == IS_NULL ? DV_OP_NULL : DV_OP_NOT_NULL,
+					 policy);
+}
+
+static List *
+ship_boolean_test(walk w, Node * node, dv_policy *policy)
+{
+	static const struct
+	{
+		dv_op		op;
+		bool		value;
+	}			tests[] =
+	{
+		[IS_TRUE] = {DV_OP_NOT_DISTINCT, true},
+		[IS_NOT_TRUE] = {DV_OP_DISTINCT, true},
+		[IS_FALSE] = {DV_OP_NOT_DISTINCT, false},
+		[IS_NOT_FALSE] = {DV_OP_DISTINCT, false},
+		[IS_UNKNOWN] = {DV_OP_NULL, false},
+		[IS_NOT_UNKNOWN] = {DV_OP_NOT_NULL, false},
+	};
+	BooleanTest *test = (BooleanTest *) node;
+	AttrNumber	attnum = column_of(w.shipping, (Node *) test->arg);
+	dv_op		op = tests[test->booltesttype].op;
+
+	if (attnum == 0)
+	{
+		/* a row is kept when the condition is true: this says nothing more */
+		if (test->booltesttype == IS_TRUE && !w.negate)
+			return ship_node(w, (Node *) test->arg, policy);
+		return NIL;
+	}
+	if (op == DV_OP_NULL || op == DV_OP_NOT_NULL)
+		return null_test(w, attnum, op, policy);
+	return comparison(w, attnum, op, makeBoolConst(tests[test->booltesttype].value, false),
+					  InvalidOid, policy);
+}
+
+/* A boolean column by itself. */
+static List *
+ship_var(walk w, Node * node, dv_policy *policy)
+{
+	AttrNumber	attnum = column_of(w.shipping, node);
+
+	if (attnum == 0 || dv_relation_attribute(w.shipping->relation, attnum)->pgtype != BOOLOID)
+		return NIL;
+	return comparison(w, attnum, DV_OP_EQ, makeBoolConst(true, false), InvalidOid, policy);
+}
+
+/*
+ * All parts of an OR or none; of an AND those that can be sent.  Under NOT one
+ * is the other.
+ */
+static List *
+ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
+{
+	dv_shipping *shipping = w.shipping;
+	int			nvalues = list_length(shipping->values);
+	int			conditions = shipping->conditions;
+	List	   *parts = list_make1(makeInteger(is_and ? DV_OP_AND : DV_OP_OR));
+	ListCell   *lc;
+
+	*policy = DV_EXACT;
+	w.top = w.top && is_and;
+	w.depth++;
+	foreach(lc, args)
+	{
+		dv_policy	part_policy;
+		List	   *part = ship_node(w, lfirst(lc), &part_policy);
+
+		if (part == NIL && !is_and)
+		{
+			shipping->values = list_truncate(shipping->values, nvalues);
+			shipping->conditions = conditions;
+			*policy = DV_NEVER;
+			return NIL;
+		}
+		*policy = Min(*policy, part == NIL ? DV_SUPERSET : part_policy);
+		if (part != NIL)
+			parts = lappend(parts, part);
+	}
+	if (list_length(parts) > 2)
+		return parts;
+	if (list_length(parts) == 2)
+		return lsecond(parts);
+	*policy = DV_NEVER;
+	return NIL;
+}
+
+static List *
+ship_bool(walk w, Node * node, dv_policy *policy)
+{
+	BoolExpr   *expr = (BoolExpr *) node;
+
+	if (expr->boolop == NOT_EXPR)
+	{
+		w.negate = !w.negate;
+		return ship_node(w, linitial(expr->args), policy);
+	}
+	return ship_parts(w, expr->args, (expr->boolop == AND_EXPR) != w.negate, policy);
+}
+
+static List *
+ship_node(walk w, Node * node, dv_policy *policy)
+{
+	static const struct
+	{
+		NodeTag		tag;
+		List	   *(*ship) (walk w, Node * node, dv_policy *policy);
+	}			kinds[] =
+	{
+		{T_BoolExpr, ship_bool},
+		{T_OpExpr, ship_op},
+		{T_ScalarArrayOpExpr, ship_array},
+		{T_NullTest, ship_null_test},
+		{T_BooleanTest, ship_boolean_test},
+		{T_DistinctExpr, ship_distinct},
+		{T_FuncExpr, ship_function},
+		{T_Var, ship_var},
+	};
+	int			nvalues = list_length(w.shipping->values);
+	int			conditions = w.shipping->conditions;
+	List	   *condition = NIL;
+	int			i;
+
+	*policy = DV_NEVER;
+	for (i = 0; i < (int) lengthof(kinds) && w.depth <= MAX_DEPTH; i++)
+		if (nodeTag(node) == kinds[i].tag)
+			condition = kinds[i].ship(w, node, policy);
+	if (condition == NIL)
+	{
+		w.shipping->values = list_truncate(w.shipping->values, nvalues);
+		w.shipping->conditions = conditions;
+		*policy = DV_NEVER;
+	}
+	return condition;
+}
+
+List *
+dv_ship(dv_shipping *shipping, Expr * clause, dv_policy *policy)
+{
+	walk		w = {shipping, false, true, 0};
+
+	return ship_node(w, (Node *) clause, policy);
+}
+
+/*
+ * Other questions
+ */
+
+bool
+dv_condition_guards(List *condition, AttrNumber attnum)
+{
+	dv_op		op = dv_condition_op(condition);
+	int			i;
+
+	if (op == DV_OP_AND || op == DV_OP_OR)
+	{
+		for (i = 1; i < list_length(condition); i++)
+			if (dv_condition_guards(list_nth(condition, i), attnum) == (op == DV_OP_AND))
+				return op == DV_OP_AND;
+		return op == DV_OP_OR;
+	}
+	/* NOT IN () is true for NULL, too */
+	return dv_condition_attnum(condition) == attnum && op != DV_OP_NULL && op != DV_OP_DISTINCT &&
+		op != DV_OP_NOT_DISTINCT && op != DV_OP_NOT_IN;
+}
+
+AttrNumber
+dv_ship_order(const dv_shipping *shipping, Expr * expr)
+{
+	AttrNumber	attnum;
+	const dv_attribute *attribute;
+
+	if (!IsA(expr, Var))
+		return 0;
+	attnum = column_of(shipping, (Node *) expr);
+	if (attnum == 0)
+		return 0;
+	attribute = dv_relation_attribute(shipping->relation, attnum);
+
+	return dv_policy_of(shipping->relation->type, sort_of(attribute, DV_COLLATION_BYTES),
+						DV_OP_ORDER) == DV_EXACT ? attnum : 0;
+}

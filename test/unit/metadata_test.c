@@ -1,0 +1,632 @@
+/*
+ * metadata_test.c
+ *		What foreign tables become of definitions, above all of odd ones, and
+ *		of answers that are not as they should be.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <json-c/json.h>
+
+#include "dataverse/metadata.h"
+
+/* ---------------------------------------------------------------- help */
+
+typedef struct chunk
+{
+	struct chunk *next;
+	max_align_t data[];
+}			chunk;
+
+static const dv_meta_wish nothing;
+static const dv_meta_wish all_columns = {.readonly = true};
+
+static chunk * chunks;
+static struct json_object *document;
+static dv_meta_catalog catalog;
+static dv_meta_table table;
+static const dv_meta_wish everything = {.labels = true, .readonly = true, .comments = true};
+
+static void *
+allocate(void *context, size_t size)
+{
+	chunk	   *c = malloc(sizeof(*c) + size);
+
+	(void) context;
+	assert_non_null(c);
+	c->next = chunks;
+	chunks = c;
+	return c->data;
+}
+
+static const dv_arena arena = {allocate, NULL};
+
+static int
+forget(void **state)
+{
+	(void) state;
+	while (chunks != NULL)
+	{
+		chunk	   *next = chunks->next;
+
+		free(chunks);
+		chunks = next;
+	}
+	json_object_put(document);
+	document = NULL;
+	return 0;
+}
+
+static void
+read_catalog(const char *tables)
+{
+	char	   *text = allocate(NULL, strlen(tables) + 20);
+	struct json_object *json;
+
+	sprintf(text, "{\"value\":[%s]}", tables);
+	json = json_tokener_parse(text);
+	assert_non_null(json);
+	dv_meta_catalog_read(&arena, json, &catalog);
+	json_object_put(json);
+}
+
+#define ENTRY(name) "{\"LogicalName\":\"" name "\",\"EntitySetName\":\"" name "s\"}"
+
+/* The table "new_t" with these attributes and further members. */
+static void
+read_table(const char *attributes, const char *more, const dv_meta_wish *wish)
+{
+	char	   *text = allocate(NULL, strlen(attributes) + strlen(more) + 200);
+
+	read_catalog(ENTRY("new_t") "," ENTRY("account") "," ENTRY("contact") "," ENTRY(
+																					"systemuser") "," ENTRY("team") "," ENTRY("owner"));
+	sprintf(text,
+			"{\"LogicalName\":\"new_t\",\"PrimaryIdAttribute\":\"new_tid\","
+			"\"Attributes\":[%s]%s}",
+			attributes, more);
+	json_object_put(document);
+	document = json_tokener_parse(text);
+	assert_non_null(document);
+	dv_meta_table_read(&arena, &catalog, dv_meta_entry_of(&catalog, document), document, wish,
+					   &table);
+}
+
+#define TYPE(type)                  "\"AttributeTypeName\":{\"Value\":\"" type "\"}"
+#define ATTRIBUTE(name, type, more) "{\"LogicalName\":\"" name "\"," TYPE(type) more "}"
+
+/* A column that exists only for FetchXML: what labels are. */
+#define HELPER(name, type, parent) \
+	ATTRIBUTE(name, type, ",\"AttributeOf\":\"" parent "\",\"IsValidODataAttribute\":false")
+
+static const dv_meta_column *
+column(const char *name)
+{
+	int			i;
+
+	for (i = 0; i < table.ncolumns; i++)
+		if (strcmp(table.columns[i].name, name) == 0)
+			return &table.columns[i];
+	fail_msg("there is no column \"%s\"", name);
+	return NULL;
+}
+
+/* All names, in their order. */
+static const char *
+names(void)
+{
+	dv_arena_text text = dv_arena_text_begin(&arena);
+	int			i;
+
+	for (i = 0; i < table.ncolumns; i++)
+		dv_arena_append_item(&text, " ", table.columns[i].name);
+	return text.s;
+}
+
+/* ---------------------------------------------------------------- the catalogue */
+
+#define LONG "new_12345678901234567890123456789012345678901234567890123456789"	/* 63 bytes */
+
+static void
+tables_are_sorted_and_named(void **state)
+{
+	(void) state;
+	read_catalog(ENTRY("new_b") ",{\"LogicalName\":\"hidden\",\"EntitySetName\":null},"
+				 "{\"LogicalName\":\"empty\",\"EntitySetName\":\"\"}," ENTRY(
+																			 LONG "3") "," ENTRY(LONG "45") ",null,17," ENTRY("account"));
+	assert_int_equal(catalog.n, 4);
+	assert_string_equal(catalog.entries[0].table, "account");
+	assert_null(dv_meta_find(&catalog, "hidden"));
+	assert_null(dv_meta_find(&catalog, NULL));
+	assert_string_equal(dv_meta_find(&catalog, "new_b")->entity_set, "new_bs");
+	/* as PostgreSQL cuts it; then numbered */
+	assert_string_equal(dv_meta_find(&catalog, LONG "3")->local, LONG);
+	assert_int_equal(strlen(dv_meta_find(&catalog, LONG "45")->local), 63);
+	assert_memory_equal(dv_meta_find(&catalog, LONG "45")->local, LONG, 61);
+	assert_string_equal(dv_meta_find(&catalog, LONG "45")->local + 61, "_2");
+	assert_ptr_equal(dv_meta_find_local(&catalog, LONG), dv_meta_find(&catalog, LONG "3"));
+}
+
+/* A name that needs no cutting is never given to another. */
+static void
+short_names_come_first(void **state)
+{
+	(void) state;
+	read_catalog(ENTRY(LONG "3") "," ENTRY(LONG));
+	assert_string_equal(dv_meta_find(&catalog, LONG)->local, LONG);
+	assert_string_equal(dv_meta_find(&catalog, LONG "3")->local + 61, "_2");
+}
+
+static void
+no_catalogue(void **state)
+{
+	(void) state;
+	dv_meta_catalog_read(&arena, NULL, &catalog);
+	assert_int_equal(catalog.n, 0);
+	assert_null(dv_meta_find(&catalog, "account"));
+}
+
+/* ---------------------------------------------------------------- the request */
+
+static void
+the_shorter_list_is_sent(void **state)
+{
+	const char *path;
+	size_t		i;
+
+	(void) state;
+	read_catalog(ENTRY("a") "," ENTRY("b") "," ENTRY("c") "," ENTRY("d"));
+	catalog.entries[1].wanted = true;
+	path = dv_meta_definitions_path(&arena, &catalog, &everything);
+	assert_non_null(strstr(path, "%22In%22"));
+	assert_non_null(strstr(path, "%22%5B%27b%27%5D%22"));
+	assert_non_null(strstr(path, "OptionSet"));
+	for (i = 0; i < catalog.n; i++)
+		catalog.entries[i].wanted = i != 2;
+	path = dv_meta_definitions_path(&arena, &catalog, &nothing);
+	assert_non_null(strstr(path, "%22NotIn%22"));
+	assert_non_null(strstr(path, "%22%5B%27c%27%5D%22"));
+	assert_null(strstr(path, "OptionSet"));
+	catalog.entries[2].wanted = true;
+	assert_null(strstr(dv_meta_definitions_path(&arena, &catalog, &everything), "Criteria"));
+}
+
+/* Half of a thousand tables with long names: their list has no room in a URL. */
+static void
+a_list_too_long_is_not_sent(void **state)
+{
+	dv_arena_text text = dv_arena_text_begin(&arena);
+	const char *path;
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 2000; i++)
+		dv_arena_append_item(&text, ",",
+							 dv_arena_printf(&arena, ENTRY("new_table_with_a_name_%d"), i, i));
+	read_catalog(text.s);
+	assert_int_equal(catalog.n, 2000);
+	for (i = 0; i < 2000; i++)
+		catalog.entries[i].wanted = i % 2;
+	path = dv_meta_definitions_path(&arena, &catalog, &everything);
+	assert_true(strlen(path) < DV_META_PATH_MAX);
+	assert_null(strstr(path, "Criteria"));
+}
+
+/* ---------------------------------------------------------------- the answer */
+
+/* The definitions, with blanks between them; NULL if the reader was not content. */
+static const char *
+definitions_of(const char *answer, size_t len)
+{
+	char	   *copy = malloc(len > 0 ? len : 1);
+	dv_arena_text text = dv_arena_text_begin(&arena);
+	dv_meta_reader reader;
+	const char *one;
+	size_t		n;
+
+	/* exactly as long as it is, for the sanitizer */
+	memcpy(copy, answer, len);
+	dv_meta_reader_begin(&reader, copy, len);
+	while (dv_meta_reader_next(&reader, &one, &n))
+	{
+		if (text.len > 0)
+			dv_arena_append(&text, " ");
+		dv_arena_append_len(&text, one, n);
+	}
+	assert_false(dv_meta_reader_next(&reader, &one, &n));
+	free(copy);
+	return reader.failed ? NULL : text.s;
+}
+
+static const char good[] =
+"{\"@odata.context\":\"x\",\"A\":[1,{\"EntityMetadata\":[{}]}],\"B\" : {\"C\":\"]}\"}, \"D\":-1.5,"
+"\"EntityMetadata\" : [ {\"a\":\"}\\\"{\",\"b\":[{},[]]} ,\n{\"c\":\"\\\\\"}, {} ],\"E\":null}";
+
+static void
+definitions_are_found(void **state)
+{
+	(void) state;
+	assert_string_equal(definitions_of(good, strlen(good)),
+						"{\"a\":\"}\\\"{\",\"b\":[{},[]]} {\"c\":\"\\\\\"} {}");
+	assert_string_equal(definitions_of("{\"EntityMetadata\":[]}", 21), "");
+}
+
+static void
+half_an_answer_is_none(void **state)
+{
+	const char *end = strstr(good, "],\"E\"");
+	size_t		n;
+
+	(void) state;
+	for (n = 0; n <= (size_t) (end - good); n++)
+		assert_null(definitions_of(good, n));
+}
+
+static void
+other_answers_are_none(void **state)
+{
+	static const char *const bad[] = {"[]",
+		"{}",
+		"{\"EntityMetadata\":null}",
+		"{\"EntityMetadata\":[1]}",
+		"{\"EntityMetadata\":[{} {}]}",
+		"{\"EntityMetadata\":[{},]}",
+		"{\"A\":1}",
+		"{\"A\":1,}",
+		"{\"A\"",
+		"{\"A\\",
+		"{1:2}",
+		"{\"EntityMetadata\":[\"",
+		"nothing",
+	"<html>"};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (definitions_of(bad[i], strlen(bad[i])) != NULL)
+			fail_msg("%s was taken for an answer", bad[i]);
+}
+
+/* ---------------------------------------------------------------- columns */
+
+static void
+key_first_then_by_number(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("c", "IntegerType", ",\"ColumnNumber\":3") "," ATTRIBUTE(
+																				  "b", "IntegerType",
+																				  ",\"ColumnNumber\":2") "," ATTRIBUTE("new_tid", "UniqueidentifierType",
+																													   ",\"ColumnNumber\":9") "," ATTRIBUTE("a",
+																																							"IntegerType",
+																																							",\"ColumnNumber\":3"),
+			   "", &everything);
+	assert_string_equal(names(), "new_tid b a c");
+	assert_true(column("new_tid")->primary);
+	assert_string_equal(table.primary_id, "new_tid");
+	assert_string_equal(table.table_type, "standard");
+	assert_string_equal(table.entity_set, "new_ts");
+	assert_null(table.keys);
+	assert_null(table.comment);
+}
+
+static void
+what_cannot_be_read_is_no_column(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("unread", "StringType", ",\"IsValidForRead\":false") "," ATTRIBUTE("fetch", "StringType", ",\"IsValidODataAttribute\":false") "," ATTRIBUTE(
+																																									 "to", "PartyListType",
+																																									 "") "," ATTRIBUTE("rule", "CalendarRulesType",
+																																													   "") "," ATTRIBUTE("new", "FutureType",
+																																																		 "") ",{\"LogicalName\":\"untyped\"},{},null," ATTRIBUTE("good",
+																																																																 "StringType",
+																																																																 ""),
+			   "", &everything);
+	assert_string_equal(names(), "good");
+	/* without lengths: any */
+	assert_string_equal(column("good")->sql, "text");
+}
+
+static void
+types_hold_what_is_read(void **state)
+{
+	(void) state;
+	read_table(ATTRIBUTE("plain",
+						 "StringType", ",\"MaxLength\":100,\"DatabaseLength\":200") "," ATTRIBUTE("shrunk",
+																								  "StringType", ",\"MaxLength\":50,\"DatabaseLength\":800") "," ATTRIBUTE("endless", "StringType", ",\"MaxLength\":100,\"DatabaseLength\":-1") "," ATTRIBUTE("huge", "StringType", ",\"MaxLength\":1073741823") "," ATTRIBUTE("borrowed",
+																																																																															  "StringType", ",\"MaxLength\":100,\"IsLogical\":true") "," ATTRIBUTE("dec",
+																																																																																																   "DecimalType", ",\"Precision\":3") "," ATTRIBUTE("dec_any",
+																																																																																																													"DecimalType", "") "," ATTRIBUTE("own",
+																																																																																																																					 "MoneyType",
+																																																																																																																					 ",\"Precision\":2,\"PrecisionSource\":0") "," ATTRIBUTE("currency",
+																																																																																																																																			 "MoneyType",
+																																																																																																																																			 ",\"Precision\":2,\"PrecisionSource\":2") "," ATTRIBUTE("base",
+																																																																																																																																																	 "MoneyType",
+																																																																																																																																																	 ",\"Precision\":2,\"PrecisionSource\":0,"
+																																																																																																																																																	 "\"IsValidForCreate\":false,\"IsValidForUpdate\":false") "," ATTRIBUTE("day",
+																																																																																																																																																																			"DateTimeType", ",\"DateTimeBehavior\":{\"Value\":\"DateOnly\"}") "," ATTRIBUTE("clock",
+																																																																																																																																																																																							"DateTimeType", ",\"DateTimeBehavior\":{\"Value\":\"TimeZoneIndependent\"}") "," ATTRIBUTE("instant",
+																																																																																																																																																																																																													   "DateTimeType",
+																																																																																																																																																																																																													   ",\"Format\":\"DateOnly\""),
+			   "", &everything);
+	assert_string_equal(column("plain")->sql, "varchar(100)");
+	assert_string_equal(column("shrunk")->sql, "varchar(400)");
+	assert_string_equal(column("endless")->sql, "varchar(100)");
+	assert_string_equal(column("huge")->sql, "text");
+	assert_string_equal(column("borrowed")->sql, "text");
+	assert_string_equal(column("dec")->sql, "numeric(15,3)");
+	assert_string_equal(column("dec_any")->sql, "numeric(22,10)");
+	assert_string_equal(column("own")->sql, "numeric(17,2)");
+	assert_string_equal(column("currency")->sql, "numeric(19,4)");
+	assert_string_equal(column("base")->sql, "numeric(19,4)");
+	assert_int_equal(column("day")->type, DV_META_DATE);
+	assert_string_equal(column("day")->sql, "date");
+	assert_int_equal(column("clock")->type, DV_META_DATETIME_INDEPENDENT);
+	assert_string_equal(column("clock")->sql, "timestamp");
+	assert_string_equal(column("instant")->sql, "timestamptz");
+}
+
+/* Providers of virtual tables send what they like. */
+static void
+virtual_text_has_no_length(void **state)
+{
+	(void) state;
+	read_table(ATTRIBUTE("plain", "StringType", ",\"MaxLength\":100"), ",\"TableType\":\"Virtual\"",
+			   &everything);
+	assert_string_equal(table.table_type, "virtual");
+	assert_string_equal(column("plain")->sql, "text");
+}
+
+static void
+read_only_columns(void **state)
+{
+	static const char attributes[] =
+	ATTRIBUTE("new_tid", "UniqueidentifierType", ",\"IsValidForCreate\":false,\"IsValidForUpdate\":false") "," ATTRIBUTE("create_only", "IntegerType", ",\"IsValidForUpdate\":false") "," ATTRIBUTE(
+																																																	"update_only", "StateType",
+																																																	",\"IsValidForCreate\":false") "," ATTRIBUTE("neither", "IntegerType",
+																																																												 ",\"IsValidForCreate\":false,\"IsValidForUpdate\":false") "," ATTRIBUTE("computed",
+																																																																														 "IntegerType",
+																																																																														 ",\"SourceType\":3") "," ATTRIBUTE("upload",
+																																																																																							"FileType",
+																																																																																							"") "," ATTRIBUTE("setting",
+																																																																																											  "ManagedPropertyType",
+																																																																																											  "");
+
+	(void) state;
+	read_table(attributes, "", &all_columns);
+	assert_false(column("create_only")->readonly);
+	assert_false(column("update_only")->readonly);
+	assert_true(column("neither")->readonly);
+	assert_true(column("computed")->readonly);
+	assert_true(column("upload")->readonly);
+	assert_true(column("setting")->readonly);
+	/* the key is needed even where it cannot be written */
+	read_table(attributes, "", &nothing);
+	assert_string_equal(names(), "new_tid create_only update_only");
+}
+
+/* ---------------------------------------------------------------- helpers and names */
+
+static void
+labels_are_found_by_what_they_help(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("kind", "PicklistType", ",\"ColumnNumber\":1") "," HELPER("kindyominame", "StringType", "kind") "," HELPER("kindcaption", "VirtualType", "kind") "," ATTRIBUTE(
+																																														"state", "StateType",
+																																														",\"ColumnNumber\":2") "," HELPER("statelabel", "VirtualType",
+																																																						  "state") "," HELPER("thestatename", "VirtualType",
+																																																											  "state") "," ATTRIBUTE("flag",
+																																																																	 "BooleanType",
+																																																																	 ",\"ColumnNumber\":3") "," HELPER("aflagname",
+																																																																									   "VirtualType",
+																																																																									   "flag") "," HELPER("flagname",
+																																																																														  "VirtualType",
+																																																																														  "flag") "," ATTRIBUTE("many",
+																																																																																				"MultiSelectPicklistType",
+																																																																																				",\"ColumnNumber\":4"),
+			   "", &everything);
+	/* the last one has no helper at all */
+	assert_string_equal(names(), "kind kindcaption state thestatename flag flagname many manyname");
+	assert_string_equal(column("kindcaption")->label_of, "kind");
+	assert_true(column("kindcaption")->readonly);
+	assert_null(column("kindcaption")->column);
+	read_table(ATTRIBUTE("kind", "PicklistType", "") "," HELPER("kindname", "VirtualType", "kind"),
+			   "", &all_columns);
+	assert_string_equal(names(), "kind");
+}
+
+/* A column that owns the name that a label or a type would have keeps it. */
+static void
+columns_keep_their_names(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("kind", "PicklistType", ",\"ColumnNumber\":1") "," ATTRIBUTE("kindname", "StringType", ",\"ColumnNumber\":7") "," ATTRIBUTE(
+																																					 "kindname_2", "StringType",
+																																					 ",\"ColumnNumber\":8") "," ATTRIBUTE("who", "CustomerType",
+																																														  ",\"ColumnNumber\":2,\"Targets\":[\"account\",\"contact\"]") "," ATTRIBUTE("whotype",
+																																																																	 "IntegerType",
+																																																																	 ",\"ColumnNumber\":9") "," ATTRIBUTE("ctid",
+																																																																										  "IntegerType",
+																																																																										  ",\"ColumnNumber\":10"),
+			   "", &everything);
+	assert_string_equal(names(),
+						"kind kindname_3 who whotype_2 whoname kindname kindname_2 whotype ctid_2");
+	assert_string_equal(column("kindname_3")->label_of, "kind");
+	assert_string_equal(column("whotype_2")->ref_type_of, "who");
+	assert_string_equal(column("ctid_2")->column, "ctid");
+}
+
+static void
+long_names_are_cut(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE(LONG "1", "IntegerType", ",\"ColumnNumber\":1") "," ATTRIBUTE(
+																					   LONG "2", "BooleanType",
+																					   ",\"ColumnNumber\":2") "," ATTRIBUTE("\xc3\xa4" LONG, "IntegerType",
+																															",\"ColumnNumber\":3") "," ATTRIBUTE("new_123456789012345678901234567890123456789012345678901234567\xf0\x9f\x98\x80",
+																																								 "IntegerType",
+																																								 ",\"ColumnNumber\":4"),
+			   "", &everything);
+	assert_int_equal(table.ncolumns, 5);
+	assert_string_equal(table.columns[0].name, LONG);
+	assert_string_equal(table.columns[0].column, LONG "1");
+	assert_string_equal(table.columns[1].name + 61, "_2");
+	assert_string_equal(table.columns[2].name + 61, "_3");
+	assert_string_equal(table.columns[2].label_of, LONG "2");
+	assert_int_equal(strlen(table.columns[3].name), 63);
+	/* not in the middle of a character */
+	assert_string_equal(table.columns[4].name,
+						"new_123456789012345678901234567890123456789012345678901234567");
+}
+
+static void
+helpers_that_are_properties(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("pic", "ImageType", ",\"ColumnNumber\":1") "," ATTRIBUTE("pic_url", "StringType", ",\"ColumnNumber\":2,\"AttributeOf\":\"pic\",\"IsValidODataAttribute\":true") "," ATTRIBUTE(
+																																																	   "pic_old", "StringType", ",\"ColumnNumber\":2,\"AttributeOf\":\"pic\"") "," ATTRIBUTE("site", "LookupType", ",\"ColumnNumber\":3,\"Targets\":[\"account\"]") "," ATTRIBUTE("sitepid", "StringType", ",\"ColumnNumber\":4,\"AttributeOf\":\"site\",\"IsValidODataAttribute\":true") "," ATTRIBUTE("sitename", "StringType", ",\"ColumnNumber\":5,\"AttributeOf\":\"site\",\"IsValidODataAttribute\":true") "," ATTRIBUTE("orphan",
+																																																																																																																																																							   "StringType",
+																																																																																																																																																							   ",\"ColumnNumber\":6,\"AttributeOf\":\"nobody\",\"IsValidODataAttribute\":true"),
+			   "", &all_columns);
+	assert_string_equal(names(), "pic pic_url site sitepid");
+}
+
+/* ---------------------------------------------------------------- lookups, keys, comments */
+
+#define LEADS(column, target, navigation) \
+	"{\"ReferencingAttribute\":\"" column "\",\"ReferencedEntity\":\"" target "\"," \
+	"\"ReferencingEntityNavigationPropertyName\":\"" navigation "\"}"
+
+static void
+lookups_know_where_they_lead(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("one", "LookupType", ",\"ColumnNumber\":1,\"Targets\":[\"account\"]") "," ATTRIBUTE("two", "CustomerType", ",\"ColumnNumber\":2,\"Targets\":[\"account\",\"contact\"]") "," ATTRIBUTE(
+																																																			   "some", "LookupType",
+																																																			   ",\"ColumnNumber\":3,\"Targets\":[\"contact\",\"hidden\",\"team\"]") "," ATTRIBUTE("none",
+																																																																								  "LookupType",
+																																																																								  ",\"ColumnNumber\":4,\"Targets\":[]") "," ATTRIBUTE("ownerid",
+																																																																																					  "OwnerType",
+																																																																																					  ",\"ColumnNumber\":5"),
+			   ",\"ManyToOneRelationships\":[" LEADS("one", "account", "new_One") "," LEADS("two", "contact", "two_contact") "," LEADS(
+																																	   "two", "account",
+																																	   "two_account") "," LEADS("some", "contact",
+																																								"some_contact") "," LEADS("some", "hidden",
+																																														  "some_hidden") "," LEADS("ownerid",
+																																																				   "owner",
+																																																				   "ownerid") "]",
+			   &all_columns);
+	assert_string_equal(names(), "one two twotype some sometype none ownerid owneridtype");
+	assert_string_equal(column("one")->navigation, "new_One");
+	assert_string_equal(column("one")->target, "account");
+	assert_string_equal(column("one")->target_set, "accounts");
+	assert_string_equal(column("two")->navigation, "two_account,two_contact");
+	assert_string_equal(column("two")->target, "account,contact");
+	assert_string_equal(column("two")->target_set, "accounts,contacts");
+	/* a table that is not served, and one that nothing leads to */
+	assert_string_equal(column("some")->target, "contact");
+	assert_true(column("none")->readonly);
+	assert_null(column("none")->target);
+	assert_string_equal(column("ownerid")->navigation, "ownerid,ownerid");
+	assert_string_equal(column("ownerid")->target, "systemuser,team");
+}
+
+static void
+active_keys(void **state)
+{
+	(void) state;
+	read_table(ATTRIBUTE("a", "StringType", ""),
+			   ",\"TableType\":\"Elastic\",\"Keys\":["
+			   "{\"KeyAttributes\":[\"a\"],\"EntityKeyIndexStatus\":\"Active\"},"
+			   "{\"KeyAttributes\":[\"b\"],\"EntityKeyIndexStatus\":\"Pending\"},"
+			   "{\"KeyAttributes\":[\"c\",\"d\"],\"EntityKeyIndexStatus\":\"Active\"}]",
+			   &everything);
+	assert_string_equal(table.keys, "a;c,d");
+	assert_string_equal(table.table_type, "elastic");
+	assert_null(table.partition_id);
+}
+
+#define LABEL(text) \
+	"{\"UserLocalizedLabel\":{\"Label\":\"" text "\"},\"LocalizedLabels\":[{\"Label\":\"other\"}]}"
+
+static void
+comments(void **state)
+{
+	(void) state;
+	read_table(
+			   ATTRIBUTE("kind", "PicklistType", ",\"ColumnNumber\":1,\"DisplayName\":" LABEL("Kind") ",\"Description\":" LABEL("what it is") ",\"OptionSet\":{\"Options\":[{\"Value\":1,\"Label\":" LABEL("Gut") "},{\"Value\":-2,\"Label\":null}]}") "," ATTRIBUTE(
+																																																																	 "flag", "BooleanType",
+																																																																	 ",\"ColumnNumber\":2,\"OptionSet\":{\"TrueOption\":{\"Label\":" LABEL("Ja") "},\"FalseOption\":{\"Label\":" LABEL(
+																																																																																													   "Nein") "}}") "," ATTRIBUTE("foreign", "IntegerType",
+																																																																																																				   ",\"ColumnNumber\":3,\"DisplayName\":"
+																																																																																																				   "{\"UserLocalizedLabel\":null,\"LocalizedLabels\":[{\"Label\":\"Zahl\"}]}") "," ATTRIBUTE("bare",
+																																																																																																																											 "IntegerType",
+																																																																																																																											 ",\"ColumnNumber\":4,\"DisplayName\":" LABEL(
+																																																																																																																																						  "")),
+			   ",\"DisplayName\":" LABEL("T"), &everything);
+	assert_string_equal(table.comment, "T");
+	assert_string_equal(column("kind")->comment, "Kind (1 = Gut, -2): what it is");
+	assert_string_equal(column("flag")->comment, "(false = Nein, true = Ja)");
+	assert_string_equal(column("foreign")->comment, "Zahl");
+	assert_null(column("bare")->comment);
+}
+
+/* More columns than PostgreSQL takes are possible only with labels; those go. */
+static void
+labels_give_way(void **state)
+{
+	dv_arena_text text = dv_arena_text_begin(&arena);
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 801; i++)
+		dv_arena_append_item(&text, ",",
+							 dv_arena_printf(&arena, ATTRIBUTE("c%d", "BooleanType", ""), i));
+	read_table(text.s, "", &everything);
+	assert_int_equal(table.ncolumns, 801);
+	assert_true(table.without_labels);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_teardown(f, forget)
+	const struct CMUnitTest tests[] = {
+		TEST(tables_are_sorted_and_named),
+		TEST(short_names_come_first),
+		TEST(no_catalogue),
+		TEST(the_shorter_list_is_sent),
+		TEST(a_list_too_long_is_not_sent),
+		TEST(definitions_are_found),
+		TEST(half_an_answer_is_none),
+		TEST(other_answers_are_none),
+		TEST(key_first_then_by_number),
+		TEST(what_cannot_be_read_is_no_column),
+		TEST(types_hold_what_is_read),
+		TEST(virtual_text_has_no_length),
+		TEST(read_only_columns),
+		TEST(labels_are_found_by_what_they_help),
+		TEST(columns_keep_their_names),
+		TEST(long_names_are_cut),
+		TEST(helpers_that_are_properties),
+		TEST(lookups_know_where_they_lead),
+		TEST(active_keys),
+		TEST(comments),
+		TEST(labels_give_way),
+	};
+
+	return cmocka_run_group_tests_name("metadata", tests, NULL, NULL);
+}

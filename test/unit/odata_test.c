@@ -1,0 +1,226 @@
+/*
+ * odata_test.c
+ *		Queries as OData: literals, escapes, grouping, lengths.  And the
+ *		corners of the table of policies that no table of dvsim reaches.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataverse/odata.h"
+#include "dataverse/policy.h"
+
+static const dv_column id = {"accountid", "accountid", DV_TYPE_UNIQUEIDENTIFIER};
+static const dv_column name = {"name", "name", DV_TYPE_STRING};
+static const dv_column size = {"size", "size", DV_TYPE_INTEGER};
+static const dv_column parent = {"parentid", "_parentid_value", DV_TYPE_LOOKUP};
+static const dv_column changed = {"modifiedon", "modifiedon", DV_TYPE_DATETIME};
+
+static char text[4096];
+
+static dv_filter
+leaf		(dv_filter_kind kind, const dv_column *column, dv_operand *operands, int n)
+{
+	dv_filter	filter = {kind, column, n, NULL, operands};
+
+	return filter;
+}
+
+/* What stands behind "$filter=". */
+static const char *
+filter_text(const dv_filter *filter, dv_odata_style style)
+{
+	static const char front[] = "accounts?$select=accountid&$filter=";
+	dv_query	query = {.entity_set = "accounts", .primary_id = &id, .filter = filter};
+	size_t		len = dv_odata_query(&query, style, text, sizeof(text));
+
+	assert_int_equal(len, strlen(text));
+	assert_memory_equal(text, front, strlen(front));
+	return text + strlen(front);
+}
+
+static void
+check(dv_filter_kind kind, const dv_column *column, const char *value, const char *wire,
+	  const char *readable)
+{
+	dv_operand	operand = {value, false};
+	dv_filter	filter = leaf (kind, column, &operand, 1);
+
+	assert_string_equal(filter_text(&filter, DV_ODATA_WIRE), wire);
+	assert_string_equal(filter_text(&filter, DV_ODATA_READABLE), readable);
+}
+
+static void
+test_literals(void **state)
+{
+	(void) state;
+	check(DV_EQ, &size, "-5", "size%20eq%20-5", "size eq -5");
+	check(DV_EQ, &name, "O'Neil", "name%20eq%20'O''Neil'", "name eq 'O''Neil'");
+	check(DV_EQ, &name, "50%", "name%20eq%20'50%25'", "name eq '50%25'");
+	check(DV_EQ, &name, "a&b=c#d+e/f?g", "name%20eq%20'a%26b%3Dc%23d%2Be%2Ff%3Fg'",
+		  "name eq 'a%26b=c%23d%2Be/f?g'");
+	check(DV_EQ, &name, "\xc3\xa4", "name%20eq%20'%C3%A4'", "name eq '\xc3\xa4'");
+	check(DV_EQ, &name, "a\nb", "name%20eq%20'a%0Ab'", "name eq 'a%0Ab'");
+	check(DV_GE, &changed, "2024-02-29T12:00:00Z", "modifiedon%20ge%202024-02-29T12:00:00Z",
+		  "modifiedon ge 2024-02-29T12:00:00Z");
+	check(DV_NE, &parent, "00000000-0000-0000-0000-000000000001",
+		  "_parentid_value%20ne%2000000000-0000-0000-0000-000000000001",
+		  "_parentid_value ne 00000000-0000-0000-0000-000000000001");
+	check(DV_IS_NULL, &parent, NULL, "_parentid_value%20eq%20null", "_parentid_value eq null");
+	check(DV_LT, &size, "1e+20", "size%20lt%201e%2B20", "size lt 1e%2B20");
+}
+
+static void
+test_wildcards(void **state)
+{
+	(void) state;
+	check(DV_CONTAINS, &name, "a%b", "contains(name,'a%5B%25%5Db')", "contains(name,'a[%25]b')");
+	check(DV_STARTS_WITH, &name, "a_b[c]", "startswith(name,'a%5B_%5Db%5B%5B%5Dc%5D')",
+		  "startswith(name,'a[_]b[[]c]')");
+	check(DV_ENDS_WITH, &name, "'", "endswith(name,'''')", "endswith(name,'''')");
+	/* where they are not live they are left alone */
+	check(DV_EQ, &name, "a_b[c]", "name%20eq%20'a_b%5Bc%5D'", "name eq 'a_b[c]'");
+}
+
+static void
+test_lists(void **state)
+{
+	dv_operand	values[] = {{"a\"b", false}, {"c\\d", false}, {"e'f\n", false}};
+	dv_filter	filter = leaf (DV_IN, &name, values, 3);
+	dv_filter	lookup = leaf (DV_NOT_IN, &parent, values, 1);
+
+	(void) state;
+	assert_string_equal(filter_text(&filter, DV_ODATA_READABLE),
+						"Microsoft.Dynamics.CRM.In(PropertyName='name',PropertyValues="
+						"[\"a%5C\"b\",\"c%5C%5Cd\",\"e'f%5Cn\"])");
+	/* functions want the logical name */
+	values[0].text = "1";
+	assert_string_equal(filter_text(&lookup, DV_ODATA_READABLE),
+						"Microsoft.Dynamics.CRM.NotIn(PropertyName='parentid',PropertyValues=[\"1\"])");
+	assert_true(dv_odata_has_in(&size, 0));
+	assert_true(dv_odata_has_in(&name, 850));
+	assert_false(dv_odata_has_in(&name, 851));
+	assert_false(dv_odata_has_in(&name, 0));
+	assert_false(dv_odata_has_in(&changed, 0));
+}
+
+static void
+test_groups(void **state)
+{
+	dv_operand	one = {"1", false};
+	dv_operand	unknown = {"$1", true};
+	dv_filter	a = leaf (DV_EQ, &size, &one, 1);
+	dv_filter	b = leaf (DV_EQ, &name, &unknown, 1);
+	dv_filter	c = leaf (DV_IS_NOT_NULL, &name, NULL, 0);
+	dv_filter  *inner[] = {&b, &c};
+	dv_filter	either = {DV_OR, NULL, 2, inner, NULL};
+	dv_filter  *outer[] = {&a, &either};
+	dv_filter	both = {DV_AND, NULL, 2, outer, NULL};
+
+	(void) state;
+	assert_string_equal(filter_text(&both, DV_ODATA_READABLE),
+						"size eq 1 and (name eq $1 or name ne null)");
+	assert_int_equal(dv_filter_conditions(&both), 3);
+	assert_int_equal(dv_filter_conditions(NULL), 0);
+}
+
+static void
+test_query(void **state)
+{
+	const dv_column *columns[] = {&name, &parent};
+	dv_order	orders[] = {{&size, true}, {&id, false}};
+	dv_operand	one = {"1", false};
+	dv_filter	filter = leaf (DV_EQ, &size, &one, 1);
+	dv_query	query = {.entity_set = "accounts", .primary_id = &id, .columns = columns,
+	.ncolumns = 2, .by_id = true, .top = 12};
+	char		small[8];
+	size_t		len;
+
+	(void) state;
+	len = dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text, "accounts?$select=name,_parentid_value&$orderby=accountid&$top=12");
+	assert_int_equal(dv_odata_query(&query, DV_ODATA_WIRE, small, sizeof(small)), len);
+	assert_string_equal(small, "account");
+	assert_int_equal(dv_odata_query(&query, DV_ODATA_WIRE, NULL, 0), len);
+
+	query.orders = orders;
+	query.norders = 2;
+	query.top = 0;
+	dv_odata_query(&query, DV_ODATA_READABLE, text, sizeof(text));
+	assert_string_equal(text,
+						"accounts?$select=name,_parentid_value&$orderby=size desc,accountid");
+	query.count = true;
+	query.filter = &filter;
+	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text,
+						"accounts?$apply=filter(size%20eq%201)/aggregate($count%20as%20n)");
+}
+
+static void
+test_policies(void **state)
+{
+	int			sort;
+	int			op;
+
+	(void) state;
+	for (sort = 0; sort < DV_SORTS; sort++)
+	{
+		for (op = 0; op < DV_OPS; op++)
+		{
+			dv_policy	standard = dv_policy_of(DV_TABLE_STANDARD, sort, op);
+
+			/* a provider may leave anything out, so nothing is exact; and no table does more */
+			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, sort, op) < DV_EXACT);
+			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, sort, op) <= standard);
+			assert_true(dv_policy_of(DV_TABLE_ELASTIC, sort, op) <= standard);
+		}
+		assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, sort, DV_OP_ORDER), DV_NEVER);
+		assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, sort, DV_OP_OTHER), DV_NEVER);
+	}
+	/* each row has an entry for each operator: the last one is that of ORDER */
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_NUMBER, DV_OP_ORDER), DV_EXACT);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_TEXT, DV_OP_NE), DV_NEVER);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_TEXT_CI_AI, DV_OP_NE), DV_EXACT);
+	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_SORT_TIME, DV_OP_GT), DV_SUPERSET);
+}
+
+static void
+test_types(void **state)
+{
+	dv_type		none;
+	int			i;
+
+	(void) state;
+	for (i = 0; i < DV_TYPES; i++)
+	{
+		dv_type		type = DV_TYPES;
+
+		assert_true(dv_type_by_name(dv_type_name(i), &type));
+		assert_int_equal(type, i);
+		assert_true(dv_sort_of(i, DV_COLLATION_BYTES) < DV_SORTS);
+	}
+	assert_false(dv_type_by_name("String", &none));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_literals),
+		cmocka_unit_test(test_wildcards),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_query),
+		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_types),
+	};
+
+	return cmocka_run_group_tests_name("odata", tests, NULL, NULL);
+}
