@@ -160,7 +160,7 @@
 /* From 16 on a scan knows on whose behalf it runs; before, the range table entry did. */
 #if PG_VERSION_NUM >= 160000
 #define dv_scan_user(fsplan, rte) \
-	(OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
+	((void) (rte), OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
 #else
 #define dv_scan_user(fsplan, rte) \
 	(OidIsValid((rte)->checkAsUser) ? (rte)->checkAsUser : GetUserId())

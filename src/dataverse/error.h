@@ -58,6 +58,6 @@ extern void dv_error_transport(const dv_http_result *result, dv_error *error);
  * status, request id and who asked in the detail.  "what" is a phrase that
  * begins with a verb: "insert into foreign table \"account\"".
  */
-extern void dv_error_raise(const dv_error *error, const char *server, const char *what) pg_attribute_noreturn();
+extern void dv_error_raise(const dv_error *error, const char *server, const char *what) __attribute__((noreturn));
 
 #endif							/* DV_ERROR_H */
