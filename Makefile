@@ -73,7 +73,8 @@ demo:
 	@KEEP='$(KEEP)' test/demo
 
 test:
-	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' test/run
+	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' \
+		DIFFERENTIAL='$(DIFFERENTIAL)' SEED='$(SEED)' test/run
 
 dvsim:
 	$(MAKE) -C test/dvsim

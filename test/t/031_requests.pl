@@ -1,0 +1,151 @@
+# 031_requests.pl
+#		What queries ask for, by dvsim's journal: no metadata, no column that
+#		is not needed, no more pages than there are; and what a long scan holds
+#		in memory.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+
+my $rows = 1230;
+my $page = 100;
+my $many = 200_000;
+my $flat = 16 * 1024;    # kB that a long scan may add
+
+my $crm = Crm->start('requests');
+my $since = 0;
+
+sub seed
+{
+	my ($table, $n) = @_;
+	my $answer = $crm->dvsim->control('POST', "/_dvsim/seed?table=$table&rows=$n");
+
+	die $answer->body unless $answer->status == 200;
+	return $answer->json->{rows};
+}
+
+# What arrived since it was last asked, without requests for tokens.
+sub requests
+{
+	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
+
+	$since = $log->{next};
+	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
+}
+
+# The target as it was meant, from the entity set on.
+sub target
+{
+	my ($request) = @_;
+	my $target = $request->{target} =~ s{^/api/data/v[^/]*/}{}r;
+
+	$target =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
+	return $target;
+}
+
+# The columns of $select, sorted.
+sub selected
+{
+	my ($request) = @_;
+	my ($list) = target($request) =~ /[?&]\$select=([^&]*)/;
+
+	return join ',', sort split /,/, $list // 'everything';
+}
+
+# A query in a session that knows nothing yet, and what it sends: only GETs of
+# this entity set, for these columns, so many requests, so many rows.
+sub asks
+{
+	my ($query, %want) = @_;
+	my $set = $want{set} // 'accounts';
+	my (@sent, @strange, $received, %selects);
+
+	requests();
+	$crm->sql($query);
+	@sent = requests();
+	@strange = map { "$_->{method} " . target($_) }
+	  grep { $_->{method} ne 'GET' || target($_) !~ m{^\Q$set\E(?:[?(/]|$)} } @sent;
+	$received += $_->{rows} for @sent;
+	$selects{ selected($_) } = 1 for @sent;
+
+	is("@strange", '', "$query: nothing but rows is asked for");
+	is(scalar @sent, $want{requests}, '… in so many requests')
+	  or diag join "\n", map { target($_) } @sent;
+	is(join(' or ', sort keys %selects), $want{select}, '… with the columns that are needed')
+	  if $want{select};
+	is($received, $want{rows}, '… and so many rows arrive') if defined $want{rows};
+	like(target($sent[0]), $want{like}, '… as it should be') if $want{like} && @sent;
+	return;
+}
+
+is(seed('account', $rows), $rows, 'there are rows');
+$crm->sql(
+	qq{CREATE SCHEMA dv;
+	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv;
+	ALTER FOREIGN TABLE dv.account OPTIONS (ADD page_size '$page')});
+cmp_ok(scalar(grep { target($_) =~ /EntityDefinitions|\$metadata/ } requests()),
+	'>', 0, 'an import asks for metadata, and the journal shows it');
+
+my $pages = int(($rows + $page - 1) / $page);
+
+# ---- columns
+
+asks('SELECT name FROM dv.account', select => 'name', requests => $pages, rows => $rows);
+asks('SELECT 1 FROM dv.account', select => 'accountid', requests => $pages, rows => $rows);
+asks('SELECT name, revenue FROM dv.account', select => 'name,revenue', requests => $pages);
+asks('SELECT max(name) FROM dv.account GROUP BY creditonhold',
+	select => 'creditonhold,name', requests => $pages);
+asks('SELECT a.name FROM dv.account a JOIN dv.account b USING (accountid) LIMIT 0', requests => 0);
+asks(q{SELECT accountid FROM dv.account WHERE name = 'x'},
+	select => 'accountid,name', requests => 1, rows => 0);
+asks('SELECT accountid FROM dv.account WHERE numberofemployees < 0',
+	select => 'accountid', requests => 1, rows => 0);
+asks('SELECT name FROM dv.account ORDER BY length(name), name DESC', select => 'name', requests => $pages);
+
+# ---- pages
+
+asks('SELECT name FROM dv.account LIMIT 10',
+	select => 'name', requests => 1, rows => 10, like => qr/[?&]\$top=10(?:&|$)/);
+asks('SELECT name FROM dv.account LIMIT 10 OFFSET 5', requests => 1, rows => 15);
+asks("SELECT name FROM dv.account LIMIT $page", requests => 1, rows => $page);
+asks('SELECT name FROM dv.account LIMIT 250', requests => 3, rows => 3 * $page);
+asks('SELECT numberofemployees FROM dv.account ORDER BY numberofemployees LIMIT 10',
+	select => 'numberofemployees', requests => 1, rows => 10);
+asks('SELECT count(*) FROM dv.account', requests => 1);
+asks('SELECT name FROM dv.account LIMIT 0', requests => 0);
+asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-000000000000'},
+	requests => 1, rows => 0);
+asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
+asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
+
+# ---- a long scan
+
+is(seed('account', $many - $rows), $many, 'there are many rows');
+$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP page_size);
+	-- the most memory that this backend ever had, in kB
+	CREATE FUNCTION peak() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT (regexp_match(pg_read_file('/proc/self/status'), 'VmHWM:\s+(\d+) kB'))[1]::bigint $$});
+requests();
+my ($before, $count, $after) = split /\n/, $crm->sql(
+	q{DO $$ BEGIN PERFORM count(name), sum(revenue) FROM (SELECT name, revenue FROM dv.account LIMIT 20000) s; END $$;
+	SELECT peak();
+	SELECT count(name) + 0 * count(revenue) + 0 * count(createdon) FROM dv.account;
+	SELECT peak()});
+my @sent = grep { selected($_) eq 'createdon,name,revenue' } requests();
+
+is($count, $many, "$many rows are read");
+cmp_ok(scalar @sent, '>=', $many / 5000, 'in pages of 5000');
+cmp_ok(scalar @sent, '<=', $many / 5000 + 1, 'and not one request more');
+cmp_ok($after - $before, '<', $flat,
+	'the memory of the backend is flat: ' . ($after - $before) . " kB more than for 20,000 rows ($before kB)");
+
+$crm->stop;
+done_testing;
