@@ -58,6 +58,7 @@ struct dv_call
 	dv_error	error;
 	int			attempts;
 	int			throttles;		/* 429s although it had waited as told: these are bounded */
+	int			throttled;		/* 429s, all of them */
 	int64		told_until;		/* it is not to be sent again before, by what it was told itself */
 	int			retries[DV_RETRY_CAUSES];
 	bool		token_renewed;
@@ -439,6 +440,7 @@ settle_throttle(dv_call *call)
 	call->error.retry_after : config->pool.fallback_retry_after;
 	int64		pause = 0;
 
+	call->throttled++;
 	if (call->lease.sent_at >= call->told_until)
 		call->throttles++;
 	call->told_until = Max(call->told_until, dv_now() + told);
@@ -807,6 +809,12 @@ int
 dv_call_attempts(const dv_call *call)
 {
 	return call->attempts;
+}
+
+int
+dv_call_throttles(const dv_call *call)
+{
+	return call->throttled;
 }
 
 int64

@@ -54,6 +54,7 @@ extern const dv_http_result *dv_call_result(const dv_call *call);
 extern const char *dv_call_header(const dv_call *call, const char *name);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
+extern int	dv_call_throttles(const dv_call *call);
 extern int64 dv_call_waited(const dv_call *call);
 extern void dv_call_free(dv_call *call);
 

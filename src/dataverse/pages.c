@@ -259,6 +259,7 @@ open_page(dv_pages *pages)
 	stats->waited += dv_now() - since;
 	stats->requests++;
 	stats->sent += dv_call_attempts(pages->now.call);
+	stats->throttles += dv_call_throttles(pages->now.call);
 	if (dv_call_error(pages->now.call)->verdict != DV_VERDICT_OK)
 	{
 		refused(pages, dv_call_error(pages->now.call));

@@ -20,6 +20,7 @@ typedef struct dv_pages_stats
 {
 	int64		requests;		/* answered, and how often sent */
 	int64		sent;
+	int64		throttles;		/* answers that told to come back later */
 	int64		pages;
 	int64		rows;			/* received */
 	int64		bytes;			/* received, as sent over the wire */

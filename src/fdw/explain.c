@@ -149,6 +149,8 @@ show_stats(const dv_pages_stats *stats, ExplainState * es)
 	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
 	if (stats->sent != stats->requests)
 		ExplainPropertyInteger("Requests Repeated", NULL, stats->sent - stats->requests, es);
+	if (stats->throttles > 0)
+		ExplainPropertyInteger("Throttles", NULL, stats->throttles, es);
 	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
 	ExplainPropertyInteger("Rows Received", NULL, stats->rows, es);
 	if (es->timing)
