@@ -17,6 +17,7 @@
 #include "utils/guc.h"
 
 #include "compat.h"
+#include "fdw/analyze.h"
 #include "fdw/import.h"
 #include "dataverse/policy.h"
 #include "fdw/option.h"
@@ -86,6 +87,9 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 
 	/* EXPLAIN */
 	routine->ExplainForeignScan = dataverseExplainForeignScan;
+
+	/* ANALYZE */
+	routine->AnalyzeForeignTable = dataverseAnalyzeForeignTable;
 
 	/* importing */
 	routine->ImportForeignSchema = dataverseImportForeignSchema;

@@ -18,6 +18,7 @@
 #include "foreign/foreign.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -57,6 +58,7 @@ struct dv_scan
 	int			ntargets;
 	dv_names   *names;
 	dv_value   *members;
+	int			id;				/* without an executor: the primary id among the members */
 
 	dv_pages   *pages;			/* NULL: none begun */
 	int			next;			/* request */
@@ -76,15 +78,27 @@ dv_scan_stats(const dv_scan *scan)
  * Beginning
  */
 
+/* The number of a name, which is added if it is new. */
+static int
+add_name(const char **names, int *nnames, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < *nnames; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	names[(*nnames)++] = name;
+	return i;
+}
+
 /* The members of rows, each once: two columns may show the same one. */
 static void
-add_targets(dv_scan *scan)
+add_targets(dv_scan *scan, bool with_id)
 {
 	List	   *columns = dv_plan_list(scan->request.plan, DV_PLAN_COLUMNS);
 	const char **names = palloc(sizeof(char *) * (list_length(columns) + 1));
 	int			nnames = 0;
 	ListCell   *lc;
-	int			i;
 
 	scan->targets = palloc0(sizeof(scan_target) * Max(list_length(columns), 1));
 	foreach(lc, columns)
@@ -95,20 +109,16 @@ add_targets(dv_scan *scan)
 
 		if (attribute == NULL)
 			continue;
-		for (i = 0; i < nnames; i++)
-			if (strcmp(names[i], attribute->member) == 0)
-				break;
-		if (i == nnames)
-			names[nnames++] = attribute->member;
-
 		t->slot = foreach_current_index(lc);
 		t->attnum = lfirst_int(lc);
-		t->member = i;
+		t->member = add_name(names, &nnames, attribute->member);
 		t->decoder = dv_decoder_create(scan->request.relation, attribute);
 		scan->ntargets++;
 	}
 	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
 		names[nnames++] = "n";
+	if (with_id)
+		scan->id = add_name(names, &nnames, scan->request.relation->primary_id.property);
 	scan->names = dv_names_init(palloc(dv_names_size(names, nnames)), names, nnames);
 	if (scan->names == NULL)
 		elog(ERROR, "invalid member names of foreign table \"%s\"", scan->request.relation->name);
@@ -137,7 +147,7 @@ dataverseBeginForeignScan(ForeignScanState * node, int eflags)
 										ALLOCSET_DEFAULT_SIZES);
 	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
 									  ALLOCSET_DEFAULT_SIZES);
-	add_targets(scan);
+	add_targets(scan, false);
 }
 
 /*
@@ -282,20 +292,23 @@ belongs_here(const dv_scan *scan, const TupleTableSlot * slot)
 	return true;
 }
 
-/* The row at hand as a tuple. */
+/* The row at hand, of so many columns, in memory that lasts until the next. */
 static void
-fill_slot(dv_scan *scan, TupleTableSlot * slot)
+fill_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 {
+	MemoryContext old;
 	int			i;
 
-	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+	MemoryContextReset(scan->row);
+	old = MemoryContextSwitchTo(scan->row);
+	memset(isnull, true, natts * sizeof(bool));
 	for (i = 0; i < scan->ntargets; i++)
 	{
 		const scan_target *t = &scan->targets[i];
 
-		slot->tts_values[t->slot] = dv_decode(t->decoder, &scan->members[t->member],
-											  &slot->tts_isnull[t->slot]);
+		values[t->slot] = dv_decode(t->decoder, &scan->members[t->member], &isnull[t->slot]);
 	}
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -365,7 +378,6 @@ dataverseIterateForeignScan(ForeignScanState * node)
 {
 	dv_scan    *scan = node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
-	MemoryContext old;
 
 	ExecClearTuple(slot);
 	if (!scan->bound)
@@ -388,10 +400,7 @@ dataverseIterateForeignScan(ForeignScanState * node)
 			scan->skip--;
 			continue;
 		}
-		MemoryContextReset(scan->row);
-		old = MemoryContextSwitchTo(scan->row);
-		fill_slot(scan, slot);
-		MemoryContextSwitchTo(old);
+		fill_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
 		if (belongs_here(scan, slot))
 			return ExecStoreVirtualTuple(slot);
 	}
@@ -416,6 +425,89 @@ dataverseEndForeignScan(ForeignScanState * node)
 
 	if (scan == NULL)
 		return;
+	MemoryContextDelete(scan->query);
+	MemoryContextDelete(scan->row);
+}
+
+/*
+ * Without an executor
+ */
+
+dv_scan *
+dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *columns)
+{
+	dv_scan    *scan = palloc0(sizeof(*scan));
+	ForeignScan *plan = makeNode(ForeignScan);
+
+	/* rows of all kinds, in no order but that of ids */
+	plan->fdw_private = list_make5(columns, NIL, NIL, makeInteger(DV_NULLS_AS_SORTED),
+								   makeInteger(-1));
+	plan->fdw_private = lappend(plan->fdw_private, makeInteger(-1));
+	plan->fdw_private = lappend(plan->fdw_private, makeInteger(false));
+	plan->fdw_private = lappend(plan->fdw_private, makeInteger(0));
+	scan->request.plan = plan;
+	scan->request.relation = relation;
+	scan->request.binding.relation = relation;
+	scan->userid = userid;
+	scan->what = what;
+	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
+										ALLOCSET_DEFAULT_SIZES);
+	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
+									  ALLOCSET_DEFAULT_SIZES);
+	add_targets(scan, true);
+	return scan;
+}
+
+void
+dv_scan_ask(dv_scan *scan, const dv_filter *filter, bool last, int64 wanted)
+{
+	const dv_column *id = &scan->request.relation->primary_id;
+	dv_order	backwards = {id, true};
+	MemoryContext old;
+	dv_query	query;
+
+	MemoryContextReset(scan->query);
+	old = MemoryContextSwitchTo(scan->query);
+	scan->request.wanted = -1;
+	(void) dv_request_query(&scan->request, 0, &query, &scan->more);
+	query.filter = filter;
+	if (last)
+	{
+		query.ncolumns = 0;
+		query.orders = &backwards;
+		query.norders = 1;
+	}
+	if (wanted <= dv_request_page_size(&scan->request, &query))
+		query.top = wanted;
+	scan->request.wanted = wanted;
+	scan->pages = start_pages(scan, &query, NULL);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+dv_scan_next(dv_scan *scan)
+{
+	if (scan->request.wanted == 0 || !dv_pages_next(scan->pages, scan->members))
+		return false;
+	scan->request.wanted--;
+	return true;
+}
+
+void
+dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
+{
+	fill_row(scan, natts, values, isnull);
+}
+
+const dv_value *
+dv_scan_id(const dv_scan *scan)
+{
+	return &scan->members[scan->id];
+}
+
+void
+dv_scan_close(dv_scan *scan)
+{
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }

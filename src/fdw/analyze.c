@@ -1,0 +1,319 @@
+/*
+ * analyze.c
+ *		ANALYZE: which rows of a table make its sample.
+ *
+ * The service gives no random rows, and reading all of a large table would
+ * cost its budgets.  So READ_FACTOR times as many rows are read as the sample
+ * has (at most twice that, if the service counted too few).  A table with no
+ * more is read whole, its sample is as good as that of a local table, and its
+ * rows are counted.  Of a larger one RANGES
+ * stretches are read, in the order of ids: one from the first id on, the
+ * others from points between the first id and the last, drawn at random.
+ * No row is read twice.
+ *
+ * That is no uniform sample.  Ids are mostly made in the order of time, so
+ * that rows of quiet times are more likely to be read than those of busy ones,
+ * and where ids come from several machines there are gaps: all points that
+ * fall in one lead to the rows behind it.  Rows of a stretch resemble each
+ * other, too.  How many rows there are comes from the service's own count,
+ * which is up to a day old.
+ *
+ * Elastic tables sort ids as text, which puts first what changes fastest in
+ * an id: rows of all times are among the first.  Nobody says whether they
+ * compare them so, too, so the first rows are all that is read.  So it is with
+ * virtual tables, whose providers filter and sort as they please; nobody
+ * counts their rows, and of a large one only those that were read are known.
+ *
+ * Images are not read: a column of images is taken for one of nulls.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "commands/vacuum.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/sampling.h"
+#include "utils/uuid.h"
+
+#include "compat.h"
+#include "fdw/analyze.h"
+#include "fdw/bind.h"
+#include "fdw/estimate.h"
+#include "fdw/scan.h"
+
+/* Rows read for each of the sample. */
+#define READ_FACTOR 2
+/* Stretches of a table that is not read whole. */
+#define RANGES 32
+
+/* An id, its bytes in the order in which the service compares them. */
+typedef struct ordered_id
+{
+	uint8		bytes[UUID_LEN];
+} ordered_id;
+
+/* Where in an id byte i of its order is: SQL Server begins with the last six. */
+static const uint8 sql_server_order[UUID_LEN] = {
+	10, 11, 12, 13, 14, 15, 8, 9, 7, 6, 5, 4, 3, 2, 1, 0
+};
+
+typedef struct sample
+{
+	const dv_relation *relation;
+	TupleDesc	desc;
+	dv_scan    *scan;
+	Datum	   *values;
+	bool	   *isnull;
+	HeapTuple  *rows;
+	int			target;
+	int			n;
+	double		seen;
+	double		skip;			/* rows until the next that replaces another */
+	ReservoirStateData reservoir;
+	ordered_id	first;			/* ids of rows that were read */
+	ordered_id	last;
+} sample;
+
+/*
+ * Ids
+ */
+
+static void
+read_id(const sample *s, const dv_value *value, ordered_id *id)
+{
+	uint8_t		uuid[UUID_LEN];
+	int			i;
+
+	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not analyze foreign table \"%s\": Dataverse gave a row without an id",
+						s->relation->name)));
+	for (i = 0; i < UUID_LEN; i++)
+		id->bytes[i] = uuid[sql_server_order[i]];
+}
+
+static char *
+id_text(const ordered_id *id)
+{
+	uint8		uuid[UUID_LEN];
+	int			i;
+
+	for (i = 0; i < UUID_LEN; i++)
+		uuid[sql_server_order[i]] = id->bytes[i];
+	return psprintf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+					uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7],
+					uuid[8], uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(ordered_id));
+}
+
+/*
+ * A point between two ids.  What they begin with in common stays, the next
+ * eight bytes are drawn; those behind do not matter.
+ */
+static ordered_id
+random_point(const ordered_id *low, const ordered_id *high)
+{
+	ordered_id	point = *low;
+	uint64		from = 0;
+	uint64		to = 0;
+	int			common = 0;
+	int			i;
+
+	while (common < UUID_LEN - 8 && low->bytes[common] == high->bytes[common])
+		common++;
+	for (i = common; i < common + 8; i++)
+	{
+		from = from << 8 | low->bytes[i];
+		to = to << 8 | high->bytes[i];
+	}
+	if (from < to)
+		from = pg_prng_uint64_range(&pg_global_prng_state, from, to);
+	for (i = common + 7; i >= common; i--)
+	{
+		point.bytes[i] = (uint8) from;
+		from >>= 8;
+	}
+	return point;
+}
+
+/*
+ * Rows
+ */
+
+/* Does the service filter and sort it by ids as SQL Server does? */
+static bool
+can_spread(const dv_relation *relation)
+{
+	return relation->type == DV_TABLE_STANDARD || relation->type == DV_TABLE_INTERSECT;
+}
+
+/* Vitter's algorithm, as PostgreSQL samples tables of its own. */
+static void
+take_row(sample *s)
+{
+	int			i = s->n;
+
+	if (s->n >= s->target)
+	{
+		if (s->skip < 0)
+			s->skip = reservoir_get_next_S(&s->reservoir, s->seen, s->target);
+		if (s->skip-- > 0)
+			return;
+		i = (int) (s->target * sampler_random_fract(&s->reservoir.randstate));
+		heap_freetuple(s->rows[i]);
+	}
+	else
+		s->n++;
+	dv_scan_row(s->scan, s->desc->natts, s->values, s->isnull);
+	s->rows[i] = heap_form_tuple(s->desc, s->values, s->isnull);
+}
+
+/* Reads rows behind an id (NULL: from the start).  False at the table's end. */
+static bool
+read_range(sample *s, const ordered_id *after, int64 wanted)
+{
+	dv_filter  *filter = after == NULL ? NULL :
+	dv_filter_of(DV_GT, &s->relation->primary_id, id_text(after));
+	int64		n = 0;
+
+	dv_scan_ask(s->scan, filter, false, wanted);
+	while (dv_scan_next(s->scan))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (can_spread(s->relation))
+		{
+			read_id(s, dv_scan_id(s->scan), &s->last);
+			if (s->seen == 0)
+				s->first = s->last;
+		}
+		take_row(s);
+		s->seen++;
+		n++;
+	}
+	return n == wanted;
+}
+
+/* The rest of a table whose first rows have been read. */
+static void
+read_spread(sample *s, int64 wanted)
+{
+	ordered_id	points[RANGES - 1];
+	ordered_id	end;
+	int			i;
+
+	dv_scan_ask(s->scan, NULL, true, 1);
+	if (!dv_scan_next(s->scan))
+		return;
+	read_id(s, dv_scan_id(s->scan), &end);
+	if (compare_ids(&s->last, &end) >= 0)
+		return;
+	for (i = 0; i < RANGES - 1; i++)
+		points[i] = random_point(&s->first, &end);
+	qsort(points, RANGES - 1, sizeof(ordered_id), compare_ids);
+	for (i = 0; i < RANGES - 1; i++)
+	{
+		ordered_id	after = compare_ids(&points[i], &s->last) > 0 ? points[i] : s->last;
+
+		if (!read_range(s, &after, wanted))
+			break;
+	}
+}
+
+/* Attribute numbers of what is read, 0 for the rest. */
+static List *
+columns_of(const dv_relation *relation)
+{
+	List	   *columns = NIL;
+	int			i;
+
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		columns = lappend_int(columns, attribute == NULL ||
+							  attribute->column.type == DV_TYPE_IMAGE ? 0 : i);
+	}
+	return columns;
+}
+
+/* As the service counts, if it does. */
+static double
+count_rows(const dv_relation *relation, Oid userid)
+{
+	return relation->type == DV_TABLE_VIRTUAL ? 0 : dv_remote_row_count(relation, userid);
+}
+
+static int
+acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, double *total,
+					double *dead)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	Oid			userid = rel->rd_rel->relowner;
+	int64		most = (int64) target * READ_FACTOR;
+	int64		share = (most + RANGES - 1) / RANGES;
+	double		counted = count_rows(relation, userid);
+	bool		whole = counted <= most || !can_spread(relation);
+	bool		more;
+	sample		s = {0};
+
+	s.relation = relation;
+	s.desc = RelationGetDescr(rel);
+	s.values = palloc0(sizeof(Datum) * Max(s.desc->natts, 1));
+	s.isnull = palloc0(sizeof(bool) * Max(s.desc->natts, 1));
+	s.rows = rows;
+	s.target = target;
+	s.skip = -1;
+	reservoir_init_selection_state(&s.reservoir, target);
+	s.scan = dv_scan_open(relation, userid,
+						  psprintf("analyze foreign table \"%s\"", relation->name),
+						  columns_of(relation));
+	/* the count may be too small: then the rest is still to be read */
+	more = read_range(&s, NULL, whole ? most : share);
+	if (more && can_spread(relation))
+		read_spread(&s, share);
+	dv_scan_close(s.scan);
+
+	*total = more ? Max(counted, s.seen) : s.seen;
+	*dead = 0;
+	ereport(elevel,
+			(errmsg("\"%s\": read %.0f of about %.0f rows; %d rows in sample",
+					relation->name, s.seen, *total, s.n)));
+	return s.n;
+}
+
+/*
+ * The callback
+ */
+
+bool
+dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc * func, BlockNumber * totalpages)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	double		rows = count_rows(relation, rel->rd_rel->relowner);
+	double		width = MAXALIGN(SizeofHeapTupleHeader);
+	double		pages;
+	int			i;
+
+	/* as many pages as it would have here: they are its weight among the partitions of a table */
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		if (attribute !=NULL)
+			width += get_typavgwidth(attribute->pgtype, attribute->typmod);
+	}
+	pages = 1 + rows * width / BLCKSZ;
+	*totalpages = (BlockNumber) Min(pages, (double) MaxBlockNumber);
+	*func = acquire_sample_rows;
+	return true;
+}
