@@ -296,7 +296,7 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
  */
 
 bool
-dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc * func, BlockNumber * totalpages)
+dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNumber *totalpages)
 {
 	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 	double		rows = count_rows(relation, rel->rd_rel->relowner);

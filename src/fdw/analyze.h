@@ -10,7 +10,7 @@
 #include "foreign/fdwapi.h"
 
 /* Callback */
-extern bool dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc * func,
-										 BlockNumber * totalpages);
+extern bool dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func,
+										 BlockNumber *totalpages);
 
 #endif							/* DV_ANALYZE_H */

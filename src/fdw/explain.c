@@ -24,7 +24,7 @@
 #include "fdw/scan.h"
 
 static char *
-deparse(ForeignScanState * node, ExplainState * es, Node * expr)
+deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 {
 	List	   *context;
 
@@ -38,7 +38,7 @@ deparse(ForeignScanState * node, ExplainState * es, Node * expr)
 
 /* Constants are values, all else gets a number.  Says what the numbers stand for. */
 static char *
-number_values(dv_request *request, ForeignScanState * node, ExplainState * es)
+number_values(dv_request *request, ForeignScanState *node, ExplainState *es)
 {
 	StringInfoData s;
 	ListCell   *lc;
@@ -71,7 +71,7 @@ number_values(dv_request *request, ForeignScanState * node, ExplainState * es)
 
 /* LIMIT and OFFSET, if they are known already. */
 static void
-set_limit(dv_request *request, ForeignScanState * node, ExplainState * es)
+set_limit(dv_request *request, ForeignScanState *node, ExplainState *es)
 {
 	static const struct
 	{
@@ -106,7 +106,7 @@ set_limit(dv_request *request, ForeignScanState * node, ExplainState * es)
 }
 
 static void
-show_requests(dv_request *request, ExplainState * es)
+show_requests(dv_request *request, ExplainState *es)
 {
 	dv_query	query;
 	bool		more = true;
@@ -131,7 +131,7 @@ show_requests(dv_request *request, ExplainState * es)
 }
 
 static void
-show_recheck(ForeignScanState * node, ExplainState * es)
+show_recheck(ForeignScanState *node, ExplainState *es)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
 	int			n = dv_plan_int(plan, DV_PLAN_RECHECKS);
@@ -144,7 +144,7 @@ show_recheck(ForeignScanState * node, ExplainState * es)
 }
 
 static void
-show_stats(const dv_pages_stats *stats, ExplainState * es)
+show_stats(const dv_pages_stats *stats, ExplainState *es)
 {
 	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
 	if (stats->sent != stats->requests)
@@ -161,7 +161,7 @@ show_stats(const dv_pages_stats *stats, ExplainState * es)
 }
 
 void
-dataverseExplainForeignScan(ForeignScanState * node, struct ExplainState *es)
+dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 {
 	dv_scan    *scan = node->fdw_state;
 	dv_request	request;

@@ -158,7 +158,7 @@ nearest_table(const dv_meta_catalog *catalog, const char *name)
 
 /* PostgreSQL would import nothing and say nothing. */
 static void
-warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt * stmt, const char *name)
+warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt, const char *name)
 {
 	const char *nearest = nearest_table(catalog, name);
 
@@ -179,7 +179,7 @@ warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt * stmt, con
  * imported only by name.
  */
 static void
-mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt * stmt)
+mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
 {
 	bool	   *listed = palloc0(Max(catalog->n, 1) * sizeof(bool));
 	ListCell   *lc;
@@ -407,7 +407,7 @@ write_comments(const waiting_table *table, Oid relid)
 
 /* The command that made a table of ours has been executed. */
 static void
-comment_on_table(CreateForeignTableStmt * stmt)
+comment_on_table(CreateForeignTableStmt *stmt)
 {
 	ListCell   *lc;
 
@@ -433,9 +433,9 @@ comment_on_table(CreateForeignTableStmt * stmt)
  * import makes hundreds: each gets memory of its own.
  */
 static void
-process_utility(PlannedStmt * pstmt, const char *queryString, bool readOnlyTree,
-				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment * queryEnv,
-				DestReceiver * dest, QueryCompletion * qc)
+process_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+				DestReceiver *dest, QueryCompletion *qc)
 {
 	ProcessUtility_hook_type next = next_process_utility != NULL ? next_process_utility
 	: standard_ProcessUtility;
@@ -503,7 +503,7 @@ visit_table(const dv_meta_table *table, void *arg)
 }
 
 List *
-dataverseImportForeignSchema(ImportForeignSchemaStmt * stmt, Oid serverOid)
+dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 {
 	dv_session *session;
 	dv_meta_catalog *catalog;

@@ -15,7 +15,7 @@
 /* Called once, when the library is loaded. */
 extern void dv_import_init(void);
 
-extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt * stmt, Oid serverOid);
+extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 
 /* Options as they are stored; NULL: it has none of that name. */
 typedef struct dv_import_option

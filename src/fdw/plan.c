@@ -149,7 +149,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
  */
 
 static void
-scan_cost(const table_plan *tp, double fetched, int requests, Cost * startup, Cost * total)
+scan_cost(const table_plan *tp, double fetched, int requests, Cost *startup, Cost *total)
 {
 	double		page_size = dv_relation_page_size(tp->relation);
 	double		pages = ceil(fetched / page_size);
@@ -170,7 +170,7 @@ path_private(path_kind kind, dv_nulls nulls, List *orders)
 }
 
 static Expr *
-member_of(const table_plan *tp, EquivalenceClass * ec)
+member_of(const table_plan *tp, EquivalenceClass *ec)
 {
 	ListCell   *lc;
 
@@ -263,7 +263,7 @@ add_ordered_path(PlannerInfo *root, table_plan *tp)
  */
 
 static bool
-joins_remotely(PlannerInfo *root, const table_plan *tp, RestrictInfo * rinfo)
+joins_remotely(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo)
 {
 	dv_shipping shipping;
 	dv_policy	policy;
@@ -273,7 +273,7 @@ joins_remotely(PlannerInfo *root, const table_plan *tp, RestrictInfo * rinfo)
 }
 
 static List *
-add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo * rinfo, List *ppis)
+add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo, List *ppis)
 {
 	RelOptInfo *baserel = tp->baserel;
 	Relids		outer;
@@ -295,7 +295,7 @@ typedef struct member_search
 } member_search;
 
 static bool
-is_member_wanted(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass * ec, EquivalenceMember * em,
+is_member_wanted(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec, EquivalenceMember *em,
 				 void *arg)
 {
 	member_search *search = arg;
@@ -332,7 +332,7 @@ add_equivalences(PlannerInfo *root, const table_plan *tp, List *ppis)
 }
 
 static void
-add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo * ppi)
+add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 {
 	List	   *remote = NIL;
 	ListCell   *lc;
@@ -397,7 +397,7 @@ answers_all(PlannerInfo *root, const table_plan *tp)
 }
 
 static bool
-is_count(Node * node)
+is_count(Node *node)
 {
 	Aggref	   *agg = (Aggref *) node;
 
@@ -435,14 +435,14 @@ add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
 }
 
 static bool
-is_limit(Node * limit)
+is_limit(Node *limit)
 {
 	return limit == NULL || (!contain_volatile_functions(limit) && !contain_subplans(limit));
 }
 
 /* Only columns of the table: no whole rows, no system columns. */
 static bool
-has_plain_columns(PathTarget * target)
+has_plain_columns(PathTarget *target)
 {
 	ListCell   *lc;
 
@@ -458,7 +458,7 @@ has_plain_columns(PathTarget * target)
 
 static void
 add_limit_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel,
-			   FinalPathExtraData * extra)
+			   FinalPathExtraData *extra)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target = root->upper_targets[UPPERREL_FINAL];
@@ -554,7 +554,7 @@ upper_tlist(path_kind kind, List *tlist, List **columns)
 }
 
 static int
-add_expression(List **values, Node * expr)
+add_expression(List **values, Node *expr)
 {
 	if (expr == NULL)
 		return -1;
@@ -587,7 +587,7 @@ in_order(const table_plan *tp, List *clauses)
 
 ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
-						ForeignPath * best_path, List *tlist, List *scan_clauses, Plan * outer_plan)
+						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
 {
 	table_plan *tp = foreignrel->fdw_private;
 	path_kind	kind = (path_kind) intVal(linitial(best_path->fdw_private));
@@ -628,7 +628,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 }
 
 Oid
-dv_plan_relid(const ForeignScan * plan, EState * estate)
+dv_plan_relid(const ForeignScan *plan, EState *estate)
 {
 	int			rti = plan->scan.scanrelid > 0 ? (int) plan->scan.scanrelid :
 	bms_next_member(plan->fs_relids, -1);

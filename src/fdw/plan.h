@@ -51,7 +51,7 @@ typedef enum dv_nulls
 #define dv_plan_int(plan, item) intVal(list_nth((plan)->fdw_private, item))
 
 /* The table that a plan reads, also above it. */
-extern Oid	dv_plan_relid(const ForeignScan * plan, EState * estate);
+extern Oid	dv_plan_relid(const ForeignScan *plan, EState *estate);
 
 /* fdw/request.c: what is asked, with all values in place. */
 typedef struct dv_request
@@ -63,7 +63,7 @@ typedef struct dv_request
 } dv_request;
 
 /* One with room for the values of the plan's expressions. */
-extern void dv_request_init(dv_request *request, ForeignScan * plan, EState * estate);
+extern void dv_request_init(dv_request *request, ForeignScan *plan, EState *estate);
 
 /*
  * Fills "query" for request "n" of those that the scan consists of.  False if
@@ -85,13 +85,13 @@ extern void dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, O
 extern void dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
 extern void dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage,
 										  RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra);
-extern ForeignScan * dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel,
-											 Oid foreigntableid, ForeignPath * best_path, List *tlist,
-											 List *scan_clauses, Plan * outer_plan);
-extern void dataverseBeginForeignScan(ForeignScanState * node, int eflags);
-extern TupleTableSlot * dataverseIterateForeignScan(ForeignScanState * node);
-extern void dataverseReScanForeignScan(ForeignScanState * node);
-extern void dataverseEndForeignScan(ForeignScanState * node);
-extern void dataverseExplainForeignScan(ForeignScanState * node, struct ExplainState *es);
+extern ForeignScan *dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel,
+											Oid foreigntableid, ForeignPath *best_path, List *tlist,
+											List *scan_clauses, Plan *outer_plan);
+extern void dataverseBeginForeignScan(ForeignScanState *node, int eflags);
+extern TupleTableSlot *dataverseIterateForeignScan(ForeignScanState *node);
+extern void dataverseReScanForeignScan(ForeignScanState *node);
+extern void dataverseEndForeignScan(ForeignScanState *node);
+extern void dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
 
 #endif							/* DV_PLAN_H */

@@ -27,7 +27,7 @@ static const struct
 };
 
 void
-dv_request_init(dv_request *request, ForeignScan * plan, EState * estate)
+dv_request_init(dv_request *request, ForeignScan *plan, EState *estate)
 {
 	memset(request, 0, sizeof(*request));
 	request->plan = plan;

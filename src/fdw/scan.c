@@ -126,7 +126,7 @@ add_targets(dv_scan *scan, bool with_id)
 }
 
 void
-dataverseBeginForeignScan(ForeignScanState * node, int eflags)
+dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
 	EState	   *estate = node->ss.ps.state;
@@ -179,7 +179,7 @@ row_count(const dv_scan *scan, dv_plan_item item, int64 absent)
 }
 
 static void
-bind_values(dv_scan *scan, ForeignScanState * node)
+bind_values(dv_scan *scan, ForeignScanState *node)
 {
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
@@ -263,7 +263,7 @@ compare_text(const void *key, const void *operand)
  * counts in answer to the part that has its very text.
  */
 static bool
-belongs_here(const dv_scan *scan, const TupleTableSlot * slot)
+belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 {
 	const dv_bindings *binding = &scan->request.binding;
 	const dv_attribute *attribute;
@@ -345,7 +345,7 @@ count_rows(dv_scan *scan, const dv_query *query)
 }
 
 static TupleTableSlot *
-iterate_count(dv_scan *scan, TupleTableSlot * slot)
+iterate_count(dv_scan *scan, TupleTableSlot *slot)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 	dv_query	query;
@@ -374,7 +374,7 @@ iterate_count(dv_scan *scan, TupleTableSlot * slot)
  */
 
 TupleTableSlot *
-dataverseIterateForeignScan(ForeignScanState * node)
+dataverseIterateForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
@@ -408,7 +408,7 @@ dataverseIterateForeignScan(ForeignScanState * node)
 }
 
 void
-dataverseReScanForeignScan(ForeignScanState * node)
+dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
@@ -419,7 +419,7 @@ dataverseReScanForeignScan(ForeignScanState * node)
 }
 
 void
-dataverseEndForeignScan(ForeignScanState * node)
+dataverseEndForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 

@@ -48,7 +48,7 @@ typedef struct walk
 	int			depth;
 } walk;
 
-static List *ship_node(walk w, Node * node, dv_policy *policy);
+static List *ship_node(walk w, Node *node, dv_policy *policy);
 
 void
 dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *relation,
@@ -68,7 +68,7 @@ dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *re
 
 /* Casts that change no value, so that a comparison of the result is one of the column. */
 static Node *
-strip_casts(Node * node)
+strip_casts(Node *node)
 {
 	static const Oid lossless[] = {
 		F_INT4_INT2, F_INT8_INT2, F_INT8_INT4, F_NUMERIC_INT2, F_NUMERIC_INT4, F_NUMERIC_INT8
@@ -96,7 +96,7 @@ strip_casts(Node * node)
 
 /* The attribute number of a column of this table, or 0. */
 static AttrNumber
-column_of(const dv_shipping *shipping, Node * node)
+column_of(const dv_shipping *shipping, Node *node)
 {
 	Var		   *var = (Var *) strip_casts(node);
 
@@ -107,7 +107,7 @@ column_of(const dv_shipping *shipping, Node * node)
 
 /* Is there anything in it that cannot be evaluated before the scan begins? */
 static bool
-belongs_to_row(Node * node, void *context)
+belongs_to_row(Node *node, void *context)
 {
 	const dv_shipping *shipping = context;
 
@@ -127,13 +127,13 @@ belongs_to_row(Node * node, void *context)
 }
 
 static bool
-is_value(dv_shipping *shipping, Node * node)
+is_value(dv_shipping *shipping, Node *node)
 {
 	return !belongs_to_row(node, shipping) && !contain_volatile_functions(node);
 }
 
 static int
-add_value(dv_shipping *shipping, Node * node)
+add_value(dv_shipping *shipping, Node *node)
 {
 	ListCell   *lc;
 
@@ -278,7 +278,7 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 
 /* column op value */
 static List *
-comparison(walk w, AttrNumber attnum, dv_op op, Node * value, Oid inputcollid, dv_policy *policy)
+comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv_policy *policy)
 {
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
@@ -380,7 +380,7 @@ ship_special(walk w, Oid function, List *args, Oid inputcollid, dv_policy *polic
 }
 
 static List *
-ship_op(walk w, Node * node, dv_policy *policy)
+ship_op(walk w, Node *node, dv_policy *policy)
 {
 	OpExpr	   *expr = (OpExpr *) node;
 	Oid			opno = expr->opno;
@@ -405,7 +405,7 @@ ship_op(walk w, Node * node, dv_policy *policy)
 }
 
 static List *
-ship_function(walk w, Node * node, dv_policy *policy)
+ship_function(walk w, Node *node, dv_policy *policy)
 {
 	FuncExpr   *expr = (FuncExpr *) node;
 
@@ -413,7 +413,7 @@ ship_function(walk w, Node * node, dv_policy *policy)
 }
 
 static List *
-ship_distinct(walk w, Node * node, dv_policy *policy)
+ship_distinct(walk w, Node *node, dv_policy *policy)
 {
 	DistinctExpr *expr = (DistinctExpr *) node;
 	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
@@ -433,7 +433,7 @@ ship_distinct(walk w, Node * node, dv_policy *policy)
  * The length of a list, or -1 if it is known at execution only.
  */
 static int
-length_of(Node * array)
+length_of(Node *array)
 {
 	if (IsA(array, ArrayExpr))
 		return list_length(((ArrayExpr *) array)->elements);
@@ -464,7 +464,7 @@ can_be_split(const dv_shipping *shipping, dv_sort sort, dv_policy policy)
  * here.  NOT IN cannot be taken apart that way.
  */
 static List *
-ship_in(walk w, AttrNumber attnum, dv_op op, Node * array, Oid inputcollid, dv_policy *policy)
+ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_policy *policy)
 {
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
@@ -505,7 +505,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node * array, Oid inputcollid, dv_p
 }
 
 static List *
-ship_array(walk w, Node * node, dv_policy *policy)
+ship_array(walk w, Node *node, dv_policy *policy)
 {
 	ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) node;
 	dv_op		op = compare_op(expr->opno);
@@ -523,7 +523,7 @@ ship_array(walk w, Node * node, dv_policy *policy)
 }
 
 static List *
-ship_null_test(walk w, Node * node, dv_policy *policy)
+ship_null_test(walk w, Node *node, dv_policy *policy)
 {
 	NullTest   *test = (NullTest *) node;
 	AttrNumber	attnum = column_of(w.shipping, (Node *) test->arg);
@@ -535,7 +535,7 @@ ship_null_test(walk w, Node * node, dv_policy *policy)
 }
 
 static List *
-ship_boolean_test(walk w, Node * node, dv_policy *policy)
+ship_boolean_test(walk w, Node *node, dv_policy *policy)
 {
 	static const struct
 	{
@@ -569,7 +569,7 @@ ship_boolean_test(walk w, Node * node, dv_policy *policy)
 
 /* A boolean column by itself. */
 static List *
-ship_var(walk w, Node * node, dv_policy *policy)
+ship_var(walk w, Node *node, dv_policy *policy)
 {
 	AttrNumber	attnum = column_of(w.shipping, node);
 
@@ -619,7 +619,7 @@ ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
 }
 
 static List *
-ship_bool(walk w, Node * node, dv_policy *policy)
+ship_bool(walk w, Node *node, dv_policy *policy)
 {
 	BoolExpr   *expr = (BoolExpr *) node;
 
@@ -632,12 +632,12 @@ ship_bool(walk w, Node * node, dv_policy *policy)
 }
 
 static List *
-ship_node(walk w, Node * node, dv_policy *policy)
+ship_node(walk w, Node *node, dv_policy *policy)
 {
 	static const struct
 	{
 		NodeTag		tag;
-		List	   *(*ship) (walk w, Node * node, dv_policy *policy);
+		List	   *(*ship) (walk w, Node *node, dv_policy *policy);
 	}			kinds[] =
 	{
 		{T_BoolExpr, ship_bool},
@@ -668,7 +668,7 @@ ship_node(walk w, Node * node, dv_policy *policy)
 }
 
 List *
-dv_ship(dv_shipping *shipping, Expr * clause, dv_policy *policy)
+dv_ship(dv_shipping *shipping, Expr *clause, dv_policy *policy)
 {
 	walk		w = {shipping, false, true, 0};
 
@@ -698,7 +698,7 @@ dv_condition_guards(List *condition, AttrNumber attnum)
 }
 
 AttrNumber
-dv_ship_order(const dv_shipping *shipping, Expr * expr)
+dv_ship_order(const dv_shipping *shipping, Expr *expr)
 {
 	AttrNumber	attnum;
 	const dv_attribute *attribute;

@@ -54,13 +54,13 @@ extern void dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_
  * The condition for a clause, and how much of the clause it is.  NIL and
  * DV_NEVER if it has to stay here.
  */
-extern List *dv_ship(dv_shipping *shipping, Expr * clause, dv_policy *policy);
+extern List *dv_ship(dv_shipping *shipping, Expr *clause, dv_policy *policy);
 
 /* Does the condition, met, make sure that the column is not null? */
 extern bool dv_condition_guards(List *condition, AttrNumber attnum);
 
 /* The column that a sort expression is, if the service can sort by it as PostgreSQL would; else 0. */
-extern AttrNumber dv_ship_order(const dv_shipping *shipping, Expr * expr);
+extern AttrNumber dv_ship_order(const dv_shipping *shipping, Expr *expr);
 
 #define dv_condition_op(c) ((dv_op) intVal(linitial(c)))
 #define dv_condition_attnum(c) ((AttrNumber) intVal(lsecond(c)))
