@@ -548,6 +548,28 @@ log_rate(const dv_call *call)
 							 rate.successes, (long long) rate.total_throttles)));
 }
 
+/*
+ * A $batch that ends at its first failure has that part's status, and what
+ * the service has to say stands in the part.
+ */
+static void
+read_error(dv_call *call)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+	const char *request_id = dv_http_header(call->http, "REQ_ID");
+	dv_part_throttle part;
+	size_t		at = 0;
+
+	if (result->status == 429 &&
+		dv_is_multipart(dv_http_header(call->http, "Content-Type")) &&
+		dv_multipart_throttle(result->body, result->body_len, &at, &part))
+		dv_error_read(result->status, part.error, part.error_len, part.retry_after, request_id,
+					  &call->error);
+	else
+		dv_error_read(result->status, result->body, result->body_len,
+					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);
+}
+
 static void
 read_answer(dv_call *call)
 {
@@ -556,9 +578,7 @@ read_answer(dv_call *call)
 	dv_lease_report report;
 
 	if (result->outcome == DV_HTTP_ANSWERED)
-		dv_error_read(result->status, result->body, result->body_len,
-					  dv_http_header(call->http, "Retry-After"),
-					  dv_http_header(call->http, "REQ_ID"), &call->error);
+		read_error(call);
 	else
 		dv_error_transport(result, &call->error);
 	MemoryContextSwitchTo(old);
@@ -815,12 +835,6 @@ int
 dv_call_throttles(const dv_call *call)
 {
 	return call->throttled;
-}
-
-int64
-dv_call_waited(const dv_call *call)
-{
-	return call->waited;
 }
 
 void

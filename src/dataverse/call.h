@@ -55,7 +55,6 @@ extern const char *dv_call_header(const dv_call *call, const char *name);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 extern int	dv_call_throttles(const dv_call *call);
-extern int64 dv_call_waited(const dv_call *call);
 extern void dv_call_free(dv_call *call);
 
 /* Start, wait, raise unless OK.  For what is asked one at a time. */

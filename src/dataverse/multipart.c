@@ -101,7 +101,11 @@ read_part(const char *body, size_t len, size_t *at, dv_part_throttle *throttle)
 				 l.s + sizeof(name) - 1, l.len - (sizeof(name) - 1));
 	}
 	if (next_line(body, len, at, &l))
+	{
+		throttle->error = l.s;
+		throttle->error_len = l.len;
 		read_code(&l, throttle);
+	}
 }
 
 bool

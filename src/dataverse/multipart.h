@@ -19,6 +19,8 @@ typedef struct dv_part_throttle
 {
 	char		code[32];		/* "0x80072322"; "" when the part does not say */
 	char		retry_after[64];	/* header's value; "" when there is none */
+	const char *error;			/* the part's body, in the answer; not terminated */
+	size_t		error_len;
 } dv_part_throttle;
 
 /* Is this Content-Type that of an answer in parts? */

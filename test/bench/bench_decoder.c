@@ -16,19 +16,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
 #include <json-c/json.h>
 
+#include "bench.h"
 #include "dataverse/page.h"
 
 #define ROWS 5000
@@ -107,34 +104,7 @@ typedef struct findings
 
 static const char *program = "../dvsim/dvsim";
 static int	n_runs = 101;
-static pid_t server = -1;
-static char base[256];
 static char copied[65536];		/* where texts go, as into a datum */
-
-static void
-stop_server(void)
-{
-	if (server > 0)
-	{
-		kill(server, SIGTERM);
-		waitpid(server, NULL, 0);
-	}
-	server = -1;
-}
-
-static void
-__attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt,...)
-{
-	va_list		args;
-
-	va_start(args, fmt);
-	fprintf(stderr, "bench_decoder: ");
-	vfprintf(stderr, fmt, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-	exit(1);					/* atexit stops dvsim */
-}
 
 static double
 now(void)
@@ -146,46 +116,6 @@ now(void)
 }
 
 /* ---------------------------------------------------------------- pages */
-
-static void
-start_server(void)
-{
-	char		dir[] = "/tmp/bench_decoder.XXXXXX";
-	char		ready[sizeof(dir) + 8];
-	FILE	   *file = NULL;
-	int			tries;
-
-	if (mkdtemp(dir) == NULL)
-		die("mkdtemp: %s", strerror(errno));
-	snprintf(ready, sizeof(ready), "%s/ready", dir);
-	server = fork();
-	if (server < 0)
-		die("fork: %s", strerror(errno));
-	if (server == 0)
-	{
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(program, program, "--listen", "127.0.0.1:0", "--app-user", "bench:secret",
-			  "--ready-file", ready, (char *) NULL);
-		fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
-		_exit(127);
-	}
-	for (tries = 0; tries < 1000 && file == NULL; tries++)
-	{
-		usleep(10000);
-		if (waitpid(server, NULL, WNOHANG) == server)
-		{
-			server = -1;
-			break;
-		}
-		file = fopen(ready, "r");
-	}
-	if (file == NULL || fgets(base, sizeof(base), file) == NULL)
-		die("%s did not start", program);
-	fclose(file);
-	base[strcspn(base, "\n")] = '\0';
-	unlink(ready);
-	rmdir(dir);
-}
 
 static size_t
 take(char *data, size_t size, size_t n, void *arg)
@@ -207,7 +137,7 @@ fetch(CURL *easy, const char *path, const char *form, struct curl_slist *headers
 	CURLcode	code;
 	long		status = 0;
 
-	snprintf(url, sizeof(url), "%s%s", base, path);
+	snprintf(url, sizeof(url), "%s%s", bench_base, path);
 	curl_easy_reset(easy);
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -234,7 +164,7 @@ get_token(CURL *easy, char *header, size_t room)
 	struct json_object *token = NULL;
 
 	snprintf(form, sizeof(form), "grant_type=client_credentials&client_id=bench&"
-			 "client_secret=secret&scope=%s/.default", base);
+			 "client_secret=secret&scope=%s/.default", bench_base);
 	answer = fetch(easy, "/any/oauth2/v2.0/token", form, NULL);
 	document = json_tokener_parse(answer.text);
 	if (!json_object_object_get_ex(document, "access_token", &token))
@@ -584,10 +514,11 @@ main(int argc, char **argv)
 	int			i;
 
 	parse_args(argc, argv);
-	atexit(stop_server);
-	start_server();
+	bench_name = "bench_decoder";
+	atexit(bench_stop);
+	bench_start(program, -1);
 	fetch_pages(pages);
-	stop_server();
+	bench_stop();
 	printf("%d rows of %d columns, medians of %d passes, ns of processor time a row\n\n", ROWS,
 		   COLUMNS, n_runs);
 	printf("%-24s%8s%8s%8s%10s%10s%9s\n", "", "bytes", "count", "decode", "+convert", "json-c",

@@ -20,20 +20,18 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
+
+#include "bench.h"
 
 #define ROWS_A_BODY 100
 #define BODIES 64
@@ -80,37 +78,10 @@ static int	n_runs = 3;
 
 static int	client_core = -1;
 static int	server_core = -1;
-static pid_t server = -1;
-static char base[256];
 static struct body bodies[BODIES];
 static struct connection connections[MAX_CONNECTIONS];
 static struct curl_slist *headers;
 static CURLM *multi;
-
-static void
-stop_server(void)
-{
-	if (server > 0)
-	{
-		kill(server, SIGTERM);
-		waitpid(server, NULL, 0);
-	}
-	server = -1;
-}
-
-static void
-__attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt,...)
-{
-	va_list		args;
-
-	va_start(args, fmt);
-	fprintf(stderr, "bench_dvsim: ");
-	vfprintf(stderr, fmt, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-	exit(1);					/* atexit stops dvsim */
-}
 
 static double
 now(void)
@@ -143,80 +114,7 @@ choose_cores(void)
 	}
 }
 
-static void
-pin(int core)
-{
-	cpu_set_t	set;
-
-	if (core < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET(core, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		fprintf(stderr, "cannot pin to core %d: %s\n", core, strerror(errno));
-}
-
 /* ---------------------------------------------------------------- dvsim */
-
-static bool
-read_ready_file(const char *path)
-{
-	FILE	   *file = fopen(path, "r");
-	bool		whole = false;
-
-	if (file == NULL)
-		return false;
-	if (fgets(base, sizeof(base), file) != NULL && strchr(base, '\n') != NULL)
-	{
-		base[strcspn(base, "\n")] = '\0';
-		whole = true;
-	}
-	fclose(file);
-	return whole;
-}
-
-static void
-exec_server(const char *ready)
-{
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	pin(server_core);
-	execl(program, program, "--listen", "127.0.0.1:0", "--app-user", "bench:secret",
-		  "--limit-requests", "100000000", "--limit-exec", "1000000s",
-		  "--limit-concurrent", "1000", "--ready-file", ready, (char *) NULL);
-	fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
-	_exit(127);
-}
-
-static void
-start_server(void)
-{
-	char		dir[] = "/tmp/bench_dvsim.XXXXXX";
-	char		ready[sizeof(dir) + 8];
-	double		deadline = now() + 10;
-	bool		is_ready;
-
-	if (mkdtemp(dir) == NULL)
-		die("mkdtemp: %s", strerror(errno));
-	snprintf(ready, sizeof(ready), "%s/ready", dir);
-	server = fork();
-	if (server < 0)
-		die("fork: %s", strerror(errno));
-	if (server == 0)
-		exec_server(ready);
-	while (!(is_ready = read_ready_file(ready)) && now() < deadline)
-	{
-		if (waitpid(server, NULL, WNOHANG) != 0)
-		{
-			server = -1;
-			break;
-		}
-		usleep(2000);
-	}
-	unlink(ready);
-	rmdir(dir);
-	if (!is_ready)
-		die("%s did not become ready", program);
-}
 
 static int64_t
 server_memory(void)
@@ -225,7 +123,7 @@ server_memory(void)
 	FILE	   *file;
 	long long	kilobytes = -1;
 
-	snprintf(line, sizeof(line), "/proc/%d/status", (int) server);
+	snprintf(line, sizeof(line), "/proc/%d/status", (int) bench_server);
 	file = fopen(line, "r");
 	if (file == NULL)
 		die("%s: %s", line, strerror(errno));
@@ -245,7 +143,7 @@ server_time(void)
 	struct timespec ts;
 	clockid_t	clock;
 
-	if (clock_getcpuclockid(server, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+	if (clock_getcpuclockid(bench_server, &clock) != 0 || clock_gettime(clock, &ts) != 0)
 		die("no processor time of dvsim");
 	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
 }
@@ -398,14 +296,14 @@ static void
 log_in(void)
 {
 	struct connection *connection = &connections[0];
-	char		url[sizeof(base) + 64];
-	char		form[sizeof(base) + 128];
+	char		url[sizeof(bench_base) + 64];
+	char		form[sizeof(bench_base) + 128];
 	char		bearer[TAIL + 64];
 	char	   *token;
 
-	snprintf(url, sizeof(url), "%s/bench/oauth2/v2.0/token", base);
+	snprintf(url, sizeof(url), "%s/bench/oauth2/v2.0/token", bench_base);
 	snprintf(form, sizeof(form), "grant_type=client_credentials&client_id=bench"
-			 "&client_secret=secret&scope=%s/.default", base);
+			 "&client_secret=secret&scope=%s/.default", bench_base);
 	curl_easy_setopt(connection->easy, CURLOPT_URL, url);
 	curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDS, form);
 	if (curl_easy_perform(connection->easy) != CURLE_OK ||
@@ -470,7 +368,7 @@ finish_request(void)
 static int64_t
 send_rows(void)
 {
-	char		url[sizeof(base) + 128];
+	char		url[sizeof(bench_base) + 128];
 	int64_t		requests = rows / ROWS_A_BODY;
 	int64_t		sent = 0;
 	int64_t		data = 0;
@@ -478,7 +376,7 @@ send_rows(void)
 	int			i;
 
 	snprintf(url, sizeof(url), "%s/api/data/v9.2/accounts/Microsoft.Dynamics.CRM.CreateMultiple",
-			 base);
+			 bench_base);
 	for (i = 0; i < n_connections; i++)
 	{
 		curl_easy_setopt(connections[i].easy, CURLOPT_URL, url);
@@ -503,12 +401,12 @@ send_rows(void)
 static int64_t
 read_rows(void)
 {
-	char		url[sizeof(base) + 256];
+	char		url[sizeof(bench_base) + 256];
 	int64_t		received = 0;
 	struct connection *connection;
 	int			i;
 
-	snprintf(url, sizeof(url), "%s/api/data/v9.2/accounts?$select=" SELECT, base);
+	snprintf(url, sizeof(url), "%s/api/data/v9.2/accounts?$select=" SELECT, bench_base);
 	for (i = 0; i < n_connections; i++)
 	{
 		curl_easy_setopt(connections[i].easy, CURLOPT_HTTPGET, 1L);
@@ -538,7 +436,7 @@ measure(void)
 	double		start;
 	double		cpu;
 
-	start_server();
+	bench_start(program, server_core);
 	open_connections();
 	log_in();
 
@@ -561,7 +459,7 @@ measure(void)
 			n_connections, (long long) rows);
 
 	close_connections();
-	stop_server();
+	bench_stop();
 	return run;
 }
 
@@ -679,9 +577,10 @@ main(int argc, char **argv)
 	read_options(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	curl_global_init(CURL_GLOBAL_DEFAULT);
-	atexit(stop_server);
+	bench_name = "bench_dvsim";
+	atexit(bench_stop);
 	choose_cores();
-	pin(client_core);
+	bench_pin(client_core);
 	make_bodies();
 
 	printf("dvsim: %lld accounts with 8 columns, CreateMultiple of %d, pages of %d, "

@@ -126,6 +126,30 @@ asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-00
 asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
 asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
 
+# ---- a question that is too long for a request line goes in a $batch, whose part may be throttled
+
+my @names = map { ('z' x 250) . $_ } 1 .. 160;
+my $names = join ' OR ', map { "name = '$_'" } @names;
+
+$crm->sql(q{SELECT dataverse.reset_stats('crm')});
+$crm->fault(path => '$batch', batch_part => 1, status => 429, code => '0x80072322',
+	message => 'slow down', retry_after => 1);
+requests();
+is($crm->sql("SELECT count(name) FROM dv.account WHERE $names OR name = 'Alpine Bikes 931'"),
+	$crm->sql(q{SELECT count(name) FROM dv.account WHERE name = 'Alpine Bikes 931'}),
+	'an over-long question is answered although its part was throttled');
+is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 2, 'it went twice');
+is($crm->sql('SELECT code || retry_after FROM dataverse.throttle_history'),
+	'0x8007232200:00:01', 'and the pool knows of the throttle in the part');
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_throttle_retries '1', ADD retry_after_buffer '0')});
+$crm->fault(path => '$batch', batch_part => 1, status => 429, code => '0x80072322',
+	message => 'slow down', retry_after => 0, times => 0);
+my ($ms, $err) = $crm->time_of("SELECT count(name) FROM dv.account WHERE $names");
+like($err, qr/slow down/, 'but not for ever');
+$crm->no_faults;
+$crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_throttle_retries, DROP retry_after_buffer)});
+$crm->sql(q{SELECT dataverse.reset_pool('crm')});
+
 # ---- a long scan
 
 is(seed('account', $many - $rows), $many, 'there are many rows');
