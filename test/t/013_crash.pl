@@ -103,6 +103,8 @@ for my $preload (1, 0)
 	my $throttled = Session->new($node);
 	$throttled->start($whoami);
 	wait_event($watcher, $throttled->pid, 'DataverseThrottle');
+	# before 17 all waits have one name, that for the answer included
+	wait_for(sub { pool($watcher, 'app1', 'throttled') eq 't' }, 'the answer has come');
 	is(pool($watcher, 'app1', 'throttled'), 't', "$how: a user is throttled");
 	is(in_flight($watcher), 0, 'who waits for that holds no slot');
 	$start = time;
