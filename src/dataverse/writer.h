@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * writer.h
+ *		Rows in, requests out: the pipeline of one modification.
+ *
+ * A row is encoded into the open batch; a full batch is sealed, queued, and
+ * sent through whichever application user has a free slot, while the caller
+ * goes on encoding.  What is under way is bounded in number and bytes.
+ *
+ * One owner of rows: each row taken is in exactly one batch until it is
+ * acknowledged, rejected, ignored or missing; dv_writer_drain() returns when
+ * none is left, checks the sum, or raises.
+ *
+ * Knows sessions and calls, not executors.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_WRITER_H
+#define DV_WRITER_H
+
+#include "dataverse/batch.h"
+#include "dataverse/call.h"
+
+typedef struct dv_writer dv_writer;
+
+/* Every row is in one of these. */
+typedef struct dv_ledger
+{
+	int64		taken;
+	int64		acknowledged;
+	int64		rejected;		/* refused, and filed */
+	int64		ignored;		/* existed already, which was to be ignored */
+	int64		missing;		/* to be updated or deleted, but not there */
+
+	/* what it took */
+	int64		batches;		/* sealed */
+	int64		requests;		/* answered */
+	int64		repeated;		/* sent again */
+	int64		throttles;
+	int64		bytes;			/* sent, as they travelled */
+	int64		waited;			/* microseconds that the caller had to wait for room or answers */
+	uint64		users;			/* a bit for each application user that sent one */
+} dv_ledger;
+
+/* A row, or one of a range of rows, that the service did not take. */
+typedef struct dv_failure
+{
+	const dv_error *error;
+	int64		first;			/* ordinals; equal: this very row */
+	int64		last;
+	bool		then;			/* the row was created, the update that followed it was refused */
+	const uint8 *id;			/* of the very row, or NULL */
+	const char *object;			/* its JSON, or NULL for a range */
+	size_t		object_len;
+	int64		in_doubt;		/* rows of which nobody knows whether they were carried out */
+} dv_failure;
+
+typedef struct dv_writer_spec
+{
+	dv_session *session;
+	dv_operation operation;
+	dv_target	target;			/* what it points to lives as long as the writer */
+	int			batch_size;
+	bool		go_on;			/* on_error = continue: "reject" is called for each row refused */
+	bool		ignore_duplicates;	/* of a create */
+	bool		ids_made;		/* ids of creates were made here: nobody else can have them */
+	bool		dry_run;		/* count, send nothing */
+	const char *what;			/* "insert into foreign table \"account\"" */
+
+	/* files a row; raises if it has had enough */
+	void		(*reject) (void *arg, const dv_failure *failure);
+	/* raises; what was under way has come to its end */
+	void		(*fail) (void *arg, const dv_failure *failure);
+	void	   *arg;
+} dv_writer_spec;
+
+/* Lives in a context of its own below "owner". */
+extern dv_writer *dv_writer_create(const dv_writer_spec *spec, MemoryContext owner);
+
+/*
+ * A row: begun with its head written, then its members are appended (each
+ * with a comma in front) to what begin returned, then it is taken, or
+ * forgotten.  "id" NULL: the service makes one.  "address": where it is, if
+ * that is not entity_set(id).  "key": of updates, upserts and deletes, a hash
+ * of what says which row it is; 0: no other row of the statement can be the same.
+ */
+extern StringInfo dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address,
+									  uint64 key);
+
+/* An update that is to follow the row's creation; members are appended in the same way. */
+extern StringInfo dv_writer_begin_then(dv_writer *writer);
+extern void dv_writer_end_then(dv_writer *writer);
+
+/* Takes the row: may send, may wait, may raise. */
+extern void dv_writer_end_row(dv_writer *writer);
+
+/* Forgets the row begun; with an error it counts as taken and refused. */
+extern void dv_writer_forget_row(dv_writer *writer, const dv_error *error);
+
+/* Sends what is left and waits for all of it.  May be called again, and rows may follow. */
+extern void dv_writer_drain(dv_writer *writer);
+
+extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
+extern int	dv_writer_in_flight(const dv_writer *writer);	/* batches */
+
+extern void dv_writer_free(dv_writer *writer);
+
+#endif							/* DV_WRITER_H */
