@@ -61,6 +61,7 @@ struct dv_call
 	int			throttled;		/* 429s, all of them */
 	int64		told_until;		/* it is not to be sent again before, by what it was told itself */
 	int			retries[DV_RETRY_CAUSES];
+	bool		was_unknown;	/* an attempt may have been carried out */
 	bool		token_renewed;
 	bool		wait_logged;
 	int64		not_before;		/* backoff */
@@ -291,6 +292,8 @@ send_it(dv_call *call, const char *bearer)
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
 	call->attempts++;
+	if (call->spec.in_doubt != NULL)
+		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
 	call->state = DV_CALL_ON_WIRE;
@@ -570,6 +573,15 @@ read_error(dv_call *call)
 					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);
 }
 
+/* What was answered was carried out, or it was not; once in doubt, a refusal is no answer. */
+static void
+note_outcome(dv_call *call)
+{
+	call->was_unknown |= call->error.outcome_unknown;
+	if (call->spec.in_doubt != NULL && call->error.verdict != DV_VERDICT_OK && !call->was_unknown)
+		*call->spec.in_doubt = false;
+}
+
 static void
 read_answer(dv_call *call)
 {
@@ -582,6 +594,7 @@ read_answer(dv_call *call)
 	else
 		dv_error_transport(result, &call->error);
 	MemoryContextSwitchTo(old);
+	note_outcome(call);
 	note_parts(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
@@ -763,6 +776,28 @@ any_done(void)
 	return false;
 }
 
+/* The earliest time that some call waits for, and what the first waits for; false: all are done. */
+static bool
+next_event(int64 *until, dv_wait_reason *reason)
+{
+	bool		found = false;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &calls)
+	{
+		const dv_call *call = dlist_container(dv_call, node, iter.cur);
+
+		if (call->state == DV_CALL_DONE)
+			continue;
+		if (!found)
+			*reason = call->reason;
+		found = true;
+		if (call->wake_at != 0 && (*until == 0 || call->wake_at < *until))
+			*until = call->wake_at;
+	}
+	return found;
+}
+
 void
 dv_call_wait(dv_call *call)
 {
@@ -771,34 +806,34 @@ dv_call_wait(dv_call *call)
 	{
 		dv_wait_reason reason = DV_WAIT_RESPONSE;
 		int64		until = 0;
-		bool		found = call != NULL;
-		dlist_iter	iter;
 
-		if (call != NULL)
-			reason = call->reason;
-		dlist_foreach(iter, &calls)
-		{
-			dv_call    *c = dlist_container(dv_call, node, iter.cur);
-
-			if (c->state == DV_CALL_DONE)
-				continue;
-			if (!found)
-				reason = c->reason;
-			found = true;
-			if (c->wake_at != 0 && (until == 0 || c->wake_at < until))
-				until = c->wake_at;
-		}
-		if (!found)
+		if (!next_event(&until, &reason))
 			return;				/* nothing is under way */
-		dv_http_wait(until, reason);
+		dv_http_wait(until, call != NULL ? call->reason : reason);
 		dv_call_advance();
 	}
+}
+
+void
+dv_call_pause(int64 until)
+{
+	dv_wait_reason reason = DV_WAIT_BACKOFF;
+
+	if (next_event(&until, &reason) || until != 0)
+		dv_http_wait(until, reason);
+	dv_call_advance();
 }
 
 bool
 dv_call_done(const dv_call *call)
 {
 	return call->state == DV_CALL_DONE;
+}
+
+bool
+dv_call_waiting(const dv_call *call)
+{
+	return call->state == DV_CALL_WANTS_SLOT || call->state == DV_CALL_WANTS_TOKEN;
 }
 
 const dv_error *
@@ -835,6 +870,12 @@ int
 dv_call_throttles(const dv_call *call)
 {
 	return call->throttled;
+}
+
+bool
+dv_call_was_unknown(const dv_call *call)
+{
+	return call->was_unknown;
 }
 
 void

@@ -31,6 +31,8 @@ typedef struct dv_call_spec
 	int			rows;			/* for the counters */
 	int			pinned;			/* user that must send it; -1: any */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
+	bool	   *in_doubt;		/* kept true while it may have been carried out; or NULL.  Outlives
+								 * the call */
 } dv_call_spec;
 
 /* Starts it; ended and freed with "owner".  The spec is copied (not the body). */
@@ -38,11 +40,21 @@ extern dv_call *dv_call_start(dv_session *session, const dv_call_spec *spec, Mem
 
 extern bool dv_call_done(const dv_call *call);
 
+/* Not done and not on the wire: waits for a slot, a token, or its time. */
+extern bool dv_call_waiting(const dv_call *call);
+
 /* Moves all calls of this backend on, without waiting. */
 extern void dv_call_advance(void);
 
 /* Waits until this one, or (NULL) any one, is done.  Processes interrupts. */
 extern void dv_call_wait(dv_call *call);
+
+/*
+ * Waits for whatever happens next to any call, or for "until" (dv_now scale;
+ * 0: no time), and moves all on.  For who has many calls under way and looks
+ * at them afterwards.  Processes interrupts.
+ */
+extern void dv_call_pause(int64 until);
 
 /*
  * Of a call that is done.  verdict OK or REFUSED; RETRY and THROTTLED mean
@@ -55,6 +67,9 @@ extern const char *dv_call_header(const dv_call *call, const char *name);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 extern int	dv_call_throttles(const dv_call *call);
+
+/* Did an attempt end without anybody knowing whether it was carried out? */
+extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
 
 /* Start, wait, raise unless OK.  For what is asked one at a time. */

@@ -15,12 +15,24 @@
 #ifndef DV_LEDGER_H
 #define DV_LEDGER_H
 
-#include "c.h"
+#include "lib/ilist.h"
 
-/* Rows of the current subtransaction that are written for good. */
+/* Somebody who has requests under way, open until its memory goes. */
+typedef struct dv_account
+{
+	dlist_node	node;
+	bool		open;
+	SubTransactionId subid;
+	int64		(*in_doubt) (const struct dv_account *account);
+} dv_account;
+
+extern void dv_account_open(dv_account *account,
+							int64 (*in_doubt) (const dv_account *account));
+
+/* What is in doubt now will stay so. */
+extern void dv_account_close(dv_account *account);
+
+/* Rows that are written for good. */
 extern void dv_ledger_stays(int64 rows);
-
-/* Rows that were sent and whose answer will never be read. */
-extern void dv_ledger_in_doubt(int64 rows);
 
 #endif							/* DV_LEDGER_H */

@@ -67,10 +67,11 @@ typedef struct dv_writer_spec
 	bool		ignore_duplicates;	/* of a create */
 	bool		ids_made;		/* ids of creates were made here: nobody else can have them */
 	bool		dry_run;		/* count, send nothing */
+	int			max_calls;		/* under way at once; 0: as many as the pool allows */
 	const char *what;			/* "insert into foreign table \"account\"" */
 
-	/* files a row; raises if it has had enough */
-	void		(*reject) (void *arg, const dv_failure *failure);
+	/* files a row; false: that was one too many */
+	bool		(*reject) (void *arg, const dv_failure *failure);
 	/* raises; what was under way has come to its end */
 	void		(*fail) (void *arg, const dv_failure *failure);
 	void	   *arg;
@@ -104,6 +105,9 @@ extern void dv_writer_drain(dv_writer *writer);
 
 extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
 extern int	dv_writer_in_flight(const dv_writer *writer);	/* batches */
+
+/* Id of the row created last, as the service told it; false: there is none. */
+extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);
 
 extern void dv_writer_free(dv_writer *writer);
 

@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * ledger.c
+ *		What a transaction has changed in Dataverse.
+ *
+ * Rows are counted for the subtransaction in which they were written, moved
+ * to its parent when it commits, told when it is rolled back.  Requests that
+ * an abort cuts off are asked for when it happens: the memory of a statement
+ * may go before or after.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "utils/memutils.h"
+
+#include "dataverse/ledger.h"
+
+/* Of one subtransaction; those that wrote nothing have none. */
+typedef struct page
+{
+	struct page *next;
+	SubTransactionId subid;
+	int64		stays;
+	int64		in_doubt;
+} page;
+
+static page *pages = NULL;		/* in TopTransactionContext */
+static dlist_head accounts = DLIST_STATIC_INIT(accounts);
+
+static page *
+page_of(SubTransactionId subid)
+{
+	page	   *p;
+
+	for (p = pages; p != NULL; p = p->next)
+		if (p->subid == subid)
+			return p;
+	p = MemoryContextAllocZero(TopTransactionContext, sizeof(*p));
+	p->subid = subid;
+	p->next = pages;
+	pages = p;
+	return p;
+}
+
+/* An abort is no place to allocate in vain: most have nothing to tell. */
+static void
+add_doubt(SubTransactionId subid, int64 rows)
+{
+	if (rows > 0)
+		page_of(subid)->in_doubt += rows;
+}
+
+static void
+tell(const char *what, int64 stays, int64 in_doubt)
+{
+	if (stays > 0)
+		ereport(WARNING,
+				(errmsg_plural("the %s was rolled back, but %lld row written to Dataverse stays there",
+							   "the %s was rolled back, but %lld rows written to Dataverse stay there",
+							   stays, what, (long long) stays),
+				 in_doubt > 0 ?
+				 errdetail_plural("Of %lld row more, sent but not answered, it is not known.",
+								  "Of %lld rows more, sent but not answered, it is not known.",
+								  in_doubt, (long long) in_doubt) : 0));
+	else if (in_doubt > 0)
+		ereport(WARNING,
+				(errmsg_plural("the %s was rolled back, but of %lld row sent to Dataverse it is not known whether it was written",
+							   "the %s was rolled back, but of %lld rows sent to Dataverse it is not known whether they were written",
+							   in_doubt, what, (long long) in_doubt)));
+}
+
+static void
+on_xact(XactEvent event, void *arg)
+{
+	int64		stays = 0;
+	int64		in_doubt = 0;
+	dlist_mutable_iter iter;
+
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			if (pages != NULL)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot prepare a transaction that has written to Dataverse"),
+						 errdetail("Dataverse has no transactions that it could take part with.")));
+			return;
+		case XACT_EVENT_ABORT:
+			break;
+		case XACT_EVENT_COMMIT:
+			pages = NULL;
+			return;
+		default:
+			return;
+	}
+	dlist_foreach_modify(iter, &accounts)
+		dv_account_close(dlist_container(dv_account, node, iter.cur));
+	for (; pages != NULL; pages = pages->next)
+	{
+		stays += pages->stays;
+		in_doubt += pages->in_doubt;
+	}
+	tell("transaction", stays, in_doubt);
+}
+
+static void
+on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+{
+	dlist_mutable_iter iter;
+	page	  **at = &pages;
+	page	   *p;
+
+	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
+	dlist_foreach_modify(iter, &accounts)
+	{
+		dv_account *account = dlist_container(dv_account, node, iter.cur);
+
+		if (account->subid != mine)
+			continue;
+		if (event == SUBXACT_EVENT_ABORT_SUB)
+			dv_account_close(account);
+		else
+			account->subid = parent;
+	}
+	while (*at != NULL && (*at)->subid != mine)
+		at = &(*at)->next;
+	p = *at;
+	if (p == NULL)
+		return;
+	*at = p->next;
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		tell("savepoint", p->stays, p->in_doubt);
+	else
+	{
+		page	   *outer = page_of(parent);
+
+		outer->stays += p->stays;
+		outer->in_doubt += p->in_doubt;
+	}
+}
+
+void
+dv_account_open(dv_account *account, int64 (*in_doubt) (const dv_account *account))
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		RegisterXactCallback(on_xact, NULL);
+		RegisterSubXactCallback(on_subxact, NULL);
+		registered = true;
+	}
+	account->open = true;
+	account->subid = GetCurrentSubTransactionId();
+	account->in_doubt = in_doubt;
+	dlist_push_tail(&accounts, &account->node);
+}
+
+void
+dv_account_close(dv_account *account)
+{
+	if (!account->open)
+		return;
+	account->open = false;
+	dlist_delete(&account->node);
+	add_doubt(account->subid, account->in_doubt(account));
+}
+
+void
+dv_ledger_stays(int64 rows)
+{
+	page_of(GetCurrentSubTransactionId())->stays += rows;
+}
