@@ -47,7 +47,7 @@ endif
 EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw dataverse pool net,$(f)/*.o $(f)/*.bc)) \
 	results regression.diffs regression.out tmp_check output_iso \
 	test/unit/build test/bench/build test/fuzz/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
-	test/ratesim/build test/ratesim/plots test/ratesim/ratesim \
+	test/ratesim/build test/ratesim/plots test/ratesim/plot test/ratesim/ratesim \
 	$(EXTENSION)-*.zip
 
 # What works before PostgreSQL is there: none of these reads pg_config.
