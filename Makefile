@@ -14,8 +14,8 @@ OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode
 	explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
 	request.o scan.o ship.o version.o view.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,arena.o call.o catalog.o definition.o error.o fetchxml.o ledger.o metadata.o \
-	multipart.o names.o odata.o page.o pages.o policy.o query.o session.o \
+OBJS += $(addprefix src/dataverse/,arena.o call.o catalog.o definition.o error.o fetchxml.o guid.o \
+	ledger.o metadata.o multipart.o names.o odata.o page.o pages.o payload.o policy.o query.o session.o \
 	type.o value.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o stats.o throttle.o)
