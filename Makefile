@@ -10,7 +10,7 @@ MODULE_big = dataverse_fdw
 DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o estimate.o \
+OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o encode.o estimate.o \
 	explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
 	request.o scan.o ship.o version.o view.o)
 # src/dataverse: the service's language

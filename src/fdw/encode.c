@@ -1,0 +1,818 @@
+/*
+ * encode.c
+ *		Values of PostgreSQL as members of the service's JSON.
+ *
+ * What can be known of a column is known when its encoder is made: the text
+ * in front of each value, what stands for null, and the function that writes
+ * a value of this PostgreSQL type as one of that type of Dataverse.  A value
+ * then goes from the Datum into the bytes that travel, without a copy of it
+ * in between unless PostgreSQL itself makes one (compressed texts, numerics).
+ *
+ * A lookup is written by the navigation property that leads to its target.  A
+ * polymorphic one has several; another column says which of them is meant.
+ * To clear it, all of them are set to null: one alone is said to clear the
+ * lookup only while it leads there.
+ *
+ * Nothing is written of a value that does not fit, and nothing is left in the
+ * current memory context but what a misfit says.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "common/shortest_dec.h"
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "mb/pg_wchar.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "dataverse/payload.h"
+#include "fdw/encode.h"
+#include "net/url.h"
+
+/* A table that a lookup can lead to. */
+typedef struct lookup_target
+{
+	const char *table;			/* NULL: not known */
+	const char *set;
+	const char *navigation;
+	char	   *prefix;			/* ,"nav@odata.bind":"/set( */
+	size_t		prefix_len;
+} lookup_target;
+
+typedef bool (*put_function) (const dv_encoder *encoder, Datum value, StringInfo out,
+							  dv_misfit *misfit);
+
+struct dv_encoder
+{
+	put_function put;
+	const char *name;			/* here, for messages */
+	dv_type		type;
+	Oid			pgtype;
+	char	   *prefix;			/* ,"name": */
+	size_t		prefix_len;
+	char	   *null_text;		/* ,"name":null */
+	size_t		null_len;
+	/* texts */
+	FmgrInfo	output;			/* of other types than texts */
+	bool		convert;		/* the database's encoding is not UTF-8 */
+	Oid			conversion;		/* invalid: there is none, but UTF-8 is possible */
+	/* lookups */
+	lookup_target *targets;
+	int			ntargets;
+	AttrNumber	type_column;
+};
+
+/* A text in UTF-8. */
+typedef struct utf8_text
+{
+	const char *text;
+	size_t		len;
+	void	   *copies[2];		/* to be freed, or NULL */
+} utf8_text;
+
+static bool
+refuse(dv_misfit *misfit, int sqlstate, const char *message)
+{
+	misfit->sqlstate = sqlstate;
+	misfit->message = message;
+	return false;
+}
+
+/* Makes room, and writes what stands in front of the value. */
+static inline char *
+begin(const dv_encoder *encoder, StringInfo out, size_t room)
+{
+	char	   *p;
+
+	if (room > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("value of column \"%s\" is too long for a request", encoder->name)));
+	enlargeStringInfo(out, (int) (encoder->prefix_len + room));
+	p = out->data + out->len;
+	memcpy(p, encoder->prefix, encoder->prefix_len);
+	return p + encoder->prefix_len;
+}
+
+static inline bool
+end(StringInfo out, char *p)
+{
+	*p = '\0';
+	out->len = (int) (p - out->data);
+	return true;
+}
+
+static inline bool
+put_null(const dv_encoder *encoder, StringInfo out)
+{
+	appendBinaryStringInfo(out, encoder->null_text, (int) encoder->null_len);
+	return true;
+}
+
+/*
+ * Texts
+ */
+
+/* What the database's encoding cannot say in UTF-8 is a misfit, not an error. */
+static bool
+convert_text(const dv_encoder *encoder, utf8_text *t, dv_misfit *misfit)
+{
+	bool		valid;
+
+	if (OidIsValid(encoder->conversion))
+	{
+		size_t		room = t->len * MAX_CONVERSION_GROWTH + 1;
+		char	   *converted = palloc_extended(room, MCXT_ALLOC_HUGE);
+
+		t->copies[1] = converted;
+		valid = room <= PG_INT32_MAX &&
+			pg_do_encoding_conversion_buf(encoder->conversion, GetDatabaseEncoding(), PG_UTF8,
+										  (unsigned char *) t->text, (int) t->len,
+										  (unsigned char *) converted, (int) room,
+										  true) == (int) t->len;
+		t->text = converted;
+		t->len = valid ? strlen(converted) : 0;
+	}
+	else
+		valid = pg_verify_mbstr(PG_UTF8, t->text, (int) t->len, true);
+	if (valid)
+		return true;
+	return refuse(misfit, ERRCODE_UNTRANSLATABLE_CHARACTER,
+				  psprintf("value of column \"%s\" has a character that has no equivalent in encoding \"UTF8\"",
+						   encoder->name));
+}
+
+static inline bool
+get_text(const dv_encoder *encoder, Datum value, utf8_text *t, dv_misfit *misfit)
+{
+	t->copies[0] = t->copies[1] = NULL;
+	if (encoder->output.fn_addr != NULL)
+	{
+		t->text = t->copies[0] = OutputFunctionCall((FmgrInfo *) & encoder->output, value);
+		t->len = strlen(t->text);
+	}
+	else
+	{
+		struct varlena *v = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+
+		if ((Pointer) v != DatumGetPointer(value))
+			t->copies[0] = v;
+		t->text = VARDATA_ANY(v);
+		t->len = VARSIZE_ANY_EXHDR(v);
+	}
+	/* blanks at the end mean nothing in character(n) */
+	while (encoder->pgtype == BPCHAROID && t->len > 0 && t->text[t->len - 1] == ' ')
+		t->len--;
+	return !encoder->convert || convert_text(encoder, t, misfit);
+}
+
+static inline void
+free_text(utf8_text *t)
+{
+	if (t->copies[0] != NULL)
+		pfree(t->copies[0]);
+	if (t->copies[1] != NULL)
+		pfree(t->copies[1]);
+}
+
+static bool
+put_text(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	utf8_text	t;
+	bool		fits = get_text(encoder, value, &t, misfit);
+
+	if (fits)
+	{
+		size_t		extra = dv_payload_extra(t.text, t.len);
+		char	   *p = begin(encoder, out, t.len + extra + 2);
+
+		*p++ = '"';
+		p = dv_payload_text(p, t.text, t.len, extra);
+		*p++ = '"';
+		end(out, p);
+	}
+	free_text(&t);
+	return fits;
+}
+
+/*
+ * Numbers
+ */
+
+static bool
+put_int(const dv_encoder *encoder, int64 n, StringInfo out)
+{
+	return end(out, dv_payload_int(begin(encoder, out, DV_PAYLOAD_INT), n));
+}
+
+static bool
+put_int2(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	return put_int(encoder, DatumGetInt16(value), out);
+}
+
+static bool
+put_int4(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	return put_int(encoder, DatumGetInt32(value), out);
+}
+
+static bool
+put_int8(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	return put_int(encoder, DatumGetInt64(value), out);
+}
+
+static bool
+refuse_number(const dv_encoder *encoder, const char *text, dv_misfit *misfit)
+{
+	return refuse(misfit, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+				  psprintf("%s cannot be a value of column \"%s\", which is of type %s in Dataverse",
+						   text, encoder->name, dv_type_name(encoder->type)));
+}
+
+/* The text of a numeric is a JSON number, unless it is NaN or infinite. */
+static bool
+put_numeric(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	char	   *text = DatumGetCString(DirectFunctionCall1(numeric_out, value));
+	size_t		len = strlen(text);
+	char	   *p;
+
+	if (text[text[0] == '-'] > '9')
+		return refuse_number(encoder, text, misfit);
+	p = begin(encoder, out, len);
+	memcpy(p, text, len);
+	pfree(text);
+	return end(out, p + len);
+}
+
+static bool
+put_float8(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	double		number = DatumGetFloat8(value);
+	char	   *p;
+
+	if (isnan(number) || isinf(number))
+		return refuse_number(encoder, isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity",
+							 misfit);
+	p = begin(encoder, out, DOUBLE_SHORTEST_DECIMAL_LEN);
+	return end(out, p + double_to_shortest_decimal_bufn(number, p));
+}
+
+static bool
+put_float4(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	float		number = DatumGetFloat4(value);
+	char	   *p;
+
+	if (isnan(number) || isinf(number))
+		return refuse_number(encoder, isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity",
+							 misfit);
+	p = begin(encoder, out, FLOAT_SHORTEST_DECIMAL_LEN);
+	return end(out, p + float_to_shortest_decimal_bufn(number, p));
+}
+
+static bool
+put_bool(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	bool		b = DatumGetBool(value);
+	char	   *p = begin(encoder, out, 5);
+
+	memcpy(p, b ? "true" : "false", b ? 4 : 5);
+	return end(out, p + (b ? 4 : 5));
+}
+
+/*
+ * Times
+ */
+
+static bool
+refuse_time(const dv_encoder *encoder, bool infinite, dv_misfit *misfit)
+{
+	return refuse(misfit, ERRCODE_DATETIME_FIELD_OVERFLOW,
+				  psprintf(infinite ? "infinity cannot be a value of column \"%s\" in Dataverse" :
+						   "value of column \"%s\" lies outside of the years that Dataverse has, 1 to 9999",
+						   encoder->name));
+}
+
+/* Timestamps with time zone are moments; those without are taken as they are: both with a Z. */
+static bool
+put_timestamp(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	Timestamp	t = DatumGetTimestamp(value);
+	char		text[DV_PAYLOAD_TIMESTAMP];
+	char	   *text_end = dv_payload_timestamp(text, t);
+	char	   *p;
+
+	if (text_end == NULL)
+		return refuse_time(encoder, TIMESTAMP_NOT_FINITE(t), misfit);
+	p = begin(encoder, out, sizeof(text) + 2);
+	*p++ = '"';
+	memcpy(p, text, text_end - text);
+	p += text_end - text;
+	*p++ = '"';
+	return end(out, p);
+}
+
+static bool
+put_date(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	DateADT		d = DatumGetDateADT(value);
+	char		text[DV_PAYLOAD_DATE];
+	char	   *p;
+
+	if (dv_payload_date(text, d) == NULL)
+		return refuse_time(encoder, DATE_NOT_FINITE(d), misfit);
+	p = begin(encoder, out, sizeof(text) + 2);
+	*p++ = '"';
+	memcpy(p, text, sizeof(text));
+	p[sizeof(text)] = '"';
+	return end(out, p + sizeof(text) + 1);
+}
+
+/*
+ * Ids, choices, images
+ */
+
+static bool
+put_uuid(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	char	   *p = begin(encoder, out, DV_PAYLOAD_UUID + 2);
+
+	*p++ = '"';
+	p = dv_payload_uuid(p, DatumGetUUIDP(value)->data);
+	*p++ = '"';
+	return end(out, p);
+}
+
+/* {1,9} as "1,9"; the service knows no difference between no choices and null. */
+static bool
+put_choices(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	Datum	   *numbers;
+	bool		fits = true;
+	char	   *p;
+	int			n;
+	int			i;
+
+	if (ARR_NDIM(array) > 1)
+		fits = refuse(misfit, ERRCODE_ARRAY_SUBSCRIPT_ERROR,
+					  psprintf("value of column \"%s\" is an array of more than one dimension", encoder->name));
+	else if (array_contains_nulls(array))
+		fits = refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
+					  psprintf("value of column \"%s\" is an array with a null in it", encoder->name));
+	else if (ARR_NDIM(array) == 0)
+		put_null(encoder, out);
+	else
+	{
+		deconstruct_array(array, INT4OID, sizeof(int32), true, TYPALIGN_INT, &numbers, NULL, &n);
+		p = begin(encoder, out, (size_t) n * (DV_PAYLOAD_INT + 1) + 2);
+		*p++ = '"';
+		for (i = 0; i < n; i++)
+		{
+			p = dv_payload_int(p, DatumGetInt32(numbers[i]));
+			*p++ = ',';
+		}
+		p[-1] = '"';
+		end(out, p);
+		pfree(numbers);
+	}
+	if ((Pointer) array != DatumGetPointer(value))
+		pfree(array);
+	return fits;
+}
+
+static bool
+put_bytea(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	bytea	   *bytes = DatumGetByteaPP(value);
+	size_t		len = VARSIZE_ANY_EXHDR(bytes);
+	char	   *p = begin(encoder, out, DV_PAYLOAD_BASE64(len) + 2);
+
+	*p++ = '"';
+	p = dv_payload_base64(p, (const uint8 *) VARDATA_ANY(bytes), len);
+	*p++ = '"';
+	if ((Pointer) bytes != DatumGetPointer(value))
+		pfree(bytes);
+	return end(out, p);
+}
+
+/*
+ * Lookups
+ */
+
+static const char *
+valid_targets(const dv_encoder *encoder)
+{
+	StringInfoData names;
+	int			i;
+
+	initStringInfo(&names);
+	for (i = 0; i < encoder->ntargets; i++)
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", encoder->targets[i].table);
+	return names.data;
+}
+
+static const lookup_target *
+find_target(const dv_encoder *encoder, const char *type_value, dv_misfit *misfit)
+{
+	int			i;
+
+	if (encoder->ntargets == 1 && (type_value == NULL || encoder->targets[0].table == NULL))
+		return &encoder->targets[0];
+	for (i = 0; type_value != NULL && i < encoder->ntargets; i++)
+		if (strcmp(encoder->targets[i].table, type_value) == 0)
+			return &encoder->targets[i];
+	if (type_value != NULL)
+		refuse(misfit, ERRCODE_INVALID_PARAMETER_VALUE,
+			   psprintf("column \"%s\" cannot refer to a row of \"%s\", only to: %s",
+						encoder->name, type_value, valid_targets(encoder)));
+	else
+		refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
+			   psprintf("it is not said which table column \"%s\" refers to; it can be: %s",
+						encoder->name, valid_targets(encoder)));
+	return NULL;
+}
+
+static bool
+put_lookup(const dv_encoder *encoder, Datum value, const char *type_value, StringInfo out,
+		   dv_misfit *misfit)
+{
+	const lookup_target *target = find_target(encoder, type_value, misfit);
+	char	   *p;
+
+	if (target == NULL)
+		return false;
+	enlargeStringInfo(out, (int) target->prefix_len + DV_PAYLOAD_UUID + 2);
+	p = out->data + out->len;
+	memcpy(p, target->prefix, target->prefix_len);
+	p = dv_payload_uuid(p + target->prefix_len, DatumGetUUIDP(value)->data);
+	*p++ = ')';
+	*p++ = '"';
+	return end(out, p);
+}
+
+/*
+ * Which PostgreSQL types can be written as which types of Dataverse
+ */
+
+#define TYPE(type) (1 << DV_TYPE_##type)
+#define TEXTS (TYPE(STRING) | TYPE(MEMO) | TYPE(ENTITYNAME))
+#define LOOKUPS (TYPE(LOOKUP) | TYPE(CUSTOMER) | TYPE(OWNER))
+#define WHOLE (TYPE(INTEGER) | TYPE(BIGINT) | TYPE(CHOICE) | TYPE(STATE) | TYPE(STATUS))
+#define REAL (TYPE(DECIMAL) | TYPE(MONEY) | TYPE(DOUBLE))
+#define TIMES (TYPE(DATETIME) | TYPE(DATETIME_INDEPENDENT))
+
+static const struct
+{
+	Oid			pgtype;
+	int			types;			/* bits */
+	put_function put;			/* NULL: a lookup */
+}			writable[] =
+
+{
+	{TEXTOID, TEXTS | TYPE(CHOICES), put_text},
+	{VARCHAROID, TEXTS | TYPE(CHOICES), put_text},
+	{BPCHAROID, TEXTS, put_text},
+	{UUIDOID, TYPE(UNIQUEIDENTIFIER), put_uuid},
+	{UUIDOID, LOOKUPS, NULL},
+	{INT4OID, WHOLE | REAL, put_int4},
+	{INT8OID, WHOLE | REAL, put_int8},
+	{INT2OID, WHOLE | REAL, put_int2},
+	{NUMERICOID, WHOLE | REAL, put_numeric},
+	{FLOAT8OID, REAL, put_float8},
+	{FLOAT4OID, REAL, put_float4},
+	{BOOLOID, TYPE(BOOLEAN), put_bool},
+	{INT4ARRAYOID, TYPE(CHOICES), put_choices},
+	{TIMESTAMPTZOID, TIMES, put_timestamp},
+	{TIMESTAMPOID, TIMES, put_timestamp},
+	{DATEOID, TYPE(DATE), put_date},
+	{BYTEAOID, TYPE(IMAGE), put_bytea},
+	{InvalidOid, TEXTS, put_text},	/* any other: what its output function makes of it */
+};
+
+/*
+ * Making encoders
+ */
+
+/* Raises: this column cannot be written. */
+static void
+refuse_column(const dv_relation *relation, const dv_attribute *attribute, int sqlstate,
+			  const char *why, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(sqlstate),
+			 errmsg("column \"%s\" of foreign table \"%s\" cannot be written", attribute->name,
+					relation->name),
+			 errdetail_internal("%s", why),
+			 hint != NULL ? errhint("%s", hint) : 0));
+
+}
+
+static void
+check_writable(const dv_relation *relation, const dv_attribute *attribute, dv_options options)
+{
+	const int	readonly = ERRCODE_FDW_INVALID_COLUMN_NAME;
+
+	if (attribute->is_label)
+		refuse_column(relation, attribute, readonly,
+					  psprintf("It shows the label of column \"%s\".", attribute->column.name),
+					  "Write that column instead.");
+	if (dv_option_bool(options, "readonly"))
+		refuse_column(relation, attribute, readonly,
+					  "Dataverse sets it by itself: its option \"readonly\" is on.",
+					  "Leave it out.");
+	if (attribute->column.type == DV_TYPE_FILE)
+		refuse_column(relation, attribute, readonly,
+					  "It is a file, which is not a part of its row in the Web API.", "Leave it out.");
+	if (attribute->column.type == DV_TYPE_MANAGED)
+		refuse_column(relation, attribute, readonly,
+					  "It is a managed property.", "Leave it out.");
+}
+
+static void
+find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *attribute)
+{
+	Oid			output;
+	bool		varlena;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(writable); i++)
+		if ((writable[i].types & (1 << encoder->type)) &&
+			(writable[i].pgtype == encoder->pgtype || writable[i].pgtype == InvalidOid))
+			break;
+	if (i == (int) lengthof(writable))
+		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_DATA_TYPE,
+					  psprintf("It is of type %s, and of type %s in Dataverse.",
+							   format_type_be(encoder->pgtype), dv_type_name(encoder->type)),
+					  "Its option \"type\" says what it is in Dataverse.");
+	encoder->put = writable[i].put;
+	if (writable[i].pgtype == InvalidOid)
+	{
+		getTypeOutputInfo(encoder->pgtype, &output, &varlena);
+		fmgr_info(output, &encoder->output);
+	}
+	encoder->convert = GetDatabaseEncoding() != PG_UTF8;
+	if (encoder->convert && GetDatabaseEncoding() != PG_SQL_ASCII)
+		encoder->conversion = FindDefaultConversionProc(GetDatabaseEncoding(), PG_UTF8);
+}
+
+/* The names of a comma-separated option; NIL without it. */
+static List *
+names_of(dv_options options, const char *option)
+{
+	const char *text = dv_option_text(options, option);
+	List	   *names = NIL;
+
+	while (text != NULL)
+	{
+		const char *comma = strchr(text, ',');
+		size_t		len = comma != NULL ? (size_t) (comma - text) : strlen(text);
+
+		for (; len > 0 && *text == ' '; len--)
+			text++;
+		while (len > 0 && text[len - 1] == ' ')
+			len--;
+		names = lappend(names, pnstrdup(text, len));
+		text = comma != NULL ? comma + 1 : NULL;
+	}
+	return names;
+}
+
+/* What a hand-written table need not say: where owners and customers are. */
+static void
+add_defaults(dv_type type, List **tables, List **sets)
+{
+	if (*tables != NIL || *sets != NIL)
+		return;
+	if (type == DV_TYPE_OWNER)
+	{
+		*tables = list_make2("systemuser", "team");
+		*sets = list_make2("systemusers", "teams");
+	}
+	else if (type == DV_TYPE_CUSTOMER)
+	{
+		*tables = list_make2("account", "contact");
+		*sets = list_make2("accounts", "contacts");
+	}
+}
+
+static void
+check_target_lists(const dv_relation *relation, const dv_attribute *attribute, const List *tables,
+				   const List *sets, const List *navigations)
+{
+	int			n = list_length(sets);
+
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+				 errmsg("option \"target_set\" of column \"%s\" of foreign table \"%s\" is not set",
+						attribute->name, relation->name),
+				 errdetail("Lookups are written as references to rows of an entity set, such as \"contacts\"."),
+				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or set the options \"target\", \"target_set\" and \"navigation\" of the column.")));
+	if ((n > 1 && list_length(tables) != n) || list_length(tables) > n ||
+		(list_length(navigations) > 1 && list_length(navigations) != n))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("options \"target\", \"target_set\" and \"navigation\" of column \"%s\" of foreign table \"%s\" do not belong together",
+						attribute->name, relation->name),
+				 errdetail("They name %d tables, %d entity sets and %d navigation properties.",
+						   list_length(tables), n, list_length(navigations))));
+}
+
+/*
+ * The navigation property to target "i".  Without the option: the column's
+ * name; with several targets the service adds the table's name to it.
+ */
+static const char *
+navigation_to(const dv_encoder *encoder, const dv_column *column, const List *navigations,
+			  int i, const char *table)
+{
+	if (list_length(navigations) == 1)
+		return linitial(navigations);
+	if (navigations != NIL)
+		return list_nth(navigations, i);
+	if (encoder->ntargets == 1 || encoder->type == DV_TYPE_OWNER)
+		return column->name;
+	return psprintf("%s_%s", column->name, table);
+}
+
+static void
+add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *attribute,
+			dv_options options)
+{
+	List	   *tables = names_of(options, "target");
+	List	   *sets = names_of(options, "target_set");
+	List	   *navigations = names_of(options, "navigation");
+	int			i;
+
+	add_defaults(encoder->type, &tables, &sets);
+	check_target_lists(relation, attribute, tables, sets, navigations);
+	encoder->ntargets = list_length(sets);
+	encoder->targets = palloc0(sizeof(lookup_target) * encoder->ntargets);
+	for (i = 0; i < encoder->ntargets; i++)
+	{
+		lookup_target *target = &encoder->targets[i];
+
+		target->table = tables != NIL ? list_nth(tables, i) : NULL;
+		target->set = list_nth(sets, i);
+		target->navigation = navigation_to(encoder, &attribute->column, navigations, i,
+										   target->table);
+		target->prefix = psprintf(",\"%s@odata.bind\":\"/%s(", target->navigation, target->set);
+		target->prefix_len = strlen(target->prefix);
+	}
+	for (i = 0; i < relation->natts; i++)
+	{
+		const dv_attribute *other = &relation->attributes[i];
+
+		if (other->name != NULL && other->is_table_name &&
+			strcmp(other->column.name, attribute->column.name) == 0)
+			encoder->type_column = i + 1;
+	}
+}
+
+/* What null is written as: a lookup's navigation properties each once. */
+static void
+set_null_text(dv_encoder *encoder, const dv_column *column)
+{
+	StringInfoData text;
+	int			i;
+	int			j;
+
+	initStringInfo(&text);
+	for (i = 0; i < encoder->ntargets; i++)
+	{
+		for (j = 0; j < i; j++)
+			if (strcmp(encoder->targets[i].navigation, encoder->targets[j].navigation) == 0)
+				break;
+		if (j == i)
+			appendStringInfo(&text, ",\"%s@odata.bind\":null", encoder->targets[i].navigation);
+	}
+	if (encoder->ntargets == 0)
+		appendStringInfo(&text, ",\"%s\":null", column->name);
+	encoder->null_text = text.data;
+	encoder->null_len = text.len;
+}
+
+dv_encoder *
+dv_encoder_create(const dv_relation *relation, AttrNumber attnum, dv_nulls_as nulls)
+{
+	const dv_attribute *attribute = dv_relation_attribute(relation, attnum);
+	dv_options	options = {GetForeignColumnOptions(relation->relid, attnum), NIL};
+	dv_encoder *encoder = palloc0(sizeof(*encoder));
+
+	if (attribute == NULL)
+		elog(ERROR, "foreign table \"%s\" has no column %d", relation->name, attnum);
+	check_writable(relation, attribute, options);
+	encoder->name = attribute->name;
+	encoder->type = attribute->column.type;
+	encoder->pgtype = attribute->pgtype;
+
+	encoder->prefix = encoder->null_text = "";
+	/* it says where another column leads to, and is written with that */
+	if (attribute->is_table_name)
+		return encoder;
+	find_put(encoder, relation, attribute);
+	encoder->prefix = psprintf(",\"%s\":", attribute->column.name);
+	encoder->prefix_len = strlen(encoder->prefix);
+	if (encoder->put == NULL)
+		add_targets(encoder, relation, attribute, options);
+	if (nulls == DV_NULL_WRITTEN)
+		set_null_text(encoder, &attribute->column);
+	return encoder;
+}
+
+bool
+dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char *type_value, StringInfo out,
+		  dv_misfit *misfit)
+{
+	if (isnull)
+		return put_null(encoder, out);
+	if (encoder->put != NULL)
+		return encoder->put(encoder, value, out, misfit);
+	return encoder->ntargets == 0 || put_lookup(encoder, value, type_value, out, misfit);
+}
+
+AttrNumber
+dv_encoder_type_column(const dv_encoder *encoder)
+{
+	return encoder->type_column;
+}
+
+/*
+ * Keys
+ */
+
+static bool
+put_text_key(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
+{
+	utf8_text	t;
+	bool		fits = get_text(encoder, value, &t, misfit);
+
+	if (fits)
+	{
+		/* nothing stands in front of it */
+		enlargeStringInfo(out, (int) Min(DV_PAYLOAD_KEY(t.len), MaxAllocSize));
+		end(out, dv_payload_key(out->data + out->len, t.text, t.len));
+	}
+	free_text(&t);
+	return fits;
+}
+
+bool
+dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_misfit *misfit)
+{
+	dv_encoder	bare = *encoder;
+	StringInfoData json;
+	char	   *text;
+
+	if (isnull)
+		return refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
+					  psprintf("column \"%s\" is part of the key, which must not be null",
+							   encoder->name));
+	if (encoder->put == NULL)
+	{
+		dv_encode_id(out, DatumGetUUIDP(value)->data);
+		return true;
+	}
+	if (encoder->put == put_text)
+		return put_text_key(encoder, value, out, misfit);
+	bare.prefix = "";
+	bare.prefix_len = 0;
+	initStringInfo(&json);
+	if (!encoder->put(&bare, value, &json, misfit))
+		return false;
+	/* times and ids have no quotes in addresses */
+	text = json.data;
+	if (json.len > 1 && text[0] == '"')
+	{
+		text[json.len - 1] = '\0';
+		text++;
+	}
+	enlargeStringInfo(out, 3 * json.len);
+	out->len += (int) dv_url_encode(text, out->data + out->len);
+	pfree(json.data);
+	return true;
+}
+
+void
+dv_encode_id(StringInfo out, const uint8 * id)
+{
+	enlargeStringInfo(out, DV_PAYLOAD_UUID);
+	end(out, dv_payload_uuid(out->data + out->len, id));
+}
