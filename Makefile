@@ -10,13 +10,13 @@ MODULE_big = dataverse_fdw
 DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o encode.o estimate.o \
-	explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
+OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o \
+	encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
 	request.o scan.o ship.o version.o view.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,arena.o call.o catalog.o definition.o error.o fetchxml.o guid.o \
-	ledger.o metadata.o multipart.o names.o odata.o page.o pages.o payload.o policy.o query.o session.o \
-	type.o value.o)
+OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
+	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
+	payload.o policy.o query.o session.o type.o value.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o stats.o throttle.o)
 # src/net: bytes

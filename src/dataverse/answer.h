@@ -37,7 +37,8 @@ typedef struct dv_row_answer
 /*
  * Plugin.BulkApiErrorDetails (dv_error.details) of an elastic table's partial
  * failure.  Rows that it does not list stay untold.  False: broken, and
- * nothing is told.
+ * nothing is told.  The service gives no reasons but statuses; they become
+ * those of HTTP (409: exists already, 424: another row's fault, to be repeated).
  */
 extern bool dv_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
 
@@ -50,8 +51,8 @@ extern bool dv_answer_parts(const char *content_type, const char *body, size_t l
 							dv_row_answer *rows);
 
 /*
- * The answer to a $batch whose only part is a changeset of n rows.  Returns
- * false if it is broken.  *failed: -1, all were carried out (rows are told);
+ * The answer to a $batch whose only part is a changeset of n rows, sent with or
+ * without continue-on-error.  Returns false if it is broken.  *failed: -1, all were carried out (rows are told);
  * else none was, and rows[*failed].error says why; n: none was, and rows[0].error
  * says why without saying which row is at fault.
  */

@@ -66,9 +66,8 @@ typedef struct dv_batch_row
 	uint32		len;
 	size_t		address_at;		/* in extra: "accounts(key='v')", below the root */
 	uint32		address_len;	/* 0: the entity set, with the id */
-	size_t		then_at;		/* in extra: object of the update to follow, its head included */
+	size_t		then_at;		/* in extra: members of the update to follow */
 	uint32		then_len;		/* 0: none */
-	uint32		then_head;
 } dv_batch_row;
 
 typedef struct dv_batch
@@ -80,7 +79,19 @@ typedef struct dv_batch
 	int			room;
 	StringInfoData bytes;		/* once sealed, the body of the bulk message */
 	StringInfoData extra;
+
+	/* prepared when the batch is made */
+	char	   *head;			/* up to the id */
+	uint32		head_len;
+	uint32		type_len;		/* of that, without the id's name */
+	char	   *bulk_path;		/* or NULL */
+	int			extra_mark;		/* where the last row's part of it begins */
 } dv_batch;
+
+#define DV_ID_TEXT_LEN 36
+
+/* 36 characters, not terminated. */
+extern void dv_id_text(const uint8 *id, char *text);
 
 /* Memory below the current context; empty. */
 extern dv_batch *dv_batch_create(dv_operation operation, const dv_target *target, int room);
@@ -89,7 +100,9 @@ extern void dv_batch_free(dv_batch *batch);
 /*
  * One more row, as far as its head: then the caller appends its members to
  * batch->bytes, each with a comma in front, and ends it.  "id" and "address"
- * may be NULL; an address becomes "@odata.id" of an upsert.
+ * may be NULL; an address becomes "@odata.id" of an upsert, whose id is then
+ * not written.  What is returned lasts until the next row is begun; ordinal
+ * and key are 0.
  */
 extern dv_batch_row *dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address);
 extern void dv_batch_end_row(dv_batch *batch);
@@ -104,7 +117,11 @@ extern void dv_batch_forget_row(dv_batch *batch);
 extern void dv_batch_begin_then(dv_batch *batch);
 extern void dv_batch_end_then(dv_batch *batch);
 
-/* Copies a row of another batch, as it is; with "then": the update that follows it. */
+/*
+ * Copies a row of another batch of the same operation, as it is; with "then"
+ * the update that follows it into a batch of updates.  For that the row must
+ * have an id (or an address): who let the service make it, sets it first.
+ */
 extern void dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row,
 							  bool then);
 
@@ -121,7 +138,10 @@ typedef enum dv_parts
 	DV_PARTS_CHANGESET			/* all or none; Content-ID is the row's position + 1 */
 } dv_parts;
 
-/* Body of the $batch with the rows of a sealed batch, and its Content-Type header line. */
+/*
+ * Appends the $batch with the rows of a batch, and says its Content-Type
+ * header line, which is constant.  The service takes no more than 1,000 rows.
+ */
 extern void dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body,
 						   const char **content_type);
 

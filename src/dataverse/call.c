@@ -511,15 +511,16 @@ note_parts(dv_call *call)
 {
 	const dv_http_result *result = dv_http_result_of(call->http);
 	dv_throttle_cause cause = DV_THROTTLE_OTHER;
+	dv_multipart multipart;
 	dv_part_throttle part;
 	int64		longest = -1;
 	bool		found = false;
-	size_t		at = 0;
 
 	if (result->outcome != DV_HTTP_ANSWERED || call->error.verdict == DV_VERDICT_THROTTLED ||
-		!dv_is_multipart(dv_http_header(call->http, "Content-Type")))
+		!dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
+						   result->body_len))
 		return;
-	while (dv_multipart_throttle(result->body, result->body_len, &at, &part))
+	while (dv_multipart_throttle(&multipart, &part))
 	{
 		int64		retry_after = dv_retry_after(part.retry_after, (int64) time(NULL));
 
@@ -560,12 +561,13 @@ read_error(dv_call *call)
 {
 	const dv_http_result *result = dv_http_result_of(call->http);
 	const char *request_id = dv_http_header(call->http, "REQ_ID");
+	dv_multipart multipart;
 	dv_part_throttle part;
-	size_t		at = 0;
 
 	if (result->status == 429 &&
-		dv_is_multipart(dv_http_header(call->http, "Content-Type")) &&
-		dv_multipart_throttle(result->body, result->body_len, &at, &part))
+		dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
+						  result->body_len) &&
+		dv_multipart_throttle(&multipart, &part))
 		dv_error_read(result->status, part.error, part.error_len, part.retry_after, request_id,
 					  &call->error);
 	else

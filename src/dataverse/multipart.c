@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * multipart.c
- *		Throttles inside the answer to a $batch.
+ *		The answer to a $batch, part by part.
  *
- * The service may refuse single requests of a $batch while the whole is 200.
- * To the pool that is a throttle like any other.  JSON has no raw line ends,
- * so whatever stands at the beginning of a line is the envelope's.
+ * The answer to a changeset is a part that has parts of its own; that is as
+ * deep as it gets.  Who is between two delimiters is whole, so it is the last
+ * delimiter that says that nothing is missing: an answer without it is broken.
+ * JSON has no raw line ends, so whatever stands at the beginning of a line is
+ * the envelope's.  In all that does not matter we are lenient: LF or CRLF,
+ * blanks around the colon of a header, text before the first delimiter and
+ * behind the last.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -16,109 +20,385 @@
 
 #include "dataverse/multipart.h"
 
-typedef struct line
+#define MAX_ID_DIGITS 6
+
+typedef enum delimiter
 {
-	const char *s;
-	size_t		len;			/* without its end */
-} line;
+	NO_DELIMITER,
+	NEXT_DELIMITER,
+	LAST_DELIMITER
+} delimiter;
 
 bool
 dv_is_multipart(const char *content_type)
 {
-	return content_type != NULL && strncasecmp(content_type, "multipart/mixed", 15) == 0;
+	static const char mixed[] = "multipart/mixed";
+
+	return content_type != NULL && strncasecmp(content_type, mixed, sizeof(mixed) - 1) == 0;
 }
 
-/* Lines end with CRLF or LF; false at the end of the body. */
 static bool
-next_line(const char *body, size_t len, size_t *at, line *l)
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static dv_slice
+trim(dv_slice s)
+{
+	while (s.len > 0 && is_blank(s.s[0]))
+	{
+		s.s++;
+		s.len--;
+	}
+	while (s.len > 0 && is_blank(s.s[s.len - 1]))
+		s.len--;
+	return s;
+}
+
+/* Takes a line off the beginning; it ends with CRLF, LF or the text. */
+static bool
+next_line(dv_slice *rest, dv_slice *line)
 {
 	const char *end;
 
-	if (*at >= len)
+	if (rest->len == 0)
 		return false;
-	l->s = body + *at;
-	end = memchr(l->s, '\n', len - *at);
-	l->len = end != NULL ? (size_t) (end - l->s) : len - *at;
-	*at += l->len + 1;
-	if (l->len > 0 && l->s[l->len - 1] == '\r')
-		l->len--;
+	end = memchr(rest->s, '\n', rest->len);
+	line->s = rest->s;
+	line->len = end != NULL ? (size_t) (end - rest->s) : rest->len;
+	rest->s += line->len + (end != NULL);
+	rest->len -= line->len + (end != NULL);
+	if (line->len > 0 && line->s[line->len - 1] == '\r')
+		line->len--;
 	return true;
 }
 
-/* "HTTP/1.1 429 Too Many Requests" */
+/* ; boundary=x, or "x" */
 static bool
-is_throttle(const line *l)
+read_boundary(dv_slice type, dv_slice *boundary)
 {
-	return l->len >= 12 && memcmp(l->s, "HTTP/1.", 7) == 0 && l->s[8] == ' ' &&
-		memcmp(l->s + 9, "429", 3) == 0 && (l->len == 12 || l->s[12] == ' ');
-}
+	static const char name[] = "boundary=";
+	const char *end = type.s + type.len;
+	const char *p = type.s;
 
-static void
-copy(char *to, size_t size, const char *from, size_t len)
-{
-	while (len > 0 && *from == ' ')
+	while ((p = memchr(p, ';', end - p)) != NULL)
 	{
-		from++;
-		len--;
-	}
-	if (len >= size)
-		len = 0;				/* not what it should be */
-	memcpy(to, from, len);
-	to[len] = '\0';
-}
+		dv_slice	s = {p + 1, end - p - 1};
+		const char *close;
 
-/* The error's code: "code":"0x…" with or without blanks. */
-static void
-read_code(const line *l, dv_part_throttle *throttle)
-{
-	static const char name[] = "\"code\"";
-	const char *p = l->s;
-	const char *end = l->s + l->len;
-	const char *close;
-
-	for (; p + sizeof(name) - 1 < end; p++)
-		if (memcmp(p, name, sizeof(name) - 1) == 0)
-			break;
-	p += sizeof(name) - 1;
-	while (p < end && (*p == ' ' || *p == ':'))
+		s = trim(s);
 		p++;
-	if (p >= end || *p++ != '"' || (close = memchr(p, '"', end - p)) == NULL)
-		return;
-	copy(throttle->code, sizeof(throttle->code), p, close - p);
+		if (s.len < sizeof(name) || strncasecmp(s.s, name, sizeof(name) - 1) != 0)
+			continue;
+		s.s += sizeof(name) - 1;
+		s.len -= sizeof(name) - 1;
+		if (s.s[0] == '"')
+		{
+			s.s++;
+			s.len--;
+			if ((close = memchr(s.s, '"', s.len)) == NULL)
+				return false;
+		}
+		else if ((close = memchr(s.s, ';', s.len)) == NULL)
+			close = end;
+		s.len = close - s.s;
+		*boundary = trim(s);
+		return boundary->len > 0;
+	}
+	return false;
 }
 
-/* Headers of the part, then the line that is its body. */
-static void
-read_part(const char *body, size_t len, size_t *at, dv_part_throttle *throttle)
+static delimiter
+is_delimiter(dv_slice line, dv_slice boundary)
 {
-	static const char name[] = "Retry-After:";
-	line		l;
+	dv_slice	rest;
 
-	while (next_line(body, len, at, &l) && l.len > 0)
+	if (line.len < boundary.len + 2 || memcmp(line.s, "--", 2) != 0 ||
+		memcmp(line.s + 2, boundary.s, boundary.len) != 0)
+		return NO_DELIMITER;
+	rest.s = line.s + 2 + boundary.len;
+	rest.len = line.len - 2 - boundary.len;
+	rest = trim(rest);
+	if (rest.len == 0)
+		return NEXT_DELIMITER;
+	return rest.len == 2 && memcmp(rest.s, "--", 2) == 0 ? LAST_DELIMITER : NO_DELIMITER;
+}
+
+/* What stands before the next delimiter, whose line end belongs to it; moves behind it. */
+static delimiter
+seek_delimiter(dv_multipart_level *level, dv_slice *content)
+{
+	dv_slice	rest = {level->at, level->end - level->at};
+	dv_slice	line;
+
+	content->s = level->at;
+	while (next_line(&rest, &line))
 	{
-		if (l.len >= sizeof(name) - 1 && strncasecmp(l.s, name, sizeof(name) - 1) == 0)
-			copy(throttle->retry_after, sizeof(throttle->retry_after),
-				 l.s + sizeof(name) - 1, l.len - (sizeof(name) - 1));
+		delimiter	found = is_delimiter(line, level->boundary);
+
+		/* half a line is none, unless it is the last */
+		if (found == NO_DELIMITER || (found == NEXT_DELIMITER && rest.len == 0))
+			continue;
+		content->len = line.s - content->s;
+		if (content->len > 0 && content->s[content->len - 1] == '\n')
+			content->len--;
+		if (content->len > 0 && content->s[content->len - 1] == '\r')
+			content->len--;
+		level->at = rest.s;
+		return found;
 	}
-	if (next_line(body, len, at, &l))
+	return NO_DELIMITER;
+}
+
+static dv_part_step
+next_content(dv_multipart_level *level, dv_slice *content)
+{
+	delimiter	found;
+
+	if (!level->begun)
 	{
-		throttle->error = l.s;
-		throttle->error_len = l.len;
-		read_code(&l, throttle);
+		found = seek_delimiter(level, content);
+		if (found == NO_DELIMITER)
+			return DV_PART_BROKEN;
+		level->begun = true;
+		level->closed = found == LAST_DELIMITER;
 	}
+	if (level->closed)
+		return DV_PART_END;
+	found = seek_delimiter(level, content);
+	if (found == NO_DELIMITER)
+		return DV_PART_BROKEN;
+	level->closed = found == LAST_DELIMITER;
+	return DV_PART;
+}
+
+/* Headers up to the empty line, which is taken as well. */
+static dv_slice
+take_headers(dv_slice *rest)
+{
+	dv_slice	headers = {rest->s, 0};
+	dv_slice	line;
+
+	while (next_line(rest, &line))
+	{
+		if (line.len == 0)
+			break;
+		headers.len = line.s + line.len - headers.s;
+	}
+	return headers;
+}
+
+static dv_slice
+header(dv_slice headers, const char *name)
+{
+	dv_slice	none = {NULL, 0};
+	dv_slice	line;
+
+	while (next_line(&headers, &line))
+	{
+		const char *colon = memchr(line.s, ':', line.len);
+		dv_slice	key = {line.s, colon != NULL ? colon - line.s : 0};
+		dv_slice	value;
+
+		key = trim(key);
+		if (colon == NULL || key.len != strlen(name) || strncasecmp(key.s, name, key.len) != 0)
+			continue;
+		value.s = colon + 1;
+		value.len = line.s + line.len - value.s;
+		return trim(value);
+	}
+	return none;
+}
+
+dv_slice
+dv_part_header(const dv_part *part, const char *name)
+{
+	return header(part->headers, name);
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static int
+number(dv_slice s)
+{
+	int			n = 0;
+	size_t		i;
+
+	if (s.len == 0 || s.len > MAX_ID_DIGITS)
+		return -1;
+	for (i = 0; i < s.len; i++)
+	{
+		if (!is_digit(s.s[i]))
+			return -1;
+		n = n * 10 + (s.s[i] - '0');
+	}
+	return n;
+}
+
+/* "HTTP/1.1 429 Too Many Requests"; 0: something else */
+static int
+read_status(dv_slice line)
+{
+	dv_slice	digits = {line.s + 9, 3};
+
+	if (line.len < 12 || memcmp(line.s, "HTTP/1.", 7) != 0 || line.s[8] != ' ' ||
+		(line.len > 12 && line.s[12] != ' ') || number(digits) < 100)
+		return 0;
+	return number(digits);
+}
+
+static bool
+read_part(dv_slice mime, dv_slice content, dv_part *part)
+{
+	dv_slice	line;
+
+	if (!next_line(&content, &line) || (part->status = read_status(line)) == 0)
+		return false;
+	part->content_id = number(header(mime, "Content-ID"));
+	part->headers = take_headers(&content);
+	part->body = content;
+	return true;
 }
 
 bool
-dv_multipart_throttle(const char *body, size_t len, size_t *at, dv_part_throttle *throttle)
+dv_multipart_open(dv_multipart *multipart, const char *content_type, const char *body, size_t len)
 {
-	line		l;
+	dv_slice	type = {content_type, content_type != NULL ? strlen(content_type) : 0};
+
+	memset(multipart, 0, sizeof(*multipart));
+	multipart->broken = true;
+	if (!dv_is_multipart(content_type) || !read_boundary(type, &multipart->whole.boundary))
+		return false;
+	multipart->whole.at = body;
+	multipart->whole.end = body + len;
+	multipart->broken = false;
+	return true;
+}
+
+/* The answer to a changeset: its parts come next. */
+static bool
+enter_changeset(dv_multipart *multipart, dv_slice type, dv_slice content)
+{
+	dv_multipart_level *level = &multipart->changeset;
+
+	memset(level, 0, sizeof(*level));
+	if (multipart->inside || !read_boundary(type, &level->boundary))
+		return false;
+	level->at = content.s;
+	level->end = content.s + content.len;
+	multipart->inside = true;
+	multipart->changesets++;
+	return true;
+}
+
+static bool
+is_container(dv_slice type)
+{
+	static const char mixed[] = "multipart/mixed";
+
+	return type.len >= sizeof(mixed) - 1 && strncasecmp(type.s, mixed, sizeof(mixed) - 1) == 0;
+}
+
+static dv_part_step
+next_part(dv_multipart *multipart, dv_part *part)
+{
+	for (;;)
+	{
+		dv_multipart_level *level = multipart->inside ? &multipart->changeset : &multipart->whole;
+		dv_slice	content;
+		dv_slice	mime;
+		dv_slice	type;
+		dv_part_step step = next_content(level, &content);
+
+		if (step == DV_PART_END && multipart->inside)
+		{
+			multipart->inside = false;
+			continue;
+		}
+		if (step != DV_PART)
+			return step;
+		mime = take_headers(&content);
+		type = header(mime, "Content-Type");
+		if (!is_container(type))
+		{
+			part->changeset = multipart->inside ? multipart->changesets : 0;
+			return read_part(mime, content, part) ? DV_PART : DV_PART_BROKEN;
+		}
+		if (!enter_changeset(multipart, type, content))
+			return DV_PART_BROKEN;
+	}
+}
+
+dv_part_step
+dv_multipart_next(dv_multipart *multipart, dv_part *part)
+{
+	dv_part_step step;
+
+	memset(part, 0, sizeof(*part));
+	if (multipart->broken)
+		return DV_PART_BROKEN;
+	step = next_part(multipart, part);
+	multipart->broken = step == DV_PART_BROKEN;
+	return step;
+}
+
+static void
+copy(char *to, size_t size, dv_slice from)
+{
+	if (from.len >= size)
+		from.len = 0;			/* not what it should be */
+	if (from.len > 0)
+		memcpy(to, from.s, from.len);
+	to[from.len] = '\0';
+}
+
+/* The error's code: "code":"0x…" with or without blanks. */
+static dv_slice
+find_code(dv_slice body)
+{
+	static const char name[] = "\"code\"";
+	dv_slice	code = {NULL, 0};
+	const char *p = body.s;
+	const char *end = body.s + body.len;
+	const char *close;
+
+	for (;; p++)
+	{
+		if (end - p < (ptrdiff_t) sizeof(name))
+			return code;
+		if (memcmp(p, name, sizeof(name) - 1) == 0)
+			break;
+	}
+	p += sizeof(name) - 1;
+	while (p < end && (is_blank(*p) || *p == ':'))
+		p++;
+	if (p >= end || *p++ != '"' || (close = memchr(p, '"', end - p)) == NULL)
+		return code;
+	code.s = p;
+	code.len = close - p;
+	return code;
+}
+
+bool
+dv_multipart_throttle(dv_multipart *multipart, dv_part_throttle *throttle)
+{
+	dv_part		part;
 
 	memset(throttle, 0, sizeof(*throttle));
-	while (next_line(body, len, at, &l))
+	while (dv_multipart_next(multipart, &part) == DV_PART)
 	{
-		if (!is_throttle(&l))
+		if (part.status != 429)
 			continue;
-		read_part(body, len, at, throttle);
+		throttle->error = part.body.s;
+		throttle->error_len = part.body.len;
+		copy(throttle->code, sizeof(throttle->code), find_code(part.body));
+		copy(throttle->retry_after, sizeof(throttle->retry_after),
+			 dv_part_header(&part, "Retry-After"));
 		return true;
 	}
 	return false;

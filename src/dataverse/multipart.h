@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * multipart.h
- *		Throttles inside the answer to a $batch.
+ *		The answer to a $batch, part by part.
+ *
+ * Nothing is copied: slices point into the answer, or into the Content-Type
+ * that it came with.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -15,6 +18,61 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef struct dv_slice
+{
+	const char *s;				/* not terminated; NULL: there is none */
+	size_t		len;
+} dv_slice;
+
+/* Parts between the delimiters of one boundary. */
+typedef struct dv_multipart_level
+{
+	const char *at;
+	const char *end;
+	dv_slice	boundary;
+	bool		begun;			/* the first delimiter is behind us */
+	bool		closed;			/* the last one, too */
+} dv_multipart_level;
+
+typedef struct dv_multipart
+{
+	dv_multipart_level whole;
+	dv_multipart_level changeset;
+	bool		inside;			/* of the answer to a changeset */
+	int			changesets;		/* so far */
+	bool		broken;
+} dv_multipart;
+
+/* The answer to one request. */
+typedef struct dv_part
+{
+	int			status;			/* HTTP */
+	dv_slice	headers;		/* of HTTP; see dv_part_header() */
+	dv_slice	body;
+	int			content_id;		/* -1: the part has none that is a number */
+	int			changeset;		/* which one it belongs to, from 1; 0: none */
+} dv_part;
+
+typedef enum dv_part_step
+{
+	DV_PART,
+	DV_PART_END,				/* the answer is whole */
+	DV_PART_BROKEN				/* cut off, or not what it should be */
+} dv_part_step;
+
+/* Is this Content-Type (or NULL) that of an answer in parts? */
+extern bool dv_is_multipart(const char *content_type);
+
+/* False: it is not in parts, or does not say what is between them. */
+extern bool dv_multipart_open(dv_multipart *multipart, const char *content_type,
+							  const char *body, size_t len);
+
+/* After the end, or where it is broken, it stays there. */
+extern dv_part_step dv_multipart_next(dv_multipart *multipart, dv_part *part);
+
+/* Value of a header, without blanks around it. */
+extern dv_slice dv_part_header(const dv_part *part, const char *name);
+
 typedef struct dv_part_throttle
 {
 	char		code[32];		/* "0x80072322"; "" when the part does not say */
@@ -23,15 +81,10 @@ typedef struct dv_part_throttle
 	size_t		error_len;
 } dv_part_throttle;
 
-/* Is this Content-Type that of an answer in parts? */
-extern bool dv_is_multipart(const char *content_type);
-
 /*
- * The next part with status 429 from *at on, which moves behind its head;
- * false when there is none.  Quoted text of a row cannot be taken for one:
- * a status line stands at the beginning of a line.
+ * The next part with status 429; false when there is none.  Quoted text of a
+ * row cannot be taken for one.
  */
-extern bool dv_multipart_throttle(const char *body, size_t len, size_t *at,
-								  dv_part_throttle *throttle);
+extern bool dv_multipart_throttle(dv_multipart *multipart, dv_part_throttle *throttle);
 
 #endif							/* DV_MULTIPART_H */

@@ -1,0 +1,396 @@
+/*-------------------------------------------------------------------------
+ *
+ * answer.c
+ *		What the service answers to batches of rows, row by row.
+ *
+ * Everything that is read here decides whether a row counts as written, so
+ * nothing is guessed: one id too many, a row told twice, a delimiter that is
+ * missing, and the answer is broken.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <json-c/json.h>
+
+#include "dataverse/answer.h"
+#include "dataverse/multipart.h"
+#include "dataverse/value.h"
+#include "net/json.h"
+
+#define MAX_DEPTH 64
+
+/*
+ * CreateMultipleResponse.  Each batch has one, so it is read without a tree.
+ */
+
+typedef struct dv_cursor
+{
+	const char *p;
+	const char *end;
+} dv_cursor;
+
+static void
+skip_blanks(dv_cursor *c)
+{
+	while (c->p < c->end && strchr(" \t\r\n", *c->p) != NULL && *c->p != '\0')
+		c->p++;
+}
+
+/* Takes a character, with the blanks before it. */
+static bool
+take(dv_cursor *c, char what)
+{
+	skip_blanks(c);
+	if (c->p >= c->end || *c->p != what)
+		return false;
+	c->p++;
+	return true;
+}
+
+/* A string as it stands between its quotes. */
+static bool
+take_string(dv_cursor *c, dv_value *value)
+{
+	if (!take(c, '"'))
+		return false;
+	memset(value, 0, sizeof(*value));
+	value->kind = DV_VALUE_STRING;
+	value->text = c->p;
+	for (; c->p < c->end && *c->p != '"'; c->p++)
+	{
+		if ((unsigned char) *c->p < ' ')
+			return false;
+		if (*c->p == '\\')
+		{
+			value->escaped = true;
+			c->p++;
+		}
+	}
+	if (c->p >= c->end)
+		return false;
+	value->len = c->p++ - value->text;
+	return true;
+}
+
+/* Something that is not for us: brackets must match, the rest is not looked at. */
+static bool
+skip_value(dv_cursor *c)
+{
+	char		closing[MAX_DEPTH];
+	int			depth = 0;
+	dv_value	string;
+
+	do
+	{
+		skip_blanks(c);
+		if (c->p >= c->end)
+			return false;
+		if (*c->p == '"')
+		{
+			if (!take_string(c, &string))
+				return false;
+			continue;
+		}
+		if (*c->p == '{' || *c->p == '[')
+		{
+			if (depth == MAX_DEPTH)
+				return false;
+			closing[depth++] = *c->p == '{' ? '}' : ']';
+		}
+		else if (*c->p == '}' || *c->p == ']')
+		{
+			if (depth == 0 || closing[--depth] != *c->p)
+				return false;
+		}
+		else if (depth == 0)
+		{
+			/* a number or a word goes on until the next comma or bracket */
+			while (c->p < c->end && strchr(",}] \t\r\n\"", *c->p) == NULL)
+				c->p++;
+			continue;
+		}
+		c->p++;
+	} while (depth > 0);
+	return true;
+}
+
+static bool
+take_ids(dv_cursor *c, int n, uint8 (*ids)[DV_ID_LEN])
+{
+	dv_value	id;
+	int			i;
+
+	if (!take(c, '['))
+		return false;
+	for (i = 0; i < n; i++)
+	{
+		if ((i > 0 && !take(c, ',')) || !take_string(c, &id) || id.escaped ||
+			dv_value_uuid(&id, ids[i]) != DV_VALUE_OK)
+			return false;
+	}
+	return take(c, ']');
+}
+
+bool
+dv_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN])
+{
+	dv_cursor	c = {body, body + len};
+	bool		found = false;
+	dv_value	name;
+
+	if (!take(&c, '{'))
+		return false;
+	do
+	{
+		if (!take_string(&c, &name) || !take(&c, ':'))
+			return false;
+		if (!dv_value_equals(&name, "Ids"))
+		{
+			if (!skip_value(&c))
+				return false;
+			continue;
+		}
+		if (found || !take_ids(&c, n, ids))
+			return false;
+		found = true;
+	} while (take(&c, ','));
+	if (!take(&c, '}'))
+		return false;
+	skip_blanks(&c);
+	return found && c.p == c.end;
+}
+
+/*
+ * Partial failures of elastic tables.
+ */
+
+/* What statuses of Cosmos DB mean where HTTP's meaning does not do. */
+static const struct
+{
+	int			status;
+	dv_verdict	verdict;
+	int			sqlstate;
+}			cosmos_rules[] =
+
+{
+	{400, DV_VERDICT_REFUSED, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE},
+	{404, DV_VERDICT_REFUSED, ERRCODE_FOREIGN_KEY_VIOLATION},
+	{409, DV_VERDICT_REFUSED, ERRCODE_UNIQUE_VIOLATION},
+	{424, DV_VERDICT_RETRY, ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION},
+	{449, DV_VERDICT_RETRY, ERRCODE_T_R_SERIALIZATION_FAILURE},
+};
+
+static bool
+read_int(struct json_object *entry, const char *name, int *n)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(entry, name, &value) ||
+		!json_object_is_type(value, json_type_int))
+		return false;
+	*n = json_object_get_int(value);
+	return true;
+}
+
+static void
+judge_row(const dv_error *whole, int status, dv_row_answer *row)
+{
+	int			i;
+
+	dv_error_read(status, NULL, 0, NULL, whole->request_id, &row->error);
+	if (row->error.verdict == DV_VERDICT_OK)
+		return;
+	row->error.retry_after = whole->retry_after;
+	row->error.message = psprintf("the service refused the row with status %d: %s", status,
+								  whole->message);
+	for (i = 0; i < (int) lengthof(cosmos_rules); i++)
+	{
+		if (cosmos_rules[i].status != status)
+			continue;
+		row->error.verdict = cosmos_rules[i].verdict;
+		row->error.sqlstate = cosmos_rules[i].sqlstate;
+		row->error.cause = DV_RETRY_SERVER;
+	}
+}
+
+static bool
+read_detail(const dv_error *whole, struct json_object *entry, int n, dv_row_answer *rows)
+{
+	const char *id;
+	int			index;
+	int			status;
+
+	if (!json_object_is_type(entry, json_type_object) ||
+		!read_int(entry, "RequestIndex", &index) || !read_int(entry, "StatusCode", &status) ||
+		index < 0 || index >= n || rows[index].told || status < 100 || status > 599)
+		return false;
+	rows[index].told = true;
+	rows[index].status = status;
+	judge_row(whole, status, &rows[index]);
+	id = dv_json_string(entry, "Id");
+	if (id != NULL)
+	{
+		dv_value	value = {.text = id, .len = strlen(id), .kind = DV_VALUE_STRING};
+
+		rows[index].has_id = dv_value_uuid(&value, rows[index].id) == DV_VALUE_OK;
+	}
+	return true;
+}
+
+/* The text of a single row is what the service has to say about it. */
+static void
+claim_text(const dv_error *whole, int n, dv_row_answer *rows)
+{
+	dv_row_answer *refused = NULL;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (!rows[i].told || rows[i].error.verdict == DV_VERDICT_OK)
+			continue;
+		if (refused != NULL)
+			return;
+		refused = &rows[i];
+	}
+	if (refused != NULL)
+		refused->error.message = pstrdup(whole->message);
+}
+
+bool
+dv_answer_details(const dv_error *whole, int n, dv_row_answer *rows)
+{
+	struct json_object *details = NULL;
+	size_t		i;
+
+	memset(rows, 0, n * sizeof(*rows));
+	if (whole->details != NULL)
+		details = dv_json_parse(whole->details, strlen(whole->details), NULL);
+	if (details == NULL || !json_object_is_type(details, json_type_array))
+		return false;
+	for (i = 0; i < dv_json_length(details); i++)
+	{
+		if (read_detail(whole, dv_json_item(details, i), n, rows))
+			continue;
+		memset(rows, 0, n * sizeof(*rows));
+		return false;
+	}
+	claim_text(whole, n, rows);
+	return true;
+}
+
+/*
+ * Parts of a $batch.
+ */
+
+static const char *
+to_text(dv_slice s)
+{
+	return s.s != NULL ? pnstrdup(s.s, s.len) : NULL;
+}
+
+/* "https://…/accounts(guid)"; other forms of addresses do not say which id. */
+static bool
+read_entity_id(const dv_part *part, uint8 *id)
+{
+	dv_slice	url = dv_part_header(part, "OData-EntityId");
+	dv_value	value = {.kind = DV_VALUE_STRING, .len = DV_ID_TEXT_LEN};
+
+	if (url.s == NULL)
+		url = dv_part_header(part, "Location");
+	if (url.len < DV_ID_TEXT_LEN + 2 || url.s[url.len - 1] != ')' ||
+		url.s[url.len - DV_ID_TEXT_LEN - 2] != '(')
+		return false;
+	value.text = url.s + url.len - DV_ID_TEXT_LEN - 1;
+	return dv_value_uuid(&value, id) == DV_VALUE_OK;
+}
+
+static void
+tell(const dv_part *part, dv_row_answer *row)
+{
+	bool		good = part->status < 300;
+
+	row->told = true;
+	row->status = part->status;
+	dv_error_read(part->status, part->body.s, part->body.len,
+				  good ? NULL : to_text(dv_part_header(part, "Retry-After")),
+				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), &row->error);
+	if (good)
+		row->has_id = read_entity_id(part, row->id);
+}
+
+bool
+dv_answer_parts(const char *content_type, const char *body, size_t len, int n,
+				dv_row_answer *rows)
+{
+	dv_multipart multipart;
+	dv_part_step step;
+	dv_part		part;
+	int			i = 0;
+
+	memset(rows, 0, n * sizeof(*rows));
+	if (!dv_multipart_open(&multipart, content_type, body, len))
+		return false;
+	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
+	{
+		if (i == n || part.changeset > 0)
+			return false;
+		tell(&part, &rows[i++]);
+	}
+	return step == DV_PART_END;
+}
+
+/* Which row a part of a changeset is about; n: it does not say. */
+static int
+row_of_part(const dv_part *part, int n)
+{
+	return part->content_id >= 1 && part->content_id <= n ? part->content_id - 1 : n;
+}
+
+/* Parts that are good; false at one that is out of place. */
+static bool
+tell_success(const dv_part *part, int n, int position, dv_row_answer *rows)
+{
+	int			row = part->content_id == -1 ? position : row_of_part(part, n);
+
+	if (position >= n || row >= n || rows[row].told || part->changeset != 1)
+		return false;
+	tell(part, &rows[row]);
+	return true;
+}
+
+bool
+dv_answer_changeset(const char *content_type, const char *body, size_t len, int n,
+					dv_row_answer *rows, int *failed)
+{
+	dv_multipart multipart;
+	dv_part_step step;
+	dv_part		part;
+	dv_part		bad = {0};
+	int			good = 0;
+
+	memset(rows, 0, n * sizeof(*rows));
+	*failed = -1;
+	if (!dv_multipart_open(&multipart, content_type, body, len))
+		return false;
+	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
+	{
+		/* all of them, or the one that kept all from being carried out */
+		if (bad.status != 0 || (part.status >= 300 && good > 0))
+			return false;
+		if (part.status >= 300)
+			bad = part;
+		else if (!tell_success(&part, n, good++, rows))
+			return false;
+	}
+	if (step != DV_PART_END || (bad.status == 0 && good != n))
+		return false;
+	if (bad.status != 0)
+	{
+		*failed = row_of_part(&bad, n);
+		tell(&bad, &rows[*failed < n ? *failed : 0]);
+	}
+	return true;
+}

@@ -1,0 +1,414 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.c
+ *		Rows on their way to the service: one request's worth of them.
+ *
+ * What is the same for all rows is prepared when a batch is made, so that a
+ * row costs a few copies.  The body of the bulk message grows row by row and
+ * needs only its end; a $batch is written from the same bytes when it is
+ * wanted, which is rare but for deletes.
+ *
+ * Invariants: the object of row i is bytes[at, at + len), its first head
+ * bytes end where a comma or the closing brace follows.  JSON has no raw line
+ * ends, so no row can contain a line that looks like a delimiter.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "dataverse/batch.h"
+
+#define BOUNDARY "batch_dataverse_fdw"
+#define CHANGESET "changeset_dataverse_fdw"
+
+static const char bulk_begin[] = "{\"Targets\":[";
+static const char bulk_end[] = "]}";
+
+typedef struct dv_operation_rule
+{
+	const char *message;		/* bulk; NULL: there is none */
+	bool		elastic_only;	/* the message */
+	const char *method;			/* of a single request */
+	bool		at_set;			/* it goes to the entity set, and its body has the id */
+	bool		has_body;
+	const char *header;			/* or "" */
+} dv_operation_rule;
+
+/* In the order of dv_operation. */
+static const dv_operation_rule rules[DV_OPERATIONS] = {
+	{"CreateMultiple", false, "POST", true, true, ""},
+	{"UpsertMultiple", false, "PATCH", false, true, ""},
+	/* without it a missing row would be made */
+	{"UpdateMultiple", false, "PATCH", false, true, "If-Match: *\r\n"},
+	{"DeleteMultiple", true, "DELETE", false, false, ""},
+	{NULL, false, "POST", false, true, ""},
+	{NULL, false, "DELETE", false, false, ""},
+};
+
+void
+dv_id_text(const uint8 *id, char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+	int			i;
+
+	for (i = 0; i < DV_ID_LEN; i++)
+	{
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*text++ = '-';
+		*text++ = digits[id[i] >> 4];
+		*text++ = digits[id[i] & 15];
+	}
+}
+
+static char *
+make_bulk_path(const dv_batch *batch)
+{
+	const dv_operation_rule *rule = &rules[batch->operation];
+	const dv_target *target = batch->target;
+
+	if (rule->message == NULL || (rule->elastic_only && target->type != DV_TABLE_ELASTIC))
+		return NULL;
+	return psprintf("%s/Microsoft.Dynamics.CRM.%s%s%s", target->entity_set, rule->message,
+					target->tag != NULL ? "?tag=" : "",
+					target->tag != NULL ? target->tag : "");
+}
+
+dv_batch *
+dv_batch_create(dv_operation operation, const dv_target *target, int room)
+{
+	dv_batch   *batch = palloc0(sizeof(*batch));
+
+	batch->operation = operation;
+	batch->target = target;
+	batch->room = Max(room, 1);
+	batch->rows = palloc(batch->room * sizeof(dv_batch_row));
+	initStringInfo(&batch->bytes);
+	initStringInfo(&batch->extra);
+	batch->head = psprintf("{\"@odata.type\":\"Microsoft.Dynamics.CRM.%s\",\"%s\":\"",
+						   target->table, target->primary_id);
+	batch->head_len = strlen(batch->head);
+	batch->type_len = batch->head_len - strlen(target->primary_id) - strlen(",\"\":\"");
+	batch->bulk_path = make_bulk_path(batch);
+	appendBinaryStringInfo(&batch->bytes, bulk_begin, sizeof(bulk_begin) - 1);
+	return batch;
+}
+
+void
+dv_batch_free(dv_batch *batch)
+{
+	if (batch->bulk_path != NULL)
+		pfree(batch->bulk_path);
+	pfree(batch->head);
+	pfree(batch->bytes.data);
+	pfree(batch->extra.data);
+	pfree(batch->rows);
+	pfree(batch);
+}
+
+/* Percent-encoded as it should be, an address has nothing to be escaped. */
+static void
+append_json(StringInfo out, const char *s, size_t len)
+{
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+	{
+		if (s[i] == '"' || s[i] == '\\')
+			appendStringInfoCharMacro(out, '\\');
+		if ((unsigned char) s[i] < ' ')
+			appendStringInfo(out, "\\u%04x", s[i]);
+		else
+			appendStringInfoCharMacro(out, s[i]);
+	}
+}
+
+/* A row without any bytes. */
+static dv_batch_row *
+add_row(dv_batch *batch)
+{
+	dv_batch_row *row;
+
+	if (batch->nrows == batch->room)
+	{
+		batch->room *= 2;
+		batch->rows = repalloc(batch->rows, batch->room * sizeof(dv_batch_row));
+	}
+	if (batch->nrows > 0)
+		appendStringInfoCharMacro(&batch->bytes, ',');
+	batch->extra_mark = batch->extra.len;
+	row = &batch->rows[batch->nrows++];
+	memset(row, 0, sizeof(*row));
+	row->at = batch->bytes.len;
+	return row;
+}
+
+static void
+set_address(dv_batch *batch, dv_batch_row *row, const char *address, size_t len)
+{
+	row->address_at = batch->extra.len;
+	row->address_len = len;
+	appendBinaryStringInfo(&batch->extra, address, len);
+}
+
+static void
+append_head(dv_batch *batch, dv_batch_row *row)
+{
+	static const char odata_id[] = ",\"@odata.id\":\"";
+	StringInfo	out = &batch->bytes;
+	bool		by_address = batch->operation == DV_UPSERT && row->address_len > 0;
+
+	if (row->has_id && !by_address)
+	{
+		enlargeStringInfo(out, batch->head_len + DV_ID_TEXT_LEN + 1);
+		memcpy(out->data + out->len, batch->head, batch->head_len);
+		out->len += batch->head_len;
+		dv_id_text(row->id, out->data + out->len);
+		out->len += DV_ID_TEXT_LEN;
+		out->data[out->len++] = '"';
+		out->data[out->len] = '\0';
+	}
+	else
+		appendBinaryStringInfo(out, batch->head, batch->type_len);
+	if (by_address)
+	{
+		appendBinaryStringInfo(out, odata_id, sizeof(odata_id) - 1);
+		append_json(out, batch->extra.data + row->address_at, row->address_len);
+		appendStringInfoCharMacro(out, '"');
+	}
+	row->head = rules[batch->operation].at_set ? batch->type_len : out->len - row->at;
+}
+
+static dv_batch_row *
+begin_row(dv_batch *batch, const uint8 *id, const char *address, size_t address_len)
+{
+	dv_batch_row *row = add_row(batch);
+
+	if (id != NULL)
+	{
+		row->has_id = true;
+		memcpy(row->id, id, DV_ID_LEN);
+	}
+	if (address_len > 0)
+		set_address(batch, row, address, address_len);
+	append_head(batch, row);
+	return row;
+}
+
+dv_batch_row *
+dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address)
+{
+	return begin_row(batch, id, address, address != NULL ? strlen(address) : 0);
+}
+
+void
+dv_batch_end_row(dv_batch *batch)
+{
+	dv_batch_row *row = &batch->rows[batch->nrows - 1];
+
+	appendStringInfoCharMacro(&batch->bytes, '}');
+	row->len = batch->bytes.len - row->at;
+}
+
+void
+dv_batch_forget_row(dv_batch *batch)
+{
+	dv_batch_row *row = &batch->rows[--batch->nrows];
+
+	/* with the comma before it */
+	batch->bytes.len = row->at - (batch->nrows > 0 ? 1 : 0);
+	batch->bytes.data[batch->bytes.len] = '\0';
+	batch->extra.len = batch->extra_mark;
+	batch->extra.data[batch->extra.len] = '\0';
+}
+
+void
+dv_batch_begin_then(dv_batch *batch)
+{
+	batch->rows[batch->nrows - 1].then_at = batch->extra.len;
+}
+
+void
+dv_batch_end_then(dv_batch *batch)
+{
+	dv_batch_row *row = &batch->rows[batch->nrows - 1];
+
+	row->then_len = batch->extra.len - row->then_at;
+}
+
+/* The update that follows a row. */
+static void
+copy_then(dv_batch *batch, const dv_batch *from, const dv_batch_row *row)
+{
+	dv_batch_row *copy = begin_row(batch, row->has_id ? row->id : NULL,
+								   from->extra.data + row->address_at, row->address_len);
+
+	copy->ordinal = row->ordinal;
+	copy->key = row->key;
+	appendBinaryStringInfo(&batch->bytes, from->extra.data + row->then_at, row->then_len);
+	dv_batch_end_row(batch);
+}
+
+void
+dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row, bool then)
+{
+	dv_batch_row *copy;
+	size_t		at;
+
+	if (then)
+	{
+		copy_then(batch, from, row);
+		return;
+	}
+	Assert(batch->operation == from->operation);
+	copy = add_row(batch);
+	at = copy->at;
+	*copy = *row;
+	copy->at = at;
+	appendBinaryStringInfo(&batch->bytes, from->bytes.data + row->at, row->len);
+	if (row->address_len > 0)
+		set_address(batch, copy, from->extra.data + row->address_at, row->address_len);
+	if (row->then_len > 0)
+	{
+		dv_batch_begin_then(batch);
+		appendBinaryStringInfo(&batch->extra, from->extra.data + row->then_at, row->then_len);
+		dv_batch_end_then(batch);
+	}
+}
+
+void
+dv_batch_seal(dv_batch *batch)
+{
+	appendBinaryStringInfo(&batch->bytes, bulk_end, sizeof(bulk_end) - 1);
+}
+
+const char *
+dv_batch_bulk_path(const dv_batch *batch)
+{
+	return batch->bulk_path;
+}
+
+const char *
+dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len)
+{
+	*len = row->len;
+	return batch->bytes.data + row->at;
+}
+
+/*
+ * Rows as parts of a $batch.
+ */
+
+/* "https://host/api/data/v9.2/" without scheme and host. */
+static const char *
+root_path(const char *root)
+{
+	const char *host = strstr(root, "://");
+	const char *path = host != NULL ? strchr(host + 3, '/') : NULL;
+
+	return path != NULL ? path : root;
+}
+
+static void
+append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
+{
+	const dv_target *target = batch->target;
+	const char *address = batch->extra.data + row->address_at;
+	bool		has_query = false;
+
+	if (rules[batch->operation].at_set)
+		appendStringInfoString(body, target->entity_set);
+	else if (row->address_len > 0)
+	{
+		appendBinaryStringInfo(body, address, row->address_len);
+		has_query = memchr(address, '?', row->address_len) != NULL;
+	}
+	else
+	{
+		appendStringInfo(body, "%s(", target->entity_set);
+		enlargeStringInfo(body, DV_ID_TEXT_LEN);
+		dv_id_text(row->id, body->data + body->len);
+		body->len += DV_ID_TEXT_LEN;
+		appendStringInfoChar(body, ')');
+	}
+	if (target->tag != NULL)
+		appendStringInfo(body, "%ctag=%s", has_query ? '&' : '?', target->tag);
+}
+
+/* The object without its head. */
+static void
+append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
+{
+	const char *rest = batch->bytes.data + row->at + row->head;
+	uint32		len = row->len - row->head;
+
+	if (*rest == ',')
+	{
+		rest++;
+		len--;
+	}
+	appendStringInfoChar(body, '{');
+	appendBinaryStringInfo(body, rest, len);
+}
+
+/* What stands between the path and the body of every part. */
+static char *
+make_part_headers(const dv_batch *batch)
+{
+	const dv_operation_rule *rule = &rules[batch->operation];
+	const char *const *header;
+	StringInfoData s;
+
+	initStringInfo(&s);
+	appendStringInfoString(&s, " HTTP/1.1\r\n");
+	for (header = batch->target->headers; header != NULL && *header != NULL; header++)
+		appendStringInfo(&s, "%s\r\n", *header);
+	appendStringInfoString(&s, rule->header);
+	if (rule->has_body)
+		appendStringInfoString(&s, "Content-Type: application/json\r\n");
+	appendStringInfoString(&s, "\r\n");
+	return s.data;
+}
+
+static void
+append_parts(StringInfo body, const dv_batch *batch, const char *boundary, bool numbered)
+{
+	const dv_operation_rule *rule = &rules[batch->operation];
+	const char *root = root_path(batch->target->root);
+	char	   *headers = make_part_headers(batch);
+	int			i;
+
+	for (i = 0; i < batch->nrows; i++)
+	{
+		appendStringInfo(body, "--%s\r\n"
+						 "Content-Type: application/http\r\n"
+						 "Content-Transfer-Encoding: binary\r\n", boundary);
+		if (numbered)
+			appendStringInfo(body, "Content-ID: %d\r\n", i + 1);
+		appendStringInfo(body, "\r\n%s %s", rule->method, root);
+		append_address(body, batch, &batch->rows[i]);
+		appendStringInfoString(body, headers);
+		if (rule->has_body)
+			append_body(body, batch, &batch->rows[i]);
+		/* its own after a body; else the second of the two that must be there */
+		appendStringInfoString(body, "\r\n");
+	}
+	pfree(headers);
+}
+
+void
+dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body, const char **content_type)
+{
+	if (how == DV_PARTS_CHANGESET)
+	{
+		appendStringInfoString(body, "--" BOUNDARY "\r\n"
+							   "Content-Type: multipart/mixed; boundary=" CHANGESET "\r\n\r\n");
+		append_parts(body, batch, CHANGESET, true);
+		appendStringInfoString(body, "--" CHANGESET "--\r\n\r\n");
+	}
+	else
+		append_parts(body, batch, BOUNDARY, false);
+	appendStringInfoString(body, "--" BOUNDARY "--\r\n");
+	*content_type = "Content-Type: multipart/mixed; boundary=" BOUNDARY;
+}
