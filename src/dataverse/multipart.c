@@ -137,8 +137,8 @@ seek_delimiter(dv_multipart_level *level, dv_slice *content)
 	{
 		delimiter	found = is_delimiter(line, level->boundary);
 
-		/* half a line is none, unless it is the last */
-		if (found == NO_DELIMITER || (found == NEXT_DELIMITER && rest.len == 0))
+		/* cut off, the last one looks like any other */
+		if (found == NO_DELIMITER || (found == NEXT_DELIMITER && rest.s[-1] != '\n'))
 			continue;
 		content->len = line.s - content->s;
 		if (content->len > 0 && content->s[content->len - 1] == '\n')

@@ -1,6 +1,6 @@
 /*
  * multipart_test.c
- *		429 in the parts of a $batch's answer.
+ *		The answer to a $batch, part by part.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,22 +14,175 @@
 
 #include "dataverse/multipart.h"
 
+#define TYPE "multipart/mixed; boundary=batchresponse_5d1"
 #define PART "--batchresponse_5d1\r\n" \
 	"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
 #define DONE PART "HTTP/1.1 204 No Content\r\nOData-Version: 4.0\r\n\r\n\r\n"
+#define FOUND PART "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"value\":[]}\r\n"
 #define THROTTLED PART "HTTP/1.1 429 Too Many Requests\r\n" \
 	"Content-Type: application/json\r\nRetry-After: 17\r\n\r\n" \
 	"{\"error\":{\"code\":\"0x80072322\",\"message\":\"Number of requests\"}}\r\n"
 #define END "--batchresponse_5d1--\r\n"
 
+#define CHANGESET "--batchresponse_5d1\r\n" \
+	"Content-Type: multipart/mixed; boundary=changesetresponse_9aa\r\n\r\n"
+#define MEMBER(id) "--changesetresponse_9aa\r\n" \
+	"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: " id "\r\n\r\n" \
+	"HTTP/1.1 204 No Content\r\nOData-EntityId: https://x/y(" id ")\r\n\r\n\r\n"
+#define CHANGESET_END "--changesetresponse_9aa--\r\n"
+
+/* reads all; the number of parts, or -1 - number if it is broken */
 static int
-count(const char *body, dv_part_throttle *last)
+read_all(const char *type, const char *body, size_t len, dv_part *parts)
 {
-	dv_part_throttle throttle;
-	size_t		at = 0;
+	dv_multipart multipart;
+	dv_part		part;
+	dv_part_step step;
 	int			n = 0;
 
-	while (dv_multipart_throttle(body, strlen(body), &at, &throttle))
+	if (!dv_multipart_open(&multipart, type, body, len))
+		return -1;
+	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
+	{
+		if (parts != NULL)
+			parts[n] = part;
+		n++;
+	}
+	/* and there it stays */
+	assert_int_equal(dv_multipart_next(&multipart, &part), step);
+	return step == DV_PART_END ? n : -1 - n;
+}
+
+static int
+count_parts(const char *body)
+{
+	return read_all(TYPE, body, strlen(body), NULL);
+}
+
+static void
+assert_slice(dv_slice s, const char *text)
+{
+	assert_non_null(s.s);
+	assert_int_equal(s.len, strlen(text));
+	assert_memory_equal(s.s, text, s.len);
+}
+
+static void
+reads_parts(void **state)
+{
+	static const char body[] = DONE FOUND THROTTLED END;
+	dv_part		parts[3];
+
+	(void) state;
+	assert_int_equal(read_all(TYPE, body, strlen(body), parts), 3);
+	assert_int_equal(parts[0].status, 204);
+	assert_int_equal(parts[0].body.len, 0);
+	assert_int_equal(parts[0].content_id, -1);
+	assert_int_equal(parts[0].changeset, 0);
+	assert_slice(dv_part_header(&parts[0], "odata-version"), "4.0");
+	assert_null(dv_part_header(&parts[0], "OData").s);
+	assert_int_equal(parts[1].status, 200);
+	assert_slice(parts[1].body, "{\"value\":[]}");
+	assert_slice(dv_part_header(&parts[2], "Retry-After"), "17");
+	assert_int_equal(count_parts(END), 0);
+}
+
+static void
+reads_changesets(void **state)
+{
+	static const char body[] = DONE CHANGESET MEMBER("1") MEMBER("2") CHANGESET_END
+		CHANGESET MEMBER("7") CHANGESET_END FOUND END;
+	dv_part		parts[5];
+
+	(void) state;
+	assert_int_equal(read_all(TYPE, body, strlen(body), parts), 5);
+	assert_int_equal(parts[0].changeset, 0);
+	assert_int_equal(parts[1].changeset, 1);
+	assert_int_equal(parts[1].content_id, 1);
+	assert_int_equal(parts[2].content_id, 2);
+	assert_slice(dv_part_header(&parts[2], "OData-EntityId"), "https://x/y(2)");
+	assert_int_equal(parts[3].changeset, 2);
+	assert_int_equal(parts[3].content_id, 7);
+	assert_int_equal(parts[4].changeset, 0);
+	assert_slice(parts[4].body, "{\"value\":[]}");
+}
+
+static void
+is_lenient(void **state)
+{
+	static const char body[] = "preamble\n--x\nContent-Type:application/http\nContent-ID :3 \n\n"
+		"HTTP/1.1 412\nREQ_ID:ab\nLocation:[y]\n\n{}\n--x--";
+	dv_part		part;
+
+	(void) state;
+	assert_int_equal(read_all("Multipart/Mixed;charset=utf-8;Boundary=\"x\"", body, strlen(body),
+							  &part), 1);
+	assert_int_equal(part.status, 412);
+	assert_int_equal(part.content_id, 3);
+	assert_slice(dv_part_header(&part, "REQ_ID"), "ab");
+	assert_slice(dv_part_header(&part, "Location"), "[y]");
+	assert_slice(part.body, "{}");
+	assert_int_equal(count_parts(DONE END "epilogue\r\n" DONE), 1);
+	/* headers that end with the part */
+	assert_int_equal(count_parts(PART "HTTP/1.1 204 No Content\r\n" END), 1);
+}
+
+static void
+tells_what_is_broken(void **state)
+{
+	(void) state;
+	assert_int_equal(count_parts(""), -1);
+	assert_int_equal(count_parts("{\"error\":{}}"), -1);
+	assert_int_equal(count_parts(DONE FOUND), -2);
+	assert_int_equal(count_parts(DONE "--batchresponse_5d1\r\n"), -2);
+	/* a delimiter of somebody else */
+	assert_int_equal(count_parts(DONE "--batchresponse_5d12--\r\n"), -1);
+	assert_int_equal(count_parts(DONE "--other--\r\n"), -1);
+	/* not an answer of HTTP */
+	assert_int_equal(count_parts(DONE PART "{}\r\n" END), -2);
+	assert_int_equal(count_parts(DONE PART "HTTP/1.1 4290\r\n\r\n" END), -2);
+	assert_int_equal(count_parts(DONE PART "HTTP/1.1 099 x\r\n\r\n" END), -2);
+	/* a changeset that is not closed, one inside of another, one without a boundary */
+	assert_int_equal(count_parts(CHANGESET MEMBER("1") END), -1);
+	assert_int_equal(count_parts(CHANGESET CHANGESET_END END), 0);
+	assert_int_equal(count_parts(CHANGESET "--changesetresponse_9aa\r\n"
+								 "Content-Type: multipart/mixed; boundary=z\r\n\r\n--z--\r\n"
+								 CHANGESET_END END), -1);
+	assert_int_equal(count_parts("--batchresponse_5d1\r\nContent-Type: multipart/mixed\r\n\r\n"
+								 MEMBER("1") CHANGESET_END END), -1);
+}
+
+static void
+wants_a_boundary(void **state)
+{
+	dv_multipart multipart;
+
+	(void) state;
+	assert_true(dv_is_multipart("multipart/mixed; boundary=x"));
+	assert_true(dv_is_multipart("Multipart/Mixed"));
+	assert_false(dv_is_multipart("application/json"));
+	assert_false(dv_is_multipart(NULL));
+	assert_false(dv_multipart_open(&multipart, NULL, "", 0));
+	assert_false(dv_multipart_open(&multipart, "application/json; boundary=x", "", 0));
+	assert_false(dv_multipart_open(&multipart, "multipart/mixed", "", 0));
+	assert_false(dv_multipart_open(&multipart, "multipart/mixed; boundary=", "", 0));
+	assert_false(dv_multipart_open(&multipart, "multipart/mixed; boundary=\"", "", 0));
+	assert_false(dv_multipart_open(&multipart, "multipart/mixed; boundary=\"\"", "", 0));
+	assert_false(dv_multipart_open(&multipart, "multipart/mixed; aboundary=x", "", 0));
+	assert_true(dv_multipart_open(&multipart, "multipart/mixed; a=b; boundary=x", "", 0));
+	assert_true(dv_multipart_open(&multipart, "multipart/mixed; boundary=x; a=b", "", 0));
+	assert_slice(multipart.whole.boundary, "x");
+}
+
+static int
+count_throttles(const char *body, dv_part_throttle *last)
+{
+	dv_multipart multipart;
+	dv_part_throttle throttle;
+	int			n = 0;
+
+	assert_true(dv_multipart_open(&multipart, TYPE, body, strlen(body)));
+	while (dv_multipart_throttle(&multipart, &throttle))
 	{
 		*last = throttle;
 		n++;
@@ -38,65 +191,51 @@ count(const char *body, dv_part_throttle *last)
 }
 
 static void
-finds_each(void **state)
+finds_throttles(void **state)
 {
 	dv_part_throttle last = {0};
 
 	(void) state;
-	assert_int_equal(count(DONE DONE END, &last), 0);
-	assert_int_equal(count(DONE THROTTLED DONE END, &last), 1);
+	assert_int_equal(count_throttles(DONE DONE END, &last), 0);
+	assert_int_equal(count_throttles(DONE THROTTLED DONE END, &last), 1);
 	assert_string_equal(last.code, "0x80072322");
 	assert_string_equal(last.retry_after, "17");
-	assert_int_equal(count(THROTTLED DONE THROTTLED END, &last), 2);
-}
-
-static void
-reads_what_there_is(void **state)
-{
-	dv_part_throttle last = {0};
-
-	(void) state;
-	assert_int_equal(count(PART "HTTP/1.1 429 Too Many Requests\n\n{}\n" END, &last), 1);
+	assert_int_equal(count_throttles(THROTTLED DONE THROTTLED END, &last), 2);
+	/* those before the break count */
+	assert_int_equal(count_throttles(THROTTLED DONE THROTTLED, &last), 1);
+	assert_int_equal(count_throttles(PART "HTTP/1.1 429 Too Many Requests\n\n{}\n" END, &last), 1);
 	assert_string_equal(last.code, "");
 	assert_string_equal(last.retry_after, "");
-	assert_int_equal(count(PART "HTTP/1.1 429\r\nretry-after:3\r\n\r\n{\"error\": {\"code\" : \"0x8005F103\"}}",
-						   &last), 1);
+	assert_int_equal(count_throttles(PART "HTTP/1.1 429\r\nretry-after:3\r\n\r\n"
+									 "{\"error\": {\"code\" : \"0x8005F103\"}}\r\n" END, &last), 1);
 	assert_string_equal(last.code, "0x8005F103");
 	assert_string_equal(last.retry_after, "3");
+	/* text of a row */
+	assert_int_equal(count_throttles(PART "HTTP/1.1 200 OK\r\n\r\n"
+									 "{\"name\":\"HTTP/1.1 429 \\nHTTP/1.1 429 x\"}\r\n" END,
+									 &last), 0);
 }
 
-static void
-is_not_misled(void **state)
-{
-	dv_part_throttle last = {0};
-
-	(void) state;
-	assert_int_equal(count("{\"name\":\"HTTP/1.1 429 \\nHTTP/1.1 429 x\"}", &last), 0);
-	assert_int_equal(count(PART "HTTP/1.1 4290\r\n\r\n", &last), 0);
-	assert_int_equal(count("HTTP/1.1 42", &last), 0);
-	assert_int_equal(count("", &last), 0);
-	assert_true(dv_is_multipart("multipart/mixed; boundary=x"));
-	assert_true(dv_is_multipart("Multipart/Mixed"));
-	assert_false(dv_is_multipart("application/json"));
-	assert_false(dv_is_multipart(NULL));
-}
-
+/* only the whole is whole, and nothing looks beyond the end */
 static void
 survives_being_cut_anywhere(void **state)
 {
-	static const char whole[] = DONE THROTTLED END;
-	dv_part_throttle throttle;
+	static const char whole[] = DONE CHANGESET MEMBER("1") MEMBER("2") CHANGESET_END THROTTLED END;
 	size_t		len;
 
 	(void) state;
 	for (len = 0; len < sizeof(whole); len++)
 	{
 		char	   *copy = test_malloc(len + 1);
-		size_t		at = 0;
+		int			n;
 
 		memcpy(copy, whole, len);
-		while (dv_multipart_throttle(copy, len, &at, &throttle))
-			assert_true(strlen(throttle.code) <= 10);
+		n = read_all(TYPE, copy, len, NULL);
+		/* the last delimiter needs no line end */
+		if (len >= strlen(whole) - 2)
+			assert_int_equal(n, 4);
+		else
+			assert_in_range(-1 - n, 0, 3);
 		test_free(copy);
 	}
 }
@@ -105,9 +244,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_each),
-		cmocka_unit_test(reads_what_there_is),
-		cmocka_unit_test(is_not_misled),
+		cmocka_unit_test(reads_parts),
+		cmocka_unit_test(reads_changesets),
+		cmocka_unit_test(is_lenient),
+		cmocka_unit_test(tells_what_is_broken),
+		cmocka_unit_test(wants_a_boundary),
+		cmocka_unit_test(finds_throttles),
 		cmocka_unit_test(survives_being_cut_anywhere),
 	};
 

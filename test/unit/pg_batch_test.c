@@ -1,0 +1,312 @@
+/*
+ * pg_batch_test.c
+ *		Rows as the bytes of bulk messages and of $batches.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "dataverse/batch.h"
+#include "pg_stand_in.h"
+
+#define ID1 "00112233-4455-6677-8899-aabbccddeeff"
+#define ID2 "ffeeddcc-bbaa-9988-7766-554433221100"
+#define TYPE "\"@odata.type\":\"Microsoft.Dynamics.CRM.account\""
+
+static const uint8 id1[DV_ID_LEN] = {
+	0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff
+};
+static const uint8 id2[DV_ID_LEN] = {
+	0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00
+};
+
+static const char *const headers[] = {"Prefer: a", "MSCRMCallerID: b", NULL};
+
+static dv_target target = {
+	"https://contoso.crm.dynamics.com/api/data/v9.2/", "account", "accounts", "accountid",
+	DV_TABLE_STANDARD, NULL, NULL
+};
+
+static dv_target elastic = {
+	"https://contoso.crm.dynamics.com/api/data/v9.2/", "account", "accounts", "accountid",
+	DV_TABLE_ELASTIC, "load%201", headers
+};
+
+static int
+reset(void **state)
+{
+	pg_stand_in_reset();
+	return 0;
+}
+
+static dv_batch_row *
+add(dv_batch *batch, const uint8 *id, const char *address, const char *members)
+{
+	dv_batch_row *row = dv_batch_begin_row(batch, id, address);
+
+	row->ordinal = batch->nrows;
+	appendStringInfoString(&batch->bytes, members);
+	dv_batch_end_row(batch);
+	return row;
+}
+
+static void
+assert_body(dv_batch *batch, const char *expected)
+{
+	dv_batch_seal(batch);
+	assert_string_equal(batch->bytes.data, expected);
+	assert_int_equal(batch->bytes.len, strlen(expected));
+}
+
+static void
+assert_object(const dv_batch *batch, int i, const char *expected)
+{
+	size_t		len;
+	const char *object = dv_batch_object(batch, &batch->rows[i], &len);
+
+	assert_int_equal(len, strlen(expected));
+	assert_memory_equal(object, expected, len);
+}
+
+static const char *
+parts(const dv_batch *batch, dv_parts how)
+{
+	StringInfoData body;
+	const char *type;
+
+	initStringInfo(&body);
+	dv_batch_parts(batch, how, &body, &type);
+	assert_string_equal(type, "Content-Type: multipart/mixed; boundary=batch_dataverse_fdw");
+	return body.data;
+}
+
+static void
+writes_creates(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 1);
+
+	add(batch, id1, NULL, ",\"name\":\"A\"");
+	add(batch, NULL, NULL, ",\"name\":\"B\"");
+	add(batch, NULL, NULL, "");
+	assert_true(batch->rows[0].has_id);
+	assert_false(batch->rows[1].has_id);
+	assert_body(batch, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID1 "\",\"name\":\"A\"},"
+				"{" TYPE ",\"name\":\"B\"},{" TYPE "}]}");
+	assert_object(batch, 1, "{" TYPE ",\"name\":\"B\"}");
+	assert_string_equal(dv_batch_bulk_path(batch), "accounts/Microsoft.Dynamics.CRM.CreateMultiple");
+	dv_batch_free(batch);
+}
+
+static void
+writes_updates_and_upserts(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_UPDATE, &elastic, 10);
+
+	add(batch, id2, NULL, ",\"name\":null");
+	assert_body(batch, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"name\":null}]}");
+	assert_string_equal(dv_batch_bulk_path(batch),
+						"accounts/Microsoft.Dynamics.CRM.UpdateMultiple?tag=load%201");
+
+	batch = dv_batch_create(DV_UPSERT, &target, 10);
+	add(batch, id1, NULL, ",\"a\":1");
+	add(batch, NULL, "accounts(accountnumber='x%20''\"\\')", ",\"a\":2");
+	add(batch, id2, "accounts(b=1)", "");
+	assert_body(batch, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID1 "\",\"a\":1},"
+				"{" TYPE ",\"@odata.id\":\"accounts(accountnumber='x%20''\\\"\\\\')\",\"a\":2},"
+				"{" TYPE ",\"@odata.id\":\"accounts(b=1)\"}]}");
+	assert_string_equal(dv_batch_bulk_path(batch), "accounts/Microsoft.Dynamics.CRM.UpsertMultiple");
+}
+
+static void
+has_no_message_for_some(void **state)
+{
+	assert_null(dv_batch_bulk_path(dv_batch_create(DV_DELETE, &target, 1)));
+	assert_string_equal(dv_batch_bulk_path(dv_batch_create(DV_DELETE, &elastic, 1)),
+						"accounts/Microsoft.Dynamics.CRM.DeleteMultiple?tag=load%201");
+	assert_null(dv_batch_bulk_path(dv_batch_create(DV_ASSOCIATE, &elastic, 1)));
+	assert_null(dv_batch_bulk_path(dv_batch_create(DV_DISASSOCIATE, &elastic, 1)));
+}
+
+#define B "--batch_dataverse_fdw"
+#define C "--changeset_dataverse_fdw"
+#define MIME "\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+#define JSON "Content-Type: application/json\r\n"
+#define EXTRA "Prefer: a\r\nMSCRMCallerID: b\r\n"
+
+static void
+writes_single_parts(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 1);
+
+	add(batch, id1, NULL, ",\"name\":\"A\"");
+	add(batch, NULL, NULL, ",\"name\":\"B\"");
+	add(batch, NULL, NULL, "");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nPOST /api/data/v9.2/accounts HTTP/1.1\r\n" JSON "\r\n"
+						"{\"accountid\":\"" ID1 "\",\"name\":\"A\"}\r\n"
+						B MIME "\r\nPOST /api/data/v9.2/accounts HTTP/1.1\r\n" JSON "\r\n"
+						"{\"name\":\"B\"}\r\n"
+						B MIME "\r\nPOST /api/data/v9.2/accounts HTTP/1.1\r\n" JSON "\r\n{}\r\n"
+						B "--\r\n");
+
+	batch = dv_batch_create(DV_DELETE, &target, 1);
+	add(batch, id1, NULL, "");
+	add(batch, NULL, "accounts(accountnumber='A-1')", "");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nDELETE /api/data/v9.2/accounts(" ID1 ") HTTP/1.1\r\n\r\n\r\n"
+						B MIME "\r\nDELETE /api/data/v9.2/accounts(accountnumber='A-1') HTTP/1.1\r\n\r\n\r\n"
+						B "--\r\n");
+}
+
+static void
+writes_changesets(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_UPDATE, &elastic, 1);
+
+	add(batch, id1, "accounts(accountid=" ID1 ",partitionid='p')", ",\"a\":1");
+	add(batch, id2, NULL, "");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_CHANGESET),
+						B "\r\nContent-Type: multipart/mixed; boundary=changeset_dataverse_fdw\r\n\r\n"
+						C MIME "Content-ID: 1\r\n\r\n"
+						"PATCH /api/data/v9.2/accounts(accountid=" ID1
+						",partitionid='p')?tag=load%201 HTTP/1.1\r\n"
+						EXTRA "If-Match: *\r\n" JSON "\r\n{\"a\":1}\r\n"
+						C MIME "Content-ID: 2\r\n\r\n"
+						"PATCH /api/data/v9.2/accounts(" ID2 ")?tag=load%201 HTTP/1.1\r\n"
+						EXTRA "If-Match: *\r\n" JSON "\r\n{}\r\n"
+						C "--\r\n\r\n" B "--\r\n");
+}
+
+/* an upsert makes what is missing */
+static void
+writes_upserts_without_a_condition(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_UPSERT, &target, 1);
+
+	add(batch, NULL, "accounts(k='%22')", ",\"a\":1");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(k='%22') HTTP/1.1\r\n" JSON
+						"\r\n{\"a\":1}\r\n" B "--\r\n");
+}
+
+static void
+writes_references(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_ASSOCIATE, &elastic, 1);
+
+	add(batch, NULL, "accounts(x)/nav/$ref", ",\"@odata.id\":\"https://h/contacts(y)\"");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nPOST /api/data/v9.2/accounts(x)/nav/$ref?tag=load%201 HTTP/1.1\r\n"
+						EXTRA JSON "\r\n{\"@odata.id\":\"https://h/contacts(y)\"}\r\n" B "--\r\n");
+
+	batch = dv_batch_create(DV_DISASSOCIATE, &elastic, 1);
+	add(batch, NULL, "accounts(x)/nav/$ref?$id=https://h/contacts(y)", "");
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nDELETE /api/data/v9.2/accounts(x)/nav/$ref?$id=https://h/contacts(y)"
+						"&tag=load%201 HTTP/1.1\r\n" EXTRA "\r\n\r\n" B "--\r\n");
+}
+
+static void
+forgets_rows(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_UPSERT, &target, 4);
+
+	add(batch, id1, "accounts(a=1)", ",\"a\":1");
+	dv_batch_forget_row(batch);
+	assert_int_equal(batch->nrows, 0);
+	add(batch, NULL, "accounts(a=2)", ",\"a\":2");
+	dv_batch_begin_row(batch, NULL, "accounts(a=3)");
+	dv_batch_begin_then(batch);
+	appendStringInfoString(&batch->extra, ",\"b\":3");
+	dv_batch_end_then(batch);
+	dv_batch_forget_row(batch);
+	add(batch, id2, NULL, "");
+	assert_string_equal(batch->extra.data, "accounts(a=2)");
+	assert_body(batch, "{\"Targets\":[{" TYPE ",\"@odata.id\":\"accounts(a=2)\",\"a\":2},"
+				"{" TYPE ",\"accountid\":\"" ID2 "\"}]}");
+}
+
+static dv_batch *
+make_creates_and_updates(void)
+{
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 4);
+	dv_batch_row *row = add(batch, NULL, NULL, ",\"name\":\"A\"");
+
+	row->key = 7;
+	row = dv_batch_begin_row(batch, id2, "accounts(z)");
+	row->ordinal = 2;
+	row->key = 8;
+	row->tries = 3;
+	appendStringInfoString(&batch->bytes, ",\"name\":\"B\"");
+	dv_batch_begin_then(batch);
+	appendStringInfoString(&batch->extra, ",\"statecode\":1");
+	dv_batch_end_then(batch);
+	dv_batch_end_row(batch);
+	dv_batch_seal(batch);
+	return batch;
+}
+
+static void
+copies_rows(void **state)
+{
+	dv_batch   *from = make_creates_and_updates();
+	dv_batch   *copy = dv_batch_create(DV_CREATE, &target, 1);
+	dv_batch   *again = dv_batch_create(DV_CREATE, &target, 1);
+	dv_batch   *then = dv_batch_create(DV_UPDATE, &target, 1);
+
+	dv_batch_copy_row(copy, from, &from->rows[1], false);
+	dv_batch_copy_row(copy, from, &from->rows[0], false);
+	dv_batch_free(from);
+	assert_body(copy, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"name\":\"B\"},"
+				"{" TYPE ",\"name\":\"A\"}]}");
+	assert_int_equal(copy->rows[0].ordinal, 2);
+	assert_int_equal(copy->rows[0].key, 8);
+	assert_int_equal(copy->rows[0].tries, 3);
+	assert_int_equal(copy->rows[1].key, 7);
+	assert_memory_equal(copy->rows[0].id, id2, DV_ID_LEN);
+
+	/* what is to follow comes along, however often */
+	dv_batch_copy_row(again, copy, &copy->rows[1], false);
+	dv_batch_copy_row(again, copy, &copy->rows[0], false);
+	dv_batch_free(copy);
+	assert_int_equal(again->rows[0].then_len, 0);
+	dv_batch_copy_row(then, again, &again->rows[1], true);
+	dv_batch_free(again);
+	assert_int_equal(then->rows[0].ordinal, 2);
+	assert_int_equal(then->rows[0].key, 8);
+	assert_int_equal(then->rows[0].tries, 0);
+	assert_body(then, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"statecode\":1}]}");
+	assert_string_equal(parts(then, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(z) HTTP/1.1\r\nIf-Match: *\r\n" JSON
+						"\r\n{\"statecode\":1}\r\n" B "--\r\n");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(writes_creates, reset),
+		cmocka_unit_test_teardown(writes_updates_and_upserts, reset),
+		cmocka_unit_test_teardown(has_no_message_for_some, reset),
+		cmocka_unit_test_teardown(writes_single_parts, reset),
+		cmocka_unit_test_teardown(writes_changesets, reset),
+		cmocka_unit_test_teardown(writes_upserts_without_a_condition, reset),
+		cmocka_unit_test_teardown(writes_references, reset),
+		cmocka_unit_test_teardown(forgets_rows, reset),
+		cmocka_unit_test_teardown(copies_rows, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
