@@ -12,7 +12,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o \
 	encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
-	request.o scan.o ship.o version.o view.o)
+	request.o scan.o ship.o spool.o target.o version.o view.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
 	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
@@ -22,7 +22,7 @@ OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o stats.o t
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 
-REGRESS = extension options functions pool import scan where analyze
+REGRESS = extension options functions pool import scan scan_dml where analyze
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # ask pkg-config, or the library's own script

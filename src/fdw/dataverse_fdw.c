@@ -22,6 +22,7 @@
 #include "dataverse/policy.h"
 #include "fdw/option.h"
 #include "fdw/plan.h"
+#include "fdw/target.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -84,6 +85,9 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 
 	/* above the scan */
 	routine->GetForeignUpperPaths = dataverseGetForeignUpperPaths;
+
+	/* UPDATE and DELETE */
+	routine->AddForeignUpdateTargets = dataverseAddForeignUpdateTargets;
 
 	/* EXPLAIN */
 	routine->ExplainForeignScan = dataverseExplainForeignScan;

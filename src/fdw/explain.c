@@ -22,6 +22,7 @@
 #include "compat.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
+#include "fdw/target.h"
 
 static char *
 deparse(ForeignScanState *node, ExplainState *es, Node *expr)
@@ -118,6 +119,11 @@ show_requests(dv_request *request, ExplainState *es)
 	{
 		if (!dv_request_query(request, n, &query, &more))
 			continue;
+		if (dv_plan_int(request->plan, DV_PLAN_GIVEN))
+		{
+			ExplainPropertyText("Request", "none: the keys are given", es);
+			return;
+		}
 		ExplainPropertyText("Request", psprintf("GET %s", dv_request_url(&query, true)), es);
 		any = true;
 		if (request->binding.nchunks > 1)
@@ -160,6 +166,21 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	}
 }
 
+/* Rows that wait until the last one has come; where they did so, when it is known. */
+static void
+show_spool(const dv_relation *relation, const dv_scan *scan, ForeignScanState *node,
+		   ExplainState *es)
+{
+	const dv_spool *spool = scan != NULL ? dv_scan_spool(scan) : NULL;
+
+	if (dv_plan_int((ForeignScan *) node->ss.ps.plan, DV_PLAN_GIVEN) ||
+		!dv_target_is_written(relation, node->ss.ps.state))
+		return;
+	ExplainPropertyText("Spooled", !es->analyze || spool == NULL || !dv_spool_is_full(spool) ?
+						"before the first write" :
+						dv_spool_is_on_disk(spool) ? "on disk" : "in memory", es);
+}
+
 void
 dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 {
@@ -176,6 +197,7 @@ dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 		if (values != NULL)
 			ExplainPropertyText("Values", values, es);
 		show_recheck(node, es);
+		show_spool(request.relation, scan, node, es);
 	}
 	if (es->analyze && scan != NULL)
 		show_stats(dv_scan_stats(scan), es);

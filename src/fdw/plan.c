@@ -10,6 +10,8 @@
  * - that take values from the outer side of a join: one request for each
  *	 outer row, which is worth it for few of them;
  * - in an order that the service keeps as PostgreSQL would;
+ * - of rows to be updated or deleted whose ids the clauses name: they cost
+ *	 nothing, since nobody is asked;
  * - for LIMIT and OFFSET, and for COUNT(*), only when the service answers all
  *	 clauses exactly, and only above the scan, where PostgreSQL knows that
  *	 nothing comes between.
@@ -44,6 +46,7 @@
 #include "fdw/estimate.h"
 #include "fdw/plan.h"
 #include "fdw/ship.h"
+#include "fdw/target.h"
 
 /* In PostgreSQL's units, of which a page read in order is one. */
 #define REQUEST_COST 100.0
@@ -160,6 +163,28 @@ scan_cost(const table_plan *tp, double fetched, int requests, Cost *startup, Cos
 		tp->baserel->reltarget->cost.startup;
 	*total = *startup + REQUEST_COST * Max(pages - 1, 0) + Max(fetched - page_size, 0) * ROW_COST +
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
+}
+
+/* Rows whose ids the clauses name, and of which nothing else is wanted. */
+static bool
+is_given(PlannerInfo *root, table_plan *tp, List *clauses)
+{
+	dv_shipping shipping;
+	List	   *exact = NIL;
+	List	   *others = NIL;
+	List	   *conditions = NIL;
+
+	dv_shipping_init(&shipping, root, tp->relation, tp->baserel->relid);
+	classify(tp, &shipping, clauses, &exact, &others, &others, &conditions);
+	return others == NIL && dv_target_is_given(root, tp->baserel, tp->relation, conditions);
+}
+
+/* What a path costs that asks for nothing. */
+static void
+given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
+{
+	*startup = tp->baserel->baserestrictcost.startup + tp->baserel->reltarget->cost.startup;
+	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
 /* What a path carries: (kind, nulls, orders) */
@@ -347,6 +372,8 @@ add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 	}
 	fetched = clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote));
 	scan_cost(tp, fetched, 1, &startup, &total);
+	if (is_given(root, tp, list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses)))
+		given_cost(tp, ppi->ppi_rows, &startup, &total);
 	add_path(tp->baserel, (Path *)
 			 dv_foreignscan_path(root, tp->baserel, ppi->ppi_rows, startup, total, NIL,
 								 ppi->ppi_req_outer,
@@ -363,6 +390,8 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 	Cost		total;
 
 	scan_cost(tp, tp->fetched, 1, &startup, &total);
+	if (is_given(root, tp, baserel->baserestrictinfo))
+		given_cost(tp, baserel->rows, &startup, &total);
 	add_path(baserel, (Path *)
 			 dv_foreignscan_path(root, baserel, baserel->rows, startup, total, NIL,
 								 baserel->lateral_relids,
@@ -515,12 +544,11 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 static List *
 columns_of_base(PlannerInfo *root, const table_plan *tp, List *local, List *superset)
 {
-	Bitmapset  *used = NULL;
+	Bitmapset  *used = dv_target_columns(root, tp->baserel);
 	List	   *columns = NIL;
 	bool		whole;
 	int			i;
 
-	pull_varattnos((Node *) tp->baserel->reltarget->exprs, tp->baserel->relid, &used);
 	pull_varattnos((Node *) local, tp->baserel->relid, &used);
 	pull_varattnos((Node *) superset, tp->baserel->relid, &used);
 	whole = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
@@ -623,6 +651,9 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	private = lappend(private, makeInteger(offset));
 	private = lappend(private, makeInteger(kind == PATH_COUNT));
 	private = lappend(private, makeInteger(list_length(superset)));
+	private = lappend(private, makeInteger(!upper && superset == NIL && local == NIL &&
+										   dv_target_is_given(root, tp->baserel, tp->relation,
+															  conditions)));
 	return make_foreignscan(tlist, list_concat(local, superset), upper ? 0 : tp->baserel->relid,
 							shipping.values, private, scan_tlist, upper ? NIL : exact, outer_plan);
 }

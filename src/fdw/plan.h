@@ -31,8 +31,10 @@ typedef enum dv_plan_item
 	DV_PLAN_LIMIT,				/* Integer: number of an expression, or -1 */
 	DV_PLAN_OFFSET,
 	DV_PLAN_COUNT,				/* Integer: COUNT(*) instead of rows */
-	DV_PLAN_RECHECKS			/* Integer: so many clauses at the end of the filter are answered
+	DV_PLAN_RECHECKS,			/* Integer: so many clauses at the end of the filter are answered
 								 * by the service, too */
+	DV_PLAN_GIVEN				/* Integer: the condition names all ids that are wanted, and
+								 * nothing but these: no request */
 } dv_plan_item;
 
 /*

@@ -6,6 +6,9 @@
  * after each rescan.  Rows are decoded one by one, when they are asked for,
  * from the page that is at hand (dataverse/pages.c).
  *
+ * Where the statement writes what it reads, all rows are read first
+ * (fdw/spool.c).
+ *
  * Memory: "query" lasts until the next rescan, "row" until the next row,
  * pages have their own below "query".
  *
@@ -31,6 +34,7 @@
 #include "fdw/decode.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
+#include "fdw/target.h"
 
 /* "AggregateQueryRecordLimit exceeded": the service counts no further (facts 6.8) */
 #define TOO_MANY_TO_COUNT "0x8004E023"
@@ -61,10 +65,13 @@ struct dv_scan
 	int			id;				/* without an executor: the primary id among the members */
 
 	dv_pages   *pages;			/* NULL: none begun */
+	const dv_filter *given;		/* ids that need not be asked for; NULL: none */
+	int			ngiven;			/* so many have been given away */
 	int			next;			/* request */
 	bool		more;			/* there may be a request "next" */
 	bool		bound;			/* the values are taken */
 	int64		skip;			/* rows of OFFSET still to pass over */
+	dv_spool   *spool;			/* the statement writes what it reads here; else NULL */
 	dv_pages_stats stats;
 };
 
@@ -72,6 +79,12 @@ const dv_pages_stats *
 dv_scan_stats(const dv_scan *scan)
 {
 	return &scan->stats;
+}
+
+const dv_spool *
+dv_scan_spool(const dv_scan *scan)
+{
+	return scan->spool;
 }
 
 /*
@@ -148,6 +161,8 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
 									  ALLOCSET_DEFAULT_SIZES);
 	add_targets(scan, false);
+	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_target_is_written(scan->request.relation, estate))
+		scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 }
 
 /*
@@ -244,11 +259,51 @@ next_request(dv_scan *scan)
 	while (scan->more && !any)
 	{
 		any = dv_request_query(&scan->request, scan->next++, &query, &scan->more);
-		if (any)
+		if (!any)
+			continue;
+		scan->ngiven = 0;
+		if (dv_plan_int(scan->request.plan, DV_PLAN_GIVEN))
+			scan->given = query.filter;
+		else
 			scan->pages = start_pages(scan, &query, NULL);
 	}
 	MemoryContextSwitchTo(old);
 	return any;
+}
+
+/* The next of the ids that the filter names, as if it came from a page: each of them once. */
+static bool
+next_given(dv_scan *scan)
+{
+	dv_value	id = {.kind = DV_VALUE_STRING};
+	int			i;
+
+	if (scan->given->kind != DV_EQ && scan->given->kind != DV_IN)
+		elog(ERROR, "ids of foreign table \"%s\" are not given", scan->request.relation->name);
+	if (scan->ngiven >= scan->given->n)
+	{
+		scan->given = NULL;
+		return false;
+	}
+	id.text = scan->given->operands[scan->ngiven++].text;
+	id.len = strlen(id.text);
+	/* all columns that are wanted show the id */
+	for (i = 0; i < scan->ntargets; i++)
+		scan->members[scan->targets[i].member] = id;
+	return true;
+}
+
+/* The next row of the request that is under way. */
+static bool
+next_row(dv_scan *scan)
+{
+	if (scan->given != NULL)
+		return next_given(scan);
+	if (dv_pages_next(scan->pages, scan->members))
+		return true;
+	dv_pages_end(scan->pages);
+	scan->pages = NULL;
+	return false;
 }
 
 static int
@@ -369,12 +424,9 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/*
- * The callbacks
- */
-
-TupleTableSlot *
-dataverseIterateForeignScan(ForeignScanState *node)
+/* The next row from the service; an empty slot at the end. */
+static TupleTableSlot *
+next_tuple(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
@@ -385,14 +437,11 @@ dataverseIterateForeignScan(ForeignScanState *node)
 	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
 		return iterate_count(scan, slot);
 
-	while (scan->request.wanted != 0 && (scan->pages != NULL || next_request(scan)))
+	while (scan->request.wanted != 0 &&
+		   (scan->pages != NULL || scan->given != NULL || next_request(scan)))
 	{
-		if (!dv_pages_next(scan->pages, scan->members))
-		{
-			dv_pages_end(scan->pages);
-			scan->pages = NULL;
+		if (!next_row(scan))
 			continue;
-		}
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
 		if (scan->skip > 0)
@@ -407,14 +456,44 @@ dataverseIterateForeignScan(ForeignScanState *node)
 	return slot;
 }
 
+/*
+ * The callbacks
+ */
+
+TupleTableSlot *
+dataverseIterateForeignScan(ForeignScanState *node)
+{
+	dv_scan    *scan = node->fdw_state;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+
+	if (scan->spool == NULL)
+		return next_tuple(node);
+	if (!dv_spool_is_full(scan->spool))
+	{
+		while (next_tuple(node), !TTS_EMPTY(slot))
+			dv_spool_put(scan->spool, slot);
+		dv_spool_fill(scan->spool);
+	}
+	return dv_spool_next(scan->spool, slot);
+}
+
 void
 dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
+	/* what is there is what would come again, and what was written since must not */
+	if (scan->spool != NULL && dv_spool_is_full(scan->spool) && node->ss.ps.chgParam == NULL)
+	{
+		dv_spool_rewind(scan->spool);
+		return;
+	}
+	if (scan->spool != NULL)
+		dv_spool_clear(scan->spool);
 	/* with it go the requests that are under way */
 	MemoryContextReset(scan->query);
 	scan->pages = NULL;
+	scan->given = NULL;
 	scan->bound = false;
 }
 
@@ -425,6 +504,8 @@ dataverseEndForeignScan(ForeignScanState *node)
 
 	if (scan == NULL)
 		return;
+	if (scan->spool != NULL)
+		dv_spool_end(scan->spool);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }
@@ -445,6 +526,7 @@ dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *co
 	plan->fdw_private = lappend(plan->fdw_private, makeInteger(-1));
 	plan->fdw_private = lappend(plan->fdw_private, makeInteger(false));
 	plan->fdw_private = lappend(plan->fdw_private, makeInteger(0));
+	plan->fdw_private = lappend(plan->fdw_private, makeInteger(false));
 	scan->request.plan = plan;
 	scan->request.relation = relation;
 	scan->request.binding.relation = relation;

@@ -12,10 +12,14 @@
 #include "dataverse/pages.h"
 #include "dataverse/query.h"
 #include "fdw/relation.h"
+#include "fdw/spool.h"
 
 typedef struct dv_scan dv_scan;
 
 extern const dv_pages_stats *dv_scan_stats(const dv_scan *scan);
+
+/* NULL: rows are given away as they come. */
+extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 
 /*
  * For ANALYZE.  "columns" has the attribute number for each column of a row,

@@ -1,0 +1,52 @@
+-- Scans of what a statement writes: all rows first. And tables whose rows
+-- cannot be told apart.
+\getenv url DVSIM_URL
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
+\! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
+\set ECHO errors
+SELECT format('CREATE SERVER dml_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+\set ECHO all
+SET TimeZone = 'UTC';
+CREATE USER MAPPING FOR CURRENT_USER SERVER dml_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+
+-- a table that rows are written to, of which the foreign table is a part: all is read first
+CREATE TABLE everywhere (accountid uuid, name varchar(160), numberofemployees integer, accountnumber text) PARTITION BY LIST (accountnumber);
+CREATE FOREIGN TABLE account PARTITION OF everywhere FOR VALUES IN ('there') SERVER dml_crm OPTIONS (entity_set 'accounts', page_size '50');
+CREATE TABLE here PARTITION OF everywhere FOR VALUES IN ('here');
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account;
+SELECT count(*), count(DISTINCT accountid) FROM here;
+-- but not for a table that has nothing to do with it
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO here SELECT accountid, name, numberofemployees, 'here' FROM account;
+-- read again: from the spool, unless a parameter has changed
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1), (2)) v(n) LEFT JOIN account a ON a.numberofemployees > v.n + random() * 0;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1000), (2000)) v(n), LATERAL (SELECT * FROM account WHERE numberofemployees > v.n LIMIT 3) a;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+-- in a common table expression
+EXPLAIN (VERBOSE, COSTS OFF) WITH w AS (INSERT INTO everywhere VALUES (NULL, 'x', 1, 'here') RETURNING name) SELECT a.name FROM w, account a WHERE a.name = w.name;
+TRUNCATE here;
+-- more than work_mem holds
+\! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=2000" >/dev/null
+SET work_mem = '64kB';
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+INSERT INTO everywhere SELECT accountid, name, 1, 'here' FROM account;
+SELECT count(*), count(DISTINCT accountid) FROM here WHERE numberofemployees = 1 AND name IS NOT NULL;
+RESET work_mem;
+DROP TABLE everywhere;
+
+-- which row is meant
+CREATE FOREIGN TABLE nameless (name varchar(160)) SERVER dml_crm OPTIONS ("table" 'account', entity_set 'accounts');
+EXPLAIN DELETE FROM nameless;
+CREATE FOREIGN TABLE reading (new_readingid uuid, new_name varchar(100)) SERVER dml_crm OPTIONS ("table" 'new_reading', entity_set 'new_readings', table_type 'elastic', partition_id 'partitionid');
+EXPLAIN DELETE FROM reading;
+CREATE FOREIGN TABLE tie (new_account_contactid uuid, accountid uuid OPTIONS (type 'uniqueidentifier')) SERVER dml_crm OPTIONS ("table" 'new_account_contact', entity_set 'new_account_contactset', table_type 'intersect');
+EXPLAIN DELETE FROM tie;
+
+DROP SERVER dml_crm CASCADE;

@@ -1,0 +1,102 @@
+/*
+ * spool.c
+ *		Rows that are all read before the first of them is given away.
+ *
+ * A statement must not meet what it writes itself.  The service has no
+ * snapshots: a row that is updated between two pages may move to a page that
+ * is still to come, or away from it.  So whoever reads what his statement
+ * writes reads all of it first, into memory (work_mem) or a temporary file.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/tuplestore.h"
+
+#include "fdw/spool.h"
+
+struct dv_spool
+{
+	MemoryContext context;		/* of rows that came from disk: it outlives the executor's rows */
+	Tuplestorestate *store;
+	TupleTableSlot *slot;		/* of the form that the store has */
+	bool		full;
+	bool		on_disk;		/* it was when it was last looked at */
+};
+
+dv_spool *
+dv_spool_create(TupleDesc desc)
+{
+	dv_spool   *spool = palloc0(sizeof(*spool));
+
+	spool->context = CurrentMemoryContext;
+	spool->store = tuplestore_begin_heap(false, false, work_mem);
+	spool->slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	return spool;
+}
+
+bool
+dv_spool_is_full(const dv_spool *spool)
+{
+	return spool->full;
+}
+
+void
+dv_spool_put(dv_spool *spool, TupleTableSlot *slot)
+{
+	tuplestore_puttupleslot(spool->store, slot);
+}
+
+void
+dv_spool_fill(dv_spool *spool)
+{
+	spool->full = true;
+	spool->on_disk = !tuplestore_in_memory(spool->store);
+}
+
+TupleTableSlot *
+dv_spool_next(dv_spool *spool, TupleTableSlot *slot)
+{
+	int			natts = slot->tts_tupleDescriptor->natts;
+	MemoryContext old = MemoryContextSwitchTo(spool->context);
+	bool		any;
+
+	ExecClearTuple(slot);
+	any = tuplestore_gettupleslot(spool->store, true, false, spool->slot);
+	MemoryContextSwitchTo(old);
+	if (!any)
+		return slot;
+	slot_getallattrs(spool->slot);
+	memcpy(slot->tts_values, spool->slot->tts_values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, spool->slot->tts_isnull, natts * sizeof(bool));
+	return ExecStoreVirtualTuple(slot);
+}
+
+void
+dv_spool_rewind(dv_spool *spool)
+{
+	tuplestore_rescan(spool->store);
+}
+
+void
+dv_spool_clear(dv_spool *spool)
+{
+	ExecClearTuple(spool->slot);
+	tuplestore_clear(spool->store);
+	spool->full = false;
+}
+
+void
+dv_spool_end(dv_spool *spool)
+{
+	ExecDropSingleTupleTableSlot(spool->slot);
+	tuplestore_end(spool->store);
+}
+
+bool
+dv_spool_is_on_disk(const dv_spool *spool)
+{
+	return spool->on_disk;
+}

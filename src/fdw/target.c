@@ -1,0 +1,334 @@
+/*
+ * target.c
+ *		Tables that a statement changes: what says which row is meant, and
+ *		what reading them has to look out for.
+ *
+ * The primary id says which row it is; in an elastic table its partition does
+ * so, too, and a row of an intersect table is nothing but the two ids that it
+ * ties together.  The scan below an UPDATE or DELETE hands them up as columns
+ * of their own.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "foreign/foreign.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/appendinfo.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "dataverse/type.h"
+#include "fdw/ship.h"
+#include "fdw/target.h"
+
+/* The first column that has the values of one of the service's, by its logical name; or 0. */
+static AttrNumber
+column_named(const dv_relation *relation, const char *name)
+{
+	int			i;
+
+	for (i = 0; name != NULL && i < relation->natts; i++)
+	{
+		const dv_attribute *a = &relation->attributes[i];
+
+		if (a->name != NULL && !a->is_label && !a->is_table_name &&
+			strcmp(a->column.name, name) == 0)
+			return i + 1;
+	}
+	return 0;
+}
+
+void
+dv_target_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition)
+{
+	*id = column_named(relation, relation->primary_id.name);
+	*partition = relation->type != DV_TABLE_ELASTIC ? 0 :
+		column_named(relation, dv_option_text(relation->options, "partition_id"));
+}
+
+void
+dv_target_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second)
+{
+	AttrNumber	ends[2] = {0, 0};
+	int			n = 0;
+	int			i;
+
+	*first = *second = 0;
+	for (i = 0; relation->type == DV_TABLE_INTERSECT && i < relation->natts; i++)
+	{
+		const dv_attribute *a = &relation->attributes[i];
+
+		if (a->name == NULL || a->is_label || a->is_table_name ||
+			strcmp(a->column.name, relation->primary_id.name) == 0 ||
+			(a->column.type != DV_TYPE_UNIQUEIDENTIFIER && !dv_type_is_lookup(a->column.type)))
+			continue;
+		if (n < 2)
+			ends[n] = i + 1;
+		n++;
+	}
+	/* which two of three are meant, nobody could say */
+	if (n != 2)
+		return;
+	*first = ends[0];
+	*second = ends[1];
+}
+
+/*
+ * Children of one parent share the names of such columns, and PostgreSQL
+ * insists that a name means the same column number in all of them.
+ */
+static char *
+name_of_child(const char *name, AttrNumber attnum)
+{
+	return psprintf("%s_%d", name, attnum);
+}
+
+AttrNumber
+dv_target_junk(List *targetlist, const char *name, AttrNumber attnum)
+{
+	AttrNumber	found = ExecFindJunkAttributeInTlist(targetlist, name_of_child(name, attnum));
+
+	return found != 0 ? found : ExecFindJunkAttributeInTlist(targetlist, name);
+}
+
+static void
+add_column(PlannerInfo *root, Index rtindex, Relation rel, AttrNumber attnum, const char *name)
+{
+	Form_pg_attribute att;
+	Var		   *var;
+
+	if (attnum == 0)
+		return;
+	att = TupleDescAttr(RelationGetDescr(rel), attnum - 1);
+	var = makeVar(rtindex, attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
+	add_row_identity_var(root, var, rtindex,
+						 (int) rtindex == root->parse->resultRelation ? name :
+						 name_of_child(name, attnum));
+}
+
+static void
+check_keys(const dv_relation *relation, AttrNumber id, AttrNumber partition, AttrNumber first)
+{
+	const char *missing = relation->primary_id.name;
+
+	if (relation->type == DV_TABLE_INTERSECT)
+	{
+		if (first != 0)
+			return;
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+				 errmsg("foreign table \"%s\" does not have the two columns that say which row is meant",
+						relation->name),
+				 errdetail("A row of intersect table \"%s\" ties two ids together, and is found by these.",
+						   relation->table)));
+	}
+	if (id != 0)
+	{
+		if (relation->type != DV_TABLE_ELASTIC)
+			return;
+		missing = dv_option_text(relation->options, "partition_id");
+		if (missing == NULL || partition != 0)
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+			 errmsg("foreign table \"%s\" does not have the column that says which row is meant",
+					relation->name),
+			 errdetail("UPDATE and DELETE need column \"%s\" of table \"%s\".", missing,
+					   relation->table),
+			 errhint("Add it with ALTER FOREIGN TABLE.")));
+}
+
+void
+dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *target_rte,
+								 Relation target_relation)
+{
+	const dv_relation *relation = dv_relation_open(RelationGetRelid(target_relation));
+	const TriggerDesc *triggers = target_relation->trigdesc;
+	AttrNumber	id;
+	AttrNumber	partition;
+	AttrNumber	first;
+	AttrNumber	second;
+
+	dv_target_keys(relation, &id, &partition);
+	dv_target_ends(relation, &first, &second);
+	check_keys(relation, id, partition, first);
+	add_column(root, rtindex, target_relation, id, DV_TARGET_ID);
+	add_column(root, rtindex, target_relation, partition, DV_TARGET_PARTITION);
+	add_column(root, rtindex, target_relation, first, DV_TARGET_FIRST);
+	add_column(root, rtindex, target_relation, second, DV_TARGET_SECOND);
+
+	/* what RETURNING of a DELETE shows has to be read before; for triggers PostgreSQL sees to it */
+	if (root->parse->commandType == CMD_DELETE && root->parse->returningList != NIL &&
+		(triggers == NULL || !(triggers->trig_delete_before_row || triggers->trig_delete_after_row)))
+		add_row_identity_var(root, makeVar(rtindex, InvalidAttrNumber, RECORDOID, -1, InvalidOid, 0),
+							 rtindex, DV_TARGET_ROW);
+}
+
+/*
+ * What is needed
+ */
+
+static bool
+is_target(PlannerInfo *root, const RelOptInfo *rel)
+{
+	/* children of a parent that is the target know less about who needs what */
+	return rel->reloptkind == RELOPT_BASEREL && (int) rel->relid == root->parse->resultRelation &&
+		(root->parse->commandType == CMD_UPDATE || root->parse->commandType == CMD_DELETE);
+}
+
+static bool
+is_whole_row(Node *node, Index rti)
+{
+	return IsA(node, Var) && ((Var *) node)->varno == (int) rti && ((Var *) node)->varattno == 0;
+}
+
+/* Do triggers or generated columns need the row as it is, or was? */
+static bool
+row_is_looked_at(PlannerInfo *root, Index rti)
+{
+	Relation	rel = table_open(planner_rt_fetch(rti, root)->relid, NoLock);
+	const TriggerDesc *t = rel->trigdesc;
+	const		TupleConstr *constr = RelationGetDescr(rel)->constr;
+	bool		update = root->parse->commandType == CMD_UPDATE;
+	bool		looked_at = root->parse->withCheckOptions != NIL;
+
+	if (t != NULL)
+		looked_at = looked_at ||
+			(update ? t->trig_update_before_row || t->trig_update_after_row :
+			 t->trig_delete_before_row || t->trig_delete_after_row);
+	if (constr != NULL)
+		looked_at = looked_at || (update && constr->has_generated_stored);
+	table_close(rel, NoLock);
+	return looked_at;
+}
+
+/*
+ * PostgreSQL makes the new row of an UPDATE out of the old one, and so asks
+ * for the whole of it.  But only columns of SET are written, and of the others
+ * those are needed that somebody shows or looks at; the rest may be null.
+ */
+Bitmapset *
+dv_target_columns(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Bitmapset  *used = NULL;
+	Bitmapset  *others = NULL;
+	int			whole = 0 - FirstLowInvalidHeapAttributeNumber;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &used);
+	if (!is_target(root, rel) || !bms_is_member(whole, used) || row_is_looked_at(root, rel->relid))
+		return used;
+	/* above joins only the list of results may have asked for it */
+	if (bms_membership(rel->attr_needed[0 - rel->min_attr]) != BMS_SINGLETON ||
+		!bms_is_member(0, rel->attr_needed[0 - rel->min_attr]))
+		return used;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		if (!is_whole_row(lfirst(lc), rel->relid))
+			pull_varattnos(lfirst(lc), rel->relid, &others);
+	}
+	foreach(lc, root->processed_tlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!(tle->resjunk && tle->resname != NULL && strcmp(tle->resname, DV_TARGET_ROW) == 0))
+			pull_varattnos((Node *) tle->expr, rel->relid, &others);
+	}
+	pull_varattnos((Node *) root->parse->returningList, rel->relid, &others);
+	return others;
+}
+
+bool
+dv_target_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
+				   List *conditions)
+{
+	Bitmapset  *used;
+	List	   *condition;
+	AttrNumber	id;
+	AttrNumber	partition;
+	int			i = -1;
+
+	/* what RETURNING shows must exist */
+	if (!is_target(root, rel) || relation->type != DV_TABLE_STANDARD ||
+		root->parse->returningList != NIL || list_length(conditions) != 1)
+		return false;
+	dv_target_keys(relation, &id, &partition);
+	condition = linitial(conditions);
+	if ((dv_condition_op(condition) != DV_OP_EQ && dv_condition_op(condition) != DV_OP_IN) ||
+		dv_condition_attnum(condition) != id ||
+		!(dv_condition_flags(condition) & DV_CONDITION_EXACT))
+		return false;
+	used = dv_target_columns(root, rel);
+	while ((i = bms_next_member(used, i)) >= 0)
+	{
+		const dv_attribute *a = dv_relation_attribute(relation,
+													  i + FirstLowInvalidHeapAttributeNumber);
+
+		if (a == NULL || a->member != relation->attributes[id - 1].member)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What is written
+ */
+
+/* Another foreign table that is the same one in the service. */
+static bool
+is_same_table(const dv_relation *relation, Oid relid)
+{
+	ForeignTable *table;
+	dv_options	options = {NIL, NIL};
+	const char *name;
+
+	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE)
+		return false;
+	table = GetForeignTable(relid);
+	options.first = table->options;
+	name = dv_option_text(options, "table");
+	return table->serverid == relation->serverid &&
+		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
+}
+
+bool
+dv_target_is_written(const dv_relation *relation, EState *estate)
+{
+	List	   *targets = estate->es_plannedstmt != NULL ? estate->es_plannedstmt->resultRelations : NIL;
+	List	   *ancestors = NIL;
+	ListCell   *lc;
+
+	/* rows for a partitioned table may come here */
+	if (targets != NIL && get_rel_relispartition(relation->relid))
+		ancestors = get_partition_ancestors(relation->relid);
+	foreach(lc, targets)
+	{
+		Oid			relid = exec_rt_fetch(lfirst_int(lc), estate)->relid;
+
+		if (relid == relation->relid || list_member_oid(ancestors, relid) ||
+			is_same_table(relation, relid))
+			return true;
+	}
+	return false;
+}
+
+bool
+dv_target_may_be_written(PlannerInfo *root)
+{
+	for (; root != NULL; root = root->parent_root)
+		if (root->parse->commandType != CMD_SELECT || root->parse->hasModifyingCTE)
+			return true;
+	return false;
+}

@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * target.h
+ *		Tables that a statement changes: what says which row is meant, and
+ *		what reading them has to look out for.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_TARGET_H
+#define DV_TARGET_H
+
+#include "foreign/fdwapi.h"
+#include "nodes/pathnodes.h"
+
+#include "fdw/relation.h"
+
+/* Names of the columns that UPDATE and DELETE get along with each row. */
+#define DV_TARGET_ID "dataverse_id"
+#define DV_TARGET_PARTITION "dataverse_partition"
+/* of intersect tables: the two ids that such a row ties together */
+#define DV_TARGET_FIRST "dataverse_first"
+#define DV_TARGET_SECOND "dataverse_second"
+/* the row as far as it is needed; of UPDATE always, of DELETE for triggers and RETURNING */
+#define DV_TARGET_ROW "wholerow"
+
+/*
+ * The columns that say which row it is, 0: there is none.  "partition" is
+ * always 0 where rows have none, or where the table does not name it.
+ */
+extern void dv_target_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
+
+/* The columns of the two ids of an intersect table's rows; both or none. */
+extern void dv_target_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
+
+/*
+ * Where a column of these names is among those of the plan below a
+ * modification; 0: nowhere.  "attnum" is the column's number in the table.
+ */
+extern AttrNumber dv_target_junk(List *targetlist, const char *name, AttrNumber attnum);
+
+/*
+ * Is the table read here also one that the statement writes, under this or
+ * another name?  Then all of it has to be read first.
+ */
+extern bool dv_target_is_written(const dv_relation *relation, EState *estate);
+
+/*
+ * Does the statement that is being planned write anything at all?  Before it
+ * has been planned it is not known what.
+ */
+extern bool dv_target_may_be_written(PlannerInfo *root);
+
+/*
+ * Of the columns used (as pull_varattnos() has them) by the list of what a
+ * scan gives, those that are needed: the whole row that an UPDATE or DELETE
+ * asks for is mostly not.
+ */
+extern Bitmapset *dv_target_columns(PlannerInfo *root, const RelOptInfo *rel);
+
+/*
+ * Do these conditions, all there are, name the very rows that are to be
+ * updated or deleted, and is nothing else needed of them?  Then there is
+ * nothing to ask for; rows that do not exist are found out by writing.
+ */
+extern bool dv_target_is_given(PlannerInfo *root, const RelOptInfo *rel,
+							   const dv_relation *relation, List *conditions);
+
+extern void dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex,
+											 RangeTblEntry *target_rte, Relation target_relation);
+
+#endif							/* DV_TARGET_H */
