@@ -18,7 +18,7 @@ OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o def
 	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
 	payload.o policy.o query.o session.o type.o value.o)
 # src/pool: who may send what, when
-OBJS += $(addprefix src/pool/,budget.o pool.o rate.o select.o shared.o speed.o stats.o throttle.o)
+OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o stats.o throttle.o)
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 

@@ -204,6 +204,38 @@ CREATE VIEW dataverse.throttle_history AS
 COMMENT ON VIEW dataverse.throttle_history IS
   'the last throttle events, oldest first';
 
+CREATE FUNCTION dataverse.progress_rows(
+  OUT pid integer,
+  OUT server text,
+  OUT foreign_table text,
+  OUT operation text,
+  OUT rows_expected bigint,
+  OUT rows_taken bigint,
+  OUT rows_sent bigint,
+  OUT rows_acknowledged bigint,
+  OUT rows_rejected bigint,
+  OUT in_flight integer,
+  OUT rate_now double precision,
+  OUT rate_overall double precision,
+  OUT waiting_for text,
+  OUT started timestamptz,
+  OUT eta interval)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'dataverse_progress_rows';
+
+COMMENT ON FUNCTION dataverse.progress_rows() IS
+  'operations that are under way; use the view dataverse.progress';
+
+CREATE VIEW dataverse.progress AS
+  SELECT pid, server, foreign_table, operation, rows_expected, rows_taken,
+         rows_sent, rows_acknowledged, rows_rejected, in_flight, rate_now,
+         rate_overall, waiting_for, started, eta
+  FROM dataverse.progress_rows();
+
+COMMENT ON VIEW dataverse.progress IS
+  'a row for each write or read that is under way in any session: how far it is, how fast, what it waits for';
+
 CREATE FUNCTION dataverse.reset_pool(server name)
 RETURNS integer
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
@@ -259,7 +291,8 @@ COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 
 -- The views show to each caller what that caller may see.
-GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history TO PUBLIC;
+GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress
+  TO PUBLIC;
 
 -- What decides for itself who may do what, and what only superusers' DDL
 -- calls: nobody needs to call the handler or the validator by hand.

@@ -28,6 +28,7 @@
 #include "dataverse/call.h"
 #include "dataverse/multipart.h"
 #include "net/date.h"
+#include "pool/progress.h"
 
 #define MAX_HEADERS 24
 
@@ -800,6 +801,15 @@ next_event(int64 *until, dv_wait_reason *reason)
 	return found;
 }
 
+/* All waits of a backend are here. */
+static void
+wait_for(int64 until, dv_wait_reason reason)
+{
+	dv_progress_wait(reason);
+	dv_http_wait(until, reason);
+	dv_progress_go_on();
+}
+
 void
 dv_call_wait(dv_call *call)
 {
@@ -811,7 +821,7 @@ dv_call_wait(dv_call *call)
 
 		if (!next_event(&until, &reason))
 			return;				/* nothing is under way */
-		dv_http_wait(until, call != NULL ? call->reason : reason);
+		wait_for(until, call != NULL ? call->reason : reason);
 		dv_call_advance();
 	}
 }
@@ -822,7 +832,7 @@ dv_call_pause(int64 until)
 	dv_wait_reason reason = DV_WAIT_BACKOFF;
 
 	if (next_event(&until, &reason) || until != 0)
-		dv_http_wait(until, reason);
+		wait_for(until, reason);
 	dv_call_advance();
 }
 

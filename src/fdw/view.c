@@ -5,7 +5,8 @@
  *
  * A row is shown to who may use its server, and all are shown to
  * pg_read_all_stats: the state is common to all databases, and a server's
- * number means something in its own only.
+ * number means something in its own only.  What somebody does is shown to
+ * that role too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -31,21 +32,17 @@
 
 DV_FUNCTION(dataverse_pool_users);
 DV_FUNCTION(dataverse_throttle_events);
+DV_FUNCTION(dataverse_progress_rows);
 DV_FUNCTION(dataverse_reset_pool);
 DV_FUNCTION(dataverse_reset_stats);
 
 static bool
-sees_all(void)
-{
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-}
-
-static bool
 sees(Oid databaseid, Oid serverid)
 {
-	return databaseid == MyDatabaseId &&
-		SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid)) &&
-		dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(databaseid == MyDatabaseId &&
+		 SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid)) &&
+		 dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE) == ACLCHECK_OK);
 }
 
 /*
@@ -89,6 +86,16 @@ put_interval(view_row *r, int64 microseconds)
 
 	interval->time = microseconds;
 	put(r, IntervalPGetDatum(interval));
+}
+
+/* Negative is not known. */
+static void
+put_count(view_row *r, double count)
+{
+	if (count < 0)
+		put_null(r);
+	else
+		put(r, Int64GetDatum((int64) count));
 }
 
 /* An object with a member for each name whose number is not 0. */
@@ -183,14 +190,17 @@ sum_of(const uint64 *counts, int n)
 }
 
 /* The columns of dataverse.pool_users(), in order. */
-static void
-fill_user(view_row *r, const dv_user_stats *stats, int64 now)
+static bool
+fill_user(view_row *r, const void *item, int64 now)
 {
+	const dv_user_stats *stats = item;
 	const dv_shared_user *user = &stats->user;
 	const dv_rate *rate = &user->rate;
 	bool		throttled = user->policy.throttle_tracking &&
 	dv_throttle_active(&user->throttle, now);
 
+	if (!sees(user->databaseid, user->serverid))
+		return false;
 	put(r, CStringGetTextDatum(user->server));
 	put(r, CStringGetTextDatum(user->name));
 	put(r, BoolGetDatum(throttled));
@@ -203,10 +213,7 @@ fill_user(view_row *r, const dv_user_stats *stats, int64 now)
 	put(r, CStringGetTextDatum(stats->limited_by));
 	put(r, Int32GetDatum(user->in_flight));
 	put_averages(r, rate);
-	if (user->remaining[DV_RATION_REQUESTS] < 0)
-		put_null(r);
-	else
-		put(r, Int64GetDatum((int64) user->remaining[DV_RATION_REQUESTS]));
+	put_count(r, user->remaining[DV_RATION_REQUESTS]);
 	if (user->remaining[DV_RATION_SECONDS] < 0)
 		put_null(r);
 	else
@@ -226,61 +233,110 @@ fill_user(view_row *r, const dv_user_stats *stats, int64 now)
 	put(r, Int64GetDatum((int64) dv_throttle_events(&user->throttle)));
 	put_interval(r, user->throttle.total_backoff);
 	put(r, BoolGetDatum(stats->is_private));
+	return true;
+}
+
+/* The columns of dataverse.throttle_events(), in order. */
+static bool
+fill_event(view_row *r, const void *item, int64 now)
+{
+	const dv_event_stats *stats = item;
+	const dv_history *event = &stats->event;
+
+	if (!sees(stats->databaseid, stats->serverid))
+		return false;
+	put_time(r, event->at, now);
+	put(r, CStringGetTextDatum(stats->server));
+	put(r, CStringGetTextDatum(stats->name));
+	put(r, CStringGetTextDatum(dv_throttle_code(event->cause)));
+	put_interval(r, event->retry_after);
+	put(r, BoolGetDatum(event->fallback));
+	put(r, CStringGetTextDatum(dv_kind_name(event->kind)));
+	put(r, Int32GetDatum(event->in_flight));
+	return true;
+}
+
+/* The columns of dataverse.progress_rows(), in order. */
+static bool
+fill_progress(view_row *r, const void *item, int64 now)
+{
+	const dv_progress_stats *stats = item;
+	const dv_progress_slot *slot = &stats->slot;
+	const dv_progress_counts *counts = &stats->counts;
+
+	if (!sees(slot->databaseid, slot->serverid) && !has_privs_of_role(GetUserId(), slot->roleid))
+		return false;
+	put(r, Int32GetDatum(slot->pid));
+	put(r, CStringGetTextDatum(slot->server));
+	put(r, CStringGetTextDatum(slot->table));
+	put(r, CStringGetTextDatum(slot->operation));
+	put_count(r, stats->total);
+	put_count(r, counts->taken);
+	put_count(r, counts->reads ? -1 : counts->sent);
+	put_count(r, counts->reads ? -1 : counts->acknowledged);
+	put_count(r, counts->reads ? -1 : counts->rejected);
+	put(r, Int32GetDatum(counts->in_flight));
+	put(r, Float8GetDatum(stats->per_second));
+	put(r, Float8GetDatum(stats->per_second_overall));
+	if (slot->waiting_for < 0)
+		put_null(r);
+	else
+		put(r, CStringGetTextDatum(dv_wait_reason_name((dv_wait_reason) slot->waiting_for)));
+	put_time(r, slot->started, now);
+	if (stats->left < 0)
+		put_null(r);
+	else
+		put_interval(r, stats->left);
+	return true;
+}
+
+/* Returns the rows that the caller may see. */
+static Datum
+show(FunctionCallInfo fcinfo, const void *items, int n, size_t size, int64 now,
+	 bool (*fill) (view_row *, const void *, int64))
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int			i;
+
+	dv_init_materialized_srf(fcinfo);
+	for (i = 0; i < n; i++)
+	{
+		view_row	r = {0};
+
+		if (fill(&r, (const char *) items + i * size, now))
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
+	}
+	return (Datum) 0;
 }
 
 Datum
 dataverse_pool_users(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	int64		now = dv_now();
-	dv_user_stats *stats;
 	int			n;
-	int			i;
+	dv_user_stats *stats = dv_stats_users(now, &n);
 
-	dv_init_materialized_srf(fcinfo);
-	stats = dv_stats_users(now, &n);
-	for (i = 0; i < n; i++)
-	{
-		view_row	r = {0};
-
-		if (!sees_all() && !sees(stats[i].user.databaseid, stats[i].user.serverid))
-			continue;
-		fill_user(&r, &stats[i], now);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
-	}
-	return (Datum) 0;
+	return show(fcinfo, stats, n, sizeof(*stats), now, fill_user);
 }
 
-/* The columns of dataverse.throttle_history, in order. */
 Datum
 dataverse_throttle_events(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	int64		now = dv_now();
-	dv_event_stats *stats;
 	int			n;
-	int			i;
+	dv_event_stats *stats = dv_stats_events(&n);
 
-	dv_init_materialized_srf(fcinfo);
-	stats = dv_stats_events(&n);
-	for (i = 0; i < n; i++)
-	{
-		const dv_history *event = &stats[i].event;
-		view_row	r = {0};
+	return show(fcinfo, stats, n, sizeof(*stats), now, fill_event);
+}
 
-		if (!sees_all() && !sees(stats[i].databaseid, stats[i].serverid))
-			continue;
-		put_time(&r, event->at, now);
-		put(&r, CStringGetTextDatum(stats[i].server));
-		put(&r, CStringGetTextDatum(stats[i].name));
-		put(&r, CStringGetTextDatum(dv_throttle_code(event->cause)));
-		put_interval(&r, event->retry_after);
-		put(&r, BoolGetDatum(event->fallback));
-		put(&r, CStringGetTextDatum(dv_kind_name(event->kind)));
-		put(&r, Int32GetDatum(event->in_flight));
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
-	}
-	return (Datum) 0;
+Datum
+dataverse_progress_rows(PG_FUNCTION_ARGS)
+{
+	int64		now = dv_now();
+	int			n;
+	dv_progress_stats *stats = dv_stats_progress(now, &n);
+
+	return show(fcinfo, stats, n, sizeof(*stats), now, fill_progress);
 }
 
 /*

@@ -143,14 +143,26 @@ static const char *const failure_names[] = {
 };
 
 /* In the order of dv_wait_reason. */
-static const char *const wait_names[] = {
-	"DataverseConnect",
-	"DataverseToken",
-	"DataverseResponse",
-	"DataverseSlot",
-	"DataverseThrottle",
-	"DataverseBackoff"
+static const struct
+{
+	const char *event;
+	const char *name;
+}			waits[] =
+
+{
+	{"DataverseConnect", "connect"},
+	{"DataverseToken", "token"},
+	{"DataverseResponse", "response"},
+	{"DataverseSlot", "slot"},
+	{"DataverseThrottle", "throttle"},
+	{"DataverseBackoff", "backoff"}
 };
+
+const char *
+dv_wait_reason_name(dv_wait_reason reason)
+{
+	return waits[reason].name;
+}
 
 int64
 dv_now(void)
@@ -865,7 +877,7 @@ wait_event(dv_wait_reason reason)
 	static uint32 events[DV_WAIT_REASONS];
 
 	if (events[reason] == 0)
-		events[reason] = dv_wait_event_new(wait_names[reason]);
+		events[reason] = dv_wait_event_new(waits[reason].event);
 	return events[reason];
 }
 

@@ -127,6 +127,9 @@ typedef enum dv_wait_reason
 
 #define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
 
+/* "response" */
+extern const char *dv_wait_reason_name(dv_wait_reason reason);
+
 /* Moves bytes without waiting. */
 extern void dv_http_drive(void);
 

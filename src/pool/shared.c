@@ -36,9 +36,14 @@
 #define SMALL_USERS		8
 #define SMALL_BACKENDS	Min(MaxBackends, 160)
 #define SMALL_HISTORY	32
+#define SMALL_SLOTS		24
 
 /* One backend alone. */
 #define PRIVATE_USERS	DV_POOL_USERS_MAX
+#define PRIVATE_SLOTS	4
+
+/* Most sessions do nothing, and few do more than two things at once. */
+#define FULL_SLOTS		(2 * MaxBackends)
 
 #define DEFAULT_USERS	128
 #define DEFAULT_HISTORY 1000
@@ -60,13 +65,14 @@ backend_size(int nusers)
 }
 
 static Size
-shared_size(int nusers, int nbackends, int nhistory)
+shared_size(int nusers, int nbackends, int nhistory, int nslots)
 {
 	Size		size = MAXALIGN(sizeof(dv_shared));
 
 	size = add_size(size, MAXALIGN(mul_size(nusers, sizeof(dv_shared_user))));
 	size = add_size(size, MAXALIGN(mul_size(nhistory, sizeof(dv_history))));
-	return add_size(size, mul_size(nbackends, backend_size(nusers)));
+	size = add_size(size, mul_size(nbackends, backend_size(nusers)));
+	return add_size(size, mul_size(nslots, sizeof(dv_progress_slot)));
 }
 
 dv_shared_user *
@@ -90,13 +96,20 @@ dv_shared_backend_at(dv_shared *s, int i)
 								  i * backend_size(s->nusers));
 }
 
-static void
-lay_out(dv_shared *s, int nusers, int nbackends, int nhistory)
+dv_progress_slot *
+dv_shared_slots(dv_shared *s)
 {
-	memset(s, 0, shared_size(nusers, nbackends, nhistory));
+	return (dv_progress_slot *) dv_shared_backend_at(s, s->nbackends);
+}
+
+static void
+lay_out(dv_shared *s, int nusers, int nbackends, int nhistory, int nslots)
+{
+	memset(s, 0, shared_size(nusers, nbackends, nhistory, nslots));
 	s->nusers = nusers;
 	s->nbackends = nbackends;
 	s->nhistory = nhistory;
+	s->nslots = nslots;
 	s->tranche = dv_lwlock_new_tranche("dataverse_fdw");
 	LWLockInitialize(&s->lock, s->tranche);
 }
@@ -104,7 +117,7 @@ lay_out(dv_shared *s, int nusers, int nbackends, int nhistory)
 static Size
 full_size(void)
 {
-	return shared_size(dv_max_application_users, MaxBackends, dv_throttle_history);
+	return shared_size(dv_max_application_users, MaxBackends, dv_throttle_history, FULL_SLOTS);
 }
 
 static void
@@ -125,7 +138,7 @@ on_shmem_startup(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct(SEGMENT_NAME, full_size(), &found);
 	if (!found)
-		lay_out(shared, dv_max_application_users, MaxBackends, dv_throttle_history);
+		lay_out(shared, dv_max_application_users, MaxBackends, dv_throttle_history, FULL_SLOTS);
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -158,7 +171,7 @@ dv_shared_init(void)
 static void
 DV_SEGMENT_INIT(init_segment, segment)
 {
-	lay_out(segment, DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY);
+	lay_out(segment, DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY, FULL_SLOTS);
 }
 
 /* The size must be the same in all sessions, so no setting has a say in it. */
@@ -168,7 +181,7 @@ attach_late(void)
 	bool		found;
 
 	return dv_named_segment(SEGMENT_NAME,
-							shared_size(DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY),
+							shared_size(DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY, FULL_SLOTS),
 							init_segment, &found);
 }
 
@@ -186,10 +199,11 @@ attach_late(void)
 		bool		found;
 
 		result = ShmemInitStruct(SEGMENT_NAME,
-								 shared_size(SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY),
+								 shared_size(SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY,
+											 SMALL_SLOTS),
 								 &found);
 		if (!found)
-			lay_out(result, SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY);
+			lay_out(result, SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY, SMALL_SLOTS);
 	}
 	PG_CATCH();
 	{
@@ -208,12 +222,12 @@ attach_late(void)
 dv_shared *
 dv_shared_private(bool existing)
 {
-	Size		size = shared_size(PRIVATE_USERS, 1, SMALL_HISTORY);
+	Size		size = shared_size(PRIVATE_USERS, 1, SMALL_HISTORY, PRIVATE_SLOTS);
 
 	if (private != NULL || existing)
 		return private;
 	private = MemoryContextAlloc(TopMemoryContext, size);
-	lay_out(private, PRIVATE_USERS, 1, SMALL_HISTORY);
+	lay_out(private, PRIVATE_USERS, 1, SMALL_HISTORY, PRIVATE_SLOTS);
 	private->is_private = true;
 	dv_lwlock_register_tranche(private->tranche, "dataverse_fdw");
 	dv_shared_backend_at(private, 0)->pid = MyProcPid;
@@ -257,11 +271,16 @@ dv_shared_wake_all(dv_shared *s, uint32 waiting_for)
 
 /* Caller holds the lock. */
 static void
-free_backend(dv_shared *s, dv_shared_backend *backend)
+free_backend(dv_shared *s, int which)
 {
+	dv_shared_backend *backend = dv_shared_backend_at(s, which);
 	dv_shared_user *users = dv_shared_users(s);
+	dv_progress_slot *slots = dv_shared_slots(s);
 	int			i;
 
+	for (i = 0; i < s->nslots; i++)
+		if (slots[i].backend == which)
+			slots[i].pid = 0;
 	for (i = 0; i < s->nusers; i++)
 	{
 		users[i].in_flight -= Min(backend->leases[i], users[i].in_flight);
@@ -285,7 +304,7 @@ on_exit_free(int code, Datum arg)
 	if (my_backend < 0)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	free_backend(shared, dv_shared_backend_at(shared, my_backend));
+	free_backend(shared, my_backend);
 	dv_shared_wake_all(shared, ~(uint32) 0);
 	LWLockRelease(&shared->lock);
 	my_backend = -1;
@@ -306,15 +325,11 @@ dv_shared_sweep(dv_shared *s)
 	int			i;
 
 	for (i = 0; i < s->nbackends; i++)
-	{
-		dv_shared_backend *backend = dv_shared_backend_at(s, i);
-
-		if (is_dead(backend))
+		if (is_dead(dv_shared_backend_at(s, i)))
 		{
-			free_backend(s, backend);
+			free_backend(s, i);
 			freed++;
 		}
-	}
 	return freed;
 }
 

@@ -7,7 +7,7 @@
  * over the users of one server (at most 64) and never across anything that
  * can wait or raise an error.  Field by field:
  *
- *	 nusers, nbackends, nhistory, tranche,
+ *	 nusers, nbackends, nhistory, nslots, tranche,
  *	 is_private								constant after creation
  *	 ticket, history_next					lock, exclusive
  *	 users[i], all fields					lock; exclusive to change, shared to read
@@ -19,6 +19,12 @@
  *	 backends[i].woken_at					lock exclusive; written by who wakes it,
  *											cleared by the owner
  *	 history[i]								lock exclusive to write, shared to read
+ *	 slots[i].pid and what is constant
+ *	 while it has an owner					lock exclusive to write, shared to read
+ *	 slots[i].waiting_for					none; written by the owner
+ *	 slots[i].turn, counts[]				none; written by the owner, as said in
+ *											progress.c; read under the lock, shared,
+ *											so that the owner stays
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -30,9 +36,12 @@
 #include "storage/lwlock.h"
 
 #include "pool/pool.h"
+#include "pool/speed.h"
 
 #define DV_NAME_LEN			64
 #define DV_ORGANISATION_LEN 128
+#define DV_TABLE_LEN		140 /* schema, dot, table, quotes */
+#define DV_OPERATION_LEN	16
 
 typedef struct dv_shared_user
 {
@@ -85,17 +94,49 @@ typedef struct dv_history
 	bool		fallback;		/* the service did not say how long */
 } dv_history;
 
+/* How far an operation is. */
+typedef struct dv_progress_counts
+{
+	bool		resting;		/* there is nothing to show */
+	bool		reads;			/* only the rows taken mean something */
+	int			in_flight;
+	int64		taken;
+	int64		sent;
+	int64		acknowledged;
+	int64		rejected;
+	dv_speed_mark speed;
+} dv_progress_counts;
+
+/* An operation that is under way (progress.c). */
+typedef struct dv_progress_slot
+{
+	int			pid;			/* 0: free */
+	int			backend;		/* which row */
+	Oid			databaseid;
+	Oid			serverid;
+	Oid			roleid;
+	char		server[DV_NAME_LEN];
+	char		table[DV_TABLE_LEN];
+	char		operation[DV_OPERATION_LEN];
+	double		total;			/* rows expected; < 0: not known */
+	int64		started;
+	volatile int waiting_for;	/* dv_wait_reason; -1: for nothing */
+	volatile uint32 turn;		/* odd: counts[1] is shown, even: counts[0] */
+	dv_progress_counts counts[2];
+} dv_progress_slot;
+
 typedef struct dv_shared
 {
 	int			nusers;
 	int			nbackends;
 	int			nhistory;
+	int			nslots;
 	int			tranche;
 	bool		is_private;
 	LWLock		lock;
 	uint64		ticket;
 	uint64		history_next;	/* events ever recorded */
-	/* followed by users, history and backends */
+	/* followed by users, history, backends and slots */
 } dv_shared;
 
 extern PGDLLIMPORT int dv_max_application_users;
@@ -116,6 +157,10 @@ extern int64 dv_pool_not_before(dv_shared_user *user, dv_kind kind, int64 now);
 extern dv_shared_user *dv_shared_users(dv_shared *shared);
 extern dv_history *dv_shared_history(dv_shared *shared);
 extern dv_shared_backend *dv_shared_backend_at(dv_shared *shared, int i);
+extern dv_progress_slot *dv_shared_slots(dv_shared *shared);
+
+/* What a slot shows; caller holds the lock (progress.c). */
+extern dv_progress_counts dv_progress_counts_of(const dv_progress_slot *slot);
 
 /* This backend's row, claimed on first use; -1 if all are taken. */
 extern int	dv_shared_my_backend(dv_shared *shared);

@@ -141,6 +141,69 @@ dv_stats_events(int *n)
 	return stats;
 }
 
+/* Caller holds the lock. */
+static int
+copy_slots(dv_shared *shared, dv_progress_stats *stats)
+{
+	const dv_progress_slot *slots = dv_shared_slots(shared);
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < shared->nslots; i++)
+	{
+		if (slots[i].pid == 0)
+			continue;
+		stats[n].counts = dv_progress_counts_of(&slots[i]);
+		if (stats[n].counts.resting)
+			continue;
+		stats[n++].slot = slots[i];
+	}
+	return n;
+}
+
+/* Of a write counts what was acknowledged, and is done what was refused too. */
+static void
+find_speed(dv_progress_stats *stats, int64 now)
+{
+	const dv_progress_counts *counts = &stats->counts;
+	int64		good = counts->reads ? counts->taken : counts->acknowledged;
+	int64		done = good + counts->rejected;
+
+	stats->per_second = dv_speed_now(&counts->speed, now);
+	stats->per_second_overall = dv_speed_overall(good, stats->slot.started, now);
+	stats->total = stats->slot.total >= (double) done ? stats->slot.total : -1;
+	stats->left = dv_speed_left(stats->total, done, stats->per_second_overall);
+}
+
+dv_progress_stats *
+dv_stats_progress(int64 now, int *n)
+{
+	dv_shared  *memories[2];
+	dv_progress_stats *stats;
+	int			room = 0;
+	int			m;
+	int			i;
+
+	find_memories(memories);
+	for (m = 0; m < 2; m++)
+		if (memories[m] != NULL)
+			room += memories[m]->nslots;
+	stats = palloc_extended(room * sizeof(*stats), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	*n = 0;
+	for (m = 0; m < 2 && memories[m] != NULL; m++)
+	{
+		LWLockAcquire(&memories[m]->lock, LW_EXCLUSIVE);
+		/* who waits for what is given back here is not to wait longer */
+		if (dv_shared_sweep(memories[m]) > 0)
+			dv_shared_wake_all(memories[m], ~(uint32) 0);
+		*n += copy_slots(memories[m], stats + *n);
+		LWLockRelease(&memories[m]->lock);
+	}
+	for (i = 0; i < *n; i++)
+		find_speed(&stats[i], now);
+	return stats;
+}
+
 /*
  * Starting over.
  */

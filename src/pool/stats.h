@@ -36,6 +36,19 @@ typedef struct dv_event_stats
 /* Throttle events, oldest first. */
 extern dv_event_stats *dv_stats_events(int *n);
 
+/* An operation that is under way, as it was at "now". */
+typedef struct dv_progress_stats
+{
+	dv_progress_slot slot;
+	dv_progress_counts counts;
+	double		per_second;		/* of late */
+	double		per_second_overall;
+	double		total;			/* < 0: not known, or known to be wrong */
+	int64		left;			/* microseconds; < 0: not known */
+} dv_progress_stats;
+
+extern dv_progress_stats *dv_stats_progress(int64 now, int *n);
+
 /* Throttles and rates of a server's users start over, what was counted stays; how many users. */
 extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid);
 

@@ -39,7 +39,7 @@ is_deeply(\%documented, \%real, 'the options of the README are those of datavers
 
 # ---- columns of the views and names of the functions
 
-for my $view (qw(pool pool_summary throttle_history))
+for my $view (qw(pool pool_summary throttle_history progress))
 {
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");
@@ -49,7 +49,7 @@ for my $view (qw(pool pool_summary throttle_history))
 my @functions = split /\n/, $node->safe_psql(
 	'postgres', q{
 	SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace
-	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$'});
+	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$'});
 my @missing = grep { $readme !~ /`dataverse\.$_\(/ } @functions;
 is("@missing", '', 'and of every function');
 

@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * progress.c
+ *		How far a write or a read of this backend is, for all to see.
+ *
+ * The lock is taken to find a slot and to give it back.  In between the slot
+ * has two copies of what is told.  The one shown is never written: a reader
+ * never sees half of it and never waits for the owner, who may have been
+ * stopped.  It only has to look whether the copies were turned meanwhile.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/ilist.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+
+#include "pool/progress.h"
+#include "pool/shared.h"
+
+struct dv_progress
+{
+	dlist_node	node;			/* in mine */
+	dv_shared  *shared;
+	dv_progress_slot *slot;		/* NULL: none was free, or it was given back */
+	bool		listed;
+	dv_speed	speed;
+};
+
+/* Those of this backend. */
+static dlist_head mine = DLIST_STATIC_INIT(mine);
+
+/* On the way out of the session all slots have been given back at once. */
+static dv_progress_slot *
+slot_of(const dv_progress *progress)
+{
+	if (progress->slot == NULL || dv_shared_claimed(progress->shared) < 0)
+		return NULL;
+	return progress->slot;
+}
+
+static void
+show(dv_progress *progress, const dv_progress_counts *counts)
+{
+	dv_progress_slot *slot = slot_of(progress);
+	uint32		turn;
+
+	if (slot == NULL)
+		return;
+	turn = slot->turn + 1;
+	slot->counts[turn % 2] = *counts;
+	pg_write_barrier();
+	slot->turn = turn;
+	/* the copy that was shown until now is the next one to be written */
+	pg_write_barrier();
+}
+
+dv_progress_counts
+dv_progress_counts_of(const dv_progress_slot *slot)
+{
+	dv_progress_counts counts;
+	uint32		turn;
+
+	do
+	{
+		turn = slot->turn;
+		pg_read_barrier();
+		counts = slot->counts[turn % 2];
+		pg_read_barrier();
+	} while (slot->turn != turn);
+	return counts;
+}
+
+/* As much as there is room for, and no half of a character. */
+static void
+put_text(char *into, Size size, const char *text)
+{
+	int			len = pg_mbcliplen(text, (int) strlen(text), (int) size - 1);
+
+	memcpy(into, text, len);
+	into[len] = '\0';
+}
+
+/* Caller holds the lock. */
+static dv_progress_slot *
+free_slot(dv_shared *shared)
+{
+	dv_progress_slot *slots = dv_shared_slots(shared);
+	int			i;
+
+	for (i = 0; i < shared->nslots; i++)
+		if (slots[i].pid == 0)
+			return &slots[i];
+	return NULL;
+}
+
+static void
+ended(void *arg)
+{
+	dv_progress_end(arg);
+}
+
+dv_progress *
+dv_progress_begin(Oid serverid, const char *server, const char *table, const char *operation,
+				  double total, MemoryContext owner)
+{
+	dv_progress *progress = MemoryContextAllocZero(owner, sizeof(*progress));
+	MemoryContextCallback *callback = MemoryContextAllocZero(owner, sizeof(*callback));
+	dv_shared  *shared = dv_shared_attach();
+	int64		now = dv_now();
+	dv_progress_slot *slot = NULL;
+
+	progress->shared = shared;
+	dv_speed_start(&progress->speed, now);
+	callback->func = ended;
+	callback->arg = progress;
+	if (dv_shared_my_backend(shared) >= 0)
+	{
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		slot = free_slot(shared);
+		if (slot != NULL)
+		{
+			memset(slot, 0, sizeof(*slot));
+			slot->pid = MyProcPid;
+			slot->backend = dv_shared_claimed(shared);
+			slot->databaseid = MyDatabaseId;
+			slot->serverid = serverid;
+			slot->roleid = GetOuterUserId();
+			put_text(slot->server, sizeof(slot->server), server);
+			put_text(slot->table, sizeof(slot->table), table);
+			put_text(slot->operation, sizeof(slot->operation), operation);
+			slot->total = total;
+			slot->started = now;
+			slot->waiting_for = -1;
+			slot->counts[0].resting = true;
+		}
+		LWLockRelease(&shared->lock);
+	}
+	progress->slot = slot;
+	dlist_push_tail(&mine, &progress->node);
+	progress->listed = true;
+	MemoryContextRegisterResetCallback(owner, callback);
+	return progress;
+}
+
+void
+dv_progress_end(dv_progress *progress)
+{
+	dv_progress_slot *slot = slot_of(progress);
+
+	if (progress->listed)
+		dlist_delete(&progress->node);
+	progress->listed = false;
+	progress->slot = NULL;
+	if (slot == NULL)
+		return;
+	LWLockAcquire(&progress->shared->lock, LW_EXCLUSIVE);
+	slot->pid = 0;
+	LWLockRelease(&progress->shared->lock);
+}
+
+void
+dv_progress_update(dv_progress *progress, int64 taken, int64 sent, int64 acknowledged,
+				   int64 rejected, int in_flight)
+{
+	dv_progress_counts counts = {0};
+
+	counts.taken = taken;
+	counts.sent = sent;
+	counts.acknowledged = acknowledged;
+	counts.rejected = rejected;
+	counts.in_flight = in_flight;
+	counts.speed = dv_speed_note(&progress->speed, acknowledged, dv_now());
+	show(progress, &counts);
+}
+
+void
+dv_progress_read(dv_progress *progress, int64 taken, int in_flight)
+{
+	dv_progress_counts counts = {0};
+
+	counts.reads = true;
+	counts.taken = taken;
+	counts.in_flight = in_flight;
+	counts.speed = dv_speed_note(&progress->speed, taken, dv_now());
+	show(progress, &counts);
+}
+
+void
+dv_progress_rest(dv_progress *progress)
+{
+	dv_progress_counts counts = {0};
+
+	counts.resting = true;
+	show(progress, &counts);
+}
+
+static void
+note_wait(int reason)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &mine)
+	{
+		dv_progress_slot *slot = slot_of(dlist_container(dv_progress, node, iter.cur));
+
+		if (slot != NULL)
+			slot->waiting_for = reason;
+	}
+}
+
+void
+dv_progress_wait(dv_wait_reason reason)
+{
+	note_wait(reason);
+}
+
+void
+dv_progress_go_on(void)
+{
+	note_wait(-1);
+}
