@@ -234,6 +234,13 @@ more_is_wanted(const dv_pages *pages)
 	return pages->spec.wanted < 0 || pages->given + pages->spec.page_size < pages->spec.wanted;
 }
 
+static void
+tell_progress(const dv_pages *pages, int in_flight)
+{
+	if (pages->spec.progress != NULL)
+		dv_progress_read(pages->spec.progress, pages->spec.stats->rows, in_flight);
+}
+
 /* Waits for the answer of "now" and begins to read it. */
 static void
 open_page(dv_pages *pages)
@@ -245,6 +252,7 @@ open_page(dv_pages *pages)
 	dv_value	link;
 	int64		since = dv_now();
 
+	tell_progress(pages, 1);
 	if (!dv_call_done(pages->now.call))
 		dv_call_wait(pages->now.call);
 	if (was_abandoned(pages->now.call))
@@ -279,6 +287,7 @@ open_page(dv_pages *pages)
 		send_request(pages, &pages->ahead, url);
 		pfree(url);
 	}
+	tell_progress(pages, pages->ahead.call != NULL);
 	dv_page_open(&pages->page, pages->spec.names, body, len);
 	pages->open = true;
 }

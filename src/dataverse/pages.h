@@ -12,6 +12,7 @@
 
 #include "dataverse/call.h"
 #include "dataverse/page.h"
+#include "pool/progress.h"
 
 typedef struct dv_pages dv_pages;
 
@@ -38,6 +39,7 @@ typedef struct dv_pages_spec
 	const char *what;			/* "read foreign table \"account\"" */
 	const char *tolerated;		/* code of an error that is not to be raised, or NULL */
 	dv_pages_stats *stats;
+	dv_progress *progress;		/* is told of rows received; or NULL */
 } dv_pages_spec;
 
 /* Asks for the first page.  What the spec points to must live as long as it; ended with "owner". */

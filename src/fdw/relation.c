@@ -289,3 +289,17 @@ dv_relation_page_size(const dv_relation *relation)
 		return most;
 	return Min(dv_option_int(relation->options, "page_size"), most);
 }
+
+dv_progress *
+dv_relation_progress(const dv_relation *relation, const char *operation, double total,
+					 MemoryContext owner)
+{
+	char	   *schema = get_namespace_name(get_rel_namespace(relation->relid));
+	char	   *name = quote_qualified_identifier(schema, relation->name);
+	dv_progress *progress = dv_progress_begin(relation->serverid,
+											  GetForeignServer(relation->serverid)->servername,
+											  name, operation, total, owner);
+
+	pfree(name);
+	return progress;
+}

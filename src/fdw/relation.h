@@ -10,6 +10,7 @@
 #include "access/attnum.h"
 #include "dataverse/query.h"
 #include "fdw/option.h"
+#include "pool/progress.h"
 
 typedef struct dv_attribute
 {
@@ -49,5 +50,9 @@ extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, At
 
 /* Rows to ask for at a time. */
 extern int	dv_relation_page_size(const dv_relation *relation);
+
+/* An operation on it that all may see; "total": rows expected, negative if not known. */
+extern dv_progress *dv_relation_progress(const dv_relation *relation, const char *operation,
+										 double total, MemoryContext owner);
 
 #endif							/* DV_RELATION_H */

@@ -27,6 +27,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 #include "compat.h"
 #include "dataverse/policy.h"
@@ -54,6 +55,10 @@ struct dv_scan
 	Oid			userid;
 	dv_session *session;
 	const char *what;
+	const char *operation;		/* for the view of what is under way */
+	double		expected;		/* rows; < 0: not known */
+	MemoryContext context;		/* that of the scan */
+	dv_progress *progress;
 	List	   *values;			/* ExprStates */
 	MemoryContext query;
 	MemoryContext row;
@@ -138,6 +143,19 @@ add_targets(dv_scan *scan, bool with_id)
 	scan->members = palloc0(sizeof(dv_value) * Max(nnames, 1));
 }
 
+/* The planner's guess is worth telling if it knew how many rows there are. */
+static double
+rows_expected(const dv_scan *scan, const ForeignScanState *node)
+{
+	Relation	relation = node->ss.ss_currentRelation;
+
+	if (relation == NULL ||
+		(relation->rd_rel->reltuples < 0 &&
+		 !dv_option_bool(scan->request.relation->options, "use_remote_estimate")))
+		return -1;
+	return node->ss.ps.plan->plan_rows;
+}
+
 void
 dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
@@ -155,6 +173,9 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 		bms_next_member(plan->fs_relids, -1);
 	scan->userid = dv_scan_user(plan, exec_rt_fetch(rti, estate));
 	scan->what = psprintf("read foreign table \"%s\"", scan->request.relation->name);
+	scan->operation = "read";
+	scan->expected = rows_expected(scan, node);
+	scan->context = estate->es_query_cxt;
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
 	scan->query = AllocSetContextCreate(estate->es_query_cxt, "dataverse query",
 										ALLOCSET_DEFAULT_SIZES);
@@ -236,6 +257,9 @@ start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
 
 	if (scan->session == NULL)
 		scan->session = dv_connection_get(scan->request.relation->serverid, scan->userid);
+	if (scan->progress == NULL)
+		scan->progress = dv_relation_progress(scan->request.relation, scan->operation,
+											  scan->expected, scan->context);
 	spec.session = scan->session;
 	spec.path = dv_request_url(query, false);
 	spec.page_size = query->count ? 0 : dv_request_page_size(&scan->request, query);
@@ -245,6 +269,7 @@ start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
 	spec.what = scan->what;
 	spec.tolerated = tolerated;
 	spec.stats = &scan->stats;
+	spec.progress = scan->progress;
 	return dv_pages_start(&spec, scan->query);
 }
 
@@ -415,6 +440,7 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	while (scan->more)
 		if (dv_request_query(&scan->request, scan->next++, &query, &scan->more))
 			n += count_rows(scan, &query);
+	dv_progress_rest(scan->progress);
 	for (i = 0; i < slot->tts_tupleDescriptor->natts; i++)
 	{
 		slot->tts_values[i] = Int64GetDatum(n);
@@ -453,6 +479,8 @@ next_tuple(ForeignScanState *node)
 		if (belongs_here(scan, slot))
 			return ExecStoreVirtualTuple(slot);
 	}
+	if (scan->progress != NULL)
+		dv_progress_rest(scan->progress);
 	return slot;
 }
 
@@ -506,6 +534,8 @@ dataverseEndForeignScan(ForeignScanState *node)
 		return;
 	if (scan->spool != NULL)
 		dv_spool_end(scan->spool);
+	if (scan->progress != NULL)
+		dv_progress_end(scan->progress);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }
@@ -532,6 +562,9 @@ dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *co
 	scan->request.binding.relation = relation;
 	scan->userid = userid;
 	scan->what = what;
+	scan->operation = "analyze";
+	scan->expected = -1;
+	scan->context = CurrentMemoryContext;
 	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
 										ALLOCSET_DEFAULT_SIZES);
 	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
@@ -590,6 +623,8 @@ dv_scan_id(const dv_scan *scan)
 void
 dv_scan_close(dv_scan *scan)
 {
+	if (scan->progress != NULL)
+		dv_progress_end(scan->progress);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }
