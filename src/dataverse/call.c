@@ -801,13 +801,22 @@ next_event(int64 *until, dv_wait_reason *reason)
 	return found;
 }
 
-/* All waits of a backend are here. */
+/* All waits of a backend are here, but for those of PostgreSQL itself. */
 static void
 wait_for(int64 until, dv_wait_reason reason)
 {
 	dv_progress_wait(reason);
 	dv_http_wait(until, reason);
 	dv_progress_go_on();
+}
+
+int
+dv_call_watch(int64 until)
+{
+	dv_wait_reason reason;
+
+	(void) next_event(&until, &reason);
+	return dv_http_watch(until);
 }
 
 void

@@ -57,6 +57,14 @@ extern void dv_call_wait(dv_call *call);
 extern void dv_call_pause(int64 until);
 
 /*
+ * For who waits elsewhere: a descriptor that is readable when it is time for
+ * dv_call_advance, at the latest at "until" (dv_now scale, 0: no limit).  A
+ * call that waits for a slot is woken by the latch, which has to be waited
+ * for, too.  To be asked for when nothing else is left to do.
+ */
+extern int	dv_call_watch(int64 until);
+
+/*
  * Of a call that is done.  verdict OK or REFUSED; RETRY and THROTTLED mean
  * that its attempts are used up (or the tolerance exceeded).  The answer
  * lives as long as the call.

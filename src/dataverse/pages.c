@@ -46,6 +46,7 @@ struct dv_pages
 	bool		refused;
 	dv_page		page;
 	int64		given;			/* rows */
+	int64		waiting_since;	/* for the answer of "now"; 0: that was not asked for yet */
 	uint32		since_advance;
 };
 
@@ -241,7 +242,35 @@ tell_progress(const dv_pages *pages, int in_flight)
 		dv_progress_read(pages->spec.progress, pages->spec.stats->rows, in_flight);
 }
 
-/* Waits for the answer of "now" and begins to read it. */
+/* Has the answer of "now" come?  Keeps the time. */
+static bool
+has_arrived(dv_pages *pages)
+{
+	int64		now = dv_now();
+
+	if (pages->waiting_since == 0)
+	{
+		pages->waiting_since = now;
+		tell_progress(pages, 1);
+	}
+	if (!dv_call_done(pages->now.call))
+		dv_call_advance();
+	if (dv_call_done(pages->now.call) && was_abandoned(pages->now.call))
+	{
+		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
+
+		drop_request(&pages->now);
+		send_request(pages, &pages->now, url);
+		pfree(url);
+	}
+	if (!dv_call_done(pages->now.call))
+		return false;
+	pages->spec.stats->waited += dv_now() - pages->waiting_since;
+	pages->waiting_since = 0;
+	return true;
+}
+
+/* Begins to read the answer of "now". */
 static void
 open_page(dv_pages *pages)
 {
@@ -250,21 +279,7 @@ open_page(dv_pages *pages)
 	const char *body;
 	size_t		len;
 	dv_value	link;
-	int64		since = dv_now();
 
-	tell_progress(pages, 1);
-	if (!dv_call_done(pages->now.call))
-		dv_call_wait(pages->now.call);
-	if (was_abandoned(pages->now.call))
-	{
-		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
-
-		drop_request(&pages->now);
-		send_request(pages, &pages->now, url);
-		pfree(url);
-		dv_call_wait(pages->now.call);
-	}
-	stats->waited += dv_now() - since;
 	stats->requests++;
 	stats->sent += dv_call_attempts(pages->now.call);
 	stats->throttles += dv_call_throttles(pages->now.call);
@@ -328,12 +343,20 @@ turn_page(dv_pages *pages)
 }
 
 bool
-dv_pages_next(dv_pages *pages, dv_value *values)
+dv_pages_ready(const dv_pages *pages)
+{
+	return pages->done || pages->open || dv_call_done(pages->now.call);
+}
+
+dv_pages_state
+dv_pages_poll(dv_pages *pages, dv_value *values)
 {
 	while (!pages->done)
 	{
 		if (!pages->open)
 		{
+			if (!has_arrived(pages))
+				return DV_PAGES_WAITING;
 			open_page(pages);
 			continue;
 		}
@@ -344,7 +367,7 @@ dv_pages_next(dv_pages *pages, dv_value *values)
 			case DV_PAGE_ROW:
 				pages->spec.stats->rows++;
 				pages->given++;
-				return true;
+				return DV_PAGES_ROW;
 			case DV_PAGE_TOMBSTONE:
 				break;
 			case DV_PAGE_END:
@@ -354,5 +377,15 @@ dv_pages_next(dv_pages *pages, dv_value *values)
 				not_whole(pages, pages->page.error, pages->page.error_at);
 		}
 	}
-	return false;
+	return DV_PAGES_END;
+}
+
+bool
+dv_pages_next(dv_pages *pages, dv_value *values)
+{
+	dv_pages_state state;
+
+	while ((state = dv_pages_poll(pages, values)) == DV_PAGES_WAITING)
+		dv_call_wait(pages->now.call);
+	return state == DV_PAGES_ROW;
 }

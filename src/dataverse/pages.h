@@ -51,6 +51,19 @@ extern dv_pages *dv_pages_start(const dv_pages_spec *spec, MemoryContext owner);
  */
 extern bool dv_pages_next(dv_pages *pages, dv_value *values);
 
+/* The same without waiting. */
+typedef enum dv_pages_state
+{
+	DV_PAGES_ROW,
+	DV_PAGES_END,
+	DV_PAGES_WAITING			/* for an answer: dv_call_watch */
+} dv_pages_state;
+
+extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
+
+/* Is there an answer, or a part of one, that was not read yet? */
+extern bool dv_pages_ready(const dv_pages *pages);
+
 /* Was the end due to the error that is tolerated? */
 extern bool dv_pages_refused(const dv_pages *pages);
 extern void dv_pages_end(dv_pages *pages);

@@ -95,6 +95,7 @@ struct dv_http_call
 
 static bool initialized = false;
 static int	owner_pid = 0;
+static int	mux_fd = -1;
 static WaitEventSet *wait_set = NULL;
 static dlist_head clients = DLIST_STATIC_INIT(clients);
 static dv_http_client **sockets = NULL; /* by descriptor */
@@ -527,8 +528,6 @@ on_exit_close(int code, Datum arg)
 static void
 initialize(void)
 {
-	int			fd;
-
 	if (initialized)
 	{
 		if (owner_pid != MyProcPid)
@@ -540,14 +539,14 @@ initialize(void)
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("could not initialize libcurl")));
 	/* the mux and its timer */
-	if (!AcquireExternalFD() || !AcquireExternalFD() || (fd = dv_mux_open()) < 0)
+	if (!AcquireExternalFD() || !AcquireExternalFD() || (mux_fd = dv_mux_open()) < 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not create a descriptor to wait on: %m")));
 	wait_set = dv_create_wait_event_set(3);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, fd, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, mux_fd, NULL, NULL);
 	RegisterXactCallback(on_xact, NULL);
 	RegisterSubXactCallback(on_subxact, NULL);
 	on_proc_exit(on_exit_close, (Datum) 0);
@@ -845,10 +844,32 @@ drive_sockets(void)
 	} while (n == MAX_EVENTS);
 }
 
+/*
+ * In the mux, so that whoever watches only its descriptor wakes up too: when
+ * libcurl wants to be called, or at "until" (0: never) if that is earlier.
+ */
+static void
+set_timer(int64 until)
+{
+	int64		next = until;
+	dlist_iter	c;
+
+	dlist_foreach(c, &clients)
+	{
+		const dv_http_client *client = dlist_container(dv_http_client, node, c.cur);
+
+		if (client->timer_at != 0 && (next == 0 || client->timer_at < next))
+			next = client->timer_at;
+	}
+	if (!dv_mux_timer(next == 0 ? -1 : Max(next - dv_now(), 0)))
+		ereport(ERROR,
+				(errcode_for_socket_access(),
+				 errmsg("could not set a timer: %m")));
+}
+
 void
 dv_http_drive(void)
 {
-	int64		next = 0;
 	dlist_iter	c;
 
 	if (!initialized)
@@ -864,11 +885,16 @@ dv_http_drive(void)
 			act(client, CURL_SOCKET_TIMEOUT, 0);
 		}
 		collect_finished(client);
-		if (client->timer_at != 0 && (next == 0 || client->timer_at < next))
-			next = client->timer_at;
 	}
-	/* in the mux, so that whoever watches only its descriptor wakes up too */
-	dv_mux_timer(next == 0 ? -1 : Max(next - dv_now(), 0));
+	set_timer(0);
+}
+
+int
+dv_http_watch(int64 until)
+{
+	initialize();
+	set_timer(until);
+	return mux_fd;
 }
 
 static uint32

@@ -140,4 +140,12 @@ extern void dv_http_drive(void);
  */
 extern void dv_http_wait(int64 until, dv_wait_reason reason);
 
+/*
+ * For who waits in a WaitEventSet of somebody else: a descriptor that is
+ * readable as soon as there is something to move, and when "until" (as above)
+ * has come.  It is the same one for all, and holds until dv_http_drive or
+ * dv_http_wait is called next.
+ */
+extern int	dv_http_watch(int64 until);
+
 #endif							/* DV_HTTP_H */
