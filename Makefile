@@ -10,19 +10,20 @@ MODULE_big = dataverse_fdw
 DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o bind.o connection.o dataverse_fdw.o decode.o drift.o \
-	encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o relation.o \
-	request.o scan.o ship.o spool.o target.o version.o view.o)
+OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
+	drift.o encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o \
+	relation.o request.o scan.o ship.o spool.o target.o version.o view.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
 	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
 	payload.o policy.o query.o session.o type.o value.o)
 # src/pool: who may send what, when
-OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o stats.o throttle.o)
+OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
+	stats.o throttle.o)
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 
-REGRESS = extension options functions pool import scan scan_dml where analyze
+REGRESS = extension options functions pool import scan scan_dml where analyze append
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # ask pkg-config, or the library's own script

@@ -166,6 +166,17 @@
 	(OidIsValid((rte)->checkAsUser) ? (rte)->checkAsUser : GetUserId())
 #endif
 
+/*
+ * Before 18.0, 17.5, 16.9 and 15.13 an Append that waits for its asynchronous
+ * scans does not notice the latch, and so neither a cancel nor a slot that
+ * became free.  What counts is the server that runs, not the headers.
+ */
+static inline bool
+dv_append_notices_latch(int running)
+{
+	return running >= 180000 || running % 10000 >= (running >= 170000 ? 5 : running >= 160000 ? 9 : 13);
+}
+
 /* 18 moved what writes EXPLAIN's lines. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

@@ -89,6 +89,12 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	/* UPDATE and DELETE */
 	routine->AddForeignUpdateTargets = dataverseAddForeignUpdateTargets;
 
+	/* several scans at the same time */
+	routine->IsForeignPathAsyncCapable = dataverseIsForeignPathAsyncCapable;
+	routine->ForeignAsyncRequest = dataverseForeignAsyncRequest;
+	routine->ForeignAsyncConfigureWait = dataverseForeignAsyncConfigureWait;
+	routine->ForeignAsyncNotify = dataverseForeignAsyncNotify;
+
 	/* EXPLAIN */
 	routine->ExplainForeignScan = dataverseExplainForeignScan;
 

@@ -658,6 +658,12 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 							shipping.values, private, scan_tlist, upper ? NIL : exact, outer_plan);
 }
 
+bool
+dv_path_gives_rows(const ForeignPath *path)
+{
+	return intVal(linitial(path->fdw_private)) != PATH_COUNT;
+}
+
 Oid
 dv_plan_relid(const ForeignScan *plan, EState *estate)
 {

@@ -82,6 +82,9 @@ extern const char *dv_request_annotations(const dv_request *request);
 /* The URL, in the current memory context. */
 extern char *dv_request_url(const dv_query *query, bool readable);
 
+/* Rows one by one, not their number. */
+extern bool dv_path_gives_rows(const ForeignPath *path);
+
 /* Callbacks */
 extern void dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
 extern void dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
@@ -95,5 +98,11 @@ extern TupleTableSlot *dataverseIterateForeignScan(ForeignScanState *node);
 extern void dataverseReScanForeignScan(ForeignScanState *node);
 extern void dataverseEndForeignScan(ForeignScanState *node);
 extern void dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
+
+/* fdw/async.c: scans below an Append that wait at the same time */
+extern bool dataverseIsForeignPathAsyncCapable(ForeignPath *path);
+extern void dataverseForeignAsyncRequest(struct AsyncRequest *areq);
+extern void dataverseForeignAsyncConfigureWait(struct AsyncRequest *areq);
+extern void dataverseForeignAsyncNotify(struct AsyncRequest *areq);
 
 #endif							/* DV_PLAN_H */

@@ -75,6 +75,8 @@ struct dv_scan
 	int			next;			/* request */
 	bool		more;			/* there may be a request "next" */
 	bool		bound;			/* the values are taken */
+	bool		patient;		/* waits for answers, rather than return without a row */
+	bool		waiting;		/* it did return without one */
 	int64		skip;			/* rows of OFFSET still to pass over */
 	dv_spool   *spool;			/* the statement writes what it reads here; else NULL */
 	dv_pages_stats stats;
@@ -90,6 +92,18 @@ const dv_spool *
 dv_scan_spool(const dv_scan *scan)
 {
 	return scan->spool;
+}
+
+bool
+dv_scan_waiting(const dv_scan *scan)
+{
+	return scan->waiting;
+}
+
+bool
+dv_scan_ready(const dv_scan *scan)
+{
+	return !scan->waiting || dv_pages_ready(scan->pages);
 }
 
 /*
@@ -177,6 +191,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->expected = rows_expected(scan, node);
 	scan->context = estate->es_query_cxt;
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
+	scan->patient = !node->ss.ps.async_capable;
 	scan->query = AllocSetContextCreate(estate->es_query_cxt, "dataverse query",
 										ALLOCSET_DEFAULT_SIZES);
 	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
@@ -184,6 +199,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	add_targets(scan, false);
 	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_target_is_written(scan->request.relation, estate))
 		scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+	scan->patient |= scan->spool != NULL;
 }
 
 /*
@@ -319,16 +335,26 @@ next_given(dv_scan *scan)
 }
 
 /* The next row of the request that is under way. */
-static bool
+static dv_pages_state
 next_row(dv_scan *scan)
 {
+	dv_pages_state state = DV_PAGES_END;
+
 	if (scan->given != NULL)
-		return next_given(scan);
-	if (dv_pages_next(scan->pages, scan->members))
-		return true;
-	dv_pages_end(scan->pages);
-	scan->pages = NULL;
-	return false;
+		return next_given(scan) ? DV_PAGES_ROW : DV_PAGES_END;
+	if (!scan->patient)
+	{
+		state = dv_pages_poll(scan->pages, scan->members);
+		scan->waiting = state == DV_PAGES_WAITING;
+	}
+	else if (dv_pages_next(scan->pages, scan->members))
+		state = DV_PAGES_ROW;
+	if (state == DV_PAGES_END)
+	{
+		dv_pages_end(scan->pages);
+		scan->pages = NULL;
+	}
+	return state;
 }
 
 static int
@@ -450,7 +476,7 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The next row from the service; an empty slot at the end. */
+/* The next row from the service; an empty slot at the end, or when there is none yet. */
 static TupleTableSlot *
 next_tuple(ForeignScanState *node)
 {
@@ -466,7 +492,11 @@ next_tuple(ForeignScanState *node)
 	while (scan->request.wanted != 0 &&
 		   (scan->pages != NULL || scan->given != NULL || next_request(scan)))
 	{
-		if (!next_row(scan))
+		dv_pages_state state = next_row(scan);
+
+		if (state == DV_PAGES_WAITING)
+			return slot;
+		if (state == DV_PAGES_END)
 			continue;
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
@@ -523,6 +553,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	scan->pages = NULL;
 	scan->given = NULL;
 	scan->bound = false;
+	scan->waiting = false;
 }
 
 void

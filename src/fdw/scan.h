@@ -22,6 +22,15 @@ extern const dv_pages_stats *dv_scan_stats(const dv_scan *scan);
 extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 
 /*
+ * Of a scan that does not wait (fdw/async.c): it gave no row because an answer
+ * has to come first, and not because it is at its end.
+ */
+extern bool dv_scan_waiting(const dv_scan *scan);
+
+/* What it waited for has come. */
+extern bool dv_scan_ready(const dv_scan *scan);
+
+/*
  * For ANALYZE.  "columns" has the attribute number for each column of a row,
  * 0 for one that is left out and will be null; the primary id always comes.
  */

@@ -1,0 +1,31 @@
+-- Several foreign tables below one Append: which of them are read at the same
+-- time.  Nothing is asked for here; test/t/032_append.pl reads.
+CREATE SERVER append_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
+CREATE TABLE sales (id uuid, label text, state integer, odds integer) PARTITION BY LIST (state);
+CREATE FOREIGN TABLE sales_open (id uuid OPTIONS ("column" 'opportunityid'), label text OPTIONS ("column" 'name'), state integer OPTIONS ("column" 'statecode', type 'state'), odds integer OPTIONS ("column" 'closeprobability'))
+  SERVER append_crm OPTIONS (entity_set 'opportunities', primary_id 'opportunityid');
+CREATE FOREIGN TABLE sales_won (id uuid OPTIONS ("column" 'opportunityid'), label text OPTIONS ("column" 'name'), state integer OPTIONS ("column" 'statecode', type 'state'), odds integer OPTIONS ("column" 'closeprobability'))
+  SERVER append_crm OPTIONS (entity_set 'opportunities', primary_id 'opportunityid');
+ALTER TABLE sales ATTACH PARTITION sales_open FOR VALUES IN (0);
+ALTER TABLE sales ATTACH PARTITION sales_won FOR VALUES IN (1);
+CREATE TABLE parent (label text);
+CREATE FOREIGN TABLE child (label text OPTIONS ("column" 'fullname')) INHERITS (parent)
+  SERVER append_crm OPTIONS (entity_set 'contacts', primary_id 'contactid');
+
+-- partitions, children, UNION ALL
+EXPLAIN (VERBOSE, COSTS OFF) SELECT label FROM sales;
+EXPLAIN (COSTS OFF) SELECT label FROM sales WHERE state = 1;
+EXPLAIN (COSTS OFF) SELECT label FROM parent;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT label FROM sales_open WHERE state = 0 UNION ALL SELECT label FROM child WHERE length(label) > 3;
+EXPLAIN (COSTS OFF) SELECT DISTINCT label FROM (SELECT label FROM sales UNION ALL SELECT label FROM parent) s LIMIT 3;
+EXPLAIN (COSTS OFF) (SELECT label FROM sales_open LIMIT 3) UNION ALL (SELECT label FROM child LIMIT 3);
+
+-- one after the other: in the order of a key, counts, and what is asked not to be
+EXPLAIN (COSTS OFF) SELECT odds FROM sales ORDER BY odds LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM sales_open UNION ALL SELECT count(*) FROM child;
+SET enable_async_append = off;
+EXPLAIN (COSTS OFF) SELECT label FROM sales;
+RESET enable_async_append;
+
+DROP TABLE parent, sales CASCADE;
+DROP SERVER append_crm;
