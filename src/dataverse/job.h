@@ -68,6 +68,7 @@ struct dv_writer
 	dlist_head	lost;			/* given up, in doubt */
 	int			queued;
 	int			sent;			/* jobs under way */
+	int64		rows_sent;		/* rows that have been sent at least once */
 	size_t		held;			/* bytes of jobs */
 	struct dv_keys_hash *keys;
 	dv_ledger	ledger;

@@ -22,6 +22,7 @@
 
 #include "dataverse/batch.h"
 #include "dataverse/call.h"
+#include "pool/progress.h"
 
 typedef struct dv_writer dv_writer;
 
@@ -68,6 +69,7 @@ typedef struct dv_writer_spec
 	bool		ids_made;		/* ids of creates were made here: nobody else can have them */
 	bool		dry_run;		/* count, send nothing */
 	int			max_calls;		/* under way at once; 0: as many as the pool allows */
+	dv_progress *progress;		/* kept up to date; or NULL */
 	const char *what;			/* "insert into foreign table \"account\"" */
 
 	/* files a row; false: that was one too many */

@@ -1,0 +1,185 @@
+/*-------------------------------------------------------------------------
+ *
+ * question.c
+ *		Which of these rows are there?
+ *
+ * Asked when rows that were to be created may have been, and a second
+ * attempt was refused.  Rows with ids that were made here and that are there
+ * are ours.  Ids that were given may have been there before: then a row is
+ * ours if it was created after it was first sent, by the clock of the service.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "dataverse/job.h"
+#include "dataverse/page.h"
+#include "net/date.h"
+
+/* Conditions of one question. */
+#define ASK_AT_ONCE 100
+/* The service's clock tells seconds, and rows may be stamped a little early. */
+#define CLOCK_SLACK (2 * DV_SECOND)
+/* from 1970 to 2000 */
+#define EPOCH_SECONDS INT64CONST(946684800)
+
+/*
+ * When a row came into being: createdon, unless the row says what that is to
+ * be, which makes the real time go elsewhere (facts 4.6).  In a value the
+ * quotes would have backslashes.
+ */
+static const char *
+birth_column(const dv_job *job)
+{
+	return strstr(job->batch->bytes.data, ",\"overriddencreatedon\":\"") != NULL ?
+		"overriddencreatedon" : "createdon";
+}
+
+static int
+asked_now(const dv_job *job)
+{
+	return Min(job->batch->nrows - job->asked, ASK_AT_ONCE);
+}
+
+static void
+append_id(StringInfo s, const uint8 *id)
+{
+	int			i;
+
+	for (i = 0; i < DV_ID_LEN; i++)
+		appendStringInfo(s, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+}
+
+const char *
+dv_job_question(const dv_job *job)
+{
+	const dv_target *target = job->batch->target;
+	StringInfoData s;
+	int			i;
+
+	initStringInfo(&s);
+	appendStringInfo(&s, "%s?$select=%s,%s&$filter=", target->entity_set, target->primary_id,
+					 birth_column(job));
+	for (i = 0; i < asked_now(job); i++)
+	{
+		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", target->primary_id);
+		append_id(&s, job->batch->rows[job->asked + i].id);
+	}
+	return s.data;
+}
+
+void
+dv_job_note_refusal(dv_job *job, int row, const dv_error *error)
+{
+	MemoryContext old = MemoryContextSwitchTo(job->context);
+	dv_error   *e;
+
+	if (job->errors == NULL)
+		job->errors = palloc0(sizeof(dv_error) * job->batch->room);
+	e = &job->errors[row];
+	*e = *error;
+	e->code = pstrdup(error->code);
+	e->message = pstrdup(error->message);
+	e->name = error->name != NULL ? pstrdup(error->name) : NULL;
+	e->request_id = error->request_id != NULL ? pstrdup(error->request_id) : NULL;
+	e->details = NULL;
+	MemoryContextSwitchTo(old);
+}
+
+/* The earliest moment that the first attempt can have written, as PostgreSQL counts. */
+static int64
+first_moment(const dv_job *job)
+{
+	const char *date = dv_call_header(job->call, "Date");
+	int64		now = date != NULL ? dv_http_date(date) : -1;
+
+	if (now < 0)
+		return PG_INT64_MIN;
+	return (now - EPOCH_SECONDS) * DV_SECOND - (dv_now() - job->first_sent) - CLOCK_SLACK;
+}
+
+static void
+note_found(const dv_writer *writer, dv_job *job, const dv_value *values)
+{
+	uint8		id[DV_ID_LEN];
+	int64_t		birth;
+	int			i;
+
+	if (dv_value_uuid(&values[0], id) != DV_VALUE_OK)
+		return;
+	if (!writer->spec.ids_made &&
+		(dv_value_timestamp(&values[1], &birth) != DV_VALUE_OK || birth < first_moment(job)))
+		return;
+	for (i = 0; i < job->batch->nrows; i++)
+		if (memcmp(job->batch->rows[i].id, id, DV_ID_LEN) == 0)
+			job->found[i] = true;
+}
+
+static bool
+read_answer(const dv_writer *writer, dv_job *job)
+{
+	const char *wanted[] = {writer->spec.target.primary_id, birth_column(job)};
+	const dv_http_result *result = dv_call_result(job->call);
+	dv_names   *names = dv_names_init(palloc(dv_names_size(wanted, 2)), wanted, 2);
+	dv_value	values[2];
+	dv_page		page;
+	dv_page_step step;
+
+	if (job->found == NULL)
+		job->found = MemoryContextAllocZero(job->context, job->batch->nrows * sizeof(bool));
+	dv_page_open(&page, names, result->body, result->body_len);
+	while ((step = dv_page_next(&page, values)) == DV_PAGE_ROW)
+		note_found(writer, job, values);
+	return step == DV_PAGE_END && page.next_link.kind == DV_VALUE_ABSENT;
+}
+
+/* All that can be known is known. */
+static void
+conclude(dv_writer *writer, dv_job *job)
+{
+	dv_job	   *rest = NULL;
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		const dv_batch_row *row = &job->batch->rows[i];
+
+		if (job->found[i])
+			dv_job_acknowledge(writer, job, row);
+		else if (job->whole)
+			rest = dv_job_keep(writer, rest, job, row, DV_ROUTE_SINGLE);
+		else
+			dv_job_refuse(writer, job, row, &job->errors[i]);
+	}
+	/* the refusal was about some row among these */
+	if (rest != NULL)
+	{
+		rest->tries = job->tries;
+		dv_batch_seal(rest->batch);
+		dv_job_isolate(writer, rest);
+	}
+	dv_job_free(writer, job);
+}
+
+void
+dv_job_settle_question(dv_writer *writer, dv_job *job, const dv_error *error)
+{
+	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
+
+	if (error->verdict != DV_VERDICT_OK)
+		dv_job_fail(writer, job, error);
+	else if (read_answer(writer, job))
+	{
+		job->asked += asked_now(job);
+		if (job->asked < job->batch->nrows)
+			dv_job_again(writer, job, 0);
+		else
+			conclude(writer, job);
+	}
+	else if (job->tries++ < policy->max_retries)
+		dv_job_again(writer, job, policy->first_backoff);
+	else
+		dv_job_unreadable(writer, job);
+}
