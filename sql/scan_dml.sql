@@ -29,6 +29,13 @@ INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (100
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
+-- what changes from row to row is no reason to ask again: a row may have been written meanwhile
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+INSERT INTO everywhere SELECT NULL, (SELECT min(name) FROM account WHERE numberofemployees > v.n), v.n, 'here' FROM (VALUES (1000), (2000)) v(n);
+CREATE TEMP TABLE numbers AS SELECT n FROM generate_series(1, 3) n;
+ANALYZE numbers;
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO everywhere SELECT accountid, name, n, 'here' FROM numbers JOIN account ON numberofemployees = n;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT accountid, name, n, 'here' FROM numbers JOIN account ON numberofemployees = n;
 -- in a common table expression
 EXPLAIN (VERBOSE, COSTS OFF) WITH w AS (INSERT INTO everywhere VALUES (NULL, 'x', 1, 'here') RETURNING name) SELECT a.name FROM w, account a WHERE a.name = w.name;
 TRUNCATE here;

@@ -177,6 +177,13 @@ dv_append_notices_latch(int running)
 	return running >= 180000 || running % 10000 >= (running >= 170000 ? 5 : running >= 160000 ? 9 : 13);
 }
 
+/* 19 made a set of the relations that a statement writes; before, it was a list. */
+#if PG_VERSION_NUM >= 190000
+#define dv_is_result_relation(stmt, rti) bms_is_member(rti, (stmt)->resultRelationRelids)
+#else
+#define dv_is_result_relation(stmt, rti) list_member_int((stmt)->resultRelations, rti)
+#endif
+
 /* 18 moved what writes EXPLAIN's lines. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

@@ -73,12 +73,22 @@ typedef struct table_plan
 	List	   *conditions;		/* of the first two, for what they say about nulls */
 	bool		gated;			/* a clause without columns decides about the whole scan */
 	bool		long_in;
+	bool		written;		/* by the statement: all rows have to be read before the first is
+								 * written */
+	Bitmapset  *changing;		/* parameters that would make it read more later */
 	double		fetched;		/* rows that come over the wire */
 } table_plan;
 
 /*
  * Clauses
  */
+
+static void
+start_shipping(dv_shipping *shipping, PlannerInfo *root, const table_plan *tp)
+{
+	dv_shipping_init(shipping, root, tp->relation, tp->baserel->relid);
+	shipping->changing = tp->changing;
+}
 
 /* What can be done with clauses, in the order given.  Values go to shipping->values. */
 static void
@@ -132,7 +142,12 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
 	baserel->fdw_private = tp;
-	dv_shipping_init(&shipping, root, tp->relation, baserel->relid);
+	if (dv_target_may_be_written(root) && dv_target_will_be_written(tp->relation, root))
+	{
+		tp->written = true;
+		tp->changing = dv_target_changing(root);
+	}
+	start_shipping(&shipping, root, tp);
 	classify(tp, &shipping, baserel->baserestrictinfo, &tp->exact, &tp->superset, &tp->local,
 			 &tp->conditions);
 	tp->long_in = shipping.long_in;
@@ -174,7 +189,7 @@ is_given(PlannerInfo *root, table_plan *tp, List *clauses)
 	List	   *others = NIL;
 	List	   *conditions = NIL;
 
-	dv_shipping_init(&shipping, root, tp->relation, tp->baserel->relid);
+	start_shipping(&shipping, root, tp);
 	classify(tp, &shipping, clauses, &exact, &others, &others, &conditions);
 	return others == NIL && dv_target_is_given(root, tp->baserel, tp->relation, conditions);
 }
@@ -235,7 +250,7 @@ orders_of(PlannerInfo *root, const table_plan *tp, List *pathkeys, List **orders
 	dv_shipping shipping;
 	ListCell   *lc;
 
-	dv_shipping_init(&shipping, root, tp->relation, tp->baserel->relid);
+	start_shipping(&shipping, root, tp);
 	*orders = NIL;
 	*nulls = DV_NULLS_AS_SORTED;
 	foreach(lc, pathkeys)
@@ -293,7 +308,7 @@ joins_remotely(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo)
 	dv_shipping shipping;
 	dv_policy	policy;
 
-	dv_shipping_init(&shipping, root, tp->relation, tp->baserel->relid);
+	start_shipping(&shipping, root, tp);
 	return dv_ship(&shipping, rinfo->clause, &policy) != NIL;
 }
 
@@ -359,12 +374,18 @@ add_equivalences(PlannerInfo *root, const table_plan *tp, List *ppis)
 static void
 add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 {
+	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
+	bool		given = is_given(root, tp, clauses);
 	List	   *remote = NIL;
 	ListCell   *lc;
 	Cost		startup;
 	Cost		total;
 	double		fetched;
 
+	if (tp->written && !given &&
+		!dv_target_stays_as_read(root, tp->baserel, tp->relation,
+								 extract_actual_clauses(clauses, false)))
+		return;
 	foreach(lc, ppi->ppi_clauses)
 	{
 		if (joins_remotely(root, tp, lfirst_node(RestrictInfo, lc)))
@@ -372,7 +393,7 @@ add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 	}
 	fetched = clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote));
 	scan_cost(tp, fetched, 1, &startup, &total);
-	if (is_given(root, tp, list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses)))
+	if (given)
 		given_cost(tp, ppi->ppi_rows, &startup, &total);
 	add_path(tp->baserel, (Path *)
 			 dv_foreignscan_path(root, tp->baserel, ppi->ppi_rows, startup, total, NIL,
@@ -631,7 +652,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	int			limit = -1;
 	int			offset = -1;
 
-	dv_shipping_init(&shipping, root, tp->relation, tp->baserel->relid);
+	start_shipping(&shipping, root, tp);
 	classify(tp, &shipping, upper ? tp->baserel->baserestrictinfo : in_order(tp, scan_clauses),
 			 &exact, &superset, &local, &conditions);
 	exact = extract_actual_clauses(exact, false);

@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "foreign/foreign.h"
+#include "lib/ilist.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -51,6 +52,8 @@ typedef struct scan_target
 
 struct dv_scan
 {
+	dlist_node	node;			/* in spooled, if there is a spool */
+	ForeignScanState *state;	/* whose it is, while it is in spooled */
 	dv_request	request;
 	Oid			userid;
 	dv_session *session;
@@ -78,9 +81,13 @@ struct dv_scan
 	bool		patient;		/* waits for answers, rather than return without a row */
 	bool		waiting;		/* it did return without one */
 	int64		skip;			/* rows of OFFSET still to pass over */
+	Bitmapset  *params;			/* that the values depend on */
 	dv_spool   *spool;			/* the statement writes what it reads here; else NULL */
 	dv_pages_stats stats;
 };
+
+/* All scans of this backend that have a spool. */
+static dlist_head spooled = DLIST_STATIC_INIT(spooled);
 
 const dv_pages_stats *
 dv_scan_stats(const dv_scan *scan)
@@ -170,6 +177,41 @@ rows_expected(const dv_scan *scan, const ForeignScanState *node)
 	return node->ss.ps.plan->plan_rows;
 }
 
+/* The parameters in expressions that the executor sets. */
+static bool
+find_params(Node *node, void *params)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		*(Bitmapset **) params = bms_add_member(*(Bitmapset **) params, ((Param *) node)->paramid);
+	return expression_tree_walker(node, find_params, params);
+}
+
+static void
+leave_spooled(void *arg)
+{
+	dv_scan    *scan = arg;
+
+	if (scan->state != NULL)
+		dlist_delete(&scan->node);
+	scan->state = NULL;
+}
+
+static void
+start_spool(dv_scan *scan, ForeignScanState *node)
+{
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+
+	(void) find_params((Node *) scan->request.plan->fdw_exprs, &scan->params);
+	scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+	scan->state = node;
+	dlist_push_tail(&spooled, &scan->node);
+	callback->func = leave_spooled;
+	callback->arg = scan;
+	MemoryContextRegisterResetCallback(node->ss.ps.state->es_query_cxt, callback);
+}
+
 void
 dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
@@ -198,7 +240,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 									  ALLOCSET_DEFAULT_SIZES);
 	add_targets(scan, false);
 	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_target_is_written(scan->request.relation, estate))
-		scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+		start_spool(scan, node);
 	scan->patient |= scan->spool != NULL;
 }
 
@@ -518,21 +560,42 @@ next_tuple(ForeignScanState *node)
  * The callbacks
  */
 
+static void
+read_all(dv_scan *scan)
+{
+	TupleTableSlot *slot = scan->state->ss.ss_ScanTupleSlot;
+
+	for (next_tuple(scan->state); !TTS_EMPTY(slot); next_tuple(scan->state))
+		dv_spool_put(scan->spool, slot);
+	dv_spool_fill(scan->spool);
+}
+
 TupleTableSlot *
 dataverseIterateForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
-	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
 
 	if (scan->spool == NULL)
 		return next_tuple(node);
 	if (!dv_spool_is_full(scan->spool))
+		read_all(scan);
+	return dv_spool_next(scan->spool, node->ss.ss_ScanTupleSlot);
+}
+
+void
+dv_scan_read_all(EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &spooled)
 	{
-		while (next_tuple(node), !TTS_EMPTY(slot))
-			dv_spool_put(scan->spool, slot);
-		dv_spool_fill(scan->spool);
+		dv_scan    *scan = dlist_container(dv_scan, node, iter.cur);
+
+		/* what waits for values of other rows was planned so that it may be late */
+		if (scan->state->ss.ps.state == estate && !dv_spool_is_full(scan->spool) &&
+			bms_is_empty(scan->params))
+			read_all(scan);
 	}
-	return dv_spool_next(scan->spool, slot);
 }
 
 void
@@ -541,7 +604,8 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	dv_scan    *scan = node->fdw_state;
 
 	/* what is there is what would come again, and what was written since must not */
-	if (scan->spool != NULL && dv_spool_is_full(scan->spool) && node->ss.ps.chgParam == NULL)
+	if (scan->spool != NULL && dv_spool_is_full(scan->spool) &&
+		!bms_overlap(node->ss.ps.chgParam, scan->params))
 	{
 		dv_spool_rewind(scan->spool);
 		return;
@@ -564,7 +628,10 @@ dataverseEndForeignScan(ForeignScanState *node)
 	if (scan == NULL)
 		return;
 	if (scan->spool != NULL)
+	{
+		leave_spooled(scan);
 		dv_spool_end(scan->spool);
+	}
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
 	MemoryContextDelete(scan->query);

@@ -7,7 +7,7 @@
 #ifndef DV_SCAN_H
 #define DV_SCAN_H
 
-#include "nodes/pg_list.h"
+#include "nodes/execnodes.h"
 
 #include "dataverse/pages.h"
 #include "dataverse/query.h"
@@ -29,6 +29,12 @@ extern bool dv_scan_waiting(const dv_scan *scan);
 
 /* What it waited for has come. */
 extern bool dv_scan_ready(const dv_scan *scan);
+
+/*
+ * Before the first row is written: whatever a statement reads of what it
+ * writes is read now, though nobody has asked for it yet.
+ */
+extern void dv_scan_read_all(EState *estate);
 
 /*
  * For ANALYZE.  "columns" has the attribute number for each column of a row,

@@ -118,7 +118,8 @@ belongs_to_row(Node *node, void *context)
 			((Var *) node)->varno == (int) shipping->relid || ((Var *) node)->varattno < 0;
 	if (IsA(node, Param))
 		return ((Param *) node)->paramkind != PARAM_EXTERN &&
-			((Param *) node)->paramkind != PARAM_EXEC;
+			(((Param *) node)->paramkind != PARAM_EXEC ||
+			 bms_is_member(((Param *) node)->paramid, shipping->changing));
 	if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
 		IsA(node, SubLink) || IsA(node, Aggref) || IsA(node, WindowFunc) ||
 		IsA(node, GroupingFunc) || IsA(node, CurrentOfExpr) || IsA(node, RowExpr))

@@ -44,6 +44,7 @@ typedef struct dv_shipping
 	Oid			ci_ai;			/* collation dataverse.ci_ai, or InvalidOid */
 	List	   *values;			/* expressions so far */
 	int			conditions;		/* so far, of those the service can take */
+	const Bitmapset *changing;	/* parameters that are no values here */
 	bool		long_in;		/* one IN may have any length: it goes in several requests */
 } dv_shipping;
 

@@ -303,23 +303,61 @@ is_same_table(const dv_relation *relation, Oid relid)
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }
 
+/* Does writing the other table write this one, too? */
+static bool
+is_written_by(const dv_relation *relation, Oid relid)
+{
+	if (relid == relation->relid || is_same_table(relation, relid))
+		return true;
+	/* rows for a partitioned table may come here */
+	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
+		get_rel_relispartition(relation->relid) &&
+		list_member_oid(get_partition_ancestors(relation->relid), relid);
+}
+
 bool
 dv_target_is_written(const dv_relation *relation, EState *estate)
 {
-	List	   *targets = estate->es_plannedstmt != NULL ? estate->es_plannedstmt->resultRelations : NIL;
-	List	   *ancestors = NIL;
+	int			rti;
+
+	for (rti = 1; estate->es_plannedstmt != NULL && rti <= (int) estate->es_range_table_size; rti++)
+		if (dv_is_result_relation(estate->es_plannedstmt, rti) &&
+			is_written_by(relation, exec_rt_fetch(rti, estate)->relid))
+			return true;
+	return false;
+}
+
+static bool
+is_written_in(const dv_relation *relation, Query *query)
+{
 	ListCell   *lc;
 
-	/* rows for a partitioned table may come here */
-	if (targets != NIL && get_rel_relispartition(relation->relid))
-		ancestors = get_partition_ancestors(relation->relid);
-	foreach(lc, targets)
+	if (query->commandType != CMD_SELECT && query->resultRelation > 0 &&
+		is_written_by(relation, rt_fetch(query->resultRelation, query->rtable)->relid))
+		return true;
+	foreach(lc, query->cteList)
 	{
-		Oid			relid = exec_rt_fetch(lfirst_int(lc), estate)->relid;
+		Node	   *inner = lfirst_node(CommonTableExpr, lc)->ctequery;
 
-		if (relid == relation->relid || list_member_oid(ancestors, relid) ||
-			is_same_table(relation, relid))
+		if (IsA(inner, Query) && is_written_in(relation, (Query *) inner))
 			return true;
+	}
+	return false;
+}
+
+bool
+dv_target_will_be_written(const dv_relation *relation, PlannerInfo *root)
+{
+	for (; root != NULL; root = root->parent_root)
+	{
+		int			rti = -1;
+
+		if (is_written_in(relation, root->parse))
+			return true;
+		/* children of the target */
+		while ((rti = bms_next_member(root->all_result_relids, rti)) >= 0)
+			if (is_written_by(relation, planner_rt_fetch(rti, root)->relid))
+				return true;
 	}
 	return false;
 }
@@ -331,4 +369,62 @@ dv_target_may_be_written(PlannerInfo *root)
 		if (root->parse->commandType != CMD_SELECT || root->parse->hasModifyingCTE)
 			return true;
 	return false;
+}
+
+Bitmapset *
+dv_target_changing(PlannerInfo *root)
+{
+	Bitmapset  *changing = NULL;
+
+	for (root = root->parent_root; root != NULL; root = root->parent_root)
+	{
+		ListCell   *lc;
+
+		foreach(lc, root->plan_params)
+		{
+			changing = bms_add_member(changing, ((PlannerParamItem *) lfirst(lc))->paramId);
+		}
+	}
+	return changing;
+}
+
+/* Is a column of the service among those that the UPDATE sets? */
+static bool
+is_set(PlannerInfo *root, const dv_relation *relation, const char *column)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->update_colnos)
+	{
+		const dv_attribute *a = dv_relation_attribute(relation, lfirst_int(lc));
+
+		if (a == NULL || strcmp(a->column.name, column) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+dv_target_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
+						List *clauses)
+{
+	Bitmapset  *used;
+	int			i = -1;
+
+	if (!is_target(root, rel))
+		return false;
+	/* a row that is gone does not come again */
+	if (root->parse->commandType == CMD_DELETE)
+		return true;
+	used = dv_target_columns(root, rel);
+	pull_varattnos((Node *) clauses, rel->relid, &used);
+	while ((i = bms_next_member(used, i)) >= 0)
+	{
+		const dv_attribute *a = dv_relation_attribute(relation,
+													  i + FirstLowInvalidHeapAttributeNumber);
+
+		if (a == NULL || is_set(root, relation, a->column.name))
+			return false;
+	}
+	return true;
 }

@@ -46,6 +46,20 @@ extern AttrNumber dv_target_junk(List *targetlist, const char *name, AttrNumber 
  */
 extern bool dv_target_is_written(const dv_relation *relation, EState *estate);
 
+/* The same while the statement is being planned. */
+extern bool dv_target_will_be_written(const dv_relation *relation, PlannerInfo *root);
+
+/* The parameters of the query that is being planned that may change from row to row outside of it. */
+extern Bitmapset *dv_target_changing(PlannerInfo *root);
+
+/*
+ * A join that asks for the rows of what is to be updated or deleted piece by
+ * piece does so while others are written already.  Can it not happen that
+ * this changes what these clauses find, or what is read of it?
+ */
+extern bool dv_target_stays_as_read(PlannerInfo *root, const RelOptInfo *rel,
+									const dv_relation *relation, List *clauses);
+
 /*
  * Does the statement that is being planned write anything at all?  Before it
  * has been planned it is not known what.
