@@ -101,6 +101,9 @@
 #define dv_parse_type(text, type, typmod) parseTypeString(text, type, typmod, false)
 #endif
 
+/* 19 no longer includes it for those who include what a function of the executor needs. */
+#include "utils/tuplestore.h"
+
 /* 16 has one function for the rights on any kind of object. */
 #if PG_VERSION_NUM >= 160000
 #define dv_server_aclcheck(serverid, roleid, mode) \

@@ -102,7 +102,8 @@ dv_grid_of_number(dv_type column, Oid type, Datum value)
 												Int32GetDatum(ranges[i].scale)));
 	g.on = compare_numeric(floor, n) == 0;
 	if (compare_numeric(floor, n) > 0)
-		floor = numeric_sub_opt_error(floor, numeric_from(ranges[i].step), NULL);
+		floor = DatumGetNumeric(DirectFunctionCall2(numeric_sub, NumericGetDatum(floor),
+													NumericGetDatum(numeric_from(ranges[i].step))));
 	g.floor = number_text(floor);
 	return g;
 }
