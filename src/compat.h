@@ -187,6 +187,29 @@ dv_append_notices_latch(int running)
 #define dv_is_result_relation(stmt, rti) list_member_int((stmt)->resultRelations, rti)
 #endif
 
+/*
+ * 19 lets ANALYZE take over statistics instead of drawing a sample.  These are
+ * the row count's part of it.
+ */
+#if PG_VERSION_NUM >= 190000
+#include "pgstat.h"
+#include "statistics/statistics.h"
+#define DV_IMPORT_STATISTICS
+static inline bool
+dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz began)
+{
+	NullableDatum version = {Int32GetDatum(PG_VERSION_NUM), false};
+	NullableDatum relpages = {UInt32GetDatum(pages), false};
+	NullableDatum reltuples = {Float4GetDatum((float4) rows), false};
+	NullableDatum unknown = {(Datum) 0, true};
+
+	if (!import_relation_statistics(rel, &version, &relpages, &reltuples, &unknown, &unknown))
+		return false;
+	pgstat_report_analyze(rel, (PgStat_Counter) rows, 0, false, began);
+	return true;
+}
+#endif
+
 /* 18 moved what writes EXPLAIN's lines. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

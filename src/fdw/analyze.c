@@ -37,6 +37,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/sampling.h"
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "compat.h"
@@ -291,20 +292,14 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	return s.n;
 }
 
-/*
- * The callback
- */
-
-bool
-dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNumber *totalpages)
+/* As many pages as it would have here: they are its weight among the partitions of a table. */
+static BlockNumber
+pages_of(const dv_relation *relation, double rows)
 {
-	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
-	double		rows = count_rows(relation, rel->rd_rel->relowner);
 	double		width = MAXALIGN(SizeofHeapTupleHeader);
 	double		pages;
 	int			i;
 
-	/* as many pages as it would have here: they are its weight among the partitions of a table */
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
@@ -313,7 +308,45 @@ dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNum
 			width += get_typavgwidth(attribute->pgtype, attribute->typmod);
 	}
 	pages = 1 + rows * width / BLCKSZ;
-	*totalpages = (BlockNumber) Min(pages, (double) MaxBlockNumber);
+	return (BlockNumber) Min(pages, (double) MaxBlockNumber);
+}
+
+/*
+ * The callbacks
+ */
+
+bool
+dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNumber *totalpages)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+
+	*totalpages = pages_of(relation, count_rows(relation, rel->rd_rel->relowner));
 	*func = acquire_sample_rows;
 	return true;
 }
+
+#ifdef DV_IMPORT_STATISTICS
+/*
+ * One request instead of a sample, for tables whose option asks for that: the
+ * service knows how many rows there are, more or less, and nothing about their
+ * columns, whose statistics stay as the last sample left them.  Who names
+ * columns wants those.  What the service does not count is sampled.
+ */
+bool
+dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	TimestampTz began = GetCurrentTimestamp();
+	double		rows;
+
+	if (columns != NIL || !dv_option_bool(relation->options, "import_stats"))
+		return false;
+	rows = count_rows(relation, rel->rd_rel->relowner);
+	if (rows <= DV_FEWEST_ROWS ||
+		!dv_import_row_count(rel, pages_of(relation, rows), rows, began))
+		return false;
+	ereport(elevel,
+			(errmsg("\"%s\": took over the count of about %.0f rows", relation->name, rows)));
+	return true;
+}
+#endif

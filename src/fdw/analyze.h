@@ -9,8 +9,11 @@
 
 #include "foreign/fdwapi.h"
 
-/* Callback */
+/* Callbacks */
 extern bool dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func,
 										 BlockNumber *totalpages);
+
+/* where there is such a thing (compat.h) */
+extern bool dataverseImportForeignStatistics(Relation rel, List *columns, int elevel);
 
 #endif							/* DV_ANALYZE_H */

@@ -100,6 +100,9 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 
 	/* ANALYZE */
 	routine->AnalyzeForeignTable = dataverseAnalyzeForeignTable;
+#ifdef DV_IMPORT_STATISTICS
+	routine->ImportForeignStatistics = dataverseImportForeignStatistics;
+#endif
 
 	/* importing */
 	routine->ImportForeignSchema = dataverseImportForeignSchema;

@@ -56,5 +56,5 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	rows = count_in(dv_call_result(call));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	return Max(rows, 2);
+	return Max(rows, DV_FEWEST_ROWS);
 }

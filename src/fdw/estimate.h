@@ -9,9 +9,12 @@
 
 #include "fdw/relation.h"
 
+/* The least that is told; it may mean that the service does not count the table. */
+#define DV_FEWEST_ROWS 2
+
 /*
- * Asks the service, on behalf of the role: one request.  Never less than two,
- * since plans made for one row are terrible for many.
+ * Asks the service, on behalf of the role: one request.  Never less than
+ * DV_FEWEST_ROWS, since plans made for one row are terrible for many.
  */
 extern double dv_remote_row_count(const dv_relation *relation, Oid userid);
 

@@ -144,6 +144,7 @@ static const dv_option options[] = {
 	{"tag", ON_SERVER | ON_TABLE, VALUE_TEXT, NULL, NOTHING},
 	{"updatable", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
 	{"use_remote_estimate", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
+	{"import_stats", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
 
 	/* what a foreign table is in Dataverse */
 	{"table", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
