@@ -52,7 +52,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw dataverse pool net,$(f)/*.o $(f)/
 	$(EXTENSION)-*.zip
 
 # What works before PostgreSQL is there: none of these reads pg_config.
-HOUSE = demo test dvsim ratesim bench-dvsim bench-read bench-encode indent indent-check dist clean
+HOUSE = demo test dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -89,6 +89,12 @@ bench-dvsim: dvsim
 
 bench-read:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' test/bench/read
+
+bench-write:
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CONNECTIONS='$(CONNECTIONS)' test/bench/write
+
+bench-write-memory:
+	@ROWS='$(ROWS)' test/bench/write --memory
 
 bench-encode:
 	@ROWS='$(ROWS)' PASSES='$(PASSES)' test/bench/encode

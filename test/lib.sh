@@ -469,12 +469,12 @@ start_cluster()
 	fi
 }
 
-# Starts a dvsim on a free port of the loopback address and sets dvsim_url; the
-# arguments are added to its own.  It lives on when the terminal is closed, so
+# Starts a dvsim on a free port of the loopback address and sets dvsim_url and
+# dvsim_pid; the arguments are added to its own.  It lives on when the terminal is closed, so
 # that it can be kept.
 start_dvsim()
 {
-	local i ready=$work/home/dvsim.ready pid
+	local i ready=$work/home/dvsim.ready
 
 	set -m
 	(
@@ -483,14 +483,14 @@ start_dvsim()
 		exec "${prefix[@]}" "$work/src/test/dvsim/dvsim" --listen 127.0.0.1:0 --seed 1 \
 			--app-user app1:secret1 --ready-file "$ready" "$@"
 	) </dev/null >"$work/log/dvsim.log" 2>&1 &
-	pid=$!
+	dvsim_pid=$!
 	set +m
 	for ((i = 0; i < 100; i++)); do
 		# a line that is not whole yet is no line
 		if [ -e "$ready" ] && read -r dvsim_url <"$ready"; then
 			return
 		fi
-		kill -0 "$pid" 2>/dev/null || break
+		kill -0 "$dvsim_pid" 2>/dev/null || break
 		sleep 0.1
 	done
 	cat "$work/log/dvsim.log"
