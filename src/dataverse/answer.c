@@ -22,6 +22,13 @@
 
 #define MAX_DEPTH 64
 
+/* Rows are carried out or not; what else HTTP knows is no answer to that. */
+static bool
+is_answer(int status)
+{
+	return (status >= 200 && status < 300) || (status >= 400 && status < 600);
+}
+
 /*
  * CreateMultipleResponse.  Each batch has one, so it is read without a tree.
  */
@@ -147,7 +154,7 @@ dv_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN])
 	{
 		if (!take_string(&c, &name) || !take(&c, ':'))
 			return false;
-		if (!dv_value_equals(&name, "Ids"))
+		if (name.len != 3 || memcmp(name.text, "Ids", 3) != 0)
 		{
 			if (!skip_value(&c))
 				return false;
@@ -204,7 +211,7 @@ judge_row(const dv_error *whole, int status, dv_row_answer *row)
 	if (row->error.verdict == DV_VERDICT_OK)
 		return;
 	row->error.retry_after = whole->retry_after;
-	row->error.message = psprintf("the service refused the row with status %d: %s", status,
+	row->error.message = psprintf("status %d; of the whole request the service says: %s", status,
 								  whole->message);
 	for (i = 0; i < (int) lengthof(cosmos_rules); i++)
 	{
@@ -225,7 +232,7 @@ read_detail(const dv_error *whole, struct json_object *entry, int n, dv_row_answ
 
 	if (!json_object_is_type(entry, json_type_object) ||
 		!read_int(entry, "RequestIndex", &index) || !read_int(entry, "StatusCode", &status) ||
-		index < 0 || index >= n || rows[index].told || status < 100 || status > 599)
+		index < 0 || index >= n || rows[index].told || !is_answer(status))
 		return false;
 	rows[index].told = true;
 	rows[index].status = status;
@@ -335,7 +342,7 @@ dv_answer_parts(const char *content_type, const char *body, size_t len, int n,
 		return false;
 	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
 	{
-		if (i == n || part.changeset > 0)
+		if (i == n || part.changeset > 0 || !is_answer(part.status))
 			return false;
 		tell(&part, &rows[i++]);
 	}
@@ -378,7 +385,7 @@ dv_answer_changeset(const char *content_type, const char *body, size_t len, int 
 	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
 	{
 		/* all of them, or the one that kept all from being carried out */
-		if (bad.status != 0 || (part.status >= 300 && good > 0))
+		if (bad.status != 0 || (part.status >= 300 && good > 0) || !is_answer(part.status))
 			return false;
 		if (part.status >= 300)
 			bad = part;

@@ -765,13 +765,13 @@ dv_http_header(const dv_http_call *call, const char *name)
 {
 	size_t		len = strlen(name);
 	const char *line = call->lines;
-	const char *end = line +call->lines_len;
+	const char *end = line + call->lines_len;
 
-	for (; line <end; line +=strlen(line) + 1)
+	for (; line < end; line += strlen(line) + 1)
 	{
 		if (pg_strncasecmp(line, name, len) == 0 && line[len] == ':')
 		{
-			const char *value = line +len + 1;
+			const char *value = line + len + 1;
 
 			while (*value == ' ' || *value == '\t')
 				value++;

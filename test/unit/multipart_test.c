@@ -91,7 +91,7 @@ static void
 reads_changesets(void **state)
 {
 	static const char body[] = DONE CHANGESET MEMBER("1") MEMBER("2") CHANGESET_END
-		CHANGESET MEMBER("7") CHANGESET_END FOUND END;
+	CHANGESET MEMBER("7") CHANGESET_END FOUND END;
 	dv_part		parts[5];
 
 	(void) state;
@@ -111,7 +111,7 @@ static void
 is_lenient(void **state)
 {
 	static const char body[] = "preamble\n--x\nContent-Type:application/http\nContent-ID :3 \n\n"
-		"HTTP/1.1 412\nREQ_ID:ab\nLocation:[y]\n\n{}\n--x--";
+	"HTTP/1.1 412\nREQ_ID:ab\nLocation:[y]\n\n{}\n--x--";
 	dv_part		part;
 
 	(void) state;

@@ -73,7 +73,7 @@ refuses_other_ids(void **state)
 		"{\"Ids\":[\"" ID1 "\"],\"Ids\":[\"" ID1 "\"]}", "{\"ids\":[\"" ID1 "\"]}",
 		"{\"Ids\":[\"" ID1 "\"],}", "{\"a\":[},\"Ids\":[\"" ID1 "\"]}",
 		"{\"a\":{\"Ids\":[\"" ID1 "\"]}}", "{\"a\":\"x\n\",\"Ids\":[\"" ID1 "\"]}",
-		"{\"a\":\"\\"
+		"{\"a\":\"\\", "{\"\\u\":\"\"", "{\"\\u00",
 	};
 	uint8		ids[1][DV_ID_LEN];
 	int			i;
@@ -131,7 +131,7 @@ judges_details(void **state)
 	assert_int_equal(rows[2].error.verdict, DV_VERDICT_REFUSED);
 	assert_int_equal(rows[2].status, 404);
 	assert_string_equal(rows[2].error.message,
-						"the service refused the row with status 404: Entity Does Not Exist");
+						"status 404; of the whole request the service says: Entity Does Not Exist");
 	assert_int_equal(rows[3].error.sqlstate, ERRCODE_PROGRAM_LIMIT_EXCEEDED);
 	assert_true(rows[5].error.outcome_unknown);
 }
@@ -143,7 +143,7 @@ refuses_other_details(void **state)
 		"", "{}", "null", "[1]", "[{}]", "[{\"RequestIndex\":0}]", "[{\"StatusCode\":409}]",
 		"[{\"RequestIndex\":2,\"StatusCode\":409}]", "[{\"RequestIndex\":-1,\"StatusCode\":409}]",
 		"[{\"RequestIndex\":\"0\",\"StatusCode\":409}]", "[{\"RequestIndex\":0,\"StatusCode\":\"\"}]",
-		"[{\"RequestIndex\":0,\"StatusCode\":0}]", "[{\"RequestIndex\":0,\"StatusCode\":409}",
+		"[{\"RequestIndex\":0,\"StatusCode\":0}]", "[{\"RequestIndex\":0,\"StatusCode\":304}]", "[{\"RequestIndex\":0,\"StatusCode\":409}",
 		"[{\"RequestIndex\":0,\"StatusCode\":409},{\"RequestIndex\":0,\"StatusCode\":201}]",
 	};
 	int			i;
@@ -202,6 +202,11 @@ static void
 refuses_other_parts(void **state)
 {
 	assert_false(parts(CREATED PART DUPLICATE, 2));
+	assert_true(rows[0].told);
+	assert_false(rows[1].told);
+	/* neither yes nor no */
+	assert_false(parts(CREATED PART "HTTP/1.1 304 Not Modified\r\n\r\n\r\n" END, 2));
+	assert_false(parts(CREATED PART "HTTP/1.1 100 Continue\r\n\r\n\r\n" END, 2));
 	assert_true(rows[0].told);
 	assert_false(rows[1].told);
 	/* more than were asked */
@@ -263,6 +268,7 @@ refuses_other_changesets(void **state)
 	assert_false(changeset(CHANGESET(MEMBER("2") DUPLICATE MEMBER("1") GOOD), 2, &failed));
 	assert_false(changeset(CHANGESET(MEMBER("1") DUPLICATE MEMBER("2") DUPLICATE), 2, &failed));
 	assert_false(changeset(PART GOOD END, 1, &failed));
+	assert_false(changeset(CHANGESET(MEMBER("1") "HTTP/1.1 304 x\r\n\r\n\r\n"), 1, &failed));
 	assert_false(changeset(END, 1, &failed));
 	assert_false(changeset("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
 						   MEMBER("1") GOOD END, 1, &failed));
