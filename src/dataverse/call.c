@@ -63,7 +63,7 @@ struct dv_call
 	int64		told_until;		/* it is not to be sent again before, by what it was told itself */
 	int			retries[DV_RETRY_CAUSES];
 	bool		was_unknown;	/* an attempt may have been carried out */
-	bool		token_renewed;
+	uint64		renewed;		/* users whose token was refused, and none since was accepted */
 	bool		wait_logged;
 	int64		not_before;		/* backoff */
 	int64		wake_at;		/* what it waits for; 0: no time */
@@ -475,16 +475,17 @@ settle(dv_call *call)
 			done(call);
 			return;
 		case DV_VERDICT_THROTTLED:
+			call->renewed = 0;
 			settle_throttle(call);
 			return;
 		case DV_VERDICT_AUTH:
-			if (call->token_renewed)
+			if ((call->renewed & (UINT64CONST(1) << call->user)) != 0)
 			{
 				call->error.verdict = DV_VERDICT_REFUSED;
 				done(call);
 				return;
 			}
-			call->token_renewed = true;
+			call->renewed |= UINT64CONST(1) << call->user;
 			dv_token_refused(dv_session_token(call->session, call->user), call->bearer);
 			dv_pool_count_retry(pool, call->user, DV_RETRY_AUTH);
 			want_slot_again(call, 0);
@@ -492,6 +493,7 @@ settle(dv_call *call)
 		case DV_VERDICT_RETRY:
 			break;
 	}
+	call->renewed = 0;
 	if ((call->error.outcome_unknown && !call->spec.repeatable) ||
 		call->retries[call->error.cause] >= policy->max_retries)
 	{

@@ -117,6 +117,24 @@ $dvsim = Dvsim->start(
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401' ], 'and no endless loop');
 	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
 
+	# ---- once for each user: all of them may have expired, as after a restart of the service
+
+	my $two = server({ client_id => 'app2', client_secret => 'secret2', client_id_2 => 'app3', client_secret_2 => 'secret3' });
+	$session->value(whoami($two)) for 1, 2;
+	faults($dvsim, map { { app_user => $_, path => 'WhoAmI', action => 'expire_token' } } 'app2', 'app3');
+	$since = mark();
+	like($session->try(whoami($two))->{rows}[0][0] // 'failed', qr/^app[23]$/, 'two users, both tokens refused: the request succeeds');
+	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 401', 'other 200' ], 'after one refusal of each');
+
+	# ---- once in a row: a request that takes long may see it again
+
+	$since = mark();
+	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' }, { path => 'WhoAmI', status => 503, after => 1 },
+		{ path => 'WhoAmI', action => 'expire_token', after => 2 });
+	is($session->value(whoami($crm)), 'app1', '401, then 503, then 401: the request succeeds');
+	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 503', 'other 401', 'other 200' ], 'in the end');
+	clear_faults($dvsim);
+
 	# ---- the token endpoint is not well
 
 	my $fresh = Session->new($node);
