@@ -92,13 +92,53 @@ sub start
 	}
 	my ($client, $secret) = $user =~ /^(.*):(.*)$/s;
 
-	$proc{pid} = fork_exec({ stdout => "$dir/stdout", stderr => $proc{stderr} },
-		$program, @args, '--ready-file', $proc{ready});
-	$running{ $proc{pid} } = \%proc;
-
+	$proc{command} = [ $program, @args ];
 	my $self = bless { proc => \%proc, client => $client, secret => $secret }, $class;
-	$self->wait_ready(grep { $_ eq '--tls' } @args);
+	$self->launch;
 	return $self;
+}
+
+sub launch
+{
+	my ($self) = @_;
+	my $proc = $self->{proc};
+	my @command = @{ $proc->{command} };
+
+	unlink $proc->{ready};
+	$proc->{pid} = fork_exec({ stdout => "$proc->{dir}/stdout", stderr => $proc->{stderr} },
+		@command, '--ready-file', $proc->{ready});
+	$running{ $proc->{pid} } = $proc;
+	$self->wait_ready(grep { $_ eq '--tls' } @command);
+	return;
+}
+
+# Dies at once, without a word to its clients.
+sub crash
+{
+	my ($self) = @_;
+	my $proc = $self->{proc};
+
+	kill 'KILL', $proc->{pid};
+	waitpid $proc->{pid}, 0;
+	delete $running{ $proc->{pid} };
+	return;
+}
+
+# The same dvsim at the same address; with "--data" it has the rows that were
+# committed, of everything else it knows nothing.
+sub start_again
+{
+	my ($self) = @_;
+	my ($address) = $self->{base} =~ m{^https?://([^/]+)$};
+	my $command = $self->{proc}{command};
+
+	for my $i (0 .. $#$command - 1)
+	{
+		$command->[ $i + 1 ] = $address if $command->[$i] eq '--listen';
+	}
+	delete $self->{bearer};
+	$self->launch;
+	return;
 }
 
 # The ready file may be seen before it is whole, so its lines are counted.
