@@ -12,7 +12,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
 	drift.o encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o \
-	relation.o request.o scan.o ship.o spool.o target.o version.o view.o)
+	relation.o request.o scan.o ship.o spool.o target.o truncate.o version.o view.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
 	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \

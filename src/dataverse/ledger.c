@@ -144,17 +144,22 @@ on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, v
 	}
 }
 
-void
-dv_account_open(dv_account *account, int64 (*in_doubt) (const dv_account *account))
+static void
+watch_transactions(void)
 {
 	static bool registered = false;
 
-	if (!registered)
-	{
-		RegisterXactCallback(on_xact, NULL);
-		RegisterSubXactCallback(on_subxact, NULL);
-		registered = true;
-	}
+	if (registered)
+		return;
+	RegisterXactCallback(on_xact, NULL);
+	RegisterSubXactCallback(on_subxact, NULL);
+	registered = true;
+}
+
+void
+dv_account_open(dv_account *account, int64 (*in_doubt) (const dv_account *account))
+{
+	watch_transactions();
 	account->open = true;
 	account->subid = GetCurrentSubTransactionId();
 	account->in_doubt = in_doubt;
@@ -174,5 +179,6 @@ dv_account_close(dv_account *account)
 void
 dv_ledger_stays(int64 rows)
 {
+	watch_transactions();
 	page_of(GetCurrentSubTransactionId())->stays += rows;
 }

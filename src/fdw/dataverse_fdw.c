@@ -23,6 +23,7 @@
 #include "fdw/option.h"
 #include "fdw/plan.h"
 #include "fdw/target.h"
+#include "fdw/truncate.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -94,6 +95,9 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->ForeignAsyncRequest = dataverseForeignAsyncRequest;
 	routine->ForeignAsyncConfigureWait = dataverseForeignAsyncConfigureWait;
 	routine->ForeignAsyncNotify = dataverseForeignAsyncNotify;
+
+	/* TRUNCATE */
+	routine->ExecForeignTruncate = dataverseExecForeignTruncate;
 
 	/* EXPLAIN */
 	routine->ExplainForeignScan = dataverseExplainForeignScan;

@@ -143,6 +143,7 @@ static const dv_option options[] = {
 	{"suppress_duplicate_detection", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
 	{"tag", ON_SERVER | ON_TABLE, VALUE_TEXT, NULL, NOTHING},
 	{"updatable", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
+	{"truncatable", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
 	{"use_remote_estimate", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
 	{"import_stats", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
 

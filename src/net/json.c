@@ -56,6 +56,14 @@ dv_json_parse(const char *text, size_t len, const char **error)
 	return root;
 }
 
+struct json_object *
+dv_json_member(struct json_object *object, const char *name)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(object, name, &value) ? value : NULL;
+}
+
 const char *
 dv_json_string(struct json_object *object, const char *name)
 {

@@ -27,6 +27,9 @@ extern struct json_object *dv_json_parse(const char *text, size_t len, const cha
 
 extern bool dv_json_is_object(const struct json_object *value);
 
+/* A member, or NULL (also for null). */
+extern struct json_object *dv_json_member(struct json_object *object, const char *name);
+
 /* A string member, or NULL. */
 extern const char *dv_json_string(struct json_object *object, const char *name);
 

@@ -1,0 +1,334 @@
+/*-------------------------------------------------------------------------
+ *
+ * truncate.c
+ *		TRUNCATE of foreign tables.
+ *
+ * The service knows no TRUNCATE.  Rows of a standard table are deleted by one
+ * of its bulk-delete jobs, which is waited for; those of all others by a
+ * DELETE as anybody could have written it, so that there is one way only to
+ * delete them.  Neither can be rolled back, so an option has to allow it.
+ *
+ * A job goes on whatever becomes of us.  Who interrupts the wait reads so in
+ * the context of the error.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "foreign/fdwapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "dataverse/call.h"
+#include "dataverse/ledger.h"
+#include "fdw/connection.h"
+#include "fdw/relation.h"
+#include "fdw/truncate.h"
+#include "net/json.h"
+
+/* Between two questions whether a job is done. */
+#define FIRST_POLL	(250 * INT64CONST(1000))
+#define LONGEST_POLL (10 * INT64CONST(1000000))
+
+/* Of an asyncoperation. */
+#define STATE_COMPLETED "3"
+#define STATUS_SUCCEEDED "30"
+
+typedef struct dv_truncation
+{
+	const dv_relation *relation;
+	dv_session *session;
+	const char *what;			/* for errors */
+	const char *job;			/* id; NULL: not begun */
+} dv_truncation;
+
+/*
+ * May it be done?
+ */
+
+static void
+check_truncatable(const dv_relation *relation, DropBehavior behavior)
+{
+	if (!dv_option_bool(relation->options, "truncatable") ||
+		!dv_option_bool(relation->options, "updatable"))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("foreign table \"%s\" does not allow truncates", relation->name),
+				 errdetail("TRUNCATE deletes all rows of table \"%s\" in Dataverse, and cannot be rolled back.",
+						   relation->table),
+				 errhint("Set options \"truncatable\" and \"updatable\" of the foreign table or its server to \"on\", or use DELETE.")));
+	if (behavior == DROP_CASCADE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot truncate foreign table \"%s\" with CASCADE", relation->name),
+				 errdetail("What becomes of rows that refer to deleted ones is a matter of the relationships in Dataverse."),
+				 errhint("Use TRUNCATE without CASCADE.")));
+}
+
+/* DELETE would fire them, TRUNCATE must not. */
+static void
+check_triggers(const dv_relation *relation, Relation rel)
+{
+	const TriggerDesc *t = rel->trigdesc;
+
+	if (relation->type == DV_TABLE_STANDARD || t == NULL ||
+		!(t->trig_delete_before_row || t->trig_delete_after_row ||
+		  t->trig_delete_before_statement || t->trig_delete_after_statement))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot truncate foreign table \"%s\" because it has DELETE triggers",
+					relation->name),
+			 errhint("Use DELETE.")));
+}
+
+/*
+ * Standard tables: a job
+ */
+
+/* Asks, and reads the object that is the answer. */
+static struct json_object *
+ask(const dv_truncation *t, const char *method, const char *path, const char *body)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	dv_call_spec spec = {.method = method, .path = path, .kind = DV_KIND_OTHER, .pinned = -1};
+	const dv_http_result *result;
+	struct json_object *root;
+
+	if (body != NULL)
+	{
+		spec.headers = headers;
+		spec.body = body;
+		spec.body_len = strlen(body);
+	}
+	spec.repeatable = body == NULL;
+	result = dv_call_result(dv_call_run(t->session, &spec, t->what, CurrentMemoryContext));
+	root = dv_json_parse(result->body, result->body_len, NULL);
+	if (root == NULL || !dv_json_is_object(root))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: the answer is not a JSON object", t->what)));
+	return root;
+}
+
+static const char *
+start_job(const dv_truncation *t)
+{
+	const dv_relation *relation = t->relation;
+	/* without criteria all rows are meant */
+	const char *body =
+		psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
+				 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
+				 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
+				 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
+				 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"2026-01-01T00:00:00Z\"}",
+				 relation->table, relation->primary_id.name, relation->table);
+	const char *id = dv_json_string(ask(t, "POST", "BulkDelete", body), "JobId");
+	const char *c = id;
+
+	/* it goes into URLs */
+	while (c != NULL && (isxdigit((unsigned char) *c) || *c == '-'))
+		c++;
+	if (c == NULL || c == id || *c != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse did not name the bulk-delete job", t->what)));
+	return pstrdup(id);
+}
+
+static const char *
+member_text(struct json_object *object, const char *name)
+{
+	struct json_object *value = dv_json_member(object, name);
+
+	return value != NULL ? dv_json_text(value) : "";
+}
+
+/* Its status when it is done; NULL before. */
+static const char *
+poll_job(const dv_truncation *t, const char **message)
+{
+	struct json_object *job =
+		ask(t, "GET", psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job),
+			NULL);
+
+	if (strcmp(member_text(job, "statecode"), STATE_COMPLETED) != 0)
+		return NULL;
+	*message = dv_json_string(job, "message");
+	return member_text(job, "statuscode");
+}
+
+/* In the end, the current context has the last answer. */
+static const char *
+wait_for_job(const dv_truncation *t, const char **message)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse job",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	int64		pause = FIRST_POLL;
+	const char *status;
+
+	while ((status = poll_job(t, message)) == NULL)
+	{
+		int64		until = dv_now() + pause;
+
+		MemoryContextReset(context);
+		while (dv_now() < until)
+			dv_call_pause(until);
+		pause = Min(pause * 2, LONGEST_POLL);
+	}
+	MemoryContextSwitchTo(old);
+	return status;
+}
+
+/* How many rows it deleted, and how many it did not. */
+static void
+count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **operation)
+{
+	struct json_object *root =
+		ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
+							   "&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL);
+	struct json_object *rows = dv_json_array(root, "value");
+	struct json_object *row;
+
+	*deleted = *failed = 0;
+	*operation = NULL;
+	if (rows == NULL || dv_json_length(rows) == 0)
+		return;
+	row = dv_json_item(rows, 0);
+	*deleted = strtoll(member_text(row, "successcount"), NULL, 10);
+	*failed = strtoll(member_text(row, "failurecount"), NULL, 10);
+	*operation = dv_json_string(row, "bulkdeleteoperationid");
+}
+
+/* Why the first one was not deleted; NULL if the service does not say. */
+static const char *
+first_failure(const dv_truncation *t, const char *operation)
+{
+	struct json_object *rows =
+		dv_json_array(ask(t, "GET", psprintf("bulkdeletefailures?$filter="
+											 "_bulkdeleteoperationid_value%%20eq%%20%s"
+											 "&$select=errordescription&$top=1", operation), NULL),
+					  "value");
+
+	if (rows == NULL || dv_json_length(rows) == 0)
+		return NULL;
+	return dv_json_string(dv_json_item(rows, 0), "errordescription");
+}
+
+static void
+fail(const dv_truncation *t, int64 deleted, int64 failed, const char *reason)
+{
+	StringInfoData detail;
+
+	initStringInfo(&detail);
+	appendStringInfo(&detail, "Bulk-delete job %s deleted %lld rows.", t->job, (long long) deleted);
+	if (failed > 0)
+		appendStringInfo(&detail, "  It could not delete %lld rows.", (long long) failed);
+	if (reason != NULL && reason[0] != '\0')
+		appendStringInfo(&detail, "  Dataverse says: %s", reason);
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_ERROR),
+			 errmsg("could not %s", t->what),
+			 errdetail_internal("%s", detail.data)));
+}
+
+static void
+describe_job(void *arg)
+{
+	const dv_truncation *t = arg;
+
+	if (t->job != NULL)
+		errcontext("waiting for bulk-delete job %s, which goes on in Dataverse", t->job);
+}
+
+static void
+truncate_by_job(dv_truncation *t)
+{
+	ErrorContextCallback callback = {.callback = describe_job, .arg = t};
+	const char *message = NULL;
+	const char *operation;
+	const char *status;
+	int64		deleted;
+	int64		failed;
+
+	t->job = start_job(t);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	status = wait_for_job(t, &message);
+	error_context_stack = callback.previous;
+
+	count_rows(t, &deleted, &failed, &operation);
+	dv_ledger_stays(deleted);
+	if (failed > 0 && operation != NULL)
+		fail(t, deleted, failed, first_failure(t, operation));
+	if (strcmp(status, STATUS_SUCCEEDED) != 0)
+		fail(t, deleted, failed, message);
+}
+
+/*
+ * Others: DELETE
+ */
+
+static void
+truncate_by_delete(const dv_truncation *t, Relation rel)
+{
+	const char *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+												  RelationGetRelationName(rel));
+	int			code;
+
+	SPI_connect();
+	code = SPI_execute(psprintf("DELETE FROM ONLY %s", name), false, 0);
+	if (code != SPI_OK_DELETE)
+		elog(ERROR, "could not %s: %s", t->what, SPI_result_code_string(code));
+	SPI_finish();
+}
+
+static void
+truncate_table(Relation rel)
+{
+	dv_truncation t = {0};
+
+	t.relation = dv_relation_open(RelationGetRelid(rel));
+	t.what = psprintf("truncate foreign table \"%s\"", t.relation->name);
+	if (t.relation->type != DV_TABLE_STANDARD)
+	{
+		truncate_by_delete(&t, rel);
+		return;
+	}
+	t.session = dv_connection_get(t.relation->serverid, GetUserId());
+	truncate_by_job(&t);
+}
+
+/*
+ * Sequences of RESTART IDENTITY are PostgreSQL's, which sees to them itself;
+ * the service's numbering of rows is not a client's to set.
+ */
+void
+dataverseExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse truncate",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	ListCell   *lc;
+
+	/* all of them or none */
+	foreach(lc, rels)
+	{
+		const dv_relation *relation = dv_relation_open(RelationGetRelid((Relation) lfirst(lc)));
+
+		check_truncatable(relation, behavior);
+		check_triggers(relation, lfirst(lc));
+	}
+	foreach(lc, rels)
+		truncate_table(lfirst(lc));
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}

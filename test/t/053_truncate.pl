@@ -1,0 +1,196 @@
+# 053_truncate.pl
+#		TRUNCATE of foreign tables: only where it is allowed; all rows go, or
+#		it is said which stay.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+use PoolTest;
+use Dvsim;
+
+# bulk-delete jobs take some seconds, here of virtual time
+my $dvsim = Dvsim->start('--time-scale', 50);
+my $node = new_node('truncate', preload => 1);
+my $session = Session->new($node);
+my $watcher = Session->new($node);
+
+create_server($node, 'crm', { url => $dvsim->base, max_retries => 0 },
+	{ client_id => 'app1', client_secret => 'secret1' });
+$node->safe_psql('postgres', q{
+	CREATE FOREIGN TABLE account (accountid uuid, name text) SERVER crm OPTIONS (entity_set 'accounts');
+	CREATE FOREIGN TABLE contact (contactid uuid) SERVER crm
+		OPTIONS (entity_set 'contacts', truncatable 'on');
+	CREATE FOREIGN TABLE meter (new_meterid uuid, new_name text) SERVER crm
+		OPTIONS ("table" 'new_meter', entity_set 'new_meters', truncatable 'on');
+	CREATE FOREIGN TABLE alltypes (new_alltypesid uuid, new_name text) SERVER crm
+		OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses', truncatable 'on');
+});
+
+sub rows
+{
+	my ($table) = @_;
+	return $dvsim->control('GET', '/_dvsim/stats')->json->{tables}{$table} // 0;
+}
+
+sub seed { $dvsim->control('POST', "/_dvsim/seed?table=$_[0]&rows=$_[1]"); return; }
+
+# What was sent since then but questions: method, path and body.
+my $seen = (sent($dvsim, 0))[0];
+sub writes
+{
+	my ($next, @requests) = sent($dvsim, $seen);
+
+	$seen = $next;
+	return grep { $_->{method} ne 'GET' && $_->{kind} ne 'token' } @requests;
+}
+
+sub refused
+{
+	my ($sql, $sqlstate, $message, $what) = @_;
+	my $result = $session->try($sql);
+
+	is($result->{sqlstate}, $sqlstate, "$what: refused");
+	like($result->{message}, $message, "$what: the message");
+	is(scalar writes(), 0, "$what: nothing was sent");
+	return $result;
+}
+
+seed('account', 30);
+seed('contact', 20);
+
+# ---- what is not allowed
+
+my $result = refused('TRUNCATE account', '55000',
+	qr/^foreign table "account" does not allow truncates$/, 'without the option');
+like($result->{hint}, qr/Set options "truncatable" and "updatable"/, 'what to do about it');
+refused('TRUNCATE contact, account', '55000', qr/"account" does not allow/, 'all or none');
+refused('TRUNCATE contact CASCADE', '0A000',
+	qr/^cannot truncate foreign table "contact" with CASCADE$/, 'CASCADE');
+$session->query(q{ALTER FOREIGN TABLE contact OPTIONS (updatable 'off')});
+refused('TRUNCATE contact', '55000', qr/"contact" does not allow/, 'a table that is not to be written');
+$session->query(q{ALTER FOREIGN TABLE contact OPTIONS (SET updatable 'on')});
+refused('BEGIN READ ONLY; TRUNCATE contact', '25006', qr/read-only transaction/, 'READ ONLY');
+$session->query('ROLLBACK');
+
+# ---- a job
+
+my $accounts = rows('account');
+cmp_ok(rows('contact'), '>=', 20, 'there are contacts');
+$session->query('TRUNCATE contact RESTART IDENTITY');
+is(rows('contact'), 0, 'all rows are gone');
+is(rows('account'), $accounts, 'those of other tables are not');
+my @writes = writes();
+is(join(' ', map { "$_->{method} $_->{target}" } @writes), 'POST /api/data/v9.2/BulkDelete', 'one request');
+is_deeply(
+	JSON::PP::decode_json($writes[0]{body}),
+	{
+		QuerySet => [
+			{
+				'@odata.type' => 'Microsoft.Dynamics.CRM.QueryExpression',
+				EntityName => 'contact',
+				ColumnSet => { AllColumns => JSON::PP::false, Columns => ['contactid'] },
+				Distinct => JSON::PP::false,
+			}
+		],
+		JobName => 'dataverse_fdw: TRUNCATE contact',
+		SendEmailNotification => JSON::PP::false,
+		ToRecipients => [],
+		CCRecipients => [],
+		RecurrencePattern => '',
+		StartDateTime => '2026-01-01T00:00:00Z',
+	},
+	'its body');
+$session->query('TRUNCATE contact');
+is(scalar writes(), 1, 'a table without rows is no different');
+
+# ---- it stays
+
+seed('contact', 20);
+my $contacts = rows('contact');
+$result = $session->try('BEGIN; TRUNCATE contact; ROLLBACK');
+is(rows('contact'), 0, 'a ROLLBACK brings nothing back');
+is(scalar @{ $result->{notices} }, 1, 'it says so');
+like($result->{notices}[0]{message}, qr/rolled back, but $contacts rows written to Dataverse stay there/,
+	'with the number of rows');
+
+# ---- two at once
+
+seed('contact', 5);
+$session->query(q{ALTER FOREIGN TABLE account OPTIONS (truncatable 'on')});
+$session->query('TRUNCATE contact, account');
+is(rows('contact') + rows('account'), 0, 'two tables are empty');
+
+# ---- rows that cannot be deleted
+
+$session->query(q{SELECT dataverse.request('crm', 'POST', 'new_meters', '{"new_name":"kept"}')});
+my $meter = $session->value(q{
+	SELECT dataverse.request('crm', 'GET', 'new_meters?$select=new_name') -> 'value' -> 0 ->> 'new_meterid'});
+$session->query(qq{SELECT dataverse.request('crm', 'POST', 'new_alltypeses',
+	'{"new_name":"holder","new_MeterId\@odata.bind":"/new_meters($meter)"}')});
+seed('new_meter', 10);
+my $meters = rows('new_meter');
+$result = $session->try('TRUNCATE meter');
+my $left = rows('new_meter');
+cmp_ok($left, '>', 0, 'a row that another refers to stays');
+is($result->{sqlstate}, 'HV000', 'TRUNCATE failed');
+is($result->{message}, 'could not truncate foreign table "meter"', 'which one');
+like($result->{detail}, qr/^Bulk-delete job \S+ deleted ${\($meters - $left)} rows\.  It could not delete $left rows\.  Dataverse says: \S/,
+	'how far it got');
+like($result->{notices}[0]{message}, qr/${\($meters - $left)} rows written to Dataverse stay there/, 'and that stays');
+
+# ---- jobs that fail
+
+sub job_says
+{
+	my ($body, $times) = @_;
+
+	faults($dvsim, { path => 'asyncoperations(', status => 200, body => $body, times => $times });
+	return;
+}
+
+job_says('{"statecode":3,"statuscode":31,"message":"out of order"}', 1);
+$result = $session->try('TRUNCATE alltypes');
+is($result->{message}, 'could not truncate foreign table "alltypes"', 'a job that failed');
+like($result->{detail}, qr/Dataverse says: out of order$/, 'the reason');
+clear_faults($dvsim);
+
+faults($dvsim, { path => 'BulkDelete', status => 403, code => '0x80040220', message => 'missing prvBulkDelete' });
+$result = $session->try('TRUNCATE alltypes');
+is($result->{sqlstate}, '42501', 'no privilege');
+clear_faults($dvsim);
+
+faults($dvsim, { path => 'BulkDelete', status => 200, body => '{"JobId":"x/y"}' });
+$result = $session->try('TRUNCATE alltypes');
+like($result->{message}, qr/did not name the bulk-delete job/, 'an answer that is none');
+clear_faults($dvsim);
+
+# ---- cancel
+
+job_says('{"statecode":0,"statuscode":0}', 100000);
+$seen = (sent($dvsim, 0))[0];
+$session->start('TRUNCATE alltypes');
+wait_for(
+	sub {
+		my ($next, @requests) = sent($dvsim, $seen);
+		return scalar grep { $_->{target} =~ /asyncoperations/ } @requests;
+	},
+	'the job is asked for');
+my $cancelled = time;
+$watcher->query('SELECT pg_cancel_backend(' . $session->pid . ')');
+$result = $session->finish;
+is($result->{sqlstate}, '57014', 'it can be cancelled');
+cmp_ok($result->{ended_at} - $cancelled, '<', 1, 'at once');
+like($result->{context}, qr/^waiting for bulk-delete job \S+, which goes on in Dataverse$/m,
+	'what it was about');
+is(in_flight($watcher), 0, 'no slot is held');
+
+done_testing();
