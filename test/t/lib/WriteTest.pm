@@ -290,31 +290,31 @@ my $sql_timeout = 'SQL timeout expired. CRM ErrorCode: -2147204783 Sql ErrorCode
 
 # Each: what it is called, its rules, and options of the server that it needs.
 my @faults = (
-	[ 'resets before commit', [ { action => 'reset_before_commit', every => 4, times => 0 } ] ],
-	[ 'resets after commit', [ { action => 'reset_after_commit', every => 4, times => 0 } ] ],
+	[ 'resets before commit', [ { action => 'reset_before_commit', every => 7, times => 0 } ] ],
+	[ 'resets after commit', [ { action => 'reset_after_commit', every => 7, times => 0 } ] ],
 	[
 		'time-outs before commit',
-		[ { action => 'stall', every => 8, times => 0 } ],
-		{ request_timeout => '1s' }
+		[ { action => 'stall', every => 13, times => 0 } ],
+		{ request_timeout => '700ms' }
 	],
 	[
 		'time-outs after commit',
-		[ { action => 'delay', delay_ms => 20_000, every => 8, times => 0 } ],
-		{ request_timeout => '1s' }
+		[ { action => 'delay', delay_ms => 20_000, every => 13, times => 0 } ],
+		{ request_timeout => '700ms' }
 	],
 	[
 		'502 and 503',
 		[
-			{ status => 502, body => '<html><body>Bad Gateway</body></html>', every => 6, times => 0 },
-			{ status => 503, every => 7, times => 0 }
+			{ status => 502, body => '<html><body>Bad Gateway</body></html>', every => 11, times => 0 },
+			{ status => 503, every => 13, times => 0 }
 		]
 	],
 	[ '503 with Retry-After', [ { status => 503, retry_after => 1, every => 11, times => 5 } ] ],
 	[
 		'deadlocks and SQL time-outs',
 		[
-			{ status => 400, code => '0x80044150', message => $deadlock, every => 6, times => 0 },
-			{ status => 500, code => '0x80044151', message => $sql_timeout, every => 7, times => 0 }
+			{ status => 400, code => '0x80044150', message => $deadlock, every => 11, times => 0 },
+			{ status => 500, code => '0x80044151', message => $sql_timeout, every => 13, times => 0 }
 		]
 	],
 	[ 'tokens that expire', [ { action => 'expire_token', every => 20, times => 0 } ] ],
@@ -331,8 +331,8 @@ my @faults = (
 		undef,
 		'parts'
 	],
-	[ 'truncated answers', [ { action => 'truncate', every => 4, times => 0 } ] ],
-	[ 'garbled answers', [ { action => 'garble', every => 4, times => 0 } ] ]);
+	[ 'truncated answers', [ { action => 'truncate', every => 7, times => 0 } ] ],
+	[ 'garbled answers', [ { action => 'garble', every => 5, times => 0 } ] ]);
 
 # Until so many rules have acted; what is under way then stays there.
 sub wait_for_hits
