@@ -17,6 +17,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
 	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
 	payload.o policy.o query.o question.o session.o settle.o type.o value.o writer.o)
+OBJS += src/dataverse/blame.o
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
 	stats.o throttle.o)

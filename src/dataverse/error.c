@@ -361,8 +361,8 @@ dv_error_transport(const dv_http_result *result, dv_error *error)
 							  clip(result->message));
 }
 
-void
-dv_error_raise(const dv_error *error, const char *server, const char *what)
+const char *
+dv_error_detail(const dv_error *error)
 {
 	StringInfoData detail;
 
@@ -381,10 +381,17 @@ dv_error_raise(const dv_error *error, const char *server, const char *what)
 						 error->user, error->attempts);
 	if (detail.len > 0)
 		appendStringInfoChar(&detail, '.');
+	return detail.data;
+}
+
+void
+dv_error_raise(const dv_error *error, const char *server, const char *what)
+{
+	const char *detail = dv_error_detail(error);
 
 	ereport(ERROR,
 			(errcode(error->sqlstate),
 			 errmsg("could not %s on server \"%s\": %s", what, server, error->message),
-			 detail.len > 0 ? errdetail_internal("%s", detail.data) : 0,
+			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0));
 }

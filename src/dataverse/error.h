@@ -53,6 +53,9 @@ extern void dv_error_read(int status, const char *body, size_t len, const char *
 /* The same for an exchange that did not end in an answer. */
 extern void dv_error_transport(const dv_http_result *result, dv_error *error);
 
+/* Code, status, request id and who asked, as a sentence; "" if none is known. */
+extern const char *dv_error_detail(const dv_error *error);
+
 /*
  * Raises it: "could not WHAT on server …" with what the service said; code,
  * status, request id and who asked in the detail.  "what" is a phrase that

@@ -1,0 +1,76 @@
+/*
+ * blame.c
+ *		What the service's message says is at fault: a column, a key.
+ *
+ * The service has no field for it.  Its messages are always English when an
+ * application user's language is, which is the rule (facts 12); what is not
+ * recognised is not told.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <string.h>
+
+#include "dataverse/blame.h"
+
+/* What stands before and after a name. */
+typedef struct dv_phrase
+{
+	const char *before;
+	const char *after;
+	bool		key;
+	bool		null;
+} dv_phrase;
+
+static const dv_phrase phrases[] = {
+	{"length of the '", "' attribute", false, false},
+	{"Entity Key ", " violated", true, false},
+	{"Attribute: ", " cannot be set to NULL", false, true},
+	{"undeclared property '", "'", false, false},
+	{"property named '", "'", false, false},
+	{"value of attribute '", "'", false, false},
+	{"value of ", " contains characters that are not allowed", false, false},
+	{"value for the attribute '", "'", false, false},
+	{"attribute '", "'", false, false},
+};
+
+#define PHRASES (sizeof(phrases) / sizeof(phrases[0]))
+
+static bool
+read_phrase(const char *message, const dv_phrase *phrase, char *name)
+{
+	const char *start = strstr(message, phrase->before);
+	const char *end;
+	size_t		len;
+
+	if (start == NULL)
+		return false;
+	start += strlen(phrase->before);
+	end = strstr(start, phrase->after);
+	if (end == NULL)
+		return false;
+	len = (size_t) (end - start);
+	/* a name has no blanks */
+	if (len == 0 || len >= DV_BLAME_MAX || memchr(start, ' ', len) != NULL)
+		return false;
+	memcpy(name, start, len);
+	name[len] = '\0';
+	return true;
+}
+
+void
+dv_blame_read(const char *message, dv_blame *blame)
+{
+	size_t		i;
+
+	memset(blame, 0, sizeof(*blame));
+	for (i = 0; i < PHRASES; i++)
+	{
+		const dv_phrase *phrase = &phrases[i];
+
+		if (read_phrase(message, phrase, phrase->key ? blame->key : blame->column))
+		{
+			blame->null = phrase->null;
+			return;
+		}
+	}
+}
