@@ -11,13 +11,15 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
-	drift.o encode.o estimate.o explain.o func.o grid.o import.o option.o pattern.o plan.o \
-	relation.o request.o scan.o ship.o spool.o target.o truncate.o version.o view.o)
+	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o modify.o \
+	modify_explain.o modify_plan.o modify_return.o modify_row.o option.o pattern.o plan.o \
+	refusal.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o version.o \
+	view.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o call.o catalog.o definition.o \
-	error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o page.o pages.o \
-	payload.o policy.o query.o question.o session.o settle.o type.o value.o writer.o)
-OBJS += src/dataverse/blame.o
+OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o blame.o call.o catalog.o \
+	definition.o error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o \
+	page.o pages.o payload.o policy.o query.o question.o session.o settle.o type.o value.o \
+	writer.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
 	stats.o throttle.o)

@@ -210,6 +210,35 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 }
 #endif
 
+/* On whose behalf a table is written; invalid: whoever runs the statement. */
+#if PG_VERSION_NUM >= 160000
+#define dv_result_user(rinfo, estate) ExecGetResultRelCheckAsUser(rinfo, estate)
+#else
+#define dv_result_rti(rinfo) \
+	((rinfo)->ri_RangeTableIndex != 0 ? (rinfo)->ri_RangeTableIndex : \
+	 (rinfo)->ri_RootResultRelInfo != NULL ? (rinfo)->ri_RootResultRelInfo->ri_RangeTableIndex : 0)
+#define dv_result_user(rinfo, estate) \
+	(dv_result_rti(rinfo) != 0 ? exec_rt_fetch(dv_result_rti(rinfo), estate)->checkAsUser : \
+	 InvalidOid)
+#endif
+
+/* 18 took a parameter from what runs the executor. */
+#if PG_VERSION_NUM >= 180000
+#define DV_EXECUTOR_RUN_PARAMETERS QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define DV_EXECUTOR_RUN_ARGUMENTS queryDesc, direction, count
+#else
+#define DV_EXECUTOR_RUN_PARAMETERS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define DV_EXECUTOR_RUN_ARGUMENTS queryDesc, direction, count, execute_once
+#endif
+
+/* 16 counts the rows of all runs, too; run by run. */
+#if PG_VERSION_NUM >= 160000
+#define dv_correct_total(estate, n) ((estate)->es_total_processed -= (n))
+#else
+#define dv_correct_total(estate, n) ((void) (n))
+#endif
+
 /* 18 moved what writes EXPLAIN's lines. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

@@ -20,8 +20,10 @@
 #include "fdw/analyze.h"
 #include "fdw/import.h"
 #include "dataverse/policy.h"
+#include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/plan.h"
+#include "fdw/setting.h"
 #include "fdw/target.h"
 #include "fdw/truncate.h"
 #include "pool/shared.h"
@@ -61,6 +63,8 @@ _PG_init(void)
 {
 	dv_shared_init();
 	dv_import_init();
+	dv_settings_init();
+	dv_drain_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the table of policies wrong.", NULL,
@@ -96,11 +100,25 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->ForeignAsyncConfigureWait = dataverseForeignAsyncConfigureWait;
 	routine->ForeignAsyncNotify = dataverseForeignAsyncNotify;
 
+	/* writing */
+	routine->IsForeignRelUpdatable = dataverseIsForeignRelUpdatable;
+	routine->PlanForeignModify = dataversePlanForeignModify;
+	routine->BeginForeignModify = dataverseBeginForeignModify;
+	routine->ExecForeignInsert = dataverseExecForeignInsert;
+	routine->ExecForeignBatchInsert = dataverseExecForeignBatchInsert;
+	routine->GetForeignModifyBatchSize = dataverseGetForeignModifyBatchSize;
+	routine->ExecForeignUpdate = dataverseExecForeignUpdate;
+	routine->ExecForeignDelete = dataverseExecForeignDelete;
+	routine->EndForeignModify = dataverseEndForeignModify;
+	routine->BeginForeignInsert = dataverseBeginForeignInsert;
+	routine->EndForeignInsert = dataverseEndForeignInsert;
+
 	/* TRUNCATE */
 	routine->ExecForeignTruncate = dataverseExecForeignTruncate;
 
 	/* EXPLAIN */
 	routine->ExplainForeignScan = dataverseExplainForeignScan;
+	routine->ExplainForeignModify = dataverseExplainForeignModify;
 
 	/* ANALYZE */
 	routine->AnalyzeForeignTable = dataverseAnalyzeForeignTable;

@@ -442,6 +442,16 @@ fault_of(const dv_option *option, const char *value)
 	return NULL;
 }
 
+const char *
+dv_option_fault(const char *name, const char *value)
+{
+	const dv_option *option = find_option(name, ANYWHERE);
+
+	if (option == NULL)
+		elog(ERROR, "there is no option \"%s\"", name);
+	return fault_of(option, value);
+}
+
 static bool
 is_plain_http(const char *value)
 {

@@ -14,6 +14,9 @@
 /* Checks what CREATE or ALTER is about to store; raises or returns. */
 extern void dv_options_validate(List *options, Oid catalog);
 
+/* What is wrong with a value of an option, as a sentence; NULL: nothing is. */
+extern const char *dv_option_fault(const char *name, const char *value);
+
 /*
  * Values.  Up to two lists of DefElems are looked at in turn (the table's,
  * then the server's); NIL for what does not apply.  Without a value in either

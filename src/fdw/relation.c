@@ -158,6 +158,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	attribute ->pgtype = getBaseType(att->atttypid);
 	attribute ->typmod = att->atttypmod;
 	attribute ->is_label = base != NULL;
+	attribute ->readonly = dv_option_bool(options, "readonly");
 
 	if (base == NULL)
 	{

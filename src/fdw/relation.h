@@ -22,6 +22,7 @@ typedef struct dv_attribute
 	const char *member;			/* of a row: the property, or an annotation of it */
 	bool		is_label;
 	bool		is_table_name;
+	bool		readonly;		/* the service does not let it be written */
 	bool		natural;		/* its values here are those of the service, one to one */
 	int			max_length;		/* of strings; 0: not known */
 } dv_attribute;

@@ -1,0 +1,373 @@
+/*-------------------------------------------------------------------------
+ *
+ * modify.c
+ *		INSERT, UPDATE, DELETE and COPY: PostgreSQL's callbacks.
+ *
+ * A row that comes is encoded and taken by the writer, and handed back at
+ * once: it is sent when its batch is full, while the next ones come.  So rows
+ * that PostgreSQL has counted may still be refused; drain.c waits for them
+ * before anybody looks, and puts the count right.
+ *
+ * Where somebody looks at each row as soon as it is written (triggers AFTER
+ * ROW, WITH CHECK OPTION, RETURNING of what only the service knows), nothing
+ * is left under way.
+ *
+ * The writer collects rows into batches by itself.  Core's batching is used
+ * as well, where it costs nothing: it has to copy each row.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "fdw/connection.h"
+#include "fdw/modify.h"
+#include "fdw/setting.h"
+#include "net/url.h"
+
+#define MAX_HEADERS 5
+
+/*
+ * Beginning
+ */
+
+static const char *
+verb_of(dv_operation operation)
+{
+	static const char *const verbs[DV_OPERATIONS] = {
+		"insert into", "upsert into", "update", "delete from", "insert into", "delete from"
+	};
+
+	return verbs[operation];
+}
+
+/* Headers of every request that writes, and of every part of it. */
+static const char *const *
+headers_of(dv_options options)
+{
+	/* in the order of the option's choices */
+	static const char *const bypasses[] = {
+		NULL,
+		"MSCRM.BypassBusinessLogicExecution: CustomSync",
+		"MSCRM.BypassBusinessLogicExecution: CustomAsync",
+		"MSCRM.BypassBusinessLogicExecution: CustomSync,CustomAsync"
+	};
+	const char **headers = palloc0(sizeof(char *) * MAX_HEADERS);
+	int			bypass = dv_option_choice(options, "bypass_custom_logic");
+	int			n = 0;
+
+	if (bypass > 0)
+		headers[n++] = bypasses[bypass];
+	if (dv_option_bool(options, "bypass_flows"))
+		headers[n++] = "MSCRM.SuppressCallbackRegistrationExpanderJob: true";
+	if (!dv_option_bool(options, "suppress_duplicate_detection"))
+		headers[n++] = "MSCRM.SuppressDuplicateDetection: false";
+	/* names of errors; of elastic tables, which rows failed */
+	headers[n++] = "Prefer: odata.include-annotations=\"*\"";
+	return headers;
+}
+
+static const char *
+encoded_tag(dv_options options)
+{
+	const char *tag = dv_option_text(options, "tag");
+	char	   *encoded;
+
+	if (tag == NULL)
+		return NULL;
+	encoded = palloc(3 * strlen(tag) + 1);
+	(void) dv_url_encode(tag, encoded);
+	return encoded;
+}
+
+/* The session and the writer: made when there is a row, so that those without cost nothing. */
+static void
+start_writing(dv_modify *m)
+{
+	MemoryContext old;
+	dv_writer_spec spec = {0};
+
+	if (m->writer !=NULL)
+		return;
+	old = MemoryContextSwitchTo(m->context);
+	m->started = dv_now();
+	m->session = dv_connection_get(m->relation->serverid, m->userid);
+	spec.session = m->session;
+	spec.operation = m->operation;
+	spec.target.root = dv_session_root(m->session);
+	spec.target.table = m->relation->table;
+	spec.target.entity_set = m->relation->entity_set;
+	spec.target.primary_id = m->relation->primary_id.property;
+	spec.target.type = m->relation->type;
+	spec.target.tag = encoded_tag(m->options);
+	spec.target.headers = headers_of(m->options);
+	spec.batch_size = dv_option_int(m->options, "batch_size");
+	spec.go_on = strcmp(dv_option_text(m->options, "on_error"), "continue") == 0;
+	spec.ignore_duplicates = m->ignore;
+	spec.ids_made = m->make_ids && !m->ids_given;
+	spec.dry_run = dv_dry_run;
+	spec.max_calls = dv_option_int(m->options, "max_parallel");
+	spec.what = m->what;
+	spec.reject = dv_refusal_file;
+	spec.fail = dv_refusal_raise;
+	spec.arg = m;
+	m->writer = dv_writer_create(&spec, m->context);
+	MemoryContextSwitchTo(old);
+}
+
+/* A partition that rows are routed to has no place of its own among the tables of the query. */
+static Oid
+user_of(ResultRelInfo *rinfo, EState *estate)
+{
+	Oid			userid = dv_result_user(rinfo, estate);
+
+	return OidIsValid(userid) ? userid : GetUserId();
+}
+
+static bool
+has_trigger_after(const ResultRelInfo *rinfo, CmdType command, bool statements)
+{
+	const TriggerDesc *t = rinfo != NULL ? rinfo->ri_TrigDesc : NULL;
+
+	if (t == NULL)
+		return false;
+	switch (command)
+	{
+		case CMD_INSERT:
+			return t->trig_insert_after_row || (statements && t->trig_insert_after_statement);
+		case CMD_UPDATE:
+			return t->trig_update_after_row;
+		default:
+			return t->trig_delete_after_row;
+	}
+}
+
+static dv_modify *
+open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_plan *plan,
+			List *targetlist)
+{
+	EState	   *estate = mtstate->ps.state;
+	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt, "dataverse modification",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_modify  *m = palloc0(sizeof(*m));
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
+
+	m->estate = estate;
+	m->context = context;
+	m->row = AllocSetContextCreate(context, "dataverse row to write", ALLOCSET_DEFAULT_SIZES);
+	m->relation = relation;
+	m->options = dv_settings_over(relation->options);
+	m->userid = user_of(rinfo, estate);
+	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
+	m->command = plan->command;
+	m->operation = dv_modify_operation(relation, m->options, plan->command);
+	m->ignore = plan->ignore ||
+		strcmp(dv_option_text(m->options, "insert_mode"), "ignore_duplicates") == 0;
+	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
+	m->server = GetForeignServer(relation->serverid)->servername;
+	m->counts = mtstate->canSetTag;
+	m->max_errors = dv_option_given(m->options, "max_errors") ?
+		dv_option_int(m->options, "max_errors") : -1;
+	m->one_by_one = rinfo->ri_WithCheckOptions != NIL ||
+		has_trigger_after(rinfo, plan->command, false);
+	dv_modify_prepare(m, plan, targetlist);
+	dv_modify_prepare_return(m, plan, targetlist);
+	if (plan->command == CMD_UPDATE && plan->others != NIL)
+		m->before = rinfo->ri_oldTupleSlot;
+	dv_drain_register(m);
+	MemoryContextSwitchTo(old);
+	return m;
+}
+
+void
+dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, List *private,
+							int subplan_index, int eflags)
+{
+	Plan	   *below = outerPlan(mtstate->ps.plan);
+	dv_modify_plan plan = {0};
+
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		return;
+	plan.command = mtstate->operation;
+	plan.given = dv_modify_list(private, DV_MODIFY_GIVEN);
+	plan.others = dv_modify_list(private, DV_MODIFY_OTHERS);
+	plan.returned = dv_modify_list(private, DV_MODIFY_RETURNED);
+	plan.ignore = dv_modify_int(private, DV_MODIFY_IGNORE);
+	plan.repeats = dv_modify_int(private, DV_MODIFY_REPEATS);
+	rinfo->ri_FdwState = open_modify(mtstate, rinfo, &plan,
+									 plan.command == CMD_INSERT ? NIL : below->targetlist);
+}
+
+/* COPY, and rows that are routed to this partition. */
+void
+dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
+{
+	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
+	Index		varno = rinfo->ri_RangeTableIndex;
+	dv_modify_plan plan = {0};
+	dv_modify  *m;
+
+	if (node != NULL && node->operation == CMD_UPDATE && rinfo->ri_FdwState != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot route tuples into foreign table to be updated \"%s\"",
+						relation->name)));
+	dv_modify_plan_rows(relation, &plan);
+	if (varno == 0)
+		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
+	plan.returned = dv_modify_columns_of(relation, (Node *)
+										 list_concat_copy(rinfo->ri_returningList,
+														  rinfo->ri_WithCheckOptions), varno);
+	plan.ignore = node != NULL && node->onConflictAction == ONCONFLICT_NOTHING;
+	m = open_modify(mtstate, rinfo, &plan, NIL);
+	/* COPY fires triggers before it ends the insertion */
+	if (node == NULL && (has_trigger_after(rinfo, CMD_INSERT, true) ||
+						 has_trigger_after(rinfo->ri_RootResultRelInfo, CMD_INSERT, true)))
+		m->one_by_one = true;
+	rinfo->ri_FdwState = m;
+}
+
+/*
+ * Rows
+ */
+
+static TupleTableSlot *
+modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
+{
+	dv_modify  *m = rinfo->ri_FdwState;
+	TupleTableSlot *result = NULL;
+	MemoryContext old;
+	dv_modify_row row;
+	int64		written;
+
+	start_writing(m);
+	MemoryContextReset(m->row);
+	old = MemoryContextSwitchTo(m->row);
+	written = dv_writer_ledger(m->writer)->acknowledged;
+	if (dv_modify_write(m, slot, planSlot, &row))
+	{
+		if (m->one_by_one || m->read_back)
+			dv_writer_drain(m->writer);
+		if (!(m->one_by_one || m->read_back) ||
+			dv_writer_ledger(m->writer)->acknowledged > written)
+			result = dv_modify_return(m, slot, planSlot, &row);
+	}
+	MemoryContextSwitchTo(old);
+	if (result != NULL)
+		m->returned++;
+	return result;
+}
+
+TupleTableSlot *
+dataverseExecForeignInsert(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
+						   TupleTableSlot *planSlot)
+{
+	return modify(rinfo, slot, planSlot);
+}
+
+TupleTableSlot **
+dataverseExecForeignBatchInsert(EState *estate, ResultRelInfo *rinfo, TupleTableSlot **slots,
+								TupleTableSlot **planSlots, int *numSlots)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < *numSlots; i++)
+		if (modify(rinfo, slots[i], NULL) != NULL)
+		{
+			TupleTableSlot *taken = slots[i];
+
+			/* those that are refused at once go behind the others */
+			slots[i] = slots[n];
+			slots[n++] = taken;
+		}
+	*numSlots = n;
+	return slots;
+}
+
+/* Also called by EXPLAIN, when nothing has begun. */
+int
+dataverseGetForeignModifyBatchSize(ResultRelInfo *rinfo)
+{
+	const TriggerDesc *t = rinfo->ri_TrigDesc;
+	dv_relation *relation;
+
+	if (rinfo->ri_projectReturning != NULL || rinfo->ri_WithCheckOptions != NIL ||
+		(t != NULL && (t->trig_insert_before_row || t->trig_insert_after_row)))
+		return 1;
+	relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
+	return dv_option_int(dv_settings_over(relation->options), "batch_size");
+}
+
+TupleTableSlot *
+dataverseExecForeignUpdate(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
+						   TupleTableSlot *planSlot)
+{
+	return modify(rinfo, slot, planSlot);
+}
+
+TupleTableSlot *
+dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
+						   TupleTableSlot *planSlot)
+{
+	return modify(rinfo, slot, planSlot);
+}
+
+/*
+ * End
+ */
+
+static void
+report_summary(const dv_modify *m)
+{
+	const dv_ledger *l = dv_writer_ledger(m->writer);
+	double		seconds = (dv_now() - m->started) / 1000000.0;
+
+	ereport(NOTICE,
+			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttles, %.1f s, %.0f rows/s",
+					m->what, (long long) l->acknowledged, (long long) l->batches,
+					(long long) l->requests, (long long) l->repeated, (long long) l->throttles,
+					seconds, l->acknowledged / Max(seconds, 0.000001))));
+}
+
+static void
+end_modify(ResultRelInfo *rinfo)
+{
+	dv_modify  *m = rinfo->ri_FdwState;
+
+	if (m == NULL)
+		return;
+	rinfo->ri_FdwState = NULL;
+	if (m->writer !=NULL)
+	{
+		dv_drain(m);
+		dv_refusal_summary(m);
+		if (dv_summary)
+			report_summary(m);
+	}
+	MemoryContextDelete(m->context);
+}
+
+void
+dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo)
+{
+	end_modify(rinfo);
+}
+
+void
+dataverseEndForeignInsert(EState *estate, ResultRelInfo *rinfo)
+{
+	end_modify(rinfo);
+}

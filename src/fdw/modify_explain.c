@@ -1,0 +1,92 @@
+/*
+ * modify_explain.c
+ *		What EXPLAIN says about modifications.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "lib/stringinfo.h"
+#include "nodes/nodes.h"
+#include "port/pg_bitutils.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "fdw/modify.h"
+#include "fdw/setting.h"
+
+/* The request that rows are sent with first; single ones may follow. */
+static const char *
+request_of(const dv_relation *relation, dv_operation operation)
+{
+	dv_target	target = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
+	.primary_id = relation->primary_id.property, .type = relation->type};
+	const char *path = dv_batch_bulk_path(dv_batch_create(operation, &target, 1));
+
+	return path != NULL ? path : "$batch";
+}
+
+static void
+show_columns(const dv_relation *relation, List *private, ExplainState *es)
+{
+	List	   *columns = list_concat_copy(dv_modify_list(private, DV_MODIFY_GIVEN),
+										   dv_modify_list(private, DV_MODIFY_OTHERS));
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
+
+		if (attribute !=NULL)
+			names = lappend(names, unconstify(char *, attribute->is_table_name ?
+											  attribute->name : attribute->column.name));
+	}
+	if (names != NIL)
+		ExplainPropertyList("Columns", names, es);
+}
+
+static void
+show_ledger(const dv_ledger *l, ExplainState *es)
+{
+	ExplainPropertyInteger("Batches", NULL, l->batches, es);
+	ExplainPropertyInteger("Requests Answered", NULL, l->requests, es);
+	if (l->repeated > 0)
+		ExplainPropertyInteger("Requests Repeated", NULL, l->repeated, es);
+	if (l->throttles > 0)
+		ExplainPropertyInteger("Throttles", NULL, l->throttles, es);
+	ExplainPropertyInteger("Rows Written", NULL, l->acknowledged, es);
+	if (l->rejected > 0)
+		ExplainPropertyInteger("Rows Refused", NULL, l->rejected, es);
+	if (l->ignored > 0)
+		ExplainPropertyInteger("Rows Ignored", NULL, l->ignored, es);
+	if (l->missing > 0)
+		ExplainPropertyInteger("Rows Missing", NULL, l->missing, es);
+	if (es->timing)
+	{
+		ExplainPropertyInteger("Application Users", NULL, pg_popcount64(l->users), es);
+		ExplainPropertyInteger("Bytes Sent", NULL, l->bytes, es);
+		ExplainPropertyFloat("Time Waiting", "ms", l->waited / 1000.0, 3, es);
+	}
+}
+
+void
+dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, List *private,
+							  int subplan_index, struct ExplainState *es)
+{
+	const dv_modify *m = rinfo->ri_FdwState;
+
+	if (es->verbose)
+	{
+		dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
+		dv_options	options = dv_settings_over(relation->options);
+		dv_operation operation = dv_modify_operation(relation, options, mtstate->operation);
+
+		ExplainPropertyText("Request", psprintf("POST %s", request_of(relation, operation)), es);
+		show_columns(relation, private, es);
+		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, "batch_size"), es);
+	}
+	if (es->analyze && m != NULL && m->writer !=NULL)
+		show_ledger(dv_writer_ledger(m->writer), es);
+}
