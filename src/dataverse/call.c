@@ -587,6 +587,22 @@ note_outcome(dv_call *call)
 		*call->spec.in_doubt = false;
 }
 
+/* Writes to elastic tables: entity_set, entity_set(key) or entity_set/message. */
+static void
+note_session_token(const dv_call *call)
+{
+	const char *token = dv_http_header(call->http, "x-ms-session-token");
+	const char *path = call->url + strlen(dv_session_root(call->session));
+	MemoryContext old;
+
+	if (token == NULL || call->error.verdict != DV_VERDICT_OK || path[0] == '$' ||
+		strcmp(call->spec.method, "GET") == 0)
+		return;
+	old = MemoryContextSwitchTo(call->attempt);
+	dv_session_note_token(call->session, pnstrdup(path, strcspn(path, "(/?")), token);
+	MemoryContextSwitchTo(old);
+}
+
 static void
 read_answer(dv_call *call)
 {
@@ -600,6 +616,7 @@ read_answer(dv_call *call)
 		dv_error_transport(result, &call->error);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
+	note_session_token(call);
 	note_parts(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);

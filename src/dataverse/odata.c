@@ -305,6 +305,24 @@ put_order(writer *w, const dv_query *query)
 	put(w, query->primary_id->property);
 }
 
+/* As a parameter it makes an elastic table look in that partition only, as a filter it does not. */
+static void
+put_partition(writer *w, const dv_query *query)
+{
+	const char *c;
+
+	if (query->partition == NULL)
+		return;
+	put(w, "&partitionId=");
+	for (c = query->partition->text; *c != '\0'; c++)
+	{
+		if (query->partition->placeholder)
+			put_byte(w, *c);
+		else
+			put_encoded(w, *c);
+	}
+}
+
 static void
 put_number(writer *w, int64_t n)
 {
@@ -354,6 +372,7 @@ dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t si
 			put(&w, "&$top=");
 			put_number(&w, query->top);
 		}
+		put_partition(&w, query);
 	}
 	if (size > 0)
 		out[w.len < size ? w.len : size - 1] = '\0';

@@ -44,7 +44,7 @@ struct dv_pages
 	bool		open;			/* "page" is one of "now" */
 	bool		done;
 	bool		refused;
-	dv_page		page;
+	dv_page page;
 	int64		given;			/* rows */
 	int64		waiting_since;	/* for the answer of "now"; 0: that was not asked for yet */
 	uint32		since_advance;
@@ -66,7 +66,7 @@ prefer_header(const dv_pages *pages)
 
 /* The one part of the batch; inside, a URL may be twice as long. */
 static void
-make_batch(const dv_pages *pages, page_request *r, dv_call_spec *spec, const char *prefer)
+make_batch(const dv_pages *pages, page_request *r, dv_call_spec *spec, const char *const *lines)
 {
 	static const char *const headers[] = {
 		"Content-Type: multipart/mixed; boundary=" BOUNDARY, NULL
@@ -86,8 +86,8 @@ make_batch(const dv_pages *pages, page_request *r, dv_call_spec *spec, const cha
 					 "GET %s%s HTTP/1.1\r\nAccept: application/json\r\n",
 					 strstr(r->url, "://") != NULL && strstr(r->url, "://") - r->url < 8 ? "" : root,
 					 r->url);
-	if (prefer != NULL)
-		appendStringInfo(&body, "%s\r\n", prefer);
+	for (; *lines != NULL; lines++)
+		appendStringInfo(&body, "%s\r\n", *lines);
 	/* the empty line ends the headers; the next line break belongs to the boundary */
 	appendStringInfoString(&body, "\r\n\r\n--" BOUNDARY "--\r\n");
 	spec->method = "POST";
@@ -103,21 +103,25 @@ send_request(dv_pages *pages, page_request *r, const char *url)
 	const char **headers;
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
 	const char *prefer;
+	int			n = 0;
 	MemoryContext old;
 
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
 	prefer = prefer_header(pages);
-	headers = palloc0(2 * sizeof(char *));
-	headers[0] = prefer;
+	headers = palloc0(3 * sizeof(char *));
+	if (prefer != NULL)
+		headers[n++] = prefer;
+	if (pages->spec.session_token != NULL)
+		headers[n++] = psprintf("MSCRM.SessionToken: %s", pages->spec.session_token);
 	spec.path = r->url;
 	spec.headers = headers;
 	spec.rows = pages->spec.page_size;
 	/* the address before it counts, too */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
 	if (r->batched)
-		make_batch(pages, r, &spec, prefer);
+		make_batch(pages, r, &spec, headers);
 	r->call = dv_call_start(pages->spec.session, &spec, r->context);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();

@@ -35,6 +35,7 @@ typedef struct dv_pages_spec
 	int			page_size;		/* 0: that is settled by $top */
 	int64		wanted;			/* rows that will be asked for, at most; -1: all */
 	const char *annotations;	/* NULL: none */
+	const char *session_token;	/* of writes to see; NULL: none */
 	dv_names   *names;			/* members wanted */
 	const char *what;			/* "read foreign table \"account\"" */
 	const char *tolerated;		/* code of an error that is not to be raised, or NULL */

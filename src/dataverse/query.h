@@ -94,6 +94,7 @@ typedef struct dv_query
 	const dv_column **columns;
 	int			ncolumns;		/* 0: the primary id */
 	const dv_filter *filter;	/* NULL: all rows */
+	const dv_operand *partition;	/* of an elastic table: all rows are in it; NULL: in any */
 	const dv_order *orders;
 	int			norders;
 	bool		by_id;			/* the primary id comes last in the order, so that paging is sure */

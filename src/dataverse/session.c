@@ -13,6 +13,14 @@
 
 #include "dataverse/session.h"
 
+/* How fresh a table must be for this session to see what it wrote. */
+typedef struct written_table
+{
+	const char *entity_set;
+	char	   *token;
+	struct written_table *next;
+} written_table;
+
 struct dv_session
 {
 	MemoryContext context;		/* holds everything but the client */
@@ -21,6 +29,7 @@ struct dv_session
 	dv_http_client *client;
 	dv_pool    *pool;
 	dv_token  **tokens;			/* one for each application user */
+	written_table *written;
 };
 
 /* The client is malloc'd; whatever deletes the context ends it. */
@@ -140,4 +149,43 @@ dv_token *
 dv_session_token(const dv_session *session, int user)
 {
 	return session->tokens[user];
+}
+
+static written_table *
+find_written(const dv_session *session, const char *entity_set)
+{
+	written_table *w;
+
+	for (w = session->written; w != NULL; w = w->next)
+		if (strcmp(w->entity_set, entity_set) == 0)
+			break;
+	return w;
+}
+
+void
+dv_session_note_token(dv_session *session, const char *entity_set, const char *token)
+{
+	MemoryContext old = MemoryContextSwitchTo(session->context);
+	written_table *w = find_written(session, entity_set);
+	char	   *own = pstrdup(token);
+
+	if (w == NULL)
+	{
+		w = palloc0(sizeof(*w));
+		w->entity_set = pstrdup(entity_set);
+		w->next = session->written;
+		session->written = w;
+	}
+	if (w->token != NULL)
+		pfree(w->token);
+	w->token = own;
+	MemoryContextSwitchTo(old);
+}
+
+const char *
+dv_session_token_for(const dv_session *session, const char *entity_set)
+{
+	const written_table *w = find_written(session, entity_set);
+
+	return w != NULL ? w->token : NULL;
 }

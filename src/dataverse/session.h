@@ -56,4 +56,13 @@ extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_token *dv_session_token(const dv_session *session, int user);
 
+/*
+ * What the service gave along with the last write to an elastic table: who
+ * shows it when he reads sees that write.  NULL: nothing was written, or it
+ * has no such tokens.  dv_call notes them by itself; the parts of a $batch
+ * are its caller's matter.
+ */
+extern void dv_session_note_token(dv_session *session, const char *entity_set, const char *token);
+extern const char *dv_session_token_for(const dv_session *session, const char *entity_set);
+
 #endif							/* DV_SESSION_H */

@@ -14,6 +14,8 @@
 
 #include "dataverse/odata.h"
 #include "fdw/plan.h"
+#include "fdw/ship.h"
+#include "fdw/target.h"
 
 /* Pages of very wide rows have fewer of them, so that they keep a bearable size. */
 static const struct
@@ -83,6 +85,39 @@ add_orders(const dv_request *request, dv_query *query)
 	query->orders = orders;
 }
 
+/* The value that a filter demands of a column of text, or NULL. */
+static const dv_operand *
+demanded(const dv_filter *filter, const dv_column *column)
+{
+	const dv_operand *operand = NULL;
+	int			i;
+
+	if (filter->kind == DV_EQ && filter->column == column)
+		return &filter->operands[0];
+	for (i = 0; filter->kind == DV_AND && operand == NULL && i < filter->n; i++)
+		operand = demanded(filter->parts[i], column);
+	return operand;
+}
+
+/* The partition of an elastic table that has all rows that are wanted; NULL: more than one may. */
+static const dv_operand *
+partition_of(const dv_request *request, const dv_filter *filter)
+{
+	List	   *condition = dv_plan_list(request->plan, DV_PLAN_CONDITION);
+	const dv_operand *operand;
+	AttrNumber	id;
+	AttrNumber	partition;
+
+	dv_target_keys(request->relation, &id, &partition);
+	if (partition == 0 || condition == NIL || !dv_condition_fixes_text(condition, partition))
+		return NULL;
+	operand = demanded(filter, &request->relation->attributes[partition - 1].column);
+	/* no partition has such a name; and quotes might be taken for those of a literal */
+	if (operand == NULL || (!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
+		return NULL;
+	return operand;
+}
+
 /* Request "n" of two: the rows whose sort key is null, or the others. */
 static dv_filter *
 split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
@@ -131,6 +166,7 @@ dv_request_query(dv_request *request, int n, dv_query *query, bool *more)
 		filter = split_by_null(filter, query, nulls, n);
 	}
 	query->filter = filter;
+	query->partition = partition_of(request, filter);
 	if (request->wanted > 0 && request->wanted <= dv_request_page_size(request, NULL))
 		query->top = request->wanted;
 

@@ -308,6 +308,17 @@ bind_values(dv_scan *scan, ForeignScanState *node)
  * Requests
  */
 
+/* So that the rows of an elastic table that this session wrote last are seen. */
+static const char *
+session_token(const dv_scan *scan)
+{
+	const char *token = scan->request.relation->type != DV_TABLE_ELASTIC ? NULL :
+	dv_session_token_for(scan->session, scan->request.relation->entity_set);
+
+	/* the next write would replace it */
+	return token != NULL ? pstrdup(token) : NULL;
+}
+
 static dv_pages *
 start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
 {
@@ -323,6 +334,7 @@ start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
 	spec.page_size = query->count ? 0 : dv_request_page_size(&scan->request, query);
 	spec.wanted = scan->request.wanted;
 	spec.annotations = dv_request_annotations(&scan->request);
+	spec.session_token = session_token(scan);
 	spec.names = scan->names;
 	spec.what = scan->what;
 	spec.tolerated = tolerated;

@@ -698,6 +698,34 @@ dv_condition_guards(List *condition, AttrNumber attnum)
 		op != DV_OP_NOT_DISTINCT && op != DV_OP_NOT_IN;
 }
 
+/* Equalities of the column that every row meets: such that compare bytes, and others. */
+static void
+find_equalities(List *condition, AttrNumber attnum, bool *bytes, bool *others)
+{
+	int			i;
+
+	if (dv_condition_op(condition) == DV_OP_EQ && dv_condition_attnum(condition) == attnum)
+	{
+		if (dv_condition_flags(condition) & DV_CONDITION_EXACT)
+			*others = true;
+		else
+			*bytes = true;
+	}
+	for (i = 1; dv_condition_op(condition) == DV_OP_AND && i < list_length(condition); i++)
+		find_equalities(list_nth(condition, i), attnum, bytes, others);
+}
+
+bool
+dv_condition_fixes_text(List *condition, AttrNumber attnum)
+{
+	bool		bytes = false;
+	bool		others = false;
+
+	find_equalities(condition, attnum, &bytes, &others);
+	/* which of the two is meant could not be told later */
+	return bytes && !others;
+}
+
 AttrNumber
 dv_ship_order(const dv_shipping *shipping, Expr *expr)
 {

@@ -60,6 +60,12 @@ extern List *dv_ship(dv_shipping *shipping, Expr *clause, dv_policy *policy);
 /* Does the condition, met, make sure that the column is not null? */
 extern bool dv_condition_guards(List *condition, AttrNumber attnum);
 
+/*
+ * Does the condition, met, say byte by byte which text the column has?  An
+ * equality that the service decides alone ignores case.
+ */
+extern bool dv_condition_fixes_text(List *condition, AttrNumber attnum);
+
 /* The column that a sort expression is, if the service can sort by it as PostgreSQL would; else 0. */
 extern AttrNumber dv_ship_order(const dv_shipping *shipping, Expr *expr);
 

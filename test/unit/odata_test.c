@@ -137,6 +137,7 @@ test_query(void **state)
 	const dv_column *columns[] = {&name, &parent};
 	dv_order	orders[] = {{&size, true}, {&id, false}};
 	dv_operand	one = {"1", false};
+	dv_operand	partition = {"a \xC3\xA4=1", false};
 	dv_filter	filter = leaf (DV_EQ, &size, &one, 1);
 	dv_query	query = {.entity_set = "accounts", .primary_id = &id, .columns = columns,
 	.ncolumns = 2, .by_id = true, .top = 12};
@@ -149,6 +150,14 @@ test_query(void **state)
 	assert_int_equal(dv_odata_query(&query, DV_ODATA_WIRE, small, sizeof(small)), len);
 	assert_string_equal(small, "account");
 	assert_int_equal(dv_odata_query(&query, DV_ODATA_WIRE, NULL, 0), len);
+
+	query.partition = &partition;
+	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text, "accounts?$select=name,_parentid_value&$orderby=accountid&$top=12"
+						"&partitionId=a%20%C3%A4%3D1");
+	dv_odata_query(&query, DV_ODATA_READABLE, text, sizeof(text));
+	assert_non_null(strstr(text, "&partitionId=a \xC3\xA4=1"));
+	query.partition = NULL;
 
 	query.orders = orders;
 	query.norders = 2;

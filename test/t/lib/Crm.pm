@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use Dvsim;
 
-# dvsim => OBJECT shares one; users => N application users app1, app2, …
+# dvsim => OBJECT shares one; initdb => its options; users => N application users app1, app2, …
 sub start
 {
 	my ($class, $name, %arg) = @_;
@@ -30,7 +30,7 @@ sub start
 	  // Dvsim->start((map { ('--app-user', "app$_:secret$_") } 1 .. $users), @{ $arg{flags} // [] });
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init;
+	$node->init(extra => $arg{initdb} // []);
 	$node->append_conf('postgresql.conf', "max_connections = 80\nrestart_after_crash = on\n" . ($arg{conf} // ''));
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'dataverse_fdw'\n")
 	  if $arg{preload};
