@@ -7,6 +7,10 @@
  * change, the session is marked, and replaced at next use; one that is in
  * use by a running statement stays until the transaction has ended.
  *
+ * A backend that has missed what others altered, because it was so much, is
+ * told that anything may have changed.  Mostly nothing has that matters here:
+ * then the options are compared, and a session that is still right is kept.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -15,6 +19,7 @@
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
+#include "common/hashfn.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -33,6 +38,8 @@ typedef struct connection
 	Oid			serverid;
 	dv_session *session;		/* NULL: none (any more) */
 	bool		stale;
+	bool		doubtful;		/* nobody knows whether it is */
+	uint64		made_of;		/* fingerprint of the options */
 	uint32		server_hash;	/* of the catalogue rows, for invalidation */
 	uint32		mapping_hash;
 } connection;
@@ -58,9 +65,10 @@ on_invalidation(Datum arg, int cache, uint32 hash)
 	hash_seq_init(&scan, connections);
 	while ((c = hash_seq_search(&scan)) != NULL)
 	{
-		if (hash == 0 ||
-			(cache == FOREIGNSERVEROID && c->server_hash == hash) ||
-			(cache == USERMAPPINGOID && c->mapping_hash == hash))
+		if (hash == 0)
+			c->doubtful = true;
+		else if ((cache == FOREIGNSERVEROID && c->server_hash == hash) ||
+				 (cache == USERMAPPINGOID && c->mapping_hash == hash))
 			c->stale = true;
 	}
 }
@@ -294,6 +302,49 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 	return dv_session_create(&config, cache_context);
 }
 
+static uint64
+fingerprint_of(uint64 seed, List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+		const char *value = defGetString(def);
+
+		/* with their NULs, so that no two lists look alike */
+		seed = hash_bytes_extended((const unsigned char *) def->defname, strlen(def->defname) + 1,
+								   seed);
+		seed = hash_bytes_extended((const unsigned char *) value, strlen(value) + 1, seed);
+	}
+	return seed;
+}
+
+/* Of all that a session is made of. */
+static uint64
+fingerprint(const ForeignServer *server, const UserMapping *mapping)
+{
+	uint64		seed = hash_bytes_extended((const unsigned char *) server->servername,
+										   strlen(server->servername) + 1, 0);
+
+	return fingerprint_of(fingerprint_of(seed, server->options), mapping->options);
+}
+
+/* Those whose server or mapping is gone nobody will ask for any more. */
+static void
+settle_doubts(void)
+{
+	HASH_SEQ_STATUS scan;
+	connection *c;
+
+	hash_seq_init(&scan, connections);
+	while ((c = hash_seq_search(&scan)) != NULL)
+	{
+		if (c->doubtful && !SearchSysCacheExists1(USERMAPPINGOID, ObjectIdGetDatum(c->umid)))
+			c->stale = true;
+	}
+}
+
 static void
 retire(connection *c)
 {
@@ -325,6 +376,13 @@ dv_connection_get(Oid serverid, Oid userid)
 	{
 		c->session = NULL;
 		c->stale = false;
+		c->doubtful = false;
+	}
+	if (c->doubtful)
+	{
+		settle_doubts();
+		c->doubtful = false;
+		c->stale = c->stale || c->made_of != fingerprint(server, mapping);
 	}
 	if (c->stale)
 	{
@@ -336,6 +394,7 @@ dv_connection_get(Oid serverid, Oid userid)
 		c->serverid = serverid;
 		c->server_hash = GetSysCacheHashValue1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid));
 		c->mapping_hash = GetSysCacheHashValue1(USERMAPPINGOID, ObjectIdGetDatum(mapping->umid));
+		c->made_of = fingerprint(server, mapping);
 		c->session = open_session(server, mapping);
 	}
 	return c->session;

@@ -182,6 +182,31 @@ $dvsim = Dvsim->start(
 		"app2|f\napp3|t", 'test_connection tests each');
 }
 
+# ---- a session that has missed what others altered, so much was it
+
+{
+	my $crm = server({ client_id => 'app1', client_secret => 'secret1' });
+	my $asleep = Session->new($node);
+	my $tables = q{DO $$ BEGIN FOR i IN 1 .. 400 LOOP
+		EXECUTE format('CREATE TABLE many_%s (a int PRIMARY KEY, b text)', i);
+		EXECUTE format('DROP TABLE many_%s', i); END LOOP; END $$};
+
+	is($asleep->value(whoami($crm)), 'app1', 'a session has a token');
+	kill 'STOP', $asleep->pid;
+	$session->query($tables);
+	kill 'CONT', $asleep->pid;
+	my $since = mark();
+	is($asleep->value(whoami($crm)), 'app1', 'it was asleep while much was altered');
+	is_deeply([ arrived($since) ], ['other 200'], 'and keeps its token');
+
+	kill 'STOP', $asleep->pid;
+	$session->query("ALTER USER MAPPING FOR PUBLIC SERVER $crm OPTIONS (SET client_id 'app3', SET client_secret 'secret3')");
+	$session->query($tables);
+	kill 'CONT', $asleep->pid;
+	is($asleep->value(whoami($crm)), 'app3', 'unless that was the mapping');
+	$asleep->close;
+}
+
 # ---- certificates
 
 {
