@@ -73,6 +73,7 @@ struct dv_call
 };
 
 static dlist_head calls = DLIST_STATIC_INIT(calls);
+static bool watched = false;	/* somebody else waits, or did (dv_call_watch) */
 
 /* The last one that waits for a slot of its pool takes the backend off the list. */
 static void
@@ -782,6 +783,9 @@ dv_call_advance(void)
 {
 	dlist_iter	iter;
 
+	if (watched)
+		dv_progress_go_on();
+	watched = false;
 	dv_http_drive();
 	dlist_foreach(iter, &calls)
 		advance(dlist_container(dv_call, node, iter.cur));
@@ -834,7 +838,9 @@ dv_call_watch(int64 until)
 {
 	dv_wait_reason reason;
 
-	(void) next_event(&until, &reason);
+	watched = next_event(&until, &reason);
+	if (watched)
+		dv_progress_wait(reason);
 	return dv_http_watch(until);
 }
 

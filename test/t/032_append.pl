@@ -224,7 +224,26 @@ is(peak(), 1, '… one request at a time');
 	$holder->close;
 	$crm->no_faults;
 }
-$crm->sql('ALTER SERVER crm OPTIONS (DROP max_parallel)');
+
+# what comes of the latch alone is noticed, whichever scan it is about
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retry_after_tolerance '2s')});
+{
+	my $holder = Session->new($crm->node);
+
+	$crm->fault(path => 'WhoAmI', status => 429, code => '0x80072322', message => 'slow down', retry_after => 600,
+		delay_ms => 1000);
+	$holder->start(q{SELECT dataverse.whoami('crm')});
+	wait_for(sub { hits($dvsim) == 1 }, 'a request takes its time');
+	$result = $session->try('SELECT count(*) FROM everything');
+	like($result->{message} // '', qr/all application users are throttled for another 60\d s, which exceeds "max_retry_after_tolerance"/,
+		'who waits for a slot learns that it would take too long');
+	cmp_ok($result->{seconds}, '<', 1 + PROMPT, '… at once');
+	$holder->finish;
+	$holder->close;
+	$crm->no_faults;
+}
+$crm->sql('ALTER SERVER crm OPTIONS (DROP max_parallel, DROP max_retry_after_tolerance)');
+$session->query(q{SELECT dataverse.reset_pool('crm')});
 
 # ---- cancel
 
@@ -254,6 +273,11 @@ $crm->fault(path => '/', status => 429, code => '0x80072322', message => 'slow d
 cancel_ok('throttled', sub { $watcher->value('SELECT count(*) FROM dataverse.pool WHERE throttled') == 1 });
 $crm->fault(path => '/', status => 502, times => 0, retry_after => 60);
 cancel_ok('in a backoff', sub { hits($dvsim) >= scalar @kinds });
+
+# others see what it waits for, although it is PostgreSQL that waits
+$crm->fault(path => '/accounts', after => 1, action => 'stall');
+cancel_ok('in the middle of a table',
+	sub { $watcher->query('SELECT rows_taken, waiting_for FROM dataverse.progress') eq "$page|response" });
 
 is($session->query('SELECT count(*) FROM everything'), $all, 'in the end all is well');
 $_->close for $session, $watcher;
