@@ -30,6 +30,7 @@
 #include "dataverse/ledger.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
+#include "fdw/setting.h"
 #include "fdw/truncate.h"
 #include "net/json.h"
 
@@ -122,14 +123,15 @@ static const char *
 start_job(const dv_truncation *t)
 {
 	const dv_relation *relation = t->relation;
+
 	/* without criteria all rows are meant */
 	const char *body =
-		psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
-				 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
-				 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
-				 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
-				 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"2026-01-01T00:00:00Z\"}",
-				 relation->table, relation->primary_id.name, relation->table);
+	psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
+			 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
+			 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
+			 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
+			 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"2026-01-01T00:00:00Z\"}",
+			 relation->table, relation->primary_id.name, relation->table);
 	const char *id = dv_json_string(ask(t, "POST", "BulkDelete", body), "JobId");
 	const char *c = id;
 
@@ -156,8 +158,8 @@ static const char *
 poll_job(const dv_truncation *t, const char **message)
 {
 	struct json_object *job =
-		ask(t, "GET", psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job),
-			NULL);
+	ask(t, "GET", psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job),
+		NULL);
 
 	if (strcmp(member_text(job, "statecode"), STATE_COMPLETED) != 0)
 		return NULL;
@@ -193,8 +195,8 @@ static void
 count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **operation)
 {
 	struct json_object *root =
-		ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
-							   "&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL);
+	ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
+						   "&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL);
 	struct json_object *rows = dv_json_array(root, "value");
 	struct json_object *row;
 
@@ -213,10 +215,10 @@ static const char *
 first_failure(const dv_truncation *t, const char *operation)
 {
 	struct json_object *rows =
-		dv_json_array(ask(t, "GET", psprintf("bulkdeletefailures?$filter="
-											 "_bulkdeleteoperationid_value%%20eq%%20%s"
-											 "&$select=errordescription&$top=1", operation), NULL),
-					  "value");
+	dv_json_array(ask(t, "GET", psprintf("bulkdeletefailures?$filter="
+										 "_bulkdeleteoperationid_value%%20eq%%20%s"
+										 "&$select=errordescription&$top=1", operation), NULL),
+				  "value");
 
 	if (rows == NULL || dv_json_length(rows) == 0)
 		return NULL;
@@ -303,6 +305,9 @@ truncate_table(Relation rel)
 		truncate_by_delete(&t, rel);
 		return;
 	}
+	/* what DELETE above does, too */
+	if (dv_dry_run)
+		return;
 	t.session = dv_connection_get(t.relation->serverid, GetUserId());
 	truncate_by_job(&t);
 }

@@ -173,6 +173,34 @@ $result = $session->try('TRUNCATE alltypes');
 like($result->{message}, qr/did not name the bulk-delete job/, 'an answer that is none');
 clear_faults($dvsim);
 
+# ---- tables without such jobs: DELETE
+
+$node->safe_psql('postgres', q{
+	CREATE FOREIGN TABLE "Reading" (new_readingid uuid, partitionid text, new_name text) SERVER crm
+		OPTIONS ("table" 'new_reading', entity_set 'new_readings', table_type 'elastic',
+			partition_id 'partitionid', truncatable 'on');
+});
+seed('new_reading', 250);
+my $readings = rows('new_reading');
+cmp_ok($readings, '>=', 250, 'there are readings');
+writes();
+$session->query('SET dataverse_fdw.dry_run = on');
+$session->query('TRUNCATE "Reading", contact');
+is(scalar writes(), 0, 'a dry run sends nothing');
+$session->query('RESET dataverse_fdw.dry_run');
+$result = $session->try('BEGIN; TRUNCATE "Reading"; ROLLBACK');
+is(rows('new_reading'), 0, 'elastic rows are gone');
+is(join(' ', map { "$_->{method} $_->{target}" } writes()),
+	join(' ', ('POST /api/data/v9.2/new_readings/Microsoft.Dynamics.CRM.DeleteMultiple') x (($readings + 99) / 100)),
+	'in bulk');
+like($result->{notices}[0]{message}, qr/$readings rows written to Dataverse stay there/, 'for good');
+
+$session->query(q{
+	CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END';
+	CREATE TRIGGER watch BEFORE DELETE ON "Reading" FOR EACH ROW EXECUTE FUNCTION watch();
+});
+refused('TRUNCATE "Reading"', '0A000', qr/because it has DELETE triggers$/, 'triggers of DELETE');
+
 # ---- cancel
 
 job_says('{"statecode":0,"statuscode":0}', 100000);
