@@ -31,7 +31,7 @@ typedef struct dv_call_spec
 	int			rows;			/* for the counters */
 	int			pinned;			/* user that must send it; -1: any */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
-	bool	   *in_doubt;		/* kept true while it may have been carried out; or NULL.  Outlives
+	bool	   *in_doubt;		/* kept true while it may have been carried out; or NULL. Outlives
 								 * the call */
 } dv_call_spec;
 

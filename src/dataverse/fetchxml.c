@@ -198,15 +198,15 @@ dv_fetchxml_read(const char *xml, dv_fetchxml *query, const char **error)
  * Writing.
  */
 
-typedef struct writer
+typedef struct xml_writer
 {
 	char	   *out;
 	size_t		size;
 	size_t		len;			/* of the whole, whether it fits or not */
-} writer;
+} xml_writer;
 
 static void
-put(writer *w, const char *s, size_t n)
+put(xml_writer *w, const char *s, size_t n)
 {
 	if (w->len < w->size)
 		memcpy(w->out + w->len, s, n < w->size - w->len ? n : w->size - w->len);
@@ -214,14 +214,14 @@ put(writer *w, const char *s, size_t n)
 }
 
 static void
-put_text(writer *w, const char *s)
+put_text(xml_writer *w, const char *s)
 {
 	put(w, s, strlen(s));
 }
 
 /* As the value of an attribute: blanks other than " " would be read as " ". */
 static void
-put_escaped(writer *w, const char *s)
+put_escaped(xml_writer *w, const char *s)
 {
 	static const char special[] = "<>&\"\t\n\r";
 	static const char *const entities[] = {
@@ -240,7 +240,7 @@ put_escaped(writer *w, const char *s)
 }
 
 static void
-put_number(writer *w, const char *name, int value)
+put_number(xml_writer *w, const char *name, int value)
 {
 	char		text[64];
 
@@ -252,7 +252,7 @@ size_t
 dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cookie, char *out,
 				 size_t size)
 {
-	writer		w = {out, size, 0};
+	xml_writer	w = {out, size, 0};
 	const char *end = query->attributes + query->attributes_len;
 	const char *p;
 

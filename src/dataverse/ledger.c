@@ -20,21 +20,21 @@
 #include "dataverse/ledger.h"
 
 /* Of one subtransaction; those that wrote nothing have none. */
-typedef struct page
+typedef struct account_page
 {
-	struct page *next;
+	struct account_page *next;
 	SubTransactionId subid;
 	int64		stays;
 	int64		in_doubt;
-} page;
+} account_page;
 
-static page *pages = NULL;		/* in TopTransactionContext */
+static account_page *pages = NULL;	/* in TopTransactionContext */
 static dlist_head accounts = DLIST_STATIC_INIT(accounts);
 
-static page *
+static account_page *
 page_of(SubTransactionId subid)
 {
-	page	   *p;
+	account_page *p;
 
 	for (p = pages; p != NULL; p = p->next)
 		if (p->subid == subid)
@@ -111,8 +111,8 @@ static void
 on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
 	dlist_mutable_iter iter;
-	page	  **at = &pages;
-	page	   *p;
+	account_page **at = &pages;
+	account_page *p;
 
 	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
 		return;
@@ -137,7 +137,7 @@ on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, v
 		tell("savepoint", p->stays, p->in_doubt);
 	else
 	{
-		page	   *outer = page_of(parent);
+		account_page *outer = page_of(parent);
 
 		outer->stays += p->stays;
 		outer->in_doubt += p->in_doubt;

@@ -15,16 +15,16 @@
 #include "dataverse/odata.h"
 
 /* where text goes; what does not fit is counted */
-typedef struct writer
+typedef struct url_writer
 {
 	char	   *out;
 	size_t		size;
 	size_t		len;
 	dv_odata_style style;
-} writer;
+} url_writer;
 
 static void
-put_byte(writer *w, char c)
+put_byte(url_writer *w, char c)
 {
 	if (w->len + 1 < w->size)
 		w->out[w->len] = c;
@@ -33,7 +33,7 @@ put_byte(writer *w, char c)
 
 /* Text of ours, which has nothing in it that a URL could not have. */
 static void
-put(writer *w, const char *text)
+put(url_writer *w, const char *text)
 {
 	for (; *text != '\0'; text++)
 		put_byte(w, *text);
@@ -41,7 +41,7 @@ put(writer *w, const char *text)
 
 /* A character of a value, or one that URLs do not take. */
 static void
-put_encoded(writer *w, char c)
+put_encoded(url_writer *w, char c)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	static const char plain[] = "-._~:*!()',";
@@ -61,7 +61,7 @@ put_encoded(writer *w, char c)
 }
 
 static void
-put_blank(writer *w)
+put_blank(url_writer *w)
 {
 	put_encoded(w, ' ');
 }
@@ -78,7 +78,7 @@ is_text(dv_type type)
 
 /* 'it''s'; "literally" takes the life out of wildcards */
 static void
-put_string(writer *w, const char *text, bool literally)
+put_string(url_writer *w, const char *text, bool literally)
 {
 	put_byte(w, '\'');
 	for (; *text != '\0'; text++)
@@ -97,7 +97,7 @@ put_string(writer *w, const char *text, bool literally)
 }
 
 static void
-put_value(writer *w, const dv_column *column, const dv_operand *operand)
+put_value(url_writer *w, const dv_column *column, const dv_operand *operand)
 {
 	const char *text = operand->text;
 
@@ -112,7 +112,7 @@ put_value(writer *w, const dv_column *column, const dv_operand *operand)
 
 /* ["a","b"] */
 static void
-put_array(writer *w, const dv_filter *filter)
+put_array(url_writer *w, const dv_filter *filter)
 {
 	int			i;
 
@@ -150,14 +150,14 @@ put_array(writer *w, const dv_filter *filter)
 typedef struct filter_form filter_form;
 struct filter_form
 {
-	void		(*put) (writer *w, const dv_filter *filter, const filter_form *form);
+	void		(*put) (url_writer *w, const dv_filter *filter, const filter_form *form);
 	const char *word;
 };
 
-static void put_filter(writer *w, const dv_filter *filter, bool nested);
+static void put_filter(url_writer *w, const dv_filter *filter, bool nested);
 
 static void
-put_null_test(writer *w, const dv_filter *filter, const filter_form *form)
+put_null_test(url_writer *w, const dv_filter *filter, const filter_form *form)
 {
 	put(w, filter->column->property);
 	put_blank(w);
@@ -167,7 +167,7 @@ put_null_test(writer *w, const dv_filter *filter, const filter_form *form)
 }
 
 static void
-put_comparison(writer *w, const dv_filter *filter, const filter_form *form)
+put_comparison(url_writer *w, const dv_filter *filter, const filter_form *form)
 {
 	put(w, filter->column->property);
 	put_blank(w);
@@ -177,7 +177,7 @@ put_comparison(writer *w, const dv_filter *filter, const filter_form *form)
 }
 
 static void
-put_pattern(writer *w, const dv_filter *filter, const filter_form *form)
+put_pattern(url_writer *w, const dv_filter *filter, const filter_form *form)
 {
 	put(w, form->word);
 	put_byte(w, '(');
@@ -191,7 +191,7 @@ put_pattern(writer *w, const dv_filter *filter, const filter_form *form)
 }
 
 static void
-put_function(writer *w, const dv_filter *filter, const filter_form *form)
+put_function(url_writer *w, const dv_filter *filter, const filter_form *form)
 {
 	put(w, "Microsoft.Dynamics.CRM.");
 	put(w, form->word);
@@ -203,7 +203,7 @@ put_function(writer *w, const dv_filter *filter, const filter_form *form)
 }
 
 static void
-put_parts(writer *w, const dv_filter *filter, const filter_form *form)
+put_parts(url_writer *w, const dv_filter *filter, const filter_form *form)
 {
 	int			i;
 
@@ -241,7 +241,7 @@ static const filter_form forms[DV_FILTER_KINDS] = {
 };
 
 static void
-put_filter(writer *w, const dv_filter *filter, bool nested)
+put_filter(url_writer *w, const dv_filter *filter, bool nested)
 {
 	const filter_form *form = &forms[filter->kind];
 	bool		group = nested && (filter->kind == DV_AND || filter->kind == DV_OR);
@@ -261,7 +261,7 @@ put_filter(writer *w, const dv_filter *filter, bool nested)
  */
 
 static void
-put_select(writer *w, const dv_query *query)
+put_select(url_writer *w, const dv_query *query)
 {
 	int			i;
 
@@ -277,7 +277,7 @@ put_select(writer *w, const dv_query *query)
 }
 
 static void
-put_order(writer *w, const dv_query *query)
+put_order(url_writer *w, const dv_query *query)
 {
 	bool		id_seen = false;
 	int			i;
@@ -324,7 +324,7 @@ put_partition(writer *w, const dv_query *query)
 }
 
 static void
-put_number(writer *w, int64_t n)
+put_number(url_writer *w, int64_t n)
 {
 	char		digits[20];
 	int			i = 0;
@@ -339,7 +339,7 @@ put_number(writer *w, int64_t n)
 size_t
 dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size)
 {
-	writer		w = {out, size, 0, style};
+	url_writer	w = {out, size, 0, style};
 	bool		filtered = query->filter != NULL && query->filter->kind != DV_TRUE;
 
 	put(&w, query->entity_set);

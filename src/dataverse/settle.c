@@ -506,7 +506,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 static void
 settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 {
-	sorting		s = {.writer = writer,.job = job};
+	sorting		s = {.writer = writer, .job = job};
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
@@ -537,7 +537,7 @@ new_answers(const dv_job *job)
 static void
 settle_only_row(dv_writer *writer, dv_job *job, const dv_error *error)
 {
-	dv_row_answer answer = {.told = true,.status = error->status,.error = *error};
+	dv_row_answer answer = {.told = true, .status = error->status, .error = *error};
 
 	settle_rows(writer, job, &answer);
 }

@@ -52,12 +52,12 @@ typedef struct lookup_target
 	size_t		prefix_len;
 } lookup_target;
 
-typedef bool (*put_function) (const dv_encoder *encoder, Datum value, StringInfo out,
+typedef bool (*put_value_fn) (const dv_encoder *encoder, Datum value, StringInfo out,
 							  dv_misfit *misfit);
 
 struct dv_encoder
 {
-	put_function put;
+	put_value_fn put;
 	const char *name;			/* here, for messages */
 	dv_type		type;
 	Oid			pgtype;
@@ -482,7 +482,7 @@ static const struct
 {
 	Oid			pgtype;
 	int			types;			/* bits */
-	put_function put;			/* NULL: a lookup */
+	put_value_fn put;			/* NULL: a lookup */
 }			writable[] =
 
 {
@@ -811,7 +811,7 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 }
 
 void
-dv_encode_id(StringInfo out, const uint8 * id)
+dv_encode_id(StringInfo out, const uint8 *id)
 {
 	enlargeStringInfo(out, DV_PAYLOAD_UUID);
 	end(out, dv_payload_uuid(out->data + out->len, id));

@@ -97,7 +97,7 @@ start_writing(dv_modify *m)
 	MemoryContext old;
 	dv_writer_spec spec = {0};
 
-	if (m->writer !=NULL)
+	if (m->writer != NULL)
 		return;
 	old = MemoryContextSwitchTo(m->context);
 	m->started = dv_now();
@@ -350,7 +350,7 @@ end_modify(ResultRelInfo *rinfo)
 	if (m == NULL)
 		return;
 	rinfo->ri_FdwState = NULL;
-	if (m->writer !=NULL)
+	if (m->writer != NULL)
 	{
 		dv_drain(m);
 		dv_refusal_summary(m);

@@ -87,6 +87,6 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		show_columns(relation, private, es);
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, "batch_size"), es);
 	}
-	if (es->analyze && m != NULL && m->writer !=NULL)
+	if (es->analyze && m != NULL && m->writer != NULL)
 		show_ledger(dv_writer_ledger(m->writer), es);
 }

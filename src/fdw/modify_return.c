@@ -64,7 +64,7 @@ dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetl
  */
 
 static char *
-id_text(const uint8 * id)
+id_text(const uint8 *id)
 {
 	StringInfoData text;
 

@@ -324,7 +324,7 @@ hash_of(const void *bytes, size_t len, uint64 seed)
 }
 
 static void
-make_id(uint8 * id)
+make_id(uint8 *id)
 {
 	int64		now = GetCurrentTimestamp() +
 	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
