@@ -307,7 +307,7 @@ put_order(url_writer *w, const dv_query *query)
 
 /* As a parameter it makes an elastic table look in that partition only, as a filter it does not. */
 static void
-put_partition(writer *w, const dv_query *query)
+put_partition(url_writer *w, const dv_query *query)
 {
 	const char *c;
 
