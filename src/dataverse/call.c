@@ -882,6 +882,12 @@ dv_call_waiting(const dv_call *call)
 	return call->state == DV_CALL_WANTS_SLOT || call->state == DV_CALL_WANTS_TOKEN;
 }
 
+bool
+dv_call_resting(const dv_call *call)
+{
+	return call->state == DV_CALL_WANTS_SLOT && call->not_before > dv_now();
+}
+
 const dv_error *
 dv_call_error(const dv_call *call)
 {

@@ -43,6 +43,9 @@ extern bool dv_call_done(const dv_call *call);
 /* Not done and not on the wire: waits for a slot, a token, or its time. */
 extern bool dv_call_waiting(const dv_call *call);
 
+/* Waits for nothing but the time at which it may be repeated. */
+extern bool dv_call_resting(const dv_call *call);
+
 /* Moves all calls of this backend on, without waiting. */
 extern void dv_call_advance(void);
 

@@ -27,6 +27,8 @@
 #define QUEUE_MAX 8
 /* Calls that want a slot: enough to wake up several application users. */
 #define WAITING_MAX 4
+/* Calls that rest until they are repeated: few enough to leave a service alone that is down */
+#define RESTING_MAX 32
 /* Of all that is held. */
 #define HELD_MAX ((size_t) 24 * 1024 * 1024)
 /* A batch is full at that size, too; the service takes 128 MB, its sandbox less (facts 4.4) */
@@ -246,15 +248,26 @@ send_job(dv_writer *writer, dv_job *job)
 	MemoryContextSwitchTo(old);
 }
 
-static int
-calls_waiting(const dv_writer *writer)
+/* Calls that rest do not keep others from the slots that are free meanwhile. */
+static bool
+enough_waits(const dv_writer *writer)
 {
-	int			n = 0;
+	int			waiting = 0;
+	int			resting = 0;
 	dlist_iter	iter;
 
+	if (writer->spec.max_calls > 0 && writer->sent >= writer->spec.max_calls)
+		return true;
 	dlist_foreach(iter, unconstify(dlist_head *, &writer->under_way))
-		n += dv_call_waiting(dlist_container(dv_job, node, iter.cur)->call);
-	return n;
+	{
+		const dv_call *call = dlist_container(dv_job, node, iter.cur)->call;
+
+		if (dv_call_resting(call))
+			resting++;
+		else if (dv_call_waiting(call))
+			waiting++;
+	}
+	return waiting >= WAITING_MAX || resting >= RESTING_MAX;
 }
 
 static void
@@ -269,8 +282,7 @@ send_queued(dv_writer *writer)
 
 		if (job->not_before > now)
 			continue;
-		if ((writer->spec.max_calls > 0 && writer->sent >= writer->spec.max_calls) ||
-			calls_waiting(writer) >= WAITING_MAX)
+		if (enough_waits(writer))
 			return;
 		dlist_delete(&job->node);
 		writer->queued--;

@@ -58,6 +58,23 @@ sub limits_ok
 	return;
 }
 
+# ---- requests that wait until they may be repeated do not hold up the others
+
+{
+	my $session = $w->session;
+	my $waiting = 8;
+
+	$w->reset;
+	faults($w->dvsim, { path => 'CreateMultiple', status => 502, retry_after => 60, times => $waiting });
+	$session->start($w->insert('standard', 1, 2000));
+	wait_for(sub { $session->done || $w->rows_there('standard') == 2000 - $waiting * 20 }, 'all other rows are written');
+	ok(!$session->done, "$waiting batches wait for their second attempt while all others are written");
+	$w->watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
+	is($session->finish->{sqlstate}, '57014', 'they can be canceled');
+	is(in_flight($w->watcher), 0, 'and hold no slot');
+	$session->close;
+}
+
 for my $backends (2, 16)
 {
 	my $each = int(8000 / $backends);
