@@ -274,6 +274,19 @@ cancel_ok('throttled', sub { $watcher->value('SELECT count(*) FROM dataverse.poo
 $crm->fault(path => '/', status => 502, times => 0, retry_after => 60);
 cancel_ok('in a backoff', sub { hits($dvsim) >= scalar @kinds });
 
+# ---- what is written is read before
+
+$crm->sql('CREATE TABLE named (id uuid, label text)');
+$crm->sql(qq{CREATE FOREIGN TABLE named_$_->[0] (id uuid OPTIONS ("column" '$_->[0]id'), label text OPTIONS ("column" '$_->[2]'))
+	INHERITS (named) SERVER crm OPTIONS ("table" '$_->[0]', entity_set '$_->[1]', page_size '$page')})
+  for [ 'account', 'accounts', 'name' ], [ 'contact', 'contacts', 'lastname' ];
+is($session->try(q{UPDATE named SET label = coalesce(label, '') || '!' WHERE length(coalesce(label, '')) >= 0})->{tag},
+	'UPDATE ' . ($kinds[0][3] + $kinds[1][3]), 'rows of both tables are updated');
+is($session->query(q{SELECT count(*) FILTER (WHERE label LIKE '%!'), count(*) FILTER (WHERE label LIKE '%!!') FROM named}),
+	($kinds[0][3] + $kinds[1][3]) . '|0', '… each of them once');
+is($session->query(q{CREATE TEMP TABLE copied AS SELECT * FROM named; SELECT count(DISTINCT id) FROM copied}),
+	$kinds[0][3] + $kinds[1][3], 'and copied');
+
 # others see what it waits for, although it is PostgreSQL that waits
 $crm->fault(path => '/accounts', after => 1, action => 'stall');
 cancel_ok('in the middle of a table',
