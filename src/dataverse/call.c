@@ -431,6 +431,17 @@ backoff(const dv_retry_policy *policy, int attempt)
 	return delay / 2 + (int64) (pg_prng_double(&pg_global_prng_state) * delay / 2);
 }
 
+/* Once more, for this reason, but not before that time. */
+static void
+rest(dv_call *call, dv_retry_cause cause, int user, int64 retry_after)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+	int64		delay = backoff(&config->retry, ++call->retries[cause]);
+
+	dv_pool_count_retry(dv_session_pool(call->session), user, cause);
+	want_slot_again(call, Max(delay, retry_after));
+}
+
 /*
  * The pool knows for how long the user is throttled; another may be free, and
  * is asked at once.  Only when throttles are not tracked has the request to
@@ -501,9 +512,7 @@ settle(dv_call *call)
 		done(call);
 		return;
 	}
-	dv_pool_count_retry(pool, call->user, call->error.cause);
-	want_slot_again(call, Max(backoff(policy, ++call->retries[call->error.cause]),
-							  call->error.retry_after));
+	rest(call, call->error.cause, call->user, call->error.retry_after);
 }
 
 /*
@@ -648,9 +657,7 @@ token_failed(dv_call *call, int user)
 	}
 	if (error->transient && call->retries[DV_RETRY_AUTH] < policy->max_retries)
 	{
-		dv_pool_count_retry(dv_session_pool(call->session), user, DV_RETRY_AUTH);
-		want_slot_again(call, Max(backoff(policy, ++call->retries[DV_RETRY_AUTH]),
-								  error->retry_after));
+		rest(call, DV_RETRY_AUTH, user, error->retry_after);
 		return;
 	}
 	fail(call, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,

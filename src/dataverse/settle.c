@@ -676,8 +676,10 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 		if ((reason->verdict == DV_VERDICT_RETRY || reason->verdict == DV_VERDICT_THROTTLED) &&
 			job->tries++ < dv_session_config_of(writer->spec.session)->retry.max_retries)
 		{
+			int64		delay = backoff(writer, job->tries);
+
 			job->doubted |= reason->outcome_unknown;
-			dv_job_again(writer, job, Max(backoff(writer, job->tries), reason->retry_after));
+			dv_job_again(writer, job, Max(delay, reason->retry_after));
 		}
 		else
 			blame(writer, job, failed, reason);

@@ -132,6 +132,22 @@ like($r->{message}, qr/could not send GET WhoAmI on server "crm": HTTP status 40
 	is(accounts('reopened'), 1, 'and arrives once');
 }
 
+# ---- as often as "max_retries" says, after half a second, a second, two …, of which up to a half is chance
+
+{
+	my $since = mark();
+	my $r;
+
+	create_server($node, 'patient', { url => $dvsim->base, budget_pacing => 'off', max_retries => 3 }, \%app1);
+	faults($dvsim, { path => 'WhoAmI', status => 502, times => 0 });
+	$r = $session->try("SELECT dataverse.request('patient', 'GET', 'WhoAmI')");
+	is($r->{sqlstate}, '08006', '502 again and again: an error in the end');
+	is(statuses($since), join(' ', ('GET 502') x 4), 'max_retries 3: four attempts');
+	cmp_ok($r->{seconds}, '>=', 1.75, sprintf 'with pauses that grow (%.1f s)', $r->{seconds});
+	cmp_ok($r->{seconds}, '<', 3.5 + 1.5, 'and are not too long');
+	clear_faults($dvsim);
+}
+
 # ---- cookies
 
 {
