@@ -27,6 +27,7 @@ static const dv_phrase phrases[] = {
 	{"Attribute: ", " cannot be set to NULL", false, true},
 	{"undeclared property '", "'", false, false},
 	{"property named '", "'", false, false},
+	{" of '", "' on record of type", false, false},
 	{"value of attribute '", "'", false, false},
 	{"value of ", " contains characters that are not allowed", false, false},
 	{"value for the attribute '", "'", false, false},

@@ -105,8 +105,6 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->PlanForeignModify = dataversePlanForeignModify;
 	routine->BeginForeignModify = dataverseBeginForeignModify;
 	routine->ExecForeignInsert = dataverseExecForeignInsert;
-	routine->ExecForeignBatchInsert = dataverseExecForeignBatchInsert;
-	routine->GetForeignModifyBatchSize = dataverseGetForeignModifyBatchSize;
 	routine->ExecForeignUpdate = dataverseExecForeignUpdate;
 	routine->ExecForeignDelete = dataverseExecForeignDelete;
 	routine->EndForeignModify = dataverseEndForeignModify;

@@ -42,6 +42,7 @@ typedef struct dv_modify_plan
 	List	   *returned;
 	bool		ignore;
 	bool		repeats;
+	bool		checked;		/* WITH CHECK OPTION */
 } dv_modify_plan;
 
 typedef struct dv_modify_column
@@ -91,6 +92,7 @@ typedef struct dv_modify
 	dv_writer  *writer;
 	int64		started;
 	bool		ignore;			/* rows that exist already */
+	bool		go_on;			/* after a row that is refused */
 	bool		counts;			/* its rows make the command's tag */
 	bool		one_by_one;		/* nothing may be under way when a row is handed back */
 
@@ -120,8 +122,9 @@ typedef struct dv_modify
 	bool		forgetful;		/* … but there are too many of them */
 
 	/* rows handed back (modify_return.c) */
-	bool		fill_id;		/* the id made here is to be in them */
+	bool		return_id;		/* the id of a new row is to be in them */
 	bool		read_back;		/* … and what only the service knows */
+	bool		checked_before; /* WITH CHECK OPTION looks only at what is known here */
 	AttrNumber	whole_junk;		/* the whole row, of DELETE */
 	struct dv_scan *reader;
 	List	   *wanted;			/* columns to be read back */
@@ -153,10 +156,6 @@ extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo
 										List *private, int subplan_index, int eflags);
 extern TupleTableSlot *dataverseExecForeignInsert(EState *estate, ResultRelInfo *rinfo,
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
-extern TupleTableSlot **dataverseExecForeignBatchInsert(EState *estate, ResultRelInfo *rinfo,
-														TupleTableSlot **slots,
-														TupleTableSlot **planSlots, int *numSlots);
-extern int	dataverseGetForeignModifyBatchSize(ResultRelInfo *rinfo);
 extern TupleTableSlot *dataverseExecForeignUpdate(EState *estate, ResultRelInfo *rinfo,
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
 extern TupleTableSlot *dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo,
@@ -180,7 +179,7 @@ extern void dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, L
 
 /* NULL: there is none. */
 extern TupleTableSlot *dv_modify_return(dv_modify *m, TupleTableSlot *slot,
-										TupleTableSlot *planSlot, const dv_modify_row *row);
+										TupleTableSlot *planSlot, dv_modify_row *row);
 
 /* refusal.c: rows that the service does not take */
 extern bool dv_refusal_file(void *arg, const dv_failure *failure);

@@ -23,17 +23,51 @@
 #include "fdw/setting.h"
 #include "fdw/target.h"
 
-/* Is the column's value the one that was written? */
+/* Does the statement write a column of one of these types? */
+static bool
+writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
+{
+	ListCell   *lc;
+
+	foreach(lc, given)
+	{
+		dv_type		t = dv_relation_attribute(m->relation, lfirst_int(lc))->column.type;
+
+		if (t == type || t == or_type)
+			return true;
+	}
+	return false;
+}
+
+/* A column that an UPDATE leaves alone: is it as it was? */
+static bool
+is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
+{
+	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
+	ListCell   *lc;
+
+	if (attribute->readonly || attribute->is_label)
+		return attnum == m->id || attnum == m->partition;
+	if (attribute->column.type == DV_TYPE_STATE || attribute->column.type == DV_TYPE_STATUS)
+		return !writes_type(m, given, DV_TYPE_STATE, DV_TYPE_STATUS);
+	/* the name of a lookup's table goes with the lookup */
+	foreach(lc, given)
+		if (strcmp(dv_relation_attribute(m->relation, lfirst_int(lc))->column.name,
+				   attribute->column.name) == 0)
+		return false;
+	return true;
+}
+
+/* Is the column's value in the row as it will be in the service? */
 static bool
 is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 {
-	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
-
-	if (attnum == m->id || attribute->is_label)
-		return attnum == m->id;
-	if (plan->command == CMD_UPDATE && attnum == m->partition)
+	if (list_member_int(plan->given, attnum))
 		return true;
-	return list_member_int(plan->given, attnum);
+	if (plan->command == CMD_UPDATE)
+		return is_untouched(m, plan->given, attnum);
+	/* told when the row has been written, if not before */
+	return attnum == m->id && (m->operation == DV_CREATE || m->ids_given);
 }
 
 void
@@ -49,7 +83,7 @@ dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetl
 		m->whole_junk = ExecFindJunkAttributeInTlist(targetlist, DV_TARGET_ROW);
 		return;
 	}
-	m->fill_id = plan->command == CMD_INSERT && list_member_int(plan->returned, m->id);
+	m->return_id = m->operation == DV_CREATE && list_member_int(plan->returned, m->id);
 	if (dv_dry_run)
 		return;
 	foreach(lc, plan->returned)
@@ -219,21 +253,23 @@ return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 
 TupleTableSlot *
 dv_modify_return(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
-				 const dv_modify_row *row)
+				 dv_modify_row *row)
 {
 	Datum	   *values;
 	bool	   *isnull;
 
 	if (m->whole_junk != 0)
 		return return_deleted(m, slot, planSlot);
-	if (!m->fill_id && !m->read_back)
+	if (!m->return_id && !m->read_back)
 		return slot;
+	if (!row->has_id && m->operation == DV_CREATE)
+		row->has_id = dv_writer_last_id(m->writer, row->id);
 	slot_getallattrs(slot);
 	values = palloc(sizeof(Datum) * m->desc->natts);
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * m->desc->natts);
 	memcpy(isnull, slot->tts_isnull, sizeof(bool) * m->desc->natts);
-	if (m->fill_id && row->has_id)
+	if (m->return_id && row->has_id)
 	{
 		values[m->id - 1] = PointerGetDatum(row->id);
 		isnull[m->id - 1] = false;

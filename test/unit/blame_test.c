@@ -32,6 +32,7 @@ test_messages(void **state)
 		{"Could not find a property named 'Name' on type 'Microsoft.Dynamics.CRM.account'.", "Name", "", false},
 		{"Error identified in Payload ---->  InnerException : An undeclared property 'foo' which only has property annotations", "foo", "", false},
 		{"The value of partitionid contains characters that are not allowed.", "partitionid", "", false},
+		{"A validation error occurred. The value -5 of 'industrycode' on record of type 'account' is outside the valid range.", "industrycode", "", false},
 		{"Cannot insert duplicate key", "", "", false},
 		{"The length of the '' attribute", "", "", false},
 		{"Entity Key a b violated", "", "", false},
