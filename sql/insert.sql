@@ -1,0 +1,148 @@
+-- INSERT: which columns are written, ids, states, RETURNING, triggers, views, partitions.
+\getenv url DVSIM_URL
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
+\set ECHO errors
+SELECT format('CREATE SERVER insert_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+\set ECHO all
+SET TimeZone = 'UTC';
+CREATE USER MAPPING FOR CURRENT_USER SERVER insert_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE FOREIGN TABLE account (
+  accountid uuid,
+  name text,
+  revenue numeric(19,2) OPTIONS (type 'money'),
+  employees integer OPTIONS ("column" 'numberofemployees'),
+  industrycode integer OPTIONS (type 'choice'),
+  industry text OPTIONS (label_of 'industrycode'),
+  ownerid uuid OPTIONS (type 'owner'),
+  ownertype text OPTIONS (ref_type_of 'ownerid'),
+  statecode integer OPTIONS (type 'state'),
+  statuscode integer OPTIONS (type 'status'),
+  createdon timestamptz OPTIONS (readonly 'true')
+) SERVER insert_crm OPTIONS (entity_set 'accounts', batch_size '10');
+
+-- columns that are named are written, the service's defaults fill the others
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO account (name, employees) VALUES ('a', 1);
+EXPLAIN (COSTS OFF) INSERT INTO account (name, employees) VALUES ('a', 1);
+INSERT INTO account (name, employees) VALUES ('Contoso', 12), ('Fabrikam', NULL);
+SELECT name, employees, statecode, statuscode, ownertype, accountid IS NOT NULL AS id FROM account ORDER BY name COLLATE "C";
+INSERT INTO account (name, revenue) SELECT 'row ' || i, i FROM generate_series(1, 25) i;
+SELECT count(*), sum(revenue) FROM account;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO account (name) SELECT 'more' FROM generate_series(1, 25) i;
+-- what cannot be written
+INSERT INTO account (name, createdon) VALUES ('x', now());
+INSERT INTO account (name, industry) VALUES ('x', 'y');
+INSERT INTO account (name, createdon) VALUES ('null will do', NULL);
+DELETE FROM account;
+
+-- ids: given, made here in the order of SQL Server, or left to the service
+INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'given'), (NULL, 'made') RETURNING name, accountid = '00000000-0000-0000-0000-00000000000a' AS given;
+INSERT INTO account (name) SELECT 'id ' || i FROM generate_series(1, 30) i;
+SELECT bool_and(ord > before) AS ascending FROM (SELECT ord, lag(ord) OVER (ORDER BY n) AS before FROM (SELECT substr(name, 4)::int AS n, (substr(accountid::text, 25) || substr(accountid::text, 20, 4)) COLLATE "C" AS ord FROM account WHERE name LIKE 'id %') a) s;
+ALTER FOREIGN TABLE account OPTIONS (ADD generate_ids 'off');
+INSERT INTO account (name) VALUES ('theirs') RETURNING name, accountid IS NOT NULL AS id;
+INSERT INTO account (name) SELECT 'theirs' FROM generate_series(1, 25);
+SELECT count(DISTINCT accountid) FROM account WHERE name = 'theirs';
+ALTER FOREIGN TABLE account OPTIONS (DROP generate_ids);
+DELETE FROM account;
+
+-- a row cannot be made inactive: that follows
+INSERT INTO account (name, statecode, statuscode) VALUES ('active', 0, 1), ('inactive', 1, 2), ('by default', NULL, NULL), ('inactive, status by default', 1, NULL);
+SELECT name, statecode, statuscode FROM account ORDER BY name COLLATE "C";
+INSERT INTO account (name, statecode, statuscode) SELECT 'many', i % 2, i % 2 + 1 FROM generate_series(1, 35) i;
+SELECT statecode, statuscode, count(*) FROM account WHERE name = 'many' GROUP BY 1, 2 ORDER BY 1;
+DELETE FROM account;
+
+-- RETURNING: what is known here, and what is read back
+INSERT INTO account (name, revenue) VALUES ('r1', 1), ('r2', NULL) RETURNING name, revenue, accountid IS NOT NULL AS id;
+INSERT INTO account (name, industrycode) VALUES ('r3', 1) RETURNING name, industry, statecode, ownertype, createdon IS NOT NULL AS created, tableoid::regclass;
+WITH i AS (INSERT INTO account (name) VALUES ('cte') RETURNING accountid) SELECT count(*), count(accountid) FROM i;
+INSERT INTO account (name) VALUES ('whole row') RETURNING (account).name, (account).statuscode;
+DELETE FROM account;
+
+-- triggers
+CREATE FUNCTION insert_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '% % %: %', TG_WHEN, TG_LEVEL, TG_OP, CASE WHEN TG_LEVEL = 'ROW' THEN NEW.name END;
+  IF TG_WHEN = 'BEFORE' THEN NEW.revenue := 77; NEW.name := NEW.name || '!'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER b BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION insert_trigger();
+CREATE TRIGGER a AFTER INSERT ON account FOR EACH ROW EXECUTE FUNCTION insert_trigger();
+CREATE TRIGGER s AFTER INSERT ON account EXECUTE FUNCTION insert_trigger();
+INSERT INTO account (name) VALUES ('t1'), ('t2');
+SELECT name, revenue FROM account ORDER BY name COLLATE "C";
+-- they run for rows that were written
+SET dataverse_fdw.on_error = 'continue';
+INSERT INTO account (name) VALUES ('t3'), (repeat('x', 200)), ('t4');
+RESET dataverse_fdw.on_error;
+DROP TRIGGER a ON account;
+DROP TRIGGER b ON account;
+DROP TRIGGER s ON account;
+DROP FUNCTION insert_trigger;
+DELETE FROM account;
+
+-- views: what they do not allow is not even sent
+CREATE VIEW insert_view AS SELECT name, employees FROM account WHERE employees > 10 WITH CHECK OPTION;
+INSERT INTO insert_view VALUES ('v1', 11);
+\set VERBOSITY terse
+INSERT INTO insert_view VALUES ('v2', 1);
+\set VERBOSITY default
+SELECT name, employees FROM account;
+DROP VIEW insert_view;
+DELETE FROM account;
+
+-- rows that are routed to a partition
+CREATE TABLE insert_parent (accountid uuid, name text, n int) PARTITION BY RANGE (n);
+CREATE TABLE insert_local PARTITION OF insert_parent FOR VALUES FROM (0) TO (10);
+CREATE FOREIGN TABLE insert_remote PARTITION OF insert_parent FOR VALUES FROM (10) TO (100) SERVER insert_crm OPTIONS (entity_set 'accounts', "table" 'account');
+ALTER FOREIGN TABLE insert_remote ALTER n OPTIONS (ADD "column" 'numberofemployees');
+INSERT INTO insert_parent (name, n) SELECT 'p' || i, i FROM generate_series(1, 39) i;
+SELECT tableoid::regclass, count(*), min(n), max(n) FROM insert_parent GROUP BY 1 ORDER BY 1;
+INSERT INTO insert_parent (name, n) VALUES ('here', 5), ('there', 50) RETURNING tableoid::regclass, name, n, accountid IS NOT NULL AS id;
+UPDATE insert_parent SET n = 10 WHERE n = 9;
+SELECT tableoid::regclass, count(*), min(n), max(n) FROM insert_parent GROUP BY 1 ORDER BY 1;
+DROP TABLE insert_parent;
+DELETE FROM account;
+
+-- functions, prepared statements, rollback
+DO $$
+DECLARE n int;
+BEGIN
+  INSERT INTO account (name) SELECT 'f' FROM generate_series(1, 25);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RAISE NOTICE '% rows', n;
+END $$;
+PREPARE insert_p AS INSERT INTO account (name) VALUES ($1);
+EXECUTE insert_p('p1');
+EXECUTE insert_p('p2');
+SELECT count(*) FROM account;
+BEGIN;
+INSERT INTO account (name) SELECT 'rolled back' FROM generate_series(1, 25);
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+INSERT INTO account (name) VALUES ('rolled back');
+ROLLBACK TO s;
+COMMIT;
+SELECT count(*) FROM account WHERE name = 'rolled back';
+BEGIN READ ONLY;
+INSERT INTO account (name) VALUES ('x');
+ROLLBACK;
+
+-- settings
+SET dataverse_fdw.batch_size = '1001';
+SET dataverse_fdw.insert_mode = 'merge';
+SET dataverse_fdw.batch_size = '5';
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO account (name) SELECT 'five' FROM generate_series(1, 12);
+RESET dataverse_fdw.batch_size;
+SET dataverse_fdw.dry_run = on;
+INSERT INTO account (name) SELECT 'dry' FROM generate_series(1, 12);
+SELECT count(*) FROM account WHERE name = 'dry';
+RESET dataverse_fdw.dry_run;
+ALTER FOREIGN TABLE account OPTIONS (ADD updatable 'off');
+INSERT INTO account (name) VALUES ('x');
+
+SET client_min_messages = warning;
+DROP SERVER insert_crm CASCADE;
+DROP SCHEMA IF EXISTS dv_insert CASCADE;
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
