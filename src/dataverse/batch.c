@@ -364,6 +364,8 @@ make_part_headers(const dv_batch *batch)
 	appendStringInfoString(&s, " HTTP/1.1\r\n");
 	for (header = batch->target->headers; header != NULL && *header != NULL; header++)
 		appendStringInfo(&s, "%s\r\n", *header);
+	if (batch->target->caller != NULL)
+		appendStringInfo(&s, "CallerObjectId: %s\r\n", batch->target->caller);
 	appendStringInfoString(&s, rule->header);
 	if (rule->has_body)
 		appendStringInfoString(&s, "Content-Type: application/json\r\n");

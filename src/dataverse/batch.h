@@ -52,6 +52,8 @@ typedef struct dv_target
 	const char *tag;			/* percent-encoded; NULL: none */
 	const char *const *headers; /* of each request and each part, "Name: value", NULL-terminated;
 								 * NULL: none */
+	const char *caller;			/* object id of who is impersonated, also by each part; NULL:
+								 * nobody */
 } dv_target;
 
 typedef struct dv_batch_row

@@ -113,6 +113,7 @@ start_writing(dv_modify *m)
 	spec.target.type = m->relation->type;
 	spec.target.tag = encoded_tag(m->options);
 	spec.target.headers = headers_of(m->options);
+	spec.target.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, "batch_size");
 	spec.go_on = m->go_on;
 	spec.ignore_duplicates = m->ignore;
