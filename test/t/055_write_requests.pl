@@ -1,0 +1,218 @@
+# 055_write_requests.pl
+#		What modifications send, by dvsim's journal: addresses, bodies, headers
+#		of requests and of their parts, and nothing else.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+
+my $id = '00000000-0000-0000-0000-00000000000';
+my $caller = '11111111-2222-3333-4444-555555555555';
+my $crm = Crm->start('write_requests', options => { max_parallel => 1 });
+my $since = 0;
+
+$crm->sql(
+	"CREATE SCHEMA dv;
+	IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO dv;
+	ALTER SERVER crm OPTIONS (ADD batch_size '10')");
+
+# What arrived since it was last asked, without requests for tokens.
+sub requests
+{
+	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
+
+	$since = $log->{next};
+	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
+}
+
+# The target as it was meant, below the root.
+sub target
+{
+	my ($request) = @_;
+	my $target = $request->{target} =~ s{^/api/data/v[^/]*/}{}r;
+
+	$target =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
+	return $target;
+}
+
+# Runs statements in a session that knows nothing yet; what they sent.
+sub sent
+{
+	my ($sql) = @_;
+
+	requests();
+	$crm->sql($sql);
+	return requests();
+}
+
+sub lines
+{
+	return [ map { "$_->{method} " . target($_) } @_ ];
+}
+
+# The rows of a bulk message, as text in the order that they were written in.
+sub rows
+{
+	my ($request) = @_;
+	my ($list) = $request->{body} =~ /^\{"Targets":\[(.*)\]\}$/s;
+
+	return [ map { s/"\@odata.type":"Microsoft.Dynamics.CRM.\w+",?//r } $list =~ /\{[^{}]*\}/g ];
+}
+
+# ---- INSERT
+
+my @r = sent("INSERT INTO dv.account (accountid, name, numberofemployees, parentaccountid, creditonhold)
+	VALUES ('${id}a', 'A \"1\"', NULL, NULL, true), ('${id}b', '', 7, '${id}a', NULL)");
+is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'INSERT is one bulk message');
+is_deeply(
+	rows($r[0]),
+	[
+		qq({"accountid":"${id}a","name":"A \\"1\\"","creditonhold":true,"numberofemployees":null}),
+		qq({"accountid":"${id}b","name":"","creditonhold":null,"numberofemployees":7,"parentaccountid\@odata.bind":"/accounts(${id}a)"})
+	],
+	'… of the columns that it names: nulls too, but for lookups');
+is($r[0]{headers}{'Content-Type'}, 'application/json; charset=utf-8', '… as JSON');
+is($r[0]{headers}{Prefer}, 'odata.include-annotations="*"', '… that asks for the names of errors');
+ok(!grep({ /^MSCRM/i } keys %{ $r[0]{headers} }), '… and bypasses nothing');
+
+@r = sent("INSERT INTO dv.account (name) SELECT 'n' || i FROM generate_series(1, 25) i");
+is_deeply([ map { scalar @{ rows($_) } } @r ], [ 10, 10, 5 ], '25 rows in batches of ten are three');
+is(scalar(grep { /^\{"accountid":"[-0-9a-f]{36}","name":"n\d+"\}$/ } map { @{ rows($_) } } @r),
+	25, '… each with an id that was made here');
+
+@r = sent("ALTER SERVER crm OPTIONS (ADD generate_ids 'off');
+	INSERT INTO dv.account (name) VALUES ('theirs');
+	ALTER SERVER crm OPTIONS (DROP generate_ids)");
+is_deeply(rows($r[0]), ['{"name":"theirs"}'], '… or without, if the service is to make it');
+
+@r = sent("INSERT INTO dv.account (accountid, name, statecode, statuscode) VALUES ('${id}1', 'active', 0, 1), ('${id}2', 'inactive', 1, 2)");
+is_deeply(
+	lines(@r),
+	[ map { "POST accounts/Microsoft.Dynamics.CRM.${_}Multiple" } 'Create', 'Update' ],
+	'an inactive row is a create and an update');
+is_deeply(
+	[ map { @{ rows($_) } } @r ],
+	[
+		qq({"accountid":"${id}1","name":"active","statuscode":1}), qq({"accountid":"${id}2","name":"inactive"}),
+		qq({"accountid":"${id}2","statecode":1,"statuscode":2})
+	],
+	'… and the state goes with the update');
+
+@r = sent("INSERT INTO dv.account (name) VALUES ('known') RETURNING accountid, name");
+is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'RETURNING of what is known here costs nothing');
+@r = sent("INSERT INTO dv.account (name) VALUES ('asked') RETURNING createdon, name");
+is(scalar @r, 2, 'RETURNING of what only the service knows is read back');
+like(target($r[1]), qr/^accounts\?\$select=createdon&\$filter=accountid eq [-0-9a-f]{36}&/,
+	'… by id, and nothing but that');
+
+# ---- UPDATE and DELETE
+
+@r = sent("UPDATE dv.account SET numberofemployees = 8 WHERE accountid IN ('${id}a', '${id}b')");
+is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.UpdateMultiple'], 'UPDATE by id reads nothing');
+is_deeply(
+	[ sort @{ rows($r[0]) } ],
+	[ map { qq({"accountid":"$id$_","numberofemployees":8}) } 'a', 'b' ],
+	'… and writes only what is SET');
+@r = sent("UPDATE dv.account SET numberofemployees = numberofemployees + 1 WHERE numberofemployees = 8");
+is(target($r[0]), 'accounts?$select=accountid,numberofemployees&$filter=numberofemployees eq 8&$orderby=accountid',
+	'another UPDATE reads what it computes from, and ids');
+is_deeply(
+	[ sort @{ rows($r[1]) } ],
+	[ map { qq({"accountid":"$id$_","numberofemployees":9}) } 'a', 'b' ],
+	'… before it writes');
+@r = sent("UPDATE dv.account SET parentaccountid = NULL WHERE accountid = '${id}b'");
+is_deeply(rows($r[0]), [qq({"accountid":"${id}b","parentaccountid\@odata.bind":null})], 'a lookup is cleared by null');
+
+@r = sent("DELETE FROM dv.account WHERE accountid = '${id}2'");
+is_deeply(lines(@r), ['POST $batch'], 'DELETE is a $batch');
+is($r[0]{headers}{Prefer}, 'odata.continue-on-error', '… of which every part counts');
+like($r[0]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}2\) HTTP/1\.1\r\n}, '… of requests for each row');
+
+# ---- upsert
+
+@r = sent("SET dataverse_fdw.insert_mode = 'upsert';
+	INSERT INTO dv.account (accountid, name, statecode) VALUES ('${id}a', 'u', 0)");
+is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.UpsertMultiple'], 'upsert has a message of its own');
+is_deeply(rows($r[0]), [qq({"accountid":"${id}a","name":"u","statecode":0})], '… by id');
+@r = sent("ALTER FOREIGN TABLE dv.new_meter OPTIONS (ADD insert_mode 'upsert', ADD upsert_key 'new_serial');
+	INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s 5/6', 'm')");
+is_deeply(
+	rows($r[0]),
+	[qq({"\@odata.id":"new_meters(new_serial='it''s%205%2F6')","new_name":"m"})],
+	'… or by alternate key, which is not repeated');
+@r = sent("ALTER FOREIGN TABLE dv.new_meter OPTIONS (SET upsert_key 'new_accountid,new_number');
+	INSERT INTO dv.new_meter (new_accountid, new_number, new_name) VALUES ('${id}a', 4, 'm')");
+is_deeply(
+	rows($r[0]),
+	[qq({"\@odata.id":"new_meters(_new_accountid_value=${id}a,new_number=4)","new_name":"m"})],
+	'… also one with a lookup');
+
+# ---- elastic and intersect tables
+
+@r = sent("INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}a', 'r', 'dev 1')");
+is_deeply(rows($r[0]), [qq({"new_readingid":"${id}a","partitionid":"dev 1","new_name":"r"})], 'an elastic row is made in its partition');
+@r = sent("UPDATE dv.new_reading SET new_name = 's'; DELETE FROM dv.new_reading");
+is_deeply(
+	[ grep { /^POST/ } @{ lines(@r) } ],
+	[ map { "POST new_readings/Microsoft.Dynamics.CRM.${_}Multiple" } 'Update', 'Delete' ],
+	'… changed and deleted by bulk messages');
+is_deeply(
+	[ map { @{ rows($_) } } grep { $_->{method} eq 'POST' } @r ],
+	[ qq({"new_readingid":"${id}a","partitionid":"dev 1","new_name":"s"}), qq({"new_readingid":"${id}a","partitionid":"dev 1"}) ],
+	'… that name the partition');
+@r = sent("INSERT INTO dv.contact (contactid, lastname) VALUES ('${id}c', 'c');
+	INSERT INTO dv.new_account_contact (accountid, contactid) VALUES ('${id}a', '${id}c');
+	DELETE FROM dv.new_account_contact");
+like($r[1]{body}, qr{\r\nPOST /api/data/v9\.2/accounts\(${id}a\)/new_Account_Contact/\$ref HTTP/1\.1\r\n}, 'a pair is associated');
+like($r[1]{body}, qr{\r\n\{"\@odata\.id":"http://[^"]*/contacts\(${id}c\)"\}\r\n}, '… with the other row');
+like($r[3]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}a\)/new_Account_Contact\(${id}c\)/\$ref HTTP/1\.1\r\n}, '… and disassociated');
+
+# ---- headers
+
+my $options = "SET dataverse_fdw.bypass_custom_logic = 'all'; SET dataverse_fdw.bypass_flows = on;
+	SET dataverse_fdw.suppress_duplicate_detection = off; SET dataverse_fdw.tag = 'load 1&2';";
+my %header = (
+	'MSCRM.BypassBusinessLogicExecution' => 'CustomSync,CustomAsync',
+	'MSCRM.SuppressCallbackRegistrationExpanderJob' => 'true',
+	'MSCRM.SuppressDuplicateDetection' => 'false');
+
+@r = sent("$options INSERT INTO dv.account (name) VALUES ('headers')");
+is($r[0]{headers}{$_}, $header{$_}, "$_ goes with a bulk message") for sort keys %header;
+like($r[0]{target}, qr/CreateMultiple\?tag=load%201%262$/, 'so does the tag');
+@r = sent("$options DELETE FROM dv.account WHERE accountid IN ('${id}1', '${id}b')");
+my ($part) = $r[0]{body} =~ m{(DELETE .*?\r\n\r\n)}s;
+like($part, qr/\r\n\Q$_: $header{$_}\E\r\n/, "$_ goes with the parts of a \$batch") for sort keys %header;
+like($part, qr/^DELETE \S+\?tag=load%201%262 /, 'so does the tag');
+@r = sent("SET dataverse_fdw.bypass_custom_logic = 'async'; INSERT INTO dv.account (name) VALUES ('x')");
+is($r[0]{headers}{'MSCRM.BypassBusinessLogicExecution'}, 'CustomAsync', 'one kind of logic alone');
+
+$crm->sql("ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD caller_id '$caller')");
+requests();
+$crm->node->psql('postgres', "INSERT INTO dv.account (name) VALUES ('impersonated')");
+$crm->node->psql('postgres', "DELETE FROM dv.account WHERE accountid = '${id}a'");
+@r = requests();
+is($_->{headers}{CallerObjectId}, $caller, 'who is impersonated goes with ' . target($_)) for @r;
+($part) = map { $_->{body} =~ m{(DELETE .*?\r\n\r\n)}s } grep { target($_) eq '$batch' } @r;
+like($part // '', qr/\r\nCallerObjectId: $caller\r\n/, '… and with each part');
+$crm->sql("ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP caller_id)");
+
+# ---- what is not sent
+
+@r = sent("SET dataverse_fdw.dry_run = on; INSERT INTO dv.account (name) SELECT 'dry' FROM generate_series(1, 25)");
+is(scalar @r, 0, 'a dry run sends nothing');
+@r = sent("EXPLAIN INSERT INTO dv.account (name) VALUES ('x')");
+is(scalar @r, 0, 'nor does EXPLAIN');
+@r = sent("INSERT INTO dv.account (name) SELECT 'none' WHERE false");
+is(scalar @r, 0, 'nor an INSERT of no rows');
+
+$crm->stop;
+done_testing();
