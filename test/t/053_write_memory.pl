@@ -1,0 +1,65 @@
+# 053_write_memory.pl
+#		What a backend holds in memory while it writes many rows does not
+#		depend on how many they are.  (make bench-write-memory: five million.)
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+
+my $warm = 20_000;
+my $rows = 200_000;
+my $most = 64 * 1024;    # kB above the start of the session
+my $flat = 16 * 1024;    # kB more than for the first rows: all bytes sent are four times as much
+
+# without limits, which would slow it down
+my $crm = Crm->start('write_memory',
+	flags => [ '--limit-requests', 100_000_000, '--limit-exec', '1000000s', '--journal-bytes', 1_000_000 ]);
+
+plan skip_all => 'there is no /proc here' unless -r '/proc/self/status';
+
+$crm->sql(q{CREATE SCHEMA dv;
+	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO dv;
+	-- the most memory that this backend ever had, in kB
+	CREATE FUNCTION peak() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT (regexp_match(pg_read_file('/proc/self/status'), 'VmHWM:\s+(\d+) kB'))[1]::bigint $$});
+
+sub accounts { return $crm->dvsim->control('GET', '/_dvsim/stats')->json->{tables}{account}; }
+
+# The figures that a session's statements print, in which the first rows are warm-up.
+sub check
+{
+	my ($what, $count, @statements) = @_;
+	my ($start, $before, $after) = split /\n/,
+	  $crm->sql(join ";\n", 'SELECT peak()', $statements[0], 'SELECT peak()', $statements[1], 'SELECT peak()');
+
+	is(accounts(), $count, "$what: so many accounts are there");
+	cmp_ok($after - $start, '<', $most, "$what: " . ($after - $start) . " kB above the start of the session ($start kB)");
+	cmp_ok($after - $before, '<', $flat, "$what: " . ($after - $before) . " kB more than for $warm rows");
+	return;
+}
+
+# The rows come one by one, so that nothing else takes memory.
+sub insert
+{
+	my ($n) = @_;
+
+	return "INSERT INTO dv.account (name, accountnumber, description, revenue)
+		SELECT 'Contoso ' || n, 'A-' || n, repeat('0123456789', 35), n * 1.25
+		FROM (SELECT generate_series(1, $n) n) s";
+}
+
+check('INSERT', $warm + $rows, insert($warm), insert($rows));
+check('COPY', 2 * ($warm + $rows),
+	map { "COPY dv.account (name, description) FROM PROGRAM 'yes \"Contoso\t" . ('0123456789' x 40) . "\" | head -n $_'" } $warm, $rows);
+is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'nothing is left under way');
+
+$crm->stop;
+done_testing;
