@@ -5,9 +5,9 @@
  *
  * The floor below any writer: libcurl's multi interface with the options of
  * src/net/http.c, requests with the very headers and bodies that the extension
- * sent, but for the ids, which must be new; answers are thrown away.
+ * sent, but for token and ids, which must be new; answers are thrown away.
  *
- *		bench_write --journal FILE --root URL --rows N --connections N
+ *		bench_write --journal FILE --root URL --token TOKEN --rows N --connections N
  *
  * FILE is what dvsim's /_dvsim/requests gave after an INSERT of full batches
  * into account, with ids made by the extension; its requests are sent in turns
@@ -62,6 +62,7 @@ static CURLM *multi;
 
 static const char *journal;
 static const char *root;
+static const char *token;
 static int64_t rows_wanted;
 static int	n_connections;
 
@@ -121,11 +122,12 @@ take_body(struct json_object *value)
 static void
 take_headers(struct json_object *all)
 {
-	static const char *const own[] = {"Host", "Content-Length", "Connection", "Accept-Encoding"};
+	static const char *const own[] = {"Host", "Content-Length", "Connection", "Accept-Encoding",
+	"Authorization"};
+	char		line[8192];
 
 	json_object_object_foreach(all, name, value)
 	{
-		char		line[8192];
 		bool		keep = true;
 		size_t		i;
 
@@ -135,6 +137,8 @@ take_headers(struct json_object *all)
 		if (keep)
 			headers = curl_slist_append(headers, line);
 	}
+	snprintf(line, sizeof(line), "Authorization: Bearer %s", token);
+	headers = curl_slist_append(headers, line);
 	headers = curl_slist_append(headers, "Expect:");
 }
 
@@ -314,6 +318,7 @@ main(int argc, char **argv)
 	static const struct option options[] = {
 		{"journal", required_argument, NULL, 'j'},
 		{"root", required_argument, NULL, 'r'},
+		{"token", required_argument, NULL, 't'},
 		{"rows", required_argument, NULL, 'n'},
 		{"connections", required_argument, NULL, 'c'},
 		{NULL, 0, NULL, 0}
@@ -326,14 +331,17 @@ main(int argc, char **argv)
 			journal = optarg;
 		else if (option == 'r')
 			root = optarg;
+		else if (option == 't')
+			token = optarg;
 		else if (option == 'n')
 			rows_wanted = atoll(optarg);
 		else if (option == 'c')
 			n_connections = atoi(optarg);
 	}
-	if (journal == NULL || root == NULL || rows_wanted < 1 || n_connections < 1 ||
+	if (journal == NULL || root == NULL || token == NULL || rows_wanted < 1 || n_connections < 1 ||
 		n_connections > MAX_CONNECTIONS)
-		die("usage: bench_write --journal FILE --root URL --rows N --connections N");
+		die("usage: bench_write --journal FILE --root URL --token TOKEN --rows N "
+			"--connections N");
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	read_journal();
 	open_connections();

@@ -26,6 +26,20 @@ ask() { as_user curl -q -sS -g --noproxy '*' --max-time 600 --fail-with-body "$@
 # member of the JSON on the input: json '->{a}{b}'
 json() { perl -MJSON::PP -0777 -e "print decode_json(<>)$1 // 0"; }
 
+# A dvsim without limits.
+start_bare_dvsim()
+{
+	start_dvsim --limit-requests 100000000 --limit-exec 1000000s --limit-concurrent 1000 \
+		--dop 52 "$@" || exit
+}
+
+get_token()
+{
+	ask "$dvsim_url/contoso/oauth2/v2.0/token" -d grant_type=client_credentials \
+		-d client_id=app1 -d client_secret=secret1 --data-urlencode "scope=$dvsim_url/.default" |
+		json '->{access_token}' || die "dvsim gave no token"
+}
+
 check_numbers()
 {
 	local number
