@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/modify.h"
+#include "fdw/scan.h"
 #include "fdw/setting.h"
 #include "net/url.h"
 
@@ -101,6 +102,7 @@ start_writing(dv_modify *m)
 
 	if (m->writer != NULL)
 		return;
+	dv_scan_read_all(m->estate);
 	old = MemoryContextSwitchTo(m->context);
 	m->started = dv_now();
 	m->session = dv_connection_get(m->relation->serverid, m->userid);

@@ -682,7 +682,10 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 bool
 dv_path_gives_rows(const ForeignPath *path)
 {
-	return intVal(linitial(path->fdw_private)) != PATH_COUNT;
+	const table_plan *tp = path->path.parent->fdw_private;
+
+	/* what the statement writes is read as a whole, and nobody waits beside it */
+	return intVal(linitial(path->fdw_private)) != PATH_COUNT && !tp->written;
 }
 
 Oid
