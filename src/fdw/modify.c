@@ -98,6 +98,7 @@ static void
 start_writing(dv_modify *m)
 {
 	MemoryContext old;
+	dv_options	own = {NIL, NIL};
 	dv_writer_spec spec = {0};
 
 	if (m->writer != NULL)
@@ -121,7 +122,10 @@ start_writing(dv_modify *m)
 	spec.ignore_duplicates = m->ignore;
 	spec.ids_made = m->make_ids && !m->ids_given;
 	spec.dry_run = dv_dry_run;
-	spec.max_calls = dv_option_int(m->options, "max_parallel");
+	/* the server's option of that name is for each application user, and the pool's matter */
+	own.first = m->options.first;
+	if (dv_option_given(own, "max_parallel"))
+		spec.max_calls = dv_option_int(own, "max_parallel");
 	spec.what = m->what;
 	spec.reject = dv_refusal_file;
 	spec.fail = dv_refusal_raise;
