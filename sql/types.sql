@@ -89,6 +89,21 @@ SELECT new_image, ownerid, owneridtype, createdon FROM new_alltypes
 UPDATE new_alltypes SET new_image = NULL WHERE new_alltypesid = 'b0000000-0000-4000-8000-000000000006';
 SELECT new_image FROM new_alltypes WHERE new_alltypesid = 'b0000000-0000-4000-8000-000000000006';
 
+-- keys in addresses: the second time each row is found
+ALTER FOREIGN TABLE new_meter OPTIONS (ADD insert_mode 'upsert', ADD upsert_key 'new_serial');
+INSERT INTO new_meter (new_serial, new_name)
+  SELECT unnest(ARRAY['S-1', 'O''Neil', 'a b', 'Zoë', 'x=(1),y=2', '"quoted"', '''']), 'first';
+INSERT INTO new_meter (new_name, new_serial)
+  SELECT 'second', unnest(ARRAY['S-1', 'O''Neil', 'a b', 'Zoë', 'x=(1),y=2', '"quoted"', '''']);
+SELECT new_serial, new_name FROM new_meter ORDER BY new_serial COLLATE "C";
+ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_accountid,new_number');
+INSERT INTO new_meter (new_accountid, new_number, new_name)
+  SELECT 'a0000000-0000-4000-8000-000000000001', n, 'first' FROM generate_series(1, 2) n;
+INSERT INTO new_meter (new_accountid, new_number, new_name)
+  VALUES ('a0000000-0000-4000-8000-000000000001', 2, 'second');
+SELECT new_number, new_name FROM new_meter WHERE new_number IS NOT NULL ORDER BY 1;
+INSERT INTO new_meter (new_number, new_name) VALUES (3, 'no key');
+
 -- what Dataverse cannot have is not sent
 \set VERBOSITY terse
 INSERT INTO new_alltypes (new_decimal) VALUES ('NaN');
