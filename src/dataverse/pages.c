@@ -44,7 +44,7 @@ struct dv_pages
 	bool		open;			/* "page" is one of "now" */
 	bool		done;
 	bool		refused;
-	dv_page page;
+	dv_page		page;
 	int64		given;			/* rows */
 	int64		waiting_since;	/* for the answer of "now"; 0: that was not asked for yet */
 	uint32		since_advance;
