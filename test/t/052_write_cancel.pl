@@ -25,7 +25,7 @@ my $many = 100_000;
 my $w = WriteTest->start(
 	'write_cancel',
 	flags => [ '--latency', 'create=40ms~50%,update=40ms~50%,upsert=40ms~50%,delete=40ms~50%,batch=40ms~50%' ],
-	conf => "max_prepared_transactions = 2\n");
+	conf => "max_prepared_transactions = 2\nlog_min_messages = warning\nrestart_after_crash = on\n");
 my $watcher = $w->watcher;
 my %latency;
 
@@ -75,29 +75,29 @@ sub rows_sent
 
 # ---- in the middle of many rows
 
-# How many rows of generation 2 (or fewer rows) dvsim has; asked through a scan.
+# written: rows that dvsim has been sent; count: rows that it has changed
 my %statements = (
 	insert => {
 		sql => $w->insert('standard', 2, $many),
-		kind => 'create',
+		written => sub { rows_sent('create') },
 		count => sub { $w->rows_there('standard') }
 	},
 	upsert => {
 		sql => $w->insert('standard', 2, $many, given => 1),
 		settings => 'SET dataverse_fdw.insert_mode = upsert',
-		kind => 'upsert',
+		written => sub { rows_sent('upsert') },
 		count => sub { $w->rows_there('standard') }
 	},
 	update => {
 		rows => 20_000,
 		sql => $w->update('standard', 2, 'N > 0'),
-		kind => 'update',
+		written => sub { rows_sent('update') },
 		count => sub { $watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name LIKE '% of 2'") }
 	},
 	'delete' => {
 		rows => 20_000,
 		sql => $w->delete('standard', 'N > 0'),
-		kind => 'delete',
+		written => sub { 20_000 - $w->rows_there('standard') },
 		count => sub { 20_000 - $w->rows_there('standard') }
 	});
 
@@ -127,14 +127,14 @@ for my $operation (sort keys %statements)
 		next if $operation eq 'upsert' && $how ne 'cancel';
 		$w->reset;
 		$w->fill('standard', $statement->{rows}) if $statement->{rows};
-		$before = rows_sent($statement->{kind});
+		$before = $statement->{written}->();
 		$session->query($statement->{settings}) if $statement->{settings};
 		$session->query("SET statement_timeout = '$way->{timeout}s'") if $way->{timeout};
 		$session->start($statement->{sql});
 		$at = time + ($way->{timeout} // 0);
 		if ($way->{act})
 		{
-			wait_for(sub { $session->done || rows_sent($statement->{kind}) - $before >= 1500 }, "$what: it is in the middle");
+			wait_for(sub { $session->done || $statement->{written}->() - $before >= 1500 }, "$what: it is in the middle");
 			ok(!$session->done, "$what: it is under way");
 			$at = time;
 			$way->{act}->($session);
@@ -145,11 +145,11 @@ for my $operation (sort keys %statements)
 		cmp_ok($latency{$what} / 1000, '<', PROMPT, sprintf '%s: within %.0f ms', $what, $latency{$what});
 		if ($r->{gone})
 		{
-			# nobody is there to be warned but the log
+			# the client may have been told; the log must have it
 			wait_for(sub { log_since($w->node, $log) =~ /rolled back, but/ }, "$what: the log has it");
 			my ($message) = log_since($w->node, $log) =~ /WARNING:  (the transaction was rolled back, but.*)/;
 			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (Of \d+ rows? more.*)/;
-			push @{ $r->{notices} }, { S => 'WARNING', message => $message, detail => $detail };
+			$r->{notices} = [ { S => 'WARNING', message => $message, detail => $detail } ];
 		}
 		($stay, $doubt) = told($r->{notices}, $what);
 		quiet();
@@ -204,11 +204,11 @@ diag sprintf 'latencies, ms: %s', join ', ', map { sprintf '%s %.0f', $_, $laten
 my $session = $w->session;
 my $done = 0;
 
-# A statement and what the WARNING said.
+# A statement, or the result of one, and what the WARNING said.
 sub stays
 {
 	my ($what, $sql, $stay) = @_;
-	my $r = $session->try($sql);
+	my $r = ref $sql ? $sql : $session->try($sql);
 	my ($said, $doubt) = told($r->{notices}, $what);
 
 	is("$said, $doubt", "$stay, 0", "$what: $stay rows stay");
@@ -266,8 +266,10 @@ quietly('a quiet end', 'BEGIN', some(500));
 		sub { $watcher->value('SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $session->pid) eq 'PgSleep' },
 		'it sleeps');
 	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
-	is($session->finish->{sqlstate}, '57014', 'canceled in a later statement');
-	stays('canceled', 'ROLLBACK', 500);
+	my $r = $session->finish;
+	is($r->{sqlstate}, '57014', 'canceled in a later statement');
+	stays('canceled', $r, 500);
+	quietly('it has been told', 'ROLLBACK');
 	is($w->rows_there('standard'), $count, 'which are there');
 }
 
