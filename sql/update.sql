@@ -71,6 +71,17 @@ DROP TRIGGER a ON account;
 DROP TRIGGER b ON account;
 DROP FUNCTION update_trigger;
 
+-- columns that PostgreSQL computes are written when what they are computed from is
+CREATE FOREIGN TABLE update_generated (accountid uuid, name text, n int OPTIONS ("column" 'numberofemployees'),
+  phone text OPTIONS ("column" 'telephone1') GENERATED ALWAYS AS (name || ' ' || n) STORED, fax text) SERVER update_crm OPTIONS (entity_set 'accounts', "table" 'account');
+INSERT INTO update_generated (name, n) VALUES ('generated', 1) RETURNING phone;
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE update_generated SET n = 2 WHERE name = 'generated';
+UPDATE update_generated SET n = 2 WHERE name = 'generated';
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE update_generated SET fax = 'f' WHERE name = 'generated';
+UPDATE update_generated SET fax = 'f' WHERE name = 'generated' RETURNING name, n, phone, fax;
+SELECT name, n, phone, fax FROM update_generated WHERE name = 'generated';
+DROP FOREIGN TABLE update_generated;
+
 -- polymorphic lookups
 CREATE SCHEMA dv_update;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (contact, new_alltypes, new_reading) FROM SERVER update_crm INTO dv_update;

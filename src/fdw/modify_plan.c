@@ -14,7 +14,9 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "nodes/makefuncs.h"
+#include "optimizer/inherit.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 
@@ -152,9 +154,11 @@ check_companion(const dv_relation *relation, const dv_attribute *attribute, List
 }
 
 static List *
-updated_columns(ModifyTable *plan, int subplan_index, Relation rel, const dv_relation *relation)
+updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index,
+				Relation rel, const dv_relation *relation)
 {
 	List	   *set = list_nth(plan->updateColnosLists, subplan_index);
+	Bitmapset  *changed = get_rel_all_updated_cols(root, find_base_rel(root, resultRelation));
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
@@ -177,7 +181,8 @@ updated_columns(ModifyTable *plan, int subplan_index, Relation rel, const dv_rel
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && is_generated(rel, i) && dv_modify_is_writable(attribute))
+		if (attribute !=NULL && is_generated(rel, i) && dv_modify_is_writable(attribute) &&
+			bms_is_member(i - FirstLowInvalidHeapAttributeNumber, changed))
 			columns = list_append_unique_int(columns, i);
 	}
 	return columns;
@@ -268,7 +273,7 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRel
 	if (plan->operation == CMD_INSERT)
 		given = inserted_columns(root, rel, relation);
 	else if (plan->operation == CMD_UPDATE)
-		given = updated_columns(plan, subplan_index, rel, relation);
+		given = updated_columns(root, plan, resultRelation, subplan_index, rel, relation);
 	if (triggers != NULL &&
 		((plan->operation == CMD_INSERT && triggers->trig_insert_before_row) ||
 		 (plan->operation == CMD_UPDATE && triggers->trig_update_before_row)))
