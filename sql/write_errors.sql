@@ -43,7 +43,7 @@ SELECT write_errors_try($$INSERT INTO account (name) SELECT repeat('x', 150 + i)
 SELECT write_errors_try($$INSERT INTO new_meter (new_serial) VALUES ('S'), ('S')$$);
 SELECT write_errors_try($$INSERT INTO new_meter (new_name, new_accountid) VALUES ('x', '00000000-0000-0000-0000-00000000000a')$$);
 SELECT write_errors_try($$INSERT INTO account (revenue) VALUES (1), ('NaN')$$);
-SELECT write_errors_try($$INSERT INTO account (name) VALUES ('x'); UPDATE account SET ownerid = NULL$$);
+SELECT write_errors_try($$INSERT INTO account (name) VALUES ('own'); UPDATE account SET ownerid = NULL WHERE name = 'own'$$);
 SELECT write_errors_try($$INSERT INTO account (accountid, name, statecode, statuscode) VALUES ('00000000-0000-0000-0000-0000000000aa', 'x', 1, 77)$$);
 SELECT write_errors_try($$INSERT INTO account (industrycode) VALUES (-5)$$);
 \t off
