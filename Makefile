@@ -11,10 +11,10 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
-	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o modify.o \
+	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o lookup.o modify.o \
 	modify_explain.o modify_plan.o modify_return.o modify_row.o option.o pattern.o plan.o \
-	refusal.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o version.o \
-	view.o)
+	refusal.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o \
+	version.o view.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o blame.o call.o catalog.o \
 	definition.o error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o \

@@ -40,6 +40,7 @@
 
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
+#include "fdw/lookup.h"
 #include "net/url.h"
 
 /* A table that a lookup can lead to. */
@@ -572,51 +573,12 @@ find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *a
 		encoder->conversion = FindDefaultConversionProc(GetDatabaseEncoding(), PG_UTF8);
 }
 
-/* The names of a comma-separated option; NIL without it. */
-static List *
-names_of(dv_options options, const char *option)
-{
-	const char *text = dv_option_text(options, option);
-	List	   *names = NIL;
-
-	while (text != NULL)
-	{
-		const char *comma = strchr(text, ',');
-		size_t		len = comma != NULL ? (size_t) (comma - text) : strlen(text);
-
-		for (; len > 0 && *text == ' '; len--)
-			text++;
-		while (len > 0 && text[len - 1] == ' ')
-			len--;
-		names = lappend(names, pnstrdup(text, len));
-		text = comma != NULL ? comma + 1 : NULL;
-	}
-	return names;
-}
-
-/* What a hand-written table need not say: where owners and customers are. */
 static void
-add_defaults(dv_type type, List **tables, List **sets)
+check_targets(const dv_relation *relation, const dv_attribute *attribute, const dv_lookup *lookup)
 {
-	if (*tables != NIL || *sets != NIL)
-		return;
-	if (type == DV_TYPE_OWNER)
-	{
-		*tables = list_make2("systemuser", "team");
-		*sets = list_make2("systemusers", "teams");
-	}
-	else if (type == DV_TYPE_CUSTOMER)
-	{
-		*tables = list_make2("account", "contact");
-		*sets = list_make2("accounts", "contacts");
-	}
-}
-
-static void
-check_target_lists(const dv_relation *relation, const dv_attribute *attribute, const List *tables,
-				   const List *sets, const List *navigations)
-{
-	int			n = list_length(sets);
+	int			n = list_length(lookup->sets);
+	int			ntables = list_length(lookup->tables);
+	int			nnavigations = list_length(lookup->navigations);
 
 	if (n == 0)
 		ereport(ERROR,
@@ -625,54 +587,33 @@ check_target_lists(const dv_relation *relation, const dv_attribute *attribute, c
 						attribute->name, relation->name),
 				 errdetail("Lookups are written as references to rows of an entity set, such as \"contacts\"."),
 				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or set the options \"target\", \"target_set\" and \"navigation\" of the column.")));
-	if ((n > 1 && list_length(tables) != n) || list_length(tables) > n ||
-		(list_length(navigations) > 1 && list_length(navigations) != n))
+	if ((n > 1 && ntables != n) || ntables > n || (nnavigations > 1 && nnavigations != n))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("options \"target\", \"target_set\" and \"navigation\" of column \"%s\" of foreign table \"%s\" do not belong together",
 						attribute->name, relation->name),
 				 errdetail("They name %d tables, %d entity sets and %d navigation properties.",
-						   list_length(tables), n, list_length(navigations))));
-}
-
-/*
- * The navigation property to target "i".  Without the option: the column's
- * name; with several targets the service adds the table's name to it.
- */
-static const char *
-navigation_to(const dv_encoder *encoder, const dv_column *column, const List *navigations,
-			  int i, const char *table)
-{
-	if (list_length(navigations) == 1)
-		return linitial(navigations);
-	if (navigations != NIL)
-		return list_nth(navigations, i);
-	if (encoder->ntargets == 1 || encoder->type == DV_TYPE_OWNER)
-		return column->name;
-	return psprintf("%s_%s", column->name, table);
+						   ntables, n, nnavigations)));
 }
 
 static void
 add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *attribute,
 			dv_options options)
 {
-	List	   *tables = names_of(options, "target");
-	List	   *sets = names_of(options, "target_set");
-	List	   *navigations = names_of(options, "navigation");
+	dv_lookup	lookup;
 	int			i;
 
-	add_defaults(encoder->type, &tables, &sets);
-	check_target_lists(relation, attribute, tables, sets, navigations);
-	encoder->ntargets = list_length(sets);
+	dv_lookup_read(&attribute->column, options, &lookup);
+	check_targets(relation, attribute, &lookup);
+	encoder->ntargets = list_length(lookup.sets);
 	encoder->targets = palloc0(sizeof(lookup_target) * encoder->ntargets);
 	for (i = 0; i < encoder->ntargets; i++)
 	{
 		lookup_target *target = &encoder->targets[i];
 
-		target->table = tables != NIL ? list_nth(tables, i) : NULL;
-		target->set = list_nth(sets, i);
-		target->navigation = navigation_to(encoder, &attribute->column, navigations, i,
-										   target->table);
+		target->table = dv_lookup_name(lookup.tables, i);
+		target->set = list_nth(lookup.sets, i);
+		target->navigation = dv_lookup_navigation(&lookup, &attribute->column, i);
 		target->prefix = psprintf(",\"%s@odata.bind\":\"/%s(", target->navigation, target->set);
 		target->prefix_len = strlen(target->prefix);
 	}
