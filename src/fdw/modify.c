@@ -54,6 +54,17 @@ verb_of(dv_operation operation)
 	return verbs[operation];
 }
 
+/* The same for views and the table of rejects: what it takes to do it again. */
+const char *
+dv_modify_command(const dv_modify *m)
+{
+	static const char *const commands[DV_OPERATIONS] = {
+		"insert", "upsert", "update", "delete", "insert", "delete"
+	};
+
+	return commands[m->operation];
+}
+
 /* Headers of every request that writes, and of every part of it. */
 static const char *const *
 headers_of(dv_options options)
@@ -127,6 +138,8 @@ start_writing(dv_modify *m)
 	if (dv_option_given(own, "max_parallel"))
 		spec.max_calls = dv_option_int(own, "max_parallel");
 	spec.what = m->what;
+	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
+										 m->context);
 	spec.reject = dv_refusal_file;
 	spec.fail = dv_refusal_raise;
 	spec.arg = m;
@@ -186,6 +199,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->go_on = strcmp(dv_option_text(m->options, "on_error"), "continue") == 0;
 	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
 	m->server = GetForeignServer(relation->serverid)->servername;
+	m->expected = -1;
 	m->counts = mtstate->canSetTag;
 	m->max_errors = dv_option_given(m->options, "max_errors") ?
 		dv_option_int(m->options, "max_errors") : -1;
@@ -212,6 +226,7 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 {
 	Plan	   *below = outerPlan(mtstate->ps.plan);
 	dv_modify_plan plan = {0};
+	dv_modify  *m;
 
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
@@ -222,8 +237,9 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 	plan.checked = ((ModifyTable *) mtstate->ps.plan)->withCheckOptionLists != NIL;
 	plan.ignore = dv_modify_int(private, DV_MODIFY_IGNORE);
 	plan.repeats = dv_modify_int(private, DV_MODIFY_REPEATS);
-	rinfo->ri_FdwState = open_modify(mtstate, rinfo, &plan,
-									 plan.command == CMD_INSERT ? NIL : below->targetlist);
+	m = open_modify(mtstate, rinfo, &plan, plan.command == CMD_INSERT ? NIL : below->targetlist);
+	m->expected = below->plan_rows;
+	rinfo->ri_FdwState = m;
 }
 
 /* COPY, and rows that are routed to this partition. */

@@ -91,6 +91,7 @@ typedef struct dv_modify
 	dv_session *session;		/* NULL: no row yet */
 	dv_writer  *writer;
 	int64		started;
+	double		expected;		/* rows, by the plan's estimate; < 0: there is none */
 	bool		ignore;			/* rows that exist already */
 	bool		go_on;			/* after a row that is refused */
 	bool		counts;			/* its rows make the command's tag */
@@ -180,6 +181,9 @@ extern void dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, L
 /* NULL: there is none. */
 extern TupleTableSlot *dv_modify_return(dv_modify *m, TupleTableSlot *slot,
 										TupleTableSlot *planSlot, dv_modify_row *row);
+
+/* modify.c: insert, upsert, update or delete */
+extern const char *dv_modify_command(const dv_modify *m);
 
 /* refusal.c: rows that the service does not take */
 extern bool dv_refusal_file(void *arg, const dv_failure *failure);

@@ -127,6 +127,24 @@ for my $preload (1, 0)
 	is($session->finish->{sqlstate}, '57P01', 'it is terminated');
 	gone_ok($watcher, 'of it');
 
+	# ---- a write
+
+	$session = Session->new($node);
+	clear_faults($dvsim);
+	faults($dvsim, { path => 'CreateMultiple', after => 3, action => 'stall' });
+	$session->query('SET dataverse_fdw.max_parallel = 1');
+	$session->start(q{INSERT INTO dv.account (name) SELECT 'new ' || i FROM generate_series(1, 1000) i});
+	wait_for(sub { running($watcher, 'rows_acknowledged, waiting_for') eq '300|response' }, 'three batches are written');
+	is( running($watcher, 'operation, rows_expected, rows_sent, rows_rejected, in_flight, rows_taken BETWEEN 400 AND 1000'),
+		'insert|1000|400|0|1|t', 'a write: sent and acknowledged are two things');
+	wait_for(sub { running($watcher, 'rate_now > 0 AND rate_overall > 0 AND eta > \'0\'') eq 't' }, 'how fast');
+	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
+	is($session->finish->{sqlstate}, '57014', 'it is canceled');
+	gone_ok($watcher, 'of a write');
+	clear_faults($dvsim);
+	$session->query(q{DELETE FROM dv.account WHERE name LIKE 'new %'});
+	gone_ok($watcher, 'of a delete');
+
 	# ---- without USAGE: one's own
 
 	$session = reading($watcher, 2, user => 'reader');
