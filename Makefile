@@ -13,7 +13,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
 	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o lookup.o modify.o \
 	modify_explain.o modify_plan.o modify_return.o modify_row.o option.o pattern.o plan.o \
-	refusal.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o \
+	refusal.o reject.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o \
 	version.o view.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o blame.o call.o catalog.o \
@@ -26,7 +26,7 @@ OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 
-REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target
+REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # ask pkg-config, or the library's own script

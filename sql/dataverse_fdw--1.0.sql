@@ -253,6 +253,147 @@ COMMENT ON FUNCTION dataverse.reset_stats(name) IS
   'sets the counters of a server''s application users to zero and forgets its throttle history; for its owner';
 
 --
+-- Rows that Dataverse refused.  The extension files them; who wrote a row may
+-- see it, try it again and take it away.  (The right to update one column is
+-- what it takes to lock rows.)
+--
+
+CREATE TABLE dataverse.rejects (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
+  role regrole NOT NULL,
+  server text NOT NULL,
+  foreign_table regclass NOT NULL,
+  operation text NOT NULL,
+  row_number bigint,
+  row_id uuid,
+  "row" jsonb,
+  code text,
+  sqlstate text NOT NULL,
+  message text NOT NULL,
+  attempts integer NOT NULL
+);
+
+CREATE INDEX rejects_row_id_idx ON dataverse.rejects (row_id);
+
+ALTER TABLE dataverse.rejects ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY writers ON dataverse.rejects
+  USING (pg_catalog.pg_has_role(role::oid, 'MEMBER'));
+
+CREATE POLICY readers ON dataverse.rejects FOR SELECT
+  USING (pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects_id_seq', '');
+
+COMMENT ON TABLE dataverse.rejects IS
+  'rows that Dataverse refused under on_error = continue, and why';
+
+-- One statement for each table, operation and set of columns.  What is refused
+-- again is filed again, with one more attempt, before the old entry goes.
+CREATE FUNCTION dataverse.retry_rejects(
+  foreign_table regclass DEFAULT NULL,
+  since timestamptz DEFAULT NULL,
+  OUT retried bigint,
+  OUT succeeded bigint,
+  OUT failed bigint)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  settings CONSTANT text[] := ARRAY['dataverse_fdw.on_error', 'dataverse_fdw.insert_mode'];
+  saved text[] := ARRAY(SELECT coalesce(current_setting(s, true), '') FROM unnest(settings) AS s);
+  part record;
+  key_column name;
+  last_id bigint;
+  n bigint;
+BEGIN
+  retried := 0;
+  failed := 0;
+  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on';
+  END IF;
+  PERFORM set_config(settings[1], 'continue', true);
+  FOR part IN
+    WITH mine AS MATERIALIZED (
+      SELECT r.id, r.foreign_table, r.operation, r.row_id, r.row
+      FROM dataverse.rejects AS r
+      WHERE (r.foreign_table = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
+        AND (r.at >= since OR since IS NULL)
+        AND pg_has_role(r.role::oid, 'MEMBER')
+        AND EXISTS (SELECT FROM pg_foreign_table AS f WHERE f.ftrelid = r.foreign_table)
+        AND r.row <> '{}'
+      ORDER BY r.id
+      FOR UPDATE OF r)
+    SELECT m.foreign_table, m.operation, c.names,
+           array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
+           array_agg(m.row_id ORDER BY m.id) AS row_ids,
+           (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
+            FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS columns,
+           (SELECT string_agg('r.' || quote_ident(c), ', ' ORDER BY i)
+            FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS inputs
+    FROM mine AS m, LATERAL (
+      SELECT array_agg(a.attname ORDER BY a.attnum) AS names
+      FROM pg_attribute AS a
+      WHERE a.attrelid = m.foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+        AND m.row ? a.attname) AS c
+    WHERE c.names IS NOT NULL
+    GROUP BY m.foreign_table, m.operation, c.names
+    ORDER BY min(m.id)
+  LOOP
+    SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.rejects;
+    PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
+    CASE part.operation
+      WHEN 'insert', 'upsert' THEN
+        EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
+                       ' FROM unnest($1) WITH ORDINALITY AS u (value, i),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r ORDER BY u.i',
+                       part.foreign_table, part.columns, part.inputs)
+          USING part.rows;
+      WHEN 'delete' THEN
+        EXECUTE format('DELETE FROM %1$s AS t USING unnest($1) AS u (value),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
+                       part.foreign_table,
+                       (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
+                        FROM unnest(part.names) WITH ORDINALITY AS u (c, i)),
+                       part.inputs)
+          USING part.rows;
+      ELSE
+        -- the column that has the ids
+        SELECT c INTO key_column FROM unnest(part.names) WITH ORDINALITY AS u (c, i)
+        WHERE NOT EXISTS (SELECT FROM unnest(part.rows, part.row_ids) AS v (value, row_id)
+                          WHERE v.value ->> c IS DISTINCT FROM v.row_id::text)
+        ORDER BY i LIMIT 1;
+        CONTINUE WHEN key_column IS NULL OR cardinality(part.names) < 2;
+        EXECUTE format('UPDATE %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE t.%3$I = r.%3$I',
+                       part.foreign_table,
+                       (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
+                        WHERE c <> key_column),
+                       key_column)
+          USING part.rows;
+    END CASE;
+    SELECT failed + count(*) INTO failed FROM dataverse.rejects
+    WHERE id > last_id AND pid = pg_backend_pid();
+    DELETE FROM dataverse.rejects WHERE id = ANY (part.ids);
+    GET DIAGNOSTICS n = ROW_COUNT;
+    retried := retried + n;
+  END LOOP;
+  PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);
+  succeeded := retried - failed;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.retry_rejects(regclass, timestamptz) IS
+  'tries the caller''s rejected rows again; those that Dataverse takes leave dataverse.rejects';
+
+--
 -- Importing.
 --
 
@@ -293,6 +434,8 @@ GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 -- The views show to each caller what that caller may see.
 GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress
   TO PUBLIC;
+
+GRANT SELECT, DELETE, UPDATE (attempts) ON dataverse.rejects TO PUBLIC;
 
 -- What decides for itself who may do what, and what only superusers' DDL
 -- calls: nobody needs to call the handler or the validator by hand.

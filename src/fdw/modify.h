@@ -136,6 +136,7 @@ typedef struct dv_modify
 	int64		max_errors;		/* -1: any number */
 	int64		refusals;
 	AttrNumber	at_fault;		/* column of the row that is being refused here; 0: none */
+	TupleTableSlot *slot;		/* that row */
 } dv_modify;
 
 /* modify_plan.c */

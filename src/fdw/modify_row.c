@@ -682,6 +682,7 @@ dv_modify_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv
 	bool		written;
 
 	memset(row, 0, sizeof(*row));
+	m->slot = slot;
 	if (m->command != CMD_DELETE)
 		slot_getallattrs(slot);
 	if (m->before != NULL)

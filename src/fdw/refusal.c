@@ -15,6 +15,7 @@
 
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
+#include "fdw/reject.h"
 
 /* A column of the service under its name here. */
 static const dv_attribute *
@@ -106,13 +107,57 @@ dv_refusal_raise(void *arg, const dv_failure *failure)
 			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : 0));
 }
 
+/* What the statement says of the row at hand; what says which row it is, if it does. */
+static List *
+columns_of(const dv_modify *m)
+{
+	List	   *others = list_make4_int(m->id, m->partition, m->state, m->status);
+	List	   *columns = NIL;
+	ListCell   *lc;
+	int			i;
+
+	for (i = 0; i < m->ncolumns; i++)
+		if (!m->columns[i].if_changed)
+			columns = lappend_int(lappend_int(columns, m->columns[i].attnum),
+								  m->columns[i].type_attnum);
+	for (i = 0; i < m->nkeys; i++)
+		others = lappend_int(others, m->keys[i]);
+	foreach(lc, others)
+	{
+		if (lfirst_int(lc) != 0 && !m->slot->tts_isnull[lfirst_int(lc) - 1])
+			columns = lappend_int(columns, lfirst_int(lc));
+	}
+	return columns;
+}
+
 bool
 dv_refusal_file(void *arg, const dv_failure *failure)
 {
 	dv_modify  *m = arg;
+	dv_reject	reject = {0};
 
 	m->refusals++;
-	return m->max_errors < 0 || m->refusals <= m->max_errors;
+	if (m->max_errors >= 0 && m->refusals > m->max_errors)
+		return false;
+	reject.operation = failure->then ? "update" : dv_modify_command(m);
+	reject.ordinal = failure->first;
+	reject.id = failure->id;
+	reject.sqlstate = failure->error->sqlstate;
+	reject.message = failure->error->message;
+	if (m->at_fault != 0 && m->command != CMD_DELETE)
+	{
+		/* its object ends where it did not fit */
+		reject.slot = m->slot;
+		reject.columns = columns_of(m);
+	}
+	else if (m->at_fault == 0)
+	{
+		reject.code = failure->error->code;
+		reject.target = failure->object;
+		reject.target_len = failure->object_len;
+	}
+	dv_reject_file(m->relation, &reject);
+	return true;
 }
 
 void

@@ -39,7 +39,7 @@ is_deeply(\%documented, \%real, 'the options of the README are those of datavers
 
 # ---- columns of the views and names of the functions
 
-for my $view (qw(pool pool_summary throttle_history progress))
+for my $view (qw(pool pool_summary throttle_history progress rejects))
 {
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");

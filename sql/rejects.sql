@@ -1,0 +1,204 @@
+--
+-- Rows that are refused: how they are filed, who sees them, trying them again.
+--
+\set VERBOSITY terse
+\getenv dvsim_url DVSIM_URL
+\if :{?dvsim_url}
+\else
+  \echo no dvsim
+  \quit
+\endif
+SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
+SET timezone = 'UTC';
+SET client_min_messages = error;
+DELETE FROM dataverse.rejects;
+\! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
+
+CREATE ROLE regress_rejects_writer;
+CREATE ROLE regress_rejects_other;
+CREATE ROLE regress_rejects_reader IN ROLE pg_read_all_data;
+CREATE SERVER rejects FOREIGN DATA WRAPPER dataverse_fdw
+  OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', on_error 'continue');
+CREATE USER MAPPING FOR PUBLIC SERVER rejects OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE SCHEMA rejects_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_alltypes, new_meter) FROM SERVER rejects INTO rejects_dv;
+GRANT USAGE ON FOREIGN SERVER rejects TO regress_rejects_writer;
+GRANT USAGE ON SCHEMA rejects_dv TO regress_rejects_writer;
+GRANT ALL ON ALL TABLES IN SCHEMA rejects_dv TO regress_rejects_writer;
+CREATE FOREIGN TABLE rejects_dv.client (
+  id uuid OPTIONS ("column" 'accountid'),
+  "the name" text OPTIONS ("column" 'name'),
+  size integer OPTIONS ("column" 'numberofemployees'),
+  volume numeric OPTIONS ("column" 'revenue', type 'money'),
+  boss uuid OPTIONS ("column" 'primarycontactid', type 'lookup', target 'contact', target_set 'contacts')
+) SERVER rejects OPTIONS (table 'account', entity_set 'accounts');
+GRANT ALL ON rejects_dv.client TO regress_rejects_writer;
+
+SET ROLE regress_rejects_writer;
+CREATE VIEW pg_temp.filed AS
+  SELECT foreign_table::text, operation, row_number, row_id, "row", code, sqlstate, left(message, 40) AS message, attempts
+  FROM dataverse.rejects ORDER BY id;
+
+-- names of columns are those here; numbers stay what they were
+INSERT INTO rejects_dv.client VALUES
+  ('10000000-0000-0000-0000-000000000001', 'good', 1, 1.10, NULL),
+  ('10000000-0000-0000-0000-000000000002', repeat('x', 161), 2, 20000000000000000.20, NULL),
+  ('10000000-0000-0000-0000-000000000003', 'no boss', 3, NULL, '20000000-0000-0000-0000-000000000001');
+SELECT "the name", size FROM rejects_dv.client ORDER BY id;
+SELECT operation, row_number, row_id, code, sqlstate, attempts, "row" - 'the name' AS "row" FROM pg_temp.filed;
+SELECT role, server, foreign_table, pid = pg_backend_pid() AS pid, at > now() - interval '1 min' AS at, length("row" ->> 'the name')
+FROM dataverse.rejects ORDER BY id;
+
+-- who sees it, and who can take it away
+RESET ROLE;
+SET ROLE regress_rejects_other;
+SELECT count(*) FROM dataverse.rejects;
+DELETE FROM dataverse.rejects RETURNING id;
+INSERT INTO dataverse.rejects (role, server, foreign_table, operation, sqlstate, message, attempts)
+VALUES ('regress_rejects_writer', 's', 'pg_class', 'insert', '00000', '', 0);
+UPDATE dataverse.rejects SET message = '';
+SELECT * FROM dataverse.retry_rejects();
+RESET ROLE;
+SET ROLE regress_rejects_reader;
+SELECT count(*) FROM dataverse.rejects;
+DELETE FROM dataverse.rejects RETURNING id;
+SELECT * FROM dataverse.retry_rejects();
+RESET ROLE;
+SET ROLE regress_rejects_writer;
+
+-- again: both are refused again; then one is not
+SELECT * FROM dataverse.retry_rejects();
+SELECT row_id, row_number, attempts FROM pg_temp.filed;
+INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-000000000001', 'Boss');
+SELECT * FROM dataverse.retry_rejects(foreign_table => 'rejects_dv.account');
+SELECT * FROM dataverse.retry_rejects(since => now() + interval '1 day');
+SELECT * FROM dataverse.retry_rejects(foreign_table => 'rejects_dv.client');
+SELECT row_id, attempts FROM pg_temp.filed;
+SELECT "the name", size, volume, boss FROM rejects_dv.client ORDER BY id;
+SHOW dataverse_fdw.on_error;
+DELETE FROM dataverse.rejects RETURNING row_id;
+
+-- an update, of another column set too
+UPDATE rejects_dv.client SET boss = '20000000-0000-0000-0000-000000000002', size = 7 WHERE "the name" = 'good';
+SELECT operation, row_id, "row", code FROM pg_temp.filed;
+INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-000000000002', 'Chief');
+SELECT * FROM dataverse.retry_rejects();
+SELECT "the name", size, volume, boss FROM rejects_dv.client ORDER BY id;
+
+-- a delete
+\setenv FAULTS '[{"action":"status","path":"$batch","batch_part":1,"status":403,"code":"0x80040220","message":"no right"}]'
+\set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
+DELETE FROM rejects_dv.client WHERE "the name" = 'good';
+SELECT operation, row_id, "row", code, sqlstate FROM pg_temp.filed;
+SELECT * FROM dataverse.retry_rejects();
+SELECT "the name" FROM rejects_dv.client ORDER BY id;
+
+-- nothing would be sent
+SET dataverse_fdw.dry_run = on;
+SELECT * FROM dataverse.retry_rejects();
+RESET dataverse_fdw.dry_run;
+
+-- all types come back as they were
+CREATE TEMP TABLE original AS SELECT new_alltypesid, new_name, new_text, new_memo, new_integer, new_percent, new_bigint, new_decimal, new_money,
+  new_double, new_boolean, new_choice, new_choices, new_datetime, new_date, new_zonefree, new_customerid, new_customeridtype,
+  new_relatedid, new_relatedidtype, new_image
+FROM rejects_dv.new_alltypes LIMIT 0;
+INSERT INTO original VALUES ('30000000-0000-0000-0000-000000000001', 'All', E'"quoted" \\ é\n', 'm', -5, 101, 9007199254740993, 12345.6789, 0.10,
+  1e-5, false, 100000001, '{1,9}', '2020-02-29 12:34:56+00', '1999-12-31', '2001-01-01 00:00:00',
+  '20000000-0000-0000-0000-000000000001', 'contact', '10000000-0000-0000-0000-000000000003', 'account', '\x00ff10');
+INSERT INTO rejects_dv.new_alltypes (new_alltypesid, new_name, new_text, new_memo, new_integer, new_percent, new_bigint, new_decimal, new_money,
+  new_double, new_boolean, new_choice, new_choices, new_datetime, new_date, new_zonefree, new_customerid, new_customeridtype,
+  new_relatedid, new_relatedidtype, new_image)
+SELECT * FROM original;
+SELECT code, jsonb_pretty("row") FROM pg_temp.filed;
+SELECT o IS NOT DISTINCT FROM jsonb_populate_record(NULL::original, f."row") AS same FROM original o, pg_temp.filed f;
+-- corrected by hand
+SELECT * FROM original EXCEPT SELECT p.* FROM pg_temp.filed f, jsonb_populate_record(NULL::original, f."row") p;
+INSERT INTO rejects_dv.new_alltypes (new_alltypesid, new_name, new_text, new_memo, new_integer, new_percent, new_bigint, new_decimal, new_money,
+  new_double, new_boolean, new_choice, new_choices, new_datetime, new_date, new_zonefree, new_customerid, new_customeridtype,
+  new_relatedid, new_relatedidtype, new_image)
+SELECT p.* FROM pg_temp.filed f, jsonb_populate_record(NULL::original, f."row" || '{"new_percent": 100}') p;
+SELECT new_name, new_percent, new_choices, new_customeridtype, new_image FROM rejects_dv.new_alltypes;
+DELETE FROM dataverse.rejects RETURNING row_id;
+-- a lookup that is cleared
+UPDATE rejects_dv.new_alltypes SET new_relatedid = NULL, new_percent = 102;
+SELECT "row" FROM pg_temp.filed;
+DELETE FROM dataverse.rejects RETURNING row_id;
+
+-- upsert by a key, whose columns are in the address
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.new_meter OPTIONS (ADD insert_mode 'upsert', ADD upsert_key 'new_accountid,new_number');
+SET ROLE regress_rejects_writer;
+INSERT INTO rejects_dv.new_meter (new_name, new_accountid, new_number, new_contactid)
+VALUES ('By two', '10000000-0000-0000-0000-000000000003', 4, '20000000-0000-0000-0000-00000000000f');
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.new_meter OPTIONS (SET upsert_key 'new_serial');
+SET ROLE regress_rejects_writer;
+INSERT INTO rejects_dv.new_meter (new_name, new_serial, new_contactid)
+VALUES ('By one', 'It''s 100% ü, (x=1)', '20000000-0000-0000-0000-00000000000f');
+SELECT operation, row_id, "row" - 'new_contactid' AS "row", code FROM pg_temp.filed;
+SELECT * FROM dataverse.retry_rejects();
+-- the first is refused here now, and filed as it is
+SELECT operation, row_id, "row", code, sqlstate, message FROM pg_temp.filed;
+INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-00000000000f', 'Customer');
+SELECT * FROM dataverse.retry_rejects();
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.new_meter OPTIONS (SET upsert_key 'new_accountid,new_number');
+SET ROLE regress_rejects_writer;
+SELECT * FROM dataverse.retry_rejects();
+SELECT new_name, new_serial, new_number, new_accountid, new_contactid FROM rejects_dv.new_meter ORDER BY new_name COLLATE "C";
+SHOW dataverse_fdw.insert_mode;
+SELECT count(*) FROM dataverse.rejects;
+
+-- refused before it was sent
+INSERT INTO rejects_dv.client (id, size, volume, "the name") VALUES ('10000000-0000-0000-0000-000000000004', 4, 'NaN', 'not a number');
+UPDATE rejects_dv.client SET size = 5, volume = 'infinity' WHERE "the name" = 'no boss';
+SELECT operation, row_id, "row", code, sqlstate, message FROM pg_temp.filed;
+SELECT * FROM dataverse.retry_rejects();
+SELECT operation, row_id, "row", attempts FROM pg_temp.filed;
+DELETE FROM dataverse.rejects RETURNING row_id;
+
+-- not more than so many: the statement fails, and what was filed goes with it
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.client OPTIONS (ADD max_errors '1');
+SET ROLE regress_rejects_writer;
+INSERT INTO rejects_dv.client ("the name") SELECT repeat('x', 161) FROM generate_series(1, 3);
+SELECT count(*) FROM dataverse.rejects;
+DROP VIEW pg_temp.filed;
+DROP TABLE original;
+
+-- nothing of the caller's has a say
+RESET ROLE;
+CREATE SCHEMA rejects_evil;
+GRANT USAGE ON SCHEMA rejects_evil TO regress_rejects_writer;
+CREATE FUNCTION rejects_evil.evil(jsonb, jsonb) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'evil'; END $$;
+CREATE FUNCTION rejects_evil.to_jsonb(text) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'evil'; END $$;
+CREATE OPERATOR rejects_evil.= (function = rejects_evil.evil, leftarg = jsonb, rightarg = jsonb);
+\c -
+SET client_min_messages = error;
+SET ROLE regress_rejects_writer;
+SET search_path = rejects_evil, pg_catalog;
+SET standard_conforming_strings = off;
+SELECT '1'::jsonb = '1';
+INSERT INTO rejects_dv.client ("the name", boss) VALUES ('x', '20000000-0000-0000-0000-00000000000e');
+RESET standard_conforming_strings;
+RESET search_path;
+SELECT "row" - 'id' AS "row" FROM dataverse.rejects;
+
+-- a rollback takes back what was filed
+BEGIN;
+INSERT INTO rejects_dv.client ("the name") VALUES (repeat('x', 161));
+SELECT count(*) FROM dataverse.rejects;
+ROLLBACK;
+SELECT count(*) FROM dataverse.rejects;
+
+-- a foreign table that is gone
+RESET ROLE;
+DROP FOREIGN TABLE rejects_dv.client;
+SELECT * FROM dataverse.retry_rejects();
+SELECT count(*) FROM dataverse.rejects;
+
+DELETE FROM dataverse.rejects;
+DROP SERVER rejects CASCADE;
+DROP SCHEMA rejects_dv, rejects_evil CASCADE;
+DROP ROLE regress_rejects_writer, regress_rejects_other, regress_rejects_reader;

@@ -1,0 +1,424 @@
+/*
+ * reject.c
+ *		Rows that the service refused, in the table dataverse.rejects.
+ *
+ * A row is filed as an object that jsonb_populate_record() makes a row of the
+ * foreign table of: under the names of columns here, references to other
+ * rows as their ids and, where a column says so, the name of their table.
+ * The object that was sent is taken apart by SQL, which keeps numbers as
+ * they are; what it has to know of the foreign table is passed as arrays.
+ *
+ * The table belongs to the owner of the extension, who alone may insert:
+ * what is filed is what happened.  Nothing of the caller's has a say in the
+ * statement, search_path included.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "fdw/lookup.h"
+#include "fdw/reject.h"
+
+/* Of a member of the object: which column it is of, and what to make of it. */
+enum
+{
+	MEMBER,
+	COLUMN,
+	KIND,						/* "value", "choices", "image", "id", or "table" */
+	PREFIX,						/* of its value, if that tells it from others of the name */
+	TABLE,						/* that it refers to, for kind "table" */
+	MAP_ARRAYS
+};
+
+typedef struct column_map
+{
+	ArrayBuildState *arrays[MAP_ARRAYS];
+} column_map;
+
+enum
+{
+	ARG_ROLE,
+	ARG_SERVER,
+	ARG_TABLE,
+	ARG_OPERATION,
+	ARG_ORDINAL,
+	ARG_ID,
+	ARG_CODE,
+	ARG_SQLSTATE,
+	ARG_MESSAGE,
+	ARG_TARGET,
+	ARG_KEY_NAMES,				/* members that the address has */
+	ARG_KEY_VALUES,
+	ARG_SLOT,
+	ARG_SLOT_NAMES,
+	ARG_MAP,
+	NARGS = ARG_MAP + MAP_ARRAYS
+};
+
+/* Of members that are there twice the last one counts: a null only where there is nothing else. */
+static const char statement[] =
+"INSERT INTO dataverse.rejects (role, server, foreign_table, operation, row_number, row_id,"
+"  code, sqlstate, message, \"row\", attempts)"
+" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
+"  (SELECT jsonb_object_agg(x.name, x.value ORDER BY x.value <> 'null')"
+"   FROM (SELECT m.name, CASE"
+"           WHEN e.value = 'null' OR m.kind = 'value' THEN e.value"
+"           WHEN m.kind = 'choices' THEN to_jsonb(string_to_array(e.value #>> '{}', ',')::int[])"
+"           WHEN m.kind = 'image'"
+"           THEN to_jsonb(E'\\\\x' || encode(decode(e.value #>> '{}', 'base64'), 'hex'))"
+"           WHEN m.kind = 'id'"
+"           THEN to_jsonb(substring(e.value #>> '{}' from E'\\\\(([0-9A-Fa-f-]{36})\\\\)$'))"
+"           ELSE to_jsonb(m.target) END AS value"
+"         FROM (SELECT key, value FROM jsonb_each($10::jsonb)"
+"               UNION ALL"
+"               SELECT key, to_jsonb(value) FROM unnest($11, $12) AS k (key, value)) AS e"
+"         JOIN unnest($15, $16, $17, $18, $19) AS m (member, name, kind, prefix, target)"
+"           ON m.member = e.key"
+"              AND (m.prefix IS NULL OR e.value = 'null' OR starts_with(e.value #>> '{}', m.prefix))"
+"         UNION ALL"
+"         SELECT key, value FROM jsonb_each($13::jsonb) WHERE key = ANY ($14)) AS x),"
+"  1 + coalesce((SELECT max(attempts) FROM dataverse.rejects AS r"
+"                WHERE r.row_id = $6 AND r.foreign_table = $3 AND r.role = $1), 0)";
+
+static Oid	argument_types[NARGS] = {
+	REGROLEOID, TEXTOID, REGCLASSOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
+	TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID
+};
+
+static void
+add_text(ArrayBuildState *array, const char *text)
+{
+	(void) accumArrayResult(array, text != NULL ? CStringGetTextDatum(text) : (Datum) 0,
+							text == NULL, TEXTOID, CurrentMemoryContext);
+}
+
+static Datum
+finish(ArrayBuildState *array)
+{
+	return makeArrayResult(array, CurrentMemoryContext);
+}
+
+static ArrayBuildState *
+new_array(void)
+{
+	return initArrayResult(TEXTOID, CurrentMemoryContext, false);
+}
+
+/*
+ * Columns
+ */
+
+static void
+map(column_map *m, const char *member, const char *column, const char *kind, const char *prefix,
+	const char *table)
+{
+	add_text(m->arrays[MEMBER], member);
+	add_text(m->arrays[COLUMN], column);
+	add_text(m->arrays[KIND], kind);
+	add_text(m->arrays[PREFIX], prefix);
+	add_text(m->arrays[TABLE], table);
+}
+
+/* The column that says which table a lookup refers to; NULL: none. */
+static const char *
+companion_of(const dv_relation *relation, const dv_attribute *attribute)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+	{
+		const dv_attribute *other = &relation->attributes[i];
+
+		if (other->name != NULL && other->is_table_name &&
+			strcmp(other->column.name, attribute->column.name) == 0)
+			return other->name;
+	}
+	return NULL;
+}
+
+/* As fdw/encode.c writes them: "navigation@odata.bind":"/set(id)". */
+static void
+map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attribute,
+		   dv_options options)
+{
+	const char *companion = companion_of(relation, attribute);
+	dv_lookup	lookup;
+	int			i;
+
+	dv_lookup_read(&attribute->column, options, &lookup);
+	for (i = 0; i < Max(list_length(lookup.sets), 1); i++)
+	{
+		const char *set = dv_lookup_name(lookup.sets, i);
+		const char *prefix = set != NULL ? psprintf("/%s(", set) : NULL;
+		const char *member = psprintf("%s@odata.bind",
+									  dv_lookup_navigation(&lookup, &attribute->column, i));
+
+		map(m, member, attribute->name, "id", prefix, NULL);
+		if (companion != NULL)
+			map(m, member, companion, "table", prefix, dv_lookup_name(lookup.tables, i));
+	}
+}
+
+static void
+map_columns(column_map *m, const dv_relation *relation)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+	{
+		const dv_attribute *attribute = &relation->attributes[i];
+		const char *kind = "value";
+
+		if (attribute->name == NULL || attribute->is_label || attribute->is_table_name)
+			continue;
+		if (attribute->pgtype == INT4ARRAYOID)
+			kind = "choices";
+		else if (attribute->pgtype == BYTEAOID)
+			kind = "image";
+		/* of a lookup this is so in addresses only */
+		map(m, attribute->column.property, attribute->name, kind, NULL, NULL);
+		if (dv_type_is_lookup(attribute->column.type))
+		{
+			dv_options	options = {GetForeignColumnOptions(relation->relid, i + 1), NIL};
+
+			map_lookup(m, relation, attribute, options);
+		}
+	}
+}
+
+/*
+ * Keys
+ */
+
+/* Percent-encoded, of the database's encoding afterwards. */
+static char *
+decode_text(const char *text, size_t len)
+{
+	char	   *decoded = palloc(len + 1);
+	size_t		n = 0;
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+	{
+		unsigned int byte;
+
+		if (text[i] == '%' && i + 2 < len && sscanf(text + i + 1, "%2x", &byte) == 1)
+		{
+			decoded[n++] = (char) byte;
+			i += 2;
+		}
+		else
+			decoded[n++] = text[i];
+	}
+	decoded[n] = '\0';
+	return pg_any_to_server(decoded, (int) n, PG_UTF8);
+}
+
+/* A value of a key: a text in quotes, which are doubled inside, or bare; what follows it. */
+static const char *
+read_key_value(const char *p, char **value)
+{
+	StringInfoData text;
+	bool		quoted = *p == '\'';
+
+	initStringInfo(&text);
+	if (quoted)
+		p++;
+	while (*p != '\0' && (quoted || (*p != ',' && *p != ')' && *p != '"')))
+	{
+		if (quoted && *p == '\'' && *++p != '\'')
+			break;
+		appendStringInfoChar(&text, *p++);
+	}
+	*value = decode_text(text.data, text.len);
+	return p;
+}
+
+/*
+ * Where the row is addressed by a key, its columns are nowhere else:
+ * "@odata.id":"accounts(accountnumber='A-1',name='B')".
+ */
+static void
+read_keys(const char *target, ArrayBuildState *names, ArrayBuildState *values)
+{
+	static const char member[] = "\"@odata.id\":\"";
+	const char *p = strstr(target, member);
+
+	p = p != NULL ? strpbrk(p + strlen(member), "(\"") : NULL;
+	while (p != NULL && (*p == '(' || *p == ','))
+	{
+		size_t		len = strcspn(++p, "=,)\"");
+		char	   *value;
+
+		if (p[len] != '=')
+			return;
+		add_text(names, pnstrdup(p, len));
+		p = read_key_value(p + len + 1, &value);
+		add_text(values, value);
+	}
+}
+
+/*
+ * Filing
+ */
+
+static void
+set_arg(Datum *values, char *nulls, int arg, const char *text)
+{
+	nulls[arg] = text != NULL ? ' ' : 'n';
+	values[arg] = text != NULL ? CStringGetTextDatum(text) : (Datum) 0;
+}
+
+/* The id is in no slot if it was made here. */
+static void
+set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject,
+		 ArrayBuildState *key_names, ArrayBuildState *key_values)
+{
+	ArrayBuildState *names = new_array();
+	ListCell   *lc;
+
+	foreach(lc, reject->columns)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
+
+		if (attribute !=NULL)
+			add_text(names, attribute->name);
+	}
+	values[ARG_SLOT_NAMES] = finish(names);
+	set_arg(values, nulls, ARG_SLOT, NULL);
+	if (reject->slot == NULL)
+		return;
+	BlessTupleDesc(reject->slot->tts_tupleDescriptor);
+	values[ARG_SLOT] = DirectFunctionCall1(row_to_json,
+										   ExecFetchSlotHeapTupleDatum(reject->slot));
+	nulls[ARG_SLOT] = ' ';
+	if (reject->id != NULL)
+	{
+		add_text(key_names, relation->primary_id.property);
+		add_text(key_values, DatumGetCString(DirectFunctionCall1(uuid_out,
+																 PointerGetDatum(reject->id))));
+	}
+}
+
+/* What the service takes and gives is UTF-8. */
+static void
+set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
+{
+	column_map	m;
+	ArrayBuildState *key_names = new_array();
+	ArrayBuildState *key_values = new_array();
+	const char *text = NULL;
+	int			i;
+
+	for (i = 0; i < MAP_ARRAYS; i++)
+		m.arrays[i] = new_array();
+	map_columns(&m, relation);
+	set_slot(values, nulls, relation, reject, key_names, key_values);
+	if (reject->target != NULL)
+	{
+		text = pnstrdup(reject->target, reject->target_len);
+		read_keys(text, key_names, key_values);
+		text = pg_any_to_server(text, (int) reject->target_len, PG_UTF8);
+	}
+	set_arg(values, nulls, ARG_TARGET, text);
+	values[ARG_KEY_NAMES] = finish(key_names);
+	values[ARG_KEY_VALUES] = finish(key_values);
+	for (i = 0; i < MAP_ARRAYS; i++)
+		values[ARG_MAP + i] = finish(m.arrays[i]);
+}
+
+static Oid
+owner_of_rejects(void)
+{
+	Oid			relid = get_relname_relid("rejects", get_namespace_oid("dataverse", false));
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table dataverse.rejects does not exist")));
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/* As the table's owner, with nothing but pg_catalog in the path; an abort undoes both by itself. */
+static void
+insert(Datum *values, const char *nulls)
+{
+	static SPIPlanPtr plan = NULL;
+	int			guc_level = NewGUCNestLevel();
+	Oid			userid;
+	int			sec_context;
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(owner_of_rejects(), sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	if (plan == NULL)
+	{
+		SPIPlanPtr	made = SPI_prepare(statement, NARGS, argument_types);
+
+		if (made == NULL || SPI_keepplan(made) != 0)
+			elog(ERROR, "could not prepare to file a row: %s", SPI_result_code_string(SPI_result));
+		plan = made;
+	}
+	if (SPI_execute_plan(plan, values, nulls, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not file a row in dataverse.rejects");
+	SPI_finish();
+	SetUserIdAndSecContext(userid, sec_context);
+	AtEOXact_GUC(true, guc_level);
+}
+
+void
+dv_reject_file(const dv_relation *relation, const dv_reject *reject)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reject",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		pushed = !ActiveSnapshotSet();
+	Datum		values[NARGS];
+	char		nulls[NARGS];
+
+	if (pushed)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	memset(nulls, ' ', sizeof(nulls));
+	values[ARG_ROLE] = ObjectIdGetDatum(GetUserId());
+	values[ARG_TABLE] = ObjectIdGetDatum(relation->relid);
+	values[ARG_ORDINAL] = Int64GetDatum(reject->ordinal);
+	nulls[ARG_ORDINAL] = reject->ordinal > 0 ? ' ' : 'n';
+	values[ARG_ID] = PointerGetDatum(reject->id);
+	nulls[ARG_ID] = reject->id != NULL ? ' ' : 'n';
+	set_arg(values, nulls, ARG_SERVER, GetForeignServer(relation->serverid)->servername);
+	set_arg(values, nulls, ARG_OPERATION, reject->operation);
+	set_arg(values, nulls, ARG_CODE, reject->code);
+	set_arg(values, nulls, ARG_SQLSTATE, unpack_sql_state(reject->sqlstate));
+	set_arg(values, nulls, ARG_MESSAGE, reject->message);
+	set_row(values, nulls, relation, reject);
+	insert(values, nulls);
+	if (pushed)
+		PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}

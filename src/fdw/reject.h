@@ -1,0 +1,36 @@
+/*
+ * reject.h
+ *		Rows that the service refused, in the table dataverse.rejects.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_REJECT_H
+#define DV_REJECT_H
+
+#include "executor/tuptable.h"
+
+#include "fdw/relation.h"
+
+/*
+ * A row, filed under the names that its columns have here.  It is the JSON
+ * object that was sent, or, of one that was refused before it was sent, these
+ * columns of a slot.  Neither: then it cannot be tried again.
+ */
+typedef struct dv_reject
+{
+	const char *operation;		/* insert, update, upsert or delete */
+	int64		ordinal;		/* which row of the statement, from 1; 0: not known */
+	const uint8 *id;			/* 16 bytes, or NULL */
+	const char *target;			/* whole, or NULL */
+	size_t		target_len;
+	TupleTableSlot *slot;		/* of the foreign table's columns, or NULL */
+	List	   *columns;		/* attribute numbers */
+	const char *code;			/* the service's, or NULL */
+	int			sqlstate;
+	const char *message;
+} dv_reject;
+
+/* Files it on behalf of the current user. */
+extern void dv_reject_file(const dv_relation *relation, const dv_reject *reject);
+
+#endif							/* DV_REJECT_H */
