@@ -520,7 +520,8 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	while (scan->more)
 		if (dv_request_query(&scan->request, scan->next++, &query, &scan->more))
 			n += count_rows(scan, &query);
-	dv_progress_rest(scan->progress);
+	if (scan->progress != NULL)
+		dv_progress_rest(scan->progress);
 	for (i = 0; i < slot->tts_tupleDescriptor->natts; i++)
 	{
 		slot->tts_values[i] = Int64GetDatum(n);

@@ -29,13 +29,21 @@ static const uint8 id2[DV_ID_LEN] = {
 static const char *const headers[] = {"Prefer: a", "MSCRMCallerID: b", NULL};
 
 static dv_target target = {
-	"https://contoso.crm.dynamics.com/api/data/v9.2/", "account", "accounts", "accountid",
-	DV_TABLE_STANDARD, NULL, NULL
+	.root = "https://contoso.crm.dynamics.com/api/data/v9.2/",
+	.table = "account",
+	.entity_set = "accounts",
+	.primary_id = "accountid",
+	.type = DV_TABLE_STANDARD
 };
 
 static dv_target elastic = {
-	"https://contoso.crm.dynamics.com/api/data/v9.2/", "account", "accounts", "accountid",
-	DV_TABLE_ELASTIC, "load%201", headers
+	.root = "https://contoso.crm.dynamics.com/api/data/v9.2/",
+	.table = "account",
+	.entity_set = "accounts",
+	.primary_id = "accountid",
+	.type = DV_TABLE_ELASTIC,
+	.tag = "load%201",
+	.headers = headers
 };
 
 static int
