@@ -11,6 +11,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::More;
 
+use PoolTest;
 use WriteTest;
 
 my $n = WriteTest::ROWS;
@@ -29,6 +30,73 @@ for my $row ([ 'standard' ], [ 'elastic' ], [ 'standard', given => 1, few => 1 ]
 		sql => $w->insert($kind, 1, $n, given => $how{given}),
 		tag => "INSERT 0 $n",
 		whole => { upto => $n, given => $how{given} });
+}
+
+# every other row is there already, and stays as it is: what a first attempt wrote before its answer was lost is
+# not to be taken for such a row
+$w->row(
+	operation => 'Create',
+	what => 'half of them duplicates',
+	kind => 'standard',
+	few => 1,
+	prepare => sub {
+		# long ago
+		$w->watcher->query($w->insert('standard', 1, $n, given => 1, where => 'n % 2 = 0')
+			  =~ s/ \(/ (overriddencreatedon, /r =~ s/SELECT /SELECT '2020-02-20', /r);
+	},
+	sql => $w->insert('standard', 2, $n, given => 1, behind => ' ON CONFLICT DO NOTHING'),
+	tag => 'INSERT 0 ' . ($n - int($n / 2)),
+	whole => { upto => $n, given => 1, generation => 'CASE WHEN N % 2 = 0 THEN 1 ELSE 2 END' });
+
+# some rows are refused, and the others are written
+my $bad = int($n / 97);
+$w->row(
+	operation => 'Create',
+	what => 'some of them bad',
+	kind => 'standard',
+	few => 1,
+	path => '/api/data',
+	settings => ['SET dataverse_fdw.on_error = continue'],
+	# there is no such choice
+	sql => $w->insert('standard', 1, $n) =~ s/ \(/ (new_kind, /r =~ s/SELECT /SELECT CASE WHEN n % 97 = 0 THEN 4711 END, /r,
+	tag => 'INSERT 0 ' . ($n - $bad),
+	whole => { upto => $n, where => 'N % 97 <> 0' });
+
+# ---- without ids nobody can know: the statement fails, and says of how many rows
+
+$w->set(generate_ids => 'off');
+for my $rule (
+	{ action => 'reset_after_commit' },
+	{ action => 'reset_before_commit' },
+	{ action => 'truncate' },
+	{ action => 'garble' },
+	{ status => 502 })
+{
+	my $what = 'no ids, ' . ($rule->{action} // $rule->{status});
+	my ($r, $stay, $doubt, $there);
+
+	$w->reset;
+	faults($w->dvsim, { path => 'CreateMultiple', after => 5, %$rule });
+	$r = $w->run($w->insert('standard', 1, 1000));
+	like($r->{sqlstate} // 'none', qr/^(?:08|HV)/, "$what: the statement fails") || diag explain $r;
+	($stay) = ($r->{notices}[0]{message} // '') =~ /^the transaction was rolled back, but (\d+) rows/;
+	($doubt) = ($r->{notices}[0]{detail} // '') =~ /^Of (\d+) rows more/;
+	is($doubt, WriteTest::BATCH, "$what: one batch is in doubt");
+	$there = $w->rows_there('standard');
+	cmp_ok($there, '>=', $stay, "$what: $stay rows stay, $there are there");
+	cmp_ok($there, '<=', $stay + $doubt, "$what: no more than it says");
+	like($r->{detail} // '', qr/in doubt|not known/, "$what: the error says so, too");
+}
+
+# what was refused for sure is sent again
+$w->reset;
+faults($w->dvsim, { path => 'CreateMultiple', every => 5, times => 0, status => 429, code => '0x80072322', retry_after => 0 });
+{
+	my $r = $w->run($w->insert('standard', 1, 1000));
+
+	is($r->{tag}, 'INSERT 0 1000', 'no ids, 429: every row is written') || diag explain $r;
+	clear_faults($w->dvsim);
+	$w->is_whole('standard', 'no ids, 429', upto => 1000);
 }
 
 $w->stop;

@@ -33,5 +33,23 @@ for my $row ([ 'standard' ], [ 'elastic' ], [ 'key', few => 1 ])
 		whole => { upto => $n, given => $given, generation => 2 });
 }
 
+# each row many times, one after the other: the last counts
+for my $kind ('standard', 'elastic')
+{
+	my $rows = 200;
+	my $times = int($n / $rows);
+
+	$w->row(
+		operation => 'Upsert',
+		what => "$kind, $times times the same rows",
+		kind => $kind,
+		few => 1,
+		settings => [ 'SET dataverse_fdw.insert_mode = upsert' ],
+		sql => $w->insert($kind, 'g', 0, given => 1,
+			source => "(SELECT i % $rows + 1 AS n, i / $rows AS g FROM generate_series(0, $times * $rows - 1) i) s"),
+		tag => 'INSERT 0 ' . $times * $rows,
+		whole => { upto => $rows, given => 1, generation => $times - 1 });
+}
+
 $w->stop;
 done_testing();

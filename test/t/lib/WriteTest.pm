@@ -174,17 +174,18 @@ sub columns
 	return map { [ $_->[0], expression($_->[1], 'n', $generation) ] } @columns;
 }
 
-# insert('standard', generation, rows, given => 1 (ids), where => condition on n)
+# insert('standard', generation, rows, given => 1 (ids), where => condition on n,
+# from => first, source => what gives n in place of that, behind => ON CONFLICT …)
 sub insert
 {
 	my ($self, $kind, $generation, $upto, %arg) = @_;
 	my @columns = columns($kind, $generation, $arg{given});
-	my $from = $arg{from} // 1;
+	my $source = $arg{source} // 'generate_series(' . ($arg{from} // 1) . ", $upto) n";
 	my $where = $arg{where} ? " WHERE $arg{where}" : '';
 
 	return "INSERT INTO $kinds{$kind}{table} (" . join(', ', map { $_->[0] } @columns) . ') SELECT '
 	  . join(', ', map { $_->[1] } @columns)
-	  . " FROM generate_series($from, $upto) n$where";
+	  . " FROM $source$where" . ($arg{behind} // '');
 }
 
 # Of the rows for which a condition on their number holds.
@@ -404,12 +405,12 @@ sub everything
 }
 
 # One cell of the matrix: a statement under a fault.
-#	operation, kind, fault; path: which requests, requests: how many there are;
+#	operation, kind, fault, what (it is called, in place of the kind); path: which requests, requests: how many there are;
 #	sql; tag; whole: arguments of is_whole; settings
 sub cell
 {
 	my ($self, %cell) = @_;
-	my $what = "$cell{operation}, $cell{kind}, $cell{fault}";
+	my $what = "$cell{operation}, " . ($cell{what} // $cell{kind}) . ", $cell{fault}";
 	my ($known) = grep { $_->[0] eq $cell{fault} } @faults;
 	my ($rules, $meanwhile, $options, $result);
 
@@ -459,11 +460,11 @@ sub faults_for
 }
 
 # A row of the matrix.  few => 1: not all faults; prepare: called before each
-# statement; the rest is as for cell(), path and requests follow from these.
+# statement; the rest is as for cell(), path (unless given) and requests follow from these.
 sub row
 {
 	my ($self, %row) = @_;
-	my $path = path_of($row{operation}, $row{kind});
+	my $path = $row{path} // path_of($row{operation}, $row{kind});
 
 	for my $fault (faults_for($path, $row{few}))
 	{
