@@ -36,18 +36,6 @@ is_lookup(const struct sim_column *column)
 		column->type == SIM_OWNER;
 }
 
-/* an elastic table sorts GUIDs as their text: the stored bytes put back in its order */
-static void
-guid_text_sql(struct sim_buf *out, const char *alias, const struct sim_column *column)
-{
-	static const int order[16] = {16, 15, 14, 13, 12, 11, 10, 9, 7, 8, 1, 2, 3, 4, 5, 6};
-	int			i;
-
-	for (i = 0; i < 16; i++)
-		sim_putf(out, "%shex(substr(%s.\"%s\",%d,1))", i ? "||" : "", alias, column->name,
-				 order[i]);
-}
-
 static bool
 order_expression(struct sim_sql *sql, const struct sim_place *place, struct sim_order *order)
 {
@@ -70,7 +58,8 @@ order_expression(struct sim_sql *sql, const struct sim_place *place, struct sim_
 		sim_puts(&buf, " COLLATE DV");
 	}
 	else if (elastic && column->type == SIM_UUID)
-		guid_text_sql(&buf, place->alias, column);
+		/* an elastic table sorts GUIDs as their text */
+		sim_putf(&buf, "coalesce(dv_guid(%s.\"%s\"), '')", place->alias, column->name);
 	else
 	{
 		order->column = column;
