@@ -241,16 +241,17 @@ sub is_whole
 	my $differ = join ' OR ', map { "h.$_->[0] IS DISTINCT FROM $_->[1]" } @columns;
 	my $n = $self->{watcher}->value("SELECT count(*) FROM generate_series(1, $arg{upto}) n WHERE $where");
 
+	my $found = $self->{watcher}->start(
+		"WITH want AS (SELECT n, $generation AS g FROM generate_series(1, $arg{upto}) n WHERE $where),
+		 have AS MATERIALIZED (SELECT $select FROM $t->{table})
+		 SELECT count(h.*) || ' rows, ' || count(DISTINCT n) FILTER (WHERE h.$t->{number} IS NOT NULL) || ' of those sent, ' ||
+		 count(*) FILTER (WHERE h.* IS NULL) || ' lost, ' ||
+		 count(h.*) FILTER (WHERE n IS NULL OR $differ) || ' wrong'
+		 FROM have h FULL JOIN want ON h.$t->{number} = n")->finish(600);
 	Test::More::is(
-		$self->{watcher}->query(
-			"WITH want AS (SELECT n, $generation AS g FROM generate_series(1, $arg{upto}) n WHERE $where),
-			 have AS MATERIALIZED (SELECT $select FROM $t->{table})
-			 SELECT count(h.*) || ' rows, ' || count(DISTINCT n) FILTER (WHERE h.$t->{number} IS NOT NULL) || ' of those sent, ' ||
-			 count(*) FILTER (WHERE h.* IS NULL) || ' lost, ' ||
-			 count(h.*) FILTER (WHERE n IS NULL OR $differ) || ' wrong'
-			 FROM have h FULL JOIN want ON h.$t->{number} = n"),
+		$found->{rows}[0][0],
 		"$n rows, $n of those sent, 0 lost, 0 wrong",
-		"$what: rows and values");
+		"$what: rows and values") || Test::More::diag($found->{message} // '');
 	Test::More::is($self->rows_there($kind), $n, "$what: and so many rows in dvsim");
 	return;
 }
@@ -262,11 +263,11 @@ sub run
 	my $session = $self->session;
 	my $result;
 
-	$session->query("SET statement_timeout = '240s'");
+	$session->query("SET statement_timeout = '600s'");
 	$session->query($_) for @{ $arg{settings} // [] };
 	$session->start($sql);
 	$arg{meanwhile}->($session) if $arg{meanwhile};
-	$result = $session->finish(300);
+	$result = $session->finish(660);
 	$session->close;
 	return $result;
 }
