@@ -81,6 +81,13 @@ SELECT new_number, new_name FROM new_meter WHERE new_number IS NOT NULL ORDER BY
 ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_nothing');
 INSERT INTO new_meter (new_accountid, new_number, new_name) VALUES ('00000000-0000-0000-0000-00000000000a', 1, 'x');
 
+-- choices are the same in upper case
+SET dataverse_fdw.insert_mode = 'UPSERT';
+ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_serial', SET insert_mode 'create');
+INSERT INTO new_meter (new_serial, new_name) VALUES ('S-2', 'upper case');
+SELECT new_name FROM new_meter WHERE new_serial = 'S-2';
+RESET dataverse_fdw.insert_mode;
+
 -- elastic tables
 SET dataverse_fdw.insert_mode = 'upsert';
 INSERT INTO new_reading (new_readingid, new_name, partitionid) VALUES ('00000000-0000-0000-0000-00000000000a', 'u', 'd'), ('00000000-0000-0000-0000-00000000000a', 'u2', 'd2'), ('00000000-0000-0000-0000-00000000000a', 'u3', 'd') RETURNING new_name, partitionid, createdon IS NOT NULL AS created;

@@ -194,9 +194,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
 	m->command = plan->command;
 	m->operation = dv_modify_operation(relation, m->options, plan->command);
-	m->ignore = plan->ignore ||
-		strcmp(dv_option_text(m->options, "insert_mode"), "ignore_duplicates") == 0;
-	m->go_on = strcmp(dv_option_text(m->options, "on_error"), "continue") == 0;
+	m->ignore = plan->ignore || dv_option_is(m->options, "insert_mode", "ignore_duplicates");
+	m->go_on = dv_option_is(m->options, "on_error", "continue");
 	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
 	m->server = GetForeignServer(relation->serverid)->servername;
 	m->expected = -1;

@@ -73,8 +73,7 @@ dv_modify_operation(const dv_relation *relation, dv_options options, CmdType com
 		default:
 			if (pairs)
 				return DV_ASSOCIATE;
-			return strcmp(dv_option_text(options, "insert_mode"), "upsert") == 0 ?
-				DV_UPSERT : DV_CREATE;
+			return dv_option_is(options, "insert_mode", "upsert") ? DV_UPSERT : DV_CREATE;
 	}
 }
 

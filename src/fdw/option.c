@@ -594,6 +594,14 @@ dv_option_choice(dv_options opts, const char *name)
 	return text != NULL ? choice_of(row, text) : -1;
 }
 
+bool
+dv_option_is(dv_options opts, const char *name, const char *choice)
+{
+	const char *text = dv_option_text(opts, name);
+
+	return text != NULL && pg_strcasecmp(text, choice) == 0;
+}
+
 const char *
 dv_option_numbered(const char *name, int number)
 {

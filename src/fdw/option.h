@@ -35,6 +35,7 @@ extern bool dv_option_bool(dv_options options, const char *name);
 extern int	dv_option_int(dv_options options, const char *name);
 extern double dv_option_real(dv_options options, const char *name);
 extern int64 dv_option_duration(dv_options options, const char *name);	/* microseconds; -1: unset */
+extern bool dv_option_is(dv_options options, const char *name, const char *choice);
 extern int	dv_option_choice(dv_options options, const char *name); /* position in the list of
 																	 * choices */
 
