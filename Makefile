@@ -26,7 +26,7 @@ OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 
-REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects
+REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # ask pkg-config, or the library's own script

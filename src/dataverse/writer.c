@@ -449,6 +449,8 @@ seal_open(dv_writer *writer)
 {
 	if (writer->open == NULL || writer->open->nrows == 0)
 		return;
+	if (writer->spec.precede != NULL)
+		writer->spec.precede(writer->spec.arg);
 	writer->ledger.batches++;
 	dv_batch_seal(writer->open);
 	if (writer->spec.dry_run)
@@ -670,6 +672,12 @@ dv_writer_create(const dv_writer_spec *spec, MemoryContext owner)
 	callback->arg = writer;
 	MemoryContextRegisterResetCallback(context, callback);
 	return writer;
+}
+
+bool
+dv_writer_is_open(const dv_writer *writer)
+{
+	return writer->account.open;
 }
 
 const dv_ledger *

@@ -72,6 +72,8 @@ typedef struct dv_writer_spec
 	dv_progress *progress;		/* kept up to date; or NULL */
 	const char *what;			/* "insert into foreign table \"account\"" */
 
+	/* called before rows are sent: what they may refer to is written; or NULL */
+	void		(*precede) (void *arg);
 	/* files a row; false: that was one too many */
 	bool		(*reject) (void *arg, const dv_failure *failure);
 	/* raises; what was under way has come to its end */
@@ -104,6 +106,9 @@ extern void dv_writer_forget_row(dv_writer *writer, const dv_error *error);
 
 /* Sends what is left and waits for all of it.  May be called again, and rows may follow. */
 extern void dv_writer_drain(dv_writer *writer);
+
+/* Not if its transaction has been rolled back, and its memory is still to go. */
+extern bool dv_writer_is_open(const dv_writer *writer);
 
 extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
 extern int	dv_writer_in_flight(const dv_writer *writer);	/* batches */

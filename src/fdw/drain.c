@@ -10,6 +10,11 @@
  * and after it finishes (which completes modifications in WITH and fires
  * triggers).
  *
+ * Meanwhile rows are waited for when somebody depends on them: another
+ * modification of the statement, which gets them from WITH and may write
+ * references to them, and statements of functions and triggers, which see
+ * what has been changed before they began.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -41,26 +46,67 @@ dv_drain_register(dv_modify *m)
 	MemoryContextRegisterResetCallback(m->context, callback);
 }
 
-void
-dv_drain(dv_modify *m)
+/* Returns how many rows have been counted too many since it was called last. */
+static int64
+drain(dv_modify *m)
 {
 	MemoryContext old;
 	int64		excess;
 
 	if (m->writer == NULL)
-		return;
+		return 0;
 	old = MemoryContextSwitchTo(m->row);
 	dv_writer_drain(m->writer);
 	MemoryContextSwitchTo(old);
 
 	/* rows that were counted when they came and have not been written */
 	excess = m->returned - m->corrected - dv_writer_ledger(m->writer)->acknowledged;
-	if (m->counts && excess > 0)
-	{
-		m->estate->es_processed -= excess;
-		dv_correct_total(m->estate, excess);
-	}
 	m->corrected += excess;
+	if (!m->counts || excess < 0)
+		return 0;
+	m->estate->es_processed -= excess;
+	return excess;
+}
+
+void
+dv_drain(dv_modify *m)
+{
+	/* the executor adds the rows of a run to the total when it has come to its end */
+	dv_correct_total(m->estate, drain(m));
+}
+
+void
+dv_drain_feeding(void *arg)
+{
+	const dv_modify *m = arg;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		dv_modify  *other = dlist_container(dv_modify, node, iter.cur);
+
+		if (other->feeds && other->estate == m->estate && other->rank < m->rank &&
+			other->relation->serverid == m->relation->serverid)
+			(void) drain(other);
+	}
+}
+
+void
+dv_drain_visible(const EState *estate, const dv_relation *relation)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		dv_modify  *m = dlist_container(dv_modify, node, iter.cur);
+
+		if (m->estate != estate && m->writer != NULL && dv_writer_is_open(m->writer) &&
+			m->relation->serverid == relation->serverid &&
+			strcmp(m->relation->table, relation->table) == 0 &&
+			(estate->es_snapshot == InvalidSnapshot ||
+			 estate->es_snapshot->curcid > m->estate->es_output_cid))
+			(void) drain(m);
+	}
 }
 
 /* What raises here leaves the list as it is: the modifications go with their memory. */
@@ -78,6 +124,17 @@ drain_all(const EState *estate)
 	}
 }
 
+static bool
+writes(const EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+		if (dlist_container(dv_modify, node, iter.cur)->estate == estate)
+		return true;
+	return false;
+}
+
 static void
 run(DV_EXECUTOR_RUN_PARAMETERS)
 {
@@ -88,9 +145,36 @@ run(DV_EXECUTOR_RUN_PARAMETERS)
 	drain_all(queryDesc->estate);
 }
 
+/*
+ * Modifications in WITH that nobody has read to their end are completed by
+ * the executor right before it fires triggers, which are to find the rows
+ * written.  So they are completed here.
+ */
+static void
+complete(EState *estate)
+{
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	ListCell   *lc;
+
+	estate->es_direction = ForwardScanDirection;
+	foreach(lc, estate->es_auxmodifytables)
+	{
+		TupleTableSlot *slot;
+
+		do
+		{
+			ResetPerTupleExprContext(estate);
+			slot = ExecProcNode(lfirst(lc));
+		} while (!TupIsNull(slot));
+	}
+	MemoryContextSwitchTo(old);
+}
+
 static void
 finish(QueryDesc * queryDesc)
 {
+	if (writes(queryDesc->estate))
+		complete(queryDesc->estate);
 	drain_all(queryDesc->estate);
 	if (next_finish != NULL)
 		next_finish(queryDesc);

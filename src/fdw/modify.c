@@ -115,6 +115,7 @@ start_writing(dv_modify *m)
 	if (m->writer != NULL)
 		return;
 	dv_scan_read_all(m->estate);
+	dv_drain_visible(m->estate, m->relation);
 	old = MemoryContextSwitchTo(m->context);
 	m->started = dv_now();
 	m->session = dv_connection_get(m->relation->serverid, m->userid);
@@ -140,6 +141,7 @@ start_writing(dv_modify *m)
 	spec.what = m->what;
 	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
 										 m->context);
+	spec.precede = dv_drain_feeding;
 	spec.reject = dv_refusal_file;
 	spec.fail = dv_refusal_raise;
 	spec.arg = m;
@@ -174,11 +176,26 @@ has_trigger_after(const ResultRelInfo *rinfo, CmdType command, bool statements)
 	}
 }
 
+/* Modifications in WITH come in the order in which they can get rows of each other, the main one last. */
+static int
+rank_of(const ModifyTableState *mtstate)
+{
+	const List *subplans = mtstate->ps.state->es_subplanstates;
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		if (lfirst(lc) == mtstate)
+		return foreach_current_index(lc);
+	/* one that is being begun will be put at the end */
+	return list_length(subplans);
+}
+
 static dv_modify *
 open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_plan *plan,
 			List *targetlist)
 {
 	EState	   *estate = mtstate->ps.state;
+	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt, "dataverse modification",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -200,6 +217,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->server = GetForeignServer(relation->serverid)->servername;
 	m->expected = -1;
 	m->counts = mtstate->canSetTag;
+	m->feeds = !m->counts && node != NULL && node->returningLists != NIL;
+	m->rank = rank_of(mtstate);
 	m->max_errors = dv_option_given(m->options, "max_errors") ?
 		dv_option_int(m->options, "max_errors") : -1;
 	/* rows that are refused or ignored must not be seen */

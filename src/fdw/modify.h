@@ -96,6 +96,8 @@ typedef struct dv_modify
 	bool		go_on;			/* after a row that is refused */
 	bool		counts;			/* its rows make the command's tag */
 	bool		one_by_one;		/* nothing may be under way when a row is handed back */
+	bool		feeds;			/* modifications of higher rank may get its rows from WITH */
+	int			rank;			/* among those of its statement */
 
 	/* rows (modify_row.c) */
 	AttrNumber	id;				/* columns of the table; 0: none */
@@ -197,8 +199,14 @@ extern void dv_refusal_summary(dv_modify *m);
 extern void dv_drain_init(void);
 extern void dv_drain_register(dv_modify *m);
 
-/* Waits for all of it. */
+/* Waits for all of it, when the executor does not run. */
 extern void dv_drain(dv_modify *m);
+
+/* Waits for rows that those of a modification ("arg") may refer to. */
+extern void dv_drain_feeding(void *arg);
+
+/* Waits for rows of a table that other statements have changed and this one is to see. */
+extern void dv_drain_visible(const EState *estate, const dv_relation *relation);
 
 /* modify_explain.c */
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,

@@ -34,6 +34,7 @@
 #include "dataverse/policy.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
+#include "fdw/modify.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
 #include "fdw/target.h"
@@ -225,6 +226,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan = palloc0(sizeof(*scan));
 	node->fdw_state = scan;
 	dv_request_init(&scan->request, plan, estate);
+	dv_drain_visible(estate, scan->request.relation);
 	rti = plan->scan.scanrelid > 0 ? (int) plan->scan.scanrelid :
 		bms_next_member(plan->fs_relids, -1);
 	scan->userid = dv_scan_user(plan, exec_rt_fetch(rti, estate));

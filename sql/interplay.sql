@@ -1,0 +1,85 @@
+-- Writes that others depend on: CTEs, functions and triggers within one statement.
+\getenv url DVSIM_URL
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
+\set ECHO errors
+SELECT format('CREATE SERVER interplay_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+\set ECHO all
+SET TimeZone = 'UTC';
+CREATE USER MAPPING FOR CURRENT_USER SERVER interplay_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE FOREIGN TABLE account (
+  accountid uuid,
+  name text,
+  employees integer OPTIONS ("column" 'numberofemployees'),
+  description text,
+  createdon timestamptz OPTIONS (readonly 'true')
+) SERVER interplay_crm OPTIONS (entity_set 'accounts', batch_size '10');
+CREATE FOREIGN TABLE meter (
+  meterid uuid OPTIONS ("column" 'new_meterid'),
+  name text OPTIONS ("column" 'new_name'),
+  accountid uuid OPTIONS ("column" 'new_accountid', type 'lookup', target 'account', target_set 'accounts', navigation 'new_AccountId'),
+  parentid uuid OPTIONS ("column" 'new_parentid', type 'lookup', target 'new_meter', target_set 'new_meters', navigation 'new_ParentId')
+) SERVER interplay_crm OPTIONS (table 'new_meter', entity_set 'new_meters', batch_size '1');
+
+-- rows that come from WITH are there before those that refer to them
+WITH a AS (INSERT INTO account (name) SELECT 'a' || i FROM generate_series(1, 25) i RETURNING accountid, name)
+INSERT INTO meter (name, accountid) SELECT name, accountid FROM a;
+WITH a AS (INSERT INTO account (name) SELECT 'b' || i FROM generate_series(1, 25) i RETURNING accountid, name),
+  p AS (INSERT INTO meter (name, accountid) SELECT name, accountid FROM a RETURNING meterid, name)
+INSERT INTO meter (name, parentid) SELECT name, meterid FROM p;
+SELECT count(*), count(accountid), count(parentid) FROM meter;
+DELETE FROM meter;
+DELETE FROM account;
+
+-- a volatile function sees what the statement has written so far, a stable one does not
+CREATE FUNCTION interplay_count() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT count(*)::int FROM account';
+CREATE FUNCTION interplay_before() RETURNS int LANGUAGE sql STABLE AS 'SELECT count(*)::int FROM account';
+INSERT INTO account (name, employees) SELECT 'v', interplay_count() FROM generate_series(1, 5);
+SELECT array_agg(employees ORDER BY employees) FROM account;
+INSERT INTO account (name, employees) SELECT 's', interplay_before() FROM generate_series(1, 5);
+SELECT array_agg(employees ORDER BY employees) FROM account WHERE name = 's';
+DELETE FROM account;
+
+-- triggers BEFORE ROW do, and find the rows that they change
+CREATE FUNCTION interplay_raise() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_trigger_depth() = 1 THEN
+    UPDATE account SET employees = employees + 1;
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER raise BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION interplay_raise();
+INSERT INTO account (name, employees) SELECT 'r' || i, 0 FROM generate_series(1, 4) i;
+COPY account (name, employees) FROM STDIN;
+c1	0
+c2	0
+\.
+SELECT name, employees FROM account ORDER BY employees;
+DROP TRIGGER raise ON account;
+-- refused rows are told to whoever asks first
+SET client_min_messages = error;
+DO $$
+DECLARE state text;
+BEGIN
+  INSERT INTO account (name, employees) SELECT repeat('x', 150 + 5 * i), interplay_count() FROM generate_series(1, 5) i;
+EXCEPTION WHEN string_data_right_truncation THEN
+  RAISE INFO '%, % rows', SQLERRM, interplay_count();
+END $$;
+RESET client_min_messages;
+DELETE FROM account;
+
+-- triggers AFTER STATEMENT see what WITH has written, though nobody reads it
+CREATE FUNCTION interplay_tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '%: % rows', TG_OP, interplay_count();
+  RETURN NULL;
+END $$;
+CREATE TRIGGER tell AFTER INSERT OR DELETE ON account FOR EACH STATEMENT EXECUTE FUNCTION interplay_tell();
+INSERT INTO account (name) VALUES ('x'), ('y');
+WITH i AS (INSERT INTO account (name) VALUES ('z1'), ('z2'), ('z3')) DELETE FROM account WHERE name = 'x';
+DROP TRIGGER tell ON account;
+DELETE FROM account;
+
+SET client_min_messages = warning;
+DROP SERVER interplay_crm CASCADE;
+DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell;
+\! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
