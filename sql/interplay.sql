@@ -79,7 +79,36 @@ WITH i AS (INSERT INTO account (name) VALUES ('z1'), ('z2'), ('z3')) DELETE FROM
 DROP TRIGGER tell ON account;
 DELETE FROM account;
 
+-- triggers AFTER ROW get the row as it has become
+CREATE FUNCTION interplay_see() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_trigger_depth() = 1 THEN
+    RAISE NOTICE '% %: id %, created %, % employees', TG_OP, NEW.name, NEW.accountid IS NOT NULL, NEW.createdon IS NOT NULL, NEW.employees;
+    UPDATE account SET description = 'seen' WHERE accountid = NEW.accountid;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER see AFTER INSERT OR UPDATE ON account FOR EACH ROW EXECUTE FUNCTION interplay_see();
+INSERT INTO account (name) VALUES ('i1'), ('i2');
+COPY account (name, employees) FROM STDIN;
+c1	1
+\.
+UPDATE account SET employees = 2 WHERE name = 'i1';
+SELECT name, employees, description FROM account ORDER BY name COLLATE "C";
+DELETE FROM account;
+
+-- WITH CHECK OPTION: not written, where the check looks only at what is given; ids that are made here
+CREATE VIEW interplay_few AS SELECT name, employees FROM account WHERE employees < 10 WITH CHECK OPTION;
+CREATE VIEW interplay_identified AS SELECT accountid, name FROM account WHERE accountid IS NOT NULL WITH CHECK OPTION;
+SET client_min_messages = error;
+INSERT INTO interplay_few VALUES ('few', 1), ('many', 11);
+RESET client_min_messages;
+SELECT name FROM account;
+DROP TRIGGER see ON account;
+INSERT INTO interplay_identified (name) VALUES ('with an id');
+DELETE FROM account;
+
 SET client_min_messages = warning;
 DROP SERVER interplay_crm CASCADE;
-DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell;
+DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see;
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null

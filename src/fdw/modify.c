@@ -227,10 +227,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_modify_prepare(m, plan, targetlist);
 	dv_modify_prepare_return(m, plan, targetlist);
 	if (plan->checked)
-	{
-		m->checked_before = !m->read_back;
 		m->one_by_one |= m->read_back;
-	}
 	if (plan->command == CMD_UPDATE && plan->others != NIL)
 		m->before = rinfo->ri_oldTupleSlot;
 	dv_drain_register(m);
@@ -252,6 +249,7 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 	plan.given = dv_modify_list(private, DV_MODIFY_GIVEN);
 	plan.others = dv_modify_list(private, DV_MODIFY_OTHERS);
 	plan.returned = dv_modify_list(private, DV_MODIFY_RETURNED);
+	plan.looked_at = dv_modify_list(private, DV_MODIFY_CHECKED);
 	plan.checked = ((ModifyTable *) mtstate->ps.plan)->withCheckOptionLists != NIL;
 	plan.ignore = dv_modify_int(private, DV_MODIFY_IGNORE);
 	plan.repeats = dv_modify_int(private, DV_MODIFY_REPEATS);
@@ -278,10 +276,14 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
 	dv_modify_plan_rows(relation, &plan);
 	if (varno == 0)
 		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
-	plan.returned = dv_modify_columns_of(relation, (Node *)
-										 list_concat_copy(rinfo->ri_returningList,
-														  rinfo->ri_WithCheckOptions), varno);
+	if (has_trigger_after(rinfo, CMD_INSERT, false))
+		plan.returned = dv_modify_all_columns(relation);
+	else
+		plan.returned = dv_modify_columns_of(relation, (Node *)
+											 list_concat_copy(rinfo->ri_returningList,
+															  rinfo->ri_WithCheckOptions), varno);
 	plan.checked = rinfo->ri_WithCheckOptions != NIL;
+	plan.looked_at = dv_modify_columns_of(relation, (Node *) rinfo->ri_WithCheckOptions, varno);
 	plan.ignore = node != NULL && node->onConflictAction == ONCONFLICT_NOTHING;
 	m = open_modify(mtstate, rinfo, &plan, NIL);
 	/* COPY fires triggers before it ends the insertion */

@@ -26,6 +26,7 @@ typedef enum dv_modify_item
 	DV_MODIFY_OTHERS,			/* IntList: columns that are written only if they are not null
 								 * (INSERT) or not what they were (UPDATE) */
 	DV_MODIFY_RETURNED,			/* IntList: columns that RETURNING and WITH CHECK OPTION look at */
+	DV_MODIFY_CHECKED,			/* IntList: of them, those that WITH CHECK OPTION looks at */
 	DV_MODIFY_IGNORE,			/* Integer: ON CONFLICT DO NOTHING */
 	DV_MODIFY_REPEATS			/* Integer: the plan may find a row more than once */
 } dv_modify_item;
@@ -40,6 +41,7 @@ typedef struct dv_modify_plan
 	List	   *given;			/* as above */
 	List	   *others;
 	List	   *returned;
+	List	   *looked_at;		/* by WITH CHECK OPTION */
 	bool		ignore;
 	bool		repeats;
 	bool		checked;		/* WITH CHECK OPTION */
@@ -154,6 +156,9 @@ extern void dv_modify_plan_rows(const dv_relation *relation, dv_modify_plan *pla
 
 /* Columns that expressions about a table refer to. */
 extern List *dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno);
+
+/* All of them: what triggers AFTER ROW get to see is the row as it has become. */
+extern List *dv_modify_all_columns(const dv_relation *relation);
 
 /* modify.c */
 extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,

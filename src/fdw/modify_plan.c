@@ -226,11 +226,28 @@ dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno
 	return columns;
 }
 
+List *
+dv_modify_all_columns(const dv_relation *relation)
+{
+	List	   *columns = NIL;
+	int			i;
+
+	for (i = 1; i <= relation->natts; i++)
+		if (dv_relation_attribute(relation, i) != NULL)
+			columns = lappend_int(columns, i);
+	return columns;
+}
+
 static List *
-returned_columns(ModifyTable *plan, Index varno, int subplan_index, const dv_relation *relation)
+returned_columns(ModifyTable *plan, Index varno, int subplan_index, const dv_relation *relation,
+				 const TriggerDesc *triggers)
 {
 	List	   *expressions = NIL;
 
+	if (triggers != NULL &&
+		((plan->operation == CMD_INSERT && triggers->trig_insert_after_row) ||
+		 (plan->operation == CMD_UPDATE && triggers->trig_update_after_row)))
+		return dv_modify_all_columns(relation);
 	if (plan->returningLists != NIL)
 		expressions = list_copy(list_nth(plan->returningLists, subplan_index));
 	if (plan->withCheckOptionLists != NIL)
@@ -269,6 +286,8 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRel
 	const TriggerDesc *triggers = rel->trigdesc;
 	List	   *given = NIL;
 	List	   *others = NIL;
+	List	   *returned;
+	List	   *checked = NIL;
 
 	if (plan->operation == CMD_INSERT)
 		given = inserted_columns(root, rel, relation);
@@ -278,12 +297,17 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRel
 		((plan->operation == CMD_INSERT && triggers->trig_insert_before_row) ||
 		 (plan->operation == CMD_UPDATE && triggers->trig_update_before_row)))
 		others = other_columns(relation, given, plan->operation);
+	returned = returned_columns(plan, resultRelation, subplan_index, relation, triggers);
 	table_close(rel, NoLock);
-	return list_make5(given, others,
-					  returned_columns(plan, resultRelation, subplan_index, relation),
-					  makeInteger(plan->onConflictAction == ONCONFLICT_NOTHING),
-					  makeInteger(plan->operation != CMD_INSERT &&
-								  may_repeat(outerPlan(&plan->plan))));
+	if (plan->withCheckOptionLists != NIL)
+		checked = dv_modify_columns_of(relation, (Node *)
+									   list_nth(plan->withCheckOptionLists, subplan_index),
+									   resultRelation);
+	/* as dv_modify_item numbers them */
+	return lappend(list_make5(given, others, returned, checked,
+							  makeInteger(plan->onConflictAction == ONCONFLICT_NOTHING)),
+				   makeInteger(plan->operation != CMD_INSERT &&
+							   may_repeat(outerPlan(&plan->plan))));
 }
 
 void

@@ -70,12 +70,31 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 	return attnum == m->id && (m->operation == DV_CREATE || m->ids_given);
 }
 
+/* Can WITH CHECK OPTION be checked before the row is written? */
+static bool
+is_checkable(const dv_modify *m, const dv_modify_plan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->looked_at)
+	{
+		AttrNumber	attnum = lfirst_int(lc);
+
+		/* an id that is made here is put in later */
+		if (!dv_dry_run && (!is_known(m, plan, attnum) ||
+							(plan->command == CMD_INSERT && attnum == m->id)))
+			return false;
+	}
+	return plan->checked;
+}
+
 void
 dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
 	ListCell   *lc;
 	int			i;
 
+	m->checked_before = is_checkable(m, plan);
 	if (plan->returned == NIL)
 		return;
 	if (plan->command == CMD_DELETE)
