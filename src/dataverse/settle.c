@@ -350,6 +350,14 @@ acknowledge_all(dv_writer *writer, dv_job *job)
 	dv_job_free(writer, job);
 }
 
+/* The service has made it. */
+static void
+learn_id(dv_batch_row *row, const uint8 *id)
+{
+	row->has_id = true;
+	memcpy(row->id, id, DV_ID_LEN);
+}
+
 static void
 settle_bulk_success(dv_writer *writer, dv_job *job)
 {
@@ -372,6 +380,9 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 				dv_job_unreadable(writer, job);
 				return;
 			}
+		/* an update may have to follow */
+		for (i = 0; i < batch->nrows; i++)
+			learn_id(&batch->rows[i], ids[i]);
 		memcpy(writer->last_id, ids[batch->nrows - 1], DV_ID_LEN);
 		writer->has_last_id = true;
 	}
@@ -479,12 +490,20 @@ settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 static void
 settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 {
-	const dv_error *error = answer->told ? &answer->error : &not_whole;
+	static const dv_row_answer untold = {0};
+	const dv_error *error;
 
+	/* no update can follow a row whose id is not told */
+	if (row->then_len > 0 && !row->has_id && !answer->has_id && answer->told &&
+		answer->error.verdict == DV_VERDICT_OK)
+		answer = &untold;
+	error = answer->told ? &answer->error : &not_whole;
 	if (error->verdict == DV_VERDICT_OK)
 	{
 		if (answer->has_id && s->job->batch->operation == DV_CREATE)
 		{
+			if (!row->has_id)
+				learn_id(row, answer->id);
 			memcpy(s->writer->last_id, answer->id, DV_ID_LEN);
 			s->writer->has_last_id = true;
 		}

@@ -1,0 +1,74 @@
+# 056_write_doubt.pl
+#		Rows of which nobody knows for a while whether they were written, and
+#		what else may befall them at the same time: each is told once, as what it is.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use Test::More;
+
+use PoolTest;
+use WriteTest;
+
+my $w = WriteTest->start('write_doubt', users => 1, options => { max_retries => 3 });
+my $since = 0;
+
+# A case: nothing is there, then the rules apply to the statement.
+sub run
+{
+	my ($sql, %how) = @_;
+	my $result;
+
+	$w->reset unless $how{keep};
+	$how{prepare}->() if $how{prepare};
+	$since = $w->dvsim->control('GET', '/_dvsim/requests')->json->{next};
+	faults($w->dvsim, @{ $how{rules} }) if $how{rules};
+	$result = $w->run($sql, settings => $how{settings});
+	$result->{hits} = hits($w->dvsim);
+	clear_faults($w->dvsim);
+	return $result;
+}
+
+# What the last case sent, without requests for tokens.
+sub requests
+{
+	my $log = $w->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
+
+	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
+}
+
+sub notices { return join "\n", map { $_->{message} } @{ $_[0]{notices} }; }
+
+sub ok_tag
+{
+	my ($result, $tag, $what) = @_;
+
+	is($result->{sqlstate}, undef, "$what: succeeds") || diag("$result->{message}\n" . ($result->{detail} // ''));
+	is($result->{tag}, $tag, "$what: its tag");
+	return;
+}
+
+my $go_on = "SET dataverse_fdw.on_error = 'continue'";
+my $busy = { status => 429, code => '0x80072322', message => 'Number of requests exceeded the limit.' };
+my $n = 100;
+my $r;
+
+# ---------------------------------------------------------------- ids made by the service
+
+$w->watcher->query('CREATE SCHEMA no_ids;
+	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_meter, new_reading, task) FROM SERVER crm INTO no_ids;
+	ALTER FOREIGN TABLE no_ids.new_meter OPTIONS (ADD generate_ids $$off$$);
+	ALTER FOREIGN TABLE no_ids.new_reading OPTIONS (ADD generate_ids $$off$$);
+	ALTER FOREIGN TABLE no_ids.task OPTIONS (ADD generate_ids $$off$$)');
+
+$r = run($w->insert('inactive', 1, $n) =~ s/dv\./no_ids./r);
+ok_tag($r, "INSERT 0 $n", 'rows without ids that become inactive');
+$w->is_whole('inactive', 'rows without ids that become inactive', upto => $n);
+
+$w->stop;
+done_testing();
