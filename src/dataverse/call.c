@@ -480,6 +480,12 @@ settle(dv_call *call)
 	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
 	dv_pool    *pool = dv_session_pool(call->session);
 
+	/* even if it was told when to come back */
+	if (call->error.outcome_unknown && !call->spec.repeatable)
+	{
+		done(call);
+		return;
+	}
 	switch (call->error.verdict)
 	{
 		case DV_VERDICT_OK:
@@ -506,8 +512,7 @@ settle(dv_call *call)
 			break;
 	}
 	call->renewed = 0;
-	if ((call->error.outcome_unknown && !call->spec.repeatable) ||
-		call->retries[call->error.cause] >= policy->max_retries)
+	if (call->retries[call->error.cause] >= policy->max_retries)
 	{
 		done(call);
 		return;
