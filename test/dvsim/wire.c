@@ -30,6 +30,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -224,6 +225,19 @@ make_response(struct connection *connection)
 										   MHD_RESPMEM_PERSISTENT);
 }
 
+/* by the clock that stamps rows, too; libmicrohttpd would take the machine's */
+static void
+add_date(const struct sim *sim, struct MHD_Response *response)
+{
+	time_t		now = (time_t) sim_unix_now(sim);
+	struct tm	tm;
+	char		date[40];
+
+	gmtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	MHD_add_response_header(response, "Date", date);
+}
+
 /* the answer goes to the network, or the connection to the ground */
 static enum MHD_Result
 answer(struct connection *connection)
@@ -241,6 +255,7 @@ answer(struct connection *connection)
 	response = make_response(connection);
 	if (response == NULL)
 		return MHD_NO;
+	add_date(connection->wire->sim, response);
 	if (exchange->res.content_type != NULL && exchange->res.body.len > 0)
 		MHD_add_response_header(response, "Content-Type", exchange->res.content_type);
 	for (size_t list = 0; list < sizeof(lists) / sizeof(lists[0]); list++)
@@ -448,7 +463,8 @@ sim_wire_listen(struct sim_wire *wire, const char *host, int port, const char *k
 				const char *certificate_pem, int *bound)
 {
 	struct sim_listener *listener = sim_xalloc(sizeof(*listener));
-	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+		MHD_USE_SUPPRESS_DATE_NO_CLOCK;
 	struct MHD_OptionItem options[] = {
 		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t) request_begins, wire},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) request_ends, NULL},

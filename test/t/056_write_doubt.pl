@@ -76,5 +76,34 @@ is($r->{sqlstate}, '57P03', 'a 503 with Retry-After, without ids: the statement 
 like($r->{detail} // '', qr/Of 50 rows it is not known/, '... and says what is in doubt');
 is((grep { $_->{status} == 503 } requests()), 1, '... and is not repeated');
 
+# ---------------------------------------------------------------- given ids
+
+# ids that were there before
+sub before
+{
+	my (@rows) = @_;
+
+	$w->watcher->query($w->insert('standard', 0, $n, given => 1, where => 'n IN (' . join(', ', @rows) . ')'));
+	$w->dvsim->control('POST', '/_dvsim/clock', { advance => 60 });
+	return;
+}
+
+my $lost = { path => 'Microsoft.Dynamics.CRM.', action => 'reset_after_commit', every => 2, times => 0 };
+
+$r = run($w->insert('standard', 1, $n, given => 1), prepare => sub { before(30) }, rules => [$lost]);
+is($r->{sqlstate}, '23505', 'given ids, one there before, lost answers: a duplicate');
+like($r->{detail}, qr/It is row 30 /, '... which is named');
+cmp_ok(scalar(requests()), '<', 12, '... in few requests') or diag(scalar requests());
+is($w->watcher->query('SELECT new_name FROM dv.new_meter WHERE new_number = 30'), 'row 30 of 0', '... and is as it was');
+
+$r = run(
+	$w->insert('standard', 1, $n, given => 1),
+	prepare => sub { before(30, 31, 77) },
+	settings => [$go_on],
+	rules => [ $lost, { path => '$batch', action => 'reset_after_commit', times => 1 } ]);
+ok_tag($r, 'INSERT 0 97', 'the same, going on');
+like(notices($r), qr/^3 rows were refused/, '... three are told');
+$w->is_whole('standard', '... and', upto => $n, given => 1, generation => 'CASE WHEN N IN (30, 31, 77) THEN 0 ELSE 1 END');
+
 $w->stop;
 done_testing();
