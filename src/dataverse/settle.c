@@ -411,6 +411,7 @@ typedef struct sorting
 {
 	dv_writer  *writer;
 	dv_job	   *job;
+	const dv_row_answer *answers;
 	dv_job	   *again;			/* to be sent once more */
 	dv_job	   *asked;			/* to be asked for */
 	dv_job	   *lost;			/* in doubt, and they cannot be sent again */
@@ -440,6 +441,20 @@ send_again(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	return true;
 }
 
+/* An id that was given twice: what is there is the first row's. */
+static bool
+has_elder_twin(const sorting *s, const dv_batch_row *row)
+{
+	const dv_batch_row *rows = s->job->batch->rows;
+	int			i;
+
+	for (i = 0; !s->writer->spec.ids_made && &rows[i] < row; i++)
+		if (memcmp(rows[i].id, row->id, DV_ID_LEN) == 0 && rows[i].has_id && s->answers[i].told &&
+			(s->answers[i].error.verdict == DV_VERDICT_OK || says_duplicate(&s->answers[i].error)))
+			return true;
+	return false;
+}
+
 /* A refusal of what may have been done already. */
 static bool
 settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
@@ -460,7 +475,7 @@ settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
 			/* elastic tables have no other key: an id made here is taken by its own row */
 			is_done = batch->target->type == DV_TABLE_ELASTIC && s->writer->spec.ids_made &&
 				says_duplicate(error);
-			if (is_done || !row->has_id)
+			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
 			s->asked = dv_job_keep(s->writer, s->asked, s->job, row, DV_ROUTE_ASK);
 			dv_job_note_refusal(s->asked, s->asked->batch->nrows - 1, error);
@@ -525,7 +540,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 static void
 settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 {
-	sorting		s = {.writer = writer, .job = job};
+	sorting		s = {.writer = writer, .job = job, .answers = answers};
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)

@@ -105,5 +105,14 @@ ok_tag($r, 'INSERT 0 97', 'the same, going on');
 like(notices($r), qr/^3 rows were refused/, '... three are told');
 $w->is_whole('standard', '... and', upto => $n, given => 1, generation => 'CASE WHEN N IN (30, 31, 77) THEN 0 ELSE 1 END');
 
+# one id twice in a batch: only one of them is written
+$r = run(
+	"INSERT INTO dv.new_meter (new_meterid, new_number, new_name)
+	 SELECT md5(least(n, 9)::text)::uuid, n, 'x' FROM generate_series(1, 10) n",
+	settings => [$go_on],
+	rules => [ { path => 'CreateMultiple', action => 'reset_before_commit' } ]);
+ok_tag($r, 'INSERT 0 9', 'an id twice in a batch whose answer is lost');
+is($w->rows_there('standard'), 9, '... one row');
+
 $w->stop;
 done_testing();
