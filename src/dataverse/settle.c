@@ -350,6 +350,16 @@ acknowledge_all(dv_writer *writer, dv_job *job)
 	dv_job_free(writer, job);
 }
 
+/* No body is to be read; a page of something in between, whatever its status, is no answer. */
+static bool
+says_nothing(const dv_call *call)
+{
+	const char *type = dv_call_header(call, "Content-Type");
+
+	return dv_call_result(call)->body_len == 0 ||
+		(type != NULL && pg_strncasecmp(type, "application/json", 16) == 0);
+}
+
 /* The service has made it. */
 static void
 learn_id(dv_batch_row *row, const uint8 *id)
@@ -385,6 +395,11 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 			learn_id(&batch->rows[i], ids[i]);
 		memcpy(writer->last_id, ids[batch->nrows - 1], DV_ID_LEN);
 		writer->has_last_id = true;
+	}
+	else if (!says_nothing(job->call))
+	{
+		dv_job_unreadable(writer, job);
+		return;
 	}
 	acknowledge_all(writer, job);
 }

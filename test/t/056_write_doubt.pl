@@ -114,5 +114,23 @@ $r = run(
 ok_tag($r, 'INSERT 0 9', 'an id twice in a batch whose answer is lost');
 is($w->rows_there('standard'), 9, '... one row');
 
+# the moment of creation goes elsewhere for those rows that are given one
+$r = run(
+	"INSERT INTO dv.new_meter (new_meterid, new_number, overriddencreatedon)
+	 SELECT md5(n::text)::uuid, n, CASE WHEN n % 2 = 0 THEN timestamptz '2001-02-03 04:05:06Z' END FROM generate_series(1, $n) n",
+	settings => [$go_on],
+	rules => [$lost]);
+ok_tag($r, "INSERT 0 $n", 'lost answers to rows some of which say when they were created');
+is(notices($r), '', '... and none is refused');
+
+# ---------------------------------------------------------------- answers that are none
+
+$r = run(
+	$w->update('standard', 2, 'true'),
+	prepare => sub { $w->fill('standard', $n) },
+	rules => [ { path => 'UpdateMultiple', status => 200, body => '<html>sign in</html>' } ]);
+ok_tag($r, "UPDATE $n", 'a page of HTML in answer to an UPDATE');
+$w->is_whole('standard', '... which is repeated', upto => $n, given => 1, generation => 2);
+
 $w->stop;
 done_testing();
