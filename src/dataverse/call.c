@@ -480,8 +480,8 @@ settle(dv_call *call)
 	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
 	dv_pool    *pool = dv_session_pool(call->session);
 
-	/* even if it was told when to come back */
-	if (call->error.outcome_unknown && !call->spec.repeatable)
+	/* rows are told of one by one; or nobody knows, even if it was told when to come back */
+	if (call->error.details != NULL || (call->error.outcome_unknown && !call->spec.repeatable))
 	{
 		done(call);
 		return;
@@ -597,6 +597,9 @@ read_error(dv_call *call)
 static void
 note_outcome(dv_call *call)
 {
+	/* some rows were, some were not: details tell */
+	if (call->error.details != NULL)
+		return;
 	call->was_unknown |= call->error.outcome_unknown;
 	if (call->spec.in_doubt != NULL && call->error.verdict != DV_VERDICT_OK && !call->was_unknown)
 		*call->spec.in_doubt = false;

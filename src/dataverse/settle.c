@@ -591,26 +591,28 @@ settle_only_row(dv_writer *writer, dv_job *job, const dv_error *error)
 	settle_rows(writer, job, &answer);
 }
 
+/* Some rows of an elastic table were written, others were not. */
+static void
+settle_details(dv_writer *writer, dv_job *job, const dv_error *error)
+{
+	dv_row_answer *answers = new_answers(job);
+
+	if (dv_answer_details(error, job->batch->nrows, answers))
+		settle_rows(writer, job, answers);
+	else
+		dv_job_unreadable(writer, job);
+}
+
 static void
 settle_bulk_refusal(dv_writer *writer, dv_job *job, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
-	dv_row_answer *answers;
 
 	if (says_no_bulk(error))
 	{
 		learn_no_bulk(writer, batch->operation);
 		job->route = DV_ROUTE_SINGLE;
 		dv_job_again(writer, job, 0);
-		return;
-	}
-	if (error->details != NULL)
-	{
-		answers = new_answers(job);
-		if (dv_answer_details(error, batch->nrows, answers))
-			settle_rows(writer, job, answers);
-		else
-			dv_job_unreadable(writer, job);
 		return;
 	}
 	if (batch->nrows > 1 && says_too_large(error))
@@ -644,6 +646,8 @@ settle_bulk(dv_writer *writer, dv_job *job, const dv_error *error)
 {
 	if (error->verdict == DV_VERDICT_OK)
 		settle_bulk_success(writer, job);
+	else if (error->details != NULL)
+		settle_details(writer, job, error);
 	else if (error->verdict == DV_VERDICT_REFUSED && !is_about_no_row(error))
 		settle_bulk_refusal(writer, job, error);
 	else

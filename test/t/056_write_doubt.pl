@@ -132,5 +132,33 @@ $r = run(
 ok_tag($r, "UPDATE $n", 'a page of HTML in answer to an UPDATE');
 $w->is_whole('standard', '... which is repeated', upto => $n, given => 1, generation => 2);
 
+# ---------------------------------------------------------------- elastic tables
+
+# a throttle of the whole that tells of each row
+sub partly
+{
+	my ($outer, @statuses) = @_;
+	my $i = 0;
+	my $details = encode_json([ map { { RequestIndex => $i++, Id => '00000000-0000-0000-0000-000000000000', StatusCode => $_ } } @statuses ]);
+
+	return {
+		path => 'CreateMultiple', %$outer,
+		headers => { 'Content-Type' => 'application/json' },
+		body => { error => { code => $outer->{code}, message => 'partly',
+			'@Microsoft.PowerApps.CDS.ErrorDetails.Plugin.BulkApiErrorDetails' => $details } } };
+}
+
+for my $outer ({ status => 429, code => '0x80072322', retry_after => 0 }, { status => 400, code => '0x80048d04' },
+	{ status => 503, code => '' }, { status => 400, code => '0x80048d0b' })
+{
+	my $what = "elastic, $outer->{status} $outer->{code} that tells of rows";
+
+	$r = run($w->insert('elastic', 1, 4), rules => [ partly($outer, 201, 429, 201, 429) ]);
+	ok_tag($r, 'INSERT 0 4', $what);
+	my @sent = requests();
+	is(scalar(@sent), 2, "$what: two requests");
+	is(scalar(() = $sent[-1]{body} =~ /odata\.type/g), 2, "$what: only what was throttled goes again");
+}
+
 $w->stop;
 done_testing();
