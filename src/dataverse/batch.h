@@ -62,10 +62,10 @@ typedef struct dv_batch_row
 	uint64		key;			/* rows with the same key must keep their order; 0: none has it */
 	uint8		id[DV_ID_LEN];
 	bool		has_id;
-	uint8		tries;			/* as a part that was to be repeated */
+	uint32		tries;			/* as a part that was to be repeated */
 	uint32		head;			/* length */
-	size_t		at;				/* in bytes: the object */
 	uint32		len;
+	size_t		at;				/* in bytes: the object */
 	size_t		address_at;		/* in extra: "accounts(key='v')", below the root */
 	uint32		address_len;	/* 0: the entity set, with the id */
 	size_t		then_at;		/* in extra: members of the update to follow */

@@ -39,6 +39,7 @@ typedef struct dv_job
 	bool		doubted;		/* so they may, by an earlier request */
 	bool		whole;			/* ASK: about a bulk message that was refused as one */
 	int			tries;			/* answers that could not be read */
+	int			throttles;		/* as a change set, although it had waited as told */
 	int64		not_before;		/* backoff */
 	int64		told_until;		/* throttled parts: until when they were told to wait */
 	int64		started_at;

@@ -446,7 +446,7 @@ send_again(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		return false;
 	/* a throttle counts only if it came although the rows had waited as told */
 	if (!(throttled && (s->job->started_at < s->job->told_until || allowed <= 0)) &&
-		row->tries++ >= allowed)
+		row->tries++ >= (uint32) Max(allowed, 0))
 		return false;
 	s->again = dv_job_keep(s->writer, s->again, s->job, row, s->job->route);
 	s->again->doubted |= unknown;
@@ -678,6 +678,22 @@ settle_parts(dv_writer *writer, dv_job *job, const dv_error *error)
 	}
 }
 
+/* A change set came to nothing for a reason that passes: once more? */
+static bool
+is_borne(const dv_writer *writer, dv_job *job, const dv_error *reason)
+{
+	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
+	bool		had_waited = job->started_at >= job->told_until;
+
+	if (reason->verdict == DV_VERDICT_RETRY)
+		return job->tries++ < policy->max_retries;
+	if (reason->verdict != DV_VERDICT_THROTTLED)
+		return false;
+	job->told_until = Max(job->told_until, dv_now() + Max(reason->retry_after, 0));
+	return policy->max_throttle_retries < 0 || !had_waited ||
+		job->throttles++ < policy->max_throttle_retries;
+}
+
 /* None was carried out, and this row is why; the others are not to be blamed. */
 static void
 blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
@@ -725,9 +741,7 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
 
-		/* it came to nothing for a passing reason */
-		if ((reason->verdict == DV_VERDICT_RETRY || reason->verdict == DV_VERDICT_THROTTLED) &&
-			job->tries++ < dv_session_config_of(writer->spec.session)->retry.max_retries)
+		if (is_borne(writer, job, reason))
 		{
 			int64		delay = backoff(writer, job->tries);
 

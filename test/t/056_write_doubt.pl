@@ -160,5 +160,28 @@ for my $outer ({ status => 429, code => '0x80072322', retry_after => 0 }, { stat
 	is(scalar(() = $sent[-1]{body} =~ /odata\.type/g), 2, "$what: only what was throttled goes again");
 }
 
+# ---------------------------------------------------------------- throttles of parts
+
+# the change set that is to name a bad row is throttled more often than other faults are borne
+# a serial that is taken
+sub taken
+{
+	$w->watcher->query("INSERT INTO dv.new_meter (new_meterid, new_serial) VALUES (md5('taken')::uuid, 'S7')");
+	return;
+}
+my $bad = "INSERT INTO dv.new_meter (new_number, new_name, new_serial)
+	SELECT n, 'row ' || n, 'S' || n FROM generate_series(1, 50) n";
+$r = run($bad, prepare => \&taken, rules => [ { path => '$batch', batch_part => 3, %$busy, retry_after => 0, times => 6 } ]);
+is($r->{hits}, 6, 'a change set that is throttled often');
+like($r->{detail} // '', qr/It is row 7 /, '... names its row') or diag($r->{message});
+
+$w->set(max_throttle_retries => 1);
+$r = run($w->delete('standard', 'true'),
+	prepare => sub { $w->fill('standard', 10) },
+	rules => [ { path => '$batch', batch_part => 1, %$busy, retry_after => 0, times => 3 } ]);
+is($r->{sqlstate}, '53400', 'a part that is throttled more often than is borne');
+is($r->{hits}, 2, '... which is twice');
+$w->set(max_throttle_retries => undef);
+
 $w->stop;
 done_testing();
