@@ -44,6 +44,7 @@ typedef struct dv_job
 	int64		told_until;		/* throttled parts: until when they were told to wait */
 	int64		started_at;
 	int64		first_sent;		/* of these rows, in whatever job */
+	int			questions;		/* how often a refused change set was asked for */
 	dv_error   *errors;			/* ASK: what each row was refused with */
 	int			asked;			/* ASK: rows up to here have been asked for */
 	bool	   *found;			/* ASK: those that are there */

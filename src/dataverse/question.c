@@ -157,6 +157,7 @@ conclude(dv_writer *writer, dv_job *job)
 	if (rest != NULL)
 	{
 		rest->tries = job->tries;
+		rest->questions = job->questions;
 		dv_batch_seal(rest->batch);
 		dv_job_isolate(writer, rest);
 	}

@@ -25,6 +25,9 @@
 #include "dataverse/answer.h"
 #include "dataverse/job.h"
 
+/* A late first attempt may still come while the question is answered, but not for ever. */
+#define QUESTIONS_MAX 3
+
 /* Tables that were found to have no bulk message, in this backend. */
 typedef struct dv_no_bulk
 {
@@ -210,6 +213,16 @@ reject(dv_writer *writer, const dv_job *job, const dv_batch_row *row, const dv_e
 		dv_writer_fail_with(writer, &failure);
 }
 
+/* It will not be sent again. */
+static void
+give_up(dv_writer *writer, dv_job *job)
+{
+	if (job->in_doubt || job->doubted)
+		dlist_push_tail(&writer->lost, &job->node);
+	else
+		dv_job_free(writer, job);
+}
+
 void
 dv_job_fail(dv_writer *writer, dv_job *job, const dv_error *error)
 {
@@ -228,10 +241,7 @@ dv_job_fail(dv_writer *writer, dv_job *job, const dv_error *error)
 		failure.object = dv_batch_object(job->batch, &job->batch->rows[0], &failure.object_len);
 	}
 	dv_writer_fail_with(writer, &failure);
-	if (job->in_doubt || job->doubted)
-		dlist_push_tail(&writer->lost, &job->node);
-	else
-		dv_job_free(writer, job);
+	give_up(writer, job);
 }
 
 /* Refused for good; that a row is there already may be no matter. */
@@ -700,11 +710,11 @@ blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
 
-	if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
-		dv_job_fail(writer, job, error);
-	else if (job->doubted && batch->operation == DV_CREATE && says_duplicate(error) &&
-			 job->tries++ < dv_session_config_of(writer->spec.session)->retry.max_retries)
+	if (error->verdict == DV_VERDICT_REFUSED && job->doubted && batch->operation == DV_CREATE &&
+		job->questions++ < QUESTIONS_MAX)
 		ask_for_all(writer, job, error);
+	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
+		dv_job_fail(writer, job, error);
 	else if (says_missing(error, batch->operation, &batch->rows[failed]))
 	{
 		/* rows that are not there do no harm: the rest is written one by one */
@@ -714,8 +724,9 @@ blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
 	else
 	{
 		reject(writer, job, &batch->rows[failed], error);
-		/* the statement has failed: the rest of this batch was not written and will not be */
-		dv_job_free(writer, job);
+		/* the statement has failed: the rest was not written now, and will not be */
+		job->nrows--;
+		give_up(writer, job);
 	}
 }
 

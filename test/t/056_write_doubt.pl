@@ -183,5 +183,23 @@ is($r->{sqlstate}, '53400', 'a part that is throttled more often than is borne')
 is($r->{hits}, 2, '... which is twice');
 $w->set(max_throttle_retries => undef);
 
+# ---------------------------------------------------------------- questions
+
+# that an id is taken does not change however often it is asked
+$w->set(max_retries => 1000);
+$r = run($w->insert('standard', 1, $n, given => 1), prepare => sub { before(30) }, rules => [$lost]);
+is($r->{sqlstate}, '23505', 'patience does not help against a duplicate');
+cmp_ok(scalar(requests()), '<', 15, '... in few requests') or diag(scalar requests());
+$w->set(max_retries => undef);
+
+# a change set that was carried out and then is refused for another reason
+$r = run($w->insert('standard', 1, 50, given => 1),
+	rules => [
+		{ path => 'CreateMultiple', status => 400, code => '0x80040203', message => 'wrong' },
+		{ path => '$batch', action => 'reset_after_commit' },
+		{ path => '$batch', after => 1, batch_part => 1, status => 403, code => '0x80040220', message => 'no privilege' } ]);
+ok_tag($r, 'INSERT 0 50', 'a change set that was carried out before it was refused');
+$w->is_whole('standard', '... and', upto => 50, given => 1);
+
 $w->stop;
 done_testing();
