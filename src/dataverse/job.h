@@ -70,6 +70,7 @@ struct dv_writer
 	dlist_head	lost;			/* given up, in doubt */
 	int			queued;
 	int			sent;			/* jobs under way */
+	int64		next_time;		/* when something queued may be sent, if only time keeps it; or 0 */
 	int64		rows_sent;		/* rows that have been sent at least once */
 	size_t		held;			/* bytes of jobs */
 	struct dv_keys_hash *keys;

@@ -276,14 +276,23 @@ send_queued(dv_writer *writer)
 	int64		now = dv_now();
 	dlist_mutable_iter iter;
 
+	writer->next_time = 0;
 	dlist_foreach_modify(iter, &writer->queue)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
 
 		if (job->not_before > now)
+		{
+			if (writer->next_time == 0 || job->not_before < writer->next_time)
+				writer->next_time = job->not_before;
 			continue;
+		}
+		/* what is ready waits for a call to end, not for a time */
 		if (enough_waits(writer))
+		{
+			writer->next_time = 0;
 			return;
+		}
 		dlist_delete(&job->node);
 		writer->queued--;
 		writer->held -= job_size(job);
@@ -339,30 +348,25 @@ has_work(const dv_writer *writer)
 		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
 }
 
-/* When the queue has something that may be sent later. */
-static int64
-next_time(const dv_writer *writer)
+/* An answer came while something was being sent. */
+static bool
+any_done(const dv_writer *writer)
 {
-	int64		until = 0;
 	dlist_iter	iter;
 
-	dlist_foreach(iter, unconstify(dlist_head *, &writer->queue))
-	{
-		const dv_job *job = dlist_container(dv_job, node, iter.cur);
-
-		if (job->not_before != 0 && (until == 0 || job->not_before < until))
-			until = job->not_before;
-	}
-	return until;
+	dlist_foreach(iter, unconstify(dlist_head *, &writer->under_way))
+		if (dv_call_done(dlist_container(dv_job, node, iter.cur)->call))
+		return true;
+	return false;
 }
 
 static void
 wait_a_step(dv_writer *writer)
 {
-	int64		until = writer->failed ? 0 : next_time(writer);
+	int64		until = writer->failed ? 0 : writer->next_time;
 	int64		start = dv_now();
 
-	if (writer->sent == 0 && until == 0)
+	if ((writer->sent == 0 && until == 0) || any_done(writer))
 	{
 		pump(writer);
 		return;

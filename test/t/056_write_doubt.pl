@@ -201,5 +201,34 @@ $r = run($w->insert('standard', 1, 50, given => 1),
 ok_tag($r, 'INSERT 0 50', 'a change set that was carried out before it was refused');
 $w->is_whole('standard', '... and', upto => 50, given => 1);
 
+# ---------------------------------------------------------------- waiting
+
+# a batch that is to go again may go only when the only slot is free: that is no time to spin
+sub ticks
+{
+	open my $stat, '<', "/proc/$_[0]/stat" or return;
+	my @fields = split ' ', <$stat> =~ s/^.*\) //r;
+	return $fields[11] + $fields[12];
+}
+
+SKIP:
+{
+	my $session = $w->session;
+	my $before;
+
+	skip 'no /proc', 1 unless defined ticks($session->pid);
+	$w->reset;
+	$w->fill('single', 120);
+	$session->query('SET dataverse_fdw.max_parallel = 1');
+	$session->query('SELECT count(*) FROM dv.task');
+	faults($w->dvsim, { path => '$batch', batch_part => 2, %$busy, retry_after => 0, delay_ms => 0 },
+		{ path => '$batch', after => 1, action => 'delay', delay_ms => 3000 });
+	$before = ticks($session->pid);
+	$r = $session->try($w->delete('single', 'true'));
+	ok_tag($r, 'DELETE 120', 'a batch that waits for the only slot');
+	cmp_ok(ticks($session->pid) - $before, '<', 100, '... does so quietly');
+	$session->close;
+}
+
 $w->stop;
 done_testing();
