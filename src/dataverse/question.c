@@ -150,9 +150,11 @@ conclude(dv_writer *writer, dv_job *job)
 			dv_job_acknowledge(writer, job, row);
 		else if (job->whole)
 			rest = dv_job_keep(writer, rest, job, row, DV_ROUTE_SINGLE);
-		else
-			dv_job_refuse(writer, job, row, &job->errors[i]);
 	}
+	/* who is told of it may raise */
+	for (i = 0; i < job->batch->nrows && !job->whole; i++)
+		if (!job->found[i])
+			dv_job_refuse(writer, job, &job->batch->rows[i], &job->errors[i]);
 	/* the refusal was about some row among these */
 	if (rest != NULL)
 	{

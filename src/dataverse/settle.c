@@ -439,6 +439,7 @@ typedef struct sorting
 	const dv_row_answer *answers;
 	dv_job	   *again;			/* to be sent once more */
 	dv_job	   *asked;			/* to be asked for */
+	bool	   *refused;		/* for good */
 	dv_job	   *lost;			/* in doubt, and they cannot be sent again */
 	const dv_error *lost_error;
 } sorting;
@@ -524,7 +525,7 @@ settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 		dv_writer_row_done(s->writer, row);
 	}
 	else
-		dv_job_refuse(s->writer, s->job, row, error);
+		s->refused[row - s->job->batch->rows] = true;
 }
 
 static void
@@ -559,7 +560,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		s->lost_error = error;
 	}
 	else
-		reject(s->writer, s->job, row, error);
+		s->refused[row - s->job->batch->rows] = true;
 }
 
 static void
@@ -568,6 +569,7 @@ settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 	sorting		s = {.writer = writer, .job = job, .answers = answers};
 	int			i;
 
+	s.refused = palloc0(sizeof(bool) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
 	if (s.asked != NULL)
@@ -577,6 +579,10 @@ settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 		s.again->not_before = dv_now() + backoff(writer, s.again->batch->rows[0].tries);
 		dv_job_queue(writer, s.again);
 	}
+	/* at last, since who is told of them may raise: all others are accounted for */
+	for (i = 0; i < job->batch->nrows; i++)
+		if (s.refused[i])
+			dv_job_refuse(writer, job, &job->batch->rows[i], &answers[i].error);
 	if (s.lost != NULL)
 	{
 		s.lost->doubted = true;
