@@ -95,8 +95,9 @@ first_moment(const dv_job *job)
 	const char *date = dv_call_header(job->call, "Date");
 	int64		now = date != NULL ? dv_http_date(date) : -1;
 
+	/* without it a row is not claimed */
 	if (now < 0)
-		return PG_INT64_MIN;
+		return PG_INT64_MAX;
 	return (now - EPOCH_SECONDS) * DV_SECOND - (dv_now() - job->first_sent) - CLOCK_SLACK;
 }
 

@@ -631,6 +631,9 @@ settle_bulk_refusal(dv_writer *writer, dv_job *job, const dv_error *error)
 		dv_job_again(writer, job, 0);
 		return;
 	}
+	/* which rows of an elastic table were written all the same, it does not say */
+	if (batch->nrows > 1 && batch->target->type == DV_TABLE_ELASTIC)
+		job->doubted = true;
 	if (batch->nrows > 1 && says_too_large(error))
 		split(writer, job);
 	else if (batch->nrows == 1)
