@@ -37,6 +37,7 @@ typedef struct dv_job
 	StringInfoData body;		/* other than the batch's bytes */
 	bool		in_doubt;		/* rows may have been written: kept by the call */
 	bool		doubted;		/* so they may, by an earlier request */
+	bool		isolating;		/* the statement fails unless this finds that nothing is wrong */
 	bool		whole;			/* ASK: about a bulk message that was refused as one */
 	int			tries;			/* answers that could not be read */
 	int			throttles;		/* as a change set, although it had waited as told */

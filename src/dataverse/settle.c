@@ -285,6 +285,7 @@ dv_job_keep(dv_writer *writer, dv_job *kept, const dv_job *from, const dv_batch_
 	{
 		kept = dv_job_create(writer, from->batch->operation, route, from->batch->nrows);
 		kept->doubted = from->doubted;
+		kept->isolating = from->isolating;
 		kept->first_sent = from->first_sent;
 		kept->told_until = from->told_until;
 	}
@@ -315,6 +316,7 @@ dv_job_isolate(dv_writer *writer, dv_job *job)
 	/* a changeset of an elastic table is not carried out as a whole (facts 4.7) */
 	job->route = writer->spec.go_on || writer->spec.ignore_duplicates ||
 		job->batch->target->type == DV_TABLE_ELASTIC ? DV_ROUTE_SINGLE : DV_ROUTE_CHANGESET;
+	job->isolating = !writer->spec.go_on && !writer->spec.ignore_duplicates;
 	dv_job_again(writer, job, 0);
 }
 
@@ -761,6 +763,8 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
 
+		/* the request was carried out, and that changed nothing */
+		job->in_doubt = false;
 		if (is_borne(writer, job, reason))
 		{
 			int64		delay = backoff(writer, job->tries);

@@ -270,17 +270,57 @@ enough_waits(const dv_writer *writer)
 	return waiting >= WAITING_MAX || resting >= RESTING_MAX;
 }
 
+static bool
+has_isolating(const dlist_head *list)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, unconstify(dlist_head *, list))
+		if (dlist_container(dv_job, node, iter.cur)->isolating)
+		return true;
+	return false;
+}
+
+/* Back into the queue, in order, with what has not left yet. */
+static void
+recall_waiting(dv_writer *writer)
+{
+	dlist_node *node = dlist_is_empty(&writer->under_way) ? NULL :
+		dlist_tail_node(&writer->under_way);
+
+	while (node != NULL)
+	{
+		dv_job	   *job = dlist_container(dv_job, node, node);
+
+		node = dlist_has_prev(&writer->under_way, node) ?
+			dlist_prev_node(&writer->under_way, node) : NULL;
+		if (job->isolating || !dv_call_waiting(job->call) || dv_call_attempts(job->call) > 0)
+			continue;
+		dlist_delete(&job->node);
+		writer->sent--;
+		writer->held -= job_size(job);
+		dv_job_again(writer, job, 0);
+	}
+}
+
 static void
 send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
+	bool		only_isolating = has_isolating(&writer->queue) ||
+		has_isolating(&writer->under_way);
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;
+	/* a row was refused, and that may be the end: what comes later waits until it is known */
+	if (only_isolating)
+		recall_waiting(writer);
 	dlist_foreach_modify(iter, &writer->queue)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
 
+		if (only_isolating && !job->isolating)
+			continue;
 		if (job->not_before > now)
 		{
 			if (writer->next_time == 0 || job->not_before < writer->next_time)

@@ -176,6 +176,19 @@ like($r[1]{body}, qr{\r\nPOST /api/data/v9\.2/accounts\(${id}a\)/new_Account_Con
 like($r[1]{body}, qr{\r\n\{"\@odata\.id":"http://[^"]*/contacts\(${id}c\)"\}\r\n}, '… with the other row');
 like($r[3]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}a\)/new_Account_Contact\(${id}c\)/\$ref HTTP/1\.1\r\n}, '… and disassociated');
 
+# ---- a row that is refused
+
+@r = sent("DO \$\$ BEGIN
+		INSERT INTO dv.account (name, industrycode) SELECT 'refused ' || i, CASE i WHEN 15 THEN 999 END
+			FROM generate_series(1, 60) i;
+	EXCEPTION WHEN check_violation THEN NULL; END \$\$");
+is_deeply(
+	lines(@r),
+	[ ('POST accounts/Microsoft.Dynamics.CRM.CreateMultiple') x 3, 'POST $batch' ],
+	'but for what had a slot at that moment, nothing is sent until it is known which row was refused, and then nothing at all');
+like($r[3]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
+is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 20, '… and writes nothing of');
+
 # ---- headers
 
 my $options = "SET dataverse_fdw.bypass_custom_logic = 'all'; SET dataverse_fdw.bypass_flows = on;
