@@ -67,6 +67,19 @@ END $$;
 RESET client_min_messages;
 DELETE FROM account;
 
+-- a savepoint of a function does not take rows with it that others have written
+CREATE FUNCTION interplay_rolled_back() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE n int;
+BEGIN
+  n := interplay_count();
+  RAISE division_by_zero;
+EXCEPTION WHEN division_by_zero THEN
+  RETURN n;
+END $$;
+INSERT INTO account (name, employees) SELECT 'v', interplay_rolled_back() FROM generate_series(1, 3);
+SELECT array_agg(employees ORDER BY employees) FROM account;
+DELETE FROM account;
+
 -- triggers AFTER STATEMENT see what WITH has written, though nobody reads it
 CREATE FUNCTION interplay_tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -110,5 +123,5 @@ DELETE FROM account;
 
 SET client_min_messages = warning;
 DROP SERVER interplay_crm CASCADE;
-DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see;
+DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see, interplay_rolled_back;
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null

@@ -177,8 +177,8 @@ dv_account_close(dv_account *account)
 }
 
 void
-dv_ledger_stays(int64 rows)
+dv_ledger_stays(const dv_account *account, int64 rows)
 {
 	watch_transactions();
-	page_of(GetCurrentSubTransactionId())->stays += rows;
+	page_of(account != NULL ? account->subid : GetCurrentSubTransactionId())->stays += rows;
 }

@@ -32,7 +32,10 @@ extern void dv_account_open(dv_account *account,
 /* What is in doubt now will stay so. */
 extern void dv_account_close(dv_account *account);
 
-/* Rows that are written for good. */
-extern void dv_ledger_stays(int64 rows);
+/*
+ * Rows that are written for good: of an account, which may have been opened
+ * outside of the savepoint of whoever waits for them now, or NULL.
+ */
+extern void dv_ledger_stays(const dv_account *account, int64 rows);
 
 #endif							/* DV_LEDGER_H */

@@ -156,7 +156,7 @@ dv_job_acknowledge(dv_writer *writer, const dv_job *job, const dv_batch_row *row
 {
 	/* an update that follows its row's creation has nothing new to stay */
 	if (job->batch->operation == writer->spec.operation)
-		dv_ledger_stays(1);
+		dv_ledger_stays(&writer->account, 1);
 	if (row->then_len > 0)
 	{
 		dv_writer_follow(writer, job->batch, row);

@@ -268,7 +268,7 @@ truncate_by_job(dv_truncation *t)
 	error_context_stack = callback.previous;
 
 	count_rows(t, &deleted, &failed, &operation);
-	dv_ledger_stays(deleted);
+	dv_ledger_stays(NULL, deleted);
 	if (failed > 0 && operation != NULL)
 		fail(t, deleted, failed, first_failure(t, operation));
 	if (strcmp(status, STATUS_SUCCEEDED) != 0)
