@@ -386,7 +386,8 @@ sub everything
 				(rand() < 0.5 ? (path => $path) : ()),
 				every => 15 + int(rand 40),
 				after => int(rand 12),
-				($_->{action} // '') eq 'expire_token' ? (every => 60) : ()
+				# a token that is refused as soon as it is fetched ends a statement
+				($_->{action} // '') eq 'expire_token' ? (every => 60 + int($requests / 3)) : ()
 			}
 		} @{ $fault->[1] };
 	}
