@@ -62,6 +62,36 @@ $w->row(
 	tag => 'INSERT 0 ' . ($n - $bad),
 	whole => { upto => $n, where => 'N % 97 <> 0' });
 
+# ---- a row that is refused ends the statement, which names it and says what stays
+
+for my $kind ('standard', 'elastic')
+{
+	my $choice = $kind eq 'standard' ? 'new_kind' : 'new_quality';
+
+	for my $rule (
+		{ action => 'reset_after_commit' },
+		{ action => 'truncate' },
+		{ action => 'garble' },
+		{ status => 429, code => '0x80072322', retry_after => 0 },
+		{ status => 429, code => '0x80072322', retry_after => 0, batch_part => 7, path => '$batch', every => 1, times => 2 })
+	{
+		my $what = "a bad row, $kind, " . join ' ', map { $rule->{$_} // () } qw(action status batch_part);
+		my ($r, $stay, $doubt, $there);
+
+		$w->reset;
+		faults($w->dvsim, { path => '/api/data', every => 5, times => 0, %$rule });
+		$r = $w->run($w->insert($kind, 1, 3000) =~ s/ \(/ ($choice, /r =~ s/SELECT /SELECT CASE WHEN n = 1511 THEN 4711 END, /r);
+		clear_faults($w->dvsim);
+		like($r->{message} // 'none', qr/The value 4711 of '$choice'/, "$what: the statement fails for that reason") || diag explain $r;
+		like($r->{detail} // 'none', qr/^It is row 1511\b/, "$what: and names it");
+		($stay) = ($r->{notices}[0]{message} // '') =~ /^the transaction was rolled back, but (\d+) rows/;
+		($doubt) = ($r->{notices}[0]{detail} // '') =~ /^Of (\d+) rows more/;
+		$there = $w->rows_there($kind);
+		cmp_ok($there, '>=', $stay, "$what: $stay rows stay, $there are there");
+		cmp_ok($there, '<=', $stay + ($doubt // 0), "$what: no more than it says");
+	}
+}
+
 # ---- without ids nobody can know: the statement fails, and says of how many rows
 
 $w->set(generate_ids => 'off');
