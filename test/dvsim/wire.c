@@ -464,7 +464,7 @@ sim_wire_listen(struct sim_wire *wire, const char *host, int port, const char *k
 {
 	struct sim_listener *listener = sim_xalloc(sizeof(*listener));
 	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-		MHD_USE_SUPPRESS_DATE_NO_CLOCK;
+	MHD_USE_SUPPRESS_DATE_NO_CLOCK;
 	struct MHD_OptionItem options[] = {
 		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t) request_begins, wire},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) request_ends, NULL},
