@@ -88,6 +88,26 @@ read_samples(FILE *in)
 	}
 }
 
+static const char *
+bare_name(const struct series *s)
+{
+	return s->name[0] == '*' ? s->name + 1 : s->name;
+}
+
+/* One name has one color, in whichever panel. */
+static const char *
+color_of(int n)
+{
+	static const char *const colors[] = {
+		"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#17becf", "#7f7f7f"
+	};
+	int			i;
+
+	for (i = 0; strcmp(bare_name(&all[i]), bare_name(&all[n])) != 0; i++)
+		;
+	return colors[i % (sizeof(colors) / sizeof(colors[0]))];
+}
+
 static void
 spread(const struct series *s, double *values)
 {
@@ -111,9 +131,6 @@ spread(const struct series *s, double *values)
 int
 main(int argc, char **argv)
 {
-	static const char *const colors[] = {
-		"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#17becf", "#7f7f7f"
-	};
 	static struct svg svg;
 	int			i;
 
@@ -127,15 +144,14 @@ main(int argc, char **argv)
 	for (i = 0; i < nseries; i++)
 	{
 		double		values[SLOTS];
-		const char *color = colors[i % (sizeof(colors) / sizeof(colors[0]))];
 
 		if (all[i].panel < 0 || all[i].panel >= argc - 3)
 			continue;
 		spread(&all[i], values);
 		if (all[i].name[0] == '*')
-			svg_bars(&svg, all[i].panel, all[i].name + 1, color, values, SLOTS);
+			svg_bars(&svg, all[i].panel, bare_name(&all[i]), color_of(i), values, SLOTS);
 		else
-			svg_line(&svg, all[i].panel, all[i].name, color, values, SLOTS);
+			svg_line(&svg, all[i].panel, bare_name(&all[i]), color_of(i), values, SLOTS);
 	}
 	if (svg_write(&svg, argv[2]))
 		return 0;
