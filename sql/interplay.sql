@@ -79,6 +79,21 @@ END $$;
 INSERT INTO account (name, employees) SELECT 'v', interplay_rolled_back() FROM generate_series(1, 3);
 SELECT array_agg(employees ORDER BY employees) FROM account;
 DELETE FROM account;
+-- nor what was refused meanwhile, which is filed for who runs the statement
+CREATE ROLE regress_interplay;
+GRANT SELECT ON account TO regress_interplay;
+GRANT CREATE ON SCHEMA public TO regress_interplay;
+GRANT USAGE ON FOREIGN SERVER interplay_crm TO regress_interplay;
+CREATE USER MAPPING FOR regress_interplay SERVER interplay_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+ALTER FUNCTION interplay_rolled_back SECURITY DEFINER;
+ALTER FUNCTION interplay_rolled_back OWNER TO regress_interplay;
+SET dataverse_fdw.on_error = 'continue';
+INSERT INTO account (name, employees) SELECT repeat('x', 140 + i * 10), interplay_rolled_back() FROM generate_series(1, 4) i;
+SELECT length(name), employees FROM account ORDER BY 1;
+SELECT role = current_user::regrole AS mine, row_number, sqlstate FROM dataverse.rejects WHERE foreign_table = 'account'::regclass ORDER BY row_number;
+RESET dataverse_fdw.on_error;
+DELETE FROM dataverse.rejects WHERE foreign_table = 'account'::regclass;
+DELETE FROM account;
 
 -- triggers AFTER STATEMENT see what WITH has written, though nobody reads it
 CREATE FUNCTION interplay_tell() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -124,4 +139,6 @@ DELETE FROM account;
 SET client_min_messages = warning;
 DROP SERVER interplay_crm CASCADE;
 DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see, interplay_rolled_back;
+DROP OWNED BY regress_interplay;
+DROP ROLE regress_interplay;
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null

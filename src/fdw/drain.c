@@ -46,9 +46,12 @@ dv_drain_register(dv_modify *m)
 	MemoryContextRegisterResetCallback(m->context, callback);
 }
 
-/* Returns how many rows have been counted too many since it was called last. */
+/*
+ * Returns how many rows have been counted too many since it was called last.
+ * "elsewhere": it is not the statement itself that waits.
+ */
 static int64
-drain(dv_modify *m)
+drain(dv_modify *m, bool elsewhere)
 {
 	MemoryContext old;
 	int64		excess;
@@ -56,7 +59,11 @@ drain(dv_modify *m)
 	if (m->writer == NULL)
 		return 0;
 	old = MemoryContextSwitchTo(m->row);
+	m->elsewhere = elsewhere;
 	dv_writer_drain(m->writer);
+	m->elsewhere = false;
+	if (!elsewhere)
+		dv_refusal_file_held(m);
 	MemoryContextSwitchTo(old);
 
 	/* rows that were counted when they came and have not been written */
@@ -72,7 +79,7 @@ void
 dv_drain(dv_modify *m)
 {
 	/* the executor adds the rows of a run to the total when it has come to its end */
-	dv_correct_total(m->estate, drain(m));
+	dv_correct_total(m->estate, drain(m, false));
 }
 
 void
@@ -87,7 +94,7 @@ dv_drain_feeding(void *arg)
 
 		if (other->feeds && other->estate == m->estate && other->rank < m->rank &&
 			other->relation->serverid == m->relation->serverid)
-			(void) drain(other);
+			(void) drain(other, m->elsewhere);
 	}
 }
 
@@ -105,7 +112,7 @@ dv_drain_visible(const EState *estate, const dv_relation *relation)
 			strcmp(m->relation->table, relation->table) == 0 &&
 			(estate->es_snapshot == InvalidSnapshot ||
 			 estate->es_snapshot->curcid > m->estate->es_output_cid))
-			(void) drain(m);
+			(void) drain(m, true);
 	}
 }
 

@@ -310,6 +310,9 @@ modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	if (m->checked_before)
 		ExecWithCheckOptions(WCO_VIEW_CHECK, rinfo, slot, m->estate);
 	start_writing(m);
+	/* not cleared if waiting was given up */
+	m->elsewhere = false;
+	dv_refusal_file_held(m);
 	MemoryContextReset(m->row);
 	old = MemoryContextSwitchTo(m->row);
 	written = dv_writer_ledger(m->writer)->acknowledged;

@@ -139,6 +139,8 @@ typedef struct dv_modify
 	/* rows refused (refusal.c) */
 	int64		max_errors;		/* -1: any number */
 	int64		refusals;
+	bool		elsewhere;		/* another statement waits for rows of this one */
+	List	   *held;			/* dv_reject: refused meanwhile, and not filed yet */
 	AttrNumber	at_fault;		/* column of the row that is being refused here; 0: none */
 	TupleTableSlot *slot;		/* that row */
 } dv_modify;
@@ -196,6 +198,9 @@ extern const char *dv_modify_command(const dv_modify *m);
 /* refusal.c: rows that the service does not take */
 extern bool dv_refusal_file(void *arg, const dv_failure *failure);
 extern void dv_refusal_raise(void *arg, const dv_failure *failure);
+
+/* Files those that could not be filed when they came. */
+extern void dv_refusal_file_held(dv_modify *m);
 
 /* Says at the end how many there were. */
 extern void dv_refusal_summary(dv_modify *m);

@@ -130,6 +130,40 @@ columns_of(const dv_modify *m)
 	return columns;
 }
 
+/*
+ * Functions may wait for rows of the statement around them (drain.c).  What
+ * is refused then must not be rolled back with a savepoint of theirs, nor be
+ * filed for another user.
+ */
+static void
+hold(dv_modify *m, const dv_reject *reject)
+{
+	MemoryContext old = MemoryContextSwitchTo(m->context);
+	dv_reject  *copy = palloc(sizeof(*copy));
+
+	*copy = *reject;
+	copy->message = pstrdup(reject->message);
+	if (reject->code != NULL)
+		copy->code = pstrdup(reject->code);
+	if (reject->target != NULL)
+		copy->target = pnstrdup(reject->target, reject->target_len);
+	if (reject->id != NULL)
+		copy->id = memcpy(palloc(DV_ID_LEN), reject->id, DV_ID_LEN);
+	m->held = lappend(m->held, copy);
+	MemoryContextSwitchTo(old);
+}
+
+void
+dv_refusal_file_held(dv_modify *m)
+{
+	ListCell   *lc;
+
+	foreach(lc, m->held)
+		dv_reject_file(m->relation, lfirst(lc));
+	list_free_deep(m->held);
+	m->held = NIL;
+}
+
 bool
 dv_refusal_file(void *arg, const dv_failure *failure)
 {
@@ -156,7 +190,13 @@ dv_refusal_file(void *arg, const dv_failure *failure)
 		reject.target = failure->object;
 		reject.target_len = failure->object_len;
 	}
-	dv_reject_file(m->relation, &reject);
+	if (m->elsewhere)
+		hold(m, &reject);
+	else
+	{
+		dv_refusal_file_held(m);
+		dv_reject_file(m->relation, &reject);
+	}
 	return true;
 }
 
