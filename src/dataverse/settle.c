@@ -736,7 +736,6 @@ blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
 	{
 		reject(writer, job, &batch->rows[failed], error);
 		/* the statement has failed: the rest was not written now, and will not be */
-		job->in_doubt = false;
 		job->nrows--;
 		give_up(writer, job);
 	}

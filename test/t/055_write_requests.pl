@@ -227,5 +227,31 @@ is(scalar @r, 0, 'nor does EXPLAIN');
 @r = sent("INSERT INTO dv.account (name) SELECT 'none' WHERE false");
 is(scalar @r, 0, 'nor an INSERT of no rows');
 
+# ---- a summary, and how much of it at once
+
+my (undef, undef, $said) = $crm->node->psql('postgres',
+	"SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) SELECT 'summed up' FROM generate_series(1, 25)");
+like($said,
+	qr{NOTICE:  insert into foreign table "account": 25 rows, 3 batches, 3 requests, 0 repeated, 0 throttles, [\d.]+ s, \d+ rows/s$}m,
+	'a summary tells what it took');
+
+# Requests of another 60 rows at once, each of which takes a while.
+sub peak
+{
+	my ($settings) = @_;
+	my $dvsim = $crm->dvsim;
+
+	$dvsim->control('POST', '/_dvsim/reset');
+	$dvsim->control('POST', '/_dvsim/faults', [{ path => 'CreateMultiple', action => 'delay', delay_ms => 100, times => 0 }]);
+	$crm->sql("$settings INSERT INTO dv.account (name) SELECT 'at once' FROM generate_series(1, 60)");
+	my $stats = $dvsim->control('GET', '/_dvsim/stats')->json;
+	is($stats->{tables}{account}, 60, 'all rows are written');
+	return $stats->{users}{app1}{peak_in_flight};
+}
+
+$crm->sql('ALTER SERVER crm OPTIONS (DROP max_parallel)');
+cmp_ok(peak(''), '>', 2, 'requests go side by side');
+is(peak('SET dataverse_fdw.max_parallel = 2;'), 2, '… as many as the session allows');
+
 $crm->stop;
 done_testing();
