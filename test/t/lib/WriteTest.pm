@@ -383,7 +383,8 @@ sub everything
 		push @rules, map {
 			{
 				%$_,
-				(rand() < 0.5 ? (path => $path) : ()),
+				# a page that is garbled ends a read
+				(rand() < 0.5 || ($_->{action} // '') eq 'garble' ? (path => $path) : ()),
 				every => 15 + int(rand 40),
 				after => int(rand 12),
 				# a token that is refused as soon as it is fetched ends a statement
