@@ -27,6 +27,10 @@ WITH a AS (INSERT INTO account (name) SELECT 'b' || i FROM generate_series(1, 25
   p AS (INSERT INTO meter (name, accountid) SELECT name, accountid FROM a RETURNING meterid, name)
 INSERT INTO meter (name, parentid) SELECT name, meterid FROM p;
 SELECT count(*), count(accountid), count(parentid) FROM meter;
+-- batches of the former are full all the same
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+WITH a AS (INSERT INTO account (name) SELECT 'c' || i FROM generate_series(1, 25) i RETURNING accountid, name)
+INSERT INTO meter (name, accountid) SELECT name, accountid FROM a;
 DELETE FROM meter;
 DELETE FROM account;
 

@@ -39,6 +39,7 @@ typedef struct dv_job
 	bool		doubted;		/* so they may, by an earlier request */
 	bool		isolating;		/* the statement fails unless this finds that nothing is wrong */
 	bool		whole;			/* ASK: about a bulk message that was refused as one */
+	bool		barred;			/* what its rows may refer to is still under way */
 	int			tries;			/* answers that could not be read */
 	int			throttles;		/* as a change set, although it had waited as told */
 	int64		not_before;		/* backoff */
@@ -70,6 +71,7 @@ struct dv_writer
 	dlist_head	under_way;
 	dlist_head	lost;			/* given up, in doubt */
 	int			queued;
+	int			barred;			/* of them: they wait for another writer's rows */
 	int			sent;			/* jobs under way */
 	int64		next_time;		/* when something queued may be sent, if only time keeps it; or 0 */
 	int64		rows_sent;		/* rows that have been sent at least once */

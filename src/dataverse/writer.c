@@ -25,6 +25,8 @@
 
 /* Sealed batches that wait behind those that want a slot. */
 #define QUEUE_MAX 8
+/* Sealed batches that wait for rows of another writer: enough to keep that one busy. */
+#define BARRED_MAX 64
 /* Calls that want a slot: enough to wake up several application users. */
 #define WAITING_MAX 4
 /* Calls that rest until they are repeated: few enough to leave a service alone that is down */
@@ -319,7 +321,7 @@ send_queued(dv_writer *writer)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
 
-		if (only_isolating && !job->isolating)
+		if (job->barred || (only_isolating && !job->isolating))
 			continue;
 		if (job->not_before > now)
 		{
@@ -401,11 +403,29 @@ any_done(const dv_writer *writer)
 }
 
 static void
+unbar(dv_writer *writer)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &writer->queue)
+		dlist_container(dv_job, node, iter.cur)->barred = false;
+	writer->barred = 0;
+}
+
+static void
 wait_a_step(dv_writer *writer)
 {
 	int64		until = writer->failed ? 0 : writer->next_time;
 	int64		start = dv_now();
 
+	/* nothing else is left to be sent: now what these rows refer to has to be there */
+	if (!writer->failed && writer->barred > 0 && writer->queued == writer->barred)
+	{
+		writer->spec.wait_for_feed(writer->spec.arg);
+		unbar(writer);
+		pump(writer);
+		return;
+	}
 	if ((writer->sent == 0 && until == 0) || any_done(writer))
 	{
 		pump(writer);
@@ -489,12 +509,26 @@ rehearse(dv_writer *writer, dv_batch *batch)
 }
 
 static void
+enqueue_open(dv_writer *writer)
+{
+	dv_job	   *job = new_job(writer, writer->open_context, writer->open,
+							  dv_route_of(writer, writer->open));
+
+	if (writer->spec.is_fed != NULL && writer->spec.is_fed(writer->spec.arg))
+	{
+		job->barred = true;
+		writer->barred++;
+	}
+	else if (writer->barred > 0)
+		unbar(writer);
+	enqueue(writer, job, false);
+}
+
+static void
 seal_open(dv_writer *writer)
 {
 	if (writer->open == NULL || writer->open->nrows == 0)
 		return;
-	if (writer->spec.precede != NULL)
-		writer->spec.precede(writer->spec.arg);
 	writer->ledger.batches++;
 	dv_batch_seal(writer->open);
 	if (writer->spec.dry_run)
@@ -503,8 +537,7 @@ seal_open(dv_writer *writer)
 		MemoryContextDelete(writer->open_context);
 	}
 	else
-		enqueue(writer, new_job(writer, writer->open_context, writer->open,
-								dv_route_of(writer, writer->open)), false);
+		enqueue_open(writer);
 	writer->open = NULL;
 	writer->open_context = NULL;
 }
@@ -542,7 +575,8 @@ make_room(dv_writer *writer)
 {
 	pump(writer);
 	while (!writer->failed && has_work(writer) &&
-		   (writer->queued >= QUEUE_MAX || writer->held >= HELD_MAX))
+		   (writer->queued - writer->barred >= QUEUE_MAX || writer->barred >= BARRED_MAX ||
+			writer->held >= HELD_MAX))
 		wait_a_step(writer);
 	if (writer->failed)
 		fail(writer);
@@ -662,7 +696,7 @@ check_ledger(const dv_writer *writer)
 {
 	const dv_ledger *l = &writer->ledger;
 
-	if (l->taken != l->acknowledged + l->rejected + l->ignored + l->missing)
+	if (!dv_writer_is_settled(writer))
 		elog(ERROR, "%lld rows were taken to %s, but %lld are accounted for",
 			 (long long) l->taken, writer->spec.what,
 			 (long long) (l->acknowledged + l->rejected + l->ignored + l->missing));
@@ -716,6 +750,14 @@ dv_writer_create(const dv_writer_spec *spec, MemoryContext owner)
 	callback->arg = writer;
 	MemoryContextRegisterResetCallback(context, callback);
 	return writer;
+}
+
+bool
+dv_writer_is_settled(const dv_writer *writer)
+{
+	const dv_ledger *l = &writer->ledger;
+
+	return l->taken == l->acknowledged + l->rejected + l->ignored + l->missing;
 }
 
 bool

@@ -72,8 +72,9 @@ typedef struct dv_writer_spec
 	dv_progress *progress;		/* kept up to date; or NULL */
 	const char *what;			/* "insert into foreign table \"account\"" */
 
-	/* called before rows are sent: what they may refer to is written; or NULL */
-	void		(*precede) (void *arg);
+	/* is anything under way that rows may refer to? then it is waited for before they are sent */
+	bool		(*is_fed) (void *arg);
+	void		(*wait_for_feed) (void *arg);
 	/* files a row; false: that was one too many */
 	bool		(*reject) (void *arg, const dv_failure *failure);
 	/* raises; what was under way has come to its end */
@@ -109,6 +110,9 @@ extern void dv_writer_drain(dv_writer *writer);
 
 /* Not if its transaction has been rolled back, and its memory is still to go. */
 extern bool dv_writer_is_open(const dv_writer *writer);
+
+/* All rows that it has taken have come to their end. */
+extern bool dv_writer_is_settled(const dv_writer *writer);
 
 extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
 extern int	dv_writer_in_flight(const dv_writer *writer);	/* batches */

@@ -82,6 +82,29 @@ dv_drain(dv_modify *m)
 	dv_correct_total(m->estate, drain(m, false));
 }
 
+static bool
+may_feed(const dv_modify *other, const dv_modify *m)
+{
+	return other->feeds && other->estate == m->estate && other->rank < m->rank &&
+		other->relation->serverid == m->relation->serverid;
+}
+
+bool
+dv_drain_is_fed(void *arg)
+{
+	const dv_modify *m = arg;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		const dv_modify *other = dlist_container(dv_modify, node, iter.cur);
+
+		if (may_feed(other, m) && other->writer != NULL && !dv_writer_is_settled(other->writer))
+			return true;
+	}
+	return false;
+}
+
 void
 dv_drain_feeding(void *arg)
 {
@@ -92,8 +115,7 @@ dv_drain_feeding(void *arg)
 	{
 		dv_modify  *other = dlist_container(dv_modify, node, iter.cur);
 
-		if (other->feeds && other->estate == m->estate && other->rank < m->rank &&
-			other->relation->serverid == m->relation->serverid)
+		if (may_feed(other, m))
 			(void) drain(other, m->elsewhere);
 	}
 }

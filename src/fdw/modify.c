@@ -141,7 +141,8 @@ start_writing(dv_modify *m)
 	spec.what = m->what;
 	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
 										 m->context);
-	spec.precede = dv_drain_feeding;
+	spec.is_fed = dv_drain_is_fed;
+	spec.wait_for_feed = dv_drain_feeding;
 	spec.reject = dv_refusal_file;
 	spec.fail = dv_refusal_raise;
 	spec.arg = m;

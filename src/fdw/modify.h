@@ -212,7 +212,8 @@ extern void dv_drain_register(dv_modify *m);
 /* Waits for all of it, when the executor does not run. */
 extern void dv_drain(dv_modify *m);
 
-/* Waits for rows that those of a modification ("arg") may refer to. */
+/* Rows that those of a modification ("arg") may refer to: are any under way?  Waits for them. */
+extern bool dv_drain_is_fed(void *arg);
 extern void dv_drain_feeding(void *arg);
 
 /* Waits for rows of a table that other statements have changed and this one is to see. */
