@@ -213,6 +213,7 @@ judge_row(const dv_error *whole, int status, dv_row_answer *row)
 	row->error.retry_after = whole->retry_after;
 	row->error.message = psprintf("status %d; of the whole request the service says: %s", status,
 								  whole->message);
+	row->error.vague = true;
 	for (i = 0; i < (int) lengthof(cosmos_rules); i++)
 	{
 		if (cosmos_rules[i].status != status)
@@ -262,8 +263,10 @@ claim_text(const dv_error *whole, int n, dv_row_answer *rows)
 			return;
 		refused = &rows[i];
 	}
-	if (refused != NULL)
-		refused->error.message = pstrdup(whole->message);
+	if (refused == NULL)
+		return;
+	refused->error.message = pstrdup(whole->message);
+	refused->error.vague = false;
 }
 
 bool

@@ -35,6 +35,7 @@ typedef struct dv_error
 	const char *code;			/* "0x80040237", "" when there is none */
 	const char *name;			/* "DuplicateRecord", or NULL */
 	const char *message;		/* never empty */
+	bool		vague;			/* the message is another row's, or nobody's */
 	const char *request_id;		/* REQ_ID, or NULL */
 	const char *details;		/* BulkApiErrorDetails (JSON text), or NULL */
 	const char *user;			/* application user that asked last, or NULL */

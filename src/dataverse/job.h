@@ -114,9 +114,11 @@ extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);
 /* ASK: reads the answer. */
 extern void dv_job_settle_question(dv_writer *writer, dv_job *job, const dv_error *error);
 
-/* One row of a job, refused for good. */
-extern void dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_batch_row *row,
-						  const dv_error *error);
+/*
+ * Rows of a job that are refused for good: an error for each, or NULL.  Who
+ * is told of them may raise.
+ */
+extern void dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_error *const *errors);
 
 /* One row of a job, written. */
 extern void dv_job_acknowledge(dv_writer *writer, const dv_job *job, const dv_batch_row *row);

@@ -140,6 +140,7 @@ read_answer(const dv_writer *writer, dv_job *job)
 static void
 conclude(dv_writer *writer, dv_job *job)
 {
+	const dv_error **refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	dv_job	   *rest = NULL;
 	int			i;
 
@@ -151,11 +152,10 @@ conclude(dv_writer *writer, dv_job *job)
 			dv_job_acknowledge(writer, job, row);
 		else if (job->whole)
 			rest = dv_job_keep(writer, rest, job, row, DV_ROUTE_SINGLE);
+		else
+			refused[i] = &job->errors[i];
 	}
-	/* who is told of it may raise */
-	for (i = 0; i < job->batch->nrows && !job->whole; i++)
-		if (!job->found[i])
-			dv_job_refuse(writer, job, &job->batch->rows[i], &job->errors[i]);
+	dv_job_refuse(writer, job, refused);
 	/* the refusal was about some row among these */
 	if (rest != NULL)
 	{

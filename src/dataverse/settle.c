@@ -244,23 +244,6 @@ dv_job_fail(dv_writer *writer, dv_job *job, const dv_error *error)
 	give_up(writer, job);
 }
 
-/* Refused for good; that a row is there already may be no matter. */
-void
-dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_batch_row *row,
-			  const dv_error *error)
-{
-	dv_operation operation = job->batch->operation;
-
-	if (writer->spec.ignore_duplicates && says_duplicate(error) &&
-		(operation == DV_CREATE || operation == DV_ASSOCIATE))
-	{
-		writer->ledger.ignored++;
-		dv_writer_row_done(writer, row);
-	}
-	else
-		reject(writer, job, row, error);
-}
-
 /*
  * More than one request for the same rows
  */
@@ -416,6 +399,44 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 	acknowledge_all(writer, job);
 }
 
+/* That a row is there already may be no matter. */
+static bool
+is_ignored(const dv_writer *writer, const dv_job *job, const dv_error *error)
+{
+	dv_operation operation = job->batch->operation;
+
+	return writer->spec.ignore_duplicates && says_duplicate(error) &&
+		(operation == DV_CREATE || operation == DV_ASSOCIATE);
+}
+
+/* Rows of which it is not said why are sent once more, each for itself: that tells. */
+void
+dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_error *const *errors)
+{
+	dv_job	   *why = NULL;
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+		if (errors[i] != NULL && errors[i]->vague && !is_ignored(writer, job, errors[i]))
+			why = dv_job_keep(writer, why, job, &job->batch->rows[i], DV_ROUTE_SINGLE);
+	if (why != NULL)
+		dv_job_queue(writer, why);
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		const dv_batch_row *row = &job->batch->rows[i];
+
+		if (errors[i] == NULL)
+			continue;
+		if (is_ignored(writer, job, errors[i]))
+		{
+			writer->ledger.ignored++;
+			dv_writer_row_done(writer, row);
+		}
+		else if (!errors[i]->vague)
+			reject(writer, job, row, errors[i]);
+	}
+}
+
 /* A refusal of the whole, as every row's. */
 static void
 ask_for_all(dv_writer *writer, dv_job *job, const dv_error *error)
@@ -441,7 +462,7 @@ typedef struct sorting
 	const dv_row_answer *answers;
 	dv_job	   *again;			/* to be sent once more */
 	dv_job	   *asked;			/* to be asked for */
-	bool	   *refused;		/* for good */
+	const dv_error **refused;	/* for good: why */
 	dv_job	   *lost;			/* in doubt, and they cannot be sent again */
 	const dv_error *lost_error;
 } sorting;
@@ -527,7 +548,7 @@ settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 		dv_writer_row_done(s->writer, row);
 	}
 	else
-		s->refused[row - s->job->batch->rows] = true;
+		s->refused[row - s->job->batch->rows] = error;
 }
 
 static void
@@ -562,7 +583,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		s->lost_error = error;
 	}
 	else
-		s->refused[row - s->job->batch->rows] = true;
+		s->refused[row - s->job->batch->rows] = error;
 }
 
 static void
@@ -571,7 +592,7 @@ settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 	sorting		s = {.writer = writer, .job = job, .answers = answers};
 	int			i;
 
-	s.refused = palloc0(sizeof(bool) * job->batch->nrows);
+	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
 	if (s.asked != NULL)
@@ -582,9 +603,7 @@ settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 		dv_job_queue(writer, s.again);
 	}
 	/* at last, since who is told of them may raise: all others are accounted for */
-	for (i = 0; i < job->batch->nrows; i++)
-		if (s.refused[i])
-			dv_job_refuse(writer, job, &job->batch->rows[i], &answers[i].error);
+	dv_job_refuse(writer, job, s.refused);
 	if (s.lost != NULL)
 	{
 		s.lost->doubted = true;

@@ -338,6 +338,7 @@ $session->close;
 	cmp_ok(in_flight($watcher), '>', 0, 'requests are under way');
 	kill 'KILL', $victim->pid;
 	ok($victim->finish->{gone}, 'kill -9 in the middle of a write');
+	wait_for(sub { !eval { $watcher->value('SELECT 1') } }, 'the server has noticed');
 	wait_for(sub { eval { $watcher = $w->{watcher} = $w->session; $watcher->value('SELECT 1') } }, 'the server is back');
 	is(in_flight($watcher), 0, 'leaves no slot taken');
 	quiet();

@@ -189,6 +189,21 @@ is_deeply(
 like($r[3]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
 is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 20, '… and writes nothing of');
 
+# an elastic table tells of a batch only what became of each row, not why
+
+@r = sent("SET dataverse_fdw.on_error = 'continue';
+	INSERT INTO dv.new_reading (new_name, new_quality) SELECT 'r' || i, CASE WHEN i % 4 = 0 THEN 4700 + i END FROM generate_series(1, 10) i");
+is_deeply(
+	lines(@r),
+	[ 'POST new_readings/Microsoft.Dynamics.CRM.CreateMultiple', 'POST $batch' ],
+	'rows of an elastic table that were refused are sent once more');
+is(scalar(() = $r[1]{body} =~ /\r\nPOST /g), 2, '… and they alone');
+is( $crm->sql("SELECT string_agg(substring(message FROM 'The value .* is outside'), ', ' ORDER BY row_number)
+		FROM dataverse.rejects WHERE foreign_table = 'dv.new_reading'::regclass"),
+	join(', ', map { "The value $_ of 'new_quality' on record of type 'new_reading' is outside" } 4704, 4708),
+	'… to learn why');
+is($crm->sql('SELECT count(*) FROM dv.new_reading'), 8, '… the others are written once');
+
 # ---- headers
 
 my $options = "SET dataverse_fdw.bypass_custom_logic = 'all'; SET dataverse_fdw.bypass_flows = on;
