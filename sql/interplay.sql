@@ -34,6 +34,16 @@ INSERT INTO meter (name, accountid) SELECT name, accountid FROM a;
 DELETE FROM meter;
 DELETE FROM account;
 
+-- a tree with its root first, though the first request has to be repeated
+CREATE FUNCTION interplay_id(i int) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT md5(i::text)::uuid $$;
+SET dataverse_fdw.batch_size = 5;
+\! curl -s -o /dev/null $DVSIM_URL/_dvsim/faults -d '[{"path":"CreateMultiple","times":1,"action":"reset_before_commit"}]'
+INSERT INTO meter (meterid, name, parentid) SELECT interplay_id(i), i, CASE WHEN i > 1 THEN interplay_id(i / 2) END FROM generate_series(1, 40) i;
+SELECT count(*), count(parentid) FROM meter;
+\! curl -s -o /dev/null -X DELETE $DVSIM_URL/_dvsim/faults
+RESET dataverse_fdw.batch_size;
+DELETE FROM meter;
+
 -- a volatile function sees what the statement has written so far, a stable one does not
 CREATE FUNCTION interplay_count() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT count(*)::int FROM account';
 CREATE FUNCTION interplay_before() RETURNS int LANGUAGE sql STABLE AS 'SELECT count(*)::int FROM account';
@@ -142,7 +152,7 @@ DELETE FROM account;
 
 SET client_min_messages = warning;
 DROP SERVER interplay_crm CASCADE;
-DROP FUNCTION interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see, interplay_rolled_back;
+DROP FUNCTION interplay_id, interplay_count, interplay_before, interplay_raise, interplay_tell, interplay_see, interplay_rolled_back;
 DROP OWNED BY regress_interplay;
 DROP ROLE regress_interplay;
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null

@@ -288,7 +288,7 @@ static void
 recall_waiting(dv_writer *writer)
 {
 	dlist_node *node = dlist_is_empty(&writer->under_way) ? NULL :
-	dlist_tail_node(&writer->under_way);
+		dlist_tail_node(&writer->under_way);
 
 	while (node != NULL)
 	{
@@ -310,7 +310,7 @@ send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
 	bool		only_isolating = has_isolating(&writer->queue) ||
-	has_isolating(&writer->under_way);
+		has_isolating(&writer->under_way);
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;
@@ -588,11 +588,9 @@ is_under_way(const dv_writer *writer, uint64 key)
 	return dv_keys_lookup(writer->keys, key) != NULL;
 }
 
-/* A row that is not yet done comes again: the one before goes first. */
 static void
 wait_for_key(dv_writer *writer, uint64 key)
 {
-	seal_open(writer);
 	pump(writer);
 	while (!writer->failed && is_under_way(writer, key))
 	{
@@ -604,6 +602,20 @@ wait_for_key(dv_writer *writer, uint64 key)
 		fail(writer);
 }
 
+void
+dv_writer_wait_for(dv_writer *writer, uint64 key)
+{
+	int			i;
+
+	if (!is_under_way(writer, key))
+		return;
+	/* rows of one batch are made one after the other */
+	for (i = 0; writer->open != NULL && i < writer->open->nrows; i++)
+		if (writer->open->rows[i].key == key)
+			return;
+	wait_for_key(writer, key);
+}
+
 StringInfo
 dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uint64 key)
 {
@@ -611,8 +623,12 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 	MemoryContext old;
 
 	Assert(!writer->row_begun);
+	/* a row that is not yet done comes again: the one before goes first */
 	if (key != 0 && is_under_way(writer, key))
+	{
+		seal_open(writer);
 		wait_for_key(writer, key);
+	}
 	if (writer->open == NULL)
 	{
 		writer->open_context = job_context(writer);

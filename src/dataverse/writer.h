@@ -95,6 +95,9 @@ extern dv_writer *dv_writer_create(const dv_writer_spec *spec, MemoryContext own
 extern StringInfo dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address,
 									  uint64 key);
 
+/* Before a row is begun that refers to the row of that key: if it is under way, it is waited for. */
+extern void dv_writer_wait_for(dv_writer *writer, uint64 key);
+
 /* An update that is to follow the row's creation; members are appended in the same way. */
 extern StringInfo dv_writer_begin_then(dv_writer *writer);
 extern void dv_writer_end_then(dv_writer *writer);

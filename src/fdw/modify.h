@@ -52,6 +52,7 @@ typedef struct dv_modify_column
 	AttrNumber	attnum;
 	AttrNumber	type_attnum;	/* companion that says which table a lookup refers to; 0: none */
 	bool		if_changed;
+	bool		refers_here;	/* it can refer to rows of this table */
 	dv_encoder *encoder;
 } dv_modify_column;
 
@@ -113,6 +114,7 @@ typedef struct dv_modify
 	dv_modify_end ends[2];		/* of intersect tables */
 	dv_modify_column *columns;
 	int			ncolumns;
+	bool		ordered;		/* rows may refer to earlier ones of the statement */
 	dv_encoder *id_encoder;		/* the others are NULL if there is none */
 	dv_encoder *partition_encoder;
 	dv_encoder *state_encoder;

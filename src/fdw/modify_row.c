@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "executor/executor.h"
@@ -30,6 +31,7 @@
 
 #include "compat.h"
 #include "dataverse/guid.h"
+#include "fdw/lookup.h"
 #include "fdw/modify.h"
 #include "fdw/target.h"
 
@@ -100,6 +102,25 @@ nulls_of(const dv_modify *m, const dv_attribute *attribute, bool given)
 	return DV_NULL_WRITTEN;
 }
 
+/* Can rows that are made refer to others of the statement, by ids that it gives? */
+static bool
+refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
+{
+	dv_options	options = {NIL, NIL};
+	dv_lookup	lookup;
+	ListCell   *lc;
+
+	if (m->command != CMD_INSERT || !m->ids_given || attribute->pgtype != UUIDOID ||
+		!dv_type_is_lookup(attribute->column.type))
+		return false;
+	options.first = GetForeignColumnOptions(m->relation->relid, attnum);
+	dv_lookup_read(&attribute->column, options, &lookup);
+	foreach(lc, lookup.tables)
+		if (strcmp(lfirst(lc), m->relation->table) == 0)
+		return true;
+	return false;
+}
+
 static void
 add_columns(dv_modify *m, List *columns, List *named, bool given)
 {
@@ -120,6 +141,8 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		/* one that is not set tells of the reference as it was */
 		if (!list_member_int(named, column->type_attnum))
 			column->type_attnum = 0;
+		column->refers_here = refers_here(m, attribute, attnum);
+		m->ordered |= column->refers_here;
 		m->ncolumns++;
 	}
 }
@@ -588,6 +611,23 @@ check_refused(dv_modify *m, TupleTableSlot *slot)
 	return true;
 }
 
+/* A tree that comes with its root first: a parent is there before its children are sent. */
+static void
+wait_for_referred(dv_modify *m, TupleTableSlot *slot)
+{
+	int			i;
+
+	for (i = 0; i < m->ncolumns; i++)
+	{
+		AttrNumber	attnum = m->columns[i].attnum;
+
+		if (m->columns[i].refers_here && !slot->tts_isnull[attnum - 1])
+			dv_writer_wait_for(m->writer,
+							   hash_of(DatumGetUUIDP(slot->tts_values[attnum - 1])->data,
+									   DV_ID_LEN, 0));
+	}
+}
+
 static bool
 write_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row)
 {
@@ -595,8 +635,10 @@ write_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row)
 
 	if (!check_refused(m, slot) || !identify_new(m, row, slot))
 		return false;
-	if (m->operation == DV_UPSERT)
+	if (m->operation == DV_UPSERT || (m->ordered && row->has_id))
 		set_key(row);
+	if (m->ordered)
+		wait_for_referred(m, slot);
 	out = dv_writer_begin_row(m->writer, row->has_id ? row->id : NULL, row->address, row->key);
 	if (m->partition != 0 &&
 		!append_value(m, m->partition_encoder, m->partition, NULL, slot, out))
