@@ -288,7 +288,7 @@ static void
 recall_waiting(dv_writer *writer)
 {
 	dlist_node *node = dlist_is_empty(&writer->under_way) ? NULL :
-		dlist_tail_node(&writer->under_way);
+	dlist_tail_node(&writer->under_way);
 
 	while (node != NULL)
 	{
@@ -310,7 +310,7 @@ send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
 	bool		only_isolating = has_isolating(&writer->queue) ||
-		has_isolating(&writer->under_way);
+	has_isolating(&writer->under_way);
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;
