@@ -106,7 +106,7 @@ extern void dv_writer_row_done(dv_writer *writer, const dv_batch_row *row);
 extern void dv_writer_fail_with(dv_writer *writer, const dv_failure *failure);
 
 /* ASK: the path that asks for the next rows. */
-extern const char *dv_job_question(const dv_job *job);
+extern const char *dv_job_question(const dv_writer *writer, const dv_job *job);
 
 /* ASK: what a row was refused with, should it not be there. */
 extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);

@@ -53,15 +53,17 @@ append_id(StringInfo s, const uint8 *id)
 }
 
 const char *
-dv_job_question(const dv_job *job)
+dv_job_question(const dv_writer *writer, const dv_job *job)
 {
 	const dv_target *target = job->batch->target;
 	StringInfoData s;
 	int			i;
 
 	initStringInfo(&s);
-	appendStringInfo(&s, "%s?$select=%s,%s&$filter=", target->entity_set, target->primary_id,
-					 birth_column(job));
+	appendStringInfo(&s, "%s?$select=%s", target->entity_set, target->primary_id);
+	if (!writer->spec.ids_made)
+		appendStringInfo(&s, ",%s", birth_column(job));
+	appendStringInfoString(&s, "&$filter=");
 	for (i = 0; i < asked_now(job); i++)
 	{
 		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", target->primary_id);

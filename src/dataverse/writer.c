@@ -232,7 +232,7 @@ send_job(dv_writer *writer, dv_job *job)
 			break;
 		case DV_ROUTE_ASK:
 			spec.method = "GET";
-			spec.path = dv_job_question(job);
+			spec.path = dv_job_question(writer, job);
 			break;
 	}
 	if (job->route != DV_ROUTE_ASK)
