@@ -26,6 +26,7 @@ SELECT pg_describe_object(classid, objid, 0) AS object,
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
+  AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 -- the function of that name in pg_catalog is left alone
