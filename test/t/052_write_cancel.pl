@@ -156,7 +156,8 @@ for my $operation (sort keys %statements)
 		$count = $statement->{count}->();
 		cmp_ok($count, '>=', $stay, "$what: $stay rows stay, $count are there");
 		cmp_ok($count, '<=', $stay + $doubt, "$what: of $doubt it is not known");
-		cmp_ok($doubt, '<=', 12 * WriteTest::BATCH, "$what: those that were under way, at most");
+		# besides those on the wire: answers that nobody has read yet, whose slots others had at once
+		cmp_ok($doubt, '<=', 2 * 12 * WriteTest::BATCH, "$what: those that were under way, at most");
 		cmp_ok($stay + $doubt, '>', 0, "$what: and it had written");
 		cmp_ok($count, '<', $many, "$what: but not all");
 		is(in_flight($watcher), 0, "$what: no slot is held");
