@@ -16,6 +16,7 @@
 #include <json-c/json.h>
 
 #include "dataverse/answer.h"
+#include "dataverse/payload.h"
 #include "dataverse/multipart.h"
 #include "dataverse/value.h"
 #include "net/json.h"
@@ -306,14 +307,14 @@ static bool
 read_entity_id(const dv_part *part, uint8 *id)
 {
 	dv_slice	url = dv_part_header(part, "OData-EntityId");
-	dv_value	value = {.kind = DV_VALUE_STRING, .len = DV_ID_TEXT_LEN};
+	dv_value	value = {.kind = DV_VALUE_STRING, .len = DV_PAYLOAD_UUID};
 
 	if (url.s == NULL)
 		url = dv_part_header(part, "Location");
-	if (url.len < DV_ID_TEXT_LEN + 2 || url.s[url.len - 1] != ')' ||
-		url.s[url.len - DV_ID_TEXT_LEN - 2] != '(')
+	if (url.len < DV_PAYLOAD_UUID + 2 || url.s[url.len - 1] != ')' ||
+		url.s[url.len - DV_PAYLOAD_UUID - 2] != '(')
 		return false;
-	value.text = url.s + url.len - DV_ID_TEXT_LEN - 1;
+	value.text = url.s + url.len - DV_PAYLOAD_UUID - 1;
 	return dv_value_uuid(&value, id) == DV_VALUE_OK;
 }
 

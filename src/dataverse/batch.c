@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "dataverse/batch.h"
+#include "dataverse/payload.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
 #define CHANGESET "changeset_dataverse_fdw"
@@ -46,21 +47,6 @@ static const dv_operation_rule rules[DV_OPERATIONS] = {
 	{NULL, false, "POST", false, true, ""},
 	{NULL, false, "DELETE", false, false, ""},
 };
-
-void
-dv_id_text(const uint8 *id, char *text)
-{
-	static const char digits[] = "0123456789abcdef";
-	int			i;
-
-	for (i = 0; i < DV_ID_LEN; i++)
-	{
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			*text++ = '-';
-		*text++ = digits[id[i] >> 4];
-		*text++ = digits[id[i] & 15];
-	}
-}
 
 static char *
 make_bulk_path(const dv_batch *batch)
@@ -161,11 +147,11 @@ append_head(dv_batch *batch, dv_batch_row *row)
 
 	if (row->has_id && !by_address)
 	{
-		enlargeStringInfo(out, batch->head_len + DV_ID_TEXT_LEN + 1);
+		enlargeStringInfo(out, batch->head_len + DV_PAYLOAD_UUID + 1);
 		memcpy(out->data + out->len, batch->head, batch->head_len);
 		out->len += batch->head_len;
-		dv_id_text(row->id, out->data + out->len);
-		out->len += DV_ID_TEXT_LEN;
+		(void) dv_payload_uuid(out->data + out->len, row->id);
+		out->len += DV_PAYLOAD_UUID;
 		out->data[out->len++] = '"';
 		out->data[out->len] = '\0';
 	}
@@ -327,9 +313,9 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	else
 	{
 		appendStringInfo(body, "%s(", target->entity_set);
-		enlargeStringInfo(body, DV_ID_TEXT_LEN);
-		dv_id_text(row->id, body->data + body->len);
-		body->len += DV_ID_TEXT_LEN;
+		enlargeStringInfo(body, DV_PAYLOAD_UUID);
+		(void) dv_payload_uuid(body->data + body->len, row->id);
+		body->len += DV_PAYLOAD_UUID;
 		appendStringInfoChar(body, ')');
 	}
 	if (target->tag != NULL)

@@ -90,11 +90,6 @@ typedef struct dv_batch
 	int			extra_mark;		/* where the last row's part of it begins */
 } dv_batch;
 
-#define DV_ID_TEXT_LEN 36
-
-/* 36 characters, not terminated. */
-extern void dv_id_text(const uint8 *id, char *text);
-
 /* Memory below the current context; empty. */
 extern dv_batch *dv_batch_create(dv_operation operation, const dv_target *target, int room);
 extern void dv_batch_free(dv_batch *batch);

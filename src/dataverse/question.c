@@ -16,6 +16,7 @@
 
 #include "dataverse/job.h"
 #include "dataverse/page.h"
+#include "dataverse/payload.h"
 #include "net/date.h"
 
 /* Conditions of one question. */
@@ -43,15 +44,6 @@ asked_now(const dv_job *job)
 	return Min(job->batch->nrows - job->asked, ASK_AT_ONCE);
 }
 
-static void
-append_id(StringInfo s, const uint8 *id)
-{
-	int			i;
-
-	for (i = 0; i < DV_ID_LEN; i++)
-		appendStringInfo(s, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
-}
-
 const char *
 dv_job_question(const dv_writer *writer, const dv_job *job)
 {
@@ -67,7 +59,10 @@ dv_job_question(const dv_writer *writer, const dv_job *job)
 	for (i = 0; i < asked_now(job); i++)
 	{
 		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", target->primary_id);
-		append_id(&s, job->batch->rows[job->asked + i].id);
+		enlargeStringInfo(&s, DV_PAYLOAD_UUID);
+		(void) dv_payload_uuid(s.data + s.len, job->batch->rows[job->asked + i].id);
+		s.len += DV_PAYLOAD_UUID;
+		s.data[s.len] = '\0';
 	}
 	return s.data;
 }

@@ -24,6 +24,7 @@
 
 #include "dataverse/answer.h"
 #include "dataverse/job.h"
+#include "dataverse/payload.h"
 
 /* A late first attempt may still come while the question is answered, but not for ever. */
 #define QUESTIONS_MAX 3
@@ -123,10 +124,8 @@ is_about_no_row(const dv_error *error)
 static bool
 says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
 {
-	char		text[37];
+	char		text[DV_PAYLOAD_UUID];
 	const char *at;
-	int			i;
-	int			n = 0;
 
 	if (error->status != 404 || !(has_code(error, "0x80040217") || error->code[0] == '\0'))
 		return false;
@@ -134,15 +133,9 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 		return true;
 	if (operation != DV_UPDATE || !row->has_id)
 		return false;
-	for (i = 0; i < DV_ID_LEN; i++)
-	{
-		n += snprintf(text + n, sizeof(text) - n, "%02x", row->id[i]);
-		if (i == 3 || i == 5 || i == 7 || i == 9)
-			text[n++] = '-';
-	}
-	text[36] = '\0';
+	(void) dv_payload_uuid(text, row->id);
 	for (at = error->message; *at != '\0'; at++)
-		if (pg_strncasecmp(at, text, 36) == 0)
+		if (pg_strncasecmp(at, text, sizeof(text)) == 0)
 			return true;
 	return error->code[0] == '\0';
 }

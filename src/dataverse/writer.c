@@ -788,22 +788,10 @@ dv_writer_ledger(const dv_writer *writer)
 	return &writer->ledger;
 }
 
-int
-dv_writer_in_flight(const dv_writer *writer)
-{
-	return writer->sent;
-}
-
 bool
 dv_writer_last_id(const dv_writer *writer, uint8 *id)
 {
 	if (writer->has_last_id)
 		memcpy(id, writer->last_id, DV_ID_LEN);
 	return writer->has_last_id;
-}
-
-void
-dv_writer_free(dv_writer *writer)
-{
-	MemoryContextDelete(writer->context);
 }

@@ -118,11 +118,8 @@ extern bool dv_writer_is_open(const dv_writer *writer);
 extern bool dv_writer_is_settled(const dv_writer *writer);
 
 extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
-extern int	dv_writer_in_flight(const dv_writer *writer);	/* batches */
 
 /* Id of the row created last, as the service told it; false: there is none. */
 extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);
-
-extern void dv_writer_free(dv_writer *writer);
 
 #endif							/* DV_WRITER_H */
