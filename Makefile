@@ -12,19 +12,21 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
 	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o lookup.o modify.o \
-	modify_explain.o modify_plan.o modify_return.o modify_row.o option.o pattern.o plan.o \
-	refusal.o reject.o relation.o request.o scan.o setting.o ship.o spool.o target.o truncate.o \
+	modify_explain.o modify_plan.o modify_refused.o modify_return.o modify_row.o option.o \
+	pattern.o plan.o rejects.o relation.o request.o result_relation.o scan.o setting.o ship.o spool.o truncate.o \
 	version.o view.o)
-# src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,answer.o arena.o batch.o blame.o call.o catalog.o \
-	definition.o error.o fetchxml.o guid.o ledger.o metadata.o multipart.o names.o odata.o \
-	page.o pages.o payload.o policy.o query.o question.o session.o settle.o type.o value.o \
+# src/client: one backend's dealings with the service
+OBJS += $(addprefix src/client/,call.o catalog.o ledger.o pages.o session.o settle.o verify.o \
 	writer.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
 	stats.o throttle.o)
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
+# src/dataverse: the service's language
+OBJS += $(addprefix src/dataverse/,arena.o batch.o batch_answer.o blame.o definition.o error.o \
+	fetchxml.o guid.o metadata.o multipart.o names.o odata.o page.o payload.o policy.o query.o \
+	type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay
 REGRESS_OPTS = --load-extension=$(EXTENSION)
@@ -48,7 +50,7 @@ ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
 
-EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw dataverse pool net,$(f)/*.o $(f)/*.bc)) \
+EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.o $(f)/*.bc)) \
 	results regression.diffs regression.out tmp_check output_iso \
 	test/unit/build test/bench/build test/fuzz/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
 	test/ratesim/build test/ratesim/plots test/ratesim/plot test/ratesim/ratesim \

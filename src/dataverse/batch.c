@@ -52,30 +52,30 @@ static char *
 make_bulk_path(const dv_batch *batch)
 {
 	const dv_operation_rule *rule = &rules[batch->operation];
-	const dv_target *target = batch->target;
+	const dv_destination *destination = batch->destination;
 
-	if (rule->message == NULL || (rule->elastic_only && target->type != DV_TABLE_ELASTIC))
+	if (rule->message == NULL || (rule->elastic_only && destination->type != DV_TABLE_ELASTIC))
 		return NULL;
-	return psprintf("%s/Microsoft.Dynamics.CRM.%s%s%s", target->entity_set, rule->message,
-					target->tag != NULL ? "?tag=" : "",
-					target->tag != NULL ? target->tag : "");
+	return psprintf("%s/Microsoft.Dynamics.CRM.%s%s%s", destination->entity_set, rule->message,
+					destination->tag != NULL ? "?tag=" : "",
+					destination->tag != NULL ? destination->tag : "");
 }
 
 dv_batch *
-dv_batch_create(dv_operation operation, const dv_target *target, int room)
+dv_batch_create(dv_operation operation, const dv_destination *destination, int room)
 {
 	dv_batch   *batch = palloc0(sizeof(*batch));
 
 	batch->operation = operation;
-	batch->target = target;
+	batch->destination = destination;
 	batch->room = Max(room, 1);
 	batch->rows = palloc(batch->room * sizeof(dv_batch_row));
 	initStringInfo(&batch->bytes);
 	initStringInfo(&batch->extra);
 	batch->head = psprintf("{\"@odata.type\":\"Microsoft.Dynamics.CRM.%s\",\"%s\":\"",
-						   target->table, target->primary_id);
+						   destination->table, destination->primary_id);
 	batch->head_len = strlen(batch->head);
-	batch->type_len = batch->head_len - strlen(target->primary_id) - strlen(",\"\":\"");
+	batch->type_len = batch->head_len - strlen(destination->primary_id) - strlen(",\"\":\"");
 	batch->bulk_path = make_bulk_path(batch);
 	appendBinaryStringInfo(&batch->bytes, bulk_begin, sizeof(bulk_begin) - 1);
 	return batch;
@@ -299,12 +299,12 @@ root_path(const char *root)
 static void
 append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 {
-	const dv_target *target = batch->target;
+	const dv_destination *destination = batch->destination;
 	const char *address = batch->extra.data + row->address_at;
 	bool		has_query = false;
 
 	if (rules[batch->operation].at_set)
-		appendStringInfoString(body, target->entity_set);
+		appendStringInfoString(body, destination->entity_set);
 	else if (row->address_len > 0)
 	{
 		appendBinaryStringInfo(body, address, row->address_len);
@@ -312,14 +312,14 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	}
 	else
 	{
-		appendStringInfo(body, "%s(", target->entity_set);
+		appendStringInfo(body, "%s(", destination->entity_set);
 		enlargeStringInfo(body, DV_PAYLOAD_UUID);
 		(void) dv_payload_uuid(body->data + body->len, row->id);
 		body->len += DV_PAYLOAD_UUID;
 		appendStringInfoChar(body, ')');
 	}
-	if (target->tag != NULL)
-		appendStringInfo(body, "%ctag=%s", has_query ? '&' : '?', target->tag);
+	if (destination->tag != NULL)
+		appendStringInfo(body, "%ctag=%s", has_query ? '&' : '?', destination->tag);
 }
 
 /* The object without its head. */
@@ -348,10 +348,10 @@ make_part_headers(const dv_batch *batch)
 
 	initStringInfo(&s);
 	appendStringInfoString(&s, " HTTP/1.1\r\n");
-	for (header = batch->target->headers; header != NULL && *header != NULL; header++)
+	for (header = batch->destination->headers; header != NULL && *header != NULL; header++)
 		appendStringInfo(&s, "%s\r\n", *header);
-	if (batch->target->caller != NULL)
-		appendStringInfo(&s, "CallerObjectId: %s\r\n", batch->target->caller);
+	if (batch->destination->caller != NULL)
+		appendStringInfo(&s, "CallerObjectId: %s\r\n", batch->destination->caller);
 	appendStringInfoString(&s, rule->header);
 	if (rule->has_body)
 		appendStringInfoString(&s, "Content-Type: application/json\r\n");
@@ -363,7 +363,7 @@ static void
 append_parts(StringInfo body, const dv_batch *batch, const char *boundary, bool numbered)
 {
 	const dv_operation_rule *rule = &rules[batch->operation];
-	const char *root = root_path(batch->target->root);
+	const char *root = root_path(batch->destination->root);
 	char	   *headers = make_part_headers(batch);
 	int			i;
 

@@ -42,7 +42,7 @@ typedef enum dv_operation
 #define DV_OPERATIONS (DV_DISASSOCIATE + 1)
 
 /* Where rows go: the same for all of a statement's. */
-typedef struct dv_target
+typedef struct dv_destination
 {
 	const char *root;			/* of the service, "https://…/api/data/v9.2/" */
 	const char *table;			/* logical name */
@@ -54,7 +54,7 @@ typedef struct dv_target
 								 * NULL: none */
 	const char *caller;			/* object id of who is impersonated, also by each part; NULL:
 								 * nobody */
-} dv_target;
+} dv_destination;
 
 typedef struct dv_batch_row
 {
@@ -75,7 +75,7 @@ typedef struct dv_batch_row
 typedef struct dv_batch
 {
 	dv_operation operation;
-	const dv_target *target;
+	const dv_destination *destination;
 	dv_batch_row *rows;
 	int			nrows;
 	int			room;
@@ -91,7 +91,7 @@ typedef struct dv_batch
 } dv_batch;
 
 /* Memory below the current context; empty. */
-extern dv_batch *dv_batch_create(dv_operation operation, const dv_target *target, int room);
+extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *destination, int room);
 extern void dv_batch_free(dv_batch *batch);
 
 /*

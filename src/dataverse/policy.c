@@ -46,52 +46,52 @@
  * EQ NE LT LE GT GE  IN NOT_IN  DISTINCT NOT_DISTINCT  NULL NOT_NULL
  * LIKE ILIKE STARTS  OVERLAPS CONTAINS  ORDER
  */
-static const char *const policies[DV_SORTS] = {
-	[DV_SORT_ID] = "EE...." "EE" "EE" "EE" "..." ".." ".",
-	[DV_SORT_TEXT] = "S....." "S." ".S" "EE" "SSS" ".." ".",
-	[DV_SORT_TEXT_CI_AI] = "EE...." "EE" "EE" "EE" "..." ".." ".",
-	[DV_SORT_NUMBER] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
-	[DV_SORT_DOUBLE] = "SSSSSS" "SS" ".S" "EE" "..." ".." "E",
-	[DV_SORT_BOOLEAN] = "EE...." "EE" "EE" "EE" "..." ".." ".",
-	[DV_SORT_CHOICE] = "EE...." "EE" "EE" "EE" "..." ".." ".",
-	[DV_SORT_CHOICES] = "......" ".." ".." "EE" "..." "SS" ".",
-	[DV_SORT_TIME] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
-	[DV_SORT_DATE] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
-	[DV_SORT_LABEL] = "......" ".." ".." ".S" "..." ".." ".",
-	[DV_SORT_TABLE_NAME] = "......" ".." ".." "EE" "..." ".." ".",
-	[DV_SORT_OPAQUE] = "......" ".." ".." ".." "..." ".." ".",
+static const char *const policies[DV_COMPARISONS] = {
+	[DV_COMPARE_ID] = "EE...." "EE" "EE" "EE" "..." ".." ".",
+	[DV_COMPARE_TEXT] = "S....." "S." ".S" "EE" "SSS" ".." ".",
+	[DV_COMPARE_TEXT_CI_AI] = "EE...." "EE" "EE" "EE" "..." ".." ".",
+	[DV_COMPARE_NUMBER] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
+	[DV_COMPARE_DOUBLE] = "SSSSSS" "SS" ".S" "EE" "..." ".." "E",
+	[DV_COMPARE_BOOLEAN] = "EE...." "EE" "EE" "EE" "..." ".." ".",
+	[DV_COMPARE_CHOICE] = "EE...." "EE" "EE" "EE" "..." ".." ".",
+	[DV_COMPARE_CHOICES] = "......" ".." ".." "EE" "..." "SS" ".",
+	[DV_COMPARE_TIME] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
+	[DV_COMPARE_DATE] = "EEEEEE" "EE" "EE" "EE" "..." ".." "E",
+	[DV_COMPARE_LABEL] = "......" ".." ".." ".S" "..." ".." ".",
+	[DV_COMPARE_TABLE_NAME] = "......" ".." ".." "EE" "..." ".." ".",
+	[DV_COMPARE_OPAQUE] = "......" ".." ".." ".." "..." ".." ".",
 };
 
-static const dv_sort sorts[DV_TYPES] = {
-	[DV_TYPE_OTHER] = DV_SORT_OPAQUE,
-	[DV_TYPE_UNIQUEIDENTIFIER] = DV_SORT_ID,
-	[DV_TYPE_STRING] = DV_SORT_TEXT,
-	[DV_TYPE_MEMO] = DV_SORT_TEXT,
-	[DV_TYPE_INTEGER] = DV_SORT_NUMBER,
-	[DV_TYPE_BIGINT] = DV_SORT_NUMBER,
-	[DV_TYPE_DECIMAL] = DV_SORT_NUMBER,
-	[DV_TYPE_MONEY] = DV_SORT_NUMBER,
-	[DV_TYPE_DOUBLE] = DV_SORT_DOUBLE,
-	[DV_TYPE_BOOLEAN] = DV_SORT_BOOLEAN,
-	[DV_TYPE_CHOICE] = DV_SORT_CHOICE,
-	[DV_TYPE_STATE] = DV_SORT_CHOICE,
-	[DV_TYPE_STATUS] = DV_SORT_CHOICE,
-	[DV_TYPE_CHOICES] = DV_SORT_CHOICES,
-	[DV_TYPE_DATETIME] = DV_SORT_TIME,
-	[DV_TYPE_DATETIME_INDEPENDENT] = DV_SORT_TIME,
-	[DV_TYPE_DATE] = DV_SORT_DATE,
-	[DV_TYPE_LOOKUP] = DV_SORT_ID,
-	[DV_TYPE_CUSTOMER] = DV_SORT_ID,
-	[DV_TYPE_OWNER] = DV_SORT_ID,
+static const dv_comparison sorts[DV_TYPES] = {
+	[DV_TYPE_OTHER] = DV_COMPARE_OPAQUE,
+	[DV_TYPE_UNIQUEIDENTIFIER] = DV_COMPARE_ID,
+	[DV_TYPE_STRING] = DV_COMPARE_TEXT,
+	[DV_TYPE_MEMO] = DV_COMPARE_TEXT,
+	[DV_TYPE_INTEGER] = DV_COMPARE_NUMBER,
+	[DV_TYPE_BIGINT] = DV_COMPARE_NUMBER,
+	[DV_TYPE_DECIMAL] = DV_COMPARE_NUMBER,
+	[DV_TYPE_MONEY] = DV_COMPARE_NUMBER,
+	[DV_TYPE_DOUBLE] = DV_COMPARE_DOUBLE,
+	[DV_TYPE_BOOLEAN] = DV_COMPARE_BOOLEAN,
+	[DV_TYPE_CHOICE] = DV_COMPARE_CHOICE,
+	[DV_TYPE_STATE] = DV_COMPARE_CHOICE,
+	[DV_TYPE_STATUS] = DV_COMPARE_CHOICE,
+	[DV_TYPE_CHOICES] = DV_COMPARE_CHOICES,
+	[DV_TYPE_DATETIME] = DV_COMPARE_TIME,
+	[DV_TYPE_DATETIME_INDEPENDENT] = DV_COMPARE_TIME,
+	[DV_TYPE_DATE] = DV_COMPARE_DATE,
+	[DV_TYPE_LOOKUP] = DV_COMPARE_ID,
+	[DV_TYPE_CUSTOMER] = DV_COMPARE_ID,
+	[DV_TYPE_OWNER] = DV_COMPARE_ID,
 	/* names of tables: text, but LIKE is for strings and memos only; nobody asks */
-	[DV_TYPE_ENTITYNAME] = DV_SORT_TEXT,
+	[DV_TYPE_ENTITYNAME] = DV_COMPARE_TEXT,
 	/* the Web API has no filters for these */
-	[DV_TYPE_IMAGE] = DV_SORT_OPAQUE,
-	[DV_TYPE_FILE] = DV_SORT_OPAQUE,
-	[DV_TYPE_MANAGED] = DV_SORT_OPAQUE,
+	[DV_TYPE_IMAGE] = DV_COMPARE_OPAQUE,
+	[DV_TYPE_FILE] = DV_COMPARE_OPAQUE,
+	[DV_TYPE_MANAGED] = DV_COMPARE_OPAQUE,
 };
 
-static const char *const sort_names[DV_SORTS] = {
+static const char *const sort_names[DV_COMPARISONS] = {
 	"id", "text", "text_ci_ai", "number", "double", "boolean", "choice",
 	"choices", "time", "date", "label", "table_name", "opaque"
 };
@@ -113,18 +113,18 @@ dv_policy_flip(int sort, int op)
 }
 #endif
 
-dv_sort
-dv_sort_of(dv_type type, dv_collation collation)
+dv_comparison
+dv_comparison_of(dv_type type, dv_collation collation)
 {
-	dv_sort		sort = sorts[type];
+	dv_comparison sort = sorts[type];
 
-	if (sort == DV_SORT_TEXT && collation == DV_COLLATION_CI_AI)
-		return DV_SORT_TEXT_CI_AI;
+	if (sort == DV_COMPARE_TEXT && collation == DV_COLLATION_CI_AI)
+		return DV_COMPARE_TEXT_CI_AI;
 	return sort;
 }
 
 static dv_policy
-look_up(dv_sort sort, dv_op op)
+look_up(dv_comparison sort, dv_op op)
 {
 	char		entry = policies[sort][op];
 
@@ -138,7 +138,7 @@ look_up(dv_sort sort, dv_op op)
 
 /* Of standard tables all holds; others do less. */
 dv_policy
-dv_policy_of(dv_table_type table, dv_sort sort, dv_op op)
+dv_policy_of(dv_table_type table, dv_comparison sort, dv_op op)
 {
 	dv_policy	policy;
 
@@ -152,13 +152,13 @@ dv_policy_of(dv_table_type table, dv_sort sort, dv_op op)
 	if (table == DV_TABLE_VIRTUAL)
 		return DV_SUPERSET;
 	/* elastic: an IS DISTINCT FROM of a time with a fraction cannot be made wider */
-	if (sort == DV_SORT_TIME && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
+	if (sort == DV_COMPARE_TIME && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
 		return op == DV_OP_DISTINCT ? DV_NEVER : DV_SUPERSET;
 	return policy;
 }
 
 const char *
-dv_sort_name(dv_sort sort)
+dv_comparison_name(dv_comparison sort)
 {
 	return sort_names[sort];
 }

@@ -56,30 +56,30 @@ typedef enum dv_policy
 } dv_policy;
 
 /* What a column is to the table of policies: DV_KIND_… is taken by kinds of requests. */
-typedef enum dv_sort
+typedef enum dv_comparison
 {
-	DV_SORT_ID,
-	DV_SORT_TEXT,				/* compared here by bytes */
-	DV_SORT_TEXT_CI_AI,
-	DV_SORT_NUMBER,
-	DV_SORT_DOUBLE,
-	DV_SORT_BOOLEAN,
-	DV_SORT_CHOICE,
-	DV_SORT_CHOICES,
-	DV_SORT_TIME,
-	DV_SORT_DATE,
-	DV_SORT_LABEL,				/* formatted value of another column */
-	DV_SORT_TABLE_NAME,			/* where a polymorphic lookup points to */
-	DV_SORT_OPAQUE
-} dv_sort;
+	DV_COMPARE_ID,
+	DV_COMPARE_TEXT,			/* compared here by bytes */
+	DV_COMPARE_TEXT_CI_AI,
+	DV_COMPARE_NUMBER,
+	DV_COMPARE_DOUBLE,
+	DV_COMPARE_BOOLEAN,
+	DV_COMPARE_CHOICE,
+	DV_COMPARE_CHOICES,
+	DV_COMPARE_TIME,
+	DV_COMPARE_DATE,
+	DV_COMPARE_LABEL,			/* formatted value of another column */
+	DV_COMPARE_TABLE_NAME,		/* where a polymorphic lookup points to */
+	DV_COMPARE_OPAQUE
+} dv_comparison;
 
-#define DV_SORTS (DV_SORT_OPAQUE + 1)
+#define DV_COMPARISONS (DV_COMPARE_OPAQUE + 1)
 
-extern dv_sort dv_sort_of(dv_type type, dv_collation collation);
-extern dv_policy dv_policy_of(dv_table_type table, dv_sort sort, dv_op op);
+extern dv_comparison dv_comparison_of(dv_type type, dv_collation collation);
+extern dv_policy dv_policy_of(dv_table_type table, dv_comparison sort, dv_op op);
 
 /* Names for messages and tests: "text", "EQ". */
-extern const char *dv_sort_name(dv_sort sort);
+extern const char *dv_comparison_name(dv_comparison sort);
 extern const char *dv_op_name(dv_op op);
 
 #ifdef DV_TEST

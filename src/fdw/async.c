@@ -34,7 +34,7 @@
 #include "utils/guc.h"
 
 #include "compat.h"
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
 

@@ -338,18 +338,18 @@ typedef dv_filter *(*binder) (const leaf *l, dv_op op, Oid type, Datum value);
 static binder
 binder_of(const leaf *l)
 {
-	static const binder binders[DV_SORTS] = {
-		[DV_SORT_ID] = bind_id,
-		[DV_SORT_TEXT] = bind_text,
-		[DV_SORT_NUMBER] = bind_number,
-		[DV_SORT_DOUBLE] = bind_double,
-		[DV_SORT_BOOLEAN] = bind_boolean,
-		[DV_SORT_CHOICE] = bind_number,
-		[DV_SORT_TIME] = bind_time,
-		[DV_SORT_DATE] = bind_date,
+	static const binder binders[DV_COMPARISONS] = {
+		[DV_COMPARE_ID] = bind_id,
+		[DV_COMPARE_TEXT] = bind_text,
+		[DV_COMPARE_NUMBER] = bind_number,
+		[DV_COMPARE_DOUBLE] = bind_double,
+		[DV_COMPARE_BOOLEAN] = bind_boolean,
+		[DV_COMPARE_CHOICE] = bind_number,
+		[DV_COMPARE_TIME] = bind_time,
+		[DV_COMPARE_DATE] = bind_date,
 	};
 
-	binder		b = binders[dv_sort_of(l->column->type, DV_COLLATION_BYTES)];
+	binder		b = binders[dv_comparison_of(l->column->type, DV_COLLATION_BYTES)];
 
 	if (b == NULL)
 		elog(ERROR, "column \"%s\" cannot be compared remotely", l->attribute->name);

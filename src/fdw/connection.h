@@ -7,7 +7,7 @@
 #ifndef DV_CONNECTION_H
 #define DV_CONNECTION_H
 
-#include "dataverse/session.h"
+#include "client/session.h"
 
 /*
  * The session of this backend with the server on behalf of the role: the one

@@ -24,7 +24,7 @@
 #include "fdw/option.h"
 #include "fdw/plan.h"
 #include "fdw/setting.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 #include "fdw/truncate.h"
 #include "pool/shared.h"
 
@@ -46,12 +46,12 @@ assign_flip_policy(const char *value, void *extra)
 	int			op;
 
 	dv_policy_flip(-1, -1);
-	for (sort = 0; value != NULL && sort < DV_SORTS; sort++)
+	for (sort = 0; value != NULL && sort < DV_COMPARISONS; sort++)
 		for (op = 0; op < DV_OPS; op++)
 		{
-			size_t		len = strlen(dv_sort_name(sort));
+			size_t		len = strlen(dv_comparison_name(sort));
 
-			if (strncmp(value, dv_sort_name(sort), len) == 0 && value[len] == '.' &&
+			if (strncmp(value, dv_comparison_name(sort), len) == 0 && value[len] == '.' &&
 				strcmp(value + len + 1, dv_op_name(op)) == 0)
 				dv_policy_flip(sort, op);
 		}

@@ -63,11 +63,11 @@ drain(dv_modify *m, bool elsewhere)
 	dv_writer_drain(m->writer);
 	m->elsewhere = false;
 	if (!elsewhere)
-		dv_refusal_file_held(m);
+		dv_modify_file_held(m);
 	MemoryContextSwitchTo(old);
 
 	/* rows that were counted when they came and have not been written */
-	excess = m->returned - m->corrected - dv_writer_ledger(m->writer)->acknowledged;
+	excess = m->returned - m->corrected - dv_writer_tally(m->writer)->acknowledged;
 	m->corrected += excess;
 	if (!m->counts || excess < 0)
 		return 0;

@@ -37,7 +37,7 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "dataverse/catalog.h"
+#include "client/catalog.h"
 #include "fdw/connection.h"
 #include "fdw/import.h"
 

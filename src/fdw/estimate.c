@@ -14,7 +14,7 @@
 
 #include "utils/memutils.h"
 
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "fdw/connection.h"
 #include "fdw/estimate.h"
 #include "net/json.h"

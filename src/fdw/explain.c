@@ -22,7 +22,7 @@
 #include "compat.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 static char *
 deparse(ForeignScanState *node, ExplainState *es, Node *expr)
@@ -174,7 +174,7 @@ show_spool(const dv_relation *relation, const dv_scan *scan, ForeignScanState *n
 	const dv_spool *spool = scan != NULL ? dv_scan_spool(scan) : NULL;
 
 	if (dv_plan_int((ForeignScan *) node->ss.ps.plan, DV_PLAN_GIVEN) ||
-		!dv_target_is_written(relation, node->ss.ps.state))
+		!dv_resultrel_is_written(relation, node->ss.ps.state))
 		return;
 	ExplainPropertyText("Spooled", !es->analyze || spool == NULL || !dv_spool_is_full(spool) ?
 						"before the first write" :

@@ -31,7 +31,7 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "dataverse/fetchxml.h"
 #include "fdw/connection.h"
 #include "net/date.h"
@@ -143,9 +143,9 @@ fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 	values[TEST_USER_ID] = uuid_member(object_of(call, "test the connection"), "UserId",
 									   &nulls[TEST_USER_ID]);
 	nulls[TEST_TOKEN_LIFETIME] =
-		dv_token_lifetime(dv_session_token(session, dv_call_user(call))) < 0;
+		dv_token_lifetime(dv_session_access_token(session, dv_call_user(call))) < 0;
 	values[TEST_TOKEN_LIFETIME] =
-		interval_of(dv_token_lifetime(dv_session_token(session, dv_call_user(call))));
+		interval_of(dv_token_lifetime(dv_session_access_token(session, dv_call_user(call))));
 	values[TEST_ROUND_TRIP] = interval_of(dv_call_result(call)->duration / 1e6);
 	nulls[TEST_ROUND_TRIP] = false;
 	dop = dv_call_header(call, "x-ms-dop-hint");

@@ -34,7 +34,7 @@
 #include "utils/varlena.h"
 
 #include "compat.h"
-#include "dataverse/catalog.h"
+#include "client/catalog.h"
 #include "fdw/connection.h"
 #include "fdw/import.h"
 

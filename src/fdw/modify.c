@@ -121,14 +121,14 @@ start_writing(dv_modify *m)
 	m->session = dv_connection_get(m->relation->serverid, m->userid);
 	spec.session = m->session;
 	spec.operation = m->operation;
-	spec.target.root = dv_session_root(m->session);
-	spec.target.table = m->relation->table;
-	spec.target.entity_set = m->relation->entity_set;
-	spec.target.primary_id = m->relation->primary_id.property;
-	spec.target.type = m->relation->type;
-	spec.target.tag = encoded_tag(m->options);
-	spec.target.headers = headers_of(m->options);
-	spec.target.caller = dv_session_config_of(m->session)->caller_id;
+	spec.destination.root = dv_session_root(m->session);
+	spec.destination.table = m->relation->table;
+	spec.destination.entity_set = m->relation->entity_set;
+	spec.destination.primary_id = m->relation->primary_id.property;
+	spec.destination.type = m->relation->type;
+	spec.destination.tag = encoded_tag(m->options);
+	spec.destination.headers = headers_of(m->options);
+	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, "batch_size");
 	spec.go_on = m->go_on;
 	spec.ignore_duplicates = m->ignore;
@@ -143,8 +143,8 @@ start_writing(dv_modify *m)
 										 m->context);
 	spec.is_fed = dv_drain_is_fed;
 	spec.wait_for_feed = dv_drain_feeding;
-	spec.reject = dv_refusal_file;
-	spec.fail = dv_refusal_raise;
+	spec.reject = dv_modify_file_refused;
+	spec.fail = dv_modify_raise_refused;
 	spec.arg = m;
 	m->writer = dv_writer_create(&spec, m->context);
 	MemoryContextSwitchTo(old);
@@ -313,17 +313,17 @@ modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	start_writing(m);
 	/* not cleared if waiting was given up */
 	m->elsewhere = false;
-	dv_refusal_file_held(m);
+	dv_modify_file_held(m);
 	MemoryContextReset(m->row);
 	old = MemoryContextSwitchTo(m->row);
-	written = dv_writer_ledger(m->writer)->acknowledged;
+	written = dv_writer_tally(m->writer)->acknowledged;
 	if (dv_modify_write(m, slot, planSlot, &row))
 	{
 		bool		wait = m->one_by_one || m->read_back || (m->return_id && !row.has_id);
 
 		if (wait)
 			dv_writer_drain(m->writer);
-		if (!wait || dv_writer_ledger(m->writer)->acknowledged > written)
+		if (!wait || dv_writer_tally(m->writer)->acknowledged > written)
 			result = dv_modify_return(m, slot, planSlot, &row);
 	}
 	MemoryContextSwitchTo(old);
@@ -360,7 +360,7 @@ dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 static void
 report_summary(const dv_modify *m)
 {
-	const dv_ledger *l = dv_writer_ledger(m->writer);
+	const dv_tally *l = dv_writer_tally(m->writer);
 	double		seconds = (dv_now() - m->started) / 1000000.0;
 
 	ereport(NOTICE,
@@ -381,7 +381,7 @@ end_modify(ResultRelInfo *rinfo)
 	if (m->writer != NULL)
 	{
 		dv_drain(m);
-		dv_refusal_summary(m);
+		dv_modify_report_refused(m);
 		if (dv_summary)
 			report_summary(m);
 	}

@@ -15,7 +15,7 @@
 #include "foreign/fdwapi.h"
 #include "lib/ilist.h"
 
-#include "dataverse/writer.h"
+#include "client/writer.h"
 #include "fdw/encode.h"
 #include "fdw/relation.h"
 
@@ -138,11 +138,11 @@ typedef struct dv_modify
 	int64		returned;		/* rows */
 	int64		corrected;		/* of them, taken from the tag again */
 
-	/* rows refused (refusal.c) */
+	/* rows refused (modify_refused.c) */
 	int64		max_errors;		/* -1: any number */
 	int64		refusals;
 	bool		elsewhere;		/* another statement waits for rows of this one */
-	List	   *held;			/* dv_reject: refused meanwhile, and not filed yet */
+	List	   *held;			/* dv_rejected_row: refused meanwhile, and not filed yet */
 	AttrNumber	at_fault;		/* column of the row that is being refused here; 0: none */
 	TupleTableSlot *slot;		/* that row */
 } dv_modify;
@@ -197,15 +197,15 @@ extern TupleTableSlot *dv_modify_return(dv_modify *m, TupleTableSlot *slot,
 /* modify.c: insert, upsert, update or delete */
 extern const char *dv_modify_command(const dv_modify *m);
 
-/* refusal.c: rows that the service does not take */
-extern bool dv_refusal_file(void *arg, const dv_failure *failure);
-extern void dv_refusal_raise(void *arg, const dv_failure *failure);
+/* modify_refused.c: rows that the service does not take */
+extern bool dv_modify_file_refused(void *arg, const dv_failure *failure);
+extern void dv_modify_raise_refused(void *arg, const dv_failure *failure);
 
 /* Files those that could not be filed when they came. */
-extern void dv_refusal_file_held(dv_modify *m);
+extern void dv_modify_file_held(dv_modify *m);
 
 /* Says at the end how many there were. */
-extern void dv_refusal_summary(dv_modify *m);
+extern void dv_modify_report_refused(dv_modify *m);
 
 /* drain.c: when what is under way must have come to its end */
 extern void dv_drain_init(void);

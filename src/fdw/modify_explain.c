@@ -20,7 +20,7 @@
 static const char *
 request_of(const dv_relation *relation, dv_operation operation)
 {
-	dv_target	target = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
+	dv_destination target = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
 	.primary_id = relation->primary_id.property, .type = relation->type};
 	const char *path = dv_batch_bulk_path(dv_batch_create(operation, &target, 1));
 
@@ -48,26 +48,26 @@ show_columns(const dv_relation *relation, List *private, ExplainState *es)
 }
 
 static void
-show_ledger(const dv_ledger *l, ExplainState *es)
+show_tally(const dv_tally *t, ExplainState *es)
 {
-	ExplainPropertyInteger("Batches", NULL, l->batches, es);
-	ExplainPropertyInteger("Requests Answered", NULL, l->requests, es);
-	if (l->repeated > 0)
-		ExplainPropertyInteger("Requests Repeated", NULL, l->repeated, es);
-	if (l->throttles > 0)
-		ExplainPropertyInteger("Throttles", NULL, l->throttles, es);
-	ExplainPropertyInteger("Rows Written", NULL, l->acknowledged, es);
-	if (l->rejected > 0)
-		ExplainPropertyInteger("Rows Refused", NULL, l->rejected, es);
-	if (l->ignored > 0)
-		ExplainPropertyInteger("Rows Ignored", NULL, l->ignored, es);
-	if (l->missing > 0)
-		ExplainPropertyInteger("Rows Missing", NULL, l->missing, es);
+	ExplainPropertyInteger("Batches", NULL, t->batches, es);
+	ExplainPropertyInteger("Requests Answered", NULL, t->requests, es);
+	if (t->repeated > 0)
+		ExplainPropertyInteger("Requests Repeated", NULL, t->repeated, es);
+	if (t->throttles > 0)
+		ExplainPropertyInteger("Throttles", NULL, t->throttles, es);
+	ExplainPropertyInteger("Rows Written", NULL, t->acknowledged, es);
+	if (t->rejected > 0)
+		ExplainPropertyInteger("Rows Refused", NULL, t->rejected, es);
+	if (t->ignored > 0)
+		ExplainPropertyInteger("Rows Ignored", NULL, t->ignored, es);
+	if (t->missing > 0)
+		ExplainPropertyInteger("Rows Missing", NULL, t->missing, es);
 	if (es->timing)
 	{
-		ExplainPropertyInteger("Application Users", NULL, pg_popcount64(l->users), es);
-		ExplainPropertyInteger("Bytes Sent", NULL, l->bytes, es);
-		ExplainPropertyFloat("Time Waiting", "ms", l->waited / 1000.0, 3, es);
+		ExplainPropertyInteger("Application Users", NULL, pg_popcount64(t->users), es);
+		ExplainPropertyInteger("Bytes Sent", NULL, t->bytes, es);
+		ExplainPropertyFloat("Time Waiting", "ms", t->waited / 1000.0, 3, es);
 	}
 }
 
@@ -88,5 +88,5 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, "batch_size"), es);
 	}
 	if (es->analyze && m != NULL && m->writer != NULL)
-		show_ledger(dv_writer_ledger(m->writer), es);
+		show_tally(dv_writer_tally(m->writer), es);
 }

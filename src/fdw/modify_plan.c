@@ -22,7 +22,7 @@
 
 #include "compat.h"
 #include "fdw/modify.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 bool
 dv_modify_is_writable(const dv_attribute *attribute)
@@ -124,7 +124,7 @@ check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber
 	AttrNumber	id;
 	AttrNumber	partition;
 
-	dv_target_keys(relation, &id, &partition);
+	dv_resultrel_keys(relation, &id, &partition);
 	if (attnum == id)
 		refuse_column(relation, attribute, CMD_UPDATE, "It is the primary id of the row.",
 					  "Insert a row with the other id and delete this one.");
@@ -197,7 +197,7 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 	AttrNumber	partition;
 	int			i;
 
-	dv_target_keys(relation, &id, &partition);
+	dv_resultrel_keys(relation, &id, &partition);
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);

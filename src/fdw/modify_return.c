@@ -21,7 +21,7 @@
 #include "fdw/modify.h"
 #include "fdw/scan.h"
 #include "fdw/setting.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* Does the statement write a column of one of these types? */
 static bool

@@ -33,7 +33,7 @@
 #include "dataverse/guid.h"
 #include "fdw/lookup.h"
 #include "fdw/modify.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* A row that the statement has changed: its id; of elastic tables, two hashes of its address. */
 typedef struct dv_seen_key
@@ -237,7 +237,7 @@ prepare_ends(dv_modify *m, List *targetlist)
 	static const char *const junk[] = {DV_TARGET_FIRST, DV_TARGET_SECOND};
 	int			i;
 
-	dv_target_ends(m->relation, &m->ends[0].attnum, &m->ends[1].attnum);
+	dv_resultrel_ends(m->relation, &m->ends[0].attnum, &m->ends[1].attnum);
 	for (i = 0; i < 2; i++)
 	{
 		dv_modify_end *end = &m->ends[i];
@@ -253,7 +253,7 @@ prepare_ends(dv_modify *m, List *targetlist)
 					 errmsg("cannot %s: it is not known what its rows tie together", m->what),
 					 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table: it sets \"target_set\" and \"navigation\" of the two columns.")));
 		if (targetlist != NIL)
-			end->junk = dv_target_junk(targetlist, junk[i], end->attnum);
+			end->junk = dv_resultrel_junk(targetlist, junk[i], end->attnum);
 	}
 }
 
@@ -274,7 +274,7 @@ dv_modify_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
 	List	   *columns = list_concat_copy(plan->given, plan->others);
 
-	dv_target_keys(m->relation, &m->id, &m->partition);
+	dv_resultrel_keys(m->relation, &m->id, &m->partition);
 	if (m->relation->type == DV_TABLE_INTERSECT)
 	{
 		prepare_ends(m, targetlist);
@@ -282,9 +282,9 @@ dv_modify_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	}
 	if (targetlist != NIL)
 	{
-		m->id_junk = dv_target_junk(targetlist, DV_TARGET_ID, m->id);
+		m->id_junk = dv_resultrel_junk(targetlist, DV_TARGET_ID, m->id);
 		if (m->partition != 0)
-			m->partition_junk = dv_target_junk(targetlist, DV_TARGET_PARTITION, m->partition);
+			m->partition_junk = dv_resultrel_junk(targetlist, DV_TARGET_PARTITION, m->partition);
 		if (m->id_junk == 0)
 			elog(ERROR, "could not find the id of rows of foreign table \"%s\"",
 				 m->relation->name);

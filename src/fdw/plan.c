@@ -46,7 +46,7 @@
 #include "fdw/estimate.h"
 #include "fdw/plan.h"
 #include "fdw/ship.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* In PostgreSQL's units, of which a page read in order is one. */
 #define REQUEST_COST 100.0
@@ -142,10 +142,10 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
 	baserel->fdw_private = tp;
-	if (dv_target_may_be_written(root) && dv_target_will_be_written(tp->relation, root))
+	if (dv_resultrel_may_be_written(root) && dv_resultrel_will_be_written(tp->relation, root))
 	{
 		tp->written = true;
-		tp->changing = dv_target_changing(root);
+		tp->changing = dv_resultrel_changing(root);
 	}
 	start_shipping(&shipping, root, tp);
 	classify(tp, &shipping, baserel->baserestrictinfo, &tp->exact, &tp->superset, &tp->local,
@@ -191,7 +191,7 @@ is_given(PlannerInfo *root, table_plan *tp, List *clauses)
 
 	start_shipping(&shipping, root, tp);
 	classify(tp, &shipping, clauses, &exact, &others, &others, &conditions);
-	return others == NIL && dv_target_is_given(root, tp->baserel, tp->relation, conditions);
+	return others == NIL && dv_resultrel_is_given(root, tp->baserel, tp->relation, conditions);
 }
 
 /* What a path costs that asks for nothing. */
@@ -383,8 +383,8 @@ add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 	double		fetched;
 
 	if (tp->written && !given &&
-		!dv_target_stays_as_read(root, tp->baserel, tp->relation,
-								 extract_actual_clauses(clauses, false)))
+		!dv_resultrel_stays_as_read(root, tp->baserel, tp->relation,
+									extract_actual_clauses(clauses, false)))
 		return;
 	foreach(lc, ppi->ppi_clauses)
 	{
@@ -565,7 +565,7 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 static List *
 columns_of_base(PlannerInfo *root, const table_plan *tp, List *local, List *superset)
 {
-	Bitmapset  *used = dv_target_columns(root, tp->baserel);
+	Bitmapset  *used = dv_resultrel_columns(root, tp->baserel);
 	List	   *columns = NIL;
 	bool		whole;
 	int			i;
@@ -673,8 +673,8 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	private = lappend(private, makeInteger(kind == PATH_COUNT));
 	private = lappend(private, makeInteger(list_length(superset)));
 	private = lappend(private, makeInteger(!upper && superset == NIL && local == NIL &&
-										   dv_target_is_given(root, tp->baserel, tp->relation,
-															  conditions)));
+										   dv_resultrel_is_given(root, tp->baserel, tp->relation,
+																 conditions)));
 	return make_foreignscan(tlist, list_concat(local, superset), upper ? 0 : tp->baserel->relid,
 							shipping.values, private, scan_tlist, upper ? NIL : exact, outer_plan);
 }

@@ -15,7 +15,7 @@
 #include "dataverse/odata.h"
 #include "fdw/plan.h"
 #include "fdw/ship.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* Pages of very wide rows have fewer of them, so that they keep a bearable size. */
 static const struct
@@ -108,7 +108,7 @@ partition_of(const dv_request *request, const dv_filter *filter)
 	AttrNumber	id;
 	AttrNumber	partition;
 
-	dv_target_keys(request->relation, &id, &partition);
+	dv_resultrel_keys(request->relation, &id, &partition);
 	if (partition == 0 || condition == NIL || !dv_condition_fixes_text(condition, partition))
 		return NULL;
 	operand = demanded(filter, &request->relation->attributes[partition - 1].column);

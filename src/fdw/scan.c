@@ -37,7 +37,7 @@
 #include "fdw/modify.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* "AggregateQueryRecordLimit exceeded": the service counts no further (facts 6.8) */
 #define TOO_MANY_TO_COUNT "0x8004E023"
@@ -241,7 +241,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
 									  ALLOCSET_DEFAULT_SIZES);
 	add_targets(scan, false);
-	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_target_is_written(scan->request.relation, estate))
+	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_resultrel_is_written(scan->request.relation, estate))
 		start_spool(scan, node);
 	scan->patient |= scan->spool != NULL;
 }
@@ -315,7 +315,7 @@ static const char *
 session_token(const dv_scan *scan)
 {
 	const char *token = scan->request.relation->type != DV_TABLE_ELASTIC ? NULL :
-	dv_session_token_for(scan->session, scan->request.relation->entity_set);
+	dv_session_consistency_token(scan->session, scan->request.relation->entity_set);
 
 	/* the next write would replace it */
 	return token != NULL ? pstrdup(token) : NULL;
@@ -435,7 +435,7 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
 
-	if (dv_sort_of(attribute->column.type, DV_COLLATION_BYTES) != DV_SORT_TEXT)
+	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
 		return true;
 	for (i = 0; i < scan->ntargets; i++)
 	{

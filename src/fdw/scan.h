@@ -9,7 +9,7 @@
 
 #include "nodes/execnodes.h"
 
-#include "dataverse/pages.h"
+#include "client/pages.h"
 #include "dataverse/query.h"
 #include "fdw/relation.h"
 #include "fdw/spool.h"

@@ -149,24 +149,24 @@ add_value(dv_shipping *shipping, Node *node)
 
 /* Types of values that each sort of column is compared with, without loss (fdw/bind.c reads them). */
 static bool
-type_fits(const dv_attribute *attribute, dv_sort sort, Oid type)
+type_fits(const dv_attribute *attribute, dv_comparison sort, Oid type)
 {
 	static const struct
 	{
-		dv_sort		sort;
+		dv_comparison sort;
 		Oid			types[4];
 	}			fits[] =
 	{
-		{DV_SORT_ID, {UUIDOID}},
-		{DV_SORT_TEXT, {TEXTOID, VARCHAROID, NAMEOID}},
-		{DV_SORT_TEXT_CI_AI, {TEXTOID, VARCHAROID, NAMEOID}},
-		{DV_SORT_NUMBER, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
-		{DV_SORT_CHOICE, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
-		{DV_SORT_DOUBLE, {FLOAT8OID, FLOAT4OID}},
-		{DV_SORT_BOOLEAN, {BOOLOID}},
-		{DV_SORT_TIME, {TIMESTAMPOID, DATEOID}},
-		{DV_SORT_DATE, {DATEOID, TIMESTAMPOID}},
-		{DV_SORT_CHOICES, {INT4ARRAYOID, INT4OID}},
+		{DV_COMPARE_ID, {UUIDOID}},
+		{DV_COMPARE_TEXT, {TEXTOID, VARCHAROID, NAMEOID}},
+		{DV_COMPARE_TEXT_CI_AI, {TEXTOID, VARCHAROID, NAMEOID}},
+		{DV_COMPARE_NUMBER, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
+		{DV_COMPARE_CHOICE, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
+		{DV_COMPARE_DOUBLE, {FLOAT8OID, FLOAT4OID}},
+		{DV_COMPARE_BOOLEAN, {BOOLOID}},
+		{DV_COMPARE_TIME, {TIMESTAMPOID, DATEOID}},
+		{DV_COMPARE_DATE, {DATEOID, TIMESTAMPOID}},
+		{DV_COMPARE_CHOICES, {INT4ARRAYOID, INT4OID}},
 	};
 	int			i;
 	int			j;
@@ -174,7 +174,7 @@ type_fits(const dv_attribute *attribute, dv_sort sort, Oid type)
 	type = getBaseType(type);
 	/* only there is comparing with a moment the comparison of moments */
 	if (type == TIMESTAMPTZOID)
-		return sort == DV_SORT_TIME && attribute->pgtype == TIMESTAMPTZOID;
+		return sort == DV_COMPARE_TIME && attribute->pgtype == TIMESTAMPTZOID;
 
 	for (i = 0; i < (int) lengthof(fits); i++)
 		for (j = 0; fits[i].sort == sort && j < (int) lengthof(fits[i].types); j++)
@@ -191,16 +191,16 @@ collation_of(const dv_shipping *shipping, Oid collation)
 	return collation == shipping->ci_ai ? DV_COLLATION_CI_AI : DV_COLLATION_OTHER;
 }
 
-static dv_sort
+static dv_comparison
 sort_of(const dv_attribute *attribute, dv_collation collation)
 {
 	if (attribute->is_label)
-		return DV_SORT_LABEL;
+		return DV_COMPARE_LABEL;
 	if (attribute->is_table_name)
-		return DV_SORT_TABLE_NAME;
+		return DV_COMPARE_TABLE_NAME;
 	if (!attribute->natural)
-		return DV_SORT_OPAQUE;
-	return dv_sort_of(attribute->column.type, collation);
+		return DV_COMPARE_OPAQUE;
+	return dv_comparison_of(attribute->column.type, collation);
 }
 
 /*
@@ -229,10 +229,10 @@ opposite(dv_op op)
 
 /* Conditions that fdw/bind.c makes of it at most, but for lists. */
 static int
-conditions_of(dv_sort sort, dv_op op)
+conditions_of(dv_comparison sort, dv_op op)
 {
-	bool		twice = sort == DV_SORT_TIME || sort == DV_SORT_DOUBLE || sort == DV_SORT_TEXT ||
-	sort == DV_SORT_TEXT_CI_AI;
+	bool		twice = sort == DV_COMPARE_TIME || sort == DV_COMPARE_DOUBLE || sort == DV_COMPARE_TEXT ||
+	sort == DV_COMPARE_TEXT_CI_AI;
 
 	if (op == DV_OP_DISTINCT)
 		return 3;
@@ -254,7 +254,7 @@ take_conditions(dv_shipping *shipping, int n)
 
 /* What the table says, if there is room for the condition. */
 static bool
-allowed(walk w, const dv_attribute *attribute, dv_sort sort, dv_op op, dv_policy *policy)
+allowed(walk w, const dv_attribute *attribute, dv_comparison sort, dv_op op, dv_policy *policy)
 {
 	*policy = dv_policy_of(w.shipping->relation->type, sort, op);
 	/* LIKE is for strings: the service would convert its pattern to any other type */
@@ -284,7 +284,7 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
-	dv_sort		sort = sort_of(attribute, collation);
+	dv_comparison sort = sort_of(attribute, collation);
 
 	if (w.negate)
 		op = opposite(op);
@@ -452,10 +452,10 @@ length_of(Node *array)
  * it comes (fdw/scan.c).
  */
 static bool
-can_be_split(const dv_shipping *shipping, dv_sort sort, dv_policy policy)
+can_be_split(const dv_shipping *shipping, dv_comparison sort, dv_policy policy)
 {
-	return (policy == DV_EXACT && sort != DV_SORT_TEXT_CI_AI) ||
-		(sort == DV_SORT_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
+	return (policy == DV_EXACT && sort != DV_COMPARE_TEXT_CI_AI) ||
+		(sort == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
 }
 
 /*
@@ -470,7 +470,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
-	dv_sort		sort = sort_of(attribute, collation);
+	dv_comparison sort = sort_of(attribute, collation);
 	int			n = length_of(array);
 	bool		small = n >= 0 && n <= DV_SMALL_IN;
 	int			conditions = 2;

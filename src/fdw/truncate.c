@@ -26,8 +26,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "dataverse/call.h"
-#include "dataverse/ledger.h"
+#include "client/call.h"
+#include "client/ledger.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
 #include "fdw/setting.h"

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "mux.h"
+#include "net/mux.h"
 
 #define MAX_EVENTS 64
 

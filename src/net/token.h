@@ -14,7 +14,7 @@
 #ifndef DV_TOKEN_H
 #define DV_TOKEN_H
 
-#include "http.h"
+#include "net/http.h"
 
 typedef enum dv_credential_kind
 {

@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "budget.h"
+#include "pool/budget.h"
 
 #define SECOND INT64_C(1000000)
 #define SLICE (DV_BUDGET_WINDOW / DV_BUDGET_SLICES)

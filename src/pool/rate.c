@@ -20,7 +20,7 @@
  */
 #include <string.h>
 
-#include "rate.h"
+#include "pool/rate.h"
 
 #define MIN_SAMPLES			3
 #define AVERAGE_WEIGHT		0.3

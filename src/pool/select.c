@@ -12,7 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "select.h"
+#include "pool/select.h"
 
 typedef bool (*better_fn) (const dv_candidate *a, const dv_candidate *b);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "throttle.h"
+#include "pool/throttle.h"
 
 /* After this many cuts in a row the service is left alone for longer than it asks. */
 #define BREAKER_AFTER		5

@@ -13,7 +13,7 @@
 
 #include <json-c/json.h>
 
-#include "dataverse/answer.h"
+#include "dataverse/batch_answer.h"
 #include "dataverse/multipart.h"
 #include "pg_stand_in.h"
 
@@ -74,12 +74,12 @@ check_parts(const char *type, const char *body, size_t len)
 	int			failed;
 	int			i;
 
-	if (dv_answer_parts(type, body, len, ROWS, rows) && !whole)
+	if (dv_batch_answer_parts(type, body, len, ROWS, rows) && !whole)
 		wrong("a broken answer was taken");
 	for (i = 1; i < ROWS; i++)
 		if (rows[i].told && !rows[i - 1].told)
 			wrong("rows out of order");
-	if (!dv_answer_changeset(type, body, len, ROWS, rows, &failed))
+	if (!dv_batch_answer_changeset(type, body, len, ROWS, rows, &failed))
 		return;
 	if (!whole || failed < -1 || failed > ROWS)
 		wrong("a broken changeset was taken");
@@ -121,7 +121,7 @@ check_ids(const char *body, size_t len)
 	char		id[DV_ID_TEXT_LEN];
 	int			i;
 
-	if (!dv_answer_ids(body, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
+	if (!dv_batch_answer_ids(body, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
 		return;
 	if (!json_object_object_get_ex(tree, "Ids", &list) || json_object_array_length(list) != ROWS)
 		wrong("there are no such ids");
@@ -146,7 +146,7 @@ check_details(const char *body, size_t len)
 	dv_error_read(400, body, len, NULL, NULL, &whole);
 	if (whole.details == NULL)
 		whole.details = pnstrdup(body, len);
-	ok = dv_answer_details(&whole, ROWS, rows);
+	ok = dv_batch_answer_details(&whole, ROWS, rows);
 	for (i = 0; i < ROWS; i++)
 		if (rows[i].told && (!ok || rows[i].status == 0))
 			wrong("a row was told by a broken answer");

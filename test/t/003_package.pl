@@ -66,6 +66,37 @@ my $map = slurp_file('src/README.md');
 my @unknown = grep { my ($name) = m{([^/]+)$}; $map !~ /`\Q$name\E`/ } glob 'src/*.[ch] src/*/*.[ch]';
 is("@unknown", '', 'src/README.md speaks of every file');
 
+# ---- who knows whom: a floor those below it, and all of them the language
+
+my %below = (
+	fdw => [qw(fdw client pool net dataverse)],
+	client => [qw(client pool net dataverse)],
+	pool => [qw(pool net)],
+	net => [qw(net)],
+	dataverse => [qw(dataverse)]);
+# of the floors, the language needs no more than these helpers, which know nobody
+my %helper = map { $_ => 1 } qw(net/date.h net/json.h net/url.h net/http.h pool/pool.h);
+my @upward;
+
+for my $file (glob 'src/*/*.[ch]')
+{
+	my ($floor) = $file =~ m{^src/(\w+)/};
+
+	for my $header (slurp_file($file) =~ /^#include "([^"]+)"/mg)
+	{
+		# a name without a floor is PostgreSQL's
+		my $near = $file =~ s{[^/]+$}{$header}r;
+		my ($of) = $header =~ m{^(\w+)/};
+
+		next if !-f "src/$header" && !-f $near;
+		next if $header eq 'compat.h';
+		push @upward, "$file: $header"
+		  unless defined $of
+		  && (grep { $_ eq $of } @{ $below{$floor} } or $floor eq 'dataverse' && $helper{$header});
+	}
+}
+is(join("\n", @upward), '', 'headers are included by their floor, and none from above');
+
 my @bare = grep { slurp_file($_) !~ /SPDX-License-Identifier: PostgreSQL/ }
   glob 'src/*.[ch] src/*/*.[ch] test/unit/*.c test/dvsim/*.[ch]';
 is("@bare", '', 'every C file names its licence');

@@ -179,7 +179,7 @@ test_policies(void **state)
 	int			op;
 
 	(void) state;
-	for (sort = 0; sort < DV_SORTS; sort++)
+	for (sort = 0; sort < DV_COMPARISONS; sort++)
 	{
 		for (op = 0; op < DV_OPS; op++)
 		{
@@ -194,10 +194,10 @@ test_policies(void **state)
 		assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, sort, DV_OP_OTHER), DV_NEVER);
 	}
 	/* each row has an entry for each operator: the last one is that of ORDER */
-	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_NUMBER, DV_OP_ORDER), DV_EXACT);
-	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_TEXT, DV_OP_NE), DV_NEVER);
-	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_SORT_TEXT_CI_AI, DV_OP_NE), DV_EXACT);
-	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_SORT_TIME, DV_OP_GT), DV_SUPERSET);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_NUMBER, DV_OP_ORDER), DV_EXACT);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT, DV_OP_NE), DV_NEVER);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT_CI_AI, DV_OP_NE), DV_EXACT);
+	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_COMPARE_TIME, DV_OP_GT), DV_SUPERSET);
 }
 
 static void
@@ -213,7 +213,7 @@ test_types(void **state)
 
 		assert_true(dv_type_by_name(dv_type_name(i), &type));
 		assert_int_equal(type, i);
-		assert_true(dv_sort_of(i, DV_COLLATION_BYTES) < DV_SORTS);
+		assert_true(dv_comparison_of(i, DV_COLLATION_BYTES) < DV_COMPARISONS);
 	}
 	assert_false(dv_type_by_name("String", &none));
 }

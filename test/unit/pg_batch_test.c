@@ -28,7 +28,7 @@ static const uint8 id2[DV_ID_LEN] = {
 
 static const char *const headers[] = {"Prefer: a", "MSCRMCallerID: b", NULL};
 
-static dv_target target = {
+static dv_destination destination = {
 	.root = "https://contoso.crm.dynamics.com/api/data/v9.2/",
 	.table = "account",
 	.entity_set = "accounts",
@@ -36,7 +36,7 @@ static dv_target target = {
 	.type = DV_TABLE_STANDARD
 };
 
-static dv_target elastic = {
+static dv_destination elastic = {
 	.root = "https://contoso.crm.dynamics.com/api/data/v9.2/",
 	.table = "account",
 	.entity_set = "accounts",
@@ -97,7 +97,7 @@ parts(const dv_batch *batch, dv_parts how)
 static void
 writes_creates(void **state)
 {
-	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 1);
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &destination, 1);
 
 	add(batch, id1, NULL, ",\"name\":\"A\"");
 	add(batch, NULL, NULL, ",\"name\":\"B\"");
@@ -121,7 +121,7 @@ writes_updates_and_upserts(void **state)
 	assert_string_equal(dv_batch_bulk_path(batch),
 						"accounts/Microsoft.Dynamics.CRM.UpdateMultiple?tag=load%201");
 
-	batch = dv_batch_create(DV_UPSERT, &target, 10);
+	batch = dv_batch_create(DV_UPSERT, &destination, 10);
 	add(batch, id1, NULL, ",\"a\":1");
 	add(batch, NULL, "accounts(accountnumber='x%20''\"\\')", ",\"a\":2");
 	add(batch, id2, "accounts(b=1)", "");
@@ -134,7 +134,7 @@ writes_updates_and_upserts(void **state)
 static void
 has_no_message_for_some(void **state)
 {
-	assert_null(dv_batch_bulk_path(dv_batch_create(DV_DELETE, &target, 1)));
+	assert_null(dv_batch_bulk_path(dv_batch_create(DV_DELETE, &destination, 1)));
 	assert_string_equal(dv_batch_bulk_path(dv_batch_create(DV_DELETE, &elastic, 1)),
 						"accounts/Microsoft.Dynamics.CRM.DeleteMultiple?tag=load%201");
 	assert_null(dv_batch_bulk_path(dv_batch_create(DV_ASSOCIATE, &elastic, 1)));
@@ -150,7 +150,7 @@ has_no_message_for_some(void **state)
 static void
 writes_single_parts(void **state)
 {
-	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 1);
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &destination, 1);
 
 	add(batch, id1, NULL, ",\"name\":\"A\"");
 	add(batch, NULL, NULL, ",\"name\":\"B\"");
@@ -164,7 +164,7 @@ writes_single_parts(void **state)
 						B MIME "\r\nPOST /api/data/v9.2/accounts HTTP/1.1\r\n" JSON "\r\n{}\r\n"
 						B "--\r\n");
 
-	batch = dv_batch_create(DV_DELETE, &target, 1);
+	batch = dv_batch_create(DV_DELETE, &destination, 1);
 	add(batch, id1, NULL, "");
 	add(batch, NULL, "accounts(accountnumber='A-1')", "");
 	dv_batch_seal(batch);
@@ -198,7 +198,7 @@ writes_changesets(void **state)
 static void
 writes_upserts_without_a_condition(void **state)
 {
-	dv_batch   *batch = dv_batch_create(DV_UPSERT, &target, 1);
+	dv_batch   *batch = dv_batch_create(DV_UPSERT, &destination, 1);
 
 	add(batch, NULL, "accounts(k='%22')", ",\"a\":1");
 	dv_batch_seal(batch);
@@ -229,7 +229,7 @@ writes_references(void **state)
 static void
 forgets_rows(void **state)
 {
-	dv_batch   *batch = dv_batch_create(DV_UPSERT, &target, 4);
+	dv_batch   *batch = dv_batch_create(DV_UPSERT, &destination, 4);
 
 	add(batch, id1, "accounts(a=1)", ",\"a\":1");
 	dv_batch_forget_row(batch);
@@ -249,7 +249,7 @@ forgets_rows(void **state)
 static dv_batch *
 make_creates_and_updates(void)
 {
-	dv_batch   *batch = dv_batch_create(DV_CREATE, &target, 4);
+	dv_batch   *batch = dv_batch_create(DV_CREATE, &destination, 4);
 	dv_batch_row *row = add(batch, NULL, NULL, ",\"name\":\"A\"");
 
 	row->key = 7;
@@ -270,9 +270,9 @@ static void
 copies_rows(void **state)
 {
 	dv_batch   *from = make_creates_and_updates();
-	dv_batch   *copy = dv_batch_create(DV_CREATE, &target, 1);
-	dv_batch   *again = dv_batch_create(DV_CREATE, &target, 1);
-	dv_batch   *then = dv_batch_create(DV_UPDATE, &target, 1);
+	dv_batch   *copy = dv_batch_create(DV_CREATE, &destination, 1);
+	dv_batch   *again = dv_batch_create(DV_CREATE, &destination, 1);
+	dv_batch   *then = dv_batch_create(DV_UPDATE, &destination, 1);
 
 	dv_batch_copy_row(copy, from, &from->rows[1], false);
 	dv_batch_copy_row(copy, from, &from->rows[0], false);

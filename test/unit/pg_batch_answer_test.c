@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "dataverse/answer.h"
+#include "dataverse/batch_answer.h"
 #include "pg_stand_in.h"
 
 #define ID1 "00112233-4455-6677-8899-aabbccddeeff"
@@ -43,7 +43,7 @@ ids_of(const char *text, int n, uint8 (*ids)[DV_ID_LEN])
 	bool		ok;
 
 	memcpy(copy, text, len);
-	ok = dv_answer_ids(copy, len, n, ids);
+	ok = dv_batch_answer_ids(copy, len, n, ids);
 	test_free(copy);
 	return ok;
 }
@@ -94,7 +94,7 @@ details(const char *text, int n)
 		.message = "Entity Does Not Exist", .request_id = "r-1", .details = text
 	};
 
-	return dv_answer_details(&whole, n, rows);
+	return dv_batch_answer_details(&whole, n, rows);
 }
 
 static void
@@ -174,7 +174,7 @@ refuses_other_details(void **state)
 static bool
 parts(const char *text, int n)
 {
-	return dv_answer_parts(CONTENT_TYPE, text, strlen(text), n, rows);
+	return dv_batch_answer_parts(CONTENT_TYPE, text, strlen(text), n, rows);
 }
 
 static void
@@ -213,7 +213,7 @@ refuses_other_parts(void **state)
 	/* more than were asked */
 	assert_false(parts(CREATED CREATED CREATED END, 2));
 	assert_false(parts("{\"error\":{}}", 2));
-	assert_false(dv_answer_parts("application/json", CREATED END, strlen(CREATED END), 1, rows));
+	assert_false(dv_batch_answer_parts("application/json", CREATED END, strlen(CREATED END), 1, rows));
 	assert_false(rows[0].told);
 	assert_false(parts("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
 					   "--c\r\nContent-ID: 1\r\n\r\nHTTP/1.1 204 x\r\n\r\n\r\n--c--\r\n" END, 1));
@@ -227,7 +227,7 @@ refuses_other_parts(void **state)
 static bool
 changeset(const char *text, int n, int *failed)
 {
-	return dv_answer_changeset(CONTENT_TYPE, text, strlen(text), n, rows, failed);
+	return dv_batch_answer_changeset(CONTENT_TYPE, text, strlen(text), n, rows, failed);
 }
 
 static void

@@ -21,13 +21,13 @@
 #define DV_WRITER_H
 
 #include "dataverse/batch.h"
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "pool/progress.h"
 
 typedef struct dv_writer dv_writer;
 
 /* Every row is in one of these. */
-typedef struct dv_ledger
+typedef struct dv_tally
 {
 	int64		taken;
 	int64		acknowledged;
@@ -43,7 +43,7 @@ typedef struct dv_ledger
 	int64		bytes;			/* sent, as they travelled */
 	int64		waited;			/* microseconds that the caller had to wait for room or answers */
 	uint64		users;			/* a bit for each application user that sent one */
-} dv_ledger;
+} dv_tally;
 
 /* A row, or one of a range of rows, that the service did not take. */
 typedef struct dv_failure
@@ -62,7 +62,7 @@ typedef struct dv_writer_spec
 {
 	dv_session *session;
 	dv_operation operation;
-	dv_target	target;			/* what it points to lives as long as the writer */
+	dv_destination destination; /* what it points to lives as long as the writer */
 	int			batch_size;
 	bool		go_on;			/* on_error = continue: "reject" is called for each row refused */
 	bool		ignore_duplicates;	/* of a create */
@@ -117,7 +117,7 @@ extern bool dv_writer_is_open(const dv_writer *writer);
 /* All rows that it has taken have come to their end. */
 extern bool dv_writer_is_settled(const dv_writer *writer);
 
-extern const dv_ledger *dv_writer_ledger(const dv_writer *writer);
+extern const dv_tally *dv_writer_tally(const dv_writer *writer);
 
 /* Id of the row created last, as the service told it; false: there is none. */
 extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);

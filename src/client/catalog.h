@@ -11,7 +11,7 @@
 #define DV_CATALOG_H
 
 #include "dataverse/metadata.h"
-#include "dataverse/session.h"
+#include "client/session.h"
 
 /*
  * All tables, in the current memory context.  One request.  "what" goes on

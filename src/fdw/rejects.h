@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef DV_REJECT_H
-#define DV_REJECT_H
+#ifndef DV_REJECTS_H
+#define DV_REJECTS_H
 
 #include "executor/tuptable.h"
 
@@ -16,21 +16,21 @@
  * object that was sent, or, of one that was refused before it was sent, these
  * columns of a slot.  Neither: then it cannot be tried again.
  */
-typedef struct dv_reject
+typedef struct dv_rejected_row
 {
 	const char *operation;		/* insert, update, upsert or delete */
 	int64		ordinal;		/* which row of the statement, from 1; 0: not known */
 	const uint8 *id;			/* 16 bytes, or NULL */
-	const char *target;			/* whole, or NULL */
-	size_t		target_len;
+	const char *object;			/* whole, or NULL */
+	size_t		object_len;
 	TupleTableSlot *slot;		/* of the foreign table's columns, or NULL */
 	List	   *columns;		/* attribute numbers */
 	const char *code;			/* the service's, or NULL */
 	int			sqlstate;
 	const char *message;
-} dv_reject;
+} dv_rejected_row;
 
 /* Files it on behalf of the current user. */
-extern void dv_reject_file(const dv_relation *relation, const dv_reject *reject);
+extern void dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject);
 
-#endif							/* DV_REJECT_H */
+#endif							/* DV_REJECTS_H */

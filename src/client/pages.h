@@ -10,7 +10,7 @@
 #ifndef DV_PAGES_H
 #define DV_PAGES_H
 
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "dataverse/page.h"
 #include "pool/progress.h"
 

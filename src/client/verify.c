@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * question.c
+ * verify.c
  *		Which of these rows are there?
  *
  * Asked when rows that were to be created may have been, and a second
@@ -14,7 +14,7 @@
  */
 #include "postgres.h"
 
-#include "dataverse/job.h"
+#include "client/job.h"
 #include "dataverse/page.h"
 #include "dataverse/payload.h"
 #include "net/date.h"
@@ -45,20 +45,20 @@ asked_now(const dv_job *job)
 }
 
 const char *
-dv_job_question(const dv_writer *writer, const dv_job *job)
+dv_job_verify_path(const dv_writer *writer, const dv_job *job)
 {
-	const dv_target *target = job->batch->target;
+	const dv_destination *destination = job->batch->destination;
 	StringInfoData s;
 	int			i;
 
 	initStringInfo(&s);
-	appendStringInfo(&s, "%s?$select=%s", target->entity_set, target->primary_id);
+	appendStringInfo(&s, "%s?$select=%s", destination->entity_set, destination->primary_id);
 	if (!writer->spec.ids_made)
 		appendStringInfo(&s, ",%s", birth_column(job));
 	appendStringInfoString(&s, "&$filter=");
 	for (i = 0; i < asked_now(job); i++)
 	{
-		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", target->primary_id);
+		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", destination->primary_id);
 		enlargeStringInfo(&s, DV_PAYLOAD_UUID);
 		(void) dv_payload_uuid(s.data + s.len, job->batch->rows[job->asked + i].id);
 		s.len += DV_PAYLOAD_UUID;
@@ -118,7 +118,7 @@ note_found(const dv_writer *writer, dv_job *job, const dv_value *values)
 static bool
 read_answer(const dv_writer *writer, dv_job *job)
 {
-	const char *wanted[] = {writer->spec.target.primary_id, birth_column(job)};
+	const char *wanted[] = {writer->spec.destination.primary_id, birth_column(job)};
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_names   *names = dv_names_init(palloc(dv_names_size(wanted, 2)), wanted, 2);
 	dv_value	values[2];
@@ -165,7 +165,7 @@ conclude(dv_writer *writer, dv_job *job)
 }
 
 void
-dv_job_settle_question(dv_writer *writer, dv_job *job, const dv_error *error)
+dv_job_settle_verify(dv_writer *writer, dv_job *job, const dv_error *error)
 {
 	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
 

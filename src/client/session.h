@@ -54,7 +54,7 @@ extern const dv_session_config *dv_session_config_of(const dv_session *session);
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
 extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
-extern dv_token *dv_session_token(const dv_session *session, int user);
+extern dv_token *dv_session_access_token(const dv_session *session, int user);
 
 /*
  * What the service gave along with the last write to an elastic table: who
@@ -62,7 +62,7 @@ extern dv_token *dv_session_token(const dv_session *session, int user);
  * has no such tokens.  dv_call notes them by itself; the parts of a $batch
  * are its caller's matter.
  */
-extern void dv_session_note_token(dv_session *session, const char *entity_set, const char *token);
-extern const char *dv_session_token_for(const dv_session *session, const char *entity_set);
+extern void dv_session_note_consistency_token(dv_session *session, const char *entity_set, const char *token);
+extern const char *dv_session_consistency_token(const dv_session *session, const char *entity_set);
 
 #endif							/* DV_SESSION_H */

@@ -18,24 +18,24 @@
 #include "lib/ilist.h"
 
 /* Somebody who has requests under way, open until its memory goes. */
-typedef struct dv_account
+typedef struct dv_ledger_entry
 {
 	dlist_node	node;
 	bool		open;
 	SubTransactionId subid;
-	int64		(*in_doubt) (const struct dv_account *account);
-} dv_account;
+	int64		(*in_doubt) (const struct dv_ledger_entry *entry);
+} dv_ledger_entry;
 
-extern void dv_account_open(dv_account *account,
-							int64 (*in_doubt) (const dv_account *account));
+extern void dv_ledger_open(dv_ledger_entry *entry,
+						   int64 (*in_doubt) (const dv_ledger_entry *entry));
 
 /* What is in doubt now will stay so. */
-extern void dv_account_close(dv_account *account);
+extern void dv_ledger_close(dv_ledger_entry *entry);
 
 /*
- * Rows that are written for good: of an account, which may have been opened
+ * Rows that are written for good: of an entry, which may have been opened
  * outside of the savepoint of whoever waits for them now, or NULL.
  */
-extern void dv_ledger_stays(const dv_account *account, int64 rows);
+extern void dv_ledger_stays(const dv_ledger_entry *entry, int64 rows);
 
 #endif							/* DV_LEDGER_H */

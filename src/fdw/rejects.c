@@ -1,5 +1,5 @@
 /*
- * reject.c
+ * rejects.c
  *		Rows that the service refused, in the table dataverse.rejects.
  *
  * A row is filed as an object that jsonb_populate_record() makes a row of the
@@ -35,7 +35,7 @@
 #include "utils/syscache.h"
 
 #include "fdw/lookup.h"
-#include "fdw/reject.h"
+#include "fdw/rejects.h"
 
 /* Of a member of the object: which column it is of, and what to make of it. */
 enum
@@ -290,7 +290,7 @@ set_arg(Datum *values, char *nulls, int arg, const char *text)
 
 /* The id is in no slot if it was made here. */
 static void
-set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject,
+set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject,
 		 ArrayBuildState *key_names, ArrayBuildState *key_values)
 {
 	ArrayBuildState *names = new_array();
@@ -321,7 +321,7 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 
 /* What the service takes and gives is UTF-8. */
 static void
-set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
+set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject)
 {
 	column_map	m;
 	ArrayBuildState *key_names = new_array();
@@ -333,11 +333,11 @@ set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject
 		m.arrays[i] = new_array();
 	map_columns(&m, relation);
 	set_slot(values, nulls, relation, reject, key_names, key_values);
-	if (reject->target != NULL)
+	if (reject->object != NULL)
 	{
-		text = pnstrdup(reject->target, reject->target_len);
+		text = pnstrdup(reject->object, reject->object_len);
 		read_keys(text, key_names, key_values);
-		text = pg_any_to_server(text, (int) reject->target_len, PG_UTF8);
+		text = pg_any_to_server(text, (int) reject->object_len, PG_UTF8);
 	}
 	set_arg(values, nulls, ARG_TARGET, text);
 	values[ARG_KEY_NAMES] = finish(key_names);
@@ -392,7 +392,7 @@ insert(Datum *values, const char *nulls)
 }
 
 void
-dv_reject_file(const dv_relation *relation, const dv_reject *reject)
+dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reject",
 												  ALLOCSET_DEFAULT_SIZES);

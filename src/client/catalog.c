@@ -17,8 +17,8 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "dataverse/call.h"
-#include "dataverse/catalog.h"
+#include "client/call.h"
+#include "client/catalog.h"
 #include "net/json.h"
 #include "net/url.h"
 

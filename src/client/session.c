@@ -11,7 +11,7 @@
 
 #include "utils/memutils.h"
 
-#include "dataverse/session.h"
+#include "client/session.h"
 
 /* How fresh a table must be for this session to see what it wrote. */
 typedef struct written_table
@@ -146,7 +146,7 @@ dv_session_pool(const dv_session *session)
 }
 
 dv_token *
-dv_session_token(const dv_session *session, int user)
+dv_session_access_token(const dv_session *session, int user)
 {
 	return session->tokens[user];
 }
@@ -163,7 +163,7 @@ find_written(const dv_session *session, const char *entity_set)
 }
 
 void
-dv_session_note_token(dv_session *session, const char *entity_set, const char *token)
+dv_session_note_consistency_token(dv_session *session, const char *entity_set, const char *token)
 {
 	MemoryContext old = MemoryContextSwitchTo(session->context);
 	written_table *w = find_written(session, entity_set);
@@ -183,7 +183,7 @@ dv_session_note_token(dv_session *session, const char *entity_set, const char *t
 }
 
 const char *
-dv_session_token_for(const dv_session *session, const char *entity_set)
+dv_session_consistency_token(const dv_session *session, const char *entity_set)
 {
 	const written_table *w = find_written(session, entity_set);
 

@@ -10,8 +10,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DV_ANSWER_H
-#define DV_ANSWER_H
+#ifndef DV_BATCH_ANSWER_H
+#define DV_BATCH_ANSWER_H
 
 #include "lib/stringinfo.h"
 
@@ -22,7 +22,7 @@
  * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows.
  * False: broken.  "ids" has room for n.
  */
-extern bool dv_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]);
+extern bool dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]);
 
 /* What became of one row. */
 typedef struct dv_row_answer
@@ -40,15 +40,15 @@ typedef struct dv_row_answer
  * nothing is told.  The service gives no reasons but statuses; they become
  * those of HTTP (409: exists already, 424: another row's fault, to be repeated).
  */
-extern bool dv_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
+extern bool dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
 
 /*
  * The multipart answer to a $batch of single requests, in their order.  Rows
  * behind the end of an answer that ends early stay untold; false: broken at
  * that point (what was told before counts).
  */
-extern bool dv_answer_parts(const char *content_type, const char *body, size_t len, int n,
-							dv_row_answer *rows);
+extern bool dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
+								  dv_row_answer *rows);
 
 /*
  * The answer to a $batch whose only part is a changeset of n rows, sent with or
@@ -56,7 +56,7 @@ extern bool dv_answer_parts(const char *content_type, const char *body, size_t l
  * else none was, and rows[*failed].error says why; n: none was, and rows[0].error
  * says why without saying which row is at fault.
  */
-extern bool dv_answer_changeset(const char *content_type, const char *body, size_t len, int n,
-								dv_row_answer *rows, int *failed);
+extern bool dv_batch_answer_changeset(const char *content_type, const char *body, size_t len, int n,
+									  dv_row_answer *rows, int *failed);
 
-#endif							/* DV_ANSWER_H */
+#endif							/* DV_BATCH_ANSWER_H */

@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 
 #include "dataverse/odata.h"
-#include "dataverse/pages.h"
+#include "client/pages.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
 /* while rows are read, what arrives is fetched from the socket every so often */

@@ -17,24 +17,24 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-#include "dataverse/ledger.h"
+#include "client/ledger.h"
 
 /* Of one subtransaction; those that wrote nothing have none. */
-typedef struct account_page
+typedef struct ledger_page
 {
-	struct account_page *next;
+	struct ledger_page *next;
 	SubTransactionId subid;
 	int64		stays;
 	int64		in_doubt;
-} account_page;
+} ledger_page;
 
-static account_page *pages = NULL;	/* in TopTransactionContext */
-static dlist_head accounts = DLIST_STATIC_INIT(accounts);
+static ledger_page *pages = NULL;	/* in TopTransactionContext */
+static dlist_head entries = DLIST_STATIC_INIT(entries);
 
-static account_page *
+static ledger_page *
 page_of(SubTransactionId subid)
 {
-	account_page *p;
+	ledger_page *p;
 
 	for (p = pages; p != NULL; p = p->next)
 		if (p->subid == subid)
@@ -97,8 +97,8 @@ on_xact(XactEvent event, void *arg)
 		default:
 			return;
 	}
-	dlist_foreach_modify(iter, &accounts)
-		dv_account_close(dlist_container(dv_account, node, iter.cur));
+	dlist_foreach_modify(iter, &entries)
+		dv_ledger_close(dlist_container(dv_ledger_entry, node, iter.cur));
 	for (; pages != NULL; pages = pages->next)
 	{
 		stays += pages->stays;
@@ -111,21 +111,21 @@ static void
 on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
 	dlist_mutable_iter iter;
-	account_page **at = &pages;
-	account_page *p;
+	ledger_page **at = &pages;
+	ledger_page *p;
 
 	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
 		return;
-	dlist_foreach_modify(iter, &accounts)
+	dlist_foreach_modify(iter, &entries)
 	{
-		dv_account *account = dlist_container(dv_account, node, iter.cur);
+		dv_ledger_entry *entry = dlist_container(dv_ledger_entry, node, iter.cur);
 
-		if (account->subid != mine)
+		if (entry->subid != mine)
 			continue;
 		if (event == SUBXACT_EVENT_ABORT_SUB)
-			dv_account_close(account);
+			dv_ledger_close(entry);
 		else
-			account->subid = parent;
+			entry->subid = parent;
 	}
 	while (*at != NULL && (*at)->subid != mine)
 		at = &(*at)->next;
@@ -137,7 +137,7 @@ on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, v
 		tell("savepoint", p->stays, p->in_doubt);
 	else
 	{
-		account_page *outer = page_of(parent);
+		ledger_page *outer = page_of(parent);
 
 		outer->stays += p->stays;
 		outer->in_doubt += p->in_doubt;
@@ -157,28 +157,28 @@ watch_transactions(void)
 }
 
 void
-dv_account_open(dv_account *account, int64 (*in_doubt) (const dv_account *account))
+dv_ledger_open(dv_ledger_entry *entry, int64 (*in_doubt) (const dv_ledger_entry *entry))
 {
 	watch_transactions();
-	account->open = true;
-	account->subid = GetCurrentSubTransactionId();
-	account->in_doubt = in_doubt;
-	dlist_push_tail(&accounts, &account->node);
+	entry->open = true;
+	entry->subid = GetCurrentSubTransactionId();
+	entry->in_doubt = in_doubt;
+	dlist_push_tail(&entries, &entry->node);
 }
 
 void
-dv_account_close(dv_account *account)
+dv_ledger_close(dv_ledger_entry *entry)
 {
-	if (!account->open)
+	if (!entry->open)
 		return;
-	account->open = false;
-	dlist_delete(&account->node);
-	add_doubt(account->subid, account->in_doubt(account));
+	entry->open = false;
+	dlist_delete(&entry->node);
+	add_doubt(entry->subid, entry->in_doubt(entry));
 }
 
 void
-dv_ledger_stays(const dv_account *account, int64 rows)
+dv_ledger_stays(const dv_ledger_entry *entry, int64 rows)
 {
 	watch_transactions();
-	page_of(account != NULL ? account->subid : GetCurrentSubTransactionId())->stays += rows;
+	page_of(entry != NULL ? entry->subid : GetCurrentSubTransactionId())->stays += rows;
 }

@@ -15,8 +15,8 @@
 #ifndef DV_CALL_H
 #define DV_CALL_H
 
-#include "error.h"
-#include "session.h"
+#include "dataverse/error.h"
+#include "client/session.h"
 
 typedef struct dv_call dv_call;
 

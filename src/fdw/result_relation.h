@@ -8,8 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DV_TARGET_H
-#define DV_TARGET_H
+#ifndef DV_RESULT_RELATION_H
+#define DV_RESULT_RELATION_H
 
 #include "foreign/fdwapi.h"
 #include "nodes/pathnodes.h"
@@ -29,59 +29,59 @@
  * The columns that say which row it is, 0: there is none.  "partition" is
  * always 0 where rows have none, or where the table does not name it.
  */
-extern void dv_target_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
+extern void dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
 
 /* The columns of the two ids of an intersect table's rows; both or none. */
-extern void dv_target_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
+extern void dv_resultrel_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
 
 /*
  * Where a column of these names is among those of the plan below a
  * modification; 0: nowhere.  "attnum" is the column's number in the table.
  */
-extern AttrNumber dv_target_junk(List *targetlist, const char *name, AttrNumber attnum);
+extern AttrNumber dv_resultrel_junk(List *targetlist, const char *name, AttrNumber attnum);
 
 /*
  * Is the table read here also one that the statement writes, under this or
  * another name?  Then all of it has to be read first.
  */
-extern bool dv_target_is_written(const dv_relation *relation, EState *estate);
+extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate);
 
 /* The same while the statement is being planned. */
-extern bool dv_target_will_be_written(const dv_relation *relation, PlannerInfo *root);
+extern bool dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root);
 
 /* The parameters of the query that is being planned that may change from row to row outside of it. */
-extern Bitmapset *dv_target_changing(PlannerInfo *root);
+extern Bitmapset *dv_resultrel_changing(PlannerInfo *root);
 
 /*
  * A join that asks for the rows of what is to be updated or deleted piece by
  * piece does so while others are written already.  Can it not happen that
  * this changes what these clauses find, or what is read of it?
  */
-extern bool dv_target_stays_as_read(PlannerInfo *root, const RelOptInfo *rel,
-									const dv_relation *relation, List *clauses);
+extern bool dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel,
+									   const dv_relation *relation, List *clauses);
 
 /*
  * Does the statement that is being planned write anything at all?  Before it
  * has been planned it is not known what.
  */
-extern bool dv_target_may_be_written(PlannerInfo *root);
+extern bool dv_resultrel_may_be_written(PlannerInfo *root);
 
 /*
  * Of the columns used (as pull_varattnos() has them) by the list of what a
  * scan gives, those that are needed: the whole row that an UPDATE or DELETE
  * asks for is mostly not.
  */
-extern Bitmapset *dv_target_columns(PlannerInfo *root, const RelOptInfo *rel);
+extern Bitmapset *dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel);
 
 /*
  * Do these conditions, all there are, name the very rows that are to be
  * updated or deleted, and is nothing else needed of them?  Then there is
  * nothing to ask for; rows that do not exist are found out by writing.
  */
-extern bool dv_target_is_given(PlannerInfo *root, const RelOptInfo *rel,
-							   const dv_relation *relation, List *conditions);
+extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
+								  const dv_relation *relation, List *conditions);
 
 extern void dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex,
 											 RangeTblEntry *target_rte, Relation target_relation);
 
-#endif							/* DV_TARGET_H */
+#endif							/* DV_RESULT_RELATION_H */

@@ -21,7 +21,7 @@
 #include "common/hashfn.h"
 #include "utils/memutils.h"
 
-#include "dataverse/job.h"
+#include "client/job.h"
 
 /* Sealed batches that wait behind those that want a slot. */
 #define QUEUE_MAX 8
@@ -85,7 +85,7 @@ static dv_batch *
 new_batch(dv_writer *writer, MemoryContext context, dv_operation operation, int room)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
-	dv_batch   *batch = dv_batch_create(operation, &writer->spec.target, room);
+	dv_batch   *batch = dv_batch_create(operation, &writer->spec.destination, room);
 
 	MemoryContextSwitchTo(old);
 	return batch;
@@ -153,9 +153,9 @@ doubtful_rows(const dlist_head *list)
 }
 
 static int64
-in_doubt(const dv_account *account)
+in_doubt(const dv_ledger_entry *entry)
 {
-	const dv_writer *writer = (const dv_writer *) account;
+	const dv_writer *writer = (const dv_writer *) entry;
 
 	return doubtful_rows(&writer->queue) + doubtful_rows(&writer->under_way) +
 		doubtful_rows(&writer->lost);
@@ -173,7 +173,7 @@ kind_of(const dv_job *job)
 		DV_KIND_DELETE
 	};
 
-	return job->route == DV_ROUTE_ASK ? DV_KIND_READ : kinds[job->batch->operation];
+	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ : kinds[job->batch->operation];
 }
 
 /* Sent again after an unknown outcome, does it do no harm that could not be told? */
@@ -182,7 +182,7 @@ is_repeatable(const dv_job *job)
 {
 	int			i;
 
-	if (job->route == DV_ROUTE_ASK || job->batch->operation != DV_CREATE)
+	if (job->route == DV_ROUTE_VERIFY || job->batch->operation != DV_CREATE)
 		return true;
 	for (i = 0; i < job->batch->nrows; i++)
 		if (!job->batch->rows[i].has_id)
@@ -222,7 +222,7 @@ send_job(dv_writer *writer, dv_job *job)
 	{
 		case DV_ROUTE_BULK:
 			spec.path = dv_batch_bulk_path(job->batch);
-			spec.headers = writer->spec.target.headers;
+			spec.headers = writer->spec.destination.headers;
 			spec.body = job->batch->bytes.data;
 			spec.body_len = job->batch->bytes.len;
 			break;
@@ -230,12 +230,12 @@ send_job(dv_writer *writer, dv_job *job)
 		case DV_ROUTE_CHANGESET:
 			prepare_parts(job, &spec);
 			break;
-		case DV_ROUTE_ASK:
+		case DV_ROUTE_VERIFY:
 			spec.method = "GET";
-			spec.path = dv_job_question(writer, job);
+			spec.path = dv_job_verify_path(writer, job);
 			break;
 	}
-	if (job->route != DV_ROUTE_ASK)
+	if (job->route != DV_ROUTE_VERIFY)
 		spec.in_doubt = &job->in_doubt;
 	job->started_at = dv_now();
 	if (job->first_sent == 0)
@@ -365,7 +365,7 @@ settle_done(dv_writer *writer)
 static void
 tell_progress(const dv_writer *writer)
 {
-	const dv_ledger *l = &writer->ledger;
+	const dv_tally *l = &writer->tally;
 
 	if (writer->spec.progress != NULL)
 		dv_progress_update(writer->spec.progress, l->taken, writer->rows_sent,
@@ -432,7 +432,7 @@ wait_a_step(dv_writer *writer)
 		return;
 	}
 	dv_call_pause(until);
-	writer->ledger.waited += dv_now() - start;
+	writer->tally.waited += dv_now() - start;
 	pump(writer);
 }
 
@@ -480,7 +480,7 @@ fail(dv_writer *writer)
 		wait_a_step(writer);
 		give_up_what_waits(writer);
 	}
-	writer->failure.in_doubt = in_doubt(&writer->account);
+	writer->failure.in_doubt = in_doubt(&writer->entry);
 	writer->spec.fail(writer->spec.arg, &writer->failure);
 	elog(ERROR, "a modification that failed did not end");
 }
@@ -505,7 +505,7 @@ rehearse(dv_writer *writer, dv_batch *batch)
 	writer->rows_sent += batch->nrows;
 	for (i = 0; i < batch->nrows; i++)
 		dv_writer_row_done(writer, &batch->rows[i]);
-	writer->ledger.acknowledged += batch->nrows;
+	writer->tally.acknowledged += batch->nrows;
 }
 
 static void
@@ -529,7 +529,7 @@ seal_open(dv_writer *writer)
 {
 	if (writer->open == NULL || writer->open->nrows == 0)
 		return;
-	writer->ledger.batches++;
+	writer->tally.batches++;
 	dv_batch_seal(writer->open);
 	if (writer->spec.dry_run)
 	{
@@ -547,7 +547,7 @@ seal_then(dv_writer *writer)
 {
 	if (writer->then == NULL || writer->then->nrows == 0)
 		return;
-	writer->ledger.batches++;
+	writer->tally.batches++;
 	dv_batch_seal(writer->then);
 	enqueue(writer, new_job(writer, writer->then_context, writer->then,
 							dv_route_of(writer, writer->then)), false);
@@ -638,7 +638,7 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 	old = MemoryContextSwitchTo(writer->open_context);
 	row = dv_batch_begin_row(writer->open, id, address);
 	MemoryContextSwitchTo(old);
-	row->ordinal = ++writer->ledger.taken;
+	row->ordinal = ++writer->tally.taken;
 	row->key = key;
 	if (key != 0)
 	{
@@ -688,17 +688,17 @@ dv_writer_forget_row(dv_writer *writer, const dv_error *error)
 	if (error == NULL)
 	{
 		dv_batch_forget_row(writer->open);
-		writer->ledger.taken--;
+		writer->tally.taken--;
 		return;
 	}
 	/* told with what was written of it so far */
 	dv_batch_end_row(writer->open);
-	failure.first = failure.last = writer->ledger.taken;
+	failure.first = failure.last = writer->tally.taken;
 	failure.object = dv_batch_object(writer->open, &writer->open->rows[writer->open->nrows - 1],
 									 &failure.object_len);
 	failure.id = writer->open->rows[writer->open->nrows - 1].has_id ?
 		writer->open->rows[writer->open->nrows - 1].id : NULL;
-	writer->ledger.rejected++;
+	writer->tally.rejected++;
 	if (!writer->spec.go_on || !writer->spec.reject(writer->spec.arg, &failure))
 	{
 		dv_writer_fail_with(writer, &failure);
@@ -708,9 +708,9 @@ dv_writer_forget_row(dv_writer *writer, const dv_error *error)
 }
 
 static void
-check_ledger(const dv_writer *writer)
+check_tally(const dv_writer *writer)
 {
-	const dv_ledger *l = &writer->ledger;
+	const dv_tally *l = &writer->tally;
 
 	if (!dv_writer_is_settled(writer))
 		elog(ERROR, "%lld rows were taken to %s, but %lld are accounted for",
@@ -731,7 +731,7 @@ dv_writer_drain(dv_writer *writer)
 	}
 	if (writer->failed)
 		fail(writer);
-	check_ledger(writer);
+	check_tally(writer);
 }
 
 /*
@@ -743,7 +743,7 @@ writer_gone(void *arg)
 {
 	dv_writer  *writer = arg;
 
-	dv_account_close(&writer->account);
+	dv_ledger_close(&writer->entry);
 }
 
 dv_writer *
@@ -761,7 +761,7 @@ dv_writer_create(const dv_writer_spec *spec, MemoryContext owner)
 	dlist_init(&writer->under_way);
 	dlist_init(&writer->lost);
 	writer->keys = dv_keys_create(context, 256, NULL);
-	dv_account_open(&writer->account, in_doubt);
+	dv_ledger_open(&writer->entry, in_doubt);
 	callback->func = writer_gone;
 	callback->arg = writer;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -771,7 +771,7 @@ dv_writer_create(const dv_writer_spec *spec, MemoryContext owner)
 bool
 dv_writer_is_settled(const dv_writer *writer)
 {
-	const dv_ledger *l = &writer->ledger;
+	const dv_tally *l = &writer->tally;
 
 	return l->taken == l->acknowledged + l->rejected + l->ignored + l->missing;
 }
@@ -779,13 +779,13 @@ dv_writer_is_settled(const dv_writer *writer)
 bool
 dv_writer_is_open(const dv_writer *writer)
 {
-	return writer->account.open;
+	return writer->entry.open;
 }
 
-const dv_ledger *
-dv_writer_ledger(const dv_writer *writer)
+const dv_tally *
+dv_writer_tally(const dv_writer *writer)
 {
-	return &writer->ledger;
+	return &writer->tally;
 }
 
 bool

@@ -30,7 +30,7 @@
 #include "compat.h"
 #include "dataverse/type.h"
 #include "fdw/ship.h"
-#include "fdw/target.h"
+#include "fdw/result_relation.h"
 
 /* The first column that has the values of one of the service's, by its logical name; or 0. */
 static AttrNumber
@@ -50,7 +50,7 @@ column_named(const dv_relation *relation, const char *name)
 }
 
 void
-dv_target_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition)
+dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition)
 {
 	*id = column_named(relation, relation->primary_id.name);
 	*partition = relation->type != DV_TABLE_ELASTIC ? 0 :
@@ -58,7 +58,7 @@ dv_target_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partitio
 }
 
 void
-dv_target_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second)
+dv_resultrel_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second)
 {
 	AttrNumber	ends[2] = {0, 0};
 	int			n = 0;
@@ -95,7 +95,7 @@ name_of_child(const char *name, AttrNumber attnum)
 }
 
 AttrNumber
-dv_target_junk(List *targetlist, const char *name, AttrNumber attnum)
+dv_resultrel_junk(List *targetlist, const char *name, AttrNumber attnum)
 {
 	AttrNumber	found = ExecFindJunkAttributeInTlist(targetlist, name_of_child(name, attnum));
 
@@ -161,8 +161,8 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 	AttrNumber	first;
 	AttrNumber	second;
 
-	dv_target_keys(relation, &id, &partition);
-	dv_target_ends(relation, &first, &second);
+	dv_resultrel_keys(relation, &id, &partition);
+	dv_resultrel_ends(relation, &first, &second);
 	check_keys(relation, id, partition, first);
 	add_column(root, rtindex, target_relation, id, DV_TARGET_ID);
 	add_column(root, rtindex, target_relation, partition, DV_TARGET_PARTITION);
@@ -220,7 +220,7 @@ row_is_looked_at(PlannerInfo *root, Index rti)
  * those are needed that somebody shows or looks at; the rest may be null.
  */
 Bitmapset *
-dv_target_columns(PlannerInfo *root, const RelOptInfo *rel)
+dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 {
 	Bitmapset  *used = NULL;
 	Bitmapset  *others = NULL;
@@ -251,8 +251,8 @@ dv_target_columns(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 bool
-dv_target_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
-				   List *conditions)
+dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
+					  List *conditions)
 {
 	Bitmapset  *used;
 	List	   *condition;
@@ -264,13 +264,13 @@ dv_target_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *
 	if (!is_target(root, rel) || relation->type != DV_TABLE_STANDARD ||
 		root->parse->returningList != NIL || list_length(conditions) != 1)
 		return false;
-	dv_target_keys(relation, &id, &partition);
+	dv_resultrel_keys(relation, &id, &partition);
 	condition = linitial(conditions);
 	if ((dv_condition_op(condition) != DV_OP_EQ && dv_condition_op(condition) != DV_OP_IN) ||
 		dv_condition_attnum(condition) != id ||
 		!(dv_condition_flags(condition) & DV_CONDITION_EXACT))
 		return false;
-	used = dv_target_columns(root, rel);
+	used = dv_resultrel_columns(root, rel);
 	while ((i = bms_next_member(used, i)) >= 0)
 	{
 		const dv_attribute *a = dv_relation_attribute(relation,
@@ -316,7 +316,7 @@ is_written_by(const dv_relation *relation, Oid relid)
 }
 
 bool
-dv_target_is_written(const dv_relation *relation, EState *estate)
+dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 {
 	int			rti;
 
@@ -346,7 +346,7 @@ is_written_in(const dv_relation *relation, Query *query)
 }
 
 bool
-dv_target_will_be_written(const dv_relation *relation, PlannerInfo *root)
+dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 {
 	for (; root != NULL; root = root->parent_root)
 	{
@@ -363,7 +363,7 @@ dv_target_will_be_written(const dv_relation *relation, PlannerInfo *root)
 }
 
 bool
-dv_target_may_be_written(PlannerInfo *root)
+dv_resultrel_may_be_written(PlannerInfo *root)
 {
 	for (; root != NULL; root = root->parent_root)
 		if (root->parse->commandType != CMD_SELECT || root->parse->hasModifyingCTE)
@@ -372,7 +372,7 @@ dv_target_may_be_written(PlannerInfo *root)
 }
 
 Bitmapset *
-dv_target_changing(PlannerInfo *root)
+dv_resultrel_changing(PlannerInfo *root)
 {
 	Bitmapset  *changing = NULL;
 
@@ -405,8 +405,8 @@ is_set(PlannerInfo *root, const dv_relation *relation, const char *column)
 }
 
 bool
-dv_target_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
-						List *clauses)
+dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
+						   List *clauses)
 {
 	Bitmapset  *used;
 	int			i = -1;
@@ -416,7 +416,7 @@ dv_target_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relat
 	/* a row that is gone does not come again */
 	if (root->parse->commandType == CMD_DELETE)
 		return true;
-	used = dv_target_columns(root, rel);
+	used = dv_resultrel_columns(root, rel);
 	pull_varattnos((Node *) clauses, rel->relid, &used);
 	while ((i = bms_next_member(used, i)) >= 0)
 	{

@@ -1,5 +1,5 @@
 /*
- * refusal.c
+ * modify_refused.c
  *		Rows that the service does not take: filed, or raised.
  *
  * With on_error = abort the first ends the statement, and the error says
@@ -15,7 +15,7 @@
 
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
-#include "fdw/reject.h"
+#include "fdw/rejects.h"
 
 /* A column of the service under its name here. */
 static const dv_attribute *
@@ -58,7 +58,7 @@ append_row(StringInfo detail, const dv_failure *failure)
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
-	int64		written = dv_writer_ledger(m->writer)->acknowledged;
+	int64		written = dv_writer_tally(m->writer)->acknowledged;
 
 	if (written > 0)
 		appendStringInfo(detail, "\n%lld rows of this statement have been written to Dataverse and stay there.",
@@ -69,7 +69,7 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 }
 
 void
-dv_refusal_raise(void *arg, const dv_failure *failure)
+dv_modify_raise_refused(void *arg, const dv_failure *failure)
 {
 	const dv_modify *m = arg;
 	const dv_error *error = failure->error;
@@ -136,17 +136,17 @@ columns_of(const dv_modify *m)
  * filed for another user.
  */
 static void
-hold(dv_modify *m, const dv_reject *reject)
+hold(dv_modify *m, const dv_rejected_row *reject)
 {
 	MemoryContext old = MemoryContextSwitchTo(m->context);
-	dv_reject  *copy = palloc(sizeof(*copy));
+	dv_rejected_row *copy = palloc(sizeof(*copy));
 
 	*copy = *reject;
 	copy->message = pstrdup(reject->message);
 	if (reject->code != NULL)
 		copy->code = pstrdup(reject->code);
-	if (reject->target != NULL)
-		copy->target = pnstrdup(reject->target, reject->target_len);
+	if (reject->object != NULL)
+		copy->object = pnstrdup(reject->object, reject->object_len);
 	if (reject->id != NULL)
 		copy->id = memcpy(palloc(DV_ID_LEN), reject->id, DV_ID_LEN);
 	m->held = lappend(m->held, copy);
@@ -154,21 +154,21 @@ hold(dv_modify *m, const dv_reject *reject)
 }
 
 void
-dv_refusal_file_held(dv_modify *m)
+dv_modify_file_held(dv_modify *m)
 {
 	ListCell   *lc;
 
 	foreach(lc, m->held)
-		dv_reject_file(m->relation, lfirst(lc));
+		dv_rejects_file(m->relation, lfirst(lc));
 	list_free_deep(m->held);
 	m->held = NIL;
 }
 
 bool
-dv_refusal_file(void *arg, const dv_failure *failure)
+dv_modify_file_refused(void *arg, const dv_failure *failure)
 {
 	dv_modify  *m = arg;
-	dv_reject	reject = {0};
+	dv_rejected_row reject = {0};
 
 	m->refusals++;
 	if (m->max_errors >= 0 && m->refusals > m->max_errors)
@@ -187,21 +187,21 @@ dv_refusal_file(void *arg, const dv_failure *failure)
 	else if (m->at_fault == 0)
 	{
 		reject.code = failure->error->code;
-		reject.target = failure->object;
-		reject.target_len = failure->object_len;
+		reject.object = failure->object;
+		reject.object_len = failure->object_len;
 	}
 	if (m->elsewhere)
 		hold(m, &reject);
 	else
 	{
-		dv_refusal_file_held(m);
-		dv_reject_file(m->relation, &reject);
+		dv_modify_file_held(m);
+		dv_rejects_file(m->relation, &reject);
 	}
 	return true;
 }
 
 void
-dv_refusal_summary(dv_modify *m)
+dv_modify_report_refused(dv_modify *m)
 {
 	if (m->refusals == 0)
 		return;

@@ -25,7 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
-#include "dataverse/call.h"
+#include "client/call.h"
 #include "dataverse/multipart.h"
 #include "net/date.h"
 #include "pool/progress.h"
@@ -504,7 +504,7 @@ settle(dv_call *call)
 				return;
 			}
 			call->renewed |= UINT64CONST(1) << call->user;
-			dv_token_refused(dv_session_token(call->session, call->user), call->bearer);
+			dv_token_refused(dv_session_access_token(call->session, call->user), call->bearer);
 			dv_pool_count_retry(pool, call->user, DV_RETRY_AUTH);
 			want_slot_again(call, 0);
 			return;
@@ -617,7 +617,7 @@ note_session_token(const dv_call *call)
 		strcmp(call->spec.method, "GET") == 0)
 		return;
 	old = MemoryContextSwitchTo(call->attempt);
-	dv_session_note_token(call->session, pnstrdup(path, strcspn(path, "(/?")), token);
+	dv_session_note_consistency_token(call->session, pnstrdup(path, strcspn(path, "(/?")), token);
 	MemoryContextSwitchTo(old);
 }
 
@@ -649,7 +649,7 @@ read_answer(dv_call *call)
 static void
 token_failed(dv_call *call, int user)
 {
-	const dv_token_error *error = dv_token_last_error(dv_session_token(call->session, user));
+	const dv_token_error *error = dv_token_last_error(dv_session_access_token(call->session, user));
 	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
 
 	/* another user may do */
@@ -680,7 +680,7 @@ token_failed(dv_call *call, int user)
 static bool
 has_token(dv_call *call, int user, const char **bearer)
 {
-	switch (dv_token_poll(dv_session_token(call->session, user), bearer))
+	switch (dv_token_poll(dv_session_access_token(call->session, user), bearer))
 	{
 		case DV_TOKEN_READY:
 			return true;

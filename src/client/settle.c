@@ -11,7 +11,7 @@
  * Answers that cannot be read, and requests that got none, leave rows in
  * doubt.  They are sent again, the same bytes; if the second request is
  * refused, that may be because the first was not: rows that were to be
- * created are asked for (question.c) before a refusal is believed.
+ * created are asked for (verify.c) before a refusal is believed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -22,8 +22,8 @@
 #include "common/pg_prng.h"
 #include "utils/memutils.h"
 
-#include "dataverse/answer.h"
-#include "dataverse/job.h"
+#include "dataverse/batch_answer.h"
+#include "client/job.h"
 #include "dataverse/payload.h"
 
 /* A late first attempt may still come while the question is answered, but not for ever. */
@@ -48,7 +48,7 @@ knows_no_bulk(const dv_writer *writer, dv_operation operation)
 
 	for (n = no_bulk; n != NULL; n = n->next)
 		if (n->serverid == serverid && n->operation == operation &&
-			strcmp(n->table, writer->spec.target.table) == 0)
+			strcmp(n->table, writer->spec.destination.table) == 0)
 			return true;
 	return false;
 }
@@ -56,7 +56,7 @@ knows_no_bulk(const dv_writer *writer, dv_operation operation)
 static void
 learn_no_bulk(const dv_writer *writer, dv_operation operation)
 {
-	const char *table = writer->spec.target.table;
+	const char *table = writer->spec.destination.table;
 	dv_no_bulk *n;
 
 	if (knows_no_bulk(writer, operation))
@@ -149,13 +149,13 @@ dv_job_acknowledge(dv_writer *writer, const dv_job *job, const dv_batch_row *row
 {
 	/* an update that follows its row's creation has nothing new to stay */
 	if (job->batch->operation == writer->spec.operation)
-		dv_ledger_stays(&writer->account, 1);
+		dv_ledger_stays(&writer->entry, 1);
 	if (row->then_len > 0)
 	{
 		dv_writer_follow(writer, job->batch, row);
 		return;
 	}
-	writer->ledger.acknowledged++;
+	writer->tally.acknowledged++;
 	dv_writer_row_done(writer, row);
 }
 
@@ -198,7 +198,7 @@ reject(dv_writer *writer, const dv_job *job, const dv_batch_row *row, const dv_e
 	failure.then = job->batch->operation != writer->spec.operation;
 	failure.id = row->has_id ? row->id : NULL;
 	failure.object = dv_batch_object(job->batch, row, &failure.object_len);
-	writer->ledger.rejected++;
+	writer->tally.rejected++;
 	dv_writer_row_done(writer, row);
 	if (writer->failed)
 		return;
@@ -291,7 +291,7 @@ dv_job_isolate(dv_writer *writer, dv_job *job)
 {
 	/* a changeset of an elastic table is not carried out as a whole (facts 4.7) */
 	job->route = writer->spec.go_on || writer->spec.ignore_duplicates ||
-		job->batch->target->type == DV_TABLE_ELASTIC ? DV_ROUTE_SINGLE : DV_ROUTE_CHANGESET;
+		job->batch->destination->type == DV_TABLE_ELASTIC ? DV_ROUTE_SINGLE : DV_ROUTE_CHANGESET;
 	job->isolating = !writer->spec.go_on && !writer->spec.ignore_duplicates;
 	dv_job_again(writer, job, 0);
 }
@@ -367,7 +367,7 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 	if (batch->operation == DV_CREATE)
 	{
 		ids = MemoryContextAlloc(job->context, DV_ID_LEN * batch->nrows);
-		if (!dv_answer_ids(result->body, result->body_len, batch->nrows, ids))
+		if (!dv_batch_answer_ids(result->body, result->body_len, batch->nrows, ids))
 		{
 			dv_job_unreadable(writer, job);
 			return;
@@ -422,7 +422,7 @@ dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_error *const *error
 			continue;
 		if (is_ignored(writer, job, errors[i]))
 		{
-			writer->ledger.ignored++;
+			writer->tally.ignored++;
 			dv_writer_row_done(writer, row);
 		}
 		else if (!errors[i]->vague)
@@ -439,7 +439,7 @@ ask_for_all(dv_writer *writer, dv_job *job, const dv_error *error)
 	for (i = 0; i < job->batch->nrows; i++)
 		dv_job_note_refusal(job, i, error);
 	job->whole = true;
-	job->route = DV_ROUTE_ASK;
+	job->route = DV_ROUTE_VERIFY;
 	dv_job_again(writer, job, 0);
 }
 
@@ -515,11 +515,11 @@ settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
 			break;
 		case DV_CREATE:
 			/* elastic tables have no other key: an id made here is taken by its own row */
-			is_done = batch->target->type == DV_TABLE_ELASTIC && s->writer->spec.ids_made &&
+			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->writer->spec.ids_made &&
 				says_duplicate(error);
 			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
-			s->asked = dv_job_keep(s->writer, s->asked, s->job, row, DV_ROUTE_ASK);
+			s->asked = dv_job_keep(s->writer, s->asked, s->job, row, DV_ROUTE_VERIFY);
 			dv_job_note_refusal(s->asked, s->asked->batch->nrows - 1, error);
 			return true;
 		default:
@@ -537,7 +537,7 @@ settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 		return;
 	if (says_missing(error, s->job->batch->operation, row))
 	{
-		s->writer->ledger.missing++;
+		s->writer->tally.missing++;
 		dv_writer_row_done(s->writer, row);
 	}
 	else
@@ -627,7 +627,7 @@ settle_details(dv_writer *writer, dv_job *job, const dv_error *error)
 {
 	dv_row_answer *answers = new_answers(job);
 
-	if (dv_answer_details(error, job->batch->nrows, answers))
+	if (dv_batch_answer_details(error, job->batch->nrows, answers))
 		settle_rows(writer, job, answers);
 	else
 		dv_job_unreadable(writer, job);
@@ -646,7 +646,7 @@ settle_bulk_refusal(dv_writer *writer, dv_job *job, const dv_error *error)
 		return;
 	}
 	/* which rows of an elastic table were written all the same, it does not say */
-	if (batch->nrows > 1 && batch->target->type == DV_TABLE_ELASTIC)
+	if (batch->nrows > 1 && batch->destination->type == DV_TABLE_ELASTIC)
 		job->doubted = true;
 	if (batch->nrows > 1 && says_too_large(error))
 		split(writer, job);
@@ -705,8 +705,8 @@ settle_parts(dv_writer *writer, dv_job *job, const dv_error *error)
 	{
 		answers = new_answers(job);
 		/* what is missing at the end is not told: that is all there is to know of a broken one */
-		(void) dv_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
-							   result->body_len, job->batch->nrows, answers);
+		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
+									 result->body_len, job->batch->nrows, answers);
 		settle_rows(writer, job, answers);
 	}
 }
@@ -766,8 +766,8 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 		return;
 	}
 	answers = new_answers(job);
-	if (!dv_answer_changeset(dv_call_header(job->call, "Content-Type"), result->body,
-							 result->body_len, job->batch->nrows, answers, &failed))
+	if (!dv_batch_answer_changeset(dv_call_header(job->call, "Content-Type"), result->body,
+								   result->body_len, job->batch->nrows, answers, &failed))
 		dv_job_unreadable(writer, job);
 	else if (failed < 0)
 		settle_rows(writer, job, answers);
@@ -797,12 +797,12 @@ count(dv_writer *writer, const dv_job *job)
 
 	if (attempts > 0)
 	{
-		writer->ledger.requests++;
-		writer->ledger.repeated += attempts - 1;
-		writer->ledger.users |= UINT64CONST(1) << dv_call_user(call);
-		writer->ledger.bytes += dv_call_result(call)->bytes_sent;
+		writer->tally.requests++;
+		writer->tally.repeated += attempts - 1;
+		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
+		writer->tally.bytes += dv_call_result(call)->bytes_sent;
 	}
-	writer->ledger.throttles += dv_call_throttles(call);
+	writer->tally.throttles += dv_call_throttles(call);
 }
 
 void
@@ -812,7 +812,7 @@ dv_job_settle(dv_writer *writer, dv_job *job)
 	const dv_error *error = dv_call_error(job->call);
 
 	count(writer, job);
-	job->doubted |= dv_call_was_unknown(job->call) && job->route != DV_ROUTE_ASK;
+	job->doubted |= dv_call_was_unknown(job->call) && job->route != DV_ROUTE_VERIFY;
 	switch (job->route)
 	{
 		case DV_ROUTE_BULK:
@@ -824,8 +824,8 @@ dv_job_settle(dv_writer *writer, dv_job *job)
 		case DV_ROUTE_CHANGESET:
 			settle_changeset(writer, job, error);
 			break;
-		case DV_ROUTE_ASK:
-			dv_job_settle_question(writer, job, error);
+		case DV_ROUTE_VERIFY:
+			dv_job_settle_verify(writer, job, error);
 			break;
 	}
 	MemoryContextSwitchTo(old);

@@ -13,8 +13,8 @@
 #ifndef DV_JOB_H
 #define DV_JOB_H
 
-#include "dataverse/ledger.h"
-#include "dataverse/writer.h"
+#include "client/ledger.h"
+#include "client/writer.h"
 
 /* What is asked of the service about the rows of a job. */
 typedef enum dv_route
@@ -22,7 +22,7 @@ typedef enum dv_route
 	DV_ROUTE_BULK,				/* the bulk message */
 	DV_ROUTE_SINGLE,			/* $batch of single requests */
 	DV_ROUTE_CHANGESET,			/* $batch of one changeset */
-	DV_ROUTE_ASK				/* which of them are there: to settle what nobody knows */
+	DV_ROUTE_VERIFY				/* which of them are there: to settle what nobody knows */
 } dv_route;
 
 /* A sealed batch on its way.  The struct lives as long as the writer, its bytes below "context". */
@@ -38,7 +38,7 @@ typedef struct dv_job
 	bool		in_doubt;		/* rows may have been written: kept by the call */
 	bool		doubted;		/* so they may, by an earlier request */
 	bool		isolating;		/* the statement fails unless this finds that nothing is wrong */
-	bool		whole;			/* ASK: about a bulk message that was refused as one */
+	bool		whole;			/* VERIFY: about a bulk message that was refused as one */
 	bool		barred;			/* what its rows may refer to is still under way */
 	int			tries;			/* answers that could not be read */
 	int			throttles;		/* as a change set, although it had waited as told */
@@ -47,9 +47,9 @@ typedef struct dv_job
 	int64		started_at;
 	int64		first_sent;		/* of these rows, in whatever job */
 	int			questions;		/* how often a refused change set was asked for */
-	dv_error   *errors;			/* ASK: what each row was refused with */
-	int			asked;			/* ASK: rows up to here have been asked for */
-	bool	   *found;			/* ASK: those that are there */
+	dv_error   *errors;			/* VERIFY: what each row was refused with */
+	int			asked;			/* VERIFY: rows up to here have been asked for */
+	bool	   *found;			/* VERIFY: those that are there */
 } dv_job;
 
 /* Rows under way that must not overtake each other. */
@@ -57,7 +57,7 @@ struct dv_keys_hash;
 
 struct dv_writer
 {
-	dv_account	account;		/* first: found by it */
+	dv_ledger_entry entry;		/* first: found by it */
 	MemoryContext context;
 	MemoryContext scratch;		/* of one answer */
 	dv_writer_spec spec;
@@ -77,7 +77,7 @@ struct dv_writer
 	int64		rows_sent;		/* rows that have been sent at least once */
 	size_t		held;			/* bytes of jobs */
 	struct dv_keys_hash *keys;
-	dv_ledger	ledger;
+	dv_tally	tally;
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first */
 	dv_error	error;			/* it points here */
@@ -105,14 +105,14 @@ extern void dv_writer_row_done(dv_writer *writer, const dv_batch_row *row);
 /* Nothing more is sent, and what is on the wire is the last; the first failure counts. */
 extern void dv_writer_fail_with(dv_writer *writer, const dv_failure *failure);
 
-/* ASK: the path that asks for the next rows. */
-extern const char *dv_job_question(const dv_writer *writer, const dv_job *job);
+/* VERIFY: the path that asks for the next rows. */
+extern const char *dv_job_verify_path(const dv_writer *writer, const dv_job *job);
 
-/* ASK: what a row was refused with, should it not be there. */
+/* VERIFY: what a row was refused with, should it not be there. */
 extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);
 
-/* ASK: reads the answer. */
-extern void dv_job_settle_question(dv_writer *writer, dv_job *job, const dv_error *error);
+/* VERIFY: reads the answer. */
+extern void dv_job_settle_verify(dv_writer *writer, dv_job *job, const dv_error *error);
 
 /*
  * Rows of a job that are refused for good: an error for each, or NULL.  Who

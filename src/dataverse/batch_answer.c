@@ -15,7 +15,7 @@
 
 #include <json-c/json.h>
 
-#include "dataverse/answer.h"
+#include "dataverse/batch_answer.h"
 #include "dataverse/payload.h"
 #include "dataverse/multipart.h"
 #include "dataverse/value.h"
@@ -143,7 +143,7 @@ take_ids(dv_cursor *c, int n, uint8 (*ids)[DV_ID_LEN])
 }
 
 bool
-dv_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN])
+dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN])
 {
 	dv_cursor	c = {body, body + len};
 	bool		found = false;
@@ -271,7 +271,7 @@ claim_text(const dv_error *whole, int n, dv_row_answer *rows)
 }
 
 bool
-dv_answer_details(const dv_error *whole, int n, dv_row_answer *rows)
+dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows)
 {
 	struct json_object *details = NULL;
 	size_t		i;
@@ -333,8 +333,8 @@ tell(const dv_part *part, dv_row_answer *row)
 }
 
 bool
-dv_answer_parts(const char *content_type, const char *body, size_t len, int n,
-				dv_row_answer *rows)
+dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
+					  dv_row_answer *rows)
 {
 	dv_multipart multipart;
 	dv_part_step step;
@@ -373,8 +373,8 @@ tell_success(const dv_part *part, int n, int position, dv_row_answer *rows)
 }
 
 bool
-dv_answer_changeset(const char *content_type, const char *body, size_t len, int n,
-					dv_row_answer *rows, int *failed)
+dv_batch_answer_changeset(const char *content_type, const char *body, size_t len, int n,
+						  dv_row_answer *rows, int *failed)
 {
 	dv_multipart multipart;
 	dv_part_step step;
