@@ -1,6 +1,6 @@
 /*
  * answer.c
- *		The headers that every answer of the Web API carries (facts 1.3), and
+ *		The headers that every answer of the Web API carries, and
  *		its compression.
  *
  * This runs for every request, so what does not change is text that was

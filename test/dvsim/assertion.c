@@ -1,6 +1,6 @@
 /*
  * assertion.c
- *		Checks client assertions as Microsoft Entra does (facts 1.4).
+ *		Checks client assertions as Microsoft Entra does.
  *
  * Two forms are known: PS256 with the certificate's SHA-256 thumbprint in
  * x5t#S256, and RS256 with its SHA-1 thumbprint in x5t.

@@ -1,6 +1,6 @@
 /*
  * fail.c
- *		The service's error bodies (facts 3.1).
+ *		The service's error bodies.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

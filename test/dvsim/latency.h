@@ -12,7 +12,7 @@
  * or all (everything but token); times have a unit (us, ms, s), only 0 needs
  * none; the jitter is even to both sides, 0 to 100.  Instead of an item, the
  * names of presets: "none" (all 0), "real" (figures measured on small
- * environments, dataverse-facts 10.2).
+ * environments).
  *
  *	 all=20ms,create=50ms+8ms/row~20%
  *

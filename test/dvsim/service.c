@@ -260,7 +260,7 @@ choose_server(struct sim_wire *wire, struct sim_exchange *exchange)
 	return (int) (sim_random(wire->sim) % (uint64_t) wire->web_servers);
 }
 
-/* what the service lets pass while it still holds a user off (facts 2.1) */
+/* what the service lets pass while it still holds a user off */
 static bool
 is_light(const struct sim_req *req)
 {

@@ -131,7 +131,7 @@ bool		sim_wants_annotation(const struct sim_req *req, const char *annotation);
 bool		sim_url_decode(char *s, bool plus);
 
 /*
- * Fills the response with the service's error of facts 3.1 (with the extra
+ * Fills the response with the service's error body (with the extra
  * members when annotations are asked for); always false, so that handlers
  * can "return sim_fail(…)".  "code" is "0x80040217", "0x0" or "".
  */

@@ -1,6 +1,6 @@
 /*
  * token.c
- *		The endpoints that give out access tokens (facts 1.4): Microsoft
+ *		The endpoints that give out access tokens: Microsoft
  *		Entra's, the instance metadata service's and App Service's.
  *
  * SPDX-License-Identifier: PostgreSQL

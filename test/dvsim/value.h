@@ -3,8 +3,8 @@
  *		One column's value: from JSON, from literals of queries, into SQLite,
  *		and out again as JSON.
  *
- * All checks of facts 9 and the codes of 3.3 (length, range, precision,
- * choices, dates) are made here, so single writes, bulk messages and $batch
+ * All checks of values (length, range, precision, choices, dates) and their
+ * error codes are here, so single writes, bulk messages and $batch
  * agree.
  *
  * SPDX-License-Identifier: PostgreSQL

@@ -1,4 +1,4 @@
-# Tokens (facts 1.4): client secret, certificate, managed identity, and how
+# Tokens: client secret, certificate, managed identity, and how
 # each is refused; what a token is good for and for how long.
 #
 # SPDX-License-Identifier: PostgreSQL

@@ -1,6 +1,5 @@
-# URLs, headers of requests and answers (facts 1.1 to 1.3, 1.5), error bodies
-# (3.1, 3.2), and the tolerances of facts 14 that are not about $batch or
-# FetchXML.
+# URLs, headers of requests and answers, error bodies, and the tolerances that
+# are not about $batch or FetchXML.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;

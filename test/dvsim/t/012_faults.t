@@ -1,4 +1,4 @@
-# Faults (design 7, facts 2.4 and 13): every action, what was committed under
+# Faults: every action, what was committed under
 # each, how rules match and count, and how malformed rules are refused.
 #
 # SPDX-License-Identifier: PostgreSQL

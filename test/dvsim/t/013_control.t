@@ -1,4 +1,4 @@
-# The control plane and the flags (design 7): reset, seed, requests, stats,
+# The control plane and the flags: reset, seed, requests, stats,
 # clock; what --data keeps.
 #
 # SPDX-License-Identifier: PostgreSQL

@@ -1,6 +1,5 @@
 # HTTPS, and clients that do not speak HTTP as they should: malformed heads,
-# bodies that are too long or too short, slow ones, many at once (facts 1.5;
-# the size limit of 12).
+# bodies that are too long or too short, slow ones, many at once.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;

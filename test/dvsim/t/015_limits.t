@@ -1,4 +1,4 @@
-# Service protection as it is seen on the wire (facts 2.1, 2.2): the three
+# Service protection as it is seen on the wire: the three
 # codes and their bodies, Retry-After, remaining budgets, whose budget it is.
 #
 # SPDX-License-Identifier: PostgreSQL

@@ -1,5 +1,5 @@
 # 020_crud.t
-#		Single rows (facts 4.1): create, upsert, conditional forms, delete,
+#		Single rows: create, upsert, conditional forms, delete,
 #		single properties, alternate keys, and the refusals.
 #
 # SPDX-License-Identifier: PostgreSQL

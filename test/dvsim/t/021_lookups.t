@@ -1,5 +1,5 @@
 # 021_lookups.t
-#		Lookups in write bodies (facts 4.5): binds in all spellings, several
+#		Lookups in write bodies: binds in all spellings, several
 #		targets, owners, deep inserts, and the service's refusals.
 #
 # SPDX-License-Identifier: PostgreSQL

@@ -1,6 +1,6 @@
 # 022_state_and_columns.t
 #		State rules, audit columns, defaults, money, numbers, limits of values
-#		and columns that a write ignores (facts 3.3, 4.6, 9).
+#		and columns that a write ignores.
 #
 # SPDX-License-Identifier: PostgreSQL
 

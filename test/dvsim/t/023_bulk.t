@@ -1,6 +1,6 @@
 # 023_bulk.t
-#		CreateMultiple, UpdateMultiple and UpsertMultiple on standard tables
-#		(facts 4.2 to 4.4): all or nothing, order of ids, duplicates, refusals.
+#		CreateMultiple, UpdateMultiple and UpsertMultiple on standard tables:
+#		all or nothing, order of ids, duplicates, refusals.
 #
 # SPDX-License-Identifier: PostgreSQL
 

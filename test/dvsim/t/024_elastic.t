@@ -1,5 +1,5 @@
 # 024_elastic.t
-#		Elastic tables (facts 4.4, 4.7): partitions, upserts that replace,
+#		Elastic tables: partitions, upserts that replace,
 #		partial success with its details, DeleteMultiple, session tokens.
 #
 # SPDX-License-Identifier: PostgreSQL

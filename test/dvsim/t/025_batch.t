@@ -1,5 +1,5 @@
 # 025_batch.t
-#		$batch (facts 5): parts, change sets, references between them, errors,
+#		$batch: parts, change sets, references between them, errors,
 #		limits, and the literal shape of the answer.
 #
 # SPDX-License-Identifier: PostgreSQL

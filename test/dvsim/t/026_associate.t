@@ -1,5 +1,5 @@
 # 026_associate.t
-#		$ref on lookups and on collections, 1:N and N:N (facts 4.5).
+#		$ref on lookups and on collections, 1:N and N:N.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,5 +1,5 @@
 # 027_bulkdelete.t
-#		BulkDelete (facts 10.1): the request, the job's life by the virtual
+#		BulkDelete: the request, the job's life by the virtual
 #		clock, what it deletes and what it leaves, its counts and failures.
 #
 # SPDX-License-Identifier: PostgreSQL

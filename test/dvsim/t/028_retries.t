@@ -1,5 +1,5 @@
 # 028_retries.t
-#		What a client may rely on when an answer is lost (facts 11): whether
+#		What a client may rely on when an answer is lost: whether
 #		the rows are there, and what the same request says the second time.
 #
 # SPDX-License-Identifier: PostgreSQL

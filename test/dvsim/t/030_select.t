@@ -1,6 +1,6 @@
 # 030_select.t
 #		Single rows, $select, properties, navigation, annotations, conditional
-#		reads, what dvsim does not read (facts 4.1, 6.6, 6.10, 6.11, 9).
+#		reads, what dvsim does not read.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -209,7 +209,7 @@ is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meter
 	ok(!grep({ /^(_preferred|jobtitle).*\@/ } keys %$row), 'null has no annotations');
 }
 
-# ---- every type, as facts section 9 has them on the wire
+# ---- every type on the wire
 {
 	my $id = $s->create('new_alltypeses', {
 		new_name => 'N', new_bigint => 9007199254740993, new_decimal => 12.5,

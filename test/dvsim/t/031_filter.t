@@ -1,6 +1,6 @@
 # 031_filter.t
 #		What $filter finds: NULL, twins under the collation, wildcards, numbers,
-#		dates, identifiers, lookups, collections (facts 6.1 - 6.4).
+#		dates, identifiers, lookups, collections.
 #
 # SPDX-License-Identifier: PostgreSQL
 

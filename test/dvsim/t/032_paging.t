@@ -1,6 +1,5 @@
 # 032_paging.t
-#		$orderby, $top, odata.maxpagesize and the links from page to page
-#		(facts 6.5).
+#		$orderby, $top, odata.maxpagesize and the links from page to page.
 #
 # SPDX-License-Identifier: PostgreSQL
 

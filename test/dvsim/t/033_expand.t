@@ -1,5 +1,5 @@
 # 033_expand.t
-#		$expand: lookups, collections, N:N, nesting, its limits (facts 6.9).
+#		$expand: lookups, collections, N:N, nesting, its limits.
 #
 # SPDX-License-Identifier: PostgreSQL
 

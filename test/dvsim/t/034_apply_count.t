@@ -1,5 +1,5 @@
 # 034_apply_count.t
-#		$count, /$count and $apply with their caps (facts 6.7, 6.8).
+#		$count, /$count and $apply with their caps.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,5 +1,5 @@
 # 035_delta.t
-#		Change tracking: full reads, delta links, tombstones (facts 6.12).
+#		Change tracking: full reads, delta links, tombstones.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,4 +1,4 @@
-# FetchXML: conditions, filters and what is refused (facts 7.1, 7.4, 7.6).
+# FetchXML: conditions, filters and what is refused.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,4 +1,4 @@
-# FetchXML: link-entity of every type (facts 7.4, 7.5).
+# FetchXML: link-entity of every type.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,4 +1,4 @@
-# FetchXML: aggregates, groups, distinct (facts 7.7).
+# FetchXML: aggregates, groups, distinct.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,4 +1,4 @@
-# FetchXML: pages, cookies, top, counts and orders (facts 7.2, 7.3).
+# FetchXML: pages, cookies, top, counts and orders.
 #
 # SPDX-License-Identifier: PostgreSQL
 

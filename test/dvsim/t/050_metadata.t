@@ -1,5 +1,5 @@
 # 050_metadata.t
-#		EntityDefinitions (facts 8.1, 8.2): addressing, $select, $filter,
+#		EntityDefinitions: addressing, $select, $filter,
 #		$expand, labels, what is refused.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -100,7 +100,7 @@ my @worth = qw(LogicalName SchemaName EntitySetName LogicalCollectionName Collec
   IsOptimisticConcurrencyEnabled IsStateModelAware EnforceStateTransitions IsAuditEnabled
   HasActivities HasNotes IsReadOnlyInMobileClient IsRetentionEnabled IsArchivalEnabled MetadataId
   DisplayName Description Privileges);
-is_deeply([ grep { !exists $all->{$_} } @worth ], [], 'every property of facts 8.2');
+is_deeply([ grep { !exists $all->{$_} } @worth ], [], 'every property that clients read');
 ok(!exists $all->{Attributes}, 'no columns unless expanded');
 
 sub facts

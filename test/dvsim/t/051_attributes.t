@@ -1,5 +1,5 @@
 # 051_attributes.t
-#		Columns as definitions (facts 8.3, 8.7): the common properties, the
+#		Columns as definitions: the common properties, the
 #		derived types behind casts, choices.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -117,7 +117,7 @@ is_deeply(
 		  DisplayName Description DeprecatedVersion HasChanged InheritsFrom ExternalName)
 	],
 	[],
-	'every common property of facts 8.3');
+	'every common property that clients read');
 is($name->{'@odata.type'}, "#${ns}StringAttributeMetadata", 'the row says its type');
 is($name->{'@odata.context'},
 	$s->base . q{/api/data/v9.2/$metadata#EntityDefinitions('new_alltypes')/Attributes/$entity},

@@ -1,5 +1,5 @@
 # 052_relationships_keys_optionsets.t
-#		Relationships, alternate keys and global choices (facts 8.4).
+#		Relationships, alternate keys and global choices.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -42,7 +42,7 @@ is_deeply(
 		  RelationshipType IsHierarchical CascadeConfiguration RelationshipBehavior MetadataId)
 	],
 	[],
-	'every property of facts 8.4');
+	'every property that clients read');
 is_deeply(
 	[
 		@$meter{

@@ -1,5 +1,5 @@
 # 053_metadata_changes.t
-#		RetrieveMetadataChanges (facts 8.5): criteria, properties, the Complex
+#		RetrieveMetadataChanges: criteria, properties, the Complex
 #		types, labels, stamps; and many tables in little time.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -58,7 +58,7 @@ sub tables
 	return join ' ', sort map { $_->{LogicalName} } @{ $r->json->{EntityMetadata} };
 }
 
-# ---------------------------------------------------------------- the example of the facts
+# ---------------------------------------------------------------- the documented example
 
 my $example = {
 	Criteria => {

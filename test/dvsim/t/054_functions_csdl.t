@@ -1,5 +1,5 @@
 # 054_functions_csdl.t
-#		Unbound functions (facts 6.7, 12), the service document and $metadata.
+#		Unbound functions, the service document and $metadata.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,6 +1,6 @@
 # 060_solutions.t
-#		Solutions and their components (facts 8.6), and which table has which
-#		bulk message (facts 4.3): rows like any other.
+#		Solutions and their components, and which table has which
+#		bulk message: rows like any other.
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,5 +1,5 @@
 # 071_tolerances.t
-#		What clients in the field do a little differently (facts 14): the
+#		What clients in the field do a little differently: the
 #		service answers them, so dvsim must.
 #
 # SPDX-License-Identifier: PostgreSQL
