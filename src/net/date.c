@@ -6,6 +6,7 @@
  */
 #define _DEFAULT_SOURCE			/* timegm */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,13 @@
 
 #include "net/date.h"
 
-#define LONGEST_WAIT (366 * 86400.0)
+#define LONGEST_WAIT (366 * 86400)	/* seconds */
+
+static bool
+is_within(int number, int min, int max)
+{
+	return number >= min && number <= max;
+}
 
 int64_t
 dv_http_date(const char *value)
@@ -27,7 +34,9 @@ dv_http_date(const char *value)
 		sscanf(value, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &tm.tm_mday, month, &tm.tm_year,
 			   &tm.tm_hour, &tm.tm_min, &tm.tm_sec) != 6 ||
 		strlen(month) != 3 || (found = strstr(months, month)) == NULL ||
-		(found - months) % 3 != 0)
+		(found - months) % 3 != 0 || !is_within(tm.tm_mday, 1, 31) ||
+		!is_within(tm.tm_year, 1970, 9999) || !is_within(tm.tm_hour, 0, 23) ||
+		!is_within(tm.tm_min, 0, 59) || !is_within(tm.tm_sec, 0, 60))
 		return -1;
 	tm.tm_mon = (int) (found - months) / 3;
 	tm.tm_year -= 1900;
@@ -53,7 +62,7 @@ dv_retry_after(const char *value, int64_t unix_now)
 		return -1;
 	}
 	date = dv_http_date(value);
-	if (date < 0)
+	if (date < 0 || date - unix_now > LONGEST_WAIT)
 		return -1;
 	return date > unix_now ? (date - unix_now) * 1000000 : 0;
 }

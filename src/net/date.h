@@ -14,7 +14,10 @@
 /* "Sun, 06 Nov 1994 08:49:37 GMT" in seconds since 1970; -1 when it is not one. */
 extern int64_t dv_http_date(const char *value);
 
-/* Retry-After in microseconds: seconds (fractions allowed) or a date; -1 when absent or malformed. */
+/*
+ * Retry-After in microseconds: seconds (fractions allowed) or a date; -1 when it is absent,
+ * malformed, or more than a year.
+ */
 extern int64_t dv_retry_after(const char *value, int64_t unix_now);
 
 #endif							/* DV_DATE_H */

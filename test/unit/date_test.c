@@ -28,6 +28,13 @@ test_dates(void **state)
 	assert_int_equal(dv_http_date("yesterday"), -1);
 	assert_int_equal(dv_http_date("Sun, 06 Nov"), -1);
 	assert_int_equal(dv_http_date("Sun, 06 anF 1994 08:49:37 GMT"), -1);
+	/* numbers that no date has */
+	assert_int_equal(dv_http_date("Sun, -6 Nov 1994 08:49:37 GMT"), -1);
+	assert_int_equal(dv_http_date("Sun, 32 Nov 1994 08:49:37 GMT"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 Nov 1969 08:49:37 GMT"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 Nov 1994 24:49:37 GMT"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 Nov 1994 08:-9:37 GMT"), -1);
+	assert_int_equal(dv_http_date("Sun, 06 Nov 1994 08:49:61 GMT"), -1);
 }
 
 static void
@@ -41,6 +48,11 @@ test_retry_after(void **state)
 	/* a date, ahead of us and behind us */
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 12), 12 * SECOND);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 12), 0);
+	/* nobody waits for a year, however it is said */
+	assert_int_equal(dv_retry_after("31622401", 0), -1);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622401), -1);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622400),
+					 31622400 * INT64_C(1000000));
 	/* none */
 	assert_int_equal(dv_retry_after(NULL, 0), -1);
 	assert_int_equal(dv_retry_after("", 0), -1);
