@@ -262,3 +262,18 @@ errfinish(const char *filename, int lineno, const char *funcname)
 	(void) funcname;
 	abort();
 }
+
+/* Assert() of a server that was built with assertions */
+
+#if PG_VERSION_NUM >= 160000
+void
+ExceptionalCondition(const char *conditionName, const char *fileName, int lineNumber)
+#else
+void
+ExceptionalCondition(const char *conditionName, const char *errorType, const char *fileName,
+					 int lineNumber)
+#endif
+{
+	fputs(conditionName, stderr);
+	abort();
+}
