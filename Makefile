@@ -57,7 +57,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # What works before PostgreSQL is there: none of these reads pg_config.
-HOUSE = demo test dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
+HOUSE = demo test fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -80,7 +80,12 @@ demo:
 
 test:
 	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' \
-		DIFFERENTIAL='$(DIFFERENTIAL)' SEED='$(SEED)' test/run
+		PG_CONFIGS='$(PG_CONFIGS)' DIFFERENTIAL='$(DIFFERENTIAL)' FUZZ='$(FUZZ)' SEED='$(SEED)' \
+		test/run
+
+# SECONDS for each target, NAMES="page answer" for some; what they learn is kept
+fuzz:
+	$(MAKE) -C test/fuzz run
 
 dvsim:
 	$(MAKE) -C test/dvsim

@@ -15,11 +15,13 @@
 
 #include "dataverse/batch_answer.h"
 #include "dataverse/multipart.h"
+#include "dataverse/payload.h"
 #include "pg_stand_in.h"
 
 #undef fprintf
 
 #define ROWS 3
+#define UUID_LEN 36
 
 int			LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +41,7 @@ assert_inside(dv_slice s, const char *body, size_t len)
 }
 
 static bool
-walk		(const char *type, const char *body, size_t len)
+walk(const char *type, const char *body, size_t len)
 {
 	dv_multipart multipart;
 	dv_part_throttle throttle;
@@ -70,7 +72,7 @@ static void
 check_parts(const char *type, const char *body, size_t len)
 {
 	dv_row_answer rows[ROWS];
-	bool		whole = walk (type, body, len);
+	bool		whole = walk(type, body, len);
 	int			failed;
 	int			i;
 
@@ -107,7 +109,7 @@ check_cuts(const char *type, const char *body, size_t len)
 		len--;
 	cut = palloc(len - 1);
 	memcpy(cut, body, len - 1);
-	if (walk (type, cut, len - 1))
+	if (walk(type, cut, len - 1))
 		wrong("half an answer is whole");
 }
 
@@ -118,7 +120,7 @@ check_ids(const char *body, size_t len)
 	struct json_object *tree;
 	struct json_object *list;
 	char	   *text = pnstrdup(body, len);
-	char		id[DV_ID_TEXT_LEN];
+	char		id[UUID_LEN + 1] = "";
 	int			i;
 
 	if (!dv_batch_answer_ids(body, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
@@ -127,9 +129,8 @@ check_ids(const char *body, size_t len)
 		wrong("there are no such ids");
 	for (i = 0; i < ROWS; i++)
 	{
-		dv_id_text(ids[i], id);
-		if (strncasecmp(json_object_get_string(json_object_array_get_idx(list, i)), id,
-						DV_ID_TEXT_LEN) != 0)
+		(void) dv_payload_uuid(id, ids[i]);
+		if (strcasecmp(json_object_get_string(json_object_array_get_idx(list, i)), id) != 0)
 			wrong("another id");
 	}
 	json_object_put(tree);
