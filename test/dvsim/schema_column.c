@@ -302,18 +302,18 @@ column_options(struct build *build, struct draft *draft, struct sim_column *colu
 			   struct json_object *json)
 {
 	struct json_object *array;
-	const char *global = build_text(build, json, "option_set", NULL);
+	const char *set = build_text(build, json, "option_set", NULL);
 	int			i;
 
-	for (i = 0; global !=NULL && i < build->schema->noption_sets; i++)
+	for (i = 0; set != NULL && i < build->schema->noption_sets; i++)
 	{
-		if (strcmp(build->schema->option_sets[i]->name, global) == 0)
+		if (strcmp(build->schema->option_sets[i]->name, set) == 0)
 			column->options = build->schema->option_sets[i];
 	}
-	if (global !=NULL)
+	if (set != NULL)
 		return column->options != NULL ||
 			build_fail("table \"%s\": column \"%s\": there is no option set \"%s\"",
-					   draft->table->name, column->name, global);
+					   draft->table->name, column->name, set);
 
 	column->options = sim_alloc(build->arena, sizeof(struct sim_option_set));
 	column->options->name = sim_fmt(build->arena, "%s_%s", draft->table->name, column->name);
