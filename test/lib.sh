@@ -140,11 +140,19 @@ tidy_up()
 	if [ -n "$job" ]; then
 		end_group "$job"
 	fi
+	leave_work
+	exit "$status"
+}
+
+leave_work()
+{
 	if [ -n "$work" ] && [ -z "$kept" ]; then
+		cd /
 		end_programs "$work"
 		rm -rf "$work"
 	fi
-	exit "$status"
+	work=
+	pg_bin=
 }
 
 trap tidy_up EXIT
@@ -309,6 +317,42 @@ need()
 	[ -z "$packages" ] || die "still missing after the installation: $packages"
 	[ -z "$server" ] || find_pg_config ||
 		die "still no PostgreSQL 15.2 or later with server and development files"
+}
+
+# Prints the packages without which something is left out, as far as apt has
+# them here: fuzz (a compiler that learns), format (the tool that formats).
+missing_extras()
+{
+	local package
+
+	{
+		case " $* " in *" fuzz "*)
+			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+				clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null ||
+				printf '%s\n' clang libclang-rt-dev
+			;;
+		esac
+		case " $* " in *" format "*) command -v pg_bsd_indent >/dev/null || echo pg-bsd-indent ;; esac
+	} | while read -r package; do
+		! apt-cache show "$package" >/dev/null 2>&1 || echo "$package"
+	done
+}
+
+# Installs these if that takes no questions.
+want()
+{
+	local packages
+
+	packages=$(missing_extras "$@" | xargs)
+	if [ "$(id -u)" != 0 ]; then
+		sudo=sudo
+	fi
+	if [ -n "$packages" ] && { [ -z "$sudo" ] || sudo -n true 2>/dev/null; }; then
+		note "apt-get install $packages"
+		# shellcheck disable=SC2086
+		apt_get install --no-install-recommends $packages >/dev/null 2>&1 ||
+			note "this did not work, and is left out: $packages"
+	fi
 }
 
 # apt talks only when it fails
