@@ -109,8 +109,8 @@ static void
 read_catalog(const char *body, size_t len, dv_meta_catalog *catalog)
 {
 	static const char known[] =
-		"{\"value\":[{\"LogicalName\":\"new_t\",\"EntitySetName\":\"new_ts\"},"
-		"{\"LogicalName\":\"account\",\"EntitySetName\":\"accounts\"}]}";
+	"{\"value\":[{\"LogicalName\":\"new_t\",\"EntitySetName\":\"new_ts\"},"
+	"{\"LogicalName\":\"account\",\"EntitySetName\":\"accounts\"}]}";
 	struct json_object *answer = parse(body, len);
 	size_t		i;
 

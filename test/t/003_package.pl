@@ -101,6 +101,20 @@ my @bare = grep { slurp_file($_) !~ /SPDX-License-Identifier: PostgreSQL/ }
   glob 'src/*.[ch] src/*/*.[ch] test/unit/*.c test/dvsim/*.[ch]';
 is("@bare", '', 'every C file names its licence');
 
+# ---- formatting
+
+SKIP:
+{
+	my $unformatted = capture('test/indent --check 2>&1');
+
+	if ($? >> 8 == 2)
+	{
+		diag($unformatted);
+		skip 'there is nothing to format with', 1;
+	}
+	is($unformatted, '', 'every C file is formatted (make indent)');
+}
+
 # ---- exported symbols
 
 my $library = capture("$pg_config --pkglibdir") . '/dataverse_fdw.so';
@@ -123,7 +137,7 @@ like(
 	'and so does the compiler');
 like(capture('make PG_CONFIG=/nonexistent 2>&1'),
 	qr/does not run: install/, 'make says what is missing without pg_config');
-for my $target (qw(test demo dvsim bench-dvsim indent clean dist))
+for my $target (qw(test demo fuzz dvsim bench-dvsim indent clean dist))
 {
 	is(system("make -n $target PG_CONFIG=/nonexistent >/dev/null 2>&1"),
 		0, "make $target does not need pg_config");
