@@ -1,5 +1,6 @@
 # 004_docs.pl
-#		The reference tables of the README against what the extension says.
+#		The reference tables of the README against what the extension says, and
+#		that of the requirements against the tests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -65,4 +66,34 @@ my ($statuses) = $source =~ /^\}\s+status_rules\[\] =\s*\{(.*?)^\};/ms;
 is_deeply([ $errors =~ /^\| (\d{3}) \|/mg ], [ $statuses =~ /\{(\d{3}),/g ], 'and so are the statuses');
 
 $node->stop;
+
+# ---- requirements: each is in the table once, and what holds it exists
+
+my %where = (
+	unit => [ 'test/unit/', '_test.c' ],
+	t => [ 'test/t/', '.pl' ],
+	ratesim => [ 'test/ratesim/', '.c' ],
+	regress => [ 'sql/', '.sql' ]);
+my %held = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| (R\d{3}) \| [^|]+ \| (\S[^|]+) \|$/mg;
+my @lines = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| R\d{3} /mg;
+my @gone;
+
+is(join(' ', sort keys %held), join(' ', map { sprintf 'R%03d', $_ } 1 .. 141), 'all requirements are in the table');
+is(scalar @lines, 141, 'once');
+for my $r (sort keys %held)
+{
+	my $tests = 0;
+
+	while ($held{$r} =~ m{`(\w+)/(\w+): ([^`]+)`}g)
+	{
+		my ($before, $after) = @{ $where{$1} // [ '', '' ] };
+		my $file = "$top/$before$2$after";
+
+		$tests++;
+		push @gone, "$r: $1/$2: $3" unless -f $file && index(slurp_file($file), $3) >= 0;
+	}
+	push @gone, "$r: no test" unless $tests || $held{$r} =~ /^(?:not met:|partly:|no test|by construction:|documented)/;
+}
+is(join("\n", @gone), '', 'and the tests that hold them are there');
+
 done_testing();
