@@ -67,7 +67,7 @@ is_deeply([ $errors =~ /^\| (\d{3}) \|/mg ], [ $statuses =~ /\{(\d{3}),/g ], 'an
 
 $node->stop;
 
-# ---- requirements: each is in the table once, and what holds it exists
+# ---- tests by topic, and by requirement: what is named exists
 
 my %where = (
 	unit => [ 'test/unit/', '_test.c' ],
@@ -78,16 +78,27 @@ my %held = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| (R\d{3}) \| [^|]+ \| 
 my @lines = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| R\d{3} /mg;
 my @gone;
 
+sub file_of
+{
+	my ($layer, $name) = @_;
+	my ($before, $after) = @{ $where{$layer} };
+
+	return "$top/$before$name$after";
+}
+
+my @named = slurp_file("$top/test/README.md") =~ m{`((?:unit|t|regress)/[a-z0-9_]+)`}g;
+cmp_ok(scalar @named, '>', 50, 'test/README.md names tests');
+is(join(' ', grep { !-f file_of(split '/') } @named), '', 'which are there');
+
 is(join(' ', sort keys %held), join(' ', map { sprintf 'R%03d', $_ } 1 .. 141), 'all requirements are in the table');
 is(scalar @lines, 141, 'once');
 for my $r (sort keys %held)
 {
 	my $tests = 0;
 
-	while ($held{$r} =~ m{`(\w+)/(\w+): ([^`]+)`}g)
+	while ($held{$r} =~ m{`(unit|t|ratesim|regress)/(\w+): ([^`]+)`}g)
 	{
-		my ($before, $after) = @{ $where{$1} // [ '', '' ] };
-		my $file = "$top/$before$2$after";
+		my $file = file_of($1, $2);
 
 		$tests++;
 		push @gone, "$r: $1/$2: $3" unless -f $file && index(slurp_file($file), $3) >= 0;
