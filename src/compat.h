@@ -158,6 +158,13 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #define dv_members_of_class(ec, relids) ((ec)->ec_members)
 #endif
 
+/* 18 has generated columns that are computed whenever they are read. */
+#if PG_VERSION_NUM >= 180000
+#define dv_is_virtual_column(att) ((att)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+#else
+#define dv_is_virtual_column(att) ((void) (att), false)
+#endif
+
 /* 17 gave paths the clauses that a foreign join took; 18 counts disabled nodes in them. */
 #if PG_VERSION_NUM >= 180000
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
