@@ -82,9 +82,13 @@ SELECT pg_temp.explain('VERBOSE', $$SELECT s.* FROM (VALUES ('a', 1), ('b', 2)) 
 SELECT pg_temp.explain('VERBOSE', $$SELECT a.name FROM wanted w LEFT JOIN account a ON a.name = w.id::text || 'y'$$);
 SELECT pg_temp.explain('VERBOSE', $$UPDATE account SET employees = 1 WHERE name = (SELECT 'a')$$);
 SELECT pg_temp.explain('VERBOSE', $$DELETE FROM account WHERE name = (SELECT 'a') || 'y'$$);
--- of a scan without output and filter this is not known
+-- except where a scan has neither output nor filter
 SELECT pg_temp.explain('VERBOSE', $$SELECT v.n FROM (VALUES (1), (2)) v(n), LATERAL (SELECT FROM account WHERE employees = v.n + 1 OFFSET 0) s$$);
 SELECT pg_temp.explain('VERBOSE', $$SELECT FROM account WHERE createdon < now() - interval '1 day'$$);
+PREPARE above(int) AS SELECT FROM account WHERE employees = $1 + 1;
+SET plan_cache_mode = force_generic_plan;
+SELECT pg_temp.explain('VERBOSE', 'EXECUTE above(1)');
+RESET plan_cache_mode;
 
 -- a plan that is kept
 PREPARE by_size(int, text) AS SELECT count(*) FROM account WHERE employees >= $1 AND name ILIKE $2;

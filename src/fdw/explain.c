@@ -15,7 +15,6 @@
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
@@ -24,6 +23,16 @@
 #include "fdw/plan.h"
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
+
+static bool
+has_exec_param(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, has_exec_param, context);
+}
 
 /*
  * The expression as EXPLAIN shows it elsewhere, or NULL if it cannot tell.
@@ -43,7 +52,7 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 		return psprintf(INT64_FORMAT, DatumGetInt64(((Const *) expr)->constvalue));
 	if (plan->targetlist == NIL && plan->qual == NIL)
 	{
-		if (!bms_is_empty(pull_paramids((Expr *) expr)))
+		if (has_exec_param(expr, NULL))
 			return NULL;
 		set_deparse_context_plan(es->deparse_cxt, plan, NIL);
 	}
