@@ -1,5 +1,10 @@
 -- Several foreign tables below one Append: which of them are read at the same
 -- time.  Nothing is asked for here; test/t/032_append.pl reads.
+\set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
+\set ECHO all
 CREATE SERVER append_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
 CREATE TABLE sales (id uuid, label text, state integer, odds integer) PARTITION BY LIST (state);
 CREATE FOREIGN TABLE sales_open (id uuid OPTIONS ("column" 'opportunityid'), label text OPTIONS ("column" 'name'), state integer OPTIONS ("column" 'statecode', type 'state'), odds integer OPTIONS ("column" 'closeprobability'))
@@ -22,6 +27,8 @@ EXPLAIN (COSTS OFF) (SELECT label FROM sales_open LIMIT 3) UNION ALL (SELECT lab
 
 -- one after the other: in the order of a key, counts, and what is asked not to be
 EXPLAIN (COSTS OFF) SELECT odds FROM sales ORDER BY odds LIMIT 3;
+SELECT pg_temp.explain('VERBOSE', $$SELECT max(odds) FROM sales$$);
+EXPLAIN (COSTS OFF) SELECT DISTINCT odds FROM sales LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM sales_open UNION ALL SELECT count(*) FROM child;
 SET enable_async_append = off;
 EXPLAIN (COSTS OFF) SELECT label FROM sales;

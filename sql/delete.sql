@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER delete_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -23,7 +26,7 @@ INSERT INTO account (name, employees) SELECT 'a' || i, i FROM generate_series(1,
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'known');
 
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE employees <= 15;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) DELETE FROM account WHERE employees <= 15;
+SELECT pg_temp.explain('ANALYZE', $$DELETE FROM account WHERE employees <= 15$$);
 SELECT count(*) FROM account;
 DELETE FROM account WHERE accountid = '00000000-0000-0000-0000-00000000000b';
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid = '00000000-0000-0000-0000-00000000000a';
@@ -53,7 +56,7 @@ SET search_path = dv_delete, public;
 -- elastic tables
 INSERT INTO new_reading (new_name, partitionid) SELECT 'r' || i, 'dev' || i % 3 FROM generate_series(1, 10) i;
 INSERT INTO new_reading (new_name) VALUES ('without a partition');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) DELETE FROM new_reading WHERE partitionid = 'dev2';
+SELECT pg_temp.explain('ANALYZE', $$DELETE FROM new_reading WHERE partitionid = 'dev2'$$);
 SELECT count(*) FROM new_reading;
 DELETE FROM new_reading;
 SELECT count(*) FROM new_reading;

@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER insert_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -27,7 +30,7 @@ INSERT INTO account (name, employees) VALUES ('Contoso', 12), ('Fabrikam', NULL)
 SELECT name, employees, statecode, statuscode, ownertype, accountid IS NOT NULL AS id FROM account ORDER BY name COLLATE "C";
 INSERT INTO account (name, revenue) SELECT 'row ' || i, i FROM generate_series(1, 25) i;
 SELECT count(*), sum(revenue) FROM account;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO account (name) SELECT 'more' FROM generate_series(1, 25) i;
+SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (name) SELECT 'more' FROM generate_series(1, 25) i$$);
 -- what cannot be written
 INSERT INTO account (name, createdon) VALUES ('x', now());
 INSERT INTO account (name, industry) VALUES ('x', 'y');
@@ -133,7 +136,7 @@ ROLLBACK;
 SET dataverse_fdw.batch_size = '1001';
 SET dataverse_fdw.insert_mode = 'merge';
 SET dataverse_fdw.batch_size = '5';
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO account (name) SELECT 'five' FROM generate_series(1, 12);
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$INSERT INTO account (name) SELECT 'five' FROM generate_series(1, 12)$$);
 RESET dataverse_fdw.batch_size;
 SET dataverse_fdw.dry_run = on;
 INSERT INTO account (name) SELECT 'dry' FROM generate_series(1, 12);

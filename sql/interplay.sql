@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER interplay_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -28,9 +31,9 @@ WITH a AS (INSERT INTO account (name) SELECT 'b' || i FROM generate_series(1, 25
 INSERT INTO meter (name, parentid) SELECT name, meterid FROM p;
 SELECT count(*), count(accountid), count(parentid) FROM meter;
 -- batches of the former are full all the same
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+SELECT pg_temp.explain('ANALYZE', $$
 WITH a AS (INSERT INTO account (name) SELECT 'c' || i FROM generate_series(1, 25) i RETURNING accountid, name)
-INSERT INTO meter (name, accountid) SELECT name, accountid FROM a;
+INSERT INTO meter (name, accountid) SELECT name, accountid FROM a$$);
 DELETE FROM meter;
 DELETE FROM account;
 

@@ -5,6 +5,9 @@
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=contact&rows=10" >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER scan_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -33,14 +36,14 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT a FROM account a;
 SELECT count(a), count(DISTINCT a.accountid) FROM account a;
 
 -- 120 rows are three pages
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account;
+SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account$$);
 
 -- above the scan: LIMIT, OFFSET, ORDER BY and COUNT, where nothing else remains
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE employees > 1000 ORDER BY employees LIMIT 3 OFFSET 2;
 SELECT count(*) FROM (SELECT name FROM account LIMIT 70 OFFSET 60) s;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account LIMIT 70;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account LIMIT 0;
+SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account LIMIT 70$$);
+SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account LIMIT 0$$);
 SELECT name FROM account LIMIT -1;
 -- nulls stand at the other end in the service: two requests
 EXPLAIN (VERBOSE, COSTS OFF) SELECT revenue FROM account ORDER BY revenue DESC LIMIT 3;
@@ -65,10 +68,27 @@ CREATE TEMP TABLE wanted (id uuid);
 INSERT INTO wanted SELECT accountid FROM account LIMIT 2;
 ANALYZE wanted;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id;
+SELECT pg_temp.explain('ANALYZE', $$SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id$$);
 SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id ORDER BY 1;
 SELECT v.n, s.name FROM (VALUES (1), (NULL), (2)) v(n), LATERAL (SELECT name FROM account WHERE industrycode = v.n ORDER BY createdon LIMIT 2) s;
 SELECT n, (SELECT count(*) FROM account WHERE industrycode = n) FROM generate_series(1, 3) n;
+-- what comes from above a scan has the name that it has in the rest of the plan
+SELECT pg_temp.explain('VERBOSE', $$SELECT name FROM account WHERE name = (SELECT 'a')$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT name FROM account WHERE name = (SELECT 'a') || 'y'$$);
+SELECT pg_temp.explain('VERBOSE', $$WITH c AS MATERIALIZED (SELECT name FROM account WHERE name = (SELECT 'a') || 'y') SELECT FROM c$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT (SELECT count(*) FROM account WHERE name = v.t || 'y') FROM (VALUES ('a'), ('b')) v(t)$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT s.* FROM (VALUES ('a', 1), ('b', 2)) v(t, n), LATERAL (SELECT accountid FROM account WHERE industrycode = v.n + 1 LIMIT v.n) s$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT s.* FROM (VALUES ('a', 1), ('b', 2)) v(t, n), LATERAL (SELECT name FROM account WHERE name = v.t UNION ALL SELECT name FROM account WHERE employees = v.n + 1) s$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT a.name FROM wanted w LEFT JOIN account a ON a.name = w.id::text || 'y'$$);
+SELECT pg_temp.explain('VERBOSE', $$UPDATE account SET employees = 1 WHERE name = (SELECT 'a')$$);
+SELECT pg_temp.explain('VERBOSE', $$DELETE FROM account WHERE name = (SELECT 'a') || 'y'$$);
+-- except where a scan has neither output nor filter
+SELECT pg_temp.explain('VERBOSE', $$SELECT v.n FROM (VALUES (1), (2)) v(n), LATERAL (SELECT FROM account WHERE employees = v.n + 1 OFFSET 0) s$$);
+SELECT pg_temp.explain('VERBOSE', $$SELECT FROM account WHERE createdon < now() - interval '1 day'$$);
+PREPARE above(int) AS SELECT FROM account WHERE employees = $1 + 1;
+SET plan_cache_mode = force_generic_plan;
+SELECT pg_temp.explain('VERBOSE', 'EXECUTE above(1)');
+RESET plan_cache_mode;
 
 -- a plan that is kept
 PREPARE by_size(int, text) AS SELECT count(*) FROM account WHERE employees >= $1 AND name ILIKE $2;
@@ -77,7 +97,7 @@ EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_size(1000, 'a%');
 EXECUTE by_size(1000, '%a%');
 EXECUTE by_size(1000000, '%a%');
 EXECUTE by_size(NULL, '%a%');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE by_size(NULL, 'a%');
+SELECT pg_temp.explain('ANALYZE', $$EXECUTE by_size(NULL, 'a%')$$);
 RESET plan_cache_mode;
 
 -- cursors
@@ -124,9 +144,9 @@ DROP FUNCTION read_with_failures;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE createdon < now() AND employees > random();
 
 -- no request at all
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees = NULL::int;
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees = ANY ('{}');
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT name FROM account WHERE employees > 3000000000;
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$SELECT name FROM account WHERE employees = NULL::int$$);
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$SELECT name FROM account WHERE employees = ANY ('{}')$$);
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$SELECT name FROM account WHERE employees > 3000000000$$);
 SELECT count(*) FROM account WHERE employees > 3000000000;
 
 -- what is not right

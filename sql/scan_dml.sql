@@ -4,6 +4,9 @@
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER dml_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -14,7 +17,7 @@ CREATE TABLE everywhere (accountid uuid, name varchar(160), numberofemployees in
 CREATE FOREIGN TABLE account PARTITION OF everywhere FOR VALUES IN ('there') SERVER dml_crm OPTIONS (entity_set 'accounts', page_size '50');
 CREATE TABLE here PARTITION OF everywhere FOR VALUES IN ('here');
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account;
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account;
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account$$);
 SELECT count(*), count(DISTINCT accountid) FROM here;
 -- but not for a table that has nothing to do with it
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO here SELECT accountid, name, numberofemployees, 'here' FROM account;
@@ -22,16 +25,16 @@ EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO here SELECT accountid, name, numberofem
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1), (2)) v(n) LEFT JOIN account a ON a.numberofemployees > v.n + random() * 0;
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1000), (2000)) v(n), LATERAL (SELECT * FROM account WHERE numberofemployees > v.n LIMIT 3) a;
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
+INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1), (2)) v(n) LEFT JOIN account a ON a.numberofemployees > v.n + random() * 0$$);
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
+INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (1000), (2000)) v(n), LATERAL (SELECT * FROM account WHERE numberofemployees > v.n LIMIT 3) a$$);
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
 -- what changes from row to row is no reason to ask again: a row may have been written meanwhile
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-INSERT INTO everywhere SELECT NULL, (SELECT min(name) FROM account WHERE numberofemployees > v.n), v.n, 'here' FROM (VALUES (1000), (2000)) v(n);
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
+INSERT INTO everywhere SELECT NULL, (SELECT min(name) FROM account WHERE numberofemployees > v.n), v.n, 'here' FROM (VALUES (1000), (2000)) v(n)$$);
 CREATE TEMP TABLE numbers AS SELECT n FROM generate_series(1, 3) n;
 ANALYZE numbers;
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO everywhere SELECT accountid, name, n, 'here' FROM numbers JOIN account ON numberofemployees = n;
@@ -42,8 +45,8 @@ TRUNCATE here;
 -- more than work_mem holds
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=2000" >/dev/null
 SET work_mem = '64kB';
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-INSERT INTO everywhere SELECT accountid, name, 1, 'here' FROM account;
+SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
+INSERT INTO everywhere SELECT accountid, name, 1, 'here' FROM account$$);
 SELECT count(*), count(DISTINCT accountid) FROM here WHERE numberofemployees = 1 AND name IS NOT NULL;
 RESET work_mem;
 DROP TABLE everywhere;

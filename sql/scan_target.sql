@@ -3,6 +3,9 @@
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER target_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -36,7 +39,7 @@ PREPARE by_id(uuid[]) AS DELETE FROM account WHERE accountid = ANY ($1);
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_id(NULL);
 RESET plan_cache_mode;
-EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid = NULL::uuid;
+SELECT pg_temp.explain('VERBOSE', $$DELETE FROM account WHERE accountid = NULL::uuid$$);
 CREATE TEMP TABLE wanted (id uuid, n integer);
 INSERT INTO wanted SELECT accountid, employees FROM account LIMIT 3;
 ANALYZE wanted;
@@ -58,7 +61,7 @@ DROP TRIGGER looks ON account;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = 'x' FROM wanted w WHERE employees = w.n;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = 1 FROM wanted w WHERE employees = w.n;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account USING wanted w WHERE employees = w.n;
-EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = (SELECT min(c.name) FROM company c WHERE c.accountid = account.accountid);
+SELECT pg_temp.explain('VERBOSE', $$UPDATE account SET name = (SELECT min(c.name) FROM company c WHERE c.accountid = account.accountid)$$);
 
 -- which row is meant, where the id does not say it alone
 CREATE FOREIGN TABLE reading (new_readingid uuid, partitionid varchar(100), new_name varchar(100)) SERVER target_crm OPTIONS ("table" 'new_reading', entity_set 'new_readings', table_type 'elastic', partition_id 'partitionid');

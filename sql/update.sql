@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER update_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -31,7 +34,7 @@ UPDATE account SET employees = 1 WHERE name = 'not there';
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'known');
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b');
 UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b');
+SELECT pg_temp.explain('ANALYZE', $$UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b')$$);
 -- what cannot be written
 UPDATE account SET accountid = gen_random_uuid();
 UPDATE account SET createdon = now();

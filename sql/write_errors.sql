@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER write_errors_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -76,7 +79,7 @@ BEGIN
   GET DIAGNOSTICS n = ROW_COUNT;
   RAISE NOTICE '% rows', n;
 END $$;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO account (name) SELECT repeat('x', 150 + i) FROM generate_series(1, 20) i;
+SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (name) SELECT repeat('x', 150 + i) FROM generate_series(1, 20) i$$);
 COPY account (name) FROM PROGRAM 'for i in 1 2 3; do echo $i; done; printf "%0200d" 1';
 -- not for ever
 ALTER FOREIGN TABLE account OPTIONS (ADD max_errors '2');

@@ -139,6 +139,32 @@
 #define dv_pathkey_descending(key) ((key)->pk_strategy == BTGreaterStrategyNumber)
 #endif
 
+/* 18 keeps the members of an equivalence class that belong to children, such as partitions, apart. */
+#if PG_VERSION_NUM >= 180000
+#include "optimizer/paths.h"
+static inline List *
+dv_members_of_class(EquivalenceClass *ec, Relids relids)
+{
+	EquivalenceMemberIterator it;
+	EquivalenceMember *em;
+	List	   *members = NIL;
+
+	setup_eclass_member_iterator(&it, ec, relids);
+	while ((em = eclass_member_iterator_next(&it)) != NULL)
+		members = lappend(members, em);
+	return members;
+}
+#else
+#define dv_members_of_class(ec, relids) ((ec)->ec_members)
+#endif
+
+/* 18 has generated columns that are computed whenever they are read. */
+#if PG_VERSION_NUM >= 180000
+#define dv_is_virtual_column(att) ((att)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+#else
+#define dv_is_virtual_column(att) ((void) (att), false)
+#endif
+
 /* 17 gave paths the clauses that a foreign join took; 18 counts disabled nodes in them. */
 #if PG_VERSION_NUM >= 180000
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \

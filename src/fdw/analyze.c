@@ -329,8 +329,9 @@ dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNum
 /*
  * One request instead of a sample, for tables whose option asks for that: the
  * service knows how many rows there are, more or less, and nothing about their
- * columns, whose statistics stay as the last sample left them.  Who names
- * columns wants those.  What the service does not count is sampled.
+ * columns, whose statistics stay as the last sample left them.  ANALYZE of
+ * certain columns wants those, and extended statistics come from a sample
+ * only.  A table that the service does not count is sampled, too.
  */
 bool
 dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
@@ -341,6 +342,14 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 
 	if (columns != NIL || !dv_option_bool(relation->options, "import_stats"))
 		return false;
+	if (HasRelationExtStatistics(rel))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot import statistics for foreign table \"%s\" --- this foreign table has extended statistics objects",
+						relation->name)));
+		return false;
+	}
 	rows = count_rows(relation, rel->rd_rel->relowner);
 	if (rows <= DV_FEWEST_ROWS ||
 		!dv_import_row_count(rel, pages_of(relation, rows), rows, began))

@@ -156,8 +156,12 @@ read_table(Oid relid, const char *schema)
 		table->table = table->name;
 	table->columns = palloc0(Max(desc->natts, 1) * sizeof(*table->columns));
 	for (i = 0; i < desc->natts; i++)
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			read_column(table, relid, TupleDescAttr(desc, i), collation);
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!att->attisdropped && !dv_is_virtual_column(att))
+			read_column(table, relid, att, collation);
+	}
 	relation_close(rel, AccessShareLock);
 	return table;
 }

@@ -42,8 +42,10 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse estimate",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_session *session = dv_connection_get(relation->serverid, userid);
 	dv_call    *call;
-	double		rows;
+	const dv_error *error;
+	double		rows = 0;
 
 	spec.method = "GET";
 	spec.path = psprintf("RetrieveTotalRecordCount(EntityNames=@p1)?@p1=%%5B%%22%s%%22%%5D",
@@ -51,9 +53,15 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	spec.kind = DV_KIND_READ;
 	spec.pinned = -1;
 	spec.repeatable = true;
-	call = dv_call_run(dv_connection_get(relation->serverid, userid), &spec,
-					   psprintf("estimate foreign table \"%s\"", relation->name), context);
-	rows = count_in(dv_call_result(call));
+	call = dv_call_start(session, &spec, context);
+	dv_call_wait(call);
+	error = dv_call_error(call);
+	if (error->verdict == DV_VERDICT_OK)
+		rows = count_in(dv_call_result(call));
+	/* there are tables that can be read and are not counted */
+	else if (error->status != 404)
+		dv_error_raise(error, dv_session_config_of(session)->server_name,
+					   psprintf("estimate foreign table \"%s\"", relation->name));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return Max(rows, DV_FEWEST_ROWS);

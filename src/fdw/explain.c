@@ -24,17 +24,39 @@
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
 
+static bool
+has_exec_param(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, has_exec_param, context);
+}
+
+/*
+ * The expression as EXPLAIN shows it elsewhere, or NULL if it cannot tell.
+ *
+ * What a parameter stands for is found in the plan nodes above the scan, of
+ * which we are not told.  But EXPLAIN VERBOSE has just shown the node's output
+ * and filter, and left its context pointing at the node and those above it.
+ * A node that has neither leaves the context where it was.
+ */
 static char *
 deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 {
-	List	   *context;
+	Plan	   *plan = node->ss.ps.plan;
 
 	/* the number alone, without its type */
 	if (IsA(expr, Const) && ((Const *) expr)->consttype == INT8OID && !((Const *) expr)->constisnull)
 		return psprintf(INT64_FORMAT, DatumGetInt64(((Const *) expr)->constvalue));
-	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, NIL);
-
-	return deparse_expression(expr, context, list_length(es->rtable) > 1, false);
+	if (plan->targetlist == NIL && plan->qual == NIL)
+	{
+		if (has_exec_param(expr, NULL))
+			return NULL;
+		set_deparse_context_plan(es->deparse_cxt, plan, NIL);
+	}
+	return deparse_expression(expr, es->deparse_cxt, list_length(es->rtable) > 1, false);
 }
 
 /* Constants are values, all else gets a number.  Says what the numbers stand for. */
@@ -64,7 +86,7 @@ number_values(dv_request *request, ForeignScanState *node, ExplainState *es)
 		if (IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN)
 			continue;
 		string = deparse(node, es, expr);
-		if (strcmp(string, value->placeholder) != 0)
+		if (string != NULL && strcmp(string, value->placeholder) != 0)
 			appendStringInfo(&s, "%s%s = %s", s.len > 0 ? ", " : "", value->placeholder, string);
 	}
 	return s.len > 0 ? s.data : NULL;
@@ -87,6 +109,7 @@ set_limit(dv_request *request, ForeignScanState *node, ExplainState *es)
 	{
 		int			number = dv_plan_int(request->plan, limits[i].item);
 		const dv_bound_value *value;
+		const char *string;
 
 		if (number < 0)
 		{
@@ -94,8 +117,8 @@ set_limit(dv_request *request, ForeignScanState *node, ExplainState *es)
 			continue;
 		}
 		value = &request->binding.values[number];
-		ExplainPropertyText(limits[i].label,
-							deparse(node, es, list_nth(request->plan->fdw_exprs, number)), es);
+		string = deparse(node, es, list_nth(request->plan->fdw_exprs, number));
+		ExplainPropertyText(limits[i].label, string != NULL ? string : value->placeholder, es);
 		if (value->placeholder != NULL || (value->isnull && limits[i].item == DV_PLAN_LIMIT))
 			known = false;
 		else if (!value->isnull && DatumGetInt64(value->value) < PG_INT32_MAX)

@@ -216,7 +216,7 @@ member_of(const table_plan *tp, EquivalenceClass *ec)
 
 	if (ec->ec_has_volatile)
 		return NULL;
-	foreach(lc, ec->ec_members)
+	foreach(lc, dv_members_of_class(ec, tp->baserel->relids))
 	{
 		EquivalenceMember *em = lfirst(lc);
 

@@ -26,6 +26,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "fdw/relation.h"
 
 #define STANDARD_PAGE_SIZE 5000
@@ -220,8 +221,12 @@ fill_attributes(dv_relation *relation)
 	relation->natts = desc->natts;
 	relation->attributes = palloc0(sizeof(dv_attribute) * Max(desc->natts, 1));
 	for (i = 0; i < desc->natts; i++)
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			fill_attribute(relation, TupleDescAttr(desc, i), i + 1);
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!att->attisdropped && !dv_is_virtual_column(att))
+			fill_attribute(relation, att, i + 1);
+	}
 	table_close(rel, NoLock);
 
 	for (i = 0; i < relation->natts; i++)

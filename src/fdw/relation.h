@@ -14,7 +14,7 @@
 
 typedef struct dv_attribute
 {
-	const char *name;			/* here, for messages; NULL: dropped */
+	const char *name;			/* here, for messages; NULL: dropped or virtual */
 	Oid			pgtype;
 	int32		typmod;
 	dv_column	column;			/* in the service; of labels and table names, the column they
