@@ -322,13 +322,20 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
  * Ends of things.
  */
 
+/*
+ * A handle is used again only after a complete answer.  After anything else
+ * libcurl may still want to repeat the request and to rewind its body, which
+ * curl_easy_reset forgets only from 8.16 on (before that, every request that
+ * such a handle is used for fails).  Connections belong to the multi handle,
+ * so throwing an easy handle away costs none of them.
+ */
 static void
 release_handle(dv_http_call *call)
 {
 	dv_http_client *client = call->client;
 
 	curl_multi_remove_handle(client->multi, call->easy);
-	if (client->nidle < IDLE_HANDLES)
+	if (call->result.outcome == DV_HTTP_ANSWERED && client->nidle < IDLE_HANDLES)
 	{
 		curl_easy_reset(call->easy);
 		client->idle[client->nidle++] = call->easy;

@@ -83,6 +83,14 @@ is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 	is($r->{sqlstate}, '08006', 'that it was not carried out cannot be known');
 	is(accounts('before'), 0, 'so it was not');
 
+	# libcurl remembers what it would have liked to repeat
+	faults($dvsim, { method => 'POST', path => 'accounts', action => 'reset_before_commit' });
+	$session->try($create->('broken'));
+	my $since = mark();
+	is($session->try($create->('next'))->{sqlstate}, undef, 'the next request is sent all the same');
+	is(accounts('next'), 1, 'and arrives');
+	is(statuses($since), 'POST 204 GET 200', 'each at the first attempt');
+
 	faults($dvsim, { method => 'POST', path => 'accounts', status => 429, retry_after => 0, code => '0x80072322' });
 	is($session->try($create->('throttled'))->{sqlstate}, undef, '429: it was not carried out, and is sent again');
 	is(accounts('throttled'), 1, 'once');
