@@ -25,7 +25,6 @@
 #include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/pg_locale.h"
 
 #include "compat.h"
 #include "dataverse/odata.h"
