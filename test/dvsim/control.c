@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "flags.h"
+#include "json.h"
 #include "limits.h"
 #include "request.h"
 #include "store.h"
@@ -47,24 +48,11 @@ static struct json_object *
 read_body(struct sim_exchange *exchange)
 {
 	struct sim_req *req = &exchange->req;
-	struct json_tokener *tokener = json_tokener_new_ex(32);
-	struct json_object *object;
-	enum json_tokener_error error;
+	const char *error;
+	struct json_object *object = sim_json_document(req->arena, req->body, req->body_len, &error);
 
-	if (tokener == NULL)
-		return NULL;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	object = json_tokener_parse_ex(tokener, req->body, (int) req->body_len);
-	error = json_tokener_get_error(tokener);
-	if (error != json_tokener_success || object == NULL)
-	{
-		fail(exchange, 400, "the body is not JSON: %s",
-			 error == json_tokener_continue ? "it ends too early" :
-			 json_tokener_error_desc(error));
-		json_object_put(object);
-		object = NULL;
-	}
-	json_tokener_free(tokener);
+	if (object == NULL)
+		fail(exchange, 400, "the body is not JSON: %s", error);
 	return object;
 }
 

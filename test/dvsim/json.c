@@ -12,6 +12,8 @@
  */
 #include <string.h>
 
+#include <json-c/json.h>
+
 #include "json.h"
 
 #define MAX_DEPTH 64
@@ -400,6 +402,27 @@ sim_json_parse(struct sim_arena *arena, char *text, size_t len, const char **err
 	}
 	*error = r.error;
 	return NULL;
+}
+
+struct json_object *
+sim_json_document(struct sim_arena *arena, const char *text, size_t len, const char **error)
+{
+	char	   *copy = sim_strndup(arena, text, len);
+	struct json_tokener *tokener = json_tokener_new_ex(MAX_DEPTH + 2);
+	struct json_object *document;
+
+	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
+	/* with the byte that ends it, for a number does not end by itself */
+	document = json_tokener_parse_ex(tokener, copy, (int) len + 1);
+	if (sim_json_parse(arena, copy, len, error) == NULL)
+	{
+		json_object_put(document);
+		document = NULL;
+	}
+	else if (document == NULL)
+		*error = json_tokener_error_desc(json_tokener_get_error(tokener));
+	json_tokener_free(tokener);
+	return document;
 }
 
 struct sim_json *

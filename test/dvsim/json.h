@@ -43,4 +43,12 @@ struct sim_json
 struct sim_json *sim_json_parse(struct sim_arena *arena, char *text, size_t len, const char **error);
 struct sim_json *sim_json_member(const struct sim_json *object, const char *key);
 
+/*
+ * A text, which stays as it is, as a document of json-c.  NULL on error, as above, and for
+ * null.  The reader above decides what is JSON: what json-c calls strict differs between its
+ * versions (0.18 refuses all that is not ASCII, earlier ones take control characters).
+ */
+struct json_object *sim_json_document(struct sim_arena *arena, const char *text, size_t len,
+									  const char **error);
+
 #endif

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "guid.h"
+#include "json.h"
 #include "schema_build.h"
 #include "schema_index.h"
 
@@ -415,21 +416,14 @@ borrow_core(struct json_object *root, struct json_object *builtin)
 static struct json_object *
 parse(const char *text, size_t len, const char *name)
 {
-	struct json_tokener *tokener = json_tokener_new();
-	struct json_object *root;
+	struct sim_arena *arena = sim_arena_new();
+	const char *error;
+	struct json_object *root = sim_json_document(arena, text, len, &error);
 	struct json_object *tables;
 
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	root = json_tokener_parse_ex(tokener, text, (int) len);
-	if (root == NULL || json_tokener_get_error(tokener) != json_tokener_success)
-	{
-		fprintf(stderr, "dvsim: schema %s: %s at byte %zu\n", name,
-				json_tokener_error_desc(json_tokener_get_error(tokener)),
-				json_tokener_get_parse_end(tokener));
-		json_object_put(root);
-		root = NULL;
-	}
-	json_tokener_free(tokener);
+	if (root == NULL)
+		fprintf(stderr, "dvsim: schema %s: %s\n", name, error);
+	sim_arena_free(arena);
 	if (root != NULL && (!json_object_object_get_ex(root, "tables", &tables) ||
 						 !json_object_is_type(tables, json_type_array)))
 	{
@@ -461,7 +455,7 @@ parse_file(const char *path)
 	} while (n > 0);
 	fclose(file);
 	text.s[text.len] = '\0';
-	root = text.len > 100 * 1024 * 1024 ? NULL : parse(text.s, text.len + 1, path);
+	root = text.len > 100 * 1024 * 1024 ? NULL : parse(text.s, text.len, path);
 
 	sim_buf_free(&text);
 	return root;
@@ -503,7 +497,7 @@ sim_schema_load(const char *path)
 	struct sim_schema *schema = NULL;
 
 	builtin = parse(sim_builtin_schema,
-					(size_t) (sim_builtin_schema_end - sim_builtin_schema) + 1, "(built in)");
+					(size_t) (sim_builtin_schema_end - sim_builtin_schema), "(built in)");
 	if (builtin == NULL)
 		return NULL;
 	if (path == NULL)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <json-c/json.h>
 
 #include "json.h"
 
@@ -241,6 +242,36 @@ test_many_nodes(void **state)
 	sim_buf_free(&buf);
 }
 
+/* the same on every json-c: what is beyond ASCII is taken, what is not strict JSON is not */
+static void
+test_documents(void **state)
+{
+	static const char *const bad[] = {
+		"", "null", "{", "[1,]", "[1] x", "['a']", "{a: 1}", "/* a */ []", "[01]", "[NaN]", "[TRUE]",
+		"[\"a\nb\"]", "{\"a\tb\": 1}", "[\"\xff\"]", "[\"\xc3\"]",
+	};
+	const char *good = "{\"größe\": [\"ÿ€𝄞\", 1.50]} ";
+	struct json_object *document;
+	size_t		i;
+
+	(void) state;
+	document = sim_json_document(arena, good, strlen(good), &error);
+	assert_non_null(document);
+	assert_null(error);
+	assert_string_equal(json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN),
+						"{\"größe\":[\"ÿ€𝄞\",1.50]}");
+	json_object_put(document);
+	document = sim_json_document(arena, "17", 2, &error);
+	assert_int_equal(json_object_get_int(document), 17);
+	json_object_put(document);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	{
+		if (sim_json_document(arena, bad[i], strlen(bad[i]), &error) != NULL)
+			fail_msg("taken: %s", bad[i]);
+		assert_non_null(error);
+	}
+}
+
 int
 main(void)
 {
@@ -254,6 +285,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_bad_structure, begin, end),
 		cmocka_unit_test_setup_teardown(test_depth, begin, end),
 		cmocka_unit_test_setup_teardown(test_many_nodes, begin, end),
+		cmocka_unit_test_setup_teardown(test_documents, begin, end),
 	};
 
 	return cmocka_run_group_tests_name("sim_json", tests, NULL, NULL);

@@ -254,10 +254,11 @@ for my $case (
 	[ '[{"action":"delay"}]', qr/delay_ms/ ],
 	[ '[1]', qr/a rule is an object/ ],
 	[ '"x"', qr/a rule is an object/ ],
-	[ '[{"status":503}', qr/not JSON: it ends too early/ ],
+	[ '[{"status":503}', qr/not JSON: unexpected end at position 15/ ],
 	[ '[{"status":503}] x', qr/not JSON/ ],
 	[ '', qr/not JSON/ ],
-	[ "[\"\xff\"]", qr/not JSON/ ])
+	[ "[\"\xff\"]", qr/not JSON/ ],
+	[ "[\"\n\"]", qr/not JSON: control character/ ])
 {
 	my ($body, $message) = @$case;
 	$r = $s->control('POST', '/_dvsim/faults', $body);
