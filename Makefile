@@ -57,7 +57,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # What works before PostgreSQL is there: none of these reads pg_config.
-HOUSE = demo test fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
+HOUSE = demo test test-chroot fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -86,6 +86,10 @@ test:
 # SECONDS for each target, NAMES="page answer" for some; what they learn is kept
 fuzz:
 	$(MAKE) -C test/fuzz run
+
+# both on a bare Debian or Ubuntu: make test-chroot DIST=noble; as root
+test-chroot:
+	@test/chroot '$(or $(DIST),trixie)' $(if $(ONLY),test ONLY='$(ONLY)')
 
 dvsim:
 	$(MAKE) -C test/dvsim
