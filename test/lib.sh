@@ -229,6 +229,8 @@ pg_packages()
 # another way counts.  A PostgreSQL server is asked for separately.
 missing_packages()
 {
+	local authorities
+
 	lib() { pkg-config --exists "$1" 2>/dev/null || echo "$2"; }
 
 	echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || echo gcc libc6-dev
@@ -246,6 +248,9 @@ missing_packages()
 		;;
 	esac
 	case " $* " in *" tests "*)
+		# libcurl refuses all of TLS when its file of authorities is not there
+		authorities=$(curl-config --ca 2>/dev/null || echo unknown)
+		[ -z "$authorities" ] || [ -e "$authorities" ] || echo ca-certificates
 		lib cmocka libcmocka-dev
 		command -v openssl >/dev/null || echo openssl
 		perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
