@@ -243,7 +243,7 @@ dv_import_column_options(const dv_meta_column *column,
 {
 	const dv_import_option all[DV_IMPORT_COLUMN_OPTIONS] = {
 		{"column", column->column},
-		{"type", column->column != NULL ? dv_meta_type_names[column->type] : NULL},
+		{"type", column->column != NULL ? dv_types[column->type].name : NULL},
 		{"navigation", column->navigation},
 		{"target", column->target},
 		{"target_set", column->target_set},

@@ -27,15 +27,8 @@
 bool
 dv_modify_is_writable(const dv_attribute *attribute)
 {
-	switch (attribute->column.type)
-	{
-		case DV_TYPE_OTHER:
-		case DV_TYPE_FILE:
-		case DV_TYPE_MANAGED:
-			return false;
-		default:
-			return !attribute->is_label && !attribute->is_table_name && !attribute->readonly;
-	}
+	return !(dv_types[attribute->column.type].flags & DV_READONLY) &&
+		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
 }
 
 /* Why a column cannot be written, as a sentence. */

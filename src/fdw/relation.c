@@ -32,52 +32,27 @@
 #define STANDARD_PAGE_SIZE 5000
 #define ELASTIC_PAGE_SIZE 500
 
-/* What a column is without the option "type", and what is natural for a type. */
 static const struct
 {
 	Oid			pgtype;
-	dv_type		type;
-	bool		is_default;
-}			pairs[] =
+	int			natural_for;
+	dv_type		default_type;
+}			conversions[] =
 
 {
-	{UUIDOID, DV_TYPE_LOOKUP, true},
-	{UUIDOID, DV_TYPE_UNIQUEIDENTIFIER, false},
-	{UUIDOID, DV_TYPE_CUSTOMER, false},
-	{UUIDOID, DV_TYPE_OWNER, false},
-	{UUIDOID, DV_TYPE_FILE, false},
-	{VARCHAROID, DV_TYPE_STRING, true},
-	{TEXTOID, DV_TYPE_STRING, true},
-	{TEXTOID, DV_TYPE_MEMO, false},
-	{VARCHAROID, DV_TYPE_MEMO, false},
-	{TEXTOID, DV_TYPE_ENTITYNAME, false},
-	{VARCHAROID, DV_TYPE_ENTITYNAME, false},
-	{INT4OID, DV_TYPE_INTEGER, true},
-	{INT8OID, DV_TYPE_INTEGER, false},
-	{INT4OID, DV_TYPE_CHOICE, false},
-	{INT4OID, DV_TYPE_STATE, false},
-	{INT4OID, DV_TYPE_STATUS, false},
-	{INT8OID, DV_TYPE_BIGINT, true},
-	{INT2OID, DV_TYPE_INTEGER, true},
-	{NUMERICOID, DV_TYPE_DECIMAL, true},
-	{NUMERICOID, DV_TYPE_MONEY, false},
-	{FLOAT8OID, DV_TYPE_DOUBLE, true},
-	{BOOLOID, DV_TYPE_BOOLEAN, true},
-	{INT4ARRAYOID, DV_TYPE_CHOICES, true},
-	{TIMESTAMPTZOID, DV_TYPE_DATETIME, true},
-	{TIMESTAMPOID, DV_TYPE_DATETIME_INDEPENDENT, true},
-	{DATEOID, DV_TYPE_DATE, true},
-	{BYTEAOID, DV_TYPE_IMAGE, true},
+#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+	{pgtype, natural_for, DV_TYPE_##default_type},
+#include "fdw/conversion_list.h"
 };
 
 static dv_type
-default_type(Oid pgtype)
+default_type_of(Oid pgtype)
 {
 	int			i;
 
-	for (i = 0; i < (int) lengthof(pairs); i++)
-		if (pairs[i].pgtype == pgtype && pairs[i].is_default)
-			return pairs[i].type;
+	for (i = 0; i < (int) lengthof(conversions); i++)
+		if (conversions[i].pgtype == pgtype)
+			return conversions[i].default_type;
 	return DV_TYPE_OTHER;
 }
 
@@ -86,9 +61,9 @@ is_natural(Oid pgtype, dv_type type)
 {
 	int			i;
 
-	for (i = 0; i < (int) lengthof(pairs); i++)
-		if (pairs[i].pgtype == pgtype && pairs[i].type == type)
-			return true;
+	for (i = 0; i < (int) lengthof(conversions); i++)
+		if (conversions[i].pgtype == pgtype)
+			return (conversions[i].natural_for & dv_types[type].wire) != 0;
 	return false;
 }
 
@@ -138,7 +113,7 @@ type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options o
 
 	if (type_name == NULL)
 		return strcmp(name, relation->primary_id.name) == 0 ? DV_TYPE_UNIQUEIDENTIFIER :
-			default_type(attribute->pgtype);
+			default_type_of(attribute->pgtype);
 	if (!dv_type_by_name(type_name, &type))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
