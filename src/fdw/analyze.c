@@ -340,7 +340,7 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 	TimestampTz began = GetCurrentTimestamp();
 	double		rows;
 
-	if (columns != NIL || !dv_option_bool(relation->options, "import_stats"))
+	if (columns != NIL || !dv_option_bool(relation->options, DV_OPT_IMPORT_STATS))
 		return false;
 	if (HasRelationExtStatistics(rel))
 	{

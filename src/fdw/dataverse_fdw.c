@@ -23,7 +23,6 @@
 #include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/plan.h"
-#include "fdw/setting.h"
 #include "fdw/result_relation.h"
 #include "fdw/truncate.h"
 #include "pool/shared.h"

@@ -40,7 +40,6 @@
 
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
-#include "fdw/lookup.h"
 #include "net/url.h"
 
 /* A table that a lookup can lead to. */
@@ -511,7 +510,7 @@ check_writable(const dv_relation *relation, const dv_attribute *attribute, dv_op
 		refuse_column(relation, attribute, readonly,
 					  psprintf("It shows the label of column \"%s\".", attribute->column.name),
 					  "Write that column instead.");
-	if (dv_option_bool(options, "readonly"))
+	if (dv_option_bool(options, DV_OPT_READONLY))
 		refuse_column(relation, attribute, readonly,
 					  "Dataverse sets it by itself: its option \"readonly\" is on.",
 					  "Leave it out.");

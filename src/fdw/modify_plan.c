@@ -315,7 +315,7 @@ dataverseIsForeignRelUpdatable(Relation rel)
 {
 	const dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 
-	if (!dv_option_bool(relation->options, "updatable"))
+	if (!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
 		return 0;
 	if (relation->type == DV_TABLE_INTERSECT)
 		return (1 << CMD_INSERT) | (1 << CMD_DELETE);

@@ -19,8 +19,8 @@
 
 #include "fdw/bind.h"
 #include "fdw/modify.h"
+#include "fdw/option.h"
 #include "fdw/scan.h"
-#include "fdw/setting.h"
 #include "fdw/result_relation.h"
 
 /* Does the statement write a column of one of these types? */

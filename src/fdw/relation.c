@@ -108,7 +108,7 @@ static dv_type
 type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options options,
 		const char *name)
 {
-	const char *type_name = dv_option_text(options, "type");
+	const char *type_name = dv_option_text(options, DV_OPT_TYPE);
 	dv_type		type;
 
 	if (type_name == NULL)
@@ -127,18 +127,18 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 {
 	dv_attribute *attribute = &relation->attributes[attnum - 1];
 	dv_options	options = {GetForeignColumnOptions(relation->relid, attnum), NIL};
-	const char *name = dv_option_text(options, "column");
-	const char *base = dv_option_text(options, "label_of");
+	const char *name = dv_option_text(options, DV_OPT_COLUMN);
+	const char *base = dv_option_text(options, DV_OPT_LABEL_OF);
 
 	attribute ->name = pstrdup(NameStr(att->attname));
 	attribute ->pgtype = getBaseType(att->atttypid);
 	attribute ->typmod = att->atttypmod;
 	attribute ->is_label = base != NULL;
-	attribute ->readonly = dv_option_bool(options, "readonly");
+	attribute ->readonly = dv_option_bool(options, DV_OPT_READONLY);
 
 	if (base == NULL)
 	{
-		base = dv_option_text(options, "ref_type_of");
+		base = dv_option_text(options, DV_OPT_REF_TYPE_OF);
 		attribute ->is_table_name = base != NULL;
 	}
 	if (name == NULL)
@@ -230,12 +230,12 @@ dv_relation_open(Oid relid)
 	relation->name = get_rel_name(relid);
 	relation->options.first = table->options;
 	relation->options.second = server->options;
-	relation->table = dv_option_text(relation->options, "table");
+	relation->table = dv_option_text(relation->options, DV_OPT_TABLE);
 	if (relation->table == NULL)
 		relation->table = relation->name;
 	check_name(relation->table, "option \"table\"", relation);
-	relation->type = (dv_table_type) dv_option_choice(relation->options, "table_type");
-	relation->entity_set = dv_option_text(relation->options, "entity_set");
+	relation->type = (dv_table_type) dv_option_choice(relation->options, DV_OPT_TABLE_TYPE);
+	relation->entity_set = dv_option_text(relation->options, DV_OPT_ENTITY_SET);
 	if (relation->entity_set == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
@@ -244,7 +244,7 @@ dv_relation_open(Oid relid)
 				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or ask for EntityDefinitions(LogicalName='%s')?$select=EntitySetName with dataverse.request().",
 						 relation->table)));
 	check_name(relation->entity_set, "option \"entity_set\"", relation);
-	id = dv_option_text(relation->options, "primary_id");
+	id = dv_option_text(relation->options, DV_OPT_PRIMARY_ID);
 	if (id == NULL)
 		id = psprintf("%sid", relation->table);
 	check_name(id, "option \"primary_id\"", relation);
@@ -266,9 +266,9 @@ dv_relation_page_size(const dv_relation *relation)
 {
 	int			most = relation->type == DV_TABLE_ELASTIC ? ELASTIC_PAGE_SIZE : STANDARD_PAGE_SIZE;
 
-	if (!dv_option_given(relation->options, "page_size"))
+	if (!dv_option_given(relation->options, DV_OPT_PAGE_SIZE))
 		return most;
-	return Min(dv_option_int(relation->options, "page_size"), most);
+	return Min(dv_option_int(relation->options, DV_OPT_PAGE_SIZE), most);
 }
 
 dv_progress *
@@ -283,4 +283,75 @@ dv_relation_progress(const dv_relation *relation, const char *operation, double 
 
 	pfree(name);
 	return progress;
+}
+
+/*
+ * Where a lookup can lead, by the options of its column
+ */
+
+/* The names of a comma-separated option; NIL without it. */
+static List *
+names_of(dv_options options, dv_option option)
+{
+	const char *text = dv_option_text(options, option);
+	List	   *names = NIL;
+
+	while (text != NULL)
+	{
+		const char *comma = strchr(text, ',');
+		size_t		len = comma != NULL ? (size_t) (comma - text) : strlen(text);
+
+		for (; len > 0 && *text == ' '; len--)
+			text++;
+		while (len > 0 && text[len - 1] == ' ')
+			len--;
+		names = lappend(names, pnstrdup(text, len));
+		text = comma != NULL ? comma + 1 : NULL;
+	}
+	return names;
+}
+
+const char *
+dv_lookup_name(const List *names, int i)
+{
+	return i < list_length(names) ? list_nth(names, i) : NULL;
+}
+
+/* A hand-written table need not say where owners and customers are. */
+void
+dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup)
+{
+	lookup->tables = names_of(options, DV_OPT_TARGET);
+	lookup->sets = names_of(options, DV_OPT_TARGET_SET);
+	lookup->navigations = names_of(options, DV_OPT_NAVIGATION);
+	if (lookup->tables != NIL || lookup->sets != NIL)
+		return;
+	if (column->type == DV_TYPE_OWNER)
+	{
+		lookup->tables = list_make2("systemuser", "team");
+		lookup->sets = list_make2("systemusers", "teams");
+	}
+	else if (column->type == DV_TYPE_CUSTOMER)
+	{
+		lookup->tables = list_make2("account", "contact");
+		lookup->sets = list_make2("accounts", "contacts");
+	}
+}
+
+/*
+ * Without the option it is the column's name; with several tables the service
+ * adds the table's name to it.
+ */
+const char *
+dv_lookup_navigation(const dv_lookup *lookup, const dv_column *column, int i)
+{
+	const char *table = dv_lookup_name(lookup->tables, i);
+
+	if (list_length(lookup->navigations) == 1)
+		return linitial(lookup->navigations);
+	if (i < list_length(lookup->navigations))
+		return list_nth(lookup->navigations, i);
+	if (list_length(lookup->sets) <= 1 || column->type == DV_TYPE_OWNER || table == NULL)
+		return column->name;
+	return psprintf("%s_%s", column->name, table);
 }
