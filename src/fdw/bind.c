@@ -34,6 +34,7 @@
 
 #include "dataverse/odata.h"
 #include "fdw/bind.h"
+#include "fdw/encode.h"
 #include "fdw/grid.h"
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
@@ -268,7 +269,7 @@ bind_date(const leaf *l, dv_op op, Oid type, Datum value)
 static dv_filter *
 bind_id(const leaf *l, dv_op op, Oid type, Datum value)
 {
-	const char *text = DatumGetCString(DirectFunctionCall1(uuid_out, value));
+	const char *text = dv_id_text(DatumGetUUIDP(value)->data);
 
 	return op == DV_OP_EQ ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
 }
