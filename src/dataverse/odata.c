@@ -230,7 +230,6 @@ static const filter_form forms[DV_FILTER_KINDS] = {
 	[DV_CONTAINS] = {put_pattern, "contains"},
 	[DV_IN] = {put_function, "In"},
 	[DV_NOT_IN] = {put_function, "NotIn"},
-	[DV_BETWEEN] = {put_function, "Between"},
 	[DV_CONTAIN_VALUES] = {put_function, "ContainValues"},
 };
 
