@@ -131,11 +131,12 @@ initialize(void)
  */
 
 static void
-refuse_unset(const char *name, const ForeignServer *server, const char *hint)
+refuse_unset(dv_option option, const ForeignServer *server, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
-			 errmsg("option \"%s\" of server \"%s\" is not set", name, server->servername),
+			 errmsg("option \"%s\" of server \"%s\" is not set", dv_option_name(option),
+					server->servername),
 			 errhint("%s", hint)));
 }
 
@@ -148,7 +149,7 @@ token_url_of(dv_options options, const ForeignServer *server)
 	if (url != NULL)
 		return url;
 	if (tenant == NULL)
-		refuse_unset("tenant_id", server,
+		refuse_unset(DV_OPT_TENANT_ID, server,
 					 "Set it to the id or a domain name of the Microsoft Entra tenant, or set \"token_url\".");
 	return psprintf("%s/%s/oauth2/v2.0/token", dv_option_address(options, DV_OPT_AUTHORITY), tenant);
 }
@@ -163,7 +164,7 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->retry.tolerance = -1;
 	dv_options_configure(options, config);
 	if (config->base_url == NULL)
-		refuse_unset("url", server,
+		refuse_unset(DV_OPT_URL, server,
 					 "Set it to the environment's address, as in https://contoso.crm.dynamics.com.");
 	/* the validator let http through for loopback only */
 	config->http.allow_http = true;

@@ -448,9 +448,8 @@ row_of(dv_option option)
 	return &rows[option % DV_OPTIONS];
 }
 
-/* The name under which it is given. */
-static const char *
-name_of(dv_option option)
+const char *
+dv_option_name(dv_option option)
 {
 	int			number = option / DV_OPTIONS + 1;
 
@@ -461,7 +460,7 @@ static const char *
 given_text(dv_options opts, dv_option option)
 {
 	List	   *const lists[] = {opts.first, opts.second};
-	const char *name = name_of(option);
+	const char *name = dv_option_name(option);
 	ListCell   *lc;
 
 	for (size_t i = 0; i < lengthof(lists); i++)
@@ -634,7 +633,7 @@ check_application_user(dv_options opts, int number)
 		refuse_combination(psprintf("application user %d has more than one way to get a token", number),
 						   hint);
 	if ((secret || certificate) && !dv_option_given(opts, id))
-		refuse_combination(psprintf("option \"%s\" is missing", name_of(id)), hint);
+		refuse_combination(psprintf("option \"%s\" is missing", dv_option_name(id)), hint);
 	if ((key || password) && !certificate)
 		refuse_combination(psprintf("application user %d has a key but no certificate", number),
 						   "Set \"client_certificate\" too.");

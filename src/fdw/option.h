@@ -49,6 +49,7 @@ typedef struct dv_options
 	List	   *second;
 } dv_options;
 
+extern const char *dv_option_name(dv_option option);
 extern bool dv_option_given(dv_options options, dv_option option);
 
 /* NULL: neither a value nor a default */
