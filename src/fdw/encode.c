@@ -498,20 +498,17 @@ refuse_column(const dv_relation *relation, const dv_attribute *attribute, int sq
 					relation->name),
 			 errdetail_internal("%s", why),
 			 hint != NULL ? errhint("%s", hint) : 0));
-
 }
 
 static void
-check_writable(const dv_relation *relation, const dv_attribute *attribute, dv_options options)
+check_writable(const dv_relation *relation, const dv_attribute *attribute)
 {
-	const int	readonly = ERRCODE_FDW_INVALID_COLUMN_NAME;
-
 	if (attribute->is_label)
-		refuse_column(relation, attribute, readonly,
+		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
 					  psprintf("It shows the label of column \"%s\".", attribute->column.name),
 					  "Write that column instead.");
-	if (dv_option_bool(options, DV_OPT_READONLY))
-		refuse_column(relation, attribute, readonly,
+	if (attribute->readonly)
+		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
 					  "Dataverse sets it by itself: its option \"readonly\" is on.",
 					  "Leave it out.");
 }
@@ -630,7 +627,7 @@ dv_encoder_create(const dv_relation *relation, AttrNumber attnum, dv_nulls_as nu
 
 	if (attribute == NULL)
 		elog(ERROR, "foreign table \"%s\" has no column %d", relation->name, attnum);
-	check_writable(relation, attribute, options);
+	check_writable(relation, attribute);
 	encoder->name = attribute->name;
 	encoder->type = attribute->column.type;
 	encoder->pgtype = attribute->pgtype;
