@@ -55,7 +55,6 @@ typedef enum dv_filter_kind
 	DV_CONTAINS,
 	DV_IN,						/* with some */
 	DV_NOT_IN,
-	DV_BETWEEN,					/* with two, inclusive */
 	DV_CONTAIN_VALUES
 } dv_filter_kind;
 
@@ -101,11 +100,5 @@ typedef struct dv_query
 	int64_t		top;			/* 0: no limit */
 	bool		count;			/* no rows: their number, as "n" */
 } dv_query;
-
-/* How many conditions it takes. */
-extern int	dv_filter_conditions(const dv_filter *filter);
-
-/* Must it be false?  Is it always true? */
-extern bool dv_filter_is(const dv_filter *filter, dv_filter_kind kind);
 
 #endif							/* DV_QUERY_H */

@@ -43,6 +43,7 @@
 #include "compat.h"
 #include "fdw/analyze.h"
 #include "fdw/bind.h"
+#include "fdw/encode.h"
 #include "fdw/estimate.h"
 #include "fdw/scan.h"
 
@@ -106,9 +107,7 @@ id_text(const ordered_id *id)
 
 	for (i = 0; i < UUID_LEN; i++)
 		uuid[sql_server_order[i]] = id->bytes[i];
-	return psprintf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-					uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7],
-					uuid[8], uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
+	return dv_id_text(uuid);
 }
 
 static int
@@ -340,7 +339,7 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 	TimestampTz began = GetCurrentTimestamp();
 	double		rows;
 
-	if (columns != NIL || !dv_option_bool(relation->options, "import_stats"))
+	if (columns != NIL || !dv_option_bool(relation->options, DV_OPT_IMPORT_STATS))
 		return false;
 	if (HasRelationExtStatistics(rel))
 	{

@@ -34,8 +34,8 @@
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/modify.h"
+#include "fdw/option.h"
 #include "fdw/scan.h"
-#include "fdw/setting.h"
 #include "net/url.h"
 
 #define MAX_HEADERS 5
@@ -77,14 +77,14 @@ headers_of(dv_options options)
 		"MSCRM.BypassBusinessLogicExecution: CustomSync,CustomAsync"
 	};
 	const char **headers = palloc0(sizeof(char *) * MAX_HEADERS);
-	int			bypass = dv_option_choice(options, "bypass_custom_logic");
+	int			bypass = dv_option_choice(options, DV_OPT_BYPASS_CUSTOM_LOGIC);
 	int			n = 0;
 
 	if (bypass > 0)
 		headers[n++] = bypasses[bypass];
-	if (dv_option_bool(options, "bypass_flows"))
+	if (dv_option_bool(options, DV_OPT_BYPASS_FLOWS))
 		headers[n++] = "MSCRM.SuppressCallbackRegistrationExpanderJob: true";
-	if (!dv_option_bool(options, "suppress_duplicate_detection"))
+	if (!dv_option_bool(options, DV_OPT_SUPPRESS_DUPLICATE_DETECTION))
 		headers[n++] = "MSCRM.SuppressDuplicateDetection: false";
 	/* names of errors; of elastic tables, which rows failed */
 	headers[n++] = "Prefer: odata.include-annotations=\"*\"";
@@ -94,7 +94,7 @@ headers_of(dv_options options)
 static const char *
 encoded_tag(dv_options options)
 {
-	const char *tag = dv_option_text(options, "tag");
+	const char *tag = dv_option_text(options, DV_OPT_TAG);
 	char	   *encoded;
 
 	if (tag == NULL)
@@ -129,15 +129,15 @@ start_writing(dv_modify *m)
 	spec.destination.tag = encoded_tag(m->options);
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
-	spec.batch_size = dv_option_int(m->options, "batch_size");
+	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);
 	spec.go_on = m->go_on;
 	spec.ignore_duplicates = m->ignore;
 	spec.ids_made = m->make_ids && !m->ids_given;
 	spec.dry_run = dv_dry_run;
 	/* the server's option of that name is for each application user, and the pool's matter */
 	own.first = m->options.first;
-	if (dv_option_given(own, "max_parallel"))
-		spec.max_calls = dv_option_int(own, "max_parallel");
+	if (dv_option_given(own, DV_OPT_MAX_PARALLEL))
+		spec.max_calls = dv_option_int(own, DV_OPT_MAX_PARALLEL);
 	spec.what = m->what;
 	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
 										 m->context);
@@ -212,16 +212,17 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
 	m->command = plan->command;
 	m->operation = dv_modify_operation(relation, m->options, plan->command);
-	m->ignore = plan->ignore || dv_option_is(m->options, "insert_mode", "ignore_duplicates");
-	m->go_on = dv_option_is(m->options, "on_error", "continue");
+	m->ignore = plan->ignore ||
+		dv_option_choice(m->options, DV_OPT_INSERT_MODE) == DV_INSERT_IGNORE_DUPLICATES;
+	m->go_on = dv_option_choice(m->options, DV_OPT_ON_ERROR) == DV_ON_ERROR_CONTINUE;
 	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
 	m->server = GetForeignServer(relation->serverid)->servername;
 	m->expected = -1;
 	m->counts = mtstate->canSetTag;
 	m->feeds = !m->counts && node != NULL && node->returningLists != NIL;
 	m->rank = rank_of(mtstate);
-	m->max_errors = dv_option_given(m->options, "max_errors") ?
-		dv_option_int(m->options, "max_errors") : -1;
+	m->max_errors = dv_option_given(m->options, DV_OPT_MAX_ERRORS) ?
+		dv_option_int(m->options, DV_OPT_MAX_ERRORS) : -1;
 	/* rows that are refused or ignored must not be seen */
 	m->one_by_one = has_trigger_after(rinfo, plan->command, false) ||
 		(plan->returned != NIL && (m->ignore || m->go_on));

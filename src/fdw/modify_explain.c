@@ -14,7 +14,7 @@
 
 #include "compat.h"
 #include "fdw/modify.h"
-#include "fdw/setting.h"
+#include "fdw/option.h"
 
 /* The request that rows are sent with first; single ones may follow. */
 static const char *
@@ -85,7 +85,7 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 
 		ExplainPropertyText("Request", psprintf("POST %s", request_of(relation, operation)), es);
 		show_columns(relation, private, es);
-		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, "batch_size"), es);
+		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
 	if (es->analyze && m != NULL && m->writer != NULL)
 		show_tally(dv_writer_tally(m->writer), es);

@@ -27,15 +27,8 @@
 bool
 dv_modify_is_writable(const dv_attribute *attribute)
 {
-	switch (attribute->column.type)
-	{
-		case DV_TYPE_OTHER:
-		case DV_TYPE_FILE:
-		case DV_TYPE_MANAGED:
-			return false;
-		default:
-			return !attribute->is_label && !attribute->is_table_name && !attribute->readonly;
-	}
+	return !(dv_types[attribute->column.type].flags & DV_READONLY) &&
+		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
 }
 
 /* Why a column cannot be written, as a sentence. */
@@ -322,7 +315,7 @@ dataverseIsForeignRelUpdatable(Relation rel)
 {
 	const dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 
-	if (!dv_option_bool(relation->options, "updatable"))
+	if (!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
 		return 0;
 	if (relation->type == DV_TABLE_INTERSECT)
 		return (1 << CMD_INSERT) | (1 << CMD_DELETE);

@@ -37,17 +37,12 @@ attribute_called(const dv_relation *relation, const char *name)
 static void
 append_row(StringInfo detail, const dv_failure *failure)
 {
-	StringInfoData id;
-
 	if (failure->first != failure->last)
 		appendStringInfo(detail, "It is one of rows %lld to %lld.",
 						 (long long) failure->first, (long long) failure->last);
 	else if (failure->id != NULL)
-	{
-		initStringInfo(&id);
-		dv_encode_id(&id, failure->id);
-		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first, id.data);
-	}
+		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first,
+						 dv_id_text(failure->id));
 	else
 		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
 	if (failure->then)

@@ -19,8 +19,8 @@
 
 #include "fdw/bind.h"
 #include "fdw/modify.h"
+#include "fdw/option.h"
 #include "fdw/scan.h"
-#include "fdw/setting.h"
 #include "fdw/result_relation.h"
 
 /* Does the statement write a column of one of these types? */
@@ -116,16 +116,6 @@ dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetl
  * Which row to read back
  */
 
-static char *
-id_text(const uint8 *id)
-{
-	StringInfoData text;
-
-	initStringInfo(&text);
-	dv_encode_id(&text, id);
-	return text.data;
-}
-
 /* A value as conditions have it. */
 static const char *
 operand_of(dv_modify *m, AttrNumber attnum, dv_encoder *encoder, Datum value)
@@ -136,7 +126,7 @@ operand_of(dv_modify *m, AttrNumber attnum, dv_encoder *encoder, Datum value)
 	char	   *from;
 
 	if (attribute->pgtype == UUIDOID)
-		return id_text(DatumGetUUIDP(value)->data);
+		return dv_id_text(DatumGetUUIDP(value)->data);
 	if (attribute->column.type == DV_TYPE_STRING)
 	{
 		Oid			output;
@@ -174,14 +164,14 @@ filter_of(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
 	int			i;
 
 	if (row->has_id)
-		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id, id_text(row->id)));
+		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id, dv_id_text(row->id)));
 	for (i = 0; !row->has_id && i < m->nkeys; i++)
 		conditions = add_condition(conditions, m, m->keys[i],
 								   operand_of(m, m->keys[i], m->key_encoders[i],
 											  slot->tts_values[m->keys[i] - 1]));
 	for (i = 0; m->operation == DV_ASSOCIATE && i < 2; i++)
 		conditions = add_condition(conditions, m, m->ends[i].attnum,
-								   id_text(DatumGetUUIDP(slot->tts_values[m->ends[i].attnum - 1])->data));
+								   dv_id_text(DatumGetUUIDP(slot->tts_values[m->ends[i].attnum - 1])->data));
 	if (row->has_id && m->partition != 0 && !slot->tts_isnull[m->partition - 1])
 		conditions = add_condition(conditions, m, m->partition,
 								   operand_of(m, m->partition, m->partition_encoder,

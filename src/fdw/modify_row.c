@@ -31,7 +31,6 @@
 
 #include "compat.h"
 #include "dataverse/guid.h"
-#include "fdw/lookup.h"
 #include "fdw/modify.h"
 #include "fdw/result_relation.h"
 
@@ -75,7 +74,8 @@ dv_modify_operation(const dv_relation *relation, dv_options options, CmdType com
 		default:
 			if (pairs)
 				return DV_ASSOCIATE;
-			return dv_option_is(options, "insert_mode", "upsert") ? DV_UPSERT : DV_CREATE;
+			return dv_option_choice(options, DV_OPT_INSERT_MODE) == DV_INSERT_UPSERT ?
+				DV_UPSERT : DV_CREATE;
 	}
 }
 
@@ -199,7 +199,7 @@ column_called(const dv_relation *relation, const char *name)
 static void
 prepare_keys(dv_modify *m, List *columns)
 {
-	const char *option = dv_option_text(m->options, "upsert_key");
+	const char *option = dv_option_text(m->options, DV_OPT_UPSERT_KEY);
 	List	   *names = NIL;
 	ListCell   *lc;
 
@@ -245,8 +245,8 @@ prepare_ends(dv_modify *m, List *targetlist)
 
 		if (end->attnum != 0)
 			options.first = GetForeignColumnOptions(m->relation->relid, end->attnum);
-		end->set = dv_option_text(options, "target_set");
-		end->navigation = dv_option_text(options, "navigation");
+		end->set = dv_option_text(options, DV_OPT_TARGET_SET);
+		end->navigation = dv_option_text(options, DV_OPT_NAVIGATION);
 		if (end->set == NULL || end->navigation == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
@@ -291,7 +291,7 @@ dv_modify_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	}
 	if (m->partition != 0)
 		m->partition_encoder = dv_encoder_create(m->relation, m->partition, DV_NULL_OMITTED);
-	m->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, "generate_ids");
+	m->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, DV_OPT_GENERATE_IDS);
 	m->ids_given = m->id != 0 && list_member_int(columns, m->id);
 	find_state(m, columns);
 	prepare_keys(m, columns);

@@ -34,7 +34,6 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "fdw/lookup.h"
 #include "fdw/rejects.h"
 
 /* Of a member of the object: which column it is of, and what to make of it. */

@@ -54,7 +54,7 @@ dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *parti
 {
 	*id = column_named(relation, relation->primary_id.name);
 	*partition = relation->type != DV_TABLE_ELASTIC ? 0 :
-		column_named(relation, dv_option_text(relation->options, "partition_id"));
+		column_named(relation, dv_option_text(relation->options, DV_OPT_PARTITION_ID));
 }
 
 void
@@ -137,7 +137,7 @@ check_keys(const dv_relation *relation, AttrNumber id, AttrNumber partition, Att
 	{
 		if (relation->type != DV_TABLE_ELASTIC)
 			return;
-		missing = dv_option_text(relation->options, "partition_id");
+		missing = dv_option_text(relation->options, DV_OPT_PARTITION_ID);
 		if (missing == NULL || partition != 0)
 			return;
 	}
@@ -298,7 +298,7 @@ is_same_table(const dv_relation *relation, Oid relid)
 		return false;
 	table = GetForeignTable(relid);
 	options.first = table->options;
-	name = dv_option_text(options, "table");
+	name = dv_option_text(options, DV_OPT_TABLE);
 	return table->serverid == relation->serverid &&
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }

@@ -30,7 +30,7 @@
 #include "client/ledger.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
-#include "fdw/setting.h"
+#include "fdw/option.h"
 #include "fdw/truncate.h"
 #include "net/json.h"
 
@@ -57,8 +57,8 @@ typedef struct dv_truncation
 static void
 check_truncatable(const dv_relation *relation, DropBehavior behavior)
 {
-	if (!dv_option_bool(relation->options, "truncatable") ||
-		!dv_option_bool(relation->options, "updatable"))
+	if (!dv_option_bool(relation->options, DV_OPT_TRUNCATABLE) ||
+		!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("foreign table \"%s\" does not allow truncates", relation->name),
