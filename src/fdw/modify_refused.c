@@ -17,23 +17,6 @@
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
 
-/* A column of the service under its name here. */
-static const dv_attribute *
-attribute_called(const dv_relation *relation, const char *name)
-{
-	int			i;
-
-	for (i = 1; name[0] != '\0' && i <= relation->natts; i++)
-	{
-		const dv_attribute *attribute = dv_relation_attribute(relation, i);
-
-		if (attribute !=NULL && !attribute->is_label && !attribute->is_table_name &&
-			strcmp(attribute->column.name, name) == 0)
-			return attribute;
-	}
-	return NULL;
-}
-
 static void
 append_row(StringInfo detail, const dv_failure *failure)
 {
@@ -84,8 +67,8 @@ dv_modify_raise_refused(void *arg, const dv_failure *failure)
 		hint = psprintf("More than %lld rows were refused (option \"max_errors\").",
 						(long long) m->max_errors);
 	dv_blame_read(error->message, &blame);
-	attribute = m->at_fault != 0 ? dv_relation_attribute(m->relation, m->at_fault) :
-	attribute_called(m->relation, blame.column);
+	attribute = dv_relation_attribute(m->relation, m->at_fault != 0 ? m->at_fault :
+									  dv_relation_column_of(m->relation, blame.column));
 
 	if (blame.null)
 		sqlstate = ERRCODE_NOT_NULL_VIOLATION;

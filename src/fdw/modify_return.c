@@ -99,7 +99,7 @@ dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetl
 		return;
 	if (plan->command == CMD_DELETE)
 	{
-		m->whole_junk = ExecFindJunkAttributeInTlist(targetlist, DV_TARGET_ROW);
+		m->whole_junk = ExecFindJunkAttributeInTlist(targetlist, DV_JUNK_ROW);
 		return;
 	}
 	m->return_id = m->operation == DV_CREATE && list_member_int(plan->returned, m->id);

@@ -175,26 +175,6 @@ find_state(dv_modify *m, List *columns)
 		m->status_encoder = dv_encoder_create(m->relation, m->status, DV_NULL_OMITTED);
 }
 
-static AttrNumber
-column_called(const dv_relation *relation, const char *name)
-{
-	int			i;
-
-	for (i = 1; i <= relation->natts; i++)
-	{
-		const dv_attribute *attribute = dv_relation_attribute(relation, i);
-
-		if (attribute !=NULL && !attribute->is_label && !attribute->is_table_name &&
-			(strcmp(attribute->name, name) == 0 || strcmp(attribute->column.name, name) == 0))
-			return i;
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
-			 errmsg("column \"%s\" of option \"upsert_key\" is not in foreign table \"%s\"", name,
-					relation->name)));
-	return 0;
-}
-
 /* Rows that are to be found by an alternate key. */
 static void
 prepare_keys(dv_modify *m, List *columns)
@@ -224,8 +204,13 @@ prepare_keys(dv_modify *m, List *columns)
 	m->key_encoders = palloc0(sizeof(dv_encoder *) * list_length(names));
 	foreach(lc, names)
 	{
-		AttrNumber	attnum = column_called(m->relation, lfirst(lc));
+		AttrNumber	attnum = dv_relation_column_called(m->relation, lfirst(lc));
 
+		if (attnum == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+					 errmsg("column \"%s\" of option \"upsert_key\" is not in foreign table \"%s\"",
+							(const char *) lfirst(lc), m->relation->name)));
 		m->keys[m->nkeys] = attnum;
 		m->key_encoders[m->nkeys++] = dv_encoder_create(m->relation, attnum, DV_NULL_WRITTEN);
 	}
@@ -234,10 +219,10 @@ prepare_keys(dv_modify *m, List *columns)
 static void
 prepare_ends(dv_modify *m, List *targetlist)
 {
-	static const char *const junk[] = {DV_TARGET_FIRST, DV_TARGET_SECOND};
+	static const char *const junk[] = {DV_JUNK_FIRST, DV_JUNK_SECOND};
 	int			i;
 
-	dv_resultrel_ends(m->relation, &m->ends[0].attnum, &m->ends[1].attnum);
+	dv_resultrel_pair(m->relation, &m->ends[0].attnum, &m->ends[1].attnum);
 	for (i = 0; i < 2; i++)
 	{
 		dv_modify_end *end = &m->ends[i];
@@ -282,9 +267,9 @@ dv_modify_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	}
 	if (targetlist != NIL)
 	{
-		m->id_junk = dv_resultrel_junk(targetlist, DV_TARGET_ID, m->id);
+		m->id_junk = dv_resultrel_junk(targetlist, DV_JUNK_ID, m->id);
 		if (m->partition != 0)
-			m->partition_junk = dv_resultrel_junk(targetlist, DV_TARGET_PARTITION, m->partition);
+			m->partition_junk = dv_resultrel_junk(targetlist, DV_JUNK_PARTITION, m->partition);
 		if (m->id_junk == 0)
 			elog(ERROR, "could not find the id of rows of foreign table \"%s\"",
 				 m->relation->name);

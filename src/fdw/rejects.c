@@ -138,29 +138,12 @@ map(column_map *m, const char *member, const char *column, const char *kind, con
 	add_text(m->arrays[TABLE], table);
 }
 
-/* The column that says which table a lookup refers to; NULL: none. */
-static const char *
-companion_of(const dv_relation *relation, const dv_attribute *attribute)
-{
-	int			i;
-
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
-
-		if (other->name != NULL && other->is_table_name &&
-			strcmp(other->column.name, attribute->column.name) == 0)
-			return other->name;
-	}
-	return NULL;
-}
-
 /* As fdw/encode.c writes them: "navigation@odata.bind":"/set(id)". */
 static void
 map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attribute,
 		   dv_options options)
 {
-	const char *companion = companion_of(relation, attribute);
+	AttrNumber	companion = dv_relation_table_name_of(relation, attribute);
 	dv_lookup	lookup;
 	int			i;
 
@@ -173,8 +156,8 @@ map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attri
 									  dv_lookup_navigation(&lookup, &attribute->column, i));
 
 		map(m, member, attribute->name, "id", prefix, NULL);
-		if (companion != NULL)
-			map(m, member, companion, "table", prefix, dv_lookup_name(lookup.tables, i));
+		if (companion != 0)
+			map(m, member, dv_relation_attribute(relation, companion)->name, "table", prefix, dv_lookup_name(lookup.tables, i));
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * reject.h
+ * rejects.h
  *		Rows that the service refused, in the table dataverse.rejects.
  *
  * SPDX-License-Identifier: PostgreSQL
