@@ -159,24 +159,6 @@ user_of(ResultRelInfo *rinfo, EState *estate)
 	return OidIsValid(userid) ? userid : GetUserId();
 }
 
-static bool
-has_trigger_after(const ResultRelInfo *rinfo, CmdType command, bool statements)
-{
-	const TriggerDesc *t = rinfo != NULL ? rinfo->ri_TrigDesc : NULL;
-
-	if (t == NULL)
-		return false;
-	switch (command)
-	{
-		case CMD_INSERT:
-			return t->trig_insert_after_row || (statements && t->trig_insert_after_statement);
-		case CMD_UPDATE:
-			return t->trig_update_after_row;
-		default:
-			return t->trig_delete_after_row;
-	}
-}
-
 /* Modifications in WITH come in the order in which they can get rows of each other, the main one last. */
 static int
 rank_of(const ModifyTableState *mtstate)
@@ -211,7 +193,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->userid = user_of(rinfo, estate);
 	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
 	m->command = plan->command;
-	m->operation = dv_modify_operation(relation, m->options, plan->command);
+	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || dv_option_is(m->options, "insert_mode", "ignore_duplicates");
 	m->go_on = dv_option_is(m->options, "on_error", "continue");
 	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
@@ -223,11 +205,10 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->max_errors = dv_option_given(m->options, "max_errors") ?
 		dv_option_int(m->options, "max_errors") : -1;
 	/* rows that are refused or ignored must not be seen */
-	m->one_by_one = has_trigger_after(rinfo, plan->command, false) ||
-		(plan->returned != NIL && (m->ignore || m->go_on));
+	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->go_on));
 	dv_modify_prepare(m, plan, targetlist);
 	dv_modify_prepare_return(m, plan, targetlist);
-	if (plan->checked)
+	if (plan->has_checks)
 		m->one_by_one |= m->read_back;
 	if (plan->command == CMD_UPDATE && plan->others != NIL)
 		m->before = rinfo->ri_oldTupleSlot;
@@ -241,19 +222,12 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 							int subplan_index, int eflags)
 {
 	Plan	   *below = outerPlan(mtstate->ps.plan);
-	dv_modify_plan plan = {0};
+	dv_modify_plan plan;
 	dv_modify  *m;
 
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	plan.command = mtstate->operation;
-	plan.given = dv_modify_list(private, DV_MODIFY_GIVEN);
-	plan.others = dv_modify_list(private, DV_MODIFY_OTHERS);
-	plan.returned = dv_modify_list(private, DV_MODIFY_RETURNED);
-	plan.looked_at = dv_modify_list(private, DV_MODIFY_CHECKED);
-	plan.checked = ((ModifyTable *) mtstate->ps.plan)->withCheckOptionLists != NIL;
-	plan.ignore = dv_modify_int(private, DV_MODIFY_IGNORE);
-	plan.repeats = dv_modify_int(private, DV_MODIFY_REPEATS);
+	dv_modify_plan_unpack(private, &plan);
 	m = open_modify(mtstate, rinfo, &plan, plan.command == CMD_INSERT ? NIL : below->targetlist);
 	m->expected = below->plan_rows;
 	rinfo->ri_FdwState = m;
@@ -265,33 +239,15 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
 {
 	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
-	Index		varno = rinfo->ri_RangeTableIndex;
-	dv_modify_plan plan = {0};
-	dv_modify  *m;
+	dv_modify_plan plan;
 
 	if (node != NULL && node->operation == CMD_UPDATE && rinfo->ri_FdwState != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot route tuples into foreign table to be updated \"%s\"",
 						relation->name)));
-	dv_modify_plan_rows(relation, &plan);
-	if (varno == 0)
-		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
-	if (has_trigger_after(rinfo, CMD_INSERT, false))
-		plan.returned = dv_modify_all_columns(relation);
-	else
-		plan.returned = dv_modify_columns_of(relation, (Node *)
-											 list_concat_copy(rinfo->ri_returningList,
-															  rinfo->ri_WithCheckOptions), varno);
-	plan.checked = rinfo->ri_WithCheckOptions != NIL;
-	plan.looked_at = dv_modify_columns_of(relation, (Node *) rinfo->ri_WithCheckOptions, varno);
-	plan.ignore = node != NULL && node->onConflictAction == ONCONFLICT_NOTHING;
-	m = open_modify(mtstate, rinfo, &plan, NIL);
-	/* COPY fires triggers before it ends the insertion */
-	if (node == NULL && (has_trigger_after(rinfo, CMD_INSERT, true) ||
-						 has_trigger_after(rinfo->ri_RootResultRelInfo, CMD_INSERT, true)))
-		m->one_by_one = true;
-	rinfo->ri_FdwState = m;
+	dv_modify_plan_rows(mtstate, rinfo, relation, &plan);
+	rinfo->ri_FdwState = open_modify(mtstate, rinfo, &plan, NIL);
 }
 
 /*

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * modify.h
- *		INSERT, UPDATE, DELETE and COPY: what a plan carries to execution,
- *		and what the files modify*.c share.
+ *		INSERT, UPDATE, DELETE and COPY: what the files modify*.c share.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,35 +16,7 @@
 
 #include "client/writer.h"
 #include "fdw/encode.h"
-#include "fdw/relation.h"
-
-/* Members of fdw_private */
-typedef enum dv_modify_item
-{
-	DV_MODIFY_GIVEN,			/* IntList: columns that are written whatever they hold */
-	DV_MODIFY_OTHERS,			/* IntList: columns that are written only if they are not null
-								 * (INSERT) or not what they were (UPDATE) */
-	DV_MODIFY_RETURNED,			/* IntList: columns that RETURNING and WITH CHECK OPTION look at */
-	DV_MODIFY_CHECKED,			/* IntList: of them, those that WITH CHECK OPTION looks at */
-	DV_MODIFY_IGNORE,			/* Integer: ON CONFLICT DO NOTHING */
-	DV_MODIFY_REPEATS			/* Integer: the plan may find a row more than once */
-} dv_modify_item;
-
-#define dv_modify_list(private, item) ((List *) list_nth(private, item))
-#define dv_modify_int(private, item) intVal(list_nth(private, item))
-
-/* What a modification is to do with one table. */
-typedef struct dv_modify_plan
-{
-	CmdType		command;
-	List	   *given;			/* as above */
-	List	   *others;
-	List	   *returned;
-	List	   *looked_at;		/* by WITH CHECK OPTION */
-	bool		ignore;
-	bool		repeats;
-	bool		checked;		/* WITH CHECK OPTION */
-} dv_modify_plan;
+#include "fdw/modify_plan.h"
 
 typedef struct dv_modify_column
 {
@@ -147,23 +118,6 @@ typedef struct dv_modify
 	TupleTableSlot *slot;		/* that row */
 } dv_modify;
 
-/* modify_plan.c */
-extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
-										int subplan_index);
-extern int	dataverseIsForeignRelUpdatable(Relation rel);
-
-/* Can values be written into it? */
-extern bool dv_modify_is_writable(const dv_attribute *attribute);
-
-/* What is written when there is no plan: COPY, and rows that are routed to a partition. */
-extern void dv_modify_plan_rows(const dv_relation *relation, dv_modify_plan *plan);
-
-/* Columns that expressions about a table refer to. */
-extern List *dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno);
-
-/* All of them: what triggers AFTER ROW get to see is the row as it has become. */
-extern List *dv_modify_all_columns(const dv_relation *relation);
-
 /* modify.c */
 extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										List *private, int subplan_index, int eflags);
@@ -225,9 +179,5 @@ extern void dv_drain_visible(const EState *estate, const dv_relation *relation);
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										  List *private, int subplan_index,
 										  struct ExplainState *es);
-
-/* The operation that a command is, by the table and the options. */
-extern dv_operation dv_modify_operation(const dv_relation *relation, dv_options options,
-										CmdType command);
 
 #endif							/* DV_MODIFY_H */

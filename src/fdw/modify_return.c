@@ -76,7 +76,7 @@ is_checkable(const dv_modify *m, const dv_modify_plan *plan)
 {
 	ListCell   *lc;
 
-	foreach(lc, plan->looked_at)
+	foreach(lc, plan->checked)
 	{
 		AttrNumber	attnum = lfirst_int(lc);
 
@@ -85,7 +85,7 @@ is_checkable(const dv_modify *m, const dv_modify_plan *plan)
 							(plan->command == CMD_INSERT && attnum == m->id)))
 			return false;
 	}
-	return plan->checked;
+	return plan->has_checks;
 }
 
 void

@@ -61,24 +61,6 @@ typedef struct dv_seen
 
 static dv_guid_clock guid_clock;
 
-dv_operation
-dv_modify_operation(const dv_relation *relation, dv_options options, CmdType command)
-{
-	bool		pairs = relation->type == DV_TABLE_INTERSECT;
-
-	switch (command)
-	{
-		case CMD_UPDATE:
-			return DV_UPDATE;
-		case CMD_DELETE:
-			return pairs ? DV_DISASSOCIATE : DV_DELETE;
-		default:
-			if (pairs)
-				return DV_ASSOCIATE;
-			return dv_option_is(options, "insert_mode", "upsert") ? DV_UPSERT : DV_CREATE;
-	}
-}
-
 /*
  * Preparing
  */
