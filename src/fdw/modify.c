@@ -130,9 +130,9 @@ start_writing(dv_modify *m)
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, "batch_size");
-	spec.go_on = m->go_on;
+	spec.go_on = m->refusal.go_on;
 	spec.ignore_duplicates = m->ignore;
-	spec.ids_made = m->make_ids && !m->ids_given;
+	spec.ids_made = m->identity.make_ids && !m->identity.ids_given;
 	spec.dry_run = dv_dry_run;
 	/* the server's option of that name is for each application user, and the pool's matter */
 	own.first = m->options.first;
@@ -143,8 +143,8 @@ start_writing(dv_modify *m)
 										 m->context);
 	spec.is_fed = dv_drain_is_fed;
 	spec.wait_for_feed = dv_drain_feeding;
-	spec.reject = dv_modify_file_refused;
-	spec.fail = dv_modify_raise_refused;
+	spec.reject = dv_refused_file;
+	spec.fail = dv_refused_raise;
 	spec.arg = m;
 	m->writer = dv_writer_create(&spec, m->context);
 	MemoryContextSwitchTo(old);
@@ -159,26 +159,11 @@ user_of(ResultRelInfo *rinfo, EState *estate)
 	return OidIsValid(userid) ? userid : GetUserId();
 }
 
-/* Modifications in WITH come in the order in which they can get rows of each other, the main one last. */
-static int
-rank_of(const ModifyTableState *mtstate)
-{
-	const List *subplans = mtstate->ps.state->es_subplanstates;
-	ListCell   *lc;
-
-	foreach(lc, subplans)
-		if (lfirst(lc) == mtstate)
-		return foreach_current_index(lc);
-	/* one that is being begun will be put at the end */
-	return list_length(subplans);
-}
-
 static dv_modify *
 open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_plan *plan,
 			List *targetlist)
 {
 	EState	   *estate = mtstate->ps.state;
-	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt, "dataverse modification",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -187,7 +172,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 
 	m->estate = estate;
 	m->context = context;
-	m->row = AllocSetContextCreate(context, "dataverse row to write", ALLOCSET_DEFAULT_SIZES);
+	m->row_context = AllocSetContextCreate(context, "dataverse row to write", ALLOCSET_DEFAULT_SIZES);
 	m->relation = relation;
 	m->options = dv_settings_over(relation->options);
 	m->userid = user_of(rinfo, estate);
@@ -195,24 +180,19 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->command = plan->command;
 	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || dv_option_is(m->options, "insert_mode", "ignore_duplicates");
-	m->go_on = dv_option_is(m->options, "on_error", "continue");
 	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
-	m->server = GetForeignServer(relation->serverid)->servername;
 	m->expected = -1;
-	m->counts = mtstate->canSetTag;
-	m->feeds = !m->counts && node != NULL && node->returningLists != NIL;
-	m->rank = rank_of(mtstate);
-	m->max_errors = dv_option_given(m->options, "max_errors") ?
-		dv_option_int(m->options, "max_errors") : -1;
+	dv_refused_prepare(m);
+	dv_identity_prepare(m, plan, targetlist);
+	dv_row_prepare(m, plan);
+	dv_return_prepare(m, plan, targetlist);
 	/* rows that are refused or ignored must not be seen */
-	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->go_on));
-	dv_modify_prepare(m, plan, targetlist);
-	dv_modify_prepare_return(m, plan, targetlist);
+	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));
 	if (plan->has_checks)
-		m->one_by_one |= m->read_back;
+		m->one_by_one |= m->returned.read_back;
 	if (plan->command == CMD_UPDATE && plan->others != NIL)
-		m->before = rinfo->ri_oldTupleSlot;
-	dv_drain_register(m);
+		m->values.before = rinfo->ri_oldTupleSlot;
+	dv_drain_register(m, mtstate);
 	MemoryContextSwitchTo(old);
 	return m;
 }
@@ -264,27 +244,25 @@ modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	int64		written;
 
 	/* what a view does not allow is better not written, where that can be told before */
-	if (m->checked_before)
+	if (m->returned.checked_before)
 		ExecWithCheckOptions(WCO_VIEW_CHECK, rinfo, slot, m->estate);
 	start_writing(m);
-	/* not cleared if waiting was given up */
-	m->elsewhere = false;
-	dv_modify_file_held(m);
-	MemoryContextReset(m->row);
-	old = MemoryContextSwitchTo(m->row);
+	dv_drain_resume(m);
+	MemoryContextReset(m->row_context);
+	old = MemoryContextSwitchTo(m->row_context);
 	written = dv_writer_tally(m->writer)->acknowledged;
-	if (dv_modify_write(m, slot, planSlot, &row))
+	if (dv_row_write(m, slot, planSlot, &row))
 	{
-		bool		wait = m->one_by_one || m->read_back || (m->return_id && !row.has_id);
+		bool		wait = m->one_by_one || dv_return_waits(m, &row);
 
 		if (wait)
 			dv_writer_drain(m->writer);
 		if (!wait || dv_writer_tally(m->writer)->acknowledged > written)
-			result = dv_modify_return(m, slot, planSlot, &row);
+			result = dv_return_row(m, slot, planSlot, &row);
 	}
 	MemoryContextSwitchTo(old);
 	if (result != NULL)
-		m->returned++;
+		m->drain.counted++;
 	return result;
 }
 
@@ -337,7 +315,7 @@ end_modify(ResultRelInfo *rinfo)
 	if (m->writer != NULL)
 	{
 		dv_drain(m);
-		dv_modify_report_refused(m);
+		dv_refused_report(m);
 		if (dv_summary)
 			report_summary(m);
 	}

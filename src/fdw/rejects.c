@@ -273,7 +273,7 @@ set_arg(Datum *values, char *nulls, int arg, const char *text)
 
 /* The id is in no slot if it was made here. */
 static void
-set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject,
+set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject,
 		 ArrayBuildState *key_names, ArrayBuildState *key_values)
 {
 	ArrayBuildState *names = new_array();
@@ -304,7 +304,7 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 
 /* What the service takes and gives is UTF-8. */
 static void
-set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject)
+set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
 	column_map	m;
 	ArrayBuildState *key_names = new_array();
@@ -375,7 +375,7 @@ insert(Datum *values, const char *nulls)
 }
 
 void
-dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject)
+dv_rejects_file(const dv_relation *relation, const dv_reject *reject)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reject",
 												  ALLOCSET_DEFAULT_SIZES);

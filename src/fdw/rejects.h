@@ -16,7 +16,7 @@
  * object that was sent, or, of one that was refused before it was sent, these
  * columns of a slot.  Neither: then it cannot be tried again.
  */
-typedef struct dv_rejected_row
+typedef struct dv_reject
 {
 	const char *operation;		/* insert, update, upsert or delete */
 	int64		ordinal;		/* which row of the statement, from 1; 0: not known */
@@ -28,9 +28,9 @@ typedef struct dv_rejected_row
 	const char *code;			/* the service's, or NULL */
 	int			sqlstate;
 	const char *message;
-} dv_rejected_row;
+} dv_reject;
 
 /* Files it on behalf of the current user. */
-extern void dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject);
+extern void dv_rejects_file(const dv_relation *relation, const dv_reject *reject);
 
 #endif							/* DV_REJECTS_H */
