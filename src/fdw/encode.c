@@ -750,3 +750,12 @@ dv_encode_id(StringInfo out, const uint8 *id)
 	enlargeStringInfo(out, DV_PAYLOAD_UUID);
 	end(out, dv_payload_uuid(out->data + out->len, id));
 }
+
+char *
+dv_id_text(const uint8 *id)
+{
+	char	   *text = palloc(DV_PAYLOAD_UUID + 1);
+
+	*dv_payload_uuid(text, id) = '\0';
+	return text;
+}

@@ -167,8 +167,6 @@ extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 extern uint64 dv_identity_key(const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 
-extern const char *dv_identity_text(const uint8 *id);
-
 /* modify_row.c */
 extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 

@@ -217,16 +217,6 @@ dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row)
  * Addresses
  */
 
-const char *
-dv_identity_text(const uint8 *id)
-{
-	StringInfoData text;
-
-	initStringInfo(&text);
-	dv_encode_id(&text, id);
-	return text.data;
-}
-
 static bool
 append_key(const dv_modify *m, const dv_modify_column *key, Datum value, bool isnull,
 		   StringInfo address, dv_modify_fault *fault)
@@ -370,7 +360,7 @@ find_pair(const dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv
 			fault->misfit = no_side;
 			return false;
 		}
-		ids[i] = dv_identity_text(DatumGetUUIDP(id)->data);
+		ids[i] = dv_id_text(DatumGetUUIDP(id)->data);
 	}
 	if (m->operation == DV_DISASSOCIATE)
 		row->address = psprintf("%s(%s)/%s(%s)/$ref", sides[0].set, ids[0], sides[0].navigation,

@@ -55,7 +55,7 @@ append_row(StringInfo detail, const dv_failure *failure)
 						 (long long) failure->first, (long long) failure->last);
 	else if (failure->id != NULL)
 		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first,
-						 dv_identity_text(failure->id));
+						 dv_id_text(failure->id));
 	else
 		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
 	if (failure->then)

@@ -126,7 +126,7 @@ operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 	char	   *from;
 
 	if (attribute->pgtype == UUIDOID)
-		return dv_identity_text(DatumGetUUIDP(value)->data);
+		return dv_id_text(DatumGetUUIDP(value)->data);
 	if (attribute->column.type == DV_TYPE_STRING)
 	{
 		Oid			output;
@@ -170,7 +170,7 @@ filter_of(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
 	if (row->has_id)
 	{
 		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id,
-											 dv_identity_text(row->id)));
+											 dv_id_text(row->id)));
 		if (partition->attnum != 0 && !slot->tts_isnull[partition->attnum - 1])
 			conditions = add_condition(conditions, m, partition, slot);
 	}
@@ -204,7 +204,7 @@ static void
 read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
 		  bool *isnull)
 {
-	const dv_filter *filter = filter_of(m, row, slot);
+	dv_filter  *filter = filter_of(m, row, slot);
 	Datum	   *read = palloc(sizeof(Datum) * m->relation->natts);
 	bool	   *read_null = palloc(sizeof(bool) * m->relation->natts);
 	dv_scan    *reader;

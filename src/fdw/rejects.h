@@ -12,9 +12,9 @@
 #include "fdw/relation.h"
 
 /*
- * A row, filed under the names that its columns have here.  It is the JSON
- * object that was sent, or, of one that was refused before it was sent, these
- * columns of a slot.  Neither: then it cannot be tried again.
+ * A row that was refused: either the JSON object that was sent, or, if it was
+ * refused before it was sent, columns of its slot.  With neither it cannot be
+ * tried again.
  */
 typedef struct dv_reject
 {
