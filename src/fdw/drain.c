@@ -10,10 +10,10 @@
  * and after it finishes (which completes modifications in WITH and fires
  * triggers).
  *
- * Meanwhile rows are waited for when somebody depends on them: another
- * modification of the statement, which gets them from WITH and may write
- * references to them, and statements of functions and triggers, which see
- * what has been changed before they began.
+ * While the statement runs, rows are waited for when somebody depends on them:
+ * another modification of the statement, which gets them from WITH and may
+ * write references to them, or statements of functions and triggers, which see
+ * what was changed before they began.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -3,10 +3,10 @@
  * modify.c
  *		INSERT, UPDATE, DELETE and COPY: PostgreSQL's callbacks.
  *
- * A row that comes is encoded and taken by the writer, and handed back at
- * once: it is sent when its batch is full, while the next ones come.  So rows
- * that PostgreSQL has counted may still be refused; drain.c waits for them
- * before anybody looks, and puts the count right.
+ * A row is encoded, taken by the writer, and handed back at once: it is sent
+ * when its batch is full, while PostgreSQL goes on with the next ones.  So the
+ * service may still refuse rows that PostgreSQL has counted; drain.c waits for
+ * them before anybody looks, and puts the count right.
  *
  * Where somebody looks at each row as soon as it is written (triggers AFTER
  * ROW, WITH CHECK OPTION, RETURNING of what only the service knows), nothing
@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "commands/trigger.h"
 #include "executor/executor.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
@@ -104,21 +103,12 @@ encoded_tag(dv_options options)
 	return encoded;
 }
 
-/* The session and the writer: made when there is a row, so that those without cost nothing. */
-static void
-start_writing(dv_modify *m)
+static dv_writer *
+new_writer(dv_modify *m)
 {
-	MemoryContext old;
 	dv_options	own = {NIL, NIL};
 	dv_writer_spec spec = {0};
 
-	if (m->writer != NULL)
-		return;
-	dv_scan_read_all(m->estate);
-	dv_drain_visible(m->estate, m->relation);
-	old = MemoryContextSwitchTo(m->context);
-	m->started = dv_now();
-	m->session = dv_connection_get(m->relation->serverid, m->userid);
 	spec.session = m->session;
 	spec.operation = m->operation;
 	spec.destination.root = dv_session_root(m->session);
@@ -146,7 +136,23 @@ start_writing(dv_modify *m)
 	spec.reject = dv_refused_file;
 	spec.fail = dv_refused_raise;
 	spec.arg = m;
-	m->writer = dv_writer_create(&spec, m->context);
+	return dv_writer_create(&spec, m->context);
+}
+
+/* The session and the writer are made when there is a row, so that nothing is paid without one. */
+static void
+start_writing(dv_modify *m)
+{
+	MemoryContext old;
+
+	if (m->writer != NULL)
+		return;
+	dv_scan_read_all(m->estate);
+	dv_drain_visible(m->estate, m->relation);
+	old = MemoryContextSwitchTo(m->context);
+	m->started = dv_now();
+	m->session = dv_connection_get(m->relation->serverid, m->userid);
+	m->writer = new_writer(m);
 	MemoryContextSwitchTo(old);
 }
 
@@ -184,14 +190,10 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->expected = -1;
 	dv_refused_prepare(m);
 	dv_identity_prepare(m, plan, targetlist);
-	dv_row_prepare(m, plan);
+	dv_row_prepare(m, plan, rinfo->ri_oldTupleSlot);
 	dv_return_prepare(m, plan, targetlist);
 	/* rows that are refused or ignored must not be seen */
 	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));
-	if (plan->has_checks)
-		m->one_by_one |= m->returned.read_back;
-	if (plan->command == CMD_UPDATE && plan->others != NIL)
-		m->values.before = rinfo->ri_oldTupleSlot;
 	dv_drain_register(m, mtstate);
 	MemoryContextSwitchTo(old);
 	return m;
@@ -234,8 +236,9 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
  * Rows
  */
 
-static TupleTableSlot *
-modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
+TupleTableSlot *
+dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
+						   TupleTableSlot *planSlot)
 {
 	dv_modify  *m = rinfo->ri_FdwState;
 	TupleTableSlot *result = NULL;
@@ -266,27 +269,6 @@ modify(ResultRelInfo *rinfo, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return result;
 }
 
-TupleTableSlot *
-dataverseExecForeignInsert(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
-						   TupleTableSlot *planSlot)
-{
-	return modify(rinfo, slot, planSlot);
-}
-
-TupleTableSlot *
-dataverseExecForeignUpdate(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
-						   TupleTableSlot *planSlot)
-{
-	return modify(rinfo, slot, planSlot);
-}
-
-TupleTableSlot *
-dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
-						   TupleTableSlot *planSlot)
-{
-	return modify(rinfo, slot, planSlot);
-}
-
 /*
  * End
  */
@@ -304,8 +286,8 @@ report_summary(const dv_modify *m)
 					seconds, l->acknowledged / Max(seconds, 0.000001))));
 }
 
-static void
-end_modify(ResultRelInfo *rinfo)
+void
+dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo)
 {
 	dv_modify  *m = rinfo->ri_FdwState;
 
@@ -320,16 +302,4 @@ end_modify(ResultRelInfo *rinfo)
 			report_summary(m);
 	}
 	MemoryContextDelete(m->context);
-}
-
-void
-dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo)
-{
-	end_modify(rinfo);
-}
-
-void
-dataverseEndForeignInsert(EState *estate, ResultRelInfo *rinfo)
-{
-	end_modify(rinfo);
 }

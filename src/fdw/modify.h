@@ -137,15 +137,12 @@ typedef struct dv_modify
 /* modify.c */
 extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										List *private, int subplan_index, int eflags);
-extern TupleTableSlot *dataverseExecForeignInsert(EState *estate, ResultRelInfo *rinfo,
-												  TupleTableSlot *slot, TupleTableSlot *planSlot);
-extern TupleTableSlot *dataverseExecForeignUpdate(EState *estate, ResultRelInfo *rinfo,
-												  TupleTableSlot *slot, TupleTableSlot *planSlot);
-extern TupleTableSlot *dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo,
+extern void dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo);
+
+/* Of all three commands, and of both beginnings. */
+extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo,
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
-extern void dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo);
-extern void dataverseEndForeignInsert(EState *estate, ResultRelInfo *rinfo);
 
 /* Insert, upsert, update or delete. */
 extern const char *dv_modify_command(const dv_modify *m);
@@ -168,7 +165,8 @@ extern uint64 dv_identity_key(const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 
 /* modify_row.c */
-extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
+/* "before" is where an UPDATE finds the row as it was. */
+extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before);
 
 /*
  * Writes a row.  False if it was refused here (and counted), or changed

@@ -2,9 +2,10 @@
  * modify_refused.c
  *		Rows that the service does not take: filed, or raised.
  *
- * With on_error = abort the first ends the statement, and the error says
- * what became of the others: what is written stays written.  With continue
- * they are filed, and one WARNING at the end says how many.
+ * With on_error = abort the first of them ends the statement, and the error
+ * says what became of the other rows: what is written stays written.  With
+ * on_error = continue they are filed, and one WARNING at the end says how many
+ * there were.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -2,9 +2,10 @@
  * modify_return.c
  *		Rows as they are handed back, for RETURNING and WITH CHECK OPTION.
  *
- * What was given, and the id that was made here, is known at once.  What only
- * the service knows (defaults, columns that it computes, labels) is asked for
- * when the row has been written.  What a DELETE returns was read before.
+ * The values that were given, and an id that was made here, are known at once.
+ * What only the service knows (defaults, columns that it computes, labels) is
+ * read back when the row has been written.  What a DELETE returns was read
+ * before.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

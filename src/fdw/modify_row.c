@@ -123,7 +123,7 @@ find_state(dv_modify *m, List *columns)
 }
 
 void
-dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
+dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before)
 {
 	List	   *columns = list_concat_copy(plan->given, plan->others);
 	int			i;
@@ -134,6 +134,8 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);
+	if (plan->command == CMD_UPDATE && plan->others != NIL)
+		m->values.before = before;
 	/* where rows come without a plan, nobody has said yet that they leave out the others */
 	for (i = 1; plan->command == CMD_INSERT && plan->given == NIL && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i))
