@@ -179,6 +179,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->estate = estate;
 	m->context = context;
 	m->row_context = AllocSetContextCreate(context, "dataverse row to write", ALLOCSET_DEFAULT_SIZES);
+	m->rinfo = rinfo;
 	m->relation = relation;
 	m->options = dv_settings_over(relation->options);
 	m->userid = user_of(rinfo, estate);
@@ -190,7 +191,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->expected = -1;
 	dv_refused_prepare(m);
 	dv_identity_prepare(m, plan, targetlist);
-	dv_row_prepare(m, plan, rinfo->ri_oldTupleSlot);
+	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
 	/* rows that are refused or ignored must not be seen */
 	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));

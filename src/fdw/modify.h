@@ -75,7 +75,7 @@ typedef struct dv_modify_values
 	dv_modify_column state;		/* of rows that are made */
 	dv_modify_column status;
 	List	   *unwritable;		/* IntList: columns that must be null */
-	TupleTableSlot *before;		/* the row as it was, of UPDATE with triggers; or NULL */
+	bool		compares;		/* UPDATE with triggers: rows are compared with what they were */
 } dv_modify_values;
 
 /* What is in the rows that are handed back (modify_return.c). */
@@ -111,6 +111,7 @@ typedef struct dv_modify_refusal
 typedef struct dv_modify
 {
 	EState	   *estate;
+	const ResultRelInfo *rinfo;
 	MemoryContext context;		/* of all this */
 	MemoryContext row_context;	/* reset for each row */
 	const dv_relation *relation;
@@ -165,8 +166,7 @@ extern uint64 dv_identity_key(const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 
 /* modify_row.c */
-/* "before" is where an UPDATE finds the row as it was. */
-extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before);
+extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 
 /*
  * Writes a row.  False if it was refused here (and counted), or changed

@@ -123,7 +123,7 @@ find_state(dv_modify *m, List *columns)
 }
 
 void
-dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before)
+dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 {
 	List	   *columns = list_concat_copy(plan->given, plan->others);
 	int			i;
@@ -134,8 +134,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before)
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);
-	if (plan->command == CMD_UPDATE && plan->others != NIL)
-		m->values.before = before;
+	m->values.compares = plan->command == CMD_UPDATE && plan->others != NIL;
 	/* where rows come without a plan, nobody has said yet that they leave out the others */
 	for (i = 1; plan->command == CMD_INSERT && plan->given == NIL && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i))
@@ -149,15 +148,13 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan, TupleTableSlot *before)
 static bool
 is_changed(const dv_modify *m, const dv_modify_column *column, TupleTableSlot *slot)
 {
+	const TupleTableSlot *before = m->rinfo->ri_oldTupleSlot;
 	Form_pg_attribute att = TupleDescAttr(m->desc, column->attnum - 1);
 	int			i = column->attnum - 1;
 
-	if (m->values.before == NULL)
-		return true;
-	if (slot->tts_isnull[i] || m->values.before->tts_isnull[i])
-		return slot->tts_isnull[i] != m->values.before->tts_isnull[i];
-	return !datum_image_eq(slot->tts_values[i], m->values.before->tts_values[i], att->attbyval,
-						   att->attlen);
+	if (slot->tts_isnull[i] || before->tts_isnull[i])
+		return slot->tts_isnull[i] != before->tts_isnull[i];
+	return !datum_image_eq(slot->tts_values[i], before->tts_values[i], att->attbyval, att->attlen);
 }
 
 static bool
@@ -321,8 +318,9 @@ dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_mo
 
 	if (m->command != CMD_DELETE)
 		slot_getallattrs(slot);
-	if (m->values.before != NULL)
-		slot_getallattrs(m->values.before);
+	/* PostgreSQL does not make this slot before it has the first row */
+	if (m->values.compares)
+		slot_getallattrs(m->rinfo->ri_oldTupleSlot);
 	if (!leaves_out_unwritable(m, slot, &fault) ||
 		!dv_identity_find(m, slot, planSlot, row, &fault))
 	{
