@@ -44,7 +44,7 @@ rank_of(const ModifyTableState *mtstate)
 
 	foreach(lc, subplans)
 		if (lfirst(lc) == mtstate)
-		return foreach_current_index(lc);
+			return foreach_current_index(lc);
 	/* one that is being begun will be put at the end */
 	return list_length(subplans);
 }
@@ -184,7 +184,7 @@ writes(const EState *estate)
 
 	dlist_foreach(iter, &modifications)
 		if (dlist_container(dv_modify, drain.node, iter.cur)->estate == estate)
-		return true;
+			return true;
 	return false;
 }
 

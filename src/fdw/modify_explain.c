@@ -39,7 +39,7 @@ show_columns(const dv_relation *relation, const List *private, ExplainState *es)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
-		if (attribute !=NULL)
+		if (attribute != NULL)
 			names = lappend(names, unconstify(char *, attribute->is_table_name ?
 											  attribute->name : attribute->column.name));
 	}

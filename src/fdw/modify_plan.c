@@ -161,7 +161,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && is_generated(rel, i) && is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
 			!list_member_int(columns, i))
 			columns = lappend_int(columns, i);
 	}
@@ -232,7 +232,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && is_generated(rel, i) && is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
 			bms_is_member(i - FirstLowInvalidHeapAttributeNumber, changed))
 			columns = list_append_unique_int(columns, i);
 	}
@@ -253,7 +253,7 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && !list_member_int(columns, i) &&
+		if (attribute != NULL && !list_member_int(columns, i) &&
 			(attribute->is_table_name || is_writable(attribute)) &&
 			(command == CMD_INSERT || (i != id && i != partition)))
 			others = lappend_int(others, i);
@@ -345,7 +345,7 @@ may_repeat(Plan *plan)
 		return true;
 	foreach(lc, ((Append *) plan)->appendplans)
 		if (may_repeat(lfirst(lc)))
-		return true;
+			return true;
 	return false;
 }
 

@@ -121,7 +121,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 			 err_generic_string(PG_DIAG_SCHEMA_NAME,
 								get_namespace_name(get_rel_namespace(m->relation->relid))),
 			 err_generic_string(PG_DIAG_TABLE_NAME, m->relation->name),
-			 attribute !=NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
+			 attribute != NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
 			 blame.key[0] != '\0' ?
 			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : 0));
 }

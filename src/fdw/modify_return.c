@@ -55,7 +55,7 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 	foreach(lc, given)
 		if (strcmp(dv_relation_attribute(m->relation, lfirst_int(lc))->column.name,
 				   attribute->column.name) == 0)
-		return false;
+			return false;
 	return true;
 }
 

@@ -31,8 +31,8 @@ static bool
 is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
 	return attribute->is_table_name ||
-				attnum == m->identity.id || attnum == m->identity.partition.attnum ||
-	attnum == m->values.state.attnum || attnum == m->values.status.attnum;
+		attnum == m->identity.id || attnum == m->identity.partition.attnum ||
+		attnum == m->values.state.attnum || attnum == m->values.status.attnum;
 }
 
 /* A null is left out where a row is made: a lookup that never was set cannot be cleared. */
@@ -61,7 +61,7 @@ refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum
 	dv_lookup_read(&attribute->column, options, &lookup);
 	foreach(lc, lookup.tables)
 		if (strcmp(lfirst(lc), m->relation->table) == 0)
-		return true;
+			return true;
 	return false;
 }
 

@@ -286,7 +286,7 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
-		if (attribute !=NULL)
+		if (attribute != NULL)
 			add_text(names, attribute->name);
 	}
 	set_array(values, ARG_SLOT_NAMES, names);
