@@ -103,12 +103,12 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->IsForeignRelUpdatable = dataverseIsForeignRelUpdatable;
 	routine->PlanForeignModify = dataversePlanForeignModify;
 	routine->BeginForeignModify = dataverseBeginForeignModify;
-	routine->ExecForeignInsert = dataverseExecForeignInsert;
-	routine->ExecForeignUpdate = dataverseExecForeignUpdate;
-	routine->ExecForeignDelete = dataverseExecForeignDelete;
+	routine->ExecForeignInsert = dataverseExecForeignModify;
+	routine->ExecForeignUpdate = dataverseExecForeignModify;
+	routine->ExecForeignDelete = dataverseExecForeignModify;
 	routine->EndForeignModify = dataverseEndForeignModify;
 	routine->BeginForeignInsert = dataverseBeginForeignInsert;
-	routine->EndForeignInsert = dataverseEndForeignInsert;
+	routine->EndForeignInsert = dataverseEndForeignModify;
 
 	/* TRUNCATE */
 	routine->ExecForeignTruncate = dataverseExecForeignTruncate;

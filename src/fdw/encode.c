@@ -585,14 +585,7 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		target->prefix = psprintf(",\"%s@odata.bind\":\"/%s(", target->navigation, target->set);
 		target->prefix_len = strlen(target->prefix);
 	}
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
-
-		if (other->name != NULL && other->is_table_name &&
-			strcmp(other->column.name, attribute->column.name) == 0)
-			encoder->type_column = i + 1;
-	}
+	encoder->type_column = dv_relation_table_name_of(relation, attribute);
 }
 
 /* What null is written as: a lookup's navigation properties each once. */

@@ -161,23 +161,12 @@ static void
 settle_companion(dv_relation *relation, dv_attribute *attribute)
 {
 	const char *base = attribute->column.name;
-	bool		found = false;
-	int			i;
+	AttrNumber	attnum = dv_relation_column_called(relation, base);
 
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
+	if (attnum != 0)
+		attribute ->column = relation->attributes[attnum - 1].column;
 
-		if (other->name != NULL && !other->is_label && !other->is_table_name &&
-			(strcmp(other->column.name, base) == 0 || strcmp(other->name, base) == 0))
-		{
-			attribute ->column = other->column;
-
-			found = true;
-			break;
-		}
-	}
-	if (!found)
+	else
 		set_column(&attribute->column, base,
 				   attribute->is_table_name ? DV_TYPE_LOOKUP : DV_TYPE_OTHER);
 	attribute ->member = psprintf("%s@%s", attribute->column.property,
@@ -259,6 +248,49 @@ dv_relation_attribute(const dv_relation *relation, AttrNumber attnum)
 	if (attnum < 1 || attnum > relation->natts || relation->attributes[attnum - 1].name == NULL)
 		return NULL;
 	return &relation->attributes[attnum - 1];
+}
+
+static bool
+has_values(const dv_attribute *attribute)
+{
+	return attribute->name != NULL && !attribute->is_label && !attribute->is_table_name;
+}
+
+AttrNumber
+dv_relation_column_of(const dv_relation *relation, const char *name)
+{
+	int			i;
+
+	for (i = 0; name != NULL && i < relation->natts; i++)
+		if (has_values(&relation->attributes[i]) &&
+			strcmp(relation->attributes[i].column.name, name) == 0)
+			return i + 1;
+	return 0;
+}
+
+AttrNumber
+dv_relation_column_called(const dv_relation *relation, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+		if (has_values(&relation->attributes[i]) &&
+			(strcmp(relation->attributes[i].column.name, name) == 0 ||
+			 strcmp(relation->attributes[i].name, name) == 0))
+			return i + 1;
+	return 0;
+}
+
+AttrNumber
+dv_relation_table_name_of(const dv_relation *relation, const dv_attribute *lookup)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+		if (relation->attributes[i].name != NULL && relation->attributes[i].is_table_name &&
+			strcmp(relation->attributes[i].column.name, lookup->column.name) == 0)
+			return i + 1;
+	return 0;
 }
 
 int

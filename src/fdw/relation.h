@@ -49,6 +49,17 @@ extern dv_relation *dv_relation_open(Oid relid);
 
 extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, AttrNumber attnum);
 
+/*
+ * The first column with the values of one of the service's, by its logical
+ * name (NULL: of none), or also by its name here; 0: there is none.
+ */
+extern AttrNumber dv_relation_column_of(const dv_relation *relation, const char *name);
+extern AttrNumber dv_relation_column_called(const dv_relation *relation, const char *name);
+
+/* The column that says to which table this lookup refers; 0: there is none. */
+extern AttrNumber dv_relation_table_name_of(const dv_relation *relation,
+											const dv_attribute *lookup);
+
 /* Rows to ask for at a time. */
 extern int	dv_relation_page_size(const dv_relation *relation);
 

@@ -34,7 +34,7 @@
 #include "dataverse/policy.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
-#include "fdw/modify.h"
+#include "fdw/drain.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"

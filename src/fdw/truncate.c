@@ -4,12 +4,12 @@
  *		TRUNCATE of foreign tables.
  *
  * The service knows no TRUNCATE.  Rows of a standard table are deleted by one
- * of its bulk-delete jobs, which is waited for; those of all others by a
- * DELETE as anybody could have written it, so that there is one way only to
- * delete them.  Neither can be rolled back, so an option has to allow it.
+ * of its bulk-delete jobs, for which TRUNCATE waits; those of all others by an
+ * ordinary DELETE, so that there is only one way to delete them.  Neither can
+ * be rolled back, so an option has to allow it.
  *
- * A job goes on whatever becomes of us.  Who interrupts the wait reads so in
- * the context of the error.
+ * A job goes on whatever becomes of this backend.  An error that ends the wait
+ * says so in its context.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
