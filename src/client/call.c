@@ -5,19 +5,14 @@
  *
  * A call goes round a small circle of states: it wants a slot, perhaps a
  * token, is on the wire, and is either done or wants a slot again, at once
- * (another user is free) or after a backoff.  Each cause of repetition has a
- * counter of its own, so that throttles do not use up the patience that
- * deadlocks need.  Of the 429s only those count that came although the call
- * had waited as long as it was told: that another user is throttled too is
- * no sign that waiting does not help.
+ * (another user is free) or after a backoff.  Whether it is sent again is
+ * decided by the rules of retry.h.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include <time.h>
 
 #include "access/xact.h"
 #include "common/pg_prng.h"
@@ -26,8 +21,8 @@
 #include "utils/uuid.h"
 
 #include "client/call.h"
+#include "client/failure.h"
 #include "dataverse/multipart.h"
-#include "net/date.h"
 #include "pool/progress.h"
 
 #define MAX_HEADERS 24
@@ -58,14 +53,11 @@ struct dv_call
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;
-	int			throttles;		/* 429s although it had waited as told: these are bounded */
-	int			throttled;		/* 429s, all of them */
-	int64		told_until;		/* it is not to be sent again before, by what it was told itself */
-	int			retries[DV_RETRY_CAUSES];
+	int			throttles;
+	dv_retry	retry;
 	bool		was_unknown;	/* an attempt may have been carried out */
-	uint64		renewed;		/* users whose token was refused, and none since was accepted */
 	bool		wait_logged;
-	int64		not_before;		/* backoff */
+	int64		not_before;		/* it is to be sent again */
 	int64		wake_at;		/* what it waits for; 0: no time */
 	dv_wait_reason reason;
 	int64		waiting_since;
@@ -93,14 +85,53 @@ stop_waiting(const dv_call *call)
 	dv_pool_delist(pool);
 }
 
+/*
+ * The only place that changes a call's state, with what every change brings
+ * along: a slot is held only on the wire, and who does not want one any more
+ * is not waited for.  "until" is the time that it waits for (0: none).
+ */
+static void
+set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
+{
+	static const char *const names[] = {"wants slot", "wants token", "on wire", "done"};
+	dv_call_state before = call->state;
+	int64		now = dv_now();
+
+	Assert(before != DV_CALL_DONE);
+	Assert(state != DV_CALL_ON_WIRE || call->lease.pool != NULL);
+	call->state = state;
+	call->reason = reason;
+	call->wake_at = until;
+	if (state == before)
+		return;
+	if (state != DV_CALL_ON_WIRE)
+		dv_lease_drop(&call->lease);
+	else
+		call->waited += now - call->waiting_since;
+	if (before == DV_CALL_ON_WIRE)
+	{
+		call->waiting_since = now;
+		call->wait_logged = false;
+	}
+	/* who got a slot has been taken off the list */
+	if (before == DV_CALL_WANTS_SLOT && state == DV_CALL_DONE)
+		stop_waiting(call);
+	elog(DEBUG5, "request to Dataverse: %s, was: %s", names[state], names[before]);
+}
+
+static void
+end(dv_call *call)
+{
+	if (call->state != DV_CALL_DONE)
+		set_state(call, DV_CALL_DONE, DV_WAIT_RESPONSE, 0);
+}
+
 static void
 let_go(void *arg)
 {
 	dv_call    *call = arg;
 
-	dv_lease_drop(&call->lease);
-	if (call->state == DV_CALL_WANTS_SLOT)
-		stop_waiting(call);
+	end(call);
 	dlist_delete(&call->node);
 }
 
@@ -112,13 +143,12 @@ abandon(dv_call *call)
 		return;
 	if (call->http != NULL)
 		dv_http_stop(call->http);
-	dv_lease_drop(&call->lease);
 	call->error.verdict = DV_VERDICT_REFUSED;
 	call->error.outcome_unknown = call->state == DV_CALL_ON_WIRE;
 	call->error.message = "canceled";
 	call->error.code = "";
 	call->error.sqlstate = ERRCODE_QUERY_CANCELED;
-	call->state = DV_CALL_DONE;
+	end(call);
 }
 
 static void
@@ -278,10 +308,8 @@ send_it(dv_call *call, const char *bearer)
 {
 	const dv_session_config *config = dv_session_config_of(call->session);
 	dv_http_request request = {0};
-	int64		now = dv_now();
 	MemoryContext old;
 
-	call->waited += now - call->waiting_since;
 	call->http = NULL;
 	MemoryContextReset(call->attempt);
 	old = MemoryContextSwitchTo(call->attempt);
@@ -298,9 +326,7 @@ send_it(dv_call *call, const char *bearer)
 		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
-	call->state = DV_CALL_ON_WIRE;
-	call->reason = DV_WAIT_RESPONSE;
-	call->wake_at = 0;
+	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
 	MemoryContextSwitchTo(old);
 }
 
@@ -311,7 +337,7 @@ send_it(dv_call *call, const char *bearer)
 static void
 done(dv_call *call)
 {
-	call->state = DV_CALL_DONE;
+	end(call);
 	call->error.attempts = call->attempts;
 	if (call->user >= 0)
 	{
@@ -359,7 +385,7 @@ fill_report(dv_call *call, dv_lease_report *report)
 	report->bytes_sent = result->bytes_sent;
 	report->bytes_received = result->bytes_received;
 	report->retry_after = call->error.retry_after;
-	report->cause = call->error.throttle;
+	report->cause = dv_failure_throttle_cause(&call->error);
 	switch (call->error.verdict)
 	{
 		case DV_VERDICT_OK:
@@ -385,139 +411,44 @@ fill_report(dv_call *call, dv_lease_report *report)
 		header_number(call->http, "x-ms-ratelimit-time-remaining-xrm-requests");
 }
 
-static void
-log_throttle(const dv_call *call, const char *user)
-{
-	const dv_session_config *config = dv_session_config_of(call->session);
-
-	if (call->error.retry_after < 0)
-		ereport(LOG,
-				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\" without saying for how long",
-						user, config->server_name),
-				 errdetail("Code %s; assuming %.0f s; attempt %d, retries so far %d of %d.",
-						   call->error.code, (double) config->pool.fallback_retry_after / DV_SECOND,
-						   call->attempts, call->throttles, config->retry.max_throttle_retries)));
-	else
-		ereport(LOG,
-				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",
-						user, config->server_name),
-				 errdetail("Code %s; Retry-After %.0f s; attempt %d, retries so far %d of %d.",
-						   call->error.code, (double) call->error.retry_after / DV_SECOND,
-						   call->attempts, call->throttles, config->retry.max_throttle_retries)));
-}
-
+/* Once more, but not before "delay" is over. */
 static void
 want_slot_again(dv_call *call, int64 delay)
 {
-	int64		now = dv_now();
-
-	call->state = DV_CALL_WANTS_SLOT;
-	call->not_before = now + delay;
-	call->wake_at = call->not_before;
-	call->reason = DV_WAIT_BACKOFF;
-	call->waiting_since = now;
-	call->wait_logged = false;
-}
-
-/* Doubled each time; a random part keeps those that failed together apart. */
-static int64
-backoff(const dv_retry_policy *policy, int attempt)
-{
-	int64		delay = policy->first_backoff;
-
-	while (--attempt > 0 && delay < policy->longest_backoff)
-		delay *= 2;
-	delay = Min(delay, policy->longest_backoff);
-	return delay / 2 + (int64) (pg_prng_double(&pg_global_prng_state) * delay / 2);
-}
-
-/* Once more, for this reason, but not before that time. */
-static void
-rest(dv_call *call, dv_retry_cause cause, int user, int64 retry_after)
-{
-	const dv_session_config *config = dv_session_config_of(call->session);
-	int64		delay = backoff(&config->retry, ++call->retries[cause]);
-
-	dv_pool_count_retry(dv_session_pool(call->session), user, cause);
-	want_slot_again(call, Max(delay, retry_after));
-}
-
-/*
- * The pool knows for how long the user is throttled; another may be free, and
- * is asked at once.  Only when throttles are not tracked has the request to
- * wait by itself.
- */
-static void
-settle_throttle(dv_call *call)
-{
-	const dv_session_config *config = dv_session_config_of(call->session);
-	dv_pool    *pool = dv_session_pool(call->session);
-	int64		told = call->error.retry_after >= 0 ?
-	call->error.retry_after : config->pool.fallback_retry_after;
-	int64		pause = 0;
-
-	call->throttled++;
-	if (call->lease.sent_at >= call->told_until)
-		call->throttles++;
-	call->told_until = Max(call->told_until, dv_now() + told);
-	log_throttle(call, dv_pool_user_name(pool, call->user));
-	if (!config->pool.throttle_tracking)
-		pause = dv_pool_pause(pool, call->error.retry_after);
-	if ((config->retry.max_throttle_retries >= 0 &&
-		 call->throttles > config->retry.max_throttle_retries) ||
-		(config->retry.tolerance >= 0 && pause > config->retry.tolerance))
-	{
-		done(call);
-		return;
-	}
-	dv_pool_count_retry(pool, call->user, DV_RETRY_THROTTLE);
-	want_slot_again(call, pause);
+	call->not_before = dv_now() + delay;
+	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 }
 
 static void
 settle(dv_call *call)
 {
-	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
-	dv_pool    *pool = dv_session_pool(call->session);
+	dv_attempt	attempt = {
+		.user = call->user,
+		.number = call->attempts,
+		.sent_at = call->lease.sent_at,
+		.repeatable = call->spec.repeatable,
+	};
+	dv_retry_decision decision;
 
-	/* rows are told of one by one; or nobody knows, even if it was told when to come back */
-	if (call->error.details != NULL || (call->error.outcome_unknown && !call->spec.repeatable))
+	/* rows are told of one by one */
+	if (call->error.details != NULL)
 	{
 		done(call);
 		return;
 	}
-	switch (call->error.verdict)
+	if (call->error.verdict == DV_VERDICT_THROTTLED)
+		call->throttles++;
+	decision = dv_failure_decide(call->session, &call->retry, &call->error, &attempt);
+	if (decision.next == DV_NEXT_AGAIN)
 	{
-		case DV_VERDICT_OK:
-		case DV_VERDICT_REFUSED:
-			done(call);
-			return;
-		case DV_VERDICT_THROTTLED:
-			call->renewed = 0;
-			settle_throttle(call);
-			return;
-		case DV_VERDICT_AUTH:
-			if ((call->renewed & (UINT64CONST(1) << call->user)) != 0)
-			{
-				call->error.verdict = DV_VERDICT_REFUSED;
-				done(call);
-				return;
-			}
-			call->renewed |= UINT64CONST(1) << call->user;
+		if (call->error.verdict == DV_VERDICT_AUTH)
 			dv_token_refused(dv_session_access_token(call->session, call->user), call->bearer);
-			dv_pool_count_retry(pool, call->user, DV_RETRY_AUTH);
-			want_slot_again(call, 0);
-			return;
-		case DV_VERDICT_RETRY:
-			break;
-	}
-	call->renewed = 0;
-	if (call->retries[call->error.cause] >= policy->max_retries)
-	{
-		done(call);
+		want_slot_again(call, decision.delay);
 		return;
 	}
-	rest(call, call->error.cause, call->user, call->error.retry_after);
+	if (call->error.verdict == DV_VERDICT_AUTH)
+		call->error.verdict = DV_VERDICT_REFUSED;
+	done(call);
 }
 
 /*
@@ -540,13 +471,13 @@ note_parts(dv_call *call)
 		return;
 	while (dv_multipart_throttle(&multipart, &part))
 	{
-		int64		retry_after = dv_retry_after(part.retry_after, (int64) time(NULL));
+		dv_error	error;
 
-		if (!found || retry_after > longest)
+		dv_error_read(429, part.error, part.error_len, part.retry_after, NULL, &error);
+		if (!found || error.retry_after > longest)
 		{
-			longest = retry_after;
-			cause = DV_THROTTLE_OTHER;
-			(void) dv_throttle_cause_of(part.code, &cause);
+			longest = error.retry_after;
+			cause = dv_failure_throttle_cause(&error);
 		}
 		found = true;
 	}
@@ -554,7 +485,7 @@ note_parts(dv_call *call)
 		dv_lease_throttled_part(&call->lease, cause, longest);
 }
 
-/* R118 of the requirements: how the rate develops, for who debugs it. */
+/* How the rate develops, for those who debug it. */
 static void
 log_rate(const dv_call *call)
 {
@@ -631,11 +562,11 @@ read_answer(dv_call *call)
 	if (result->outcome == DV_HTTP_ANSWERED)
 		read_error(call);
 	else
-		dv_error_transport(result, &call->error);
+		dv_failure_read(result, &call->error);
+	note_parts(call);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
 	note_session_token(call);
-	note_parts(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
 	log_rate(call);
@@ -650,23 +581,21 @@ static void
 token_failed(dv_call *call, int user)
 {
 	const dv_token_error *error = dv_token_last_error(dv_session_access_token(call->session, user));
-	const dv_retry_policy *policy = &dv_session_config_of(call->session)->retry;
+	uint64		others = call->allowed & ~(UINT64CONST(1) << user);
+	dv_retry_decision decision = dv_failure_no_token(call->session, &call->retry, error, user,
+													 others != 0);
 
-	/* another user may do */
-	if (!error->transient && (call->allowed & ~(UINT64CONST(1) << user)) != 0)
+	switch (decision.next)
 	{
-		ereport(LOG,
-				(errmsg("no token for application user \"%s\" of server \"%s\": %s",
-						dv_pool_user_name(dv_session_pool(call->session), user),
-						dv_session_config_of(call->session)->server_name, error->message)));
-		call->allowed &= ~(UINT64CONST(1) << user);
-		want_slot_again(call, 0);
-		return;
-	}
-	if (error->transient && call->retries[DV_RETRY_AUTH] < policy->max_retries)
-	{
-		rest(call, DV_RETRY_AUTH, user, error->retry_after);
-		return;
+		case DV_NEXT_AGAIN:
+			want_slot_again(call, decision.delay);
+			return;
+		case DV_NEXT_OTHER_USER:
+			call->allowed = others;
+			want_slot_again(call, 0);
+			return;
+		case DV_NEXT_END:
+			break;
 	}
 	fail(call, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 		 MemoryContextStrdup(call->context,
@@ -685,10 +614,8 @@ has_token(dv_call *call, int user, const char **bearer)
 		case DV_TOKEN_READY:
 			return true;
 		case DV_TOKEN_PENDING:
-			call->state = DV_CALL_WANTS_TOKEN;
 			call->token_user = user;
-			call->reason = DV_WAIT_TOKEN;
-			call->wake_at = 0;
+			set_state(call, DV_CALL_WANTS_TOKEN, DV_WAIT_TOKEN, 0);
 			return false;
 		case DV_TOKEN_FAILED:
 			break;
@@ -703,7 +630,7 @@ wait_for_throttle(dv_call *call, int64 until)
 	const dv_session_config *config = dv_session_config_of(call->session);
 	int64		wait = until - dv_now();
 
-	if (config->retry.tolerance >= 0 && wait > config->retry.tolerance)
+	if (!dv_retry_tolerates(&config->retry, wait))
 	{
 		fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 			 MemoryContextStrdup(call->context,
@@ -717,8 +644,7 @@ wait_for_throttle(dv_call *call, int64 until)
 				(errmsg("all application users of server \"%s\" are throttled, waiting %.1f s",
 						config->server_name, (double) wait / DV_SECOND)));
 	call->wait_logged = true;
-	call->reason = DV_WAIT_THROTTLE;
-	call->wake_at = until;
+	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_THROTTLE, until);
 }
 
 static void
@@ -730,8 +656,7 @@ try_slot(dv_call *call)
 
 	if (call->not_before > dv_now())
 	{
-		call->reason = DV_WAIT_BACKOFF;
-		call->wake_at = call->not_before;
+		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 		return;
 	}
 	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, call->allowed,
@@ -756,8 +681,7 @@ try_slot(dv_call *call)
 			return;
 		case DV_CHOICE_BUSY:
 		case DV_CHOICE_PACED:
-			call->reason = DV_WAIT_SLOT;
-			call->wake_at = choice.until;
+			set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, choice.until);
 			return;
 		case DV_CHOICE_NONE:
 			elog(ERROR, "no application user is left");
@@ -781,7 +705,7 @@ advance(dv_call *call)
 				break;
 			case DV_CALL_WANTS_TOKEN:
 				if (has_token(call, call->token_user, &bearer))
-					call->state = DV_CALL_WANTS_SLOT;
+					set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, 0);
 				break;
 			case DV_CALL_ON_WIRE:
 				if (dv_http_result_of(call->http)->outcome != DV_HTTP_PENDING)
@@ -921,6 +845,12 @@ dv_call_header(const dv_call *call, const char *name)
 	return dv_http_header(call->http, name);
 }
 
+dv_session *
+dv_call_session(const dv_call *call)
+{
+	return call->session;
+}
+
 int
 dv_call_user(const dv_call *call)
 {
@@ -936,7 +866,7 @@ dv_call_attempts(const dv_call *call)
 int
 dv_call_throttles(const dv_call *call)
 {
-	return call->throttled;
+	return call->throttles;
 }
 
 bool
@@ -958,6 +888,6 @@ dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what, Mem
 
 	dv_call_wait(call);
 	if (call->error.verdict != DV_VERDICT_OK)
-		dv_error_raise(&call->error, dv_session_config_of(session)->server_name, what);
+		dv_failure_raise(&call->error, dv_session_config_of(session)->server_name, what);
 	return call;
 }

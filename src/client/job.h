@@ -40,10 +40,8 @@ typedef struct dv_job
 	bool		isolating;		/* the statement fails unless this finds that nothing is wrong */
 	bool		whole;			/* VERIFY: about a bulk message that was refused as one */
 	bool		barred;			/* what its rows may refer to is still under way */
-	int			tries;			/* answers that could not be read */
-	int			throttles;		/* as a change set, although it had waited as told */
-	int64		not_before;		/* backoff */
-	int64		told_until;		/* throttled parts: until when they were told to wait */
+	dv_retry	retry;
+	int64		not_before;		/* it is to be sent again */
 	int64		started_at;
 	int64		first_sent;		/* of these rows, in whatever job */
 	int			questions;		/* how often a refused change set was asked for */

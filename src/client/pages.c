@@ -19,8 +19,9 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
-#include "dataverse/odata.h"
+#include "client/failure.h"
 #include "client/pages.h"
+#include "dataverse/odata.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
 /* while rows are read, what arrives is fetched from the socket every so often */
@@ -172,14 +173,13 @@ not_whole(const dv_pages *pages, const char *why, size_t at)
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
-	if (pages->spec.tolerated != NULL && error->code != NULL &&
-		pg_strcasecmp(error->code, pages->spec.tolerated) == 0)
+	if (pages->spec.tolerated != DV_MEANING_OTHER && error->meaning == pages->spec.tolerated)
 	{
 		pages->refused = true;
 		pages->done = true;
 		return;
 	}
-	dv_error_raise(error, dv_session_config_of(pages->spec.session)->server_name,
+	dv_failure_raise(error, dv_session_config_of(pages->spec.session)->server_name,
 				   pages->spec.what);
 }
 

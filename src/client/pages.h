@@ -38,7 +38,7 @@ typedef struct dv_pages_spec
 	const char *session_token;	/* of writes to see; NULL: none */
 	dv_names   *names;			/* members wanted */
 	const char *what;			/* "read foreign table \"account\"" */
-	const char *tolerated;		/* code of an error that is not to be raised, or NULL */
+	dv_meaning	tolerated;		/* an error that is not to be raised; OTHER: none */
 	dv_pages_stats *stats;
 	dv_progress *progress;		/* is told of rows received; or NULL */
 } dv_pages_spec;

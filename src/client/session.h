@@ -15,17 +15,9 @@
 #ifndef DV_SESSION_H
 #define DV_SESSION_H
 
+#include "client/retry.h"
 #include "net/token.h"
 #include "pool/pool.h"
-
-typedef struct dv_retry_policy
-{
-	int			max_throttle_retries;	/* -1: no bound */
-	int			max_retries;	/* for each other cause */
-	int64		first_backoff;	/* doubled each time, with jitter */
-	int64		longest_backoff;
-	int64		tolerance;		/* max_retry_after_tolerance; -1: wait as long as it takes */
-} dv_retry_policy;
 
 typedef struct dv_session_config
 {

@@ -19,11 +19,11 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
 #include "utils/memutils.h"
 
-#include "dataverse/batch_answer.h"
+#include "client/failure.h"
 #include "client/job.h"
+#include "dataverse/batch_answer.h"
 #include "dataverse/payload.h"
 
 /* A late first attempt may still come while the question is answered, but not for ever. */
@@ -80,44 +80,20 @@ dv_route_of(const dv_writer *writer, const dv_batch *batch)
  * What errors say
  */
 
-static bool
-has_code(const dv_error *error, const char *code)
-{
-	return pg_strcasecmp(error->code, code) == 0;
-}
-
-/* The table has no such message: its rows go as single requests, now and later. */
-static bool
-says_no_bulk(const dv_error *error)
-{
-	return has_code(error, "0x80048d2d") ||
-		strstr(error->message, "is not enabled on the entity") != NULL ||
-		strstr(error->message, "does not support entities of type") != NULL ||
-		strstr(error->message, "has not yet been implemented") != NULL ||
-		strstr(error->message, "for the segment 'Microsoft.Dynamics.CRM.") != NULL;
-}
-
+/* In halves it may do; so may what takes the service too long, or too many locks. */
 static bool
 says_too_large(const dv_error *error)
 {
-	return error->status == 413 || has_code(error, "0x8004418a") ||
-		strstr(error->message, "Message size exceeded") != NULL ||
-		(error->verdict == DV_VERDICT_RETRY && !error->outcome_unknown &&
-		 (error->cause == DV_RETRY_SQL_TIMEOUT || error->cause == DV_RETRY_DEADLOCK));
+	return error->meaning == DV_MEANING_TOO_LARGE ||
+		(error->verdict == DV_VERDICT_RETRY &&
+		 (error->meaning == DV_MEANING_SQL_TIMEOUT || error->meaning == DV_MEANING_DEADLOCK));
 }
 
-static bool
-says_duplicate(const dv_error *error)
-{
-	return has_code(error, "0x80040237") || has_code(error, "0x80060892") ||
-		has_code(error, "0x80073002") || error->status == 409;
-}
-
-/* The service has not looked at any row: no token, no such user. */
+/* The service has not looked at any row: no answer, no token. */
 static bool
 is_about_no_row(const dv_error *error)
 {
-	return error->status == 0 || error->status == 401;
+	return error->status == 0 || error->meaning == DV_MEANING_CALLER;
 }
 
 /* The row itself is not there; not one that it refers to. */
@@ -127,7 +103,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 	char		text[DV_PAYLOAD_UUID];
 	const char *at;
 
-	if (error->status != 404 || !(has_code(error, "0x80040217") || error->code[0] == '\0'))
+	if (error->meaning != DV_MEANING_MISSING)
 		return false;
 	if (operation == DV_DELETE || operation == DV_DISASSOCIATE)
 		return true;
@@ -241,18 +217,6 @@ dv_job_fail(dv_writer *writer, dv_job *job, const dv_error *error)
  * More than one request for the same rows
  */
 
-static int64
-backoff(const dv_writer *writer, int tries)
-{
-	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
-	int64		delay = policy->first_backoff;
-
-	while (--tries > 0 && delay < policy->longest_backoff)
-		delay *= 2;
-	delay = Min(delay, policy->longest_backoff);
-	return delay / 2 + (int64) (pg_prng_double(&pg_global_prng_state) * delay / 2);
-}
-
 dv_job *
 dv_job_keep(dv_writer *writer, dv_job *kept, const dv_job *from, const dv_batch_row *row,
 			dv_route route)
@@ -263,7 +227,8 @@ dv_job_keep(dv_writer *writer, dv_job *kept, const dv_job *from, const dv_batch_
 		kept->doubted = from->doubted;
 		kept->isolating = from->isolating;
 		kept->first_sent = from->first_sent;
-		kept->told_until = from->told_until;
+		if (route == from->route)
+			kept->retry = from->retry;
 	}
 	dv_batch_copy_row(kept->batch, from->batch, row, false);
 	return kept;
@@ -298,6 +263,7 @@ dv_job_isolate(dv_writer *writer, dv_job *job)
 
 static const dv_error not_whole = {
 	.verdict = DV_VERDICT_RETRY,
+	.meaning = DV_MEANING_SERVER,
 	.outcome_unknown = true,
 	.retry_after = -1,
 	.code = "",
@@ -305,23 +271,44 @@ static const dv_error not_whole = {
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 
+static bool
+has_ids(const dv_batch *batch)
+{
+	int			i;
+
+	for (i = 0; i < batch->nrows; i++)
+		if (!batch->rows[i].has_id)
+			return false;
+	return true;
+}
+
+/* For a job, or for rows of it. */
+static dv_retry_decision
+decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatable)
+{
+	dv_attempt	attempt = {
+		.user = dv_call_user(job->call),
+		.number = dv_call_attempts(job->call),
+		.sent_at = job->started_at,
+		.repeatable = repeatable,
+		.part = true,
+	};
+
+	return dv_failure_decide(dv_call_session(job->call), retry, error, &attempt);
+}
+
 /* The answer makes no sense: the rows may be written or not. */
 void
 dv_job_unreadable(dv_writer *writer, dv_job *job)
 {
-	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
-	int			i;
+	dv_retry_decision decision = decide(job, &job->retry, &not_whole,
+										job->batch->operation != DV_CREATE || has_ids(job->batch));
 
 	job->doubted = true;
-	for (i = 0; i < job->batch->nrows; i++)
-		if (job->batch->operation == DV_CREATE && !job->batch->rows[i].has_id)
-			break;
-	if (i == job->batch->nrows && job->tries++ < policy->max_retries)
-	{
-		dv_job_again(writer, job, backoff(writer, job->tries));
-		return;
-	}
-	dv_job_fail(writer, job, &not_whole);
+	if (decision.next == DV_NEXT_AGAIN)
+		dv_job_again(writer, job, decision.delay);
+	else
+		dv_job_fail(writer, job, &not_whole);
 }
 
 /*
@@ -398,7 +385,7 @@ is_ignored(const dv_writer *writer, const dv_job *job, const dv_error *error)
 {
 	dv_operation operation = job->batch->operation;
 
-	return writer->spec.ignore_duplicates && says_duplicate(error) &&
+	return writer->spec.ignore_duplicates && error->meaning == DV_MEANING_DUPLICATE &&
 		(operation == DV_CREATE || operation == DV_ASSOCIATE);
 }
 
@@ -462,24 +449,18 @@ typedef struct sorting
 
 /* Nobody knows, or the service was busy.  False: enough of that. */
 static bool
-send_again(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
+send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
-	const dv_retry_policy *policy = &dv_session_config_of(s->writer->spec.session)->retry;
-	bool		throttled = answer->told && answer->error.verdict == DV_VERDICT_THROTTLED;
-	bool		unknown = !answer->told || answer->error.outcome_unknown;
-	int			allowed = throttled ? policy->max_throttle_retries : policy->max_retries;
+	dv_retry	retry = s->job->retry;
+	dv_retry_decision decision = decide(s->job, &retry, error,
+										s->job->batch->operation != DV_CREATE || row->has_id);
 
-	if (unknown && s->job->batch->operation == DV_CREATE && !row->has_id)
-		return false;
-	/* a throttle counts only if it came although the rows had waited as told */
-	if (!(throttled && (s->job->started_at < s->job->told_until || allowed <= 0)) &&
-		row->tries++ >= (uint32) Max(allowed, 0))
+	if (decision.next != DV_NEXT_AGAIN)
 		return false;
 	s->again = dv_job_keep(s->writer, s->again, s->job, row, s->job->route);
-	s->again->doubted |= unknown;
-	if (throttled)
-		s->again->told_until = Max(s->again->told_until,
-								   dv_now() + Max(answer->error.retry_after, 0));
+	s->again->doubted |= error->outcome_unknown;
+	s->again->not_before = Max(s->again->not_before, dv_now() + decision.delay);
+	dv_retry_join(&s->again->retry, &retry);
 	return true;
 }
 
@@ -492,7 +473,7 @@ has_elder_twin(const sorting *s, const dv_batch_row *row)
 
 	for (i = 0; !s->writer->spec.ids_made && &rows[i] < row; i++)
 		if (memcmp(rows[i].id, row->id, DV_ID_LEN) == 0 && rows[i].has_id && s->answers[i].told &&
-			(s->answers[i].error.verdict == DV_VERDICT_OK || says_duplicate(&s->answers[i].error)))
+			(s->answers[i].error.verdict == DV_VERDICT_OK || s->answers[i].error.meaning == DV_MEANING_DUPLICATE))
 			return true;
 	return false;
 }
@@ -511,12 +492,12 @@ settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
 			is_done = says_missing(error, batch->operation, row);
 			break;
 		case DV_ASSOCIATE:
-			is_done = says_duplicate(error);
+			is_done = error->meaning == DV_MEANING_DUPLICATE;
 			break;
 		case DV_CREATE:
 			/* elastic tables have no other key: an id made here is taken by its own row */
 			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->writer->spec.ids_made &&
-				says_duplicate(error);
+				error->meaning == DV_MEANING_DUPLICATE;
 			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
 			s->asked = dv_job_keep(s->writer, s->asked, s->job, row, DV_ROUTE_VERIFY);
@@ -568,7 +549,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	}
 	else if (error->verdict == DV_VERDICT_REFUSED || error->verdict == DV_VERDICT_AUTH)
 		settle_refusal(s, row, error);
-	else if (send_again(s, row, answer))
+	else if (send_again(s, row, error))
 		 /* nothing more to say */ ;
 	else if (error->outcome_unknown)
 	{
@@ -591,10 +572,7 @@ settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
 	if (s.asked != NULL)
 		dv_job_queue(writer, s.asked);
 	if (s.again != NULL)
-	{
-		s.again->not_before = dv_now() + backoff(writer, s.again->batch->rows[0].tries);
 		dv_job_queue(writer, s.again);
-	}
 	/* at last, since who is told of them may raise: all others are accounted for */
 	dv_job_refuse(writer, job, s.refused);
 	if (s.lost != NULL)
@@ -638,7 +616,7 @@ settle_bulk_refusal(dv_writer *writer, dv_job *job, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
 
-	if (says_no_bulk(error))
+	if (error->meaning == DV_MEANING_NO_BULK)
 	{
 		learn_no_bulk(writer, batch->operation);
 		job->route = DV_ROUTE_SINGLE;
@@ -711,22 +689,6 @@ settle_parts(dv_writer *writer, dv_job *job, const dv_error *error)
 	}
 }
 
-/* A change set came to nothing for a reason that passes: once more? */
-static bool
-is_borne(const dv_writer *writer, dv_job *job, const dv_error *reason)
-{
-	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
-	bool		had_waited = job->started_at >= job->told_until;
-
-	if (reason->verdict == DV_VERDICT_RETRY)
-		return job->tries++ < policy->max_retries;
-	if (reason->verdict != DV_VERDICT_THROTTLED)
-		return false;
-	job->told_until = Max(job->told_until, dv_now() + Max(reason->retry_after, 0));
-	return policy->max_throttle_retries < 0 || !had_waited ||
-		job->throttles++ < policy->max_throttle_retries;
-}
-
 /* None was carried out, and this row is why; the others are not to be blamed. */
 static void
 blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
@@ -774,15 +736,14 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 	else
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
+		dv_retry_decision decision = decide(job, &job->retry, reason, true);
 
 		/* the request was carried out, and that changed nothing */
 		job->in_doubt = false;
-		if (is_borne(writer, job, reason))
+		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{
-			int64		delay = backoff(writer, job->tries);
-
 			job->doubted |= reason->outcome_unknown;
-			dv_job_again(writer, job, Max(delay, reason->retry_after));
+			dv_job_again(writer, job, decision.delay);
 		}
 		else
 			blame(writer, job, failed, reason);

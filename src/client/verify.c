@@ -156,7 +156,7 @@ conclude(dv_writer *writer, dv_job *job)
 	/* the refusal was about some row among these */
 	if (rest != NULL)
 	{
-		rest->tries = job->tries;
+		rest->retry = job->retry;
 		rest->questions = job->questions;
 		dv_batch_seal(rest->batch);
 		dv_job_isolate(writer, rest);
@@ -167,8 +167,6 @@ conclude(dv_writer *writer, dv_job *job)
 void
 dv_job_settle_verify(dv_writer *writer, dv_job *job, const dv_error *error)
 {
-	const dv_retry_policy *policy = &dv_session_config_of(writer->spec.session)->retry;
-
 	if (error->verdict != DV_VERDICT_OK)
 		dv_job_fail(writer, job, error);
 	else if (read_answer(writer, job))
@@ -179,8 +177,6 @@ dv_job_settle_verify(dv_writer *writer, dv_job *job, const dv_error *error)
 		else
 			conclude(writer, job);
 	}
-	else if (job->tries++ < policy->max_retries)
-		dv_job_again(writer, job, policy->first_backoff);
 	else
 		dv_job_unreadable(writer, job);
 }

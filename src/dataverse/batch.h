@@ -62,7 +62,6 @@ typedef struct dv_batch_row
 	uint64		key;			/* rows with the same key must keep their order; 0: none has it */
 	uint8		id[DV_ID_LEN];
 	bool		has_id;
-	uint32		tries;			/* as a part that was to be repeated */
 	uint32		head;			/* length */
 	uint32		len;
 	size_t		at;				/* in bytes: the object */

@@ -180,15 +180,16 @@ static const struct
 {
 	int			status;
 	dv_verdict	verdict;
+	dv_meaning	meaning;
 	int			sqlstate;
 }			cosmos_rules[] =
 
 {
-	{400, DV_VERDICT_REFUSED, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE},
-	{404, DV_VERDICT_REFUSED, ERRCODE_FOREIGN_KEY_VIOLATION},
-	{409, DV_VERDICT_REFUSED, ERRCODE_UNIQUE_VIOLATION},
-	{424, DV_VERDICT_RETRY, ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION},
-	{449, DV_VERDICT_RETRY, ERRCODE_T_R_SERIALIZATION_FAILURE},
+	{400, DV_VERDICT_REFUSED, DV_MEANING_OTHER, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE},
+	{404, DV_VERDICT_REFUSED, DV_MEANING_MISSING, ERRCODE_FOREIGN_KEY_VIOLATION},
+	{409, DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE, ERRCODE_UNIQUE_VIOLATION},
+	{424, DV_VERDICT_RETRY, DV_MEANING_SERVER, ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION},
+	{449, DV_VERDICT_RETRY, DV_MEANING_SERVER, ERRCODE_T_R_SERIALIZATION_FAILURE},
 };
 
 static bool
@@ -221,7 +222,7 @@ judge_row(const dv_error *whole, int status, dv_row_answer *row)
 			continue;
 		row->error.verdict = cosmos_rules[i].verdict;
 		row->error.sqlstate = cosmos_rules[i].sqlstate;
-		row->error.cause = DV_RETRY_SERVER;
+		row->error.meaning = cosmos_rules[i].meaning;
 	}
 }
 

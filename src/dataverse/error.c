@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * error.c
- *		Reading the service's errors, deciding what can be done, raising them.
+ *		Reading the service's errors, and deciding what can be done.
  *
- * Two tables hold the knowledge: what a code means (SQLSTATE, whether and
- * why to try again, what to tell the user) and, for answers without a known
- * code, what a status means.
+ * One table says what a code means: SQLSTATE, whether the same request may do
+ * better later, what it is about, what to tell the user.  A new code is one
+ * line there.  For what comes without a code that is known, a second table
+ * says what a status means.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -28,16 +29,23 @@
 typedef struct dv_code_rule
 {
 	const char *code;
+	const char *text;			/* that the message must contain; NULL: whatever it is */
 	int			sqlstate;
 	dv_verdict	verdict;
-	dv_retry_cause cause;		/* of RETRY */
+	dv_meaning	meaning;
 	const char *hint;
 } dv_code_rule;
 
-#define REFUSED(code, state) {code, state, DV_VERDICT_REFUSED, 0, NULL}
-#define REFUSED_HINT(code, state, hint) {code, state, DV_VERDICT_REFUSED, 0, hint}
-#define RETRY(code, state, cause) {code, state, DV_VERDICT_RETRY, cause, NULL}
-#define THROTTLED(code) {code, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_VERDICT_THROTTLED, 0, throttle_hint}
+#define REFUSED(code, state) {code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, NULL}
+#define REFUSED_AS(code, state, meaning) {code, NULL, state, DV_VERDICT_REFUSED, meaning, NULL}
+#define REFUSED_HINT(code, state, hint) \
+	{code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, hint}
+#define AUTH(code) \
+	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, DV_MEANING_OTHER, NULL}
+#define RETRY(code, state, meaning) {code, NULL, state, DV_VERDICT_RETRY, meaning, NULL}
+#define RETRY_TEXT(code, text, state, meaning) {code, text, state, DV_VERDICT_RETRY, meaning, NULL}
+#define THROTTLED(code, meaning) \
+	{code, NULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_VERDICT_THROTTLED, meaning, throttle_hint}
 
 static const char throttle_hint[] =
 "Add application users to the user mapping, lower the parallelism, or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
@@ -46,22 +54,22 @@ static const char privilege_hint[] =
 
 static const dv_code_rule code_rules[] = {
 	/* service protection and its kin */
-	THROTTLED("0x80072321"),
-	THROTTLED("0x80072322"),
-	THROTTLED("0x80072326"),
-	THROTTLED("0x8005F103"),
-	THROTTLED("0x80072323"),
-	THROTTLED("0x80072324"),
-	THROTTLED("0x80072327"),
-	THROTTLED("0x80072329"),
-	THROTTLED("0x8004A001"),
-	THROTTLED("0x80048559"),
-	THROTTLED("0x80048d04"),
+	THROTTLED("0x80072322", DV_MEANING_MANY_REQUESTS),
+	THROTTLED("0x80072321", DV_MEANING_LONG_EXECUTION),
+	THROTTLED("0x80072326", DV_MEANING_CONCURRENCY),
+	THROTTLED("0x8005F103", DV_MEANING_OTHER),
+	THROTTLED("0x80072323", DV_MEANING_OTHER),
+	THROTTLED("0x80072324", DV_MEANING_OTHER),
+	THROTTLED("0x80072327", DV_MEANING_OTHER),
+	THROTTLED("0x80072329", DV_MEANING_OTHER),
+	THROTTLED("0x8004A001", DV_MEANING_OTHER),
+	THROTTLED("0x80048559", DV_MEANING_OTHER),
+	THROTTLED("0x80048d04", DV_MEANING_OTHER),
 	REFUSED("0x80072325", ERRCODE_DISK_FULL),
 
 	/* who may */
-	{"0x80041d52", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, 0, NULL},
-	{"0x8005F101", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, 0, NULL},
+	AUTH("0x80041d52"),
+	AUTH("0x8005F101"),
 	REFUSED_HINT("0x80072560", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 				 "Create an application user for this client id in the environment."),
 	REFUSED_HINT("0x80040225", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
@@ -72,11 +80,11 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_HINT("0x80048405", ERRCODE_INSUFFICIENT_PRIVILEGE, privilege_hint),
 
 	/* rows and keys */
-	REFUSED("0x80040237", ERRCODE_UNIQUE_VIOLATION),
-	REFUSED("0x80060892", ERRCODE_UNIQUE_VIOLATION),
-	REFUSED("0x80073002", ERRCODE_UNIQUE_VIOLATION),
+	REFUSED_AS("0x80040237", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
+	REFUSED_AS("0x80060892", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
+	REFUSED_AS("0x80073002", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
 	REFUSED("0x80040333", ERRCODE_UNIQUE_VIOLATION),
-	REFUSED("0x80040217", ERRCODE_FOREIGN_KEY_VIOLATION),
+	REFUSED_AS("0x80040217", ERRCODE_FOREIGN_KEY_VIOLATION, DV_MEANING_MISSING),
 	REFUSED("0x80060891", ERRCODE_FOREIGN_KEY_VIOLATION),
 	REFUSED("0x80040227", ERRCODE_RESTRICT_VIOLATION),
 	REFUSED("0x80060882", ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -99,36 +107,43 @@ static const dv_code_rule code_rules[] = {
 	REFUSED("0x8006088a", ERRCODE_FDW_TABLE_NOT_FOUND),
 	REFUSED("0x80041102", ERRCODE_FDW_TABLE_NOT_FOUND),
 	REFUSED("0x80041103", ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+	REFUSED_AS("0x80048d2d", ERRCODE_FDW_ERROR, DV_MEANING_NO_BULK),
 	REFUSED("0x0", ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
 	REFUSED("0x8004430C", ERRCODE_STATEMENT_TOO_COMPLEX),
 	REFUSED("0x8004430D", ERRCODE_STATEMENT_TOO_COMPLEX),
 	REFUSED("0x8004430E", ERRCODE_STATEMENT_TOO_COMPLEX),
-	REFUSED("0x8004E023", ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-	REFUSED("0x8004418a", ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+	REFUSED_AS("0x8004E023", ERRCODE_PROGRAM_LIMIT_EXCEEDED, DV_MEANING_COUNT_LIMIT),
+	REFUSED_AS("0x8004418a", ERRCODE_PROGRAM_LIMIT_EXCEEDED, DV_MEANING_TOO_LARGE),
 
 	/* transient */
-	RETRY("0x80044151", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_RETRY_SQL_TIMEOUT),
-	RETRY("0x80040255", ERRCODE_T_R_DEADLOCK_DETECTED, DV_RETRY_DEADLOCK),
-	RETRY("0x80040251", ERRCODE_T_R_DEADLOCK_DETECTED, DV_RETRY_DEADLOCK),
-	RETRY("0x80048105", ERRCODE_T_R_DEADLOCK_DETECTED, DV_RETRY_DEADLOCK),
-	RETRY("0x8004419d", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_RETRY_NEW_TABLE),
+	RETRY("0x80044151", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_MEANING_SQL_TIMEOUT),
+	RETRY("0x80040255", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
+	RETRY("0x80040251", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
+	RETRY("0x80048105", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
+	RETRY("0x8004419d", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_MEANING_NEW_TABLE),
+
+	/* the generic SQL error says in its text which one it was */
+	RETRY_TEXT("0x80044150", "Sql Number: 1205", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
+	RETRY_TEXT("0x80044150", "Sql Number: 3732", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
+	RETRY_TEXT("0x80044150", "Sql Number: 2766", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
+	RETRY_TEXT("0x80044150", "Sql Number: 2812", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
+	RETRY_TEXT("0x80044150", "Sql Number: 208", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
+	RETRY_TEXT("0x80044150", "deadlock", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 };
 
-/* The generic SQL error says in its text which one it was. */
-#define GENERIC_SQL_ERROR "0x80044150"
-
+/* What is told by texts alone, which come with several codes, and with none. */
 static const struct
 {
 	const char *text;
-	dv_code_rule rule;
-}			sql_numbers[] =
+	dv_meaning	meaning;
+}			text_rules[] =
 
 {
-	{"Sql Number: 1205", RETRY(GENERIC_SQL_ERROR, ERRCODE_T_R_DEADLOCK_DETECTED, DV_RETRY_DEADLOCK)},
-	{"Sql Number: 3732", RETRY(GENERIC_SQL_ERROR, ERRCODE_FDW_ERROR, DV_RETRY_NEW_TABLE)},
-	{"Sql Number: 2766", RETRY(GENERIC_SQL_ERROR, ERRCODE_FDW_ERROR, DV_RETRY_NEW_TABLE)},
-	{"Sql Number: 2812", RETRY(GENERIC_SQL_ERROR, ERRCODE_FDW_ERROR, DV_RETRY_NEW_TABLE)},
-	{"Sql Number: 208", RETRY(GENERIC_SQL_ERROR, ERRCODE_FDW_ERROR, DV_RETRY_NEW_TABLE)},
+	{"is not enabled on the entity", DV_MEANING_NO_BULK},
+	{"does not support entities of type", DV_MEANING_NO_BULK},
+	{"has not yet been implemented", DV_MEANING_NO_BULK},
+	{"for the segment 'Microsoft.Dynamics.CRM.", DV_MEANING_NO_BULK},
+	{"Message size exceeded", DV_MEANING_TOO_LARGE},
 };
 
 /* What a status means when the code says nothing; "unknown": it may have been carried out. */
@@ -136,43 +151,45 @@ static const struct
 {
 	int			status;
 	dv_verdict	verdict;
-	dv_retry_cause cause;
+	dv_meaning	meaning;
 	bool		unknown;
 	int			sqlstate;
 }			status_rules[] =
 
 {
-	{401, DV_VERDICT_AUTH, 0, false, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION},
-	{403, DV_VERDICT_REFUSED, 0, false, ERRCODE_INSUFFICIENT_PRIVILEGE},
-	{404, DV_VERDICT_REFUSED, 0, false, ERRCODE_FDW_TABLE_NOT_FOUND},
-	{408, DV_VERDICT_RETRY, DV_RETRY_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
-	{412, DV_VERDICT_REFUSED, 0, false, ERRCODE_T_R_SERIALIZATION_FAILURE},
-	{413, DV_VERDICT_REFUSED, 0, false, ERRCODE_PROGRAM_LIMIT_EXCEEDED},
-	{429, DV_VERDICT_THROTTLED, 0, false, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED},
-	{500, DV_VERDICT_RETRY, DV_RETRY_SERVER, true, ERRCODE_FDW_ERROR},
-	{501, DV_VERDICT_REFUSED, 0, false, ERRCODE_FEATURE_NOT_SUPPORTED},
-	{502, DV_VERDICT_RETRY, DV_RETRY_SERVER, true, ERRCODE_CONNECTION_FAILURE},
-	{503, DV_VERDICT_RETRY, DV_RETRY_SERVER, true, ERRCODE_CANNOT_CONNECT_NOW},
-	{504, DV_VERDICT_RETRY, DV_RETRY_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
+	{401, DV_VERDICT_AUTH, DV_MEANING_CALLER, false, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION},
+	{403, DV_VERDICT_REFUSED, DV_MEANING_OTHER, false, ERRCODE_INSUFFICIENT_PRIVILEGE},
+	{404, DV_VERDICT_REFUSED, DV_MEANING_MISSING, false, ERRCODE_FDW_TABLE_NOT_FOUND},
+	{408, DV_VERDICT_RETRY, DV_MEANING_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
+	{409, DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE, false, ERRCODE_FDW_ERROR},
+	{412, DV_VERDICT_REFUSED, DV_MEANING_OTHER, false, ERRCODE_T_R_SERIALIZATION_FAILURE},
+	{413, DV_VERDICT_REFUSED, DV_MEANING_TOO_LARGE, false, ERRCODE_PROGRAM_LIMIT_EXCEEDED},
+	{429, DV_VERDICT_THROTTLED, DV_MEANING_OTHER, false, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED},
+	{500, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_FDW_ERROR},
+	{501, DV_VERDICT_REFUSED, DV_MEANING_OTHER, false, ERRCODE_FEATURE_NOT_SUPPORTED},
+	{502, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_CONNECTION_FAILURE},
+	{503, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_CANNOT_CONNECT_NOW},
+	{504, DV_VERDICT_RETRY, DV_MEANING_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
 };
+
+/* A code is also known in decimal, as a signed number. */
+static bool
+is_same_code(const char *code, const char *known)
+{
+	if (code[0] == '-')
+		return (uint32) strtol(code, NULL, 10) == (uint32) strtoul(known, NULL, 16);
+	return pg_strcasecmp(code, known) == 0;
+}
 
 static const dv_code_rule *
 rule_of(const char *code, const char *message)
 {
-	int			i;
+	const dv_code_rule *rule;
 
-	if (pg_strcasecmp(code, GENERIC_SQL_ERROR) == 0)
-	{
-		for (i = 0; i < (int) lengthof(sql_numbers); i++)
-			if (strstr(message, sql_numbers[i].text) != NULL)
-				return &sql_numbers[i].rule;
-		if (strstr(message, "deadlock") != NULL)
-			return &sql_numbers[0].rule;
-		return NULL;
-	}
-	for (i = 0; i < (int) lengthof(code_rules); i++)
-		if (pg_strcasecmp(code, code_rules[i].code) == 0)
-			return &code_rules[i];
+	for (rule = code_rules; rule < code_rules + lengthof(code_rules); rule++)
+		if (is_same_code(code, rule->code) &&
+			(rule->text == NULL || strstr(message, rule->text) != NULL))
+			return rule;
 	return NULL;
 }
 
@@ -254,7 +271,7 @@ judge_by_status(dv_error *error)
 	int			i;
 
 	error->verdict = error->status >= 500 ? DV_VERDICT_RETRY : DV_VERDICT_REFUSED;
-	error->cause = DV_RETRY_SERVER;
+	error->meaning = error->status >= 500 ? DV_MEANING_SERVER : DV_MEANING_OTHER;
 	error->outcome_unknown = error->status >= 500;
 	error->sqlstate = ERRCODE_FDW_ERROR;
 	for (i = 0; i < (int) lengthof(status_rules); i++)
@@ -262,10 +279,23 @@ judge_by_status(dv_error *error)
 		if (status_rules[i].status != error->status)
 			continue;
 		error->verdict = status_rules[i].verdict;
-		error->cause = status_rules[i].cause;
+		error->meaning = status_rules[i].meaning;
 		error->outcome_unknown = status_rules[i].unknown;
 		error->sqlstate = status_rules[i].sqlstate;
 	}
+	/* with a code it may be the table that is missing, or whatever else */
+	if (error->meaning == DV_MEANING_MISSING && error->code[0] != '\0')
+		error->meaning = DV_MEANING_OTHER;
+}
+
+static void
+judge_by_text(dv_error *error)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(text_rules); i++)
+		if (strstr(error->message, text_rules[i].text) != NULL)
+			error->meaning = text_rules[i].meaning;
 }
 
 static void
@@ -274,10 +304,12 @@ judge(dv_error *error)
 	const dv_code_rule *rule = rule_of(error->code, error->message);
 
 	judge_by_status(error);
+	judge_by_text(error);
 	if (rule != NULL && error->status != 401)
 	{
 		error->verdict = rule->verdict;
-		error->cause = rule->cause;
+		if (rule->meaning != DV_MEANING_OTHER)
+			error->meaning = rule->meaning;
 		error->sqlstate = rule->sqlstate;
 		error->hint = rule->hint;
 		/* the service has said what became of it */
@@ -287,11 +319,7 @@ judge(dv_error *error)
 	if (error->status == 503 && error->retry_after >= 0 && error->verdict == DV_VERDICT_RETRY)
 		error->verdict = DV_VERDICT_THROTTLED;
 	if (error->verdict == DV_VERDICT_THROTTLED)
-	{
-		error->throttle = DV_THROTTLE_OTHER;
-		(void) dv_throttle_cause_of(error->code, &error->throttle);
 		error->hint = throttle_hint;
-	}
 }
 
 void
@@ -318,49 +346,6 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 		error->hint = "Redirects are not followed; check option \"url\" of the server.";
 }
 
-/* In the order of dv_http_failure. */
-static const struct
-{
-	dv_retry_cause cause;
-	bool		final;
-	int			sqlstate;
-	const char *hint;
-}			transport_rules[] =
-
-{
-	{DV_RETRY_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
-	{DV_RETRY_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-	"Check the host name in option \"url\" and the name servers of this machine."},
-	{DV_RETRY_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-	"Check option \"url\", option \"proxy\", and that this machine may reach the service."},
-	{DV_RETRY_CONNECTION, true, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-	"Check option \"ca_file\" of the server and the clock of this machine."},
-	{DV_RETRY_TIMEOUT, false, ERRCODE_CONNECTION_FAILURE,
-	"Use smaller batches, or raise option \"request_timeout\" of the server."},
-	{DV_RETRY_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
-	{DV_RETRY_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
-	{DV_RETRY_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-	"Lower option \"page_size\" or \"batch_size\"."},
-	{DV_RETRY_CONNECTION, true, ERRCODE_FDW_OUT_OF_MEMORY, NULL},
-	{DV_RETRY_CONNECTION, true, ERRCODE_QUERY_CANCELED, NULL},
-	{DV_RETRY_CONNECTION, true, ERRCODE_FDW_ERROR, NULL},
-};
-
-void
-dv_error_transport(const dv_http_result *result, dv_error *error)
-{
-	memset(error, 0, sizeof(*error));
-	error->verdict = transport_rules[result->failure].final ? DV_VERDICT_REFUSED : DV_VERDICT_RETRY;
-	error->cause = transport_rules[result->failure].cause;
-	error->sqlstate = transport_rules[result->failure].sqlstate;
-	error->hint = transport_rules[result->failure].hint;
-	error->outcome_unknown = result->outcome == DV_HTTP_UNKNOWN;
-	error->retry_after = -1;
-	error->code = "";
-	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure),
-							  clip(result->message));
-}
-
 const char *
 dv_error_detail(const dv_error *error)
 {
@@ -382,16 +367,4 @@ dv_error_detail(const dv_error *error)
 	if (detail.len > 0)
 		appendStringInfoChar(&detail, '.');
 	return detail.data;
-}
-
-void
-dv_error_raise(const dv_error *error, const char *server, const char *what)
-{
-	const char *detail = dv_error_detail(error);
-
-	ereport(ERROR,
-			(errcode(error->sqlstate),
-			 errmsg("could not %s on server \"%s\": %s", what, server, error->message),
-			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-			 error->hint != NULL ? errhint("%s", error->hint) : 0));
 }

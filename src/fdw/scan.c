@@ -39,9 +39,6 @@
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
 
-/* "AggregateQueryRecordLimit exceeded": the service counts no further (facts 6.8) */
-#define TOO_MANY_TO_COUNT "0x8004E023"
-
 /* A column of the scan tuple that is fetched. */
 typedef struct scan_target
 {
@@ -322,7 +319,7 @@ session_token(const dv_scan *scan)
 }
 
 static dv_pages *
-start_pages(dv_scan *scan, const dv_query *query, const char *tolerated)
+start_pages(dv_scan *scan, const dv_query *query, dv_meaning tolerated)
 {
 	dv_pages_spec spec = {0};
 
@@ -362,7 +359,7 @@ next_request(dv_scan *scan)
 		if (dv_plan_int(scan->request.plan, DV_PLAN_GIVEN))
 			scan->given = query.filter;
 		else
-			scan->pages = start_pages(scan, &query, NULL);
+			scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
 	}
 	MemoryContextSwitchTo(old);
 	return any;
@@ -481,7 +478,7 @@ static int64
 count_rows(dv_scan *scan, const dv_query *query)
 {
 	dv_query	all = *query;
-	dv_pages   *pages = start_pages(scan, query, TOO_MANY_TO_COUNT);
+	dv_pages   *pages = start_pages(scan, query, DV_MEANING_COUNT_LIMIT);
 	int64_t		n = 0;
 	bool		counted = dv_pages_next(pages, scan->members);
 
@@ -499,7 +496,7 @@ count_rows(dv_scan *scan, const dv_query *query)
 	}
 	dv_pages_end(pages);
 	all.count = false;
-	pages = start_pages(scan, &all, NULL);
+	pages = start_pages(scan, &all, DV_MEANING_OTHER);
 	while (dv_pages_next(pages, scan->members))
 		n++;
 	dv_pages_end(pages);
@@ -708,7 +705,7 @@ dv_scan_ask(dv_scan *scan, const dv_filter *filter, bool last, int64 wanted)
 	if (wanted <= dv_request_page_size(&scan->request, &query))
 		query.top = wanted;
 	scan->request.wanted = wanted;
-	scan->pages = start_pages(scan, &query, NULL);
+	scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
 	MemoryContextSwitchTo(old);
 }
 

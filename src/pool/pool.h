@@ -18,6 +18,7 @@
 
 #include "net/http.h"
 #include "pool/budget.h"
+#include "pool/cause.h"
 #include "pool/rate.h"
 #include "pool/select.h"
 #include "pool/throttle.h"
@@ -117,21 +118,6 @@ extern void dv_lease_drop(dv_lease *lease);
 
 /* A 429 inside a $batch: throttles the user while the lease goes on. */
 extern void dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after);
-
-/* Why a request was retried, for the counters. */
-typedef enum dv_retry_cause
-{
-	DV_RETRY_THROTTLE,
-	DV_RETRY_CONNECTION,
-	DV_RETRY_TIMEOUT,
-	DV_RETRY_SERVER,			/* 5xx, 408 */
-	DV_RETRY_AUTH,
-	DV_RETRY_DEADLOCK,
-	DV_RETRY_SQL_TIMEOUT,
-	DV_RETRY_NEW_TABLE			/* bulk races after a schema change */
-} dv_retry_cause;
-
-#define DV_RETRY_CAUSES (DV_RETRY_NEW_TABLE + 1)
 
 extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);

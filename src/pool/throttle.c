@@ -9,7 +9,6 @@
  */
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 
 #include "pool/throttle.h"
 
@@ -21,8 +20,8 @@
 /* Nothing sensible is longer; keeps sums within their type. */
 #define LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
 
+/* What views call the causes: by the code that the service gives. */
 static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
-static const char *const decimal_codes[] = {"-2147015902", "-2147015903", "-2147015898"};
 
 #define NCODES ((int) (sizeof(codes) / sizeof(codes[0])))
 
@@ -100,22 +99,6 @@ dv_throttle_events(const dv_throttle *throttle)
 	for (i = 0; i < DV_THROTTLE_CAUSES; i++)
 		total += throttle->events[i];
 	return total;
-}
-
-bool
-dv_throttle_cause_of(const char *code, dv_throttle_cause *cause)
-{
-	int			i;
-
-	for (i = 0; code != NULL && i < NCODES; i++)
-	{
-		if (strcasecmp(code, codes[i]) == 0 || strcmp(code, decimal_codes[i]) == 0)
-		{
-			*cause = (dv_throttle_cause) i;
-			return true;
-		}
-	}
-	return false;
 }
 
 const char *

@@ -60,8 +60,7 @@ extern bool dv_throttle_probing(const dv_throttle *throttle);
 
 extern uint64_t dv_throttle_events(const dv_throttle *throttle);
 
-/* Which of the service protection limits a code (hex or decimal) names; false: none of the three. */
-extern bool dv_throttle_cause_of(const char *code, dv_throttle_cause *cause);
+/* How views name it: "0x80072322", or "429". */
 extern const char *dv_throttle_code(dv_throttle_cause cause);
 
 #endif							/* DV_THROTTLE_H */

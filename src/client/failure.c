@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * failure.c
+ *		What is done about requests that came to nothing.
+ *
+ * Here the language's meanings of errors become the pool's causes, and
+ * libcurl's failures become errors.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+
+#include "client/failure.h"
+
+/* In the order of dv_http_failure. */
+static const struct
+{
+	dv_meaning	meaning;
+	bool		final;
+	int			sqlstate;
+	const char *hint;
+}			transport_rules[] =
+
+{
+	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
+	{DV_MEANING_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+	"Check the host name in option \"url\" and the name servers of this machine."},
+	{DV_MEANING_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+	"Check option \"url\", option \"proxy\", and that this machine may reach the service."},
+	{DV_MEANING_CONNECTION, true, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+	"Check option \"ca_file\" of the server and the clock of this machine."},
+	{DV_MEANING_TIMEOUT, false, ERRCODE_CONNECTION_FAILURE,
+	"Use smaller batches, or raise option \"request_timeout\" of the server."},
+	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
+	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
+	{DV_MEANING_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+	"Lower option \"page_size\" or \"batch_size\"."},
+	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_OUT_OF_MEMORY, NULL},
+	{DV_MEANING_CONNECTION, true, ERRCODE_QUERY_CANCELED, NULL},
+	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR, NULL},
+};
+
+/* As what a meaning is counted; whatever is not listed is the server's trouble, or another throttle. */
+static const struct
+{
+	dv_meaning	meaning;
+	dv_retry_cause retry;
+	dv_throttle_cause throttle;
+}			counted_as[] =
+
+{
+	{DV_MEANING_MANY_REQUESTS, DV_RETRY_THROTTLE, DV_THROTTLE_REQUESTS},
+	{DV_MEANING_LONG_EXECUTION, DV_RETRY_THROTTLE, DV_THROTTLE_EXECUTION},
+	{DV_MEANING_CONCURRENCY, DV_RETRY_THROTTLE, DV_THROTTLE_CONCURRENCY},
+	{DV_MEANING_CONNECTION, DV_RETRY_CONNECTION, DV_THROTTLE_OTHER},
+	{DV_MEANING_TIMEOUT, DV_RETRY_TIMEOUT, DV_THROTTLE_OTHER},
+	{DV_MEANING_DEADLOCK, DV_RETRY_DEADLOCK, DV_THROTTLE_OTHER},
+	{DV_MEANING_SQL_TIMEOUT, DV_RETRY_SQL_TIMEOUT, DV_THROTTLE_OTHER},
+	{DV_MEANING_NEW_TABLE, DV_RETRY_NEW_TABLE, DV_THROTTLE_OTHER},
+};
+
+static dv_retry_cause
+retry_cause(const dv_error *error)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(counted_as); i++)
+		if (counted_as[i].meaning == error->meaning)
+			return counted_as[i].retry;
+	return DV_RETRY_SERVER;
+}
+
+dv_throttle_cause
+dv_failure_throttle_cause(const dv_error *error)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(counted_as); i++)
+		if (counted_as[i].meaning == error->meaning)
+			return counted_as[i].throttle;
+	return DV_THROTTLE_OTHER;
+}
+
+static void
+log_throttle(dv_session *session, const dv_retry *retry, const dv_error *error,
+			 const dv_attempt *attempt)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	const char *user = dv_pool_user_name(dv_session_pool(session), attempt->user);
+	int			times = retry->times[DV_RETRY_THROTTLE];
+
+	if (error->retry_after < 0)
+		ereport(LOG,
+				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\" without saying for how long",
+						user, config->server_name),
+				 errdetail("Code %s; assuming %.0f s; attempt %d, retries so far %d of %d.",
+						   error->code, (double) config->pool.fallback_retry_after / DV_SECOND,
+						   attempt->number, times, config->retry.max_throttle_retries)));
+	else
+		ereport(LOG,
+				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",
+						user, config->server_name),
+				 errdetail("Code %s; Retry-After %.0f s; attempt %d, retries so far %d of %d.",
+						   error->code, (double) error->retry_after / DV_SECOND,
+						   attempt->number, times, config->retry.max_throttle_retries)));
+}
+
+dv_retry_decision
+dv_failure_decide(dv_session *session, dv_retry *retry, const dv_error *error,
+				  const dv_attempt *attempt)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	dv_pool    *pool = dv_session_pool(session);
+	dv_retry_event event = {
+		.verdict = error->verdict,
+		.unknown = error->outcome_unknown,
+		.repeatable = attempt->repeatable,
+		.user = attempt->user,
+		.sent_at = attempt->sent_at,
+		.told = error->retry_after,
+		.held_back = config->pool.throttle_tracking,
+		.now = dv_now(),
+		.random = pg_prng_double(&pg_global_prng_state),
+	};
+	dv_retry_decision decision;
+
+	if (error->verdict == DV_VERDICT_RETRY)
+		event.cause = retry_cause(error);
+	if (error->verdict == DV_VERDICT_THROTTLED)
+	{
+		if (error->retry_after < 0)
+			event.told = config->pool.fallback_retry_after;
+		event.pause = dv_pool_pause(pool, error->retry_after);
+	}
+	decision = dv_retry_decide(retry, &config->retry, &event);
+	if (attempt->part)
+		return decision;
+	if (error->verdict == DV_VERDICT_THROTTLED && (!event.unknown || event.repeatable))
+		log_throttle(session, retry, error, attempt);
+	if (decision.next == DV_NEXT_AGAIN)
+		dv_pool_count_retry(pool, attempt->user, decision.cause);
+	return decision;
+}
+
+dv_retry_decision
+dv_failure_no_token(dv_session *session, dv_retry *retry, const dv_token_error *error, int user,
+					bool others)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	const char *name = dv_pool_user_name(dv_session_pool(session), user);
+	dv_retry_event event = {
+		.verdict = error->transient ? DV_VERDICT_RETRY : DV_VERDICT_REFUSED,
+		.cause = DV_RETRY_AUTH,
+		.others = others,
+		.user = user,
+		.told = error->retry_after,
+		.random = pg_prng_double(&pg_global_prng_state),
+	};
+	dv_retry_decision decision = dv_retry_decide(retry, &config->retry, &event);
+
+	if (decision.next == DV_NEXT_AGAIN)
+		dv_pool_count_retry(dv_session_pool(session), user, decision.cause);
+	else if (decision.next == DV_NEXT_OTHER_USER)
+		ereport(LOG,
+				(errmsg("no token for application user \"%s\" of server \"%s\": %s",
+						name, config->server_name, error->message)));
+	return decision;
+}
+
+void
+dv_failure_read(const dv_http_result *result, dv_error *error)
+{
+	memset(error, 0, sizeof(*error));
+	error->verdict = transport_rules[result->failure].final ? DV_VERDICT_REFUSED : DV_VERDICT_RETRY;
+	error->meaning = transport_rules[result->failure].meaning;
+	error->sqlstate = transport_rules[result->failure].sqlstate;
+	error->hint = transport_rules[result->failure].hint;
+	error->outcome_unknown = result->outcome == DV_HTTP_UNKNOWN;
+	error->retry_after = -1;
+	error->code = "";
+	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure), result->message);
+}
+
+void
+dv_failure_raise(const dv_error *error, const char *server, const char *what)
+{
+	const char *detail = dv_error_detail(error);
+
+	ereport(ERROR,
+			(errcode(error->sqlstate),
+			 errmsg("could not %s on server \"%s\": %s", what, server, error->message),
+			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
+			 error->hint != NULL ? errhint("%s", error->hint) : 0));
+}

@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * retry.c
+ *		Is what came to nothing sent again, when, and by whom?
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "client/retry.h"
+
+static int64_t
+later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Doubled each time; a random part keeps apart those that failed together. */
+static int64_t
+backoff(const dv_retry_policy *policy, int attempt, double random)
+{
+	int64_t		delay = policy->first_backoff;
+
+	while (--attempt > 0 && delay < policy->longest_backoff)
+		delay *= 2;
+	if (delay > policy->longest_backoff)
+		delay = policy->longest_backoff;
+	return delay / 2 + (int64_t) (random * (delay / 2));
+}
+
+/*
+ * The pool knows for how long the user is throttled; another may be free, and
+ * is asked at once.  Only when throttles are not tracked does the request have
+ * to wait by itself.
+ */
+static bool
+bear_throttle(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
+			  dv_retry_decision *decision)
+{
+	int		   *times = &retry->times[DV_RETRY_THROTTLE];
+
+	if (event->sent_at >= retry->told_until)
+		++*times;
+	retry->told_until = later(retry->told_until, event->now + later(event->told, 0));
+	decision->cause = DV_RETRY_THROTTLE;
+	decision->delay = event->held_back ? 0 : event->pause;
+	return (policy->max_throttle_retries <= 0 || *times <= policy->max_throttle_retries) &&
+		dv_retry_tolerates(policy, decision->delay);
+}
+
+static bool
+bear_trouble(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
+			 dv_retry_decision *decision)
+{
+	if (retry->times[event->cause] >= policy->max_retries)
+		return false;
+	decision->cause = event->cause;
+	decision->delay = later(backoff(policy, ++retry->times[event->cause], event->random),
+							event->told);
+	return true;
+}
+
+/* A token that is refused is renewed once; the next one must do. */
+static bool
+renew(dv_retry *retry, const dv_retry_event *event, dv_retry_decision *decision)
+{
+	uint64_t	bit = UINT64_C(1) << event->user;
+
+	if ((retry->renewed & bit) != 0)
+		return false;
+	retry->renewed |= bit;
+	decision->cause = DV_RETRY_AUTH;
+	return true;
+}
+
+dv_retry_decision
+dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event)
+{
+	dv_retry_decision decision = {.next = DV_NEXT_END};
+	bool		again = false;
+
+	/* nobody knows what became of it, even if it was told when to come back */
+	if (event->unknown && !event->repeatable)
+		return decision;
+	switch (event->verdict)
+	{
+		case DV_VERDICT_OK:
+			break;
+		case DV_VERDICT_REFUSED:
+			if (event->others)
+				decision.next = DV_NEXT_OTHER_USER;
+			break;
+		case DV_VERDICT_THROTTLED:
+			retry->renewed = 0;
+			again = bear_throttle(retry, policy, event, &decision);
+			break;
+		case DV_VERDICT_AUTH:
+			again = renew(retry, event, &decision);
+			break;
+		case DV_VERDICT_RETRY:
+			/* what has come so far had a token that was accepted */
+			if (event->cause != DV_RETRY_AUTH)
+				retry->renewed = 0;
+			again = bear_trouble(retry, policy, event, &decision);
+			break;
+	}
+	if (again)
+		decision.next = DV_NEXT_AGAIN;
+	return decision;
+}
+
+void
+dv_retry_join(dv_retry *retry, const dv_retry *other)
+{
+	int			i;
+
+	for (i = 0; i < DV_RETRY_CAUSES; i++)
+		if (retry->times[i] < other->times[i])
+			retry->times[i] = other->times[i];
+	retry->told_until = later(retry->told_until, other->told_until);
+	retry->renewed |= other->renewed;
+}
+
+bool
+dv_retry_tolerates(const dv_retry_policy *policy, int64_t wait)
+{
+	return policy->tolerance < 0 || wait <= policy->tolerance;
+}

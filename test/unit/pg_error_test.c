@@ -1,0 +1,126 @@
+/*
+ * pg_error_test.c
+ *		What codes, texts and statuses of the service are taken to mean.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "dataverse/error.h"
+#include "pg_stand_in.h"
+
+static dv_error
+read_error(int status, const char *code, const char *message, const char *retry_after)
+{
+	dv_error	error;
+	char	   *body = psprintf("{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}", code, message);
+
+	dv_error_read(status, body, strlen(body), retry_after, NULL, &error);
+	return error;
+}
+
+static void
+meanings(void **state)
+{
+	static const struct
+	{
+		int			status;
+		const char *code;
+		const char *message;
+		dv_verdict	verdict;
+		dv_meaning	meaning;
+	}			known[] = {
+		{429, "0x80072322", "m", DV_VERDICT_THROTTLED, DV_MEANING_MANY_REQUESTS},
+		{429, "0X80072321", "m", DV_VERDICT_THROTTLED, DV_MEANING_LONG_EXECUTION},
+		{429, "0x80072326", "m", DV_VERDICT_THROTTLED, DV_MEANING_CONCURRENCY},
+		{429, "-2147015902", "m", DV_VERDICT_THROTTLED, DV_MEANING_MANY_REQUESTS},
+		{429, "-2147015903", "m", DV_VERDICT_THROTTLED, DV_MEANING_LONG_EXECUTION},
+		{429, "-2147015898", "m", DV_VERDICT_THROTTLED, DV_MEANING_CONCURRENCY},
+		{429, "-2147015901", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
+		{429, "0x800723222", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
+		{429, "", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
+		{412, "0x80040237", "m", DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE},
+		{409, "", "m", DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE},
+		{409, "0x80040333", "m", DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE},
+		{412, "0x80040333", "m", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
+		{404, "0x80040217", "m", DV_VERDICT_REFUSED, DV_MEANING_MISSING},
+		{404, "", "m", DV_VERDICT_REFUSED, DV_MEANING_MISSING},
+		{404, "0x8006088a", "m", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
+		{404, "0x12345678", "m", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
+		{413, "", "m", DV_VERDICT_REFUSED, DV_MEANING_TOO_LARGE},
+		{400, "0x8004418a", "m", DV_VERDICT_REFUSED, DV_MEANING_TOO_LARGE},
+		{500, "", "Message size exceeded when sending", DV_VERDICT_RETRY, DV_MEANING_TOO_LARGE},
+		{400, "0x80048d2d", "m", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
+		{400, "0x0", "CreateMultiple is not enabled on the entity x", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
+		{400, "0x8004E023", "m", DV_VERDICT_REFUSED, DV_MEANING_COUNT_LIMIT},
+		{401, "", "m", DV_VERDICT_AUTH, DV_MEANING_CALLER},
+		{401, "0x80040237", "m", DV_VERDICT_AUTH, DV_MEANING_CALLER},
+		{403, "0x8005F101", "m", DV_VERDICT_AUTH, DV_MEANING_OTHER},
+		{500, "0x80044150", "Sql Number: 1205", DV_VERDICT_RETRY, DV_MEANING_DEADLOCK},
+		{500, "0x80044150", "a deadlock", DV_VERDICT_RETRY, DV_MEANING_DEADLOCK},
+		{500, "0x80044150", "Sql Number: 208", DV_VERDICT_RETRY, DV_MEANING_NEW_TABLE},
+		{500, "0x80044150", "m", DV_VERDICT_RETRY, DV_MEANING_SERVER},
+		{500, "0x80044151", "m", DV_VERDICT_RETRY, DV_MEANING_SQL_TIMEOUT},
+		{504, "", "m", DV_VERDICT_RETRY, DV_MEANING_TIMEOUT},
+		{599, "", "m", DV_VERDICT_RETRY, DV_MEANING_SERVER},
+		{400, "", "m", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
+	};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < lengthof(known); i++)
+	{
+		dv_error	error = read_error(known[i].status, known[i].code, known[i].message, NULL);
+
+		if (error.verdict != known[i].verdict || error.meaning != known[i].meaning)
+			fail_msg("status %d, code \"%s\", message \"%s\": verdict %d, meaning %d",
+					 known[i].status, known[i].code, known[i].message, error.verdict,
+					 error.meaning);
+	}
+}
+
+static void
+a_busy_server_that_says_when_throttles(void **state)
+{
+	(void) state;
+	assert_int_equal(read_error(503, "", "m", "7").verdict, DV_VERDICT_THROTTLED);
+	assert_int_equal(read_error(503, "", "m", "7").retry_after, 7000000);
+	assert_int_equal(read_error(503, "", "m", NULL).verdict, DV_VERDICT_RETRY);
+}
+
+static void
+a_code_that_is_known_tells_the_outcome(void **state)
+{
+	(void) state;
+	assert_true(read_error(500, "", "m", NULL).outcome_unknown);
+	assert_false(read_error(500, "0x80040255", "m", NULL).outcome_unknown);
+	assert_false(read_error(400, "", "m", NULL).outcome_unknown);
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	pg_stand_in_reset();
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(meanings, teardown),
+		cmocka_unit_test_teardown(a_busy_server_that_says_when_throttles, teardown),
+		cmocka_unit_test_teardown(a_code_that_is_known_tells_the_outcome, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
