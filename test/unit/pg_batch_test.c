@@ -256,7 +256,6 @@ make_creates_and_updates(void)
 	row = dv_batch_begin_row(batch, id2, "accounts(z)");
 	row->ordinal = 2;
 	row->key = 8;
-	row->tries = 3;
 	appendStringInfoString(&batch->bytes, ",\"name\":\"B\"");
 	dv_batch_begin_then(batch);
 	appendStringInfoString(&batch->extra, ",\"statecode\":1");
@@ -281,7 +280,6 @@ copies_rows(void **state)
 				"{" TYPE ",\"name\":\"A\"}]}");
 	assert_int_equal(copy->rows[0].ordinal, 2);
 	assert_int_equal(copy->rows[0].key, 8);
-	assert_int_equal(copy->rows[0].tries, 3);
 	assert_int_equal(copy->rows[1].key, 7);
 	assert_memory_equal(copy->rows[0].id, id2, DV_ID_LEN);
 
@@ -294,7 +292,6 @@ copies_rows(void **state)
 	dv_batch_free(again);
 	assert_int_equal(then->rows[0].ordinal, 2);
 	assert_int_equal(then->rows[0].key, 8);
-	assert_int_equal(then->rows[0].tries, 0);
 	assert_body(then, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"statecode\":1}]}");
 	assert_string_equal(parts(then, DV_PARTS_SINGLE),
 						B MIME "\r\nPATCH /api/data/v9.2/accounts(z) HTTP/1.1\r\nIf-Match: *\r\n" JSON
