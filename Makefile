@@ -22,7 +22,7 @@ OBJS += $(addprefix src/client/,call.o catalog.o failure.o ledger.o pages.o retr
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
 	stats.o throttle.o)
 # src/net: bytes
-OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
+OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,arena.o batch.o batch_answer.o blame.o definition.o error.o \
 	fetchxml.o guid.o metadata.o multipart.o names.o odata.o page.o payload.o policy.o \

@@ -14,7 +14,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
 #include "utils/memutils.h"
@@ -23,6 +22,7 @@
 #include "client/call.h"
 #include "client/failure.h"
 #include "dataverse/multipart.h"
+#include "net/xact.h"
 #include "pool/progress.h"
 
 #define MAX_HEADERS 24
@@ -152,11 +152,11 @@ abandon(dv_call *call)
 }
 
 static void
-on_xact(XactEvent event, void *arg)
+on_xact(XactEvent event)
 {
 	dlist_iter	iter;
 
-	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+	if (!dv_xact_is_abort(event))
 		return;
 	dlist_foreach(iter, &calls)
 		abandon(dlist_container(dv_call, node, iter.cur));
@@ -164,26 +164,26 @@ on_xact(XactEvent event, void *arg)
 }
 
 static void
-on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+on_subxact(const dv_subxact_end *end)
 {
 	dlist_iter	iter;
 
-	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
-		return;
 	dlist_foreach(iter, &calls)
 	{
 		dv_call    *call = dlist_container(dv_call, node, iter.cur);
 
-		if (call->subid != mine)
-			continue;
-		if (event == SUBXACT_EVENT_ABORT_SUB)
+		if (dv_subxact_ended(end, &call->subid))
 			abandon(call);
-		else
-			call->subid = parent;
 	}
-	if (event == SUBXACT_EVENT_ABORT_SUB)
+	if (end->aborted)
 		dv_pool_delist(NULL);
 }
+
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_STOP,
+	.on_xact = on_xact,
+	.on_subxact = on_subxact
+};
 
 /*
  * A path below the service root, or a link that the service gave us: that
@@ -208,19 +208,13 @@ url_of(const dv_session *session, const char *path)
 dv_call *
 dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner)
 {
-	static bool registered = false;
 	MemoryContext context = AllocSetContextCreate(owner, "dataverse call", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	dv_call    *call = palloc0(sizeof(*call));
 	MemoryContextCallback *callback = palloc0(sizeof(*callback));
 	int			n = dv_pool_size(dv_session_pool(session));
 
-	if (!registered)
-	{
-		RegisterXactCallback(on_xact, NULL);
-		RegisterSubXactCallback(on_subxact, NULL);
-		registered = true;
-	}
+	dv_xact_join(&xact_participant);
 	call->context = context;
 	call->attempt = AllocSetContextCreate(context, "dataverse attempt", ALLOCSET_SMALL_SIZES);
 	call->session = session;
@@ -768,7 +762,7 @@ static void
 wait_for(int64 until, dv_wait_reason reason)
 {
 	dv_progress_wait(reason);
-	dv_http_wait(until, reason);
+	dv_http_wait(until, dv_wait_reason_event(reason));
 	dv_progress_go_on();
 }
 

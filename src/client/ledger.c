@@ -14,10 +14,10 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "utils/memutils.h"
 
 #include "client/ledger.h"
+#include "net/xact.h"
 
 /* Of one subtransaction; those that wrote nothing have none. */
 typedef struct ledger_page
@@ -74,7 +74,7 @@ tell(const char *what, int64 stays, int64 in_doubt)
 }
 
 static void
-on_xact(XactEvent event, void *arg)
+on_xact(XactEvent event)
 {
 	int64		stays = 0;
 	int64		in_doubt = 0;
@@ -108,58 +108,46 @@ on_xact(XactEvent event, void *arg)
 }
 
 static void
-on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+on_subxact(const dv_subxact_end *end)
 {
 	dlist_mutable_iter iter;
 	ledger_page **at = &pages;
 	ledger_page *p;
 
-	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
-		return;
 	dlist_foreach_modify(iter, &entries)
 	{
 		dv_ledger_entry *entry = dlist_container(dv_ledger_entry, node, iter.cur);
 
-		if (entry->subid != mine)
-			continue;
-		if (event == SUBXACT_EVENT_ABORT_SUB)
+		if (dv_subxact_ended(end, &entry->subid))
 			dv_ledger_close(entry);
-		else
-			entry->subid = parent;
 	}
-	while (*at != NULL && (*at)->subid != mine)
+	while (*at != NULL && (*at)->subid != end->mine)
 		at = &(*at)->next;
 	p = *at;
 	if (p == NULL)
 		return;
 	*at = p->next;
-	if (event == SUBXACT_EVENT_ABORT_SUB)
+	if (end->aborted)
 		tell("savepoint", p->stays, p->in_doubt);
 	else
 	{
-		ledger_page *outer = page_of(parent);
+		ledger_page *outer = page_of(end->parent);
 
 		outer->stays += p->stays;
 		outer->in_doubt += p->in_doubt;
 	}
 }
 
-static void
-watch_transactions(void)
-{
-	static bool registered = false;
-
-	if (registered)
-		return;
-	RegisterXactCallback(on_xact, NULL);
-	RegisterSubXactCallback(on_subxact, NULL);
-	registered = true;
-}
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_TELL,
+	.on_xact = on_xact,
+	.on_subxact = on_subxact
+};
 
 void
 dv_ledger_open(dv_ledger_entry *entry, int64 (*in_doubt) (const dv_ledger_entry *entry))
 {
-	watch_transactions();
+	dv_xact_join(&xact_participant);
 	entry->open = true;
 	entry->subid = GetCurrentSubTransactionId();
 	entry->in_doubt = in_doubt;
@@ -179,6 +167,6 @@ dv_ledger_close(dv_ledger_entry *entry)
 void
 dv_ledger_stays(const dv_ledger_entry *entry, int64 rows)
 {
-	watch_transactions();
+	dv_xact_join(&xact_participant);
 	page_of(entry != NULL ? entry->subid : GetCurrentSubTransactionId())->stays += rows;
 }

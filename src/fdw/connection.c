@@ -15,7 +15,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
@@ -31,6 +30,7 @@
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/option.h"
+#include "net/xact.h"
 
 typedef struct connection
 {
@@ -94,7 +94,7 @@ free_stale(void)
 }
 
 static void
-on_xact(XactEvent event, void *arg)
+on_xact(XactEvent event)
 {
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
@@ -109,6 +109,11 @@ on_xact(XactEvent event, void *arg)
 	free_stale();
 }
 
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_FREE,
+	.on_xact = on_xact
+};
+
 static void
 initialize(void)
 {
@@ -121,7 +126,7 @@ initialize(void)
 	control.hcxt = cache_context;
 	connections = hash_create("dataverse connections", 8, &control,
 							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	RegisterXactCallback(on_xact, NULL);
+	dv_xact_join(&xact_participant);
 	CacheRegisterSyscacheCallback(FOREIGNSERVEROID, on_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(USERMAPPINGOID, on_invalidation, (Datum) 0);
 }

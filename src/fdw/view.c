@@ -28,6 +28,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "pool/progress.h"
 #include "pool/stats.h"
 
 DV_FUNCTION(dataverse_pool_users);

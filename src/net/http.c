@@ -35,7 +35,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "access/xact.h"
 #include "lib/ilist.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
@@ -43,11 +42,11 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
-#include "utils/wait_event.h"
 
 #include "compat.h"
 #include "net/http.h"
 #include "net/mux.h"
+#include "net/xact.h"
 
 #define MAX_EVENTS			64
 #define IDLE_HANDLES		16
@@ -142,28 +141,6 @@ static const char *const failure_names[] = {
 	"canceled",
 	"transfer failed"
 };
-
-/* In the order of dv_wait_reason. */
-static const struct
-{
-	const char *event;
-	const char *name;
-}			waits[] =
-
-{
-	{"DataverseConnect", "connect"},
-	{"DataverseToken", "token"},
-	{"DataverseResponse", "response"},
-	{"DataverseSlot", "slot"},
-	{"DataverseThrottle", "throttle"},
-	{"DataverseBackoff", "backoff"}
-};
-
-const char *
-dv_wait_reason_name(dv_wait_reason reason)
-{
-	return waits[reason].name;
-}
 
 int64
 dv_now(void)
@@ -468,55 +445,45 @@ dv_http_client_free(dv_http_client *client)
  */
 
 static void
-stop_calls_of(SubTransactionId subid)
+on_xact(XactEvent event)
+{
+	dlist_iter	c;
+
+	if (!dv_xact_is_abort(event))
+		return;
+	dlist_foreach(c, &clients)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &dlist_container(dv_http_client, node, c.cur)->calls)
+			dv_http_stop(dlist_container(dv_http_call, node, iter.cur));
+	}
+}
+
+static void
+on_subxact(const dv_subxact_end *end)
 {
 	dlist_iter	c;
 
 	dlist_foreach(c, &clients)
 	{
-		dv_http_client *client = dlist_container(dv_http_client, node, c.cur);
 		dlist_iter	iter;
 
-		dlist_foreach(iter, &client->calls)
+		dlist_foreach(iter, &dlist_container(dv_http_client, node, c.cur)->calls)
 		{
 			dv_http_call *call = dlist_container(dv_http_call, node, iter.cur);
 
-			if (subid == InvalidSubTransactionId || call->subid == subid)
+			if (dv_subxact_ended(end, &call->subid))
 				dv_http_stop(call);
 		}
 	}
 }
 
-static void
-on_xact(XactEvent event, void *arg)
-{
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		stop_calls_of(InvalidSubTransactionId);
-}
-
-static void
-on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
-{
-	dlist_iter	c;
-
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		stop_calls_of(mine);
-	if (event != SUBXACT_EVENT_COMMIT_SUB)
-		return;
-	dlist_foreach(c, &clients)
-	{
-		dv_http_client *client = dlist_container(dv_http_client, node, c.cur);
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &client->calls)
-		{
-			dv_http_call *call = dlist_container(dv_http_call, node, iter.cur);
-
-			if (call->subid == mine)
-				call->subid = parent;
-		}
-	}
-}
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_STOP,
+	.on_xact = on_xact,
+	.on_subxact = on_subxact
+};
 
 static void
 on_exit_close(int code, Datum arg)
@@ -554,8 +521,7 @@ initialize(void)
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, mux_fd, NULL, NULL);
-	RegisterXactCallback(on_xact, NULL);
-	RegisterSubXactCallback(on_subxact, NULL);
+	dv_xact_join(&xact_participant);
 	on_proc_exit(on_exit_close, (Datum) 0);
 	owner_pid = MyProcPid;
 	initialized = true;
@@ -904,18 +870,8 @@ dv_http_watch(int64 until)
 	return mux_fd;
 }
 
-static uint32
-wait_event(dv_wait_reason reason)
-{
-	static uint32 events[DV_WAIT_REASONS];
-
-	if (events[reason] == 0)
-		events[reason] = dv_wait_event_new(waits[reason].event);
-	return events[reason];
-}
-
 void
-dv_http_wait(int64 until, dv_wait_reason reason)
+dv_http_wait(int64 until, uint32 wait_event_info)
 {
 	WaitEvent	event;
 	long		timeout = -1;
@@ -927,7 +883,7 @@ dv_http_wait(int64 until, dv_wait_reason reason)
 		if (until != 0)
 			timeout = Max((until - dv_now() + 999) / 1000, 0);
 		if (timeout != 0 &&
-			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event(reason)) == 1 &&
+			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event_info) == 1 &&
 			(event.events & WL_LATCH_SET) != 0)
 			ResetLatch(MyLatch);
 		dv_http_drive();

@@ -114,31 +114,16 @@ extern void dv_http_stop(dv_http_call *call);
 /* "could not connect" and the like: a fragment for messages, not translated. */
 extern const char *dv_http_failure_name(dv_http_failure failure);
 
-/* Where a backend waits, for pg_stat_activity (named from 17 on). */
-typedef enum dv_wait_reason
-{
-	DV_WAIT_CONNECT,
-	DV_WAIT_TOKEN,
-	DV_WAIT_RESPONSE,
-	DV_WAIT_SLOT,
-	DV_WAIT_THROTTLE,
-	DV_WAIT_BACKOFF
-} dv_wait_reason;
-
-#define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
-
-/* "response" */
-extern const char *dv_wait_reason_name(dv_wait_reason reason);
-
 /* Moves bytes without waiting. */
 extern void dv_http_drive(void);
 
 /*
  * Waits until an exchange has ended, the latch was set, or "until" (dv_now
  * scale, 0: no limit) has come; moves bytes meanwhile.  Returns at once if an
- * exchange ended since the last call.  Processes interrupts.
+ * exchange ended since the last call.  Processes interrupts.  What it waits
+ * for, pg_stat_activity shows as "wait_event_info".
  */
-extern void dv_http_wait(int64 until, dv_wait_reason reason);
+extern void dv_http_wait(int64 until, uint32 wait_event_info);
 
 /*
  * For who waits in a WaitEventSet of somebody else: a descriptor that is

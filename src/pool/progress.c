@@ -18,7 +18,9 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "utils/wait_event.h"
 
+#include "compat.h"
 #include "pool/progress.h"
 #include "pool/shared.h"
 
@@ -29,6 +31,22 @@ struct dv_progress
 	dv_progress_slot *slot;		/* NULL: none was free, or it was given back */
 	bool		listed;
 	dv_speed	speed;
+};
+
+/* In the order of dv_wait_reason. */
+static const struct
+{
+	const char *event;
+	const char *name;
+}			waits[DV_WAIT_REASONS] =
+
+{
+	{"DataverseConnect", "connect"},
+	{"DataverseToken", "token"},
+	{"DataverseResponse", "response"},
+	{"DataverseSlot", "slot"},
+	{"DataverseThrottle", "throttle"},
+	{"DataverseBackoff", "backoff"}
 };
 
 /* Those of this backend. */
@@ -223,4 +241,20 @@ void
 dv_progress_go_on(void)
 {
 	note_wait(-1);
+}
+
+const char *
+dv_wait_reason_name(dv_wait_reason reason)
+{
+	return waits[reason].name;
+}
+
+uint32
+dv_wait_reason_event(dv_wait_reason reason)
+{
+	static uint32 events[DV_WAIT_REASONS];
+
+	if (events[reason] == 0)
+		events[reason] = dv_wait_event_new(waits[reason].event);
+	return events[reason];
 }

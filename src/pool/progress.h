@@ -18,6 +18,25 @@
 
 typedef struct dv_progress dv_progress;
 
+/* What a backend waits for. */
+typedef enum dv_wait_reason
+{
+	DV_WAIT_CONNECT,
+	DV_WAIT_TOKEN,
+	DV_WAIT_RESPONSE,
+	DV_WAIT_SLOT,
+	DV_WAIT_THROTTLE,
+	DV_WAIT_BACKOFF
+} dv_wait_reason;
+
+#define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
+
+/* "response" */
+extern const char *dv_wait_reason_name(dv_wait_reason reason);
+
+/* For pg_stat_activity, which has names for them from PostgreSQL 17 on. */
+extern uint32 dv_wait_reason_event(dv_wait_reason reason);
+
 /*
  * "table" is shown as it is; "total": rows expected, negative if that is not
  * known.  Ends with "owner", or by dv_progress_end.
