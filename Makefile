@@ -16,7 +16,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: one backend's dealings with the service
-OBJS += $(addprefix src/client/,call.o catalog.o failure.o ledger.o pages.o retry.o session.o \
+OBJS += $(addprefix src/client/,call.o catalog.o trouble.o job.o ledger.o pages.o retry.o session.o \
 	settle.o verify.o writer.o)
 # src/pool: who may send what, when
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \

@@ -20,7 +20,7 @@
 #include "utils/uuid.h"
 
 #include "client/call.h"
-#include "client/failure.h"
+#include "client/trouble.h"
 #include "dataverse/multipart.h"
 #include "net/xact.h"
 #include "pool/progress.h"
@@ -379,7 +379,7 @@ fill_report(dv_call *call, dv_lease_report *report)
 	report->bytes_sent = result->bytes_sent;
 	report->bytes_received = result->bytes_received;
 	report->retry_after = call->error.retry_after;
-	report->cause = dv_failure_throttle_cause(&call->error);
+	report->cause = dv_trouble_throttle_cause(&call->error);
 	switch (call->error.verdict)
 	{
 		case DV_VERDICT_OK:
@@ -432,7 +432,7 @@ settle(dv_call *call)
 	}
 	if (call->error.verdict == DV_VERDICT_THROTTLED)
 		call->throttles++;
-	decision = dv_failure_decide(call->session, &call->retry, &call->error, &attempt);
+	decision = dv_trouble_decide(call->session, &call->retry, &call->error, &attempt);
 	if (decision.next == DV_NEXT_AGAIN)
 	{
 		if (call->error.verdict == DV_VERDICT_AUTH)
@@ -471,7 +471,7 @@ note_parts(dv_call *call)
 		if (!found || error.retry_after > longest)
 		{
 			longest = error.retry_after;
-			cause = dv_failure_throttle_cause(&error);
+			cause = dv_trouble_throttle_cause(&error);
 		}
 		found = true;
 	}
@@ -556,7 +556,7 @@ read_answer(dv_call *call)
 	if (result->outcome == DV_HTTP_ANSWERED)
 		read_error(call);
 	else
-		dv_failure_read(result, &call->error);
+		dv_trouble_read(result, &call->error);
 	note_parts(call);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
@@ -576,7 +576,7 @@ token_failed(dv_call *call, int user)
 {
 	const dv_token_error *error = dv_token_last_error(dv_session_access_token(call->session, user));
 	uint64		others = call->allowed & ~(UINT64CONST(1) << user);
-	dv_retry_decision decision = dv_failure_no_token(call->session, &call->retry, error, user,
+	dv_retry_decision decision = dv_trouble_no_token(call->session, &call->retry, error, user,
 													 others != 0);
 
 	switch (decision.next)
@@ -882,6 +882,6 @@ dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what, Mem
 
 	dv_call_wait(call);
 	if (call->error.verdict != DV_VERDICT_OK)
-		dv_failure_raise(&call->error, dv_session_config_of(session)->server_name, what);
+		dv_trouble_raise(&call->error, dv_session_config_of(session)->server_name, what);
 	return call;
 }

@@ -19,7 +19,7 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
-#include "client/failure.h"
+#include "client/trouble.h"
 #include "client/pages.h"
 #include "dataverse/odata.h"
 
@@ -179,8 +179,8 @@ refused(dv_pages *pages, const dv_error *error)
 		pages->done = true;
 		return;
 	}
-	dv_failure_raise(error, dv_session_config_of(pages->spec.session)->server_name,
-				   pages->spec.what);
+	dv_trouble_raise(error, dv_session_config_of(pages->spec.session)->server_name,
+					 pages->spec.what);
 }
 
 /*

@@ -40,7 +40,7 @@ bear_throttle(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_eve
 	int		   *times = &retry->times[DV_RETRY_THROTTLE];
 
 	if (event->sent_at >= retry->told_until)
-		++*times;
+		++* times;
 	retry->told_until = later(retry->told_until, event->now + later(event->told, 0));
 	decision->cause = DV_RETRY_THROTTLE;
 	decision->delay = event->held_back ? 0 : event->pause;

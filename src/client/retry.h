@@ -9,7 +9,7 @@
  * that came although the request had waited as long as it was told: that
  * another user is throttled, too, is no sign that waiting does not help.
  *
- * Pure: time and chance are arguments.  failure.h fills in an event from an
+ * Pure: time and chance are arguments.  trouble.h fills in an event from an
  * error, writes the log and counts.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -34,7 +34,8 @@ typedef struct dv_retry_policy
 /* What has happened to one request, or to parts that travel together.  Begins as zeros. */
 typedef struct dv_retry
 {
-	int			times[DV_RETRY_CAUSES]; /* how often it was sent again; of throttles, those that count */
+	int			times[DV_RETRY_CAUSES]; /* how often it was sent again; of throttles, those that
+										 * count */
 	int64_t		told_until;		/* it was told not to come back before */
 	uint64_t	renewed;		/* users whose token was refused, and none since was accepted */
 } dv_retry;
@@ -49,7 +50,8 @@ typedef struct dv_retry_event
 	bool		others;			/* the user is at fault, and there are others; verdict REFUSED */
 	int			user;			/* who sent it */
 	int64_t		sent_at;
-	int64_t		told;			/* THROTTLED: how long it is to wait; RETRY: at least; < 0: not said */
+	int64_t		told;			/* THROTTLED: how long it is to wait; RETRY: at least; < 0: not
+								 * said */
 	bool		held_back;		/* the pool keeps throttled users from sending */
 	int64_t		pause;			/* how long it waits by itself if the pool does not */
 	int64_t		now;

@@ -11,7 +11,7 @@
  * Answers that cannot be read, and requests that got none, leave rows in
  * doubt.  They are sent again, the same bytes; if the second request is
  * refused, that may be because the first was not: rows that were to be
- * created are asked for (verify.c) before a refusal is believed.
+ * created are looked for (verify.c) before a refusal is believed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -21,60 +21,13 @@
 
 #include "utils/memutils.h"
 
-#include "client/failure.h"
+#include "client/trouble.h"
 #include "client/job.h"
 #include "dataverse/batch_answer.h"
 #include "dataverse/payload.h"
 
-/* A late first attempt may still come while the question is answered, but not for ever. */
-#define QUESTIONS_MAX 3
-
-/* Tables that were found to have no bulk message, in this backend. */
-typedef struct dv_no_bulk
-{
-	struct dv_no_bulk *next;
-	Oid			serverid;
-	dv_operation operation;
-	char		table[FLEXIBLE_ARRAY_MEMBER];
-} dv_no_bulk;
-
-static dv_no_bulk *no_bulk = NULL;
-
-static bool
-knows_no_bulk(const dv_writer *writer, dv_operation operation)
-{
-	Oid			serverid = dv_session_config_of(writer->spec.session)->serverid;
-	const dv_no_bulk *n;
-
-	for (n = no_bulk; n != NULL; n = n->next)
-		if (n->serverid == serverid && n->operation == operation &&
-			strcmp(n->table, writer->spec.destination.table) == 0)
-			return true;
-	return false;
-}
-
-static void
-learn_no_bulk(const dv_writer *writer, dv_operation operation)
-{
-	const char *table = writer->spec.destination.table;
-	dv_no_bulk *n;
-
-	if (knows_no_bulk(writer, operation))
-		return;
-	n = MemoryContextAlloc(TopMemoryContext, offsetof(dv_no_bulk, table) + strlen(table) + 1);
-	n->serverid = dv_session_config_of(writer->spec.session)->serverid;
-	n->operation = operation;
-	strcpy(n->table, table);
-	n->next = no_bulk;
-	no_bulk = n;
-}
-
-dv_route
-dv_route_of(const dv_writer *writer, const dv_batch *batch)
-{
-	return dv_batch_bulk_path(batch) == NULL || knows_no_bulk(writer, batch->operation) ?
-		DV_ROUTE_SINGLE : DV_ROUTE_BULK;
-}
+/* A late first attempt may still come while its rows are looked for, but not for ever. */
+#define VERIFICATIONS_MAX 3
 
 /*
  * What errors say
@@ -117,125 +70,11 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 }
 
 /*
- * The ends that a row can come to
- */
-
-void
-dv_job_acknowledge(dv_writer *writer, const dv_job *job, const dv_batch_row *row)
-{
-	/* an update that follows its row's creation has nothing new to stay */
-	if (job->batch->operation == writer->spec.operation)
-		dv_ledger_stays(&writer->entry, 1);
-	if (row->then_len > 0)
-	{
-		dv_writer_follow(writer, job->batch, row);
-		return;
-	}
-	writer->tally.acknowledged++;
-	dv_writer_row_done(writer, row);
-}
-
-static const char *
-copy(const char *s)
-{
-	return s != NULL ? pstrdup(s) : NULL;
-}
-
-void
-dv_writer_fail_with(dv_writer *writer, const dv_failure *failure)
-{
-	MemoryContext old;
-
-	if (writer->failed)
-		return;
-	old = MemoryContextSwitchTo(writer->context);
-	writer->failed = true;
-	writer->failure = *failure;
-	writer->error = *failure->error;
-	writer->error.code = copy(failure->error->code);
-	writer->error.name = copy(failure->error->name);
-	writer->error.message = copy(failure->error->message);
-	writer->error.request_id = copy(failure->error->request_id);
-	writer->error.details = copy(failure->error->details);
-	writer->failure.error = &writer->error;
-	if (failure->id != NULL)
-		writer->failure.id = memcpy(palloc(DV_ID_LEN), failure->id, DV_ID_LEN);
-	if (failure->object != NULL)
-		writer->failure.object = pnstrdup(failure->object, failure->object_len);
-	MemoryContextSwitchTo(old);
-}
-
-static void
-reject(dv_writer *writer, const dv_job *job, const dv_batch_row *row, const dv_error *error)
-{
-	dv_failure	failure = {.error = error};
-
-	failure.first = failure.last = row->ordinal;
-	failure.then = job->batch->operation != writer->spec.operation;
-	failure.id = row->has_id ? row->id : NULL;
-	failure.object = dv_batch_object(job->batch, row, &failure.object_len);
-	writer->tally.rejected++;
-	dv_writer_row_done(writer, row);
-	if (writer->failed)
-		return;
-	if (!writer->spec.go_on || !writer->spec.reject(writer->spec.arg, &failure))
-		dv_writer_fail_with(writer, &failure);
-}
-
-/* It will not be sent again. */
-static void
-give_up(dv_writer *writer, dv_job *job)
-{
-	if (job->in_doubt || job->doubted)
-		dlist_push_tail(&writer->lost, &job->node);
-	else
-		dv_job_free(writer, job);
-}
-
-void
-dv_job_fail(dv_writer *writer, dv_job *job, const dv_error *error)
-{
-	dv_failure	failure = {.error = error};
-	int			i;
-
-	failure.first = PG_INT64_MAX;
-	for (i = 0; i < job->batch->nrows; i++)
-	{
-		failure.first = Min(failure.first, job->batch->rows[i].ordinal);
-		failure.last = Max(failure.last, job->batch->rows[i].ordinal);
-	}
-	if (job->batch->nrows == 1)
-	{
-		failure.id = job->batch->rows[0].has_id ? job->batch->rows[0].id : NULL;
-		failure.object = dv_batch_object(job->batch, &job->batch->rows[0], &failure.object_len);
-	}
-	dv_writer_fail_with(writer, &failure);
-	give_up(writer, job);
-}
-
-/*
  * More than one request for the same rows
  */
 
-dv_job *
-dv_job_keep(dv_writer *writer, dv_job *kept, const dv_job *from, const dv_batch_row *row,
-			dv_route route)
-{
-	if (kept == NULL)
-	{
-		kept = dv_job_create(writer, from->batch->operation, route, from->batch->nrows);
-		kept->doubted = from->doubted;
-		kept->isolating = from->isolating;
-		kept->first_sent = from->first_sent;
-		if (route == from->route)
-			kept->retry = from->retry;
-	}
-	dv_batch_copy_row(kept->batch, from->batch, row, false);
-	return kept;
-}
-
 static void
-split(dv_writer *writer, dv_job *job)
+split(dv_job *job)
 {
 	dv_job	   *halves[2] = {NULL, NULL};
 	int			i;
@@ -244,21 +83,36 @@ split(dv_writer *writer, dv_job *job)
 	{
 		dv_job	  **half = &halves[i >= job->batch->nrows / 2];
 
-		*half = dv_job_keep(writer, *half, job, &job->batch->rows[i], job->route);
+		*half = dv_job_keep(*half, job, &job->batch->rows[i], job->route);
 	}
-	dv_job_free(writer, job);
-	dv_job_queue(writer, halves[1]);
-	dv_job_queue(writer, halves[0]);
+	dv_job_free(job);
+	dv_writer_queue(halves[1]);
+	dv_writer_queue(halves[0]);
+}
+
+/* Its rows go one by one, each with all the patience there is. */
+static void
+send_singly(dv_job *job)
+{
+	job->route = DV_ROUTE_SINGLE;
+	memset(&job->retry, 0, sizeof(job->retry));
+	dv_writer_again(job, 0);
 }
 
 void
-dv_job_isolate(dv_writer *writer, dv_job *job)
+dv_settle_isolate(dv_job *job)
 {
-	/* a changeset of an elastic table is not carried out as a whole (facts 4.7) */
-	job->route = writer->spec.go_on || writer->spec.ignore_duplicates ||
-		job->batch->destination->type == DV_TABLE_ELASTIC ? DV_ROUTE_SINGLE : DV_ROUTE_CHANGESET;
-	job->isolating = !writer->spec.go_on && !writer->spec.ignore_duplicates;
-	dv_job_again(writer, job, 0);
+	bool		all_or_none = !job->spec->go_on && !job->spec->ignore_duplicates;
+
+	job->isolating = all_or_none;
+	/* a changeset of an elastic table is not carried out as a whole */
+	if (!all_or_none || job->batch->destination->type == DV_TABLE_ELASTIC)
+		send_singly(job);
+	else
+	{
+		job->route = DV_ROUTE_CHANGESET;
+		dv_writer_again(job, 0);
+	}
 }
 
 static const dv_error not_whole = {
@@ -270,17 +124,6 @@ static const dv_error not_whole = {
 	.message = "an answer of Dataverse is not whole",
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
-
-static bool
-has_ids(const dv_batch *batch)
-{
-	int			i;
-
-	for (i = 0; i < batch->nrows; i++)
-		if (!batch->rows[i].has_id)
-			return false;
-	return true;
-}
 
 /* For a job, or for rows of it. */
 static dv_retry_decision
@@ -294,21 +137,21 @@ decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatabl
 		.part = true,
 	};
 
-	return dv_failure_decide(dv_call_session(job->call), retry, error, &attempt);
+	return dv_trouble_decide(dv_call_session(job->call), retry, error, &attempt);
 }
 
 /* The answer makes no sense: the rows may be written or not. */
 void
-dv_job_unreadable(dv_writer *writer, dv_job *job)
+dv_settle_unreadable(dv_job *job)
 {
 	dv_retry_decision decision = decide(job, &job->retry, &not_whole,
-										job->batch->operation != DV_CREATE || has_ids(job->batch));
+										dv_job_is_repeatable(job));
 
-	job->doubted = true;
+	job->was_in_doubt = true;
 	if (decision.next == DV_NEXT_AGAIN)
-		dv_job_again(writer, job, decision.delay);
+		dv_writer_again(job, decision.delay);
 	else
-		dv_job_fail(writer, job, &not_whole);
+		dv_writer_fail_job(job, &not_whole);
 }
 
 /*
@@ -316,13 +159,13 @@ dv_job_unreadable(dv_writer *writer, dv_job *job)
  */
 
 static void
-acknowledge_all(dv_writer *writer, dv_job *job)
+acknowledge_all(dv_job *job)
 {
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
-		dv_job_acknowledge(writer, job, &job->batch->rows[i]);
-	dv_job_free(writer, job);
+		dv_writer_settle_row(job, &job->batch->rows[i], DV_FATE_ACKNOWLEDGED);
+	dv_job_free(job);
 }
 
 /* No body is to be read; a page of something in between, whatever its status, is no answer. */
@@ -344,7 +187,7 @@ learn_id(dv_batch_row *row, const uint8 *id)
 }
 
 static void
-settle_bulk_success(dv_writer *writer, dv_job *job)
+settle_bulk_success(dv_job *job)
 {
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_batch   *batch = job->batch;
@@ -356,78 +199,74 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 		ids = MemoryContextAlloc(job->context, DV_ID_LEN * batch->nrows);
 		if (!dv_batch_answer_ids(result->body, result->body_len, batch->nrows, ids))
 		{
-			dv_job_unreadable(writer, job);
+			dv_settle_unreadable(job);
 			return;
 		}
 		for (i = 0; i < batch->nrows; i++)
 			if (batch->rows[i].has_id && memcmp(ids[i], batch->rows[i].id, DV_ID_LEN) != 0)
 			{
-				dv_job_unreadable(writer, job);
+				dv_settle_unreadable(job);
 				return;
 			}
 		/* an update may have to follow */
 		for (i = 0; i < batch->nrows; i++)
 			learn_id(&batch->rows[i], ids[i]);
-		memcpy(writer->last_id, ids[batch->nrows - 1], DV_ID_LEN);
-		writer->has_last_id = true;
+		dv_writer_note_id(job->writer, ids[batch->nrows - 1]);
 	}
 	else if (!says_nothing(job->call))
 	{
-		dv_job_unreadable(writer, job);
+		dv_settle_unreadable(job);
 		return;
 	}
-	acknowledge_all(writer, job);
+	acknowledge_all(job);
 }
 
 /* That a row is there already may be no matter. */
 static bool
-is_ignored(const dv_writer *writer, const dv_job *job, const dv_error *error)
+is_ignored(const dv_job *job, const dv_error *error)
 {
 	dv_operation operation = job->batch->operation;
 
-	return writer->spec.ignore_duplicates && error->meaning == DV_MEANING_DUPLICATE &&
+	return job->spec->ignore_duplicates && error->meaning == DV_MEANING_DUPLICATE &&
 		(operation == DV_CREATE || operation == DV_ASSOCIATE);
 }
 
 /* Rows of which it is not said why are sent once more, each for itself: that tells. */
 void
-dv_job_refuse(dv_writer *writer, const dv_job *job, const dv_error *const *errors)
+dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 {
 	dv_job	   *why = NULL;
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
-		if (errors[i] != NULL && errors[i]->vague && !is_ignored(writer, job, errors[i]))
-			why = dv_job_keep(writer, why, job, &job->batch->rows[i], DV_ROUTE_SINGLE);
+		if (errors[i] != NULL && errors[i]->vague && !is_ignored(job, errors[i]))
+			why = dv_job_keep(why, job, &job->batch->rows[i], DV_ROUTE_SINGLE);
 	if (why != NULL)
-		dv_job_queue(writer, why);
+		dv_writer_queue(why);
 	for (i = 0; i < job->batch->nrows; i++)
 	{
 		const dv_batch_row *row = &job->batch->rows[i];
 
 		if (errors[i] == NULL)
 			continue;
-		if (is_ignored(writer, job, errors[i]))
-		{
-			writer->tally.ignored++;
-			dv_writer_row_done(writer, row);
-		}
+		if (is_ignored(job, errors[i]))
+			dv_writer_settle_row(job, row, DV_FATE_IGNORED);
 		else if (!errors[i]->vague)
-			reject(writer, job, row, errors[i]);
+			dv_writer_reject(job, row, errors[i]);
 	}
 }
 
 /* A refusal of the whole, as every row's. */
 static void
-ask_for_all(dv_writer *writer, dv_job *job, const dv_error *error)
+verify_all(dv_job *job, const dv_error *error)
 {
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
-		dv_job_note_refusal(job, i, error);
-	job->whole = true;
+		dv_verify_note_refusal(job, i, error);
+	job->refused_whole = true;
 	job->route = DV_ROUTE_VERIFY;
-	dv_job_again(writer, job, 0);
+	dv_writer_again(job, 0);
 }
 
 /*
@@ -437,11 +276,10 @@ ask_for_all(dv_writer *writer, dv_job *job, const dv_error *error)
 /* Rows of a job being sorted by what was answered to them. */
 typedef struct sorting
 {
-	dv_writer  *writer;
 	dv_job	   *job;
 	const dv_row_answer *answers;
 	dv_job	   *again;			/* to be sent once more */
-	dv_job	   *asked;			/* to be asked for */
+	dv_job	   *to_verify;		/* to be looked for */
 	const dv_error **refused;	/* for good: why */
 	dv_job	   *lost;			/* in doubt, and they cannot be sent again */
 	const dv_error *lost_error;
@@ -457,8 +295,8 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 
 	if (decision.next != DV_NEXT_AGAIN)
 		return false;
-	s->again = dv_job_keep(s->writer, s->again, s->job, row, s->job->route);
-	s->again->doubted |= error->outcome_unknown;
+	s->again = dv_job_keep(s->again, s->job, row, s->job->route);
+	s->again->was_in_doubt |= error->outcome_unknown;
 	s->again->not_before = Max(s->again->not_before, dv_now() + decision.delay);
 	dv_retry_join(&s->again->retry, &retry);
 	return true;
@@ -471,16 +309,17 @@ has_elder_twin(const sorting *s, const dv_batch_row *row)
 	const dv_batch_row *rows = s->job->batch->rows;
 	int			i;
 
-	for (i = 0; !s->writer->spec.ids_made && &rows[i] < row; i++)
+	for (i = 0; !s->job->spec->ids_made && &rows[i] < row; i++)
 		if (memcmp(rows[i].id, row->id, DV_ID_LEN) == 0 && rows[i].has_id && s->answers[i].told &&
-			(s->answers[i].error.verdict == DV_VERDICT_OK || s->answers[i].error.meaning == DV_MEANING_DUPLICATE))
+			(s->answers[i].error.verdict == DV_VERDICT_OK ||
+			 s->answers[i].error.meaning == DV_MEANING_DUPLICATE))
 			return true;
 	return false;
 }
 
 /* A refusal of what may have been done already. */
 static bool
-settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
+settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
 	dv_batch   *batch = s->job->batch;
 	bool		is_done = false;
@@ -496,31 +335,28 @@ settle_doubted(sorting *s, const dv_batch_row *row, const dv_error *error)
 			break;
 		case DV_CREATE:
 			/* elastic tables have no other key: an id made here is taken by its own row */
-			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->writer->spec.ids_made &&
+			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->job->spec->ids_made &&
 				error->meaning == DV_MEANING_DUPLICATE;
 			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
-			s->asked = dv_job_keep(s->writer, s->asked, s->job, row, DV_ROUTE_VERIFY);
-			dv_job_note_refusal(s->asked, s->asked->batch->nrows - 1, error);
+			s->to_verify = dv_job_keep(s->to_verify, s->job, row, DV_ROUTE_VERIFY);
+			dv_verify_note_refusal(s->to_verify, s->to_verify->batch->nrows - 1, error);
 			return true;
 		default:
 			break;
 	}
 	if (is_done)
-		dv_job_acknowledge(s->writer, s->job, row);
+		dv_writer_settle_row(s->job, row, DV_FATE_ACKNOWLEDGED);
 	return is_done;
 }
 
 static void
 settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
-	if (s->job->doubted && settle_doubted(s, row, error))
+	if (s->job->was_in_doubt && settle_in_doubt(s, row, error))
 		return;
 	if (says_missing(error, s->job->batch->operation, row))
-	{
-		s->writer->tally.missing++;
-		dv_writer_row_done(s->writer, row);
-	}
+		dv_writer_settle_row(s->job, row, DV_FATE_MISSING);
 	else
 		s->refused[row - s->job->batch->rows] = error;
 }
@@ -542,10 +378,9 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		{
 			if (!row->has_id)
 				learn_id(row, answer->id);
-			memcpy(s->writer->last_id, answer->id, DV_ID_LEN);
-			s->writer->has_last_id = true;
+			dv_writer_note_id(s->job->writer, answer->id);
 		}
-		dv_job_acknowledge(s->writer, s->job, row);
+		dv_writer_settle_row(s->job, row, DV_FATE_ACKNOWLEDGED);
 	}
 	else if (error->verdict == DV_VERDICT_REFUSED || error->verdict == DV_VERDICT_AUTH)
 		settle_refusal(s, row, error);
@@ -553,7 +388,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		 /* nothing more to say */ ;
 	else if (error->outcome_unknown)
 	{
-		s->lost = dv_job_keep(s->writer, s->lost, s->job, row, s->job->route);
+		s->lost = dv_job_keep(s->lost, s->job, row, s->job->route);
 		s->lost_error = error;
 	}
 	else
@@ -561,27 +396,27 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 }
 
 static void
-settle_rows(dv_writer *writer, dv_job *job, const dv_row_answer *answers)
+settle_rows(dv_job *job, const dv_row_answer *answers)
 {
-	sorting		s = {.writer = writer, .job = job, .answers = answers};
+	sorting		s = {.job = job, .answers = answers};
 	int			i;
 
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
-	if (s.asked != NULL)
-		dv_job_queue(writer, s.asked);
+	if (s.to_verify != NULL)
+		dv_writer_queue(s.to_verify);
 	if (s.again != NULL)
-		dv_job_queue(writer, s.again);
+		dv_writer_queue(s.again);
 	/* at last, since who is told of them may raise: all others are accounted for */
-	dv_job_refuse(writer, job, s.refused);
+	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
 	{
-		s.lost->doubted = true;
+		s.lost->was_in_doubt = true;
 		s.lost->nrows = s.lost->batch->nrows;
-		dv_job_fail(writer, s.lost, s.lost_error);
+		dv_writer_fail_job(s.lost, s.lost_error);
 	}
-	dv_job_free(writer, job);
+	dv_job_free(job);
 }
 
 static dv_row_answer *
@@ -592,77 +427,76 @@ new_answers(const dv_job *job)
 
 /* The whole was refused, and that is the answer to its only row. */
 static void
-settle_only_row(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_only_row(dv_job *job, const dv_error *error)
 {
 	dv_row_answer answer = {.told = true, .status = error->status, .error = *error};
 
-	settle_rows(writer, job, &answer);
+	settle_rows(job, &answer);
 }
 
 /* Some rows of an elastic table were written, others were not. */
 static void
-settle_details(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_details(dv_job *job, const dv_error *error)
 {
 	dv_row_answer *answers = new_answers(job);
 
 	if (dv_batch_answer_details(error, job->batch->nrows, answers))
-		settle_rows(writer, job, answers);
+		settle_rows(job, answers);
 	else
-		dv_job_unreadable(writer, job);
+		dv_settle_unreadable(job);
 }
 
 static void
-settle_bulk_refusal(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_bulk_refusal(dv_job *job, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
 
 	if (error->meaning == DV_MEANING_NO_BULK)
 	{
-		learn_no_bulk(writer, batch->operation);
-		job->route = DV_ROUTE_SINGLE;
-		dv_job_again(writer, job, 0);
+		dv_job_learn_no_bulk(job);
+		send_singly(job);
 		return;
 	}
 	/* which rows of an elastic table were written all the same, it does not say */
 	if (batch->nrows > 1 && batch->destination->type == DV_TABLE_ELASTIC)
-		job->doubted = true;
+		job->was_in_doubt = true;
 	if (batch->nrows > 1 && says_too_large(error))
-		split(writer, job);
+		split(job);
 	else if (batch->nrows == 1)
-		settle_only_row(writer, job, error);
-	else if (job->doubted && batch->operation == DV_CREATE)
-		ask_for_all(writer, job, error);
+		settle_only_row(job, error);
+	else if (job->was_in_doubt && batch->operation == DV_CREATE)
+		verify_all(job, error);
 	else
-		dv_job_isolate(writer, job);
+		dv_settle_isolate(job);
 }
 
 /* Not a word about its rows: the request as a whole came to nothing, or to nobody knows what. */
 static void
-settle_no_answer(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_no_answer(dv_job *job, const dv_error *error)
 {
 	if (job->batch->nrows > 1 && says_too_large(error))
-		split(writer, job);
-	else if (job->batch->nrows == 1 && !error->outcome_unknown && !job->doubted &&
-			 writer->spec.go_on && error->verdict == DV_VERDICT_RETRY && error->status != 0)
+		split(job);
+	else if (job->batch->nrows == 1 && !error->outcome_unknown && !job->was_in_doubt &&
+			 job->spec->go_on && error->verdict == DV_VERDICT_RETRY && error->status != 0)
 	{
-		reject(writer, job, &job->batch->rows[0], error);
-		dv_job_free(writer, job);
+		dv_writer_reject(job, &job->batch->rows[0], error);
+		dv_job_free(job);
 	}
 	else
-		dv_job_fail(writer, job, error);
+		dv_writer_fail_job(job, error);
 }
 
 static void
-settle_bulk(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_bulk(dv_job *job, const dv_error *error)
 {
 	if (error->verdict == DV_VERDICT_OK)
-		settle_bulk_success(writer, job);
+		settle_bulk_success(job);
 	else if (error->details != NULL)
-		settle_details(writer, job, error);
+		settle_details(job, error);
 	else if (error->verdict == DV_VERDICT_REFUSED && !is_about_no_row(error))
-		settle_bulk_refusal(writer, job, error);
+		settle_bulk_refusal(job, error);
 	else
-		settle_no_answer(writer, job, error);
+		settle_no_answer(job, error);
 }
 
 /*
@@ -670,53 +504,50 @@ settle_bulk(dv_writer *writer, dv_job *job, const dv_error *error)
  */
 
 static void
-settle_parts(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_parts(dv_job *job, const dv_error *error)
 {
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_row_answer *answers;
 
 	if (error->verdict == DV_VERDICT_REFUSED && job->batch->nrows > 1 && says_too_large(error))
-		split(writer, job);
+		split(job);
 	else if (error->verdict != DV_VERDICT_OK)
-		settle_no_answer(writer, job, error);
+		settle_no_answer(job, error);
 	else
 	{
 		answers = new_answers(job);
 		/* what is missing at the end is not told: that is all there is to know of a broken one */
 		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
 									 result->body_len, job->batch->nrows, answers);
-		settle_rows(writer, job, answers);
+		settle_rows(job, answers);
 	}
 }
 
 /* None was carried out, and this row is why; the others are not to be blamed. */
 static void
-blame(dv_writer *writer, dv_job *job, int failed, const dv_error *error)
+blame(dv_job *job, int failed, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
 
-	if (error->verdict == DV_VERDICT_REFUSED && job->doubted && batch->operation == DV_CREATE &&
-		job->questions++ < QUESTIONS_MAX)
-		ask_for_all(writer, job, error);
+	if (error->verdict == DV_VERDICT_REFUSED && job->was_in_doubt &&
+		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)
+		verify_all(job, error);
 	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
-		dv_job_fail(writer, job, error);
+		dv_writer_fail_job(job, error);
 	else if (says_missing(error, batch->operation, &batch->rows[failed]))
-	{
 		/* rows that are not there do no harm: the rest is written one by one */
-		job->route = DV_ROUTE_SINGLE;
-		dv_job_again(writer, job, 0);
-	}
+		send_singly(job);
 	else
 	{
-		reject(writer, job, &batch->rows[failed], error);
+		dv_writer_reject(job, &batch->rows[failed], error);
 		/* the statement has failed: the rest was not written now, and will not be */
 		job->nrows--;
-		give_up(writer, job);
+		dv_writer_give_up(job);
 	}
 }
 
 static void
-settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
+settle_changeset(dv_job *job, const dv_error *error)
 {
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_row_answer *answers;
@@ -724,15 +555,15 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 
 	if (error->verdict != DV_VERDICT_OK)
 	{
-		settle_no_answer(writer, job, error);
+		settle_no_answer(job, error);
 		return;
 	}
 	answers = new_answers(job);
 	if (!dv_batch_answer_changeset(dv_call_header(job->call, "Content-Type"), result->body,
 								   result->body_len, job->batch->nrows, answers, &failed))
-		dv_job_unreadable(writer, job);
+		dv_settle_unreadable(job);
 	else if (failed < 0)
-		settle_rows(writer, job, answers);
+		settle_rows(job, answers);
 	else
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
@@ -742,53 +573,33 @@ settle_changeset(dv_writer *writer, dv_job *job, const dv_error *error)
 		job->in_doubt = false;
 		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{
-			job->doubted |= reason->outcome_unknown;
-			dv_job_again(writer, job, decision.delay);
+			job->was_in_doubt |= reason->outcome_unknown;
+			dv_writer_again(job, decision.delay);
 		}
 		else
-			blame(writer, job, failed, reason);
+			blame(job, failed, reason);
 	}
-}
-
-static void
-count(dv_writer *writer, const dv_job *job)
-{
-	const dv_call *call = job->call;
-	int			attempts = dv_call_attempts(call);
-
-	if (attempts > 0)
-	{
-		writer->tally.requests++;
-		writer->tally.repeated += attempts - 1;
-		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
-		writer->tally.bytes += dv_call_result(call)->bytes_sent;
-	}
-	writer->tally.throttles += dv_call_throttles(call);
 }
 
 void
-dv_job_settle(dv_writer *writer, dv_job *job)
+dv_settle_job(dv_job *job)
 {
-	MemoryContext old = MemoryContextSwitchTo(writer->scratch);
 	const dv_error *error = dv_call_error(job->call);
 
-	count(writer, job);
-	job->doubted |= dv_call_was_unknown(job->call) && job->route != DV_ROUTE_VERIFY;
+	job->was_in_doubt |= dv_call_was_unknown(job->call) && job->route != DV_ROUTE_VERIFY;
 	switch (job->route)
 	{
 		case DV_ROUTE_BULK:
-			settle_bulk(writer, job, error);
+			settle_bulk(job, error);
 			break;
 		case DV_ROUTE_SINGLE:
-			settle_parts(writer, job, error);
+			settle_parts(job, error);
 			break;
 		case DV_ROUTE_CHANGESET:
-			settle_changeset(writer, job, error);
+			settle_changeset(job, error);
 			break;
 		case DV_ROUTE_VERIFY:
-			dv_job_settle_verify(writer, job, error);
+			dv_verify_settle(job, error);
 			break;
 	}
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(writer->scratch);
 }

@@ -3,7 +3,7 @@
  * verify.c
  *		Which of these rows are there?
  *
- * Asked when rows that were to be created may have been, and a second
+ * Looked for when rows that were to be created may have been, and a second
  * attempt was refused.  Rows with ids that were made here and that are there
  * are ours.  Ids that were given may have been there before: then a row is
  * ours if it was created after it was first sent, by the clock of the service.
@@ -19,8 +19,8 @@
 #include "dataverse/payload.h"
 #include "net/date.h"
 
-/* Conditions of one question. */
-#define ASK_AT_ONCE 100
+/* Rows that one query looks for. */
+#define VERIFY_AT_ONCE 100
 /* The service's clock tells seconds, and rows may be stamped a little early. */
 #define CLOCK_SLACK (2 * DV_SECOND)
 /* from 1970 to 2000 */
@@ -28,7 +28,7 @@
 
 /*
  * When a row came into being: createdon, unless the row says what that is to
- * be, which makes the real time go elsewhere (facts 4.6).  In a value the
+ * be, which makes the real time go elsewhere.  In a value the
  * quotes would have backslashes.
  */
 static const char *
@@ -39,13 +39,13 @@ birth_column(const dv_job *job)
 }
 
 static int
-asked_now(const dv_job *job)
+verified_now(const dv_job *job)
 {
-	return Min(job->batch->nrows - job->asked, ASK_AT_ONCE);
+	return Min(job->batch->nrows - job->verified, VERIFY_AT_ONCE);
 }
 
 const char *
-dv_job_verify_path(const dv_writer *writer, const dv_job *job)
+dv_verify_path(const dv_job *job)
 {
 	const dv_destination *destination = job->batch->destination;
 	StringInfoData s;
@@ -53,14 +53,14 @@ dv_job_verify_path(const dv_writer *writer, const dv_job *job)
 
 	initStringInfo(&s);
 	appendStringInfo(&s, "%s?$select=%s", destination->entity_set, destination->primary_id);
-	if (!writer->spec.ids_made)
+	if (!job->spec->ids_made)
 		appendStringInfo(&s, ",%s", birth_column(job));
 	appendStringInfoString(&s, "&$filter=");
-	for (i = 0; i < asked_now(job); i++)
+	for (i = 0; i < verified_now(job); i++)
 	{
 		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", destination->primary_id);
 		enlargeStringInfo(&s, DV_PAYLOAD_UUID);
-		(void) dv_payload_uuid(s.data + s.len, job->batch->rows[job->asked + i].id);
+		(void) dv_payload_uuid(s.data + s.len, job->batch->rows[job->verified + i].id);
 		s.len += DV_PAYLOAD_UUID;
 		s.data[s.len] = '\0';
 	}
@@ -68,14 +68,14 @@ dv_job_verify_path(const dv_writer *writer, const dv_job *job)
 }
 
 void
-dv_job_note_refusal(dv_job *job, int row, const dv_error *error)
+dv_verify_note_refusal(dv_job *job, int row, const dv_error *error)
 {
 	MemoryContext old = MemoryContextSwitchTo(job->context);
 	dv_error   *e;
 
-	if (job->errors == NULL)
-		job->errors = palloc0(sizeof(dv_error) * job->batch->room);
-	e = &job->errors[row];
+	if (job->refusals == NULL)
+		job->refusals = palloc0(sizeof(dv_error) * job->batch->room);
+	e = &job->refusals[row];
 	*e = *error;
 	e->code = pstrdup(error->code);
 	e->message = pstrdup(error->message);
@@ -99,7 +99,7 @@ first_moment(const dv_job *job)
 }
 
 static void
-note_found(const dv_writer *writer, dv_job *job, const dv_value *values)
+note_found(dv_job *job, const dv_value *values)
 {
 	uint8		id[DV_ID_LEN];
 	int64_t		birth;
@@ -107,7 +107,7 @@ note_found(const dv_writer *writer, dv_job *job, const dv_value *values)
 
 	if (dv_value_uuid(&values[0], id) != DV_VALUE_OK)
 		return;
-	if (!writer->spec.ids_made &&
+	if (!job->spec->ids_made &&
 		(dv_value_timestamp(&values[1], &birth) != DV_VALUE_OK || birth < first_moment(job)))
 		return;
 	for (i = 0; i < job->batch->nrows; i++)
@@ -116,9 +116,9 @@ note_found(const dv_writer *writer, dv_job *job, const dv_value *values)
 }
 
 static bool
-read_answer(const dv_writer *writer, dv_job *job)
+read_answer(dv_job *job)
 {
-	const char *wanted[] = {writer->spec.destination.primary_id, birth_column(job)};
+	const char *wanted[] = {job->spec->destination.primary_id, birth_column(job)};
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_names   *names = dv_names_init(palloc(dv_names_size(wanted, 2)), wanted, 2);
 	dv_value	values[2];
@@ -129,13 +129,13 @@ read_answer(const dv_writer *writer, dv_job *job)
 		job->found = MemoryContextAllocZero(job->context, job->batch->nrows * sizeof(bool));
 	dv_page_open(&page, names, result->body, result->body_len);
 	while ((step = dv_page_next(&page, values)) == DV_PAGE_ROW)
-		note_found(writer, job, values);
+		note_found(job, values);
 	return step == DV_PAGE_END && page.next_link.kind == DV_VALUE_ABSENT;
 }
 
 /* All that can be known is known. */
 static void
-conclude(dv_writer *writer, dv_job *job)
+conclude(dv_job *job)
 {
 	const dv_error **refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	dv_job	   *rest = NULL;
@@ -146,37 +146,37 @@ conclude(dv_writer *writer, dv_job *job)
 		const dv_batch_row *row = &job->batch->rows[i];
 
 		if (job->found[i])
-			dv_job_acknowledge(writer, job, row);
-		else if (job->whole)
-			rest = dv_job_keep(writer, rest, job, row, DV_ROUTE_SINGLE);
+			dv_writer_settle_row(job, row, DV_FATE_ACKNOWLEDGED);
+		else if (job->refused_whole)
+			rest = dv_job_keep(rest, job, row, DV_ROUTE_SINGLE);
 		else
-			refused[i] = &job->errors[i];
+			refused[i] = &job->refusals[i];
 	}
-	dv_job_refuse(writer, job, refused);
+	dv_settle_refusals(job, refused);
 	/* the refusal was about some row among these */
 	if (rest != NULL)
 	{
 		rest->retry = job->retry;
-		rest->questions = job->questions;
+		rest->verifications = job->verifications;
 		dv_batch_seal(rest->batch);
-		dv_job_isolate(writer, rest);
+		dv_settle_isolate(rest);
 	}
-	dv_job_free(writer, job);
+	dv_job_free(job);
 }
 
 void
-dv_job_settle_verify(dv_writer *writer, dv_job *job, const dv_error *error)
+dv_verify_settle(dv_job *job, const dv_error *error)
 {
 	if (error->verdict != DV_VERDICT_OK)
-		dv_job_fail(writer, job, error);
-	else if (read_answer(writer, job))
+		dv_writer_fail_job(job, error);
+	else if (read_answer(job))
 	{
-		job->asked += asked_now(job);
-		if (job->asked < job->batch->nrows)
-			dv_job_again(writer, job, 0);
+		job->verified += verified_now(job);
+		if (job->verified < job->batch->nrows)
+			dv_writer_again(job, 0);
 		else
-			conclude(writer, job);
+			conclude(job);
 	}
 	else
-		dv_job_unreadable(writer, job);
+		dv_settle_unreadable(job);
 }

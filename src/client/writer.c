@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 
 #include "client/job.h"
+#include "client/ledger.h"
 
 /* Sealed batches that wait behind those that want a slot. */
 #define QUEUE_MAX 8
@@ -53,27 +54,47 @@ typedef struct dv_key
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+struct dv_writer
+{
+	dv_ledger_entry entry;		/* first: found by it */
+	MemoryContext context;
+	MemoryContext scratch;		/* of one answer */
+	dv_writer_spec spec;
+	dv_batch   *open;			/* rows being taken; NULL: none */
+	MemoryContext open_context;
+	dv_batch   *then;			/* updates that follow rows just created; NULL: none */
+	MemoryContext then_context;
+	bool		row_begun;
+	uint64		begun_key;
+	dlist_head	queue;			/* sealed, in order */
+	dlist_head	under_way;
+	dlist_head	lost;			/* given up, in doubt */
+	int			queued;
+	int			barred;			/* of them: they wait for another writer's rows */
+	int			sent;			/* jobs under way */
+	int64		next_time;		/* when something queued may be sent, if only time keeps it; or 0 */
+	int64		rows_sent;		/* rows that have been sent at least once */
+	size_t		held;			/* bytes of jobs */
+	dv_keys_hash *keys;			/* rows under way that must not overtake each other */
+	dv_tally	tally;
+	bool		failed;			/* nothing more is sent */
+	dv_failure	failure;		/* the first */
+	dv_error	error;			/* it points here */
+	uint8		last_id[DV_ID_LEN];
+	bool		has_last_id;
+};
+
+/* The fates of rows; a new one is a line here. */
+const dv_fate_rule dv_fate_rules[DV_FATES] = {
+	[DV_FATE_ACKNOWLEDGED] = {"Rows Written", true, false},
+	[DV_FATE_REJECTED] = {"Rows Refused", false, true},
+	[DV_FATE_IGNORED] = {"Rows Ignored", false, false},
+	[DV_FATE_MISSING] = {"Rows Missing", false, false},
+};
+
 /*
  * Jobs
  */
-
-static size_t
-job_size(const dv_job *job)
-{
-	return job->batch->bytes.maxlen + job->batch->extra.maxlen +
-		job->batch->room * sizeof(dv_batch_row);
-}
-
-static dv_job *
-new_job(dv_writer *writer, MemoryContext context, dv_batch *batch, dv_route route)
-{
-	dv_job	   *job = MemoryContextAllocZero(writer->context, sizeof(*job));
-
-	job->context = context;
-	job->batch = batch;
-	job->route = route;
-	return job;
-}
 
 static MemoryContext
 job_context(dv_writer *writer)
@@ -91,19 +112,11 @@ new_batch(dv_writer *writer, MemoryContext context, dv_operation operation, int 
 	return batch;
 }
 
-dv_job *
-dv_job_create(dv_writer *writer, dv_operation operation, dv_route route, int room)
-{
-	MemoryContext context = job_context(writer);
-
-	return new_job(writer, context, new_batch(writer, context, operation, room), route);
-}
-
 static void
 enqueue(dv_writer *writer, dv_job *job, bool first)
 {
 	job->nrows = job->batch->nrows;
-	writer->held += job_size(job);
+	writer->held += dv_job_size(job);
 	writer->queued++;
 	if (first)
 		dlist_push_head(&writer->queue, &job->node);
@@ -112,32 +125,22 @@ enqueue(dv_writer *writer, dv_job *job, bool first)
 }
 
 void
-dv_job_queue(dv_writer *writer, dv_job *job)
+dv_writer_queue(dv_job *job)
 {
 	dv_batch_seal(job->batch);
-	enqueue(writer, job, true);
+	enqueue(job->writer, job, true);
 }
 
 void
-dv_job_again(dv_writer *writer, dv_job *job, int64 delay)
+dv_writer_again(dv_job *job, int64 delay)
 {
-	if (job->call != NULL)
-		dv_call_free(job->call);
-	job->call = NULL;
-	job->in_doubt = false;
+	dv_job_rewind(job);
 	job->not_before = dv_now() + delay;
-	enqueue(writer, job, true);
-}
-
-void
-dv_job_free(dv_writer *writer, dv_job *job)
-{
-	MemoryContextDelete(job->context);
-	pfree(job);
+	enqueue(job->writer, job, true);
 }
 
 static int64
-doubtful_rows(const dlist_head *list)
+rows_in_doubt(const dlist_head *list)
 {
 	int64		rows = 0;
 	dlist_iter	iter;
@@ -146,7 +149,7 @@ doubtful_rows(const dlist_head *list)
 	{
 		const dv_job *job = dlist_container(dv_job, node, iter.cur);
 
-		if (job->in_doubt || job->doubted)
+		if (dv_job_is_in_doubt(job))
 			rows += job->nrows;
 	}
 	return rows;
@@ -157,97 +160,26 @@ in_doubt(const dv_ledger_entry *entry)
 {
 	const dv_writer *writer = (const dv_writer *) entry;
 
-	return doubtful_rows(&writer->queue) + doubtful_rows(&writer->under_way) +
-		doubtful_rows(&writer->lost);
+	return rows_in_doubt(&writer->queue) + rows_in_doubt(&writer->under_way) +
+		rows_in_doubt(&writer->lost);
 }
 
 /*
  * Sending
  */
 
-static dv_kind
-kind_of(const dv_job *job)
-{
-	static const dv_kind kinds[DV_OPERATIONS] = {
-		DV_KIND_CREATE, DV_KIND_UPSERT, DV_KIND_UPDATE, DV_KIND_DELETE, DV_KIND_CREATE,
-		DV_KIND_DELETE
-	};
-
-	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ : kinds[job->batch->operation];
-}
-
-/* Sent again after an unknown outcome, does it do no harm that could not be told? */
-static bool
-is_repeatable(const dv_job *job)
-{
-	int			i;
-
-	if (job->route == DV_ROUTE_VERIFY || job->batch->operation != DV_CREATE)
-		return true;
-	for (i = 0; i < job->batch->nrows; i++)
-		if (!job->batch->rows[i].has_id)
-			return false;
-	return true;
-}
-
-/* A request of parts, with the headers that belong to the whole. */
-static void
-prepare_parts(dv_job *job, dv_call_spec *spec)
-{
-	const char **headers = palloc0(3 * sizeof(char *));
-
-	if (job->body.data == NULL)
-		initStringInfo(&job->body);
-	resetStringInfo(&job->body);
-	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
-				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
-	/* the status of the whole would say nothing of the rows that went before */
-	headers[1] = "Prefer: odata.continue-on-error";
-	spec->path = "$batch";
-	spec->headers = headers;
-	spec->body = job->body.data;
-	spec->body_len = job->body.len;
-}
-
 static void
 send_job(dv_writer *writer, dv_job *job)
 {
-	MemoryContext old = MemoryContextSwitchTo(job->context);
-	dv_call_spec spec = {.method = "POST", .pinned = -1};
-
-	spec.kind = kind_of(job);
-	spec.rows = job->batch->nrows;
-	spec.repeatable = is_repeatable(job);
-	switch (job->route)
-	{
-		case DV_ROUTE_BULK:
-			spec.path = dv_batch_bulk_path(job->batch);
-			spec.headers = writer->spec.destination.headers;
-			spec.body = job->batch->bytes.data;
-			spec.body_len = job->batch->bytes.len;
-			break;
-		case DV_ROUTE_SINGLE:
-		case DV_ROUTE_CHANGESET:
-			prepare_parts(job, &spec);
-			break;
-		case DV_ROUTE_VERIFY:
-			spec.method = "GET";
-			spec.path = dv_job_verify_path(writer, job);
-			break;
-	}
-	if (job->route != DV_ROUTE_VERIFY)
-		spec.in_doubt = &job->in_doubt;
-	job->started_at = dv_now();
+	dv_job_start(job);
 	if (job->first_sent == 0)
 	{
 		job->first_sent = job->started_at;
 		if (job->batch->operation == writer->spec.operation)
 			writer->rows_sent += job->nrows;
 	}
-	job->call = dv_call_start(writer->spec.session, &spec, job->context);
 	dlist_push_tail(&writer->under_way, &job->node);
 	writer->sent++;
-	MemoryContextSwitchTo(old);
 }
 
 /* Calls that rest do not keep others from the slots that are free meanwhile. */
@@ -300,8 +232,8 @@ recall_waiting(dv_writer *writer)
 			continue;
 		dlist_delete(&job->node);
 		writer->sent--;
-		writer->held -= job_size(job);
-		dv_job_again(writer, job, 0);
+		writer->held -= dv_job_size(job);
+		dv_writer_again(job, 0);
 	}
 }
 
@@ -337,11 +269,26 @@ send_queued(dv_writer *writer)
 		}
 		dlist_delete(&job->node);
 		writer->queued--;
-		writer->held -= job_size(job);
+		writer->held -= dv_job_size(job);
 		send_job(writer, job);
-		writer->held += job_size(job);
+		writer->held += dv_job_size(job);
 		dv_call_advance();
 	}
+}
+
+static void
+count(dv_writer *writer, const dv_call *call)
+{
+	int			attempts = dv_call_attempts(call);
+
+	if (attempts > 0)
+	{
+		writer->tally.requests++;
+		writer->tally.repeated += attempts - 1;
+		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
+		writer->tally.bytes += dv_call_result(call)->bytes_sent;
+	}
+	writer->tally.throttles += dv_call_throttles(call);
 }
 
 static void
@@ -352,24 +299,42 @@ settle_done(dv_writer *writer)
 	dlist_foreach_modify(iter, &writer->under_way)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
+		MemoryContext old;
 
 		if (!dv_call_done(job->call))
 			continue;
 		dlist_delete(&job->node);
 		writer->sent--;
-		writer->held -= job_size(job);
-		dv_job_settle(writer, job);
+		writer->held -= dv_job_size(job);
+		count(writer, job->call);
+		old = MemoryContextSwitchTo(writer->scratch);
+		dv_settle_job(job);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(writer->scratch);
 	}
+}
+
+/* Rows that have come to an end: all of them, or those that count as refused. */
+static int64
+settled(const dv_writer *writer, bool only_refused)
+{
+	int64		rows = 0;
+	int			fate;
+
+	for (fate = 0; fate < DV_FATES; fate++)
+		if (!only_refused || dv_fate_rules[fate].refused)
+			rows += writer->tally.fates[fate];
+	return rows;
 }
 
 static void
 tell_progress(const dv_writer *writer)
 {
-	const dv_tally *l = &writer->tally;
+	int64		refused = settled(writer, true);
 
 	if (writer->spec.progress != NULL)
-		dv_progress_update(writer->spec.progress, l->taken, writer->rows_sent,
-						   l->acknowledged + l->ignored + l->missing, l->rejected, writer->sent);
+		dv_progress_update(writer->spec.progress, writer->tally.taken, writer->rows_sent,
+						   settled(writer, false) - refused, refused, writer->sent);
 }
 
 /* As far as it goes without waiting. */
@@ -440,14 +405,13 @@ wait_a_step(dv_writer *writer)
  * Failing.  What is on the wire is waited for; what has not left never will.
  */
 
-static void
-give_up(dv_writer *writer, dv_job *job)
+void
+dv_writer_give_up(dv_job *job)
 {
-	dlist_delete(&job->node);
-	if (job->in_doubt || job->doubted)
-		dlist_push_tail(&writer->lost, &job->node);
+	if (dv_job_is_in_doubt(job))
+		dlist_push_tail(&job->writer->lost, &job->node);
 	else
-		dv_job_free(writer, job);
+		dv_job_free(job);
 }
 
 static void
@@ -456,7 +420,10 @@ give_up_what_waits(dv_writer *writer)
 	dlist_mutable_iter iter;
 
 	dlist_foreach_modify(iter, &writer->queue)
-		give_up(writer, dlist_container(dv_job, node, iter.cur));
+	{
+		dlist_delete(iter.cur);
+		dv_writer_give_up(dlist_container(dv_job, node, iter.cur));
+	}
 	writer->queued = 0;
 	dlist_foreach_modify(iter, &writer->under_way)
 	{
@@ -467,7 +434,8 @@ give_up_what_waits(dv_writer *writer)
 		dv_call_free(job->call);
 		job->call = NULL;
 		writer->sent--;
-		give_up(writer, job);
+		dlist_delete(&job->node);
+		dv_writer_give_up(job);
 	}
 }
 
@@ -485,12 +453,89 @@ fail(dv_writer *writer)
 	elog(ERROR, "a modification that failed did not end");
 }
 
+static const char *
+copy(const char *s)
+{
+	return s != NULL ? pstrdup(s) : NULL;
+}
+
+/* Nothing more is sent, and what is on the wire is the last; the first failure counts. */
+static void
+fail_with(dv_writer *writer, const dv_failure *failure)
+{
+	MemoryContext old;
+
+	if (writer->failed)
+		return;
+	old = MemoryContextSwitchTo(writer->context);
+	writer->failed = true;
+	writer->failure = *failure;
+	writer->error = *failure->error;
+	writer->error.code = copy(failure->error->code);
+	writer->error.name = copy(failure->error->name);
+	writer->error.message = copy(failure->error->message);
+	writer->error.request_id = copy(failure->error->request_id);
+	writer->error.details = copy(failure->error->details);
+	writer->failure.error = &writer->error;
+	if (failure->id != NULL)
+		writer->failure.id = memcpy(palloc(DV_ID_LEN), failure->id, DV_ID_LEN);
+	if (failure->object != NULL)
+		writer->failure.object = pnstrdup(failure->object, failure->object_len);
+	MemoryContextSwitchTo(old);
+}
+
+/* False: the statement fails. */
+static bool
+file(dv_writer *writer, const dv_failure *failure)
+{
+	if (writer->spec.go_on && writer->spec.reject(writer->spec.arg, failure))
+		return true;
+	fail_with(writer, failure);
+	return false;
+}
+
+static void
+describe_row(dv_failure *failure, const dv_batch *batch, const dv_batch_row *row)
+{
+	failure->id = row->has_id ? row->id : NULL;
+	failure->object = dv_batch_object(batch, row, &failure->object_len);
+}
+
+void
+dv_writer_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
+{
+	dv_failure	failure = {.error = error, .first = row->ordinal, .last = row->ordinal};
+
+	failure.then = job->batch->operation != job->spec->operation;
+	describe_row(&failure, job->batch, row);
+	dv_writer_settle_row(job, row, DV_FATE_REJECTED);
+	if (!job->writer->failed)
+		(void) file(job->writer, &failure);
+}
+
+void
+dv_writer_fail_job(dv_job *job, const dv_error *error)
+{
+	dv_failure	failure = {.error = error, .first = PG_INT64_MAX};
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		failure.first = Min(failure.first, job->batch->rows[i].ordinal);
+		failure.last = Max(failure.last, job->batch->rows[i].ordinal);
+	}
+	if (job->batch->nrows == 1)
+		describe_row(&failure, job->batch, &job->batch->rows[0]);
+	fail_with(job->writer, &failure);
+	dv_writer_give_up(job);
+}
+
 /*
  * Taking rows
  */
 
-void
-dv_writer_row_done(dv_writer *writer, const dv_batch_row *row)
+static void
+release_key(dv_writer *writer, const dv_batch_row *row)
 {
 	if (row->key != 0)
 		dv_keys_delete(writer->keys, row->key);
@@ -504,15 +549,15 @@ rehearse(dv_writer *writer, dv_batch *batch)
 
 	writer->rows_sent += batch->nrows;
 	for (i = 0; i < batch->nrows; i++)
-		dv_writer_row_done(writer, &batch->rows[i]);
-	writer->tally.acknowledged += batch->nrows;
+		release_key(writer, &batch->rows[i]);
+	writer->tally.fates[DV_FATE_ACKNOWLEDGED] += batch->nrows;
 }
 
 static void
 enqueue_open(dv_writer *writer)
 {
-	dv_job	   *job = new_job(writer, writer->open_context, writer->open,
-							  dv_route_of(writer, writer->open));
+	dv_job	   *job = dv_job_create(writer, &writer->spec, writer->open_context, writer->open,
+									dv_job_route(&writer->spec, writer->open));
 
 	if (writer->spec.is_fed != NULL && writer->spec.is_fed(writer->spec.arg))
 	{
@@ -549,14 +594,15 @@ seal_then(dv_writer *writer)
 		return;
 	writer->tally.batches++;
 	dv_batch_seal(writer->then);
-	enqueue(writer, new_job(writer, writer->then_context, writer->then,
-							dv_route_of(writer, writer->then)), false);
+	enqueue(writer, dv_job_create(writer, &writer->spec, writer->then_context, writer->then,
+								  dv_job_route(&writer->spec, writer->then)), false);
 	writer->then = NULL;
 	writer->then_context = NULL;
 }
 
-void
-dv_writer_follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *row)
+/* An update that follows a row just created. */
+static void
+follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *row)
 {
 	if (writer->then == NULL)
 	{
@@ -567,6 +613,33 @@ dv_writer_follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *r
 	dv_batch_copy_row(writer->then, batch, row, true);
 	if (writer->then->nrows >= writer->spec.batch_size)
 		seal_then(writer);
+}
+
+void
+dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
+{
+	dv_writer  *writer = job->writer;
+
+	if (fate == DV_FATE_ACKNOWLEDGED)
+	{
+		/* an update that follows its row's creation has nothing new to stay */
+		if (job->batch->operation == writer->spec.operation)
+			dv_ledger_stays(&writer->entry, 1);
+		if (row->then_len > 0)
+		{
+			follow(writer, job->batch, row);
+			return;
+		}
+	}
+	writer->tally.fates[fate]++;
+	release_key(writer, row);
+}
+
+void
+dv_writer_note_id(dv_writer *writer, const uint8 *id)
+{
+	memcpy(writer->last_id, id, DV_ID_LEN);
+	writer->has_last_id = true;
 }
 
 /* Sends what can be sent; returns when there is room for more. */
@@ -694,28 +767,20 @@ dv_writer_forget_row(dv_writer *writer, const dv_error *error)
 	/* told with what was written of it so far */
 	dv_batch_end_row(writer->open);
 	failure.first = failure.last = writer->tally.taken;
-	failure.object = dv_batch_object(writer->open, &writer->open->rows[writer->open->nrows - 1],
-									 &failure.object_len);
-	failure.id = writer->open->rows[writer->open->nrows - 1].has_id ?
-		writer->open->rows[writer->open->nrows - 1].id : NULL;
-	writer->tally.rejected++;
-	if (!writer->spec.go_on || !writer->spec.reject(writer->spec.arg, &failure))
-	{
-		dv_writer_fail_with(writer, &failure);
+	describe_row(&failure, writer->open, &writer->open->rows[writer->open->nrows - 1]);
+	writer->tally.fates[DV_FATE_REJECTED]++;
+	if (!file(writer, &failure))
 		fail(writer);
-	}
 	dv_batch_forget_row(writer->open);
 }
 
 static void
 check_tally(const dv_writer *writer)
 {
-	const dv_tally *l = &writer->tally;
-
 	if (!dv_writer_is_settled(writer))
 		elog(ERROR, "%lld rows were taken to %s, but %lld are accounted for",
-			 (long long) l->taken, writer->spec.what,
-			 (long long) (l->acknowledged + l->rejected + l->ignored + l->missing));
+			 (long long) writer->tally.taken, writer->spec.what,
+			 (long long) settled(writer, false));
 }
 
 void
@@ -771,9 +836,7 @@ dv_writer_create(const dv_writer_spec *spec, MemoryContext owner)
 bool
 dv_writer_is_settled(const dv_writer *writer)
 {
-	const dv_tally *l = &writer->tally;
-
-	return l->taken == l->acknowledged + l->rejected + l->ignored + l->missing;
+	return writer->tally.taken == settled(writer, false);
 }
 
 bool
@@ -786,6 +849,18 @@ const dv_tally *
 dv_writer_tally(const dv_writer *writer)
 {
 	return &writer->tally;
+}
+
+int64
+dv_writer_written(const dv_writer *writer)
+{
+	int64		rows = 0;
+	int			fate;
+
+	for (fate = 0; fate < DV_FATES; fate++)
+		if (dv_fate_rules[fate].written)
+			rows += writer->tally.fates[fate];
+	return rows;
 }
 
 bool

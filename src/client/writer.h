@@ -20,20 +20,36 @@
 #ifndef DV_WRITER_H
 #define DV_WRITER_H
 
-#include "dataverse/batch.h"
 #include "client/call.h"
+#include "dataverse/batch.h"
 #include "pool/progress.h"
 
 typedef struct dv_writer dv_writer;
 
-/* Every row is in one of these. */
+/* What becomes of a row in the end. */
+typedef enum dv_fate
+{
+	DV_FATE_ACKNOWLEDGED,
+	DV_FATE_REJECTED,			/* refused, and filed */
+	DV_FATE_IGNORED,			/* existed already, which was to be ignored */
+	DV_FATE_MISSING				/* to be updated or deleted, but not there */
+} dv_fate;
+
+#define DV_FATES (DV_FATE_MISSING + 1)
+
+typedef struct dv_fate_rule
+{
+	const char *label;			/* for EXPLAIN */
+	bool		written;		/* the row counts as changed */
+	bool		refused;		/* the row counts as refused in the view of progress */
+} dv_fate_rule;
+
+extern const dv_fate_rule dv_fate_rules[DV_FATES];
+
 typedef struct dv_tally
 {
 	int64		taken;
-	int64		acknowledged;
-	int64		rejected;		/* refused, and filed */
-	int64		ignored;		/* existed already, which was to be ignored */
-	int64		missing;		/* to be updated or deleted, but not there */
+	int64		fates[DV_FATES];	/* rows that have come to this end */
 
 	/* what it took */
 	int64		batches;		/* sealed */
@@ -118,6 +134,9 @@ extern bool dv_writer_is_open(const dv_writer *writer);
 extern bool dv_writer_is_settled(const dv_writer *writer);
 
 extern const dv_tally *dv_writer_tally(const dv_writer *writer);
+
+/* Rows that were written. */
+extern int64 dv_writer_written(const dv_writer *writer);
 
 /* Id of the row created last, as the service told it; false: there is none. */
 extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);

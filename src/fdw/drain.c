@@ -91,7 +91,7 @@ drain(dv_modify *m, bool elsewhere)
 	MemoryContextSwitchTo(old);
 
 	/* rows that were counted when they came and have not been written */
-	excess = m->drain.counted - m->drain.corrected - dv_writer_tally(m->writer)->acknowledged;
+	excess = m->drain.counted - m->drain.corrected - dv_writer_written(m->writer);
 	m->drain.corrected += excess;
 	if (!m->drain.counts || excess < 0)
 		return 0;

@@ -15,7 +15,7 @@
 #include "utils/memutils.h"
 
 #include "client/call.h"
-#include "client/failure.h"
+#include "client/trouble.h"
 #include "fdw/connection.h"
 #include "fdw/estimate.h"
 #include "net/json.h"
@@ -61,7 +61,7 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 		rows = count_in(dv_call_result(call));
 	/* there are tables that can be read and are not counted */
 	else if (error->status != 404)
-		dv_failure_raise(error, dv_session_config_of(session)->server_name,
+		dv_trouble_raise(error, dv_session_config_of(session)->server_name,
 						 psprintf("estimate foreign table \"%s\"", relation->name));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

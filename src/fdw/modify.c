@@ -254,14 +254,14 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 	dv_drain_resume(m);
 	MemoryContextReset(m->row_context);
 	old = MemoryContextSwitchTo(m->row_context);
-	written = dv_writer_tally(m->writer)->acknowledged;
+	written = dv_writer_written(m->writer);
 	if (dv_row_write(m, slot, planSlot, &row))
 	{
 		bool		wait = m->one_by_one || dv_return_waits(m, &row);
 
 		if (wait)
 			dv_writer_drain(m->writer);
-		if (!wait || dv_writer_tally(m->writer)->acknowledged > written)
+		if (!wait || dv_writer_written(m->writer) > written)
 			result = dv_return_row(m, slot, planSlot, &row);
 	}
 	MemoryContextSwitchTo(old);
@@ -278,13 +278,14 @@ static void
 report_summary(const dv_modify *m)
 {
 	const dv_tally *l = dv_writer_tally(m->writer);
+	int64		written = dv_writer_written(m->writer);
 	double		seconds = (dv_now() - m->started) / 1000000.0;
 
 	ereport(NOTICE,
 			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttles, %.1f s, %.0f rows/s",
-					m->what, (long long) l->acknowledged, (long long) l->batches,
+					m->what, (long long) written, (long long) l->batches,
 					(long long) l->requests, (long long) l->repeated, (long long) l->throttles,
-					seconds, l->acknowledged / Max(seconds, 0.000001))));
+					seconds, written / Max(seconds, 0.000001))));
 }
 
 void

@@ -50,19 +50,17 @@ show_columns(const dv_relation *relation, const List *private, ExplainState *es)
 static void
 show_tally(const dv_tally *t, ExplainState *es)
 {
+	int			fate;
+
 	ExplainPropertyInteger("Batches", NULL, t->batches, es);
 	ExplainPropertyInteger("Requests Answered", NULL, t->requests, es);
 	if (t->repeated > 0)
 		ExplainPropertyInteger("Requests Repeated", NULL, t->repeated, es);
 	if (t->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, t->throttles, es);
-	ExplainPropertyInteger("Rows Written", NULL, t->acknowledged, es);
-	if (t->rejected > 0)
-		ExplainPropertyInteger("Rows Refused", NULL, t->rejected, es);
-	if (t->ignored > 0)
-		ExplainPropertyInteger("Rows Ignored", NULL, t->ignored, es);
-	if (t->missing > 0)
-		ExplainPropertyInteger("Rows Missing", NULL, t->missing, es);
+	for (fate = 0; fate < DV_FATES; fate++)
+		if (t->fates[fate] > 0 || dv_fate_rules[fate].written)
+			ExplainPropertyInteger(dv_fate_rules[fate].label, NULL, t->fates[fate], es);
 	if (es->timing)
 	{
 		ExplainPropertyInteger("Application Users", NULL, pg_popcount64(t->users), es);

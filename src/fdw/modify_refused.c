@@ -67,7 +67,7 @@ append_row(StringInfo detail, const dv_failure *failure)
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
-	int64		written = dv_writer_tally(m->writer)->acknowledged;
+	int64		written = dv_writer_written(m->writer);
 
 	if (written > 0)
 		appendStringInfo(detail, "\n%lld rows of this statement have been written to Dataverse and stay there.",

@@ -27,21 +27,23 @@ setup(void **state)
 {
 	(void) state;
 	memset(&retry, 0, sizeof(retry));
-	policy = (dv_retry_policy) {
+	policy = (dv_retry_policy)
+	{
 		.max_throttle_retries = 3,
-		.max_retries = 5,
-		.first_backoff = SECOND / 2,
-		.longest_backoff = 30 * SECOND,
-		.tolerance = -1,
+			.max_retries = 5,
+			.first_backoff = SECOND / 2,
+			.longest_backoff = 30 * SECOND,
+			.tolerance = -1,
 	};
-	event = (dv_retry_event) {
+	event = (dv_retry_event)
+	{
 		.verdict = DV_VERDICT_RETRY,
-		.cause = DV_RETRY_SERVER,
-		.repeatable = true,
-		.sent_at = NOW,
-		.told = -1,
-		.held_back = true,
-		.now = NOW + SECOND,
+			.cause = DV_RETRY_SERVER,
+			.repeatable = true,
+			.sent_at = NOW,
+			.told = -1,
+			.held_back = true,
+			.now = NOW + SECOND,
 	};
 	return 0;
 }

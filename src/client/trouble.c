@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * failure.c
+ * trouble.c
  *		What is done about requests that came to nothing.
  *
  * Here the language's meanings of errors become the pool's causes, and
@@ -14,7 +14,7 @@
 
 #include "common/pg_prng.h"
 
-#include "client/failure.h"
+#include "client/trouble.h"
 
 /* In the order of dv_http_failure. */
 static const struct
@@ -75,7 +75,7 @@ retry_cause(const dv_error *error)
 }
 
 dv_throttle_cause
-dv_failure_throttle_cause(const dv_error *error)
+dv_trouble_throttle_cause(const dv_error *error)
 {
 	int			i;
 
@@ -110,7 +110,7 @@ log_throttle(dv_session *session, const dv_retry *retry, const dv_error *error,
 }
 
 dv_retry_decision
-dv_failure_decide(dv_session *session, dv_retry *retry, const dv_error *error,
+dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 				  const dv_attempt *attempt)
 {
 	const dv_session_config *config = dv_session_config_of(session);
@@ -147,7 +147,7 @@ dv_failure_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 }
 
 dv_retry_decision
-dv_failure_no_token(dv_session *session, dv_retry *retry, const dv_token_error *error, int user,
+dv_trouble_no_token(dv_session *session, dv_retry *retry, const dv_token_error *error, int user,
 					bool others)
 {
 	const dv_session_config *config = dv_session_config_of(session);
@@ -172,7 +172,7 @@ dv_failure_no_token(dv_session *session, dv_retry *retry, const dv_token_error *
 }
 
 void
-dv_failure_read(const dv_http_result *result, dv_error *error)
+dv_trouble_read(const dv_http_result *result, dv_error *error)
 {
 	memset(error, 0, sizeof(*error));
 	error->verdict = transport_rules[result->failure].final ? DV_VERDICT_REFUSED : DV_VERDICT_RETRY;
@@ -186,7 +186,7 @@ dv_failure_read(const dv_http_result *result, dv_error *error)
 }
 
 void
-dv_failure_raise(const dv_error *error, const char *server, const char *what)
+dv_trouble_raise(const dv_error *error, const char *server, const char *what)
 {
 	const char *detail = dv_error_detail(error);
 

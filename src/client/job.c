@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * job.c
+ *		A batch on its way: what it is made of, and how it is sent.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "client/job.h"
+
+/*
+ * Routes
+ */
+
+/* Tables that were found to have no bulk message, in this backend. */
+typedef struct no_bulk_table
+{
+	struct no_bulk_table *next;
+	Oid			serverid;
+	dv_operation operation;
+	char		table[FLEXIBLE_ARRAY_MEMBER];
+} no_bulk_table;
+
+static no_bulk_table *no_bulk = NULL;
+
+static bool
+knows_no_bulk(const dv_writer_spec *spec, dv_operation operation)
+{
+	Oid			serverid = dv_session_config_of(spec->session)->serverid;
+	const no_bulk_table *n;
+
+	for (n = no_bulk; n != NULL; n = n->next)
+		if (n->serverid == serverid && n->operation == operation &&
+			strcmp(n->table, spec->destination.table) == 0)
+			return true;
+	return false;
+}
+
+void
+dv_job_learn_no_bulk(const dv_job *job)
+{
+	const char *table = job->spec->destination.table;
+	no_bulk_table *n;
+
+	if (knows_no_bulk(job->spec, job->batch->operation))
+		return;
+	n = MemoryContextAlloc(TopMemoryContext, offsetof(no_bulk_table, table) + strlen(table) + 1);
+	n->serverid = dv_session_config_of(job->spec->session)->serverid;
+	n->operation = job->batch->operation;
+	strcpy(n->table, table);
+	n->next = no_bulk;
+	no_bulk = n;
+}
+
+dv_route
+dv_job_route(const dv_writer_spec *spec, const dv_batch *batch)
+{
+	return dv_batch_bulk_path(batch) == NULL || knows_no_bulk(spec, batch->operation) ?
+		DV_ROUTE_SINGLE : DV_ROUTE_BULK;
+}
+
+/*
+ * Making and freeing
+ */
+
+dv_job *
+dv_job_create(dv_writer *writer, const dv_writer_spec *spec, MemoryContext context,
+			  dv_batch *batch, dv_route route)
+{
+	dv_job	   *job = MemoryContextAllocZero(MemoryContextGetParent(context), sizeof(*job));
+
+	job->writer = writer;
+	job->spec = spec;
+	job->context = context;
+	job->batch = batch;
+	job->route = route;
+	return job;
+}
+
+void
+dv_job_free(dv_job *job)
+{
+	MemoryContextDelete(job->context);
+	pfree(job);
+}
+
+static dv_job *
+new_like(const dv_job *from, dv_route route)
+{
+	MemoryContext context = AllocSetContextCreate(MemoryContextGetParent(from->context),
+												  "dataverse batch", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_batch   *batch = dv_batch_create(from->batch->operation, from->batch->destination,
+										from->batch->nrows);
+	dv_job	   *job = dv_job_create(from->writer, from->spec, context, batch, route);
+
+	MemoryContextSwitchTo(old);
+	job->was_in_doubt = from->was_in_doubt;
+	job->isolating = from->isolating;
+	job->first_sent = from->first_sent;
+	if (route == from->route)
+		job->retry = from->retry;
+	return job;
+}
+
+dv_job *
+dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row, dv_route route)
+{
+	if (kept == NULL)
+		kept = new_like(from, route);
+	dv_batch_copy_row(kept->batch, from->batch, row, false);
+	return kept;
+}
+
+size_t
+dv_job_size(const dv_job *job)
+{
+	return job->batch->bytes.maxlen + job->batch->extra.maxlen +
+		job->batch->room * sizeof(dv_batch_row);
+}
+
+bool
+dv_job_is_in_doubt(const dv_job *job)
+{
+	return job->in_doubt || job->was_in_doubt;
+}
+
+bool
+dv_job_is_repeatable(const dv_job *job)
+{
+	int			i;
+
+	if (job->route == DV_ROUTE_VERIFY || job->batch->operation != DV_CREATE)
+		return true;
+	for (i = 0; i < job->batch->nrows; i++)
+		if (!job->batch->rows[i].has_id)
+			return false;
+	return true;
+}
+
+/*
+ * Sending
+ */
+
+static dv_kind
+kind_of(const dv_job *job)
+{
+	static const dv_kind kinds[DV_OPERATIONS] = {
+		DV_KIND_CREATE, DV_KIND_UPSERT, DV_KIND_UPDATE, DV_KIND_DELETE, DV_KIND_CREATE,
+		DV_KIND_DELETE
+	};
+
+	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ : kinds[job->batch->operation];
+}
+
+/* A request of parts, with the headers that belong to the whole. */
+static void
+prepare_parts(dv_job *job, dv_call_spec *spec)
+{
+	const char **headers = palloc0(3 * sizeof(char *));
+
+	if (job->body.data == NULL)
+		initStringInfo(&job->body);
+	resetStringInfo(&job->body);
+	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
+				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
+	/* the status of the whole would say nothing of the rows that went before */
+	headers[1] = "Prefer: odata.continue-on-error";
+	spec->path = "$batch";
+	spec->headers = headers;
+	spec->body = job->body.data;
+	spec->body_len = job->body.len;
+}
+
+void
+dv_job_start(dv_job *job)
+{
+	MemoryContext old = MemoryContextSwitchTo(job->context);
+	dv_call_spec spec = {.method = "POST", .pinned = -1};
+
+	spec.kind = kind_of(job);
+	spec.rows = job->batch->nrows;
+	spec.repeatable = dv_job_is_repeatable(job);
+	switch (job->route)
+	{
+		case DV_ROUTE_BULK:
+			spec.path = dv_batch_bulk_path(job->batch);
+			spec.headers = job->spec->destination.headers;
+			spec.body = job->batch->bytes.data;
+			spec.body_len = job->batch->bytes.len;
+			break;
+		case DV_ROUTE_SINGLE:
+		case DV_ROUTE_CHANGESET:
+			prepare_parts(job, &spec);
+			break;
+		case DV_ROUTE_VERIFY:
+			spec.method = "GET";
+			spec.path = dv_verify_path(job);
+			break;
+	}
+	if (job->route != DV_ROUTE_VERIFY)
+		spec.in_doubt = &job->in_doubt;
+	job->started_at = dv_now();
+	job->call = dv_call_start(job->spec->session, &spec, job->context);
+	MemoryContextSwitchTo(old);
+}
+
+void
+dv_job_rewind(dv_job *job)
+{
+	if (job->call != NULL)
+		dv_call_free(job->call);
+	job->call = NULL;
+	job->in_doubt = false;
+}
