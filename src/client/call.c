@@ -86,9 +86,10 @@ stop_waiting(const dv_call *call)
 }
 
 /*
- * The only place that changes a call's state, with what every change brings
- * along: a slot is held only on the wire, and who does not want one any more
- * is not waited for.  "until" is the time that it waits for (0: none).
+ * The only place that changes a call's state, and that keeps the books of it: a
+ * slot is held only on the wire, and a backend is on the list of those that
+ * wait for slots only while a call of it does.  "until" is the time that the
+ * call waits for (0: none).
  */
 static void
 set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
@@ -113,7 +114,7 @@ set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until
 		call->waiting_since = now;
 		call->wait_logged = false;
 	}
-	/* who got a slot has been taken off the list */
+	/* taking a slot has taken it off the list */
 	if (before == DV_CALL_WANTS_SLOT && state == DV_CALL_DONE)
 		stop_waiting(call);
 	elog(DEBUG5, "request to Dataverse: %s, was: %s", names[state], names[before]);

@@ -54,16 +54,17 @@ extern void dv_call_wait(dv_call *call);
 
 /*
  * Waits for whatever happens next to any call, or for "until" (dv_now scale;
- * 0: no time), and moves all on.  For who has many calls under way and looks
- * at them afterwards.  Processes interrupts.
+ * 0: no time), and moves all on.  For callers that have many calls under way
+ * and look at them afterwards.  Processes interrupts.
  */
 extern void dv_call_pause(int64 until);
 
 /*
- * For who waits elsewhere: a descriptor that is readable when it is time for
- * dv_call_advance, at the latest at "until" (dv_now scale, 0: no limit).  A
- * call that waits for a slot is woken by the latch, which has to be waited
- * for, too.  To be asked for when nothing else is left to do.
+ * For callers that wait in a WaitEventSet of their own: a descriptor that is
+ * readable when it is time for dv_call_advance, at the latest at "until"
+ * (dv_now scale, 0: no limit).  A call that waits for a slot is woken by the
+ * latch, so the latch has to be waited for, too.  Call it last, when nothing
+ * else is left to do.
  */
 extern int	dv_call_watch(int64 until);
 
@@ -84,7 +85,7 @@ extern int	dv_call_throttles(const dv_call *call);
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
 
-/* Start, wait, raise unless OK.  For what is asked one at a time. */
+/* Starts a call, waits for it, and raises its error, if any.  For single requests. */
 extern dv_call *dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what,
 							MemoryContext owner);
 

@@ -7,7 +7,8 @@
  * done, settle.c reads the answer and decides the fate of each row, or what
  * else has to be sent.  verify.c finds out which rows are there.
  *
- * In doubt: rows that may have been written, nobody knows.
+ * Rows are in doubt if they were sent and nobody knows whether they were
+ * written.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -99,12 +100,12 @@ extern void dv_job_learn_no_bulk(const dv_job *job);
 extern void dv_settle_job(dv_job *job);
 
 /*
- * Rows of a job that are refused for good: an error for each, or NULL.  Who
- * is told of them may raise.
+ * Rows of a job that are refused for good: an error for each, or NULL.  The
+ * callback that files them may raise.
  */
 extern void dv_settle_refusals(dv_job *job, const dv_error *const *errors);
 
-/* Its answer makes no sense: once more, or the end of it. */
+/* Its answer makes no sense: it is sent once more, or the statement fails. */
 extern void dv_settle_unreadable(dv_job *job);
 
 /* To find out which row is at fault. */

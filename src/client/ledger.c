@@ -4,9 +4,9 @@
  *		What a transaction has changed in Dataverse.
  *
  * Rows are counted for the subtransaction in which they were written, moved
- * to its parent when it commits, told when it is rolled back.  Requests that
- * an abort cuts off are asked for when it happens: the memory of a statement
- * may go before or after.
+ * to its parent when it commits, and reported when it is rolled back.  How many
+ * are in doubt is counted when the abort happens, or before, when the memory of
+ * the statement goes.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -4,7 +4,7 @@
  *		One backend's dealings with one server on behalf of one user mapping:
  *		connections, tokens, pool.
  *
- * Plain values come in; who reads catalogues is the floor above
+ * Plain values come in; the floor above reads the catalogues
  * (fdw/connection.c), which also keeps sessions and drops them when the
  * server or the mapping changes.
  *

@@ -33,7 +33,7 @@
  * What errors say
  */
 
-/* In halves it may do; so may what takes the service too long, or too many locks. */
+/* It may succeed in halves; so may what took the service too long or caused a deadlock. */
 static bool
 says_too_large(const dv_error *error)
 {
@@ -168,7 +168,7 @@ acknowledge_all(dv_job *job)
 	dv_job_free(job);
 }
 
-/* No body is to be read; a page of something in between, whatever its status, is no answer. */
+/* There is nothing to read.  A page of some proxy is no answer, whatever its status. */
 static bool
 says_nothing(const dv_call *call)
 {
@@ -221,7 +221,7 @@ settle_bulk_success(dv_job *job)
 	acknowledge_all(job);
 }
 
-/* That a row is there already may be no matter. */
+/* The row is there already, and that is to be ignored. */
 static bool
 is_ignored(const dv_job *job, const dv_error *error)
 {
@@ -231,7 +231,7 @@ is_ignored(const dv_job *job, const dv_error *error)
 		(operation == DV_CREATE || operation == DV_ASSOCIATE);
 }
 
-/* Rows of which it is not said why are sent once more, each for itself: that tells. */
+/* Rows that were refused without a reason are sent once more, singly: then it is told. */
 void
 dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 {
@@ -256,7 +256,7 @@ dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 	}
 }
 
-/* A refusal of the whole, as every row's. */
+/* The whole was refused: notes that as every row's refusal, and looks for the rows. */
 static void
 verify_all(dv_job *job, const dv_error *error)
 {
@@ -285,7 +285,7 @@ typedef struct sorting
 	const dv_error *lost_error;
 } sorting;
 
-/* Nobody knows, or the service was busy.  False: enough of that. */
+/* The outcome is unknown, or the service was busy.  False: that was the last attempt. */
 static bool
 send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
@@ -302,7 +302,7 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 	return true;
 }
 
-/* An id that was given twice: what is there is the first row's. */
+/* The same id was given twice: the row that is there is the first one. */
 static bool
 has_elder_twin(const sorting *s, const dv_batch_row *row)
 {
@@ -408,7 +408,7 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 		dv_writer_queue(s.to_verify);
 	if (s.again != NULL)
 		dv_writer_queue(s.again);
-	/* at last, since who is told of them may raise: all others are accounted for */
+	/* last, because the callback that files them may raise: all others are accounted for */
 	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
 	{
@@ -470,7 +470,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 		dv_settle_isolate(job);
 }
 
-/* Not a word about its rows: the request as a whole came to nothing, or to nobody knows what. */
+/* The answer says nothing about rows: the request failed as a whole, or its outcome is unknown. */
 static void
 settle_no_answer(dv_job *job, const dv_error *error)
 {

@@ -139,7 +139,7 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 	decision = dv_retry_decide(retry, &config->retry, &event);
 	if (attempt->part)
 		return decision;
-	if (error->verdict == DV_VERDICT_THROTTLED && (!event.unknown || event.repeatable))
+	if (error->verdict == DV_VERDICT_THROTTLED)
 		log_throttle(session, retry, error, attempt);
 	if (decision.next == DV_NEXT_AGAIN)
 		dv_pool_count_retry(pool, attempt->user, decision.cause);

@@ -34,7 +34,7 @@
 #define RESTING_MAX 32
 /* Of all that is held. */
 #define HELD_MAX ((size_t) 24 * 1024 * 1024)
-/* A batch is full at that size, too; the service takes 128 MB, its sandbox less (facts 4.4) */
+/* A batch is full at that size, too; the service takes 128 MB, its sandbox less */
 #define BATCH_BYTES_MAX (8 * 1024 * 1024)
 
 typedef struct dv_key

@@ -3,8 +3,9 @@
  * xact.h
  *		What happens at the end of transactions and subtransactions, in order.
  *
- * PostgreSQL calls whoever registered last first.  Here it does not matter
- * who was first: participants take part in one of three phases.
+ * PostgreSQL calls callbacks in the reverse order of their registration, which
+ * depends on what a session did first.  Here every participant belongs to one
+ * of three phases.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
