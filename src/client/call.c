@@ -840,12 +840,6 @@ dv_call_header(const dv_call *call, const char *name)
 	return dv_http_header(call->http, name);
 }
 
-dv_session *
-dv_call_session(const dv_call *call)
-{
-	return call->session;
-}
-
 int
 dv_call_user(const dv_call *call)
 {

@@ -76,7 +76,6 @@ extern int	dv_call_watch(int64 until);
 extern const dv_error *dv_call_error(const dv_call *call);
 extern const dv_http_result *dv_call_result(const dv_call *call);
 extern const char *dv_call_header(const dv_call *call, const char *name);
-extern dv_session *dv_call_session(const dv_call *call);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 extern int	dv_call_throttles(const dv_call *call);

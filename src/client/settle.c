@@ -137,7 +137,7 @@ decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatabl
 		.part = true,
 	};
 
-	return dv_trouble_decide(dv_call_session(job->call), retry, error, &attempt);
+	return dv_trouble_decide(job->spec->session, retry, error, &attempt);
 }
 
 /* The answer makes no sense: the rows may be written or not. */
