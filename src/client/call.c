@@ -732,7 +732,7 @@ any_done(void)
 
 	dlist_foreach(iter, &calls)
 		if (dlist_container(dv_call, node, iter.cur)->state == DV_CALL_DONE)
-		return true;
+			return true;
 	return false;
 }
 

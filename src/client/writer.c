@@ -211,7 +211,7 @@ has_isolating(const dlist_head *list)
 
 	dlist_foreach(iter, unconstify(dlist_head *, list))
 		if (dlist_container(dv_job, node, iter.cur)->isolating)
-		return true;
+			return true;
 	return false;
 }
 
@@ -363,7 +363,7 @@ any_done(const dv_writer *writer)
 
 	dlist_foreach(iter, unconstify(dlist_head *, &writer->under_way))
 		if (dv_call_done(dlist_container(dv_job, node, iter.cur)->call))
-		return true;
+			return true;
 	return false;
 }
 
