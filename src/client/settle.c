@@ -129,7 +129,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 
 	if (error->status != 404 || !(has_code(error, "0x80040217") || error->code[0] == '\0'))
 		return false;
-	if (operation == DV_DELETE || operation == DV_DISASSOCIATE)
+	if (dv_operation_rule_of(operation)->effect == DV_EFFECT_REMOVED)
 		return true;
 	if (operation != DV_UPDATE || !row->has_id)
 		return false;
@@ -396,10 +396,8 @@ settle_bulk_success(dv_writer *writer, dv_job *job)
 static bool
 is_ignored(const dv_writer *writer, const dv_job *job, const dv_error *error)
 {
-	dv_operation operation = job->batch->operation;
-
 	return writer->spec.ignore_duplicates && says_duplicate(error) &&
-		(operation == DV_CREATE || operation == DV_ASSOCIATE);
+		dv_operation_rule_of(job->batch->operation)->effect == DV_EFFECT_MADE;
 }
 
 /* Rows of which it is not said why are sent once more, each for itself: that tells. */

@@ -168,12 +168,15 @@ in_doubt(const dv_ledger_entry *entry)
 static dv_kind
 kind_of(const dv_job *job)
 {
-	static const dv_kind kinds[DV_OPERATIONS] = {
-		DV_KIND_CREATE, DV_KIND_UPSERT, DV_KIND_UPDATE, DV_KIND_DELETE, DV_KIND_CREATE,
-		DV_KIND_DELETE
+	static const dv_kind kinds[DV_EFFECTS] = {
+		[DV_EFFECT_MADE] = DV_KIND_CREATE,
+		[DV_EFFECT_MADE_OR_CHANGED] = DV_KIND_UPSERT,
+		[DV_EFFECT_CHANGED] = DV_KIND_UPDATE,
+		[DV_EFFECT_REMOVED] = DV_KIND_DELETE,
 	};
 
-	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ : kinds[job->batch->operation];
+	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ :
+		kinds[dv_operation_rule_of(job->batch->operation)->effect];
 }
 
 /* Sent again after an unknown outcome, does it do no harm that could not be told? */

@@ -25,21 +25,10 @@
 
 #include "lib/stringinfo.h"
 
+#include "dataverse/operation.h"
 #include "dataverse/type.h"
 
 #define DV_ID_LEN 16
-
-typedef enum dv_operation
-{
-	DV_CREATE,
-	DV_UPSERT,
-	DV_UPDATE,
-	DV_DELETE,
-	DV_ASSOCIATE,				/* rows of intersect tables: always as single requests */
-	DV_DISASSOCIATE
-} dv_operation;
-
-#define DV_OPERATIONS (DV_DISASSOCIATE + 1)
 
 /* Where rows go: the same for all of a statement's. */
 typedef struct dv_destination
@@ -141,6 +130,10 @@ typedef enum dv_parts
  */
 extern void dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body,
 						   const char **content_type);
+
+/* The same for a $batch whose only part reads from this URL, with these header lines. */
+extern void dv_batch_read(const char *url, const char *const *headers, StringInfo body,
+						  const char **content_type);
 
 /* The JSON object of a row, for who tells of it. */
 extern const char *dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len);

@@ -44,27 +44,6 @@
  * Beginning
  */
 
-static const char *
-verb_of(dv_operation operation)
-{
-	static const char *const verbs[DV_OPERATIONS] = {
-		"insert into", "upsert into", "update", "delete from", "insert into", "delete from"
-	};
-
-	return verbs[operation];
-}
-
-/* The same for views and the table of rejects: what it takes to do it again. */
-const char *
-dv_modify_command(const dv_modify *m)
-{
-	static const char *const commands[DV_OPERATIONS] = {
-		"insert", "upsert", "update", "delete", "insert", "delete"
-	};
-
-	return commands[m->operation];
-}
-
 /* Headers of every request that writes, and of every part of it. */
 static const char *const *
 headers_of(dv_options options)
@@ -139,8 +118,8 @@ start_writing(dv_modify *m)
 	if (dv_option_given(own, "max_parallel"))
 		spec.max_calls = dv_option_int(own, "max_parallel");
 	spec.what = m->what;
-	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
-										 m->context);
+	spec.progress = dv_relation_progress(m->relation, dv_operation_rule_of(m->operation)->name,
+										 m->expected, m->context);
 	spec.is_fed = dv_drain_is_fed;
 	spec.wait_for_feed = dv_drain_feeding;
 	spec.reject = dv_modify_file_refused;
@@ -214,7 +193,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->operation = dv_modify_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || dv_option_is(m->options, "insert_mode", "ignore_duplicates");
 	m->go_on = dv_option_is(m->options, "on_error", "continue");
-	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
+	m->what = psprintf("%s foreign table \"%s\"", dv_operation_rule_of(m->operation)->phrase,
+					   relation->name);
 	m->server = GetForeignServer(relation->serverid)->servername;
 	m->expected = -1;
 	m->counts = mtstate->canSetTag;

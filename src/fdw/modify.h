@@ -194,9 +194,6 @@ extern void dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, L
 extern TupleTableSlot *dv_modify_return(dv_modify *m, TupleTableSlot *slot,
 										TupleTableSlot *planSlot, dv_modify_row *row);
 
-/* modify.c: insert, upsert, update or delete */
-extern const char *dv_modify_command(const dv_modify *m);
-
 /* modify_refused.c: rows that the service does not take */
 extern bool dv_modify_file_refused(void *arg, const dv_failure *failure);
 extern void dv_modify_raise_refused(void *arg, const dv_failure *failure);

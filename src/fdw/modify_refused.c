@@ -173,7 +173,7 @@ dv_modify_file_refused(void *arg, const dv_failure *failure)
 	m->refusals++;
 	if (m->max_errors >= 0 && m->refusals > m->max_errors)
 		return false;
-	reject.operation = failure->then ? "update" : dv_modify_command(m);
+	reject.operation = dv_operation_rule_of(failure->then ? DV_UPDATE : m->operation)->name;
 	reject.ordinal = failure->first;
 	reject.id = failure->id;
 	reject.sqlstate = failure->error->sqlstate;
