@@ -17,8 +17,6 @@
  */
 #include "postgres.h"
 
-#include <time.h>
-
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
@@ -26,8 +24,7 @@
 #include "utils/uuid.h"
 
 #include "client/call.h"
-#include "dataverse/multipart.h"
-#include "net/date.h"
+#include "dataverse/batch_answer.h"
 #include "pool/progress.h"
 
 #define MAX_HEADERS 24
@@ -520,6 +517,16 @@ settle(dv_call *call)
 	rest(call, call->error.cause, call->user, call->error.retry_after);
 }
 
+static bool
+open_parts(const dv_call *call, dv_multipart *multipart)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+
+	return result->outcome == DV_HTTP_ANSWERED &&
+		dv_multipart_open(multipart, dv_http_header(call->http, "Content-Type"), result->body,
+						  result->body_len);
+}
+
 /*
  * Parts of a $batch may be refused although the whole is not.  What becomes
  * of them is the caller's matter; the pool learns of the worst.
@@ -527,26 +534,24 @@ settle(dv_call *call)
 static void
 note_parts(dv_call *call)
 {
-	const dv_http_result *result = dv_http_result_of(call->http);
 	dv_throttle_cause cause = DV_THROTTLE_OTHER;
 	dv_multipart multipart;
-	dv_part_throttle part;
+	dv_part		part;
+	dv_error	error;
 	int64		longest = -1;
 	bool		found = false;
 
-	if (result->outcome != DV_HTTP_ANSWERED || call->error.verdict == DV_VERDICT_THROTTLED ||
-		!dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
-						   result->body_len))
+	if (call->error.verdict == DV_VERDICT_THROTTLED || !open_parts(call, &multipart))
 		return;
-	while (dv_multipart_throttle(&multipart, &part))
+	while (dv_multipart_failure(&multipart, &part))
 	{
-		int64		retry_after = dv_retry_after(part.retry_after, (int64) time(NULL));
-
-		if (!found || retry_after > longest)
+		if (part.status != 429)
+			continue;
+		dv_batch_answer_read(&part, &error);
+		if (!found || error.retry_after > longest)
 		{
-			longest = retry_after;
-			cause = DV_THROTTLE_OTHER;
-			(void) dv_throttle_cause_of(part.code, &cause);
+			longest = error.retry_after;
+			cause = error.throttle;
 		}
 		found = true;
 	}
@@ -580,14 +585,15 @@ read_error(dv_call *call)
 	const dv_http_result *result = dv_http_result_of(call->http);
 	const char *request_id = dv_http_header(call->http, "REQ_ID");
 	dv_multipart multipart;
-	dv_part_throttle part;
+	dv_part		part;
 
-	if (result->status == 429 &&
-		dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
-						  result->body_len) &&
-		dv_multipart_throttle(&multipart, &part))
-		dv_error_read(result->status, part.error, part.error_len, part.retry_after, request_id,
-					  &call->error);
+	if ((call->spec.in_batch || result->status >= 300) && open_parts(call, &multipart) &&
+		dv_multipart_failure(&multipart, &part))
+	{
+		dv_batch_answer_read(&part, &call->error);
+		if (call->error.request_id == NULL && request_id != NULL)
+			call->error.request_id = pstrdup(request_id);
+	}
 	else
 		dv_error_read(result->status, result->body, result->body_len,
 					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);
@@ -632,10 +638,10 @@ read_answer(dv_call *call)
 		read_error(call);
 	else
 		dv_error_transport(result, &call->error);
+	note_parts(call);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
 	note_session_token(call);
-	note_parts(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
 	log_rate(call);

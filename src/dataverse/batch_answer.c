@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * answer.c
+ * batch_answer.c
  *		What the service answers to batches of rows, row by row.
  *
  * Everything that is read here decides whether a row counts as written, so
@@ -17,7 +17,6 @@
 
 #include "dataverse/batch_answer.h"
 #include "dataverse/payload.h"
-#include "dataverse/multipart.h"
 #include "dataverse/value.h"
 #include "net/json.h"
 
@@ -318,17 +317,23 @@ read_entity_id(const dv_part *part, uint8 *id)
 	return dv_value_uuid(&value, id) == DV_VALUE_OK;
 }
 
-static void
-tell(const dv_part *part, dv_row_answer *row)
+void
+dv_batch_answer_read(const dv_part *part, dv_error *error)
 {
 	bool		good = part->status < 300;
 
-	row->told = true;
-	row->status = part->status;
 	dv_error_read(part->status, part->body.s, part->body.len,
 				  good ? NULL : to_text(dv_part_header(part, "Retry-After")),
-				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), &row->error);
-	if (good)
+				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), error);
+}
+
+static void
+tell(const dv_part *part, dv_row_answer *row)
+{
+	row->told = true;
+	row->status = part->status;
+	dv_batch_answer_read(part, &row->error);
+	if (part->status < 300)
 		row->has_id = read_entity_id(part, row->id);
 }
 

@@ -44,10 +44,9 @@ static bool
 walk(const char *type, const char *body, size_t len)
 {
 	dv_multipart multipart;
-	dv_part_throttle throttle;
 	dv_part_step step;
 	dv_part		part;
-	int			throttles = 0;
+	int			failures = 0;
 
 	if (!dv_multipart_open(&multipart, type, body, len))
 		return false;
@@ -58,13 +57,13 @@ walk(const char *type, const char *body, size_t len)
 		assert_inside(dv_part_header(&part, "Retry-After"), part.headers.s, part.headers.len);
 		if (part.status < 100 || part.status > 999 || part.content_id < -1)
 			wrong("no such status");
-		throttles += part.status == 429;
+		failures += part.status >= 300;
 	}
 	dv_multipart_open(&multipart, type, body, len);
-	while (dv_multipart_throttle(&multipart, &throttle))
-		throttles--;
-	if (throttles != 0)
-		wrong("another number of throttles");
+	while (dv_multipart_failure(&multipart, &part))
+		failures--;
+	if (failures != 0)
+		wrong("another number of failures");
 	return step == DV_PART_END;
 }
 
