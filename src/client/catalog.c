@@ -273,7 +273,7 @@ dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_m
 		visit_definition(catalog, wish, text, len, visit, arg, what);
 		MemoryContextReset(one);
 	}
-	if (reader.failed)
+	if (dv_meta_reader_failed(&reader))
 		refuse_answer(what);
 	check_complete(catalog, what);
 	MemoryContextSwitchTo(keep);

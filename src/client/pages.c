@@ -306,7 +306,7 @@ turn_page(dv_pages *pages)
 	}
 	url = palloc(link->len + 1);
 	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
-		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.body);
+		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.json.text);
 	url[len] = '\0';
 	if (strcmp(url, pages->now.url) == 0)
 		ereport(ERROR,
@@ -356,7 +356,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 				turn_page(pages);
 				break;
 			case DV_PAGE_BROKEN:
-				not_whole(pages, pages->page.error, pages->page.error_at);
+				not_whole(pages, pages->page.json.error, pages->page.json.error_at);
 		}
 	}
 	return DV_PAGES_END;

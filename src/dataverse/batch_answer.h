@@ -21,7 +21,7 @@
 
 /*
  * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows.
- * False: broken.  "ids" has room for n.
+ * False: broken.  "ids" has room for n; a NUL stands behind the body.
  */
 extern bool dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]);
 

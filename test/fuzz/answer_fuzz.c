@@ -118,11 +118,14 @@ check_ids(const char *body, size_t len)
 	uint8		ids[ROWS][DV_ID_LEN];
 	struct json_object *tree;
 	struct json_object *list;
-	char	   *text = pnstrdup(body, len);
+	char	   *text = palloc(len + 1);
 	char		id[UUID_LEN + 1] = "";
 	int			i;
 
-	if (!dv_batch_answer_ids(body, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
+	/* with a NUL behind it, and perhaps more of them inside */
+	memcpy(text, body, len);
+	text[len] = '\0';
+	if (!dv_batch_answer_ids(text, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
 		return;
 	if (!json_object_object_get_ex(tree, "Ids", &list) || json_object_array_length(list) != ROWS)
 		wrong("there are no such ids");

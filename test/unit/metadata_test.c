@@ -225,7 +225,7 @@ a_list_too_long_is_not_sent(void **state)
 static const char *
 definitions_of(const char *answer, size_t len)
 {
-	char	   *copy = malloc(len > 0 ? len : 1);
+	char	   *copy = malloc(len + 1);
 	dv_arena_text text = dv_arena_text_begin(&arena);
 	dv_meta_reader reader;
 	const char *one;
@@ -233,6 +233,7 @@ definitions_of(const char *answer, size_t len)
 
 	/* exactly as long as it is, for the sanitizer */
 	memcpy(copy, answer, len);
+	copy[len] = '\0';
 	dv_meta_reader_begin(&reader, copy, len);
 	while (dv_meta_reader_next(&reader, &one, &n))
 	{
@@ -242,7 +243,7 @@ definitions_of(const char *answer, size_t len)
 	}
 	assert_false(dv_meta_reader_next(&reader, &one, &n));
 	free(copy);
-	return reader.failed ? NULL : text.s;
+	return dv_meta_reader_failed(&reader) ? NULL : text.s;
 }
 
 static const char good[] =
@@ -280,6 +281,9 @@ other_answers_are_none(void **state)
 		"{\"EntityMetadata\":[{},]}",
 		"{\"A\":1}",
 		"{\"A\":1,}",
+		"{\"A\":[1},\"EntityMetadata\":[]}",
+		"{\"A\":01,\"EntityMetadata\":[]}",
+		"{\"A\":\"\\x\",\"EntityMetadata\":[]}",
 		"{\"A\"",
 		"{\"A\\",
 		"{1:2}",
