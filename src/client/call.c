@@ -25,6 +25,7 @@
 
 #include "client/call.h"
 #include "dataverse/batch_answer.h"
+#include "dataverse/payload.h"
 #include "pool/progress.h"
 
 #define MAX_HEADERS 24
@@ -214,15 +215,19 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 static const char *
 new_request_id(void)
 {
-	unsigned char b[UUID_LEN];
-
 	/* for the service's logs: uniqueness is enough, secrecy is not needed */
-	*(uint64 *) &b[0] = pg_prng_uint64(&pg_global_prng_state);
-	*(uint64 *) &b[8] = pg_prng_uint64(&pg_global_prng_state);
-	return psprintf("x-ms-client-request-id: "
-					"%02x%02x%02x%02x-%02x%02x-4%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-					b[0], b[1], b[2], b[3], b[4], b[5], b[6] & 15, b[7],
-					(b[8] & 63) | 128, b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	uint64		random[] = {
+		pg_prng_uint64(&pg_global_prng_state), pg_prng_uint64(&pg_global_prng_state)
+	};
+	uint8		id[UUID_LEN];
+	char		text[DV_PAYLOAD_UUID + 1];
+
+	memcpy(id, random, sizeof(id));
+	/* version 4 */
+	id[6] = (id[6] & 0x0f) | 0x40;
+	id[8] = (id[8] & 0x3f) | 0x80;
+	*dv_payload_uuid(text, id) = '\0';
+	return psprintf("x-ms-client-request-id: %s", text);
 }
 
 static bool

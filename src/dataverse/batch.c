@@ -72,21 +72,13 @@ dv_batch_free(dv_batch *batch)
 	pfree(batch);
 }
 
-/* Percent-encoded as it should be, an address has nothing to be escaped. */
 static void
-append_json(StringInfo out, const char *s, size_t len)
+append_text(StringInfo out, const char *text, size_t len)
 {
-	size_t		i;
+	size_t		extra = dv_payload_extra(text, len);
 
-	for (i = 0; i < len; i++)
-	{
-		if (s[i] == '"' || s[i] == '\\')
-			appendStringInfoCharMacro(out, '\\');
-		if ((unsigned char) s[i] < ' ')
-			appendStringInfo(out, "\\u%04x", s[i]);
-		else
-			appendStringInfoCharMacro(out, s[i]);
-	}
+	enlargeStringInfo(out, len + extra);
+	out->len = dv_payload_text(out->data + out->len, text, len, extra) - out->data;
 }
 
 /* A row without any bytes. */
@@ -139,7 +131,7 @@ append_head(dv_batch *batch, dv_batch_row *row)
 	if (by_address)
 	{
 		appendBinaryStringInfo(out, odata_id, sizeof(odata_id) - 1);
-		append_json(out, batch->extra.data + row->address_at, row->address_len);
+		append_text(out, batch->extra.data + row->address_at, row->address_len);
 		appendStringInfoCharMacro(out, '"');
 	}
 	row->head = dv_operation_rule_of(batch->operation)->at_set ? batch->type_len : out->len - row->at;

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "dataverse/json_cursor.h"
+#include "net/hex.h"
 
 /* Slices have 32 bits for their length, and no answer comes near that. */
 #define LONGEST_TEXT ((size_t) INT32_MAX)
@@ -25,12 +26,6 @@ dv_cursor_fail(dv_cursor *cursor, const char *p, const char *reason)
  * ----------
  */
 
-static bool
-is_hex(char c)
-{
-	return dv_cursor_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
-
 static const char *
 read_escape(dv_cursor *cursor, const char *p)
 {
@@ -41,7 +36,7 @@ read_escape(dv_cursor *cursor, const char *p)
 		return *p != '\0' && strchr("\"\\/bfnrt", *p) != NULL ? p + 1
 			: dv_cursor_fail(cursor, p, "no such escape");
 	for (i = 1; i <= 4; i++)
-		if (!is_hex(p[i]))
+		if (dv_hex_value(p[i]) < 0)
 			return dv_cursor_fail(cursor, p + i, "hexadecimal digit expected");
 	return p + 5;
 }

@@ -44,9 +44,9 @@ typedef enum dv_page_state
 typedef struct dv_page
 {
 	/*
-	 * The envelope: what the page says of pages that follow, DV_VALUE_ABSENT until its member
-	 * was read.  What stands behind the rows (the links, as a rule) is known at DV_PAGE_END and
-	 * not before.
+	 * The envelope: what the page says of pages that follow, DV_VALUE_ABSENT until its member was
+	 * read.  What stands behind the rows (the links, as a rule) is known at DV_PAGE_END and not
+	 * before.
 	 */
 	dv_value	next_link;		/* STRING, never empty */
 	dv_value	delta_link;		/* STRING, never empty */

@@ -41,6 +41,7 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
+#include "dataverse/payload.h"
 #include "fdw/analyze.h"
 #include "fdw/bind.h"
 #include "fdw/estimate.h"
@@ -102,13 +103,13 @@ static char *
 id_text(const ordered_id *id)
 {
 	uint8		uuid[UUID_LEN];
+	char	   *text = palloc(DV_PAYLOAD_UUID + 1);
 	int			i;
 
 	for (i = 0; i < UUID_LEN; i++)
 		uuid[sql_server_order[i]] = id->bytes[i];
-	return psprintf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-					uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7],
-					uuid[8], uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
+	*dv_payload_uuid(text, uuid) = '\0';
+	return text;
 }
 
 static int

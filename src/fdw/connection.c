@@ -201,12 +201,12 @@ fill_server(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->base_url = trimmed(required(options, "url", server,
 										"Set it to the environment's address, as in https://contoso.crm.dynamics.com."));
 	config->api_version = dv_option_text(options, "api_version");
-	config->request_timeout_ms = dv_option_duration(options, "request_timeout") / 1000;
+	config->request_timeout_ms = dv_option_duration(options, "request_timeout") / DV_MILLISECOND;
 
 	config->http.ca_file = dv_option_text(options, "ca_file");
 	config->http.proxy = dv_option_text(options, "proxy");
 	config->http.user_agent = dv_option_text(options, "user_agent");
-	config->http.connect_timeout_ms = dv_option_duration(options, "connect_timeout") / 1000;
+	config->http.connect_timeout_ms = dv_option_duration(options, "connect_timeout") / DV_MILLISECOND;
 	config->http.keep_cookies = dv_option_bool(options, "affinity_cookie");
 	/* the validator let http through for loopback only */
 	config->http.allow_http = true;

@@ -185,7 +185,7 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	if (es->timing)
 	{
 		ExplainPropertyInteger("Bytes Received", NULL, stats->bytes, es);
-		ExplainPropertyFloat("Time Waiting", "ms", stats->waited / 1000.0, 3, es);
+		ExplainPropertyFloat("Time Waiting", "ms", (double) stats->waited / DV_MILLISECOND, 3, es);
 	}
 }
 

@@ -341,7 +341,7 @@ static void
 report_summary(const dv_modify *m)
 {
 	const dv_tally *l = dv_writer_tally(m->writer);
-	double		seconds = (dv_now() - m->started) / 1000000.0;
+	double		seconds = (double) (dv_now() - m->started) / DV_SECOND;
 
 	ereport(NOTICE,
 			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttles, %.1f s, %.0f rows/s",

@@ -39,6 +39,7 @@
 
 #include "compat.h"
 #include "fdw/option.h"
+#include "net/clock.h"
 #include "net/url.h"
 
 /* where an option may be set */
@@ -582,7 +583,7 @@ dv_option_duration(dv_options opts, const char *name)
 
 	if (text == NULL || !parse_real(text, &value, GUC_UNIT_S, NULL))
 		return -1;
-	return (int64) (value * 1000000);
+	return (int64) (value * DV_SECOND);
 }
 
 int

@@ -202,7 +202,7 @@ walk_steps(int *items)
 			dv_cursor_value(&cursor, &value);
 		else if (dv_cursor_enter(&cursor, '['))
 			while (dv_cursor_next(&cursor, ']') && dv_cursor_value(&cursor, &value))
-				++*items;
+				++* items;
 	}
 	return dv_cursor_ended(&cursor) ? members : -1;
 }
