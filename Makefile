@@ -24,8 +24,8 @@ OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetchxml.o guid.o json_cursor.o metadata.o multipart.o names.o odata.o operation.o page.o payload.o policy.o query.o \
+OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
+	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o names.o odata.o operation.o page.o payload.o policy.o \
 	type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay

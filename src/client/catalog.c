@@ -19,8 +19,8 @@
 
 #include "client/call.h"
 #include "client/catalog.h"
+#include "dataverse/address.h"
 #include "net/json.h"
-#include "net/url.h"
 
 /* The most solutions that a hint names. */
 #define NAMED_SOLUTIONS 10
@@ -86,15 +86,6 @@ dv_catalog_get(dv_session *session, const char *what)
 }
 
 /* ---------------------------------------------------------------- solutions */
-
-static char *
-encode(const char *text)
-{
-	char	   *out = palloc(3 * strlen(text) + 1);
-
-	(void) dv_url_encode(text, out);
-	return out;
-}
 
 /* A name as OData writes a text: in quotes, those inside of it doubled. */
 static char *
@@ -179,7 +170,7 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	MemoryContextSwitchTo(scratch);
 	path = psprintf(
 					"solutioncomponents?$select=objectid&$filter=%s",
-					encode(psprintf("componenttype eq 1 and solutionid/uniquename eq %s", literal(solution))));
+					dv_address_encode(psprintf("componenttype eq 1 and solutionid/uniquename eq %s", literal(solution))));
 	while (path != NULL)
 	{
 		struct json_object *root = ask_document(session, path, what);

@@ -21,6 +21,7 @@
 
 #include "client/pages.h"
 #include "dataverse/batch.h"
+#include "dataverse/header.h"
 #include "dataverse/multipart.h"
 #include "dataverse/odata.h"
 
@@ -51,20 +52,6 @@ struct dv_pages
 	uint32		since_advance;
 };
 
-static const char *
-prefer_header(const dv_pages *pages)
-{
-	StringInfoData s;
-
-	initStringInfo(&s);
-	if (pages->spec.page_size > 0)
-		appendStringInfo(&s, "odata.maxpagesize=%d", pages->spec.page_size);
-	if (pages->spec.annotations != NULL)
-		appendStringInfo(&s, "%sodata.include-annotations=\"%s\"", s.len > 0 ? "," : "",
-						 pages->spec.annotations);
-	return s.len > 0 ? psprintf("Prefer: %s", s.data) : NULL;
-}
-
 /* The one part of a $batch; inside, a URL may be twice as long. */
 static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
@@ -92,23 +79,15 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 static void
 send_request(dv_pages *pages, page_request *r, const char *url)
 {
-	const char **headers;
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
-	const char *prefer;
-	int			n = 0;
 	MemoryContext old;
 
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
-	prefer = prefer_header(pages);
-	headers = palloc0(3 * sizeof(char *));
-	if (prefer != NULL)
-		headers[n++] = prefer;
-	if (pages->spec.session_token != NULL)
-		headers[n++] = psprintf("MSCRM.SessionToken: %s", pages->spec.session_token);
 	spec.path = r->url;
-	spec.headers = headers;
+	spec.headers = dv_headers_of_page(pages->spec.page_size, pages->spec.annotations,
+									  pages->spec.session_token);
 	spec.rows = pages->spec.page_size;
 	/* the address before it counts, too */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;

@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 
 #include "client/job.h"
+#include "dataverse/header.h"
 
 /* Sealed batches that wait behind those that want a slot. */
 #define QUEUE_MAX 8
@@ -205,7 +206,7 @@ prepare_parts(dv_job *job, dv_call_spec *spec)
 	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
 				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
 	/* the status of the whole would say nothing of the rows that went before */
-	headers[1] = "Prefer: odata.continue-on-error";
+	headers[1] = DV_PREFER_CONTINUE;
 	spec->path = "$batch";
 	spec->headers = headers;
 	spec->body = job->body.data;

@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "dataverse/address.h"
 #include "dataverse/batch.h"
 #include "dataverse/payload.h"
 
@@ -58,18 +59,6 @@ dv_batch_create(dv_operation operation, const dv_destination *destination, int r
 	batch->bulk_path = make_bulk_path(batch);
 	appendBinaryStringInfo(&batch->bytes, bulk_begin, sizeof(bulk_begin) - 1);
 	return batch;
-}
-
-void
-dv_batch_free(dv_batch *batch)
-{
-	if (batch->bulk_path != NULL)
-		pfree(batch->bulk_path);
-	pfree(batch->head);
-	pfree(batch->bytes.data);
-	pfree(batch->extra.data);
-	pfree(batch->rows);
-	pfree(batch);
 }
 
 static void
@@ -284,9 +273,7 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	else
 	{
 		appendStringInfo(body, "%s(", destination->entity_set);
-		enlargeStringInfo(body, DV_PAYLOAD_UUID);
-		(void) dv_payload_uuid(body->data + body->len, row->id);
-		body->len += DV_PAYLOAD_UUID;
+		dv_append_id(body, row->id);
 		appendStringInfoChar(body, ')');
 	}
 	if (destination->tag != NULL)

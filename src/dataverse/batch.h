@@ -81,7 +81,6 @@ typedef struct dv_batch
 
 /* Memory below the current context; empty. */
 extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *destination, int room);
-extern void dv_batch_free(dv_batch *batch);
 
 /*
  * One more row, as far as its head: then the caller appends its members to

@@ -102,10 +102,4 @@ typedef struct dv_query
 	bool		count;			/* no rows: their number, as "n" */
 } dv_query;
 
-/* How many conditions it takes. */
-extern int	dv_filter_conditions(const dv_filter *filter);
-
-/* Must it be false?  Is it always true? */
-extern bool dv_filter_is(const dv_filter *filter, dv_filter_kind kind);
-
 #endif							/* DV_QUERY_H */

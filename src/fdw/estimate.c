@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 
 #include "client/call.h"
+#include "dataverse/address.h"
 #include "fdw/connection.h"
 #include "fdw/estimate.h"
 #include "net/json.h"
@@ -48,8 +49,7 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	double		rows = 0;
 
 	spec.method = "GET";
-	spec.path = psprintf("RetrieveTotalRecordCount(EntityNames=@p1)?@p1=%%5B%%22%s%%22%%5D",
-						 relation->table);
+	spec.path = dv_address_row_count(relation->table);
 	spec.kind = DV_KIND_READ;
 	spec.pinned = -1;
 	spec.repeatable = true;

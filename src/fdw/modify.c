@@ -32,55 +32,27 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "dataverse/address.h"
+#include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/modify.h"
 #include "fdw/scan.h"
 #include "fdw/setting.h"
-#include "net/url.h"
-
-#define MAX_HEADERS 5
 
 /*
  * Beginning
  */
 
-/* Headers of every request that writes, and of every part of it. */
 static const char *const *
 headers_of(dv_options options)
 {
-	/* in the order of the option's choices */
-	static const char *const bypasses[] = {
-		NULL,
-		"MSCRM.BypassBusinessLogicExecution: CustomSync",
-		"MSCRM.BypassBusinessLogicExecution: CustomAsync",
-		"MSCRM.BypassBusinessLogicExecution: CustomSync,CustomAsync"
+	dv_write_manner manner = {
+		.bypass = dv_option_choice(options, "bypass_custom_logic"),
+		.bypass_flows = dv_option_bool(options, "bypass_flows"),
+		.detect_duplicates = !dv_option_bool(options, "suppress_duplicate_detection")
 	};
-	const char **headers = palloc0(sizeof(char *) * MAX_HEADERS);
-	int			bypass = dv_option_choice(options, "bypass_custom_logic");
-	int			n = 0;
 
-	if (bypass > 0)
-		headers[n++] = bypasses[bypass];
-	if (dv_option_bool(options, "bypass_flows"))
-		headers[n++] = "MSCRM.SuppressCallbackRegistrationExpanderJob: true";
-	if (!dv_option_bool(options, "suppress_duplicate_detection"))
-		headers[n++] = "MSCRM.SuppressDuplicateDetection: false";
-	/* names of errors; of elastic tables, which rows failed */
-	headers[n++] = "Prefer: odata.include-annotations=\"*\"";
-	return headers;
-}
-
-static const char *
-encoded_tag(dv_options options)
-{
-	const char *tag = dv_option_text(options, "tag");
-	char	   *encoded;
-
-	if (tag == NULL)
-		return NULL;
-	encoded = palloc(3 * strlen(tag) + 1);
-	(void) dv_url_encode(tag, encoded);
-	return encoded;
+	return dv_headers_of_write(&manner);
 }
 
 /* The session and the writer: made when there is a row, so that those without cost nothing. */
@@ -105,7 +77,7 @@ start_writing(dv_modify *m)
 	spec.destination.entity_set = m->relation->entity_set;
 	spec.destination.primary_id = m->relation->primary_id.property;
 	spec.destination.type = m->relation->type;
-	spec.destination.tag = encoded_tag(m->options);
+	spec.destination.tag = dv_address_encode(dv_option_text(m->options, "tag"));
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, "batch_size");

@@ -13,6 +13,7 @@
 #include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 
+#include "dataverse/address.h"
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
@@ -45,7 +46,7 @@ append_row(StringInfo detail, const dv_failure *failure)
 	else if (failure->id != NULL)
 	{
 		initStringInfo(&id);
-		dv_encode_id(&id, failure->id);
+		dv_append_id(&id, failure->id);
 		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first, id.data);
 	}
 	else

@@ -17,6 +17,7 @@
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "fdw/bind.h"
 #include "fdw/modify.h"
 #include "fdw/scan.h"
@@ -122,7 +123,7 @@ id_text(const uint8 *id)
 	StringInfoData text;
 
 	initStringInfo(&text);
-	dv_encode_id(&text, id);
+	dv_append_id(&text, id);
 	return text.data;
 }
 

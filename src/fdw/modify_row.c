@@ -30,6 +30,7 @@
 #include "utils/varlena.h"
 
 #include "compat.h"
+#include "dataverse/address.h"
 #include "dataverse/guid.h"
 #include "fdw/lookup.h"
 #include "fdw/modify.h"
@@ -371,7 +372,7 @@ address_in_partition(dv_modify *m, dv_modify_row *row, Datum partition)
 	initStringInfo(&address);
 	appendStringInfo(&address, "%s(%s=", m->relation->entity_set,
 					 m->relation->primary_id.property);
-	dv_encode_id(&address, row->id);
+	dv_append_id(&address, row->id);
 	appendStringInfo(&address, ",%s=",
 					 dv_relation_attribute(m->relation, m->partition)->column.property);
 	if (!dv_encode_key(m->partition_encoder, partition, false, &address, &misfit))
@@ -685,7 +686,7 @@ end_of(dv_modify *m, int i, TupleTableSlot *slot, TupleTableSlot *planSlot, Stri
 		value = slot_getattr(slot, end->attnum, &isnull);
 	if (isnull)
 		return refuse_early(m, end->attnum, &no_end);
-	dv_encode_id(out, DatumGetUUIDP(value)->data);
+	dv_append_id(out, DatumGetUUIDP(value)->data);
 	return true;
 }
 
@@ -704,16 +705,11 @@ write_pair(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modi
 			return false;
 	}
 	row->key = hash_of(ids[0].data, ids[0].len, hash_of(ids[1].data, ids[1].len, 0));
-	if (m->operation == DV_DISASSOCIATE)
-		row->address = psprintf("%s(%s)/%s(%s)/$ref", m->ends[0].set, ids[0].data,
-								m->ends[0].navigation, ids[1].data);
-	else
-		row->address = psprintf("%s(%s)/%s/$ref", m->ends[0].set, ids[0].data,
-								m->ends[0].navigation);
+	row->address = dv_address_reference(m->ends[0].set, ids[0].data, m->ends[0].navigation,
+										m->operation == DV_DISASSOCIATE ? ids[1].data : NULL);
 	out = dv_writer_begin_row(m->writer, NULL, row->address, row->key);
 	if (m->operation == DV_ASSOCIATE)
-		appendStringInfo(out, ",\"@odata.id\":\"%s%s(%s)\"",
-						 dv_session_root(m->session), m->ends[1].set, ids[1].data);
+		dv_append_referred(out, dv_session_root(m->session), m->ends[1].set, ids[1].data);
 	return true;
 }
 

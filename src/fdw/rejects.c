@@ -34,6 +34,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "dataverse/header.h"
 #include "fdw/lookup.h"
 #include "fdw/rejects.h"
 
@@ -169,7 +170,7 @@ map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attri
 	{
 		const char *set = dv_lookup_name(lookup.sets, i);
 		const char *prefix = set != NULL ? psprintf("/%s(", set) : NULL;
-		const char *member = psprintf("%s@odata.bind",
+		const char *member = psprintf("%s@" DV_ANNOTATION_BIND,
 									  dv_lookup_navigation(&lookup, &attribute->column, i));
 
 		map(m, member, attribute->name, "id", prefix, NULL);

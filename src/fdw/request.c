@@ -12,6 +12,7 @@
 
 #include "lib/stringinfo.h"
 
+#include "dataverse/header.h"
 #include "dataverse/odata.h"
 #include "fdw/plan.h"
 #include "fdw/ship.h"
@@ -202,11 +203,9 @@ dv_request_annotations(const dv_request *request)
 		labels = labels || (attribute !=NULL && attribute->is_label);
 		table_names = table_names || (attribute !=NULL && attribute->is_table_name);
 	}
-	if (!labels && !table_names)
-		return NULL;
-	return psprintf("%s%s%s", labels ? "OData.Community.Display.V1.FormattedValue" : "",
-					labels && table_names ? "," : "",
-					table_names ? "Microsoft.Dynamics.CRM.lookuplogicalname" : "");
+	if (labels && table_names)
+		return DV_ANNOTATION_LABEL "," DV_ANNOTATION_TABLE;
+	return labels ? DV_ANNOTATION_LABEL : table_names ? DV_ANNOTATION_TABLE : NULL;
 }
 
 char *
