@@ -25,6 +25,7 @@
 
 #include "client/call.h"
 #include "dataverse/batch_answer.h"
+#include "dataverse/header.h"
 #include "dataverse/payload.h"
 #include "pool/progress.h"
 
@@ -265,7 +266,7 @@ headers_of(const dv_call *call)
 	if (call->spec.body != NULL && !is_given(extra, "Content-Type"))
 		headers[n++] = "Content-Type: application/json; charset=utf-8";
 	if (config->caller_id != NULL)
-		headers[n++] = psprintf("CallerObjectId: %s", config->caller_id);
+		headers[n++] = psprintf(DV_HEADER_CALLER "%s", config->caller_id);
 	for (; extra != NULL && *extra != NULL; extra++)
 	{
 		if (n >= MAX_HEADERS)

@@ -20,6 +20,7 @@
 
 #include "dataverse/address.h"
 #include "dataverse/batch.h"
+#include "dataverse/header.h"
 #include "dataverse/payload.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
@@ -309,7 +310,7 @@ make_part_headers(const dv_batch *batch)
 	for (header = batch->destination->headers; header != NULL && *header != NULL; header++)
 		appendStringInfo(&s, "%s\r\n", *header);
 	if (batch->destination->caller != NULL)
-		appendStringInfo(&s, "CallerObjectId: %s\r\n", batch->destination->caller);
+		appendStringInfo(&s, DV_HEADER_CALLER "%s\r\n", batch->destination->caller);
 	appendStringInfoString(&s, rule->header);
 	if (rule->has_body)
 		appendStringInfoString(&s, "Content-Type: application/json\r\n");

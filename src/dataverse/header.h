@@ -10,6 +10,8 @@
 #ifndef DV_HEADER_H
 #define DV_HEADER_H
 
+#include <stdbool.h>
+
 /* Annotations of a row's members: "ownerid@…". */
 #define DV_ANNOTATION_LABEL "OData.Community.Display.V1.FormattedValue"
 #define DV_ANNOTATION_TABLE "Microsoft.Dynamics.CRM.lookuplogicalname"
@@ -21,6 +23,9 @@
 
 /* "names" is a string literal: names with commas between them, or "*". */
 #define DV_PREFER_ANNOTATIONS(names) "Prefer: odata.include-annotations=\"" names "\""
+
+/* Who is impersonated, by object id. */
+#define DV_HEADER_CALLER "CallerObjectId: "
 
 /* A $batch goes on after a part that was refused. */
 #define DV_PREFER_CONTINUE "Prefer: odata.continue-on-error"

@@ -23,6 +23,7 @@
 
 #include "dataverse/metadata.h"
 #include "dataverse/metadata_json.h"
+#include "dataverse/payload.h"
 #include "net/url.h"
 
 const char *const dv_meta_catalog_path =
@@ -33,6 +34,22 @@ const char *const dv_meta_sides_path =
 "?$select=IntersectEntityName,"
 "Entity1LogicalName,Entity1IntersectAttribute,Entity1NavigationPropertyName,"
 "Entity2LogicalName,Entity2IntersectAttribute,Entity2NavigationPropertyName";
+
+const char *const dv_meta_solutions_path =
+"solutions?$select=uniquename&$filter=isvisible%20eq%20true&$orderby=uniquename";
+
+const char *
+dv_meta_components_path(const dv_arena *arena, const char *solution)
+{
+	dv_arena_text path = dv_arena_text_begin(arena);
+	size_t		len = strlen(solution);
+	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
+
+	dv_arena_append(&path, "solutioncomponents?$select=objectid"
+					"&$filter=componenttype%20eq%201%20and%20solutionid/uniquename%20eq%20");
+	dv_arena_append_len(&path, key, (size_t) (dv_payload_key(key, solution, len) - key));
+	return path.s;
+}
 
 /* ---------------------------------------------------------------- the catalogue */
 

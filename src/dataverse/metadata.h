@@ -138,6 +138,10 @@ extern const char *const dv_meta_catalog_path;
 /* The same for the N:N relationships. */
 extern const char *const dv_meta_sides_path;
 
+/* The names of the solutions that people see; the ids of the tables of one. */
+extern const char *const dv_meta_solutions_path;
+extern const char *dv_meta_components_path(const dv_arena *arena, const char *solution);
+
 /*
  * Reads the answers to these; the members "value" have come whole.  Sides
  * are read into the catalogue.

@@ -379,7 +379,7 @@ read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
 {
 	const char *annotation = dv_json_string(root, "@" DV_ANNOTATION_COOKIE);
 
-	state->more = state->query.top == 0 && state->query.page == 0 && 
+	state->more = state->query.top == 0 && state->query.page == 0 &&
 		dv_json_true(root, "@" DV_ANNOTATION_MORE);
 	if (state->cookie != NULL)
 		pfree(state->cookie);

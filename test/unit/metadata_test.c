@@ -219,6 +219,15 @@ a_list_too_long_is_not_sent(void **state)
 	assert_null(strstr(path, "Criteria"));
 }
 
+static void
+paths_of_solutions(void **state)
+{
+	(void) state;
+	assert_string_equal(dv_meta_components_path(&arena, "it's 1"),
+						"solutioncomponents?$select=objectid&$filter=componenttype%20eq%201%20and%20"
+						"solutionid/uniquename%20eq%20'it''s%201'");
+}
+
 /* ---------------------------------------------------------------- the answer */
 
 /* The definitions, with blanks between them; NULL if the reader was not content. */
@@ -614,6 +623,7 @@ main(void)
 		TEST(no_catalogue),
 		TEST(the_shorter_list_is_sent),
 		TEST(a_list_too_long_is_not_sent),
+		TEST(paths_of_solutions),
 		TEST(definitions_are_found),
 		TEST(half_an_answer_is_none),
 		TEST(other_answers_are_none),
