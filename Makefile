@@ -11,10 +11,10 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
-	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o lookup.o modify.o \
-	modify_explain.o modify_plan.o modify_refused.o modify_return.o modify_row.o option.o \
-	pattern.o plan.o rejects.o relation.o request.o result_relation.o scan.o setting.o ship.o spool.o truncate.o \
-	version.o view.o)
+	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o modify.o \
+	modify_explain.o modify_identity.o modify_plan.o modify_refused.o modify_return.o \
+	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
+	scan.o ship.o spool.o truncate.o view.o)
 # src/client: one backend's dealings with the service
 OBJS += $(addprefix src/client/,call.o catalog.o ledger.o pages.o session.o settle.o verify.o \
 	writer.o)

@@ -24,9 +24,9 @@
 #include "utils/uuid.h"
 
 #include "client/call.h"
+#include "dataverse/address.h"
 #include "dataverse/batch_answer.h"
 #include "dataverse/header.h"
-#include "dataverse/payload.h"
 #include "pool/progress.h"
 
 #define MAX_HEADERS 24
@@ -221,14 +221,12 @@ new_request_id(void)
 		pg_prng_uint64(&pg_global_prng_state), pg_prng_uint64(&pg_global_prng_state)
 	};
 	uint8		id[UUID_LEN];
-	char		text[DV_PAYLOAD_UUID + 1];
 
 	memcpy(id, random, sizeof(id));
 	/* version 4 */
 	id[6] = (id[6] & 0x0f) | 0x40;
 	id[8] = (id[8] & 0x3f) | 0x80;
-	*dv_payload_uuid(text, id) = '\0';
-	return psprintf("x-ms-client-request-id: %s", text);
+	return psprintf("x-ms-client-request-id: %s", dv_id_text(id));
 }
 
 static bool

@@ -22,6 +22,15 @@ dv_append_id(StringInfo out, const uint8 *id)
 }
 
 char *
+dv_id_text(const uint8 *id)
+{
+	char	   *text = palloc(DV_PAYLOAD_UUID + 1);
+
+	*dv_payload_uuid(text, id) = '\0';
+	return text;
+}
+
+char *
 dv_address_encode(const char *text)
 {
 	char	   *encoded;

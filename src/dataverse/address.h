@@ -16,6 +16,7 @@
 
 /* 16 bytes as text. */
 extern void dv_append_id(StringInfo out, const uint8 *id);
+extern char *dv_id_text(const uint8 *id);
 
 /* Percent-encoded; NULL stays NULL. */
 extern char *dv_address_encode(const char *text);

@@ -27,79 +27,12 @@
 /* Longest varchar that PostgreSQL makes. */
 #define VARCHAR_MAX 10485760
 
-const char *const dv_meta_type_names[DV_META_TYPES] = {
-	[DV_META_UNIQUEIDENTIFIER] = "uniqueidentifier",
-	[DV_META_STRING] = "string",
-	[DV_META_MEMO] = "memo",
-	[DV_META_INTEGER] = "integer",
-	[DV_META_BIGINT] = "bigint",
-	[DV_META_DECIMAL] = "decimal",
-	[DV_META_MONEY] = "money",
-	[DV_META_DOUBLE] = "double",
-	[DV_META_BOOLEAN] = "boolean",
-	[DV_META_CHOICE] = "choice",
-	[DV_META_STATE] = "state",
-	[DV_META_STATUS] = "status",
-	[DV_META_CHOICES] = "choices",
-	[DV_META_DATETIME] = "datetime",
-	[DV_META_DATETIME_INDEPENDENT] = "datetime_independent",
-	[DV_META_DATE] = "date",
-	[DV_META_LOOKUP] = "lookup",
-	[DV_META_CUSTOMER] = "customer",
-	[DV_META_OWNER] = "owner",
-	[DV_META_ENTITYNAME] = "entityname",
-	[DV_META_IMAGE] = "image",
-	[DV_META_FILE] = "file",
-	[DV_META_MANAGED] = "managed",
-	[DV_META_OTHER] = "other",
-};
-
-/* What a type of the service's is here. */
-#define LOOKUP   0x01			/* refers to rows */
-#define LABELLED 0x02			/* has a formatted value worth a column */
-#define NOWRITE  0x04			/* not in the body of a row */
-#define COLLATED 0x08			/* compared without case and accents there */
-#define ITS_OWN  0x10			/* its helpers are properties of the row */
-
-typedef struct type_rule
-{
-	const char *name;			/* AttributeTypeName; what is not here is not imported */
-	dv_meta_type type;
-	const char *sql;			/* NULL: depends on more */
-	int			flags;
-} type_rule;
-
-static const type_rule type_rules[] = {
-	{"UniqueidentifierType", DV_META_UNIQUEIDENTIFIER, "uuid", 0},
-	{"StringType", DV_META_STRING, NULL, COLLATED},
-	{"MemoType", DV_META_MEMO, "text", COLLATED},
-	{"IntegerType", DV_META_INTEGER, "int4", ITS_OWN},
-	{"BigIntType", DV_META_BIGINT, "int8", ITS_OWN},
-	{"DecimalType", DV_META_DECIMAL, NULL, ITS_OWN},
-	{"MoneyType", DV_META_MONEY, NULL, ITS_OWN},
-	{"DoubleType", DV_META_DOUBLE, "float8", ITS_OWN},
-	{"BooleanType", DV_META_BOOLEAN, "bool", LABELLED},
-	{"PicklistType", DV_META_CHOICE, "int4", LABELLED},
-	{"StateType", DV_META_STATE, "int4", LABELLED},
-	{"StatusType", DV_META_STATUS, "int4", LABELLED},
-	{"MultiSelectPicklistType", DV_META_CHOICES, "int4[]", LABELLED},
-	{"DateTimeType", DV_META_DATETIME, NULL, ITS_OWN},
-	{"LookupType", DV_META_LOOKUP, "uuid", LOOKUP | LABELLED},
-	{"CustomerType", DV_META_CUSTOMER, "uuid", LOOKUP | LABELLED},
-	{"OwnerType", DV_META_OWNER, "uuid", LOOKUP | LABELLED},
-	{"EntityNameType", DV_META_ENTITYNAME, "text", 0},
-	{"ImageType", DV_META_IMAGE, "bytea", ITS_OWN},
-	{"FileType", DV_META_FILE, "uuid", NOWRITE | ITS_OWN},
-	{"ManagedPropertyType", DV_META_MANAGED, "jsonb", NOWRITE},
-	{"VirtualType", DV_META_OTHER, "text", NOWRITE},
-};
-
 /* A column of the service's. */
 typedef struct attribute
 {
 	const char *name;
 	const char *parent;			/* AttributeOf: this one helps that one */
-	const type_rule *rule;
+	const dv_type_info *type;	/* NULL: of no type that is imported */
 	struct json_object *json;
 	int			number;
 	bool		primary;
@@ -194,15 +127,22 @@ comment_of(builder *b, struct json_object *json)
 
 /* ---------------------------------------------------------------- types */
 
-static const type_rule *
-rule_of(const char *name)
+static const dv_type_info *
+type_called(const char *attribute_type)
 {
-	size_t		i;
+	int			i;
 
-	for (i = 0; name != NULL && i < sizeof(type_rules) / sizeof(type_rules[0]); i++)
-		if (strcmp(type_rules[i].name, name) == 0)
-			return &type_rules[i];
+	for (i = 0; attribute_type != NULL && i < DV_TYPES; i++)
+		if (dv_types[i].attribute_type != NULL &&
+			strcmp(dv_types[i].attribute_type, attribute_type) == 0)
+			return &dv_types[i];
 	return NULL;
+}
+
+static bool
+is_lookup(const attribute *a)
+{
+	return a->type->wire == DV_WIRE_REFERENCE;
 }
 
 static bool
@@ -214,7 +154,7 @@ is_computed(const attribute *a)
 static bool
 is_readonly(const builder *b, const attribute *a)
 {
-	if ((a->rule->flags & NOWRITE) || is_computed(a))
+	if ((a->type->flags & DV_READONLY) || is_computed(a))
 		return true;
 	/* rows of an intersect table are the pairs of their two ids and nothing else */
 	if (b->entry->intersect && b->entry->sides[0].column != NULL &&
@@ -261,40 +201,39 @@ sql_of_money(builder *b, const attribute *a)
 	return sql_of_number(b, 15, own ? dv_meta_int(a->json, "Precision", 4) : 4, 4);
 }
 
+/* Whether it is a moment is not in the attribute's type. */
+static dv_type
+type_of_time(const attribute *a)
+{
+	const char *behavior = dv_meta_string(dv_meta_member(a->json, "DateTimeBehavior"), "Value");
+
+	if (behavior != NULL && strcmp(behavior, "DateOnly") == 0)
+		return DV_TYPE_DATE;
+	if (behavior != NULL && strcmp(behavior, "TimeZoneIndependent") == 0)
+		return DV_TYPE_DATETIME_INDEPENDENT;
+	return DV_TYPE_DATETIME;
+}
+
 static void
 set_type(builder *b, const attribute *a, dv_meta_column *column)
 {
-	const char *behavior;
-
-	column->type = a->rule->type;
-	column->sql = a->rule->sql;
-	column->text = (a->rule->flags & COLLATED) != 0;
-	switch (a->rule->type)
+	column->type = (dv_type) (a->type - dv_types);
+	if (column->type == DV_TYPE_DATETIME)
+		column->type = type_of_time(a);
+	column->text = (a->type->flags & DV_FREE_TEXT) != 0;
+	switch (column->type)
 	{
-		case DV_META_STRING:
+		case DV_TYPE_STRING:
 			column->sql = sql_of_string(b, a);
 			break;
-		case DV_META_DECIMAL:
+		case DV_TYPE_DECIMAL:
 			column->sql = sql_of_number(b, 12, dv_meta_int(a->json, "Precision", 10), 10);
 			break;
-		case DV_META_MONEY:
+		case DV_TYPE_MONEY:
 			column->sql = sql_of_money(b, a);
 			break;
-		case DV_META_DATETIME:
-			behavior = dv_meta_string(dv_meta_member(a->json, "DateTimeBehavior"), "Value");
-			column->sql = "timestamptz";
-			if (behavior != NULL && strcmp(behavior, "DateOnly") == 0)
-			{
-				column->type = DV_META_DATE;
-				column->sql = "date";
-			}
-			else if (behavior != NULL && strcmp(behavior, "TimeZoneIndependent") == 0)
-			{
-				column->type = DV_META_DATETIME_INDEPENDENT;
-				column->sql = "timestamp";
-			}
-			break;
 		default:
+			column->sql = dv_types[column->type].sql;
 			break;
 	}
 }
@@ -349,7 +288,7 @@ add_targets(builder *b, const attribute *a, target_lists *lists)
 	static const char *const owners[] = {"systemuser", "team"};
 	struct json_object *targets = dv_meta_array(a->json, "Targets");
 	size_t		n = dv_meta_length(targets);
-	bool		owner = a->rule->type == DV_META_OWNER;
+	bool		owner = a->type == &dv_types[DV_TYPE_OWNER];
 	size_t		i;
 
 	if (n == 0 && owner)
@@ -391,7 +330,7 @@ set_targets(builder *b, const attribute *a, dv_meta_column *column)
 {
 	target_lists lists = {dv_arena_text_begin(b->arena), dv_arena_text_begin(b->arena),
 	dv_arena_text_begin(b->arena), 0};
-	bool		lookup = (a->rule->flags & LOOKUP) != 0;
+	bool		lookup = is_lookup(a);
 	int			n;
 
 	if (lookup)
@@ -459,8 +398,8 @@ is_extended(const char *name, const char *column, const char *end)
 static int
 label_distance(const attribute *helper, const attribute *a)
 {
-	if (helper->parent == NULL || helper->rule == NULL || strcmp(helper->parent, a->name) != 0 ||
-		(helper->rule->type != DV_META_OTHER && helper->rule->type != DV_META_STRING) ||
+	if (helper->parent == NULL || helper->type == NULL || strcmp(helper->parent, a->name) != 0 ||
+		(helper->type != &dv_types[DV_TYPE_OTHER] && helper->type != &dv_types[DV_TYPE_STRING]) ||
 		ends_with(helper->name, "yominame") || is_extended(helper->name, a->name, "pid"))
 		return 3;
 	if (is_extended(helper->name, a->name, "name"))
@@ -515,7 +454,7 @@ is_shown(const builder *b, const attribute *a)
 {
 	const attribute *parent;
 
-	if (a->rule == NULL || !dv_meta_bool(a->json, "IsValidForRead", true) ||
+	if (a->type == NULL || !dv_meta_bool(a->json, "IsValidForRead", true) ||
 		!dv_meta_bool(a->json, "IsValidODataAttribute", true))
 		return false;
 	if (!b->wish->readonly && !a->primary && is_readonly(b, a))
@@ -524,9 +463,9 @@ is_shown(const builder *b, const attribute *a)
 		return true;
 	parent = find_attribute(b, a->parent);
 	if (!dv_meta_bool(a->json, "IsValidODataAttribute", false) || parent == NULL ||
-		parent->rule == NULL)
+		parent->type == NULL)
 		return false;
-	return (parent->rule->flags & ITS_OWN) || is_extended(a->name, parent->name, "pid");
+	return (parent->type->flags & DV_HELPED) || is_extended(a->name, parent->name, "pid");
 }
 
 static int
@@ -559,7 +498,7 @@ read_attributes(builder *b)
 		if (a->name == NULL || a->name[0] == '\0')
 			continue;
 		a->parent = dv_meta_string(json, "AttributeOf");
-		a->rule = rule_of(dv_meta_string(dv_meta_member(json, "AttributeTypeName"), "Value"));
+		a->type = type_called(dv_meta_string(dv_meta_member(json, "AttributeTypeName"), "Value"));
 		a->json = json;
 		a->number = dv_meta_int(json, "ColumnNumber", 0);
 		a->primary = b->table->primary_id != NULL && strcmp(a->name, b->table->primary_id) == 0;
@@ -612,22 +551,22 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	ntargets = set_targets(b, a, column);
 	if (b->wish->comments)
 		column->comment = comment_of(b, a->json);
-	if ((a->rule->flags & LOOKUP) && ntargets > 1)
+	if (is_lookup(a) && ntargets > 1)
 	{
 		dv_meta_column *type = add_column(
 										  b, free_name(b, dv_arena_printf(b->arena, "%stype", a->name)));
 
-		type->type = DV_META_ENTITYNAME;
-		type->sql = "text";
+		type->type = DV_TYPE_ENTITYNAME;
+		type->sql = dv_types[DV_TYPE_ENTITYNAME].sql;
 		type->ref_type_of = a->name;
 		type->readonly = column->readonly;
 	}
-	if ((a->rule->flags & LABELLED) && labels)
+	if ((a->type->flags & DV_LABELLED) && labels)
 	{
 		dv_meta_column *label = add_column(b, free_name(b, label_name(b, a)));
 
-		label->type = DV_META_OTHER;
-		label->sql = "text";
+		label->type = DV_TYPE_OTHER;
+		label->sql = dv_types[DV_TYPE_OTHER].sql;
 		label->label_of = a->name;
 		label->readonly = true;
 	}
@@ -649,8 +588,8 @@ add_columns(builder *b)
 		if (!a->shown)
 			continue;
 		shown++;
-		types += (a->rule->flags & LOOKUP) != 0;
-		labels += (a->rule->flags & LABELLED) != 0;
+		types += is_lookup(a);
+		labels += (a->type->flags & DV_LABELLED) != 0;
 	}
 	b->table->without_labels = b->wish->labels && shown + types + labels > DV_META_COLUMNS_MAX;
 	b->table->columns = dv_arena_zeroed(b->arena, (size_t) (shown + types + labels),

@@ -19,6 +19,7 @@
 
 #include "dataverse/arena.h"
 #include "dataverse/json_cursor.h"
+#include "dataverse/type.h"
 
 struct json_object;
 
@@ -30,39 +31,6 @@ struct json_object;
 
 /* Longest path below the service root: URLs have at most 32,768 characters. */
 #define DV_META_PATH_MAX 32000
-
-/* The values of the column option "type", in the order of dv_meta_type_names. */
-typedef enum dv_meta_type
-{
-	DV_META_UNIQUEIDENTIFIER,
-	DV_META_STRING,
-	DV_META_MEMO,
-	DV_META_INTEGER,
-	DV_META_BIGINT,
-	DV_META_DECIMAL,
-	DV_META_MONEY,
-	DV_META_DOUBLE,
-	DV_META_BOOLEAN,
-	DV_META_CHOICE,
-	DV_META_STATE,
-	DV_META_STATUS,
-	DV_META_CHOICES,
-	DV_META_DATETIME,
-	DV_META_DATETIME_INDEPENDENT,
-	DV_META_DATE,
-	DV_META_LOOKUP,
-	DV_META_CUSTOMER,
-	DV_META_OWNER,
-	DV_META_ENTITYNAME,
-	DV_META_IMAGE,
-	DV_META_FILE,
-	DV_META_MANAGED,
-	DV_META_OTHER
-} dv_meta_type;
-
-#define DV_META_TYPES (DV_META_OTHER + 1)
-
-extern const char *const dv_meta_type_names[DV_META_TYPES];
 
 /* One side of an N:N relationship: how rows of "table" are tied to the other side's. */
 typedef struct dv_meta_side
@@ -97,7 +65,7 @@ typedef struct dv_meta_column
 {
 	const char *name;			/* here: at most 63 bytes, its alone, not a system column's */
 	const char *column;			/* logical name; NULL: follows another column */
-	dv_meta_type type;
+	dv_type		type;
 	const char *sql;			/* type here, without schema: "varchar(100)" */
 	bool		text;			/* compared without case and accents there */
 	bool		readonly;

@@ -69,12 +69,6 @@ put_blank(url_writer *w)
 	put_encoded(w, ' ');
 }
 
-static bool
-is_text(dv_type type)
-{
-	return type == DV_TYPE_STRING || type == DV_TYPE_MEMO || type == DV_TYPE_ENTITYNAME;
-}
-
 /*
  * Values
  */
@@ -106,7 +100,7 @@ put_value(url_writer *w, const dv_column *column, const dv_operand *operand)
 
 	if (operand->placeholder)
 		put(w, text);
-	else if (is_text(column->type))
+	else if (dv_types[column->type].wire == DV_WIRE_TEXT)
 		put_string(w, text, false);
 	else
 		for (; *text != '\0'; text++)
@@ -239,7 +233,6 @@ static const filter_form forms[DV_FILTER_KINDS] = {
 	[DV_CONTAINS] = {put_pattern, "contains"},
 	[DV_IN] = {put_function, "In"},
 	[DV_NOT_IN] = {put_function, "NotIn"},
-	[DV_BETWEEN] = {put_function, "Between"},
 	[DV_CONTAIN_VALUES] = {put_function, "ContainValues"},
 };
 
@@ -382,25 +375,11 @@ dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t si
 	return w.len;
 }
 
-/* Numbers, ids, and strings of at most 850 characters (facts 6.1); 0: length not known. */
+/* Of strings, those of at most 850 characters; 0: length not known. */
 bool
 dv_odata_has_in(const dv_column *column, int max_length)
 {
-	static const bool takes[DV_TYPES] = {
-		[DV_TYPE_UNIQUEIDENTIFIER] = true,
-		[DV_TYPE_INTEGER] = true,
-		[DV_TYPE_BIGINT] = true,
-		[DV_TYPE_DECIMAL] = true,
-		[DV_TYPE_MONEY] = true,
-		[DV_TYPE_CHOICE] = true,
-		[DV_TYPE_STATE] = true,
-		[DV_TYPE_STATUS] = true,
-		[DV_TYPE_LOOKUP] = true,
-		[DV_TYPE_CUSTOMER] = true,
-		[DV_TYPE_OWNER] = true,
-	};
-
 	if (column->type == DV_TYPE_STRING)
 		return max_length > 0 && max_length <= 850;
-	return takes[column->type];
+	return (dv_types[column->type].flags & DV_LISTED) != 0;
 }

@@ -9,36 +9,30 @@
 #ifndef DV_POLICY_H
 #define DV_POLICY_H
 
-#include "dataverse/type.h"
+#include "dataverse/query.h"
 
 /* What SQL asks of a column.  NOT is no operator: it turns each into its opposite. */
 typedef enum dv_op
 {
-	DV_OP_EQ,
-	DV_OP_NE,
-	DV_OP_LT,
-	DV_OP_LE,
-	DV_OP_GT,
-	DV_OP_GE,
-	DV_OP_IN,
-	DV_OP_NOT_IN,
-	DV_OP_DISTINCT,				/* IS DISTINCT FROM */
-	DV_OP_NOT_DISTINCT,
-	DV_OP_NULL,
-	DV_OP_NOT_NULL,
-	DV_OP_LIKE,
-	DV_OP_ILIKE,
-	DV_OP_STARTS,				/* ^@ */
-	DV_OP_OVERLAPS,				/* && */
-	DV_OP_CONTAINS,				/* @>, and value = ANY (column) */
-	DV_OP_ORDER,				/* not a predicate: ORDER BY */
-	DV_OP_OTHER,				/* whatever else: no column answers it remotely */
+#define DV_OPERATOR(policy, symbol, opposite, filter) \
+	DV_OP_##symbol,
+#include "dataverse/operator_list.h"
+	DV_OPS,
+	DV_OP_OTHER = DV_OPS,		/* whatever else: no column answers it remotely */
 	/* of conditions */
 	DV_OP_AND,
 	DV_OP_OR
 } dv_op;
 
-#define DV_OPS (DV_OP_ORDER + 1)
+typedef struct dv_op_info
+{
+	char		policy[2 * DV_COMPARISONS];
+	const char *name;			/* "EQ", for messages and tests */
+	dv_op		opposite;		/* see dv_op_opposite() */
+	dv_filter_kind filter;		/* with a value that is not known yet */
+} dv_op_info;
+
+extern const dv_op_info dv_ops[DV_OPS];
 
 /* How PostgreSQL compares the text of a predicate. */
 typedef enum dv_collation
@@ -55,39 +49,22 @@ typedef enum dv_policy
 	DV_EXACT
 } dv_policy;
 
-/* What a column is to the table of policies: DV_KIND_… is taken by kinds of requests. */
-typedef enum dv_comparison
-{
-	DV_COMPARE_ID,
-	DV_COMPARE_TEXT,			/* compared here by bytes */
-	DV_COMPARE_TEXT_CI_AI,
-	DV_COMPARE_NUMBER,
-	DV_COMPARE_DOUBLE,
-	DV_COMPARE_BOOLEAN,
-	DV_COMPARE_CHOICE,
-	DV_COMPARE_CHOICES,
-	DV_COMPARE_TIME,
-	DV_COMPARE_DATE,
-	DV_COMPARE_LABEL,			/* formatted value of another column */
-	DV_COMPARE_TABLE_NAME,		/* where a polymorphic lookup points to */
-	DV_COMPARE_OPAQUE
-} dv_comparison;
-
-#define DV_COMPARISONS (DV_COMPARE_OPAQUE + 1)
-
+/* How columns of the type are compared under that collation. */
 extern dv_comparison dv_comparison_of(dv_type type, dv_collation collation);
-extern dv_policy dv_policy_of(dv_table_type table, dv_comparison sort, dv_op op);
+extern dv_policy dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op);
 
-/* Names for messages and tests: "text", "EQ". */
-extern const char *dv_comparison_name(dv_comparison sort);
-extern const char *dv_op_name(dv_op op);
+/* The operator that NOT makes of it; DV_OP_OTHER: there is none. */
+extern dv_op dv_op_opposite(dv_op op);
+
+/* For messages and tests: "text". */
+extern const char *dv_comparison_name(dv_comparison comparison);
 
 #ifdef DV_TEST
 /*
  * Test builds can turn one entry of the table into a wrong one, to see that
- * the tests notice.  sort -1 puts everything right again.
+ * the tests notice.  -1 puts everything right again.
  */
-extern void dv_policy_flip(int sort, int op);
+extern void dv_policy_flip(int comparison, int op);
 #endif
 
 #endif

@@ -55,7 +55,6 @@ typedef enum dv_filter_kind
 	DV_CONTAINS,
 	DV_IN,						/* with some */
 	DV_NOT_IN,
-	DV_BETWEEN,					/* with two, inclusive */
 	DV_CONTAIN_VALUES
 } dv_filter_kind;
 

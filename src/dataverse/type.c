@@ -8,31 +8,21 @@
 
 #include "dataverse/type.h"
 
-static const char *const names[DV_TYPES] = {
-	[DV_TYPE_OTHER] = "other",
-	[DV_TYPE_UNIQUEIDENTIFIER] = "uniqueidentifier",
-	[DV_TYPE_STRING] = "string",
-	[DV_TYPE_MEMO] = "memo",
-	[DV_TYPE_INTEGER] = "integer",
-	[DV_TYPE_BIGINT] = "bigint",
-	[DV_TYPE_DECIMAL] = "decimal",
-	[DV_TYPE_MONEY] = "money",
-	[DV_TYPE_DOUBLE] = "double",
-	[DV_TYPE_BOOLEAN] = "boolean",
-	[DV_TYPE_CHOICE] = "choice",
-	[DV_TYPE_STATE] = "state",
-	[DV_TYPE_STATUS] = "status",
-	[DV_TYPE_CHOICES] = "choices",
-	[DV_TYPE_DATETIME] = "datetime",
-	[DV_TYPE_DATETIME_INDEPENDENT] = "datetime_independent",
-	[DV_TYPE_DATE] = "date",
-	[DV_TYPE_LOOKUP] = "lookup",
-	[DV_TYPE_CUSTOMER] = "customer",
-	[DV_TYPE_OWNER] = "owner",
-	[DV_TYPE_ENTITYNAME] = "entityname",
-	[DV_TYPE_IMAGE] = "image",
-	[DV_TYPE_FILE] = "file",
-	[DV_TYPE_MANAGED] = "managed",
+static const dv_number_range int32_range = {"-2147483648", "2147483647", 0, "1"};
+static const dv_number_range int64_range = {
+	"-9223372036854775808", "9223372036854775807", 0, "1"
+};
+static const dv_number_range decimal_range = {
+	"-10000000000000", "10000000000000", 10, "0.0000000001"
+};
+static const dv_number_range money_range = {
+	"-1000000000000000", "1000000000000000", 10, "0.0000000001"
+};
+
+const dv_type_info dv_types[DV_TYPES] = {
+#define DV_TYPE(symbol, name, attribute_type, sql, wire, comparison, flags, range) \
+	[DV_TYPE_##symbol] = {name, attribute_type, sql, DV_WIRE_##wire, DV_COMPARE_##comparison, flags, range},
+#include "dataverse/type_list.h"
 };
 
 bool
@@ -42,23 +32,11 @@ dv_type_by_name(const char *name, dv_type *type)
 
 	for (i = 0; i < DV_TYPES; i++)
 	{
-		if (strcmp(names[i], name) == 0)
+		if (strcmp(dv_types[i].name, name) == 0)
 		{
 			*type = (dv_type) i;
 			return true;
 		}
 	}
 	return false;
-}
-
-const char *
-dv_type_name(dv_type type)
-{
-	return names[type];
-}
-
-bool
-dv_type_is_lookup(dv_type type)
-{
-	return type == DV_TYPE_LOOKUP || type == DV_TYPE_CUSTOMER || type == DV_TYPE_OWNER;
 }

@@ -12,35 +12,91 @@
 
 #include <stdbool.h>
 
+/* DV_TYPE_STRING and so on */
 typedef enum dv_type
 {
-	DV_TYPE_OTHER,
-	DV_TYPE_UNIQUEIDENTIFIER,
-	DV_TYPE_STRING,
-	DV_TYPE_MEMO,
-	DV_TYPE_INTEGER,
-	DV_TYPE_BIGINT,
-	DV_TYPE_DECIMAL,
-	DV_TYPE_MONEY,
-	DV_TYPE_DOUBLE,
-	DV_TYPE_BOOLEAN,
-	DV_TYPE_CHOICE,
-	DV_TYPE_STATE,
-	DV_TYPE_STATUS,
-	DV_TYPE_CHOICES,			/* multi-select */
-	DV_TYPE_DATETIME,			/* a moment */
-	DV_TYPE_DATETIME_INDEPENDENT,	/* no time zone */
-	DV_TYPE_DATE,
-	DV_TYPE_LOOKUP,
-	DV_TYPE_CUSTOMER,
-	DV_TYPE_OWNER,
-	DV_TYPE_ENTITYNAME,
-	DV_TYPE_IMAGE,
-	DV_TYPE_FILE,
-	DV_TYPE_MANAGED
+#define DV_TYPE(symbol, name, attribute_type, sql, wire, comparison, flags, range) \
+	DV_TYPE_##symbol,
+#include "dataverse/type_list.h"
+	DV_TYPES
 } dv_type;
 
-#define DV_TYPES (DV_TYPE_MANAGED + 1)
+/* How the values of a type are written: bits, so that several can be named at once. */
+typedef enum dv_wire
+{
+	DV_WIRE_OPAQUE = 0,			/* in a way that nothing here knows: they are only read */
+	DV_WIRE_TEXT = 0x0001,
+	DV_WIRE_ID = 0x0002,
+	DV_WIRE_REFERENCE = 0x0004, /* read as an id, written as a link to another row */
+	DV_WIRE_INTEGER = 0x0008,
+	DV_WIRE_BIGINT = 0x0010,
+	DV_WIRE_CHOICE = 0x0020,	/* the number of a label */
+	DV_WIRE_DECIMAL = 0x0040,
+	DV_WIRE_DOUBLE = 0x0080,
+	DV_WIRE_BOOLEAN = 0x0100,
+	DV_WIRE_CHOICES = 0x0200,	/* "1,9" */
+	DV_WIRE_MOMENT = 0x0400,
+	DV_WIRE_LOCAL_TIME = 0x0800,	/* looks like a moment, but has no time zone */
+	DV_WIRE_DATE = 0x1000,
+	DV_WIRE_BYTES = 0x2000		/* base64 */
+} dv_wire;
+
+#define DV_WIRE_REALS (DV_WIRE_DECIMAL | DV_WIRE_DOUBLE)
+#define DV_WIRE_NUMBERS (DV_WIRE_INTEGER | DV_WIRE_BIGINT | DV_WIRE_CHOICE | DV_WIRE_REALS)
+#define DV_WIRE_TIMES (DV_WIRE_MOMENT | DV_WIRE_LOCAL_TIME)
+
+/* What a column is to the table of policies. */
+typedef enum dv_comparison
+{
+	DV_COMPARE_ID,
+	DV_COMPARE_TEXT,			/* compared here by bytes */
+	DV_COMPARE_TEXT_CI_AI,
+	DV_COMPARE_NUMBER,
+	DV_COMPARE_DOUBLE,
+	DV_COMPARE_BOOLEAN,
+	DV_COMPARE_CHOICE,
+	DV_COMPARE_CHOICES,
+	DV_COMPARE_TIME,
+	DV_COMPARE_DATE,
+	DV_COMPARE_LABEL,			/* formatted value of another column */
+	DV_COMPARE_TABLE_NAME,		/* where a polymorphic lookup points to */
+	DV_COMPARE_OPAQUE
+} dv_comparison;
+
+#define DV_COMPARISONS (DV_COMPARE_OPAQUE + 1)
+
+/* Flags of types */
+#define DV_READONLY	0x01		/* not in the body of a row */
+#define DV_LABELLED	0x02		/* has a formatted value that is worth a column */
+#define DV_FREE_TEXT 0x04		/* text that people write and search for parts of */
+#define DV_HELPED	0x08		/* columns that help one of this type are properties of the row */
+#define DV_LISTED	0x10		/* the query functions In and NotIn take it; strings see odata.c */
+
+/*
+ * Least and greatest number that the service's database has room for, which is
+ * more than it documents, digits behind the point, and the difference between
+ * neighbours.
+ */
+typedef struct dv_number_range
+{
+	const char *min;
+	const char *max;
+	int			scale;
+	const char *step;
+} dv_number_range;
+
+typedef struct dv_type_info
+{
+	const char *name;			/* of the option's value */
+	const char *attribute_type; /* AttributeTypeName in metadata; NULL: that of another type */
+	const char *sql;			/* PostgreSQL's type, unless a definition says more of its size */
+	dv_wire		wire;
+	dv_comparison comparison;	/* without a say of the collation */
+	int			flags;
+	const dv_number_range *range;	/* of numbers that filters may have; else NULL */
+} dv_type_info;
+
+extern const dv_type_info dv_types[DV_TYPES];
 
 typedef enum dv_table_type
 {
@@ -51,9 +107,8 @@ typedef enum dv_table_type
 } dv_table_type;
 
 extern bool dv_type_by_name(const char *name, dv_type *type);
-extern const char *dv_type_name(dv_type type);
 
 /* Is its value the id of another row, read as _name_value? */
-extern bool dv_type_is_lookup(dv_type type);
+#define dv_type_is_lookup(type) (dv_types[type].wire == DV_WIRE_REFERENCE)
 
 #endif

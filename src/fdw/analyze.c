@@ -41,9 +41,10 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
-#include "dataverse/payload.h"
+#include "dataverse/address.h"
 #include "fdw/analyze.h"
 #include "fdw/bind.h"
+#include "fdw/encode.h"
 #include "fdw/estimate.h"
 #include "fdw/scan.h"
 
@@ -103,13 +104,11 @@ static char *
 id_text(const ordered_id *id)
 {
 	uint8		uuid[UUID_LEN];
-	char	   *text = palloc(DV_PAYLOAD_UUID + 1);
 	int			i;
 
 	for (i = 0; i < UUID_LEN; i++)
 		uuid[sql_server_order[i]] = id->bytes[i];
-	*dv_payload_uuid(text, uuid) = '\0';
-	return text;
+	return dv_id_text(uuid);
 }
 
 static int
@@ -341,7 +340,7 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 	TimestampTz began = GetCurrentTimestamp();
 	double		rows;
 
-	if (columns != NIL || !dv_option_bool(relation->options, "import_stats"))
+	if (columns != NIL || !dv_option_bool(relation->options, DV_OPT_IMPORT_STATS))
 		return false;
 	if (HasRelationExtStatistics(rel))
 	{

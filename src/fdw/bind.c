@@ -32,8 +32,10 @@
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "dataverse/odata.h"
 #include "fdw/bind.h"
+#include "fdw/encode.h"
 #include "fdw/grid.h"
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
@@ -230,14 +232,14 @@ compare_grid(const leaf *l, dv_op op, const dv_grid *g)
 }
 
 /*
- * One function for each sort of column.  "op" is a comparison; the value is
- * not null.
+ * One function for each way in which columns are compared.  "op" is a
+ * comparison; the value is not null.
  */
 
 static dv_filter *
 bind_number(const leaf *l, dv_op op, Oid type, Datum value)
 {
-	dv_grid		g = dv_grid_of_number(l->column->type, type, value);
+	dv_grid		g = dv_grid_of_number(dv_types[l->column->type].range, type, value);
 
 	return compare_grid(l, op, &g);
 }
@@ -268,7 +270,7 @@ bind_date(const leaf *l, dv_op op, Oid type, Datum value)
 static dv_filter *
 bind_id(const leaf *l, dv_op op, Oid type, Datum value)
 {
-	const char *text = DatumGetCString(DirectFunctionCall1(uuid_out, value));
+	const char *text = dv_id_text(DatumGetUUIDP(value)->data);
 
 	return op == DV_OP_EQ ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
 }
@@ -695,14 +697,7 @@ bind_pattern(const leaf *l)
 static dv_filter *
 bind_placeholder(const leaf *l)
 {
-	static const dv_filter_kind kinds[DV_OPS] = {
-		[DV_OP_EQ] = DV_EQ, [DV_OP_NE] = DV_NE, [DV_OP_LT] = DV_LT, [DV_OP_LE] = DV_LE,
-		[DV_OP_GT] = DV_GT, [DV_OP_GE] = DV_GE, [DV_OP_IN] = DV_IN, [DV_OP_NOT_IN] = DV_NOT_IN,
-		[DV_OP_DISTINCT] = DV_NE, [DV_OP_NOT_DISTINCT] = DV_EQ, [DV_OP_LIKE] = DV_CONTAINS,
-		[DV_OP_ILIKE] = DV_CONTAINS, [DV_OP_STARTS] = DV_STARTS_WITH,
-		[DV_OP_OVERLAPS] = DV_CONTAIN_VALUES, [DV_OP_CONTAINS] = DV_CONTAIN_VALUES
-	};
-	dv_filter  *filter = compare(l, kinds[l->op], l->value->placeholder);
+	dv_filter  *filter = compare(l, dv_ops[l->op].filter, l->value->placeholder);
 
 	filter->operands[0].placeholder = true;
 	if (l->op == DV_OP_DISTINCT)

@@ -130,129 +130,74 @@ initialize(void)
  * From options to the plain values that a session wants.
  */
 
-static const char *
-required(dv_options options, const char *name, const ForeignServer *server, const char *hint)
+static void
+refuse_unset(dv_option option, const ForeignServer *server, const char *hint)
 {
-	const char *value = dv_option_text(options, name);
-
-	if (value == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
-				 errmsg("option \"%s\" of server \"%s\" is not set", name, server->servername),
-				 errhint("%s", hint)));
-	return value;
-}
-
-/* An origin: no slash at the end. */
-static char *
-trimmed(const char *url)
-{
-	char	   *copy = pstrdup(url);
-	int			len = strlen(copy);
-
-	while (len > 0 && copy[len - 1] == '/')
-		copy[--len] = '\0';
-	return copy;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+			 errmsg("option \"%s\" of server \"%s\" is not set", dv_option_name(option),
+					server->servername),
+			 errhint("%s", hint)));
 }
 
 static const char *
 token_url_of(dv_options options, const ForeignServer *server)
 {
-	const char *url = dv_option_text(options, "token_url");
+	const char *url = dv_option_text(options, DV_OPT_TOKEN_URL);
+	const char *tenant = dv_option_text(options, DV_OPT_TENANT_ID);
 
 	if (url != NULL)
 		return url;
-	return psprintf("%s/%s/oauth2/v2.0/token", trimmed(dv_option_text(options, "authority")),
-					required(options, "tenant_id", server,
-							 "Set it to the id or a domain name of the Microsoft Entra tenant, or set \"token_url\"."));
+	if (tenant == NULL)
+		refuse_unset(DV_OPT_TENANT_ID, server,
+					 "Set it to the id or a domain name of the Microsoft Entra tenant, or set \"token_url\".");
+	return psprintf("%s/%s/oauth2/v2.0/token", dv_option_address(options, DV_OPT_AUTHORITY), tenant);
 }
 
-static dv_rate_config
-rate_of(dv_options options)
-{
-	dv_rate_config rate = dv_rate_preset((dv_preset) dv_option_choice(options, "rate_preset"));
-
-	rate.adaptive = dv_option_bool(options, "adaptive_rate");
-	rate.initial_factor = dv_option_real(options, "initial_parallelism_factor");
-	rate.min_parallelism = dv_option_int(options, "min_parallelism");
-	rate.increase_rate = dv_option_int(options, "increase_rate");
-	rate.recovery_multiplier = dv_option_real(options, "recovery_multiplier");
-	rate.last_known_good_ttl = dv_option_duration(options, "last_known_good_ttl");
-	rate.idle_reset_period = dv_option_duration(options, "idle_reset_period");
-	/* these follow the preset unless set */
-	if (dv_option_given(options, "decrease_factor"))
-		rate.decrease_factor = dv_option_real(options, "decrease_factor");
-	if (dv_option_given(options, "stabilization_batches"))
-		rate.stabilization_batches = dv_option_int(options, "stabilization_batches");
-	if (dv_option_given(options, "min_increase_interval"))
-		rate.min_increase_interval = dv_option_duration(options, "min_increase_interval");
-	if (dv_option_given(options, "execution_time_ceiling_factor"))
-		rate.execution_factor = dv_option_real(options, "execution_time_ceiling_factor");
-	if (dv_option_given(options, "slow_batch_threshold"))
-		rate.slow_batch_threshold = dv_option_duration(options, "slow_batch_threshold");
-	return rate;
-}
-
+/* Options have the last word, but for what nobody can set. */
 static void
-fill_server(dv_session_config *config, const ForeignServer *server, dv_options options)
+fill_config(dv_session_config *config, const ForeignServer *server, dv_options options)
 {
 	config->serverid = server->serverid;
 	config->server_name = server->servername;
-	config->base_url = trimmed(required(options, "url", server,
-										"Set it to the environment's address, as in https://contoso.crm.dynamics.com."));
-	config->api_version = dv_option_text(options, "api_version");
-	config->request_timeout_ms = dv_option_duration(options, "request_timeout") / DV_MILLISECOND;
-
-	config->http.ca_file = dv_option_text(options, "ca_file");
-	config->http.proxy = dv_option_text(options, "proxy");
-	config->http.user_agent = dv_option_text(options, "user_agent");
-	config->http.connect_timeout_ms = dv_option_duration(options, "connect_timeout") / DV_MILLISECOND;
-	config->http.keep_cookies = dv_option_bool(options, "affinity_cookie");
+	config->pool.rate = dv_rate_preset((dv_preset) dv_option_choice(options, DV_OPT_RATE_PRESET));
+	config->retry.tolerance = -1;
+	dv_options_configure(options, config);
+	if (config->base_url == NULL)
+		refuse_unset(DV_OPT_URL, server,
+					 "Set it to the environment's address, as in https://contoso.crm.dynamics.com.");
 	/* the validator let http through for loopback only */
 	config->http.allow_http = true;
-
-	config->pool.rate = rate_of(options);
-	config->pool.selection = (dv_selection) dv_option_choice(options, "selection");
-	config->pool.max_parallel = dv_option_int(options, "max_parallel");
-	config->pool.dop_per_environment = dv_option_choice(options, "dop_scope") == 1;
-	config->pool.throttle_tracking = dv_option_bool(options, "throttle_tracking");
-	config->pool.budget_pacing = dv_option_bool(options, "budget_pacing");
-	config->pool.retry_after_buffer = dv_option_duration(options, "retry_after_buffer");
-	config->pool.fallback_retry_after = dv_option_duration(options, "fallback_retry_after");
-
-	config->retry.max_throttle_retries = dv_option_int(options, "max_throttle_retries");
 	if (config->retry.max_throttle_retries == 0)
 		config->retry.max_throttle_retries = -1;
-	config->retry.max_retries = dv_option_int(options, "max_retries");
 	config->retry.first_backoff = DV_SECOND / 2;
 	config->retry.longest_backoff = 30 * DV_SECOND;
-	config->retry.tolerance = dv_option_duration(options, "max_retry_after_tolerance");
 }
 
 /* One application user of the mapping; false if that number is not used. */
 static bool
-fill_credential(dv_credential *credential, const char **name, int number, dv_options mapping,
-				dv_options server_options, const ForeignServer *server)
+fill_credential(dv_credential *credential, const char **name, int number, dv_options options,
+				const ForeignServer *server)
 {
 	const char *value;
 
 	memset(credential, 0, sizeof(*credential));
-	credential->client_id = dv_option_text(mapping, dv_option_numbered("client_id", number));
-	if ((value = dv_option_text(mapping, dv_option_numbered("client_secret", number))) != NULL)
+	credential->client_id = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_ID, number));
+	if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_SECRET;
 		credential->secret = value;
 	}
-	else if ((value = dv_option_text(mapping, dv_option_numbered("client_certificate", number))) != NULL)
+	else if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_CERTIFICATE;
 		credential->certificate = value;
-		credential->key = dv_option_text(mapping, dv_option_numbered("client_key", number));
-		credential->secret = dv_option_text(mapping, dv_option_numbered("client_key_password", number));
+		credential->key = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_KEY, number));
+		credential->secret = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_KEY_PASSWORD, number));
 	}
-	else if (dv_option_bool(mapping, dv_option_numbered("managed_identity", number)))
+	else if (dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number)))
 		credential->kind = DV_CREDENTIAL_MANAGED_IDENTITY;
-	else if ((value = dv_option_text(mapping, dv_option_numbered("access_token", number))) != NULL)
+	else if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_TOKEN;
 		credential->secret = value;
@@ -261,11 +206,11 @@ fill_credential(dv_credential *credential, const char **name, int number, dv_opt
 		return false;
 
 	if (credential->kind == DV_CREDENTIAL_MANAGED_IDENTITY)
-		credential->token_url = dv_option_text(server_options, "token_url");
+		credential->token_url = dv_option_text(options, DV_OPT_TOKEN_URL);
 	else if (credential->kind != DV_CREDENTIAL_TOKEN)
-		credential->token_url = token_url_of(server_options, server);
+		credential->token_url = token_url_of(options, server);
 
-	*name = dv_option_text(mapping, dv_option_numbered("name", number));
+	*name = dv_option_text(options, dv_option_numbered(DV_OPT_NAME, number));
 	if (*name == NULL)
 		*name = credential->client_id != NULL ? credential->client_id :
 			psprintf("%s_%d", credential->kind == DV_CREDENTIAL_TOKEN ? "token" : "identity", number);
@@ -275,18 +220,17 @@ fill_credential(dv_credential *credential, const char **name, int number, dv_opt
 static dv_session *
 open_session(const ForeignServer *server, const UserMapping *mapping)
 {
-	dv_options	server_options = {server->options, NIL};
-	dv_options	mapping_options = {mapping->options, NIL};
+	dv_options	options = {mapping->options, server->options};
 	dv_session_config config = {0};
 	dv_credential credentials[DV_APPLICATION_USERS_MAX];
 	const char *names[DV_APPLICATION_USERS_MAX];
 	int			number;
 
-	fill_server(&config, server, server_options);
+	fill_config(&config, server, options);
 	for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
 	{
 		if (!fill_credential(&credentials[config.nusers], &names[config.nusers], number,
-							 mapping_options, server_options, server))
+							 options, server))
 			continue;
 		credentials[config.nusers++].resource = config.base_url;
 	}
@@ -298,7 +242,6 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 				 errhint("Set \"client_id\" and \"client_secret\" in the user mapping.")));
 	config.names = names;
 	config.credentials = credentials;
-	config.caller_id = dv_option_text(mapping_options, "caller_id");
 	return dv_session_create(&config, cache_context);
 }
 

@@ -23,7 +23,6 @@
 #include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/plan.h"
-#include "fdw/setting.h"
 #include "fdw/result_relation.h"
 #include "fdw/truncate.h"
 #include "pool/shared.h"
@@ -42,18 +41,18 @@ static char *flip_policy = NULL;
 static void
 assign_flip_policy(const char *value, void *extra)
 {
-	int			sort;
+	int			comparison;
 	int			op;
 
 	dv_policy_flip(-1, -1);
-	for (sort = 0; value != NULL && sort < DV_COMPARISONS; sort++)
+	for (comparison = 0; value != NULL && comparison < DV_COMPARISONS; comparison++)
 		for (op = 0; op < DV_OPS; op++)
 		{
-			size_t		len = strlen(dv_comparison_name(sort));
+			size_t		len = strlen(dv_comparison_name(comparison));
 
-			if (strncmp(value, dv_comparison_name(sort), len) == 0 && value[len] == '.' &&
-				strcmp(value + len + 1, dv_op_name(op)) == 0)
-				dv_policy_flip(sort, op);
+			if (strncmp(value, dv_comparison_name(comparison), len) == 0 && value[len] == '.' &&
+				strcmp(value + len + 1, dv_ops[op].name) == 0)
+				dv_policy_flip(comparison, op);
 		}
 }
 #endif
@@ -104,12 +103,12 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->IsForeignRelUpdatable = dataverseIsForeignRelUpdatable;
 	routine->PlanForeignModify = dataversePlanForeignModify;
 	routine->BeginForeignModify = dataverseBeginForeignModify;
-	routine->ExecForeignInsert = dataverseExecForeignInsert;
-	routine->ExecForeignUpdate = dataverseExecForeignUpdate;
-	routine->ExecForeignDelete = dataverseExecForeignDelete;
+	routine->ExecForeignInsert = dataverseExecForeignModify;
+	routine->ExecForeignUpdate = dataverseExecForeignModify;
+	routine->ExecForeignDelete = dataverseExecForeignModify;
 	routine->EndForeignModify = dataverseEndForeignModify;
 	routine->BeginForeignInsert = dataverseBeginForeignInsert;
-	routine->EndForeignInsert = dataverseEndForeignInsert;
+	routine->EndForeignInsert = dataverseEndForeignModify;
 
 	/* TRUNCATE */
 	routine->ExecForeignTruncate = dataverseExecForeignTruncate;

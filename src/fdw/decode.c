@@ -28,12 +28,14 @@
 
 #include "fdw/decode.h"
 
-/* choices that a multi-select column can hold (facts 9: 150) */
+/* choices that a multi-select column can hold (the service says 150) */
 #define MAX_CHOICES 1000
+
+typedef dv_value_status (*decode_fn) (dv_decoder *decoder, const dv_value *value, Datum *out);
 
 struct dv_decoder
 {
-	dv_value_status (*decode) (dv_decoder *decoder, const dv_value *value, Datum *out);
+	decode_fn	decode;
 	const char *table;
 	const char *column;
 	Oid			type;
@@ -237,25 +239,24 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return status;
 }
 
+static const struct
+{
+	Oid			pgtype;
+	decode_fn	decode;
+}			conversions[] =
+
+{
+#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+	{pgtype, decode},
+#include "fdw/conversion_list.h"
+};
+
 dv_decoder *
 dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 {
-	static const struct
-	{
-		Oid			type;
-		dv_value_status (*decode) (dv_decoder *, const dv_value *, Datum *);
-	}			decoders[] =
-	{
-		{INT4OID, decode_int4}, {INT2OID, decode_int2}, {INT8OID, decode_int8},
-		{FLOAT8OID, decode_float8}, {BOOLOID, decode_bool}, {UUIDOID, decode_uuid},
-		{NUMERICOID, decode_numeric}, {TIMESTAMPTZOID, decode_timestamp},
-		{TIMESTAMPOID, decode_timestamp}, {DATEOID, decode_date},
-		{INT4ARRAYOID, decode_choices}, {BYTEAOID, decode_bytea}, {TEXTOID, decode_text},
-		{VARCHAROID, decode_text},
-	};
 	dv_decoder *decoder = palloc0(sizeof(*decoder));
 	Oid			function;
-	int			i;
+	int			i = 0;
 
 	decoder->table = relation->name;
 	decoder->column = attribute->name;
@@ -265,10 +266,9 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	decoder->scale = -1;
 	if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
 		decoder->scale = (attribute->typmod - VARHDRSZ) &0x7ff;
-	decoder->decode = decode_input;
-	for (i = 0; i < (int) lengthof(decoders); i++)
-		if (decoders[i].type == attribute->pgtype)
-			decoder->decode = decoders[i].decode;
+	while (conversions[i].pgtype != attribute->pgtype && conversions[i].pgtype != InvalidOid)
+		i++;
+	decoder->decode = conversions[i].decode;
 	getTypeInputInfo(attribute->pgtype, &function, &decoder->ioparam);
 	fmgr_info(function, &decoder->input);
 	return decoder;

@@ -10,10 +10,10 @@
  * and after it finishes (which completes modifications in WITH and fires
  * triggers).
  *
- * Meanwhile rows are waited for when somebody depends on them: another
- * modification of the statement, which gets them from WITH and may write
- * references to them, and statements of functions and triggers, which see
- * what has been changed before they began.
+ * While the statement runs, rows are waited for when somebody depends on them:
+ * another modification of the statement, which gets them from WITH and may
+ * write references to them, or statements of functions and triggers, which see
+ * what was changed before they began.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,23 +32,48 @@ static ExecutorFinish_hook_type next_finish = NULL;
 static void
 forget(void *arg)
 {
-	dlist_delete(&((dv_modify *) arg)->node);
+	dlist_delete(&((dv_modify *) arg)->drain.node);
+}
+
+/* Modifications in WITH come in the order in which they can get rows of each other, the main one last. */
+static int
+rank_of(const ModifyTableState *mtstate)
+{
+	const List *subplans = mtstate->ps.state->es_subplanstates;
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		if (lfirst(lc) == mtstate)
+			return foreach_current_index(lc);
+	/* one that is being begun will be put at the end */
+	return list_length(subplans);
 }
 
 void
-dv_drain_register(dv_modify *m)
+dv_drain_register(dv_modify *m, const ModifyTableState *mtstate)
 {
+	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	MemoryContextCallback *callback = MemoryContextAllocZero(m->context, sizeof(*callback));
 
-	dlist_push_tail(&modifications, &m->node);
+	m->drain.counts = mtstate->canSetTag;
+	m->drain.feeds = !m->drain.counts && node != NULL && node->returningLists != NIL;
+	m->drain.rank = rank_of(mtstate);
+	dlist_push_tail(&modifications, &m->drain.node);
 	callback->func = forget;
 	callback->arg = m;
 	MemoryContextRegisterResetCallback(m->context, callback);
 }
 
+void
+dv_drain_resume(dv_modify *m)
+{
+	m->drain.elsewhere = false;
+	dv_refused_file_held(m);
+}
+
 /*
  * Returns how many rows have been counted too many since it was called last.
- * "elsewhere": it is not the statement itself that waits.
+ * "elsewhere": it is not the statement itself that waits, until it goes on.
  */
 static int64
 drain(dv_modify *m, bool elsewhere)
@@ -58,18 +83,17 @@ drain(dv_modify *m, bool elsewhere)
 
 	if (m->writer == NULL)
 		return 0;
-	old = MemoryContextSwitchTo(m->row);
-	m->elsewhere = elsewhere;
+	old = MemoryContextSwitchTo(m->row_context);
+	m->drain.elsewhere = elsewhere;
 	dv_writer_drain(m->writer);
-	m->elsewhere = false;
 	if (!elsewhere)
-		dv_modify_file_held(m);
+		dv_refused_file_held(m);
 	MemoryContextSwitchTo(old);
 
 	/* rows that were counted when they came and have not been written */
-	excess = m->returned - m->corrected - dv_writer_tally(m->writer)->acknowledged;
-	m->corrected += excess;
-	if (!m->counts || excess < 0)
+	excess = m->drain.counted - m->drain.corrected - dv_writer_tally(m->writer)->acknowledged;
+	m->drain.corrected += excess;
+	if (!m->drain.counts || excess < 0)
 		return 0;
 	m->estate->es_processed -= excess;
 	return excess;
@@ -85,7 +109,7 @@ dv_drain(dv_modify *m)
 static bool
 may_feed(const dv_modify *other, const dv_modify *m)
 {
-	return other->feeds && other->estate == m->estate && other->rank < m->rank &&
+	return other->drain.feeds && other->estate == m->estate && other->drain.rank < m->drain.rank &&
 		other->relation->serverid == m->relation->serverid;
 }
 
@@ -97,7 +121,7 @@ dv_drain_is_fed(void *arg)
 
 	dlist_foreach(iter, &modifications)
 	{
-		const dv_modify *other = dlist_container(dv_modify, node, iter.cur);
+		const dv_modify *other = dlist_container(dv_modify, drain.node, iter.cur);
 
 		if (may_feed(other, m) && other->writer != NULL && !dv_writer_is_settled(other->writer))
 			return true;
@@ -113,10 +137,10 @@ dv_drain_feeding(void *arg)
 
 	dlist_foreach(iter, &modifications)
 	{
-		dv_modify  *other = dlist_container(dv_modify, node, iter.cur);
+		dv_modify  *other = dlist_container(dv_modify, drain.node, iter.cur);
 
 		if (may_feed(other, m))
-			(void) drain(other, m->elsewhere);
+			(void) drain(other, m->drain.elsewhere);
 	}
 }
 
@@ -127,7 +151,7 @@ dv_drain_visible(const EState *estate, const dv_relation *relation)
 
 	dlist_foreach(iter, &modifications)
 	{
-		dv_modify  *m = dlist_container(dv_modify, node, iter.cur);
+		dv_modify  *m = dlist_container(dv_modify, drain.node, iter.cur);
 
 		if (m->estate != estate && m->writer != NULL && dv_writer_is_open(m->writer) &&
 			m->relation->serverid == relation->serverid &&
@@ -146,7 +170,7 @@ drain_all(const EState *estate)
 
 	dlist_foreach(iter, &modifications)
 	{
-		dv_modify  *m = dlist_container(dv_modify, node, iter.cur);
+		dv_modify  *m = dlist_container(dv_modify, drain.node, iter.cur);
 
 		if (m->estate == estate)
 			dv_drain(m);
@@ -159,8 +183,8 @@ writes(const EState *estate)
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &modifications)
-		if (dlist_container(dv_modify, node, iter.cur)->estate == estate)
-		return true;
+		if (dlist_container(dv_modify, drain.node, iter.cur)->estate == estate)
+			return true;
 	return false;
 }
 

@@ -21,7 +21,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_foreign_table.h"
-#include "commands/defrem.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
@@ -51,7 +50,7 @@ typedef struct here_column
 	const char *column;			/* logical name; NULL: follows another column */
 	const char *ref_type_of;
 	const char *label_of;
-	List	   *options;
+	dv_options	options;
 	Oid			type;
 	int32		typmod;
 	bool		collated;		/* dataverse.ci_ai */
@@ -64,7 +63,7 @@ typedef struct here_table
 	const char *name;
 	const char *qualified;		/* quoted, for statements */
 	const char *table;			/* logical name */
-	List	   *options;
+	dv_options	options;
 	here_column *columns;
 	int			ncolumns;
 	bool		has_readonly;	/* columns that cannot be written were imported */
@@ -86,26 +85,9 @@ typedef struct drift_state
  */
 
 static const char *
-option_of(List *options, const char *name)
+given_text(dv_options options, dv_option option)
 {
-	ListCell   *lc;
-
-	foreach(lc, options)
-	{
-		DefElem    *def = lfirst_node(DefElem, lc);
-
-		if (strcmp(def->defname, name) == 0)
-			return defGetString(def);
-	}
-	return NULL;
-}
-
-static bool
-is_on(const char *value)
-{
-	bool		on = false;
-
-	return value != NULL && parse_bool(value, &on) && on;
+	return dv_option_given(options, option) ? dv_option_text(options, option) : NULL;
 }
 
 static void
@@ -114,15 +96,15 @@ read_column(here_table *table, Oid relid, Form_pg_attribute attribute, Oid colla
 	here_column *column = &table->columns[table->ncolumns++];
 
 	column->name = pstrdup(NameStr(attribute->attname));
-	column->options = GetForeignColumnOptions(relid, attribute->attnum);
-	column->ref_type_of = option_of(column->options, "ref_type_of");
-	column->label_of = option_of(column->options, "label_of");
+	column->options.first = GetForeignColumnOptions(relid, attribute->attnum);
+	column->ref_type_of = dv_option_text(column->options, DV_OPT_REF_TYPE_OF);
+	column->label_of = dv_option_text(column->options, DV_OPT_LABEL_OF);
 	if (column->ref_type_of == NULL && column->label_of == NULL)
 	{
-		column->column = option_of(column->options, "column");
+		column->column = dv_option_text(column->options, DV_OPT_COLUMN);
 		if (column->column == NULL)
 			column->column = column->name;
-		if (is_on(option_of(column->options, "readonly")))
+		if (dv_option_bool(column->options, DV_OPT_READONLY))
 			table->has_readonly = true;
 	}
 	column->type = attribute->atttypid;
@@ -150,8 +132,8 @@ read_table(Oid relid, const char *schema)
 	table->serverid = foreign->serverid;
 	table->name = pstrdup(RelationGetRelationName(rel));
 	table->qualified = quote_qualified_identifier(schema, table->name);
-	table->options = foreign->options;
-	table->table = option_of(foreign->options, "table");
+	table->options.first = foreign->options;
+	table->table = dv_option_text(table->options, DV_OPT_TABLE);
 	if (table->table == NULL)
 		table->table = table->name;
 	table->columns = palloc0(Max(desc->natts, 1) * sizeof(*table->columns));
@@ -246,19 +228,20 @@ static void
 compare_options(drift_state *state, const here_table *table, const here_column *column,
 				const dv_import_option *options, int n, bool imported)
 {
-	List	   *list = column != NULL ? column->options : table->options;
+	dv_options	ours = column != NULL ? column->options : table->options;
 	int			i;
 
 	for (i = 0; i < n; i++)
 	{
-		const char *name = options[i].name;
+		dv_option	option = options[i].option;
+		const char *name = dv_option_name(option);
 		const char *there = options[i].value;
-		const char *here = option_of(list, name);
+		const char *here = given_text(ours, option);
 		const char *action;
 
 		if (here == NULL && !imported)
 			continue;
-		if (strcmp(name, "readonly") == 0 && is_on(here) == is_on(there))
+		if (option == DV_OPT_READONLY && dv_option_bool(ours, option) == (there != NULL))
 			continue;
 		if (here == there || (here != NULL && there != NULL && strcmp(here, there) == 0))
 			continue;
@@ -359,7 +342,7 @@ compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
 	here->found = true;
 	dv_import_table_options(there, table_options);
 	compare_options(state, here, NULL, table_options, DV_IMPORT_TABLE_OPTIONS,
-					option_of(here->options, "entity_set") != NULL);
+					dv_option_given(here->options, DV_OPT_ENTITY_SET));
 	for (i = 0; i < there->ncolumns; i++)
 	{
 		const dv_meta_column *column = &there->columns[i];
@@ -375,7 +358,7 @@ compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
 		compare_type(state, here, match, column);
 		dv_import_column_options(column, options);
 		compare_options(state, here, match, options, DV_IMPORT_COLUMN_OPTIONS,
-						column->column == NULL || option_of(match->options, "type") != NULL);
+						column->column == NULL || dv_option_given(match->options, DV_OPT_TYPE));
 	}
 	for (i = 0; i < here->ncolumns; i++)
 		if (!here->columns[i].found)

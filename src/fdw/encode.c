@@ -42,7 +42,6 @@
 #include "dataverse/header.h"
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
-#include "fdw/lookup.h"
 #include "net/url.h"
 
 /* A table that a lookup can lead to. */
@@ -60,7 +59,7 @@ typedef bool (*put_value_fn) (const dv_encoder *encoder, Datum value, StringInfo
 
 struct dv_encoder
 {
-	put_value_fn put;
+	put_value_fn put;			/* NULL: of a reference */
 	const char *name;			/* here, for messages */
 	dv_type		type;
 	Oid			pgtype;
@@ -244,7 +243,7 @@ refuse_number(const dv_encoder *encoder, const char *text, dv_misfit *misfit)
 {
 	return refuse(misfit, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
 				  psprintf("%s cannot be a value of column \"%s\", which is of type %s in Dataverse",
-						   text, encoder->name, dv_type_name(encoder->type)));
+						   text, encoder->name, dv_types[encoder->type].name));
 }
 
 /* The text of a numeric is a JSON number, unless it is NaN or infinite. */
@@ -471,42 +470,19 @@ put_lookup(const dv_encoder *encoder, Datum value, const char *type_value, Strin
 }
 
 /*
- * Which PostgreSQL types can be written as which types of Dataverse
+ * Which PostgreSQL types can be written in which wire forms
  */
-
-#define TYPE(type) (1 << DV_TYPE_##type)
-#define TEXTS (TYPE(STRING) | TYPE(MEMO) | TYPE(ENTITYNAME))
-#define LOOKUPS (TYPE(LOOKUP) | TYPE(CUSTOMER) | TYPE(OWNER))
-#define WHOLE (TYPE(INTEGER) | TYPE(BIGINT) | TYPE(CHOICE) | TYPE(STATE) | TYPE(STATUS))
-#define REAL (TYPE(DECIMAL) | TYPE(MONEY) | TYPE(DOUBLE))
-#define TIMES (TYPE(DATETIME) | TYPE(DATETIME_INDEPENDENT))
-
 static const struct
 {
 	Oid			pgtype;
-	int			types;			/* bits */
-	put_value_fn put;			/* NULL: a lookup */
-}			writable[] =
+	int			written_as;
+	put_value_fn put;
+}			conversions[] =
 
 {
-	{TEXTOID, TEXTS | TYPE(CHOICES), put_text},
-	{VARCHAROID, TEXTS | TYPE(CHOICES), put_text},
-	{BPCHAROID, TEXTS, put_text},
-	{UUIDOID, TYPE(UNIQUEIDENTIFIER), put_uuid},
-	{UUIDOID, LOOKUPS, NULL},
-	{INT4OID, WHOLE | REAL, put_int4},
-	{INT8OID, WHOLE | REAL, put_int8},
-	{INT2OID, WHOLE | REAL, put_int2},
-	{NUMERICOID, WHOLE | REAL, put_numeric},
-	{FLOAT8OID, REAL, put_float8},
-	{FLOAT4OID, REAL, put_float4},
-	{BOOLOID, TYPE(BOOLEAN), put_bool},
-	{INT4ARRAYOID, TYPE(CHOICES), put_choices},
-	{TIMESTAMPTZOID, TIMES, put_timestamp},
-	{TIMESTAMPOID, TIMES, put_timestamp},
-	{DATEOID, TYPE(DATE), put_date},
-	{BYTEAOID, TYPE(IMAGE), put_bytea},
-	{InvalidOid, TEXTS, put_text},	/* any other: what its output function makes of it */
+#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+	{pgtype, written_as, put},
+#include "fdw/conversion_list.h"
 };
 
 /*
@@ -524,48 +500,40 @@ refuse_column(const dv_relation *relation, const dv_attribute *attribute, int sq
 					relation->name),
 			 errdetail_internal("%s", why),
 			 hint != NULL ? errhint("%s", hint) : 0));
-
 }
 
 static void
-check_writable(const dv_relation *relation, const dv_attribute *attribute, dv_options options)
+check_writable(const dv_relation *relation, const dv_attribute *attribute)
 {
-	const int	readonly = ERRCODE_FDW_INVALID_COLUMN_NAME;
-
 	if (attribute->is_label)
-		refuse_column(relation, attribute, readonly,
+		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
 					  psprintf("It shows the label of column \"%s\".", attribute->column.name),
 					  "Write that column instead.");
-	if (dv_option_bool(options, "readonly"))
-		refuse_column(relation, attribute, readonly,
+	if (attribute->readonly)
+		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
 					  "Dataverse sets it by itself: its option \"readonly\" is on.",
 					  "Leave it out.");
-	if (attribute->column.type == DV_TYPE_FILE)
-		refuse_column(relation, attribute, readonly,
-					  "It is a file, which is not a part of its row in the Web API.", "Leave it out.");
-	if (attribute->column.type == DV_TYPE_MANAGED)
-		refuse_column(relation, attribute, readonly,
-					  "It is a managed property.", "Leave it out.");
 }
 
 static void
 find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *attribute)
 {
+	dv_wire		wire = dv_types[encoder->type].wire;
 	Oid			output;
 	bool		varlena;
 	int			i;
 
-	for (i = 0; i < (int) lengthof(writable); i++)
-		if ((writable[i].types & (1 << encoder->type)) &&
-			(writable[i].pgtype == encoder->pgtype || writable[i].pgtype == InvalidOid))
+	for (i = 0; i < (int) lengthof(conversions); i++)
+		if ((conversions[i].written_as & wire) &&
+			(conversions[i].pgtype == encoder->pgtype || conversions[i].pgtype == InvalidOid))
 			break;
-	if (i == (int) lengthof(writable))
+	if (i == (int) lengthof(conversions) || (dv_types[encoder->type].flags & DV_READONLY))
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_DATA_TYPE,
 					  psprintf("It is of type %s, and of type %s in Dataverse.",
-							   format_type_be(encoder->pgtype), dv_type_name(encoder->type)),
+							   format_type_be(encoder->pgtype), dv_types[encoder->type].name),
 					  "Its option \"type\" says what it is in Dataverse.");
-	encoder->put = writable[i].put;
-	if (writable[i].pgtype == InvalidOid)
+	encoder->put = wire == DV_WIRE_REFERENCE ? NULL : conversions[i].put;
+	if (conversions[i].pgtype == InvalidOid)
 	{
 		getTypeOutputInfo(encoder->pgtype, &output, &varlena);
 		fmgr_info(output, &encoder->output);
@@ -619,14 +587,7 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		target->prefix = psprintf(",\"%s@" DV_ANNOTATION_BIND "\":\"/%s(", target->navigation, target->set);
 		target->prefix_len = strlen(target->prefix);
 	}
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
-
-		if (other->name != NULL && other->is_table_name &&
-			strcmp(other->column.name, attribute->column.name) == 0)
-			encoder->type_column = i + 1;
-	}
+	encoder->type_column = dv_relation_table_name_of(relation, attribute);
 }
 
 /* What null is written as: a lookup's navigation properties each once. */
@@ -661,7 +622,7 @@ dv_encoder_create(const dv_relation *relation, AttrNumber attnum, dv_nulls_as nu
 
 	if (attribute == NULL)
 		elog(ERROR, "foreign table \"%s\" has no column %d", relation->name, attnum);
-	check_writable(relation, attribute, options);
+	check_writable(relation, attribute);
 	encoder->name = attribute->name;
 	encoder->type = attribute->column.type;
 	encoder->pgtype = attribute->pgtype;

@@ -1,9 +1,9 @@
 /*
  * func.c
- *		SQL functions that talk to Dataverse directly: whoami,
- *		test_connection, request, fetchxml.
+ *		SQL functions that talk to Dataverse directly (whoami,
+ *		test_connection, request, fetchxml), and version.
  *
- * They act with the user mapping of whoever calls.  Like CREATE FOREIGN
+ * The former act with the user mapping of whoever calls.  Like CREATE FOREIGN
  * TABLE they need USAGE on the server: a role that may only read one foreign
  * table cannot use its server for anything else.
  *
@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include <curl/curl.h>
+#include <json-c/json_c_version.h>
 #include <time.h>
 
 #include "access/htup_details.h"
@@ -24,6 +26,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
@@ -45,6 +48,7 @@ DV_FUNCTION(dataverse_whoami);
 DV_FUNCTION(dataverse_test_connection);
 DV_FUNCTION(dataverse_request);
 DV_FUNCTION(dataverse_fetchxml);
+DV_FUNCTION(dataverse_version);
 
 static dv_session *
 session_of(Name server_name)
@@ -461,4 +465,47 @@ dataverse_fetchxml(PG_FUNCTION_ARGS)
 		MemoryContextReset(page);
 	} while (state.more);
 	return (Datum) 0;
+}
+
+/*
+ * dataverse.version(): what runs here, for the first line of every report of a
+ * problem.  All of it is asked of what is loaded, not taken from the headers
+ * that the extension was compiled with: libraries are upgraded under a running
+ * server.
+ */
+
+enum version_column
+{
+	VERSION_EXTENSION,
+	VERSION_POSTGRESQL,
+	VERSION_LIBCURL,
+	VERSION_TLS,
+	VERSION_JSON_C,
+	VERSION_COLUMNS
+};
+
+Datum
+dataverse_version(PG_FUNCTION_ARGS)
+{
+	const		curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	TupleDesc	tupdesc;
+	Datum		values[VERSION_COLUMNS];
+	bool		nulls[VERSION_COLUMNS] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	values[VERSION_EXTENSION] = CStringGetTextDatum(DV_VERSION);
+	values[VERSION_POSTGRESQL] = CStringGetTextDatum(
+													 GetConfigOption("server_version", false, false));
+	values[VERSION_LIBCURL] = CStringGetTextDatum(curl->version);
+	values[VERSION_JSON_C] = CStringGetTextDatum(json_c_version());
+
+	/* a libcurl without TLS exists, and cannot reach Dataverse */
+	if (curl->ssl_version != NULL)
+		values[VERSION_TLS] = CStringGetTextDatum(curl->ssl_version);
+	else
+		nulls[VERSION_TLS] = true;
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

@@ -66,44 +66,25 @@ number_text(Numeric n)
 }
 
 dv_grid
-dv_grid_of_number(dv_type column, Oid type, Datum value)
+dv_grid_of_number(const dv_number_range *range, Oid type, Datum value)
 {
-	/* what the service's database has room for, more than it documents */
-	static const struct
-	{
-		dv_type		type;
-		const char *min;
-		const char *max;
-		int			scale;
-		const char *step;
-	}			ranges[] =
-	{
-		{DV_TYPE_BIGINT, "-9223372036854775808", "9223372036854775807", 0, "1"},
-		{DV_TYPE_DECIMAL, "-10000000000000", "10000000000000", 10, "0.0000000001"},
-		{DV_TYPE_MONEY, "-1000000000000000", "1000000000000000", 10, "0.0000000001"},
-		/* all others */
-		{DV_TYPE_OTHER, "-2147483648", "2147483647", 0, "1"},
-	};
 	dv_grid		g = {0};
 	Numeric		n = numeric_of(type, value);
 	Numeric		floor;
-	int			i = 0;
 
-	while (ranges[i].type != DV_TYPE_OTHER && ranges[i].type != column)
-		i++;
 	/* NaN is greater than all numbers for PostgreSQL */
-	if (compare_numeric(n, numeric_from(ranges[i].max)) > 0)
+	if (compare_numeric(n, numeric_from(range->max)) > 0)
 		g.side = 1;
-	else if (compare_numeric(n, numeric_from(ranges[i].min)) < 0)
+	else if (compare_numeric(n, numeric_from(range->min)) < 0)
 		g.side = -1;
 	if (g.side != 0)
 		return g;
 	floor = DatumGetNumeric(DirectFunctionCall2(numeric_trunc, NumericGetDatum(n),
-												Int32GetDatum(ranges[i].scale)));
+												Int32GetDatum(range->scale)));
 	g.on = compare_numeric(floor, n) == 0;
 	if (compare_numeric(floor, n) > 0)
 		floor = DatumGetNumeric(DirectFunctionCall2(numeric_sub, NumericGetDatum(floor),
-													NumericGetDatum(numeric_from(ranges[i].step))));
+													NumericGetDatum(numeric_from(range->step))));
 	g.floor = number_text(floor);
 	return g;
 }

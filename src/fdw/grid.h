@@ -19,8 +19,8 @@ typedef struct dv_grid
 	bool		fine;			/* values may lie between the lines */
 } dv_grid;
 
-/* "type" is the value's: an integer's or numeric. */
-extern dv_grid dv_grid_of_number(dv_type column, Oid type, Datum value);
+/* "range" is the column's, "type" the value's: an integer's or numeric. */
+extern dv_grid dv_grid_of_number(const dv_number_range *range, Oid type, Datum value);
 
 /* "column" is the column's type here, "type" that of the value: timestamptz, timestamp, date. */
 extern dv_grid dv_grid_of_time(Oid column, bool fine, Oid type, Datum value);

@@ -226,12 +226,12 @@ dv_import_table_options(const dv_meta_table *table,
 						dv_import_option options[DV_IMPORT_TABLE_OPTIONS])
 {
 	const dv_import_option all[DV_IMPORT_TABLE_OPTIONS] = {
-		{"table", table->table},
-		{"entity_set", table->entity_set},
-		{"primary_id", table->primary_id},
-		{"table_type", table->table_type},
-		{"partition_id", table->partition_id},
-		{"keys", table->keys},
+		{DV_OPT_TABLE, table->table},
+		{DV_OPT_ENTITY_SET, table->entity_set},
+		{DV_OPT_PRIMARY_ID, table->primary_id},
+		{DV_OPT_TABLE_TYPE, table->table_type},
+		{DV_OPT_PARTITION_ID, table->partition_id},
+		{DV_OPT_KEYS, table->keys},
 	};
 
 	memcpy(options, all, sizeof(all));
@@ -242,14 +242,14 @@ dv_import_column_options(const dv_meta_column *column,
 						 dv_import_option options[DV_IMPORT_COLUMN_OPTIONS])
 {
 	const dv_import_option all[DV_IMPORT_COLUMN_OPTIONS] = {
-		{"column", column->column},
-		{"type", column->column != NULL ? dv_meta_type_names[column->type] : NULL},
-		{"navigation", column->navigation},
-		{"target", column->target},
-		{"target_set", column->target_set},
-		{"ref_type_of", column->ref_type_of},
-		{"label_of", column->label_of},
-		{"readonly", column->readonly ? "true" : NULL},
+		{DV_OPT_COLUMN, column->column},
+		{DV_OPT_TYPE, column->column != NULL ? dv_types[column->type].name : NULL},
+		{DV_OPT_NAVIGATION, column->navigation},
+		{DV_OPT_TARGET, column->target},
+		{DV_OPT_TARGET_SET, column->target_set},
+		{DV_OPT_REF_TYPE_OF, column->ref_type_of},
+		{DV_OPT_LABEL_OF, column->label_of},
+		{DV_OPT_READONLY, column->readonly ? "true" : NULL},
 	};
 
 	memcpy(options, all, sizeof(all));
@@ -265,7 +265,7 @@ append_options(StringInfo sql, const dv_import_option *options, int n)
 	{
 		if (options[i].value == NULL)
 			continue;
-		appendStringInfo(sql, "%s%s %s", separator, quote_identifier(options[i].name),
+		appendStringInfo(sql, "%s%s %s", separator, quote_identifier(dv_option_name(options[i].option)),
 						 quote_literal_cstr(options[i].value));
 		separator = ", ";
 	}

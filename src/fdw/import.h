@@ -11,6 +11,7 @@
 #include "nodes/parsenodes.h"
 
 #include "dataverse/metadata.h"
+#include "fdw/option.h"
 
 /* Called once, when the library is loaded. */
 extern void dv_import_init(void);
@@ -20,7 +21,7 @@ extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid ser
 /* Options as they are stored; NULL: it has none of that name. */
 typedef struct dv_import_option
 {
-	const char *name;
+	dv_option	option;
 	const char *value;
 } dv_import_option;
 

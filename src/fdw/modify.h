@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * modify.h
- *		INSERT, UPDATE, DELETE and COPY: what a plan carries to execution,
- *		and what the files modify*.c share.
+ *		INSERT, UPDATE, DELETE and COPY: what the files modify*.c share.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -13,40 +12,13 @@
 
 #include "executor/tuptable.h"
 #include "foreign/fdwapi.h"
-#include "lib/ilist.h"
 
 #include "client/writer.h"
+#include "fdw/drain.h"
 #include "fdw/encode.h"
-#include "fdw/relation.h"
+#include "fdw/modify_plan.h"
 
-/* Members of fdw_private */
-typedef enum dv_modify_item
-{
-	DV_MODIFY_GIVEN,			/* IntList: columns that are written whatever they hold */
-	DV_MODIFY_OTHERS,			/* IntList: columns that are written only if they are not null
-								 * (INSERT) or not what they were (UPDATE) */
-	DV_MODIFY_RETURNED,			/* IntList: columns that RETURNING and WITH CHECK OPTION look at */
-	DV_MODIFY_CHECKED,			/* IntList: of them, those that WITH CHECK OPTION looks at */
-	DV_MODIFY_IGNORE,			/* Integer: ON CONFLICT DO NOTHING */
-	DV_MODIFY_REPEATS			/* Integer: the plan may find a row more than once */
-} dv_modify_item;
-
-#define dv_modify_list(private, item) ((List *) list_nth(private, item))
-#define dv_modify_int(private, item) intVal(list_nth(private, item))
-
-/* What a modification is to do with one table. */
-typedef struct dv_modify_plan
-{
-	CmdType		command;
-	List	   *given;			/* as above */
-	List	   *others;
-	List	   *returned;
-	List	   *looked_at;		/* by WITH CHECK OPTION */
-	bool		ignore;
-	bool		repeats;
-	bool		checked;		/* WITH CHECK OPTION */
-} dv_modify_plan;
-
+/* A column whose values are sent; its number in the table is 0 if there is none. */
 typedef struct dv_modify_column
 {
 	AttrNumber	attnum;
@@ -56,33 +28,92 @@ typedef struct dv_modify_column
 	dv_encoder *encoder;
 } dv_modify_column;
 
-/* One end of the pairs that an intersect table consists of. */
-typedef struct dv_modify_end
+/* One side of the pairs that an intersect table consists of. */
+typedef struct dv_modify_side
 {
 	AttrNumber	attnum;			/* of the table */
 	AttrNumber	junk;			/* among those of the plan below, of DELETE */
 	const char *set;
 	const char *navigation;
-} dv_modify_end;
+} dv_modify_side;
 
-/* Which row of the service is meant. */
+struct dv_seen_hash;
+
+/* What says which row of the service is meant (modify_identity.c). */
+typedef struct dv_modify_identity
+{
+	AttrNumber	id;				/* 0: none */
+	dv_modify_column partition;
+	AttrNumber	id_junk;		/* among those of the plan below */
+	AttrNumber	partition_junk;
+	bool		make_ids;
+	bool		ids_given;		/* some of them */
+	dv_modify_column *keys;		/* of option "upsert_key" */
+	int			nkeys;
+	dv_modify_side sides[2];	/* of intersect tables */
+	struct dv_seen_hash *seen;	/* rows that have been changed; NULL: the plan finds each once */
+	bool		seen_is_full;
+} dv_modify_identity;
+
+/* One row of the service. */
 typedef struct dv_modify_row
 {
 	bool		has_id;
 	uint8		id[DV_ID_LEN];
 	const char *address;		/* NULL: by id, or anew */
-	uint64		key;
+	const char *second;			/* of a pair that is made: the id on the other side */
+	Datum		partition;
+	bool		no_partition;
 } dv_modify_row;
 
-struct dv_seen_hash;
+/* Which values are sent (modify_row.c). */
+typedef struct dv_modify_values
+{
+	dv_modify_column *columns;
+	int			ncolumns;
+	bool		ordered;		/* rows may refer to earlier ones of the statement */
+	dv_modify_column state;		/* of rows that are made */
+	dv_modify_column status;
+	List	   *unwritable;		/* IntList: columns that must be null */
+	bool		compares;		/* UPDATE with triggers: rows are compared with what they were */
+} dv_modify_values;
+
+/* What is in the rows that are handed back (modify_return.c). */
+typedef struct dv_modify_return
+{
+	bool		new_id;			/* the id of a row that has been made */
+	bool		read_back;		/* what only the service knows */
+	List	   *wanted;			/* of that: for each column its number, or 0 */
+	struct dv_scan *reader;		/* NULL: nothing has been read yet */
+	AttrNumber	whole_junk;		/* the whole row, of DELETE; 0: it is not wanted */
+	bool		checked_before; /* WITH CHECK OPTION looks only at what is known here */
+} dv_modify_return;
+
+/* Why a row cannot be sent. */
+typedef struct dv_modify_fault
+{
+	AttrNumber	attnum;			/* of the column at fault */
+	dv_misfit	misfit;
+} dv_modify_fault;
+
+/* What becomes of rows that are refused (modify_refused.c). */
+typedef struct dv_modify_refusal
+{
+	bool		go_on;			/* they are filed */
+	int64		most;			/* so many are; -1: any number */
+	int64		rows;
+	List	   *held;			/* dv_reject: refused, but not filed yet */
+	const dv_modify_fault *fault;	/* of the row that is being refused here; or NULL */
+	TupleTableSlot *slot;		/* that row */
+} dv_modify_refusal;
 
 /* A modification of one table while it lasts. */
 typedef struct dv_modify
 {
-	dlist_node	node;			/* among those of this backend */
 	EState	   *estate;
+	const ResultRelInfo *rinfo;
 	MemoryContext context;		/* of all this */
-	MemoryContext row;			/* reset for each */
+	MemoryContext row_context;	/* reset for each row */
 	const dv_relation *relation;
 	dv_options	options;		/* settings, the table's, the server's */
 	Oid			userid;
@@ -90,141 +121,84 @@ typedef struct dv_modify
 	CmdType		command;
 	dv_operation operation;
 	const char *what;			/* "insert into foreign table \"account\"" */
-	const char *server;
+	double		expected;		/* rows, by the plan's estimate; < 0: there is none */
+	bool		ignore;			/* rows that exist already */
+	bool		one_by_one;		/* nothing may be under way when a row is handed back */
 	dv_session *session;		/* NULL: no row yet */
 	dv_writer  *writer;
 	int64		started;
-	double		expected;		/* rows, by the plan's estimate; < 0: there is none */
-	bool		ignore;			/* rows that exist already */
-	bool		go_on;			/* after a row that is refused */
-	bool		counts;			/* its rows make the command's tag */
-	bool		one_by_one;		/* nothing may be under way when a row is handed back */
-	bool		feeds;			/* modifications of higher rank may get its rows from WITH */
-	int			rank;			/* among those of its statement */
 
-	/* rows (modify_row.c) */
-	AttrNumber	id;				/* columns of the table; 0: none */
-	AttrNumber	partition;
-	AttrNumber	state;
-	AttrNumber	status;
-	AttrNumber	id_junk;		/* among those of the plan below */
-	AttrNumber	partition_junk;
-	bool		make_ids;
-	bool		ids_given;		/* some of them */
-	dv_modify_end ends[2];		/* of intersect tables */
-	dv_modify_column *columns;
-	int			ncolumns;
-	bool		ordered;		/* rows may refer to earlier ones of the statement */
-	dv_encoder *id_encoder;		/* the others are NULL if there is none */
-	dv_encoder *partition_encoder;
-	dv_encoder *state_encoder;
-	dv_encoder *status_encoder;
-	AttrNumber *keys;			/* of upsert_key */
-	dv_encoder **key_encoders;
-	int			nkeys;
-	AttrNumber *refused;		/* columns that cannot be written: they must be null */
-	int			nrefused;
-	TupleTableSlot *before;		/* the row as it was, of UPDATE with triggers; or NULL */
-	struct dv_seen_hash *seen;	/* rows that have been changed; NULL: the plan finds each once */
-	bool		forgetful;		/* … but there are too many of them */
-
-	/* rows handed back (modify_return.c) */
-	bool		return_id;		/* the id of a new row is to be in them */
-	bool		read_back;		/* … and what only the service knows */
-	bool		checked_before; /* WITH CHECK OPTION looks only at what is known here */
-	AttrNumber	whole_junk;		/* the whole row, of DELETE */
-	struct dv_scan *reader;
-	List	   *wanted;			/* columns to be read back */
-	int64		returned;		/* rows */
-	int64		corrected;		/* of them, taken from the tag again */
-
-	/* rows refused (modify_refused.c) */
-	int64		max_errors;		/* -1: any number */
-	int64		refusals;
-	bool		elsewhere;		/* another statement waits for rows of this one */
-	List	   *held;			/* dv_rejected_row: refused meanwhile, and not filed yet */
-	AttrNumber	at_fault;		/* column of the row that is being refused here; 0: none */
-	TupleTableSlot *slot;		/* that row */
+	dv_modify_identity identity;
+	dv_modify_values values;
+	dv_modify_return returned;
+	dv_modify_refusal refusal;
+	dv_modify_drain drain;
 } dv_modify;
-
-/* modify_plan.c */
-extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
-										int subplan_index);
-extern int	dataverseIsForeignRelUpdatable(Relation rel);
-
-/* Can values be written into it? */
-extern bool dv_modify_is_writable(const dv_attribute *attribute);
-
-/* What is written when there is no plan: COPY, and rows that are routed to a partition. */
-extern void dv_modify_plan_rows(const dv_relation *relation, dv_modify_plan *plan);
-
-/* Columns that expressions about a table refer to. */
-extern List *dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno);
-
-/* All of them: what triggers AFTER ROW get to see is the row as it has become. */
-extern List *dv_modify_all_columns(const dv_relation *relation);
 
 /* modify.c */
 extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										List *private, int subplan_index, int eflags);
-extern TupleTableSlot *dataverseExecForeignInsert(EState *estate, ResultRelInfo *rinfo,
-												  TupleTableSlot *slot, TupleTableSlot *planSlot);
-extern TupleTableSlot *dataverseExecForeignUpdate(EState *estate, ResultRelInfo *rinfo,
-												  TupleTableSlot *slot, TupleTableSlot *planSlot);
-extern TupleTableSlot *dataverseExecForeignDelete(EState *estate, ResultRelInfo *rinfo,
+extern void dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo);
+
+/* Of all three commands, and of both beginnings. */
+extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo,
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
-extern void dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo);
-extern void dataverseEndForeignInsert(EState *estate, ResultRelInfo *rinfo);
 
-/* modify_row.c: from slots to rows of the service */
-extern void dv_modify_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
+/* modify_identity.c */
+extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
+
+/* False: the row does not say it, or cannot be sent. */
+extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
+							 dv_modify_row *row, dv_modify_fault *fault);
+
+/*
+ * A row that the statement has changed before is not changed again: PostgreSQL
+ * does so, too.  Beyond work_mem the last change wins.
+ */
+extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
+
+/* The same for the same row, and not 0; 0: nobody knows yet which one it is. */
+extern uint64 dv_identity_key(const dv_modify_row *row);
+extern uint64 dv_identity_key_of_id(const uint8 *id);
+
+/* modify_row.c */
+extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 
 /*
  * Writes a row.  False if it was refused here (and counted), or changed
  * before by the same statement.  "row" is filled as far as it is known.
  */
-extern bool dv_modify_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
-							dv_modify_row *row);
+extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
+						 dv_modify_row *row);
 
-/* modify_return.c: rows as they are handed back */
-extern void dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
+/* modify_return.c */
+extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
-/* NULL: there is none. */
-extern TupleTableSlot *dv_modify_return(dv_modify *m, TupleTableSlot *slot,
-										TupleTableSlot *planSlot, dv_modify_row *row);
+/* Must the row have been written before it can be handed back? */
+extern bool dv_return_waits(const dv_modify *m, const dv_modify_row *row);
+extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
+									 dv_modify_row *row);
 
-/* modify_refused.c: rows that the service does not take */
-extern bool dv_modify_file_refused(void *arg, const dv_failure *failure);
-extern void dv_modify_raise_refused(void *arg, const dv_failure *failure);
+/* modify_refused.c */
+extern void dv_refused_prepare(dv_modify *m);
+
+/* The row that the writer has begun cannot be sent. */
+extern void dv_refused_here(dv_modify *m, TupleTableSlot *slot, const dv_modify_fault *fault);
+
+/* The writer's callbacks; "arg" is a dv_modify. */
+extern bool dv_refused_file(void *arg, const dv_failure *failure);
+extern void dv_refused_raise(void *arg, const dv_failure *failure);
 
 /* Files those that could not be filed when they came. */
-extern void dv_modify_file_held(dv_modify *m);
+extern void dv_refused_file_held(dv_modify *m);
 
 /* Says at the end how many there were. */
-extern void dv_modify_report_refused(dv_modify *m);
-
-/* drain.c: when what is under way must have come to its end */
-extern void dv_drain_init(void);
-extern void dv_drain_register(dv_modify *m);
-
-/* Waits for all of it, when the executor does not run. */
-extern void dv_drain(dv_modify *m);
-
-/* Rows that those of a modification ("arg") may refer to: are any under way?  Waits for them. */
-extern bool dv_drain_is_fed(void *arg);
-extern void dv_drain_feeding(void *arg);
-
-/* Waits for rows of a table that other statements have changed and this one is to see. */
-extern void dv_drain_visible(const EState *estate, const dv_relation *relation);
+extern void dv_refused_report(const dv_modify *m);
 
 /* modify_explain.c */
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										  List *private, int subplan_index,
 										  struct ExplainState *es);
-
-/* The operation that a command is, by the table and the options. */
-extern dv_operation dv_modify_operation(const dv_relation *relation, dv_options options,
-										CmdType command);
 
 #endif							/* DV_MODIFY_H */

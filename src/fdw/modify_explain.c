@@ -14,32 +14,32 @@
 
 #include "compat.h"
 #include "fdw/modify.h"
-#include "fdw/setting.h"
+#include "fdw/option.h"
 
 /* The request that rows are sent with first; single ones may follow. */
 static const char *
 request_of(const dv_relation *relation, dv_operation operation)
 {
-	dv_destination target = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
+	dv_destination destination = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
 	.primary_id = relation->primary_id.property, .type = relation->type};
-	const char *path = dv_batch_bulk_path(dv_batch_create(operation, &target, 1));
+	const char *path = dv_batch_bulk_path(dv_batch_create(operation, &destination, 1));
 
 	return path != NULL ? path : "$batch";
 }
 
 static void
-show_columns(const dv_relation *relation, List *private, ExplainState *es)
+show_columns(const dv_relation *relation, const List *private, ExplainState *es)
 {
-	List	   *columns = list_concat_copy(dv_modify_list(private, DV_MODIFY_GIVEN),
-										   dv_modify_list(private, DV_MODIFY_OTHERS));
+	dv_modify_plan plan;
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	foreach(lc, columns)
+	dv_modify_plan_unpack(private, &plan);
+	foreach(lc, list_concat_copy(plan.given, plan.others))
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
-		if (attribute !=NULL)
+		if (attribute != NULL)
 			names = lappend(names, unconstify(char *, attribute->is_table_name ?
 											  attribute->name : attribute->column.name));
 	}
@@ -81,11 +81,11 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 	{
 		dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
 		dv_options	options = dv_settings_over(relation->options);
-		dv_operation operation = dv_modify_operation(relation, options, mtstate->operation);
+		dv_operation operation = dv_modify_plan_operation(relation, options, mtstate->operation);
 
 		ExplainPropertyText("Request", psprintf("POST %s", request_of(relation, operation)), es);
 		show_columns(relation, private, es);
-		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, "batch_size"), es);
+		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
 	if (es->analyze && m != NULL && m->writer != NULL)
 		show_tally(dv_writer_tally(m->writer), es);

@@ -21,21 +21,65 @@
 #include "utils/rel.h"
 
 #include "compat.h"
-#include "fdw/modify.h"
+#include "fdw/modify_plan.h"
 #include "fdw/result_relation.h"
 
-bool
-dv_modify_is_writable(const dv_attribute *attribute)
+/*
+ * From planning to execution
+ */
+
+List *
+dv_modify_plan_pack(const dv_modify_plan *plan)
 {
-	switch (attribute->column.type)
+	return list_make5(plan->given, plan->others, plan->returned, plan->checked,
+					  list_make5_int(plan->command, plan->has_checks, plan->ignore, plan->repeats,
+									 plan->at_once));
+}
+
+void
+dv_modify_plan_unpack(const List *private, dv_modify_plan *plan)
+{
+	const List *scalars = llast(private);
+
+	plan->given = linitial(private);
+	plan->others = lsecond(private);
+	plan->returned = lthird(private);
+	plan->checked = lfourth(private);
+	plan->command = linitial_int(scalars);
+	plan->has_checks = lsecond_int(scalars);
+	plan->ignore = lthird_int(scalars);
+	plan->repeats = lfourth_int(scalars);
+	plan->at_once = llast_int(scalars);
+}
+
+dv_operation
+dv_modify_plan_operation(const dv_relation *relation, dv_options options, CmdType command)
+{
+	bool		pairs = relation->type == DV_TABLE_INTERSECT;
+
+	switch (command)
 	{
-		case DV_TYPE_OTHER:
-		case DV_TYPE_FILE:
-		case DV_TYPE_MANAGED:
-			return false;
+		case CMD_UPDATE:
+			return DV_UPDATE;
+		case CMD_DELETE:
+			return pairs ? DV_DISASSOCIATE : DV_DELETE;
 		default:
-			return !attribute->is_label && !attribute->is_table_name && !attribute->readonly;
+			if (pairs)
+				return DV_ASSOCIATE;
+			return dv_option_choice(options, DV_OPT_INSERT_MODE) == DV_INSERT_UPSERT ? DV_UPSERT : DV_CREATE;
 	}
+}
+
+/*
+ * Columns that are written
+ */
+
+/* Can values be written into it? */
+static bool
+is_writable(const dv_attribute *attribute)
+{
+	return !(dv_types[attribute->column.type].flags & DV_READONLY) &&
+		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
 }
 
 /* Why a column cannot be written, as a sentence. */
@@ -97,7 +141,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 
 		if (attribute == NULL)
 			continue;
-		if (!attribute->is_table_name && !dv_modify_is_writable(attribute))
+		if (!attribute->is_table_name && !is_writable(attribute))
 		{
 			if (is_null_constant(tle))
 				continue;
@@ -110,7 +154,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && is_generated(rel, i) && dv_modify_is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
 			!list_member_int(columns, i))
 			columns = lappend_int(columns, i);
 	}
@@ -173,7 +217,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		check_key(relation, attribute, attnum);
 		if (attribute->is_table_name)
 			check_companion(relation, attribute, set);
-		else if (!dv_modify_is_writable(attribute))
+		else if (!is_writable(attribute))
 			refuse_column(relation, attribute, CMD_UPDATE, reason_of(attribute), NULL);
 		columns = lappend_int(columns, attnum);
 	}
@@ -181,7 +225,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && is_generated(rel, i) && dv_modify_is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
 			bms_is_member(i - FirstLowInvalidHeapAttributeNumber, changed))
 			columns = list_append_unique_int(columns, i);
 	}
@@ -202,22 +246,27 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL && !list_member_int(columns, i) &&
-			(attribute->is_table_name || dv_modify_is_writable(attribute)) &&
+		if (attribute != NULL && !list_member_int(columns, i) &&
+			(attribute->is_table_name || is_writable(attribute)) &&
 			(command == CMD_INSERT || (i != id && i != partition)))
 			others = lappend_int(others, i);
 	}
 	return others;
 }
 
-List *
-dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno)
+/*
+ * Columns that are looked at
+ */
+
+/* Those that expressions about the table refer to. */
+static List *
+columns_in(const dv_relation *relation, List *expressions, Index varno)
 {
 	Bitmapset  *attnums = NULL;
 	List	   *columns = NIL;
 	int			i;
 
-	pull_varattnos(expressions, varno, &attnums);
+	pull_varattnos((Node *) expressions, varno, &attnums);
 	for (i = 1; i <= relation->natts; i++)
 		if (dv_relation_attribute(relation, i) != NULL &&
 			(bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attnums) ||
@@ -226,8 +275,8 @@ dv_modify_columns_of(const dv_relation *relation, Node *expressions, Index varno
 	return columns;
 }
 
-List *
-dv_modify_all_columns(const dv_relation *relation)
+static List *
+all_columns(const dv_relation *relation)
 {
 	List	   *columns = NIL;
 	int			i;
@@ -238,23 +287,40 @@ dv_modify_all_columns(const dv_relation *relation)
 	return columns;
 }
 
-static List *
-returned_columns(ModifyTable *plan, Index varno, int subplan_index, const dv_relation *relation,
-				 const TriggerDesc *triggers)
+static bool
+fires_after_row(const TriggerDesc *t, CmdType command)
 {
-	List	   *expressions = NIL;
-
-	if (triggers != NULL &&
-		((plan->operation == CMD_INSERT && triggers->trig_insert_after_row) ||
-		 (plan->operation == CMD_UPDATE && triggers->trig_update_after_row)))
-		return dv_modify_all_columns(relation);
-	if (plan->returningLists != NIL)
-		expressions = list_copy(list_nth(plan->returningLists, subplan_index));
-	if (plan->withCheckOptionLists != NIL)
-		expressions = list_concat(expressions,
-								  list_nth(plan->withCheckOptionLists, subplan_index));
-	return dv_modify_columns_of(relation, (Node *) expressions, varno);
+	if (t == NULL)
+		return false;
+	switch (command)
+	{
+		case CMD_INSERT:
+			return t->trig_insert_after_row;
+		case CMD_UPDATE:
+			return t->trig_update_after_row;
+		default:
+			return t->trig_delete_after_row;
+	}
 }
+
+/* "plan" has the command already. */
+static void
+find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerDesc *triggers,
+			   List *returning, List *checks, Index varno)
+{
+	plan->has_checks = checks != NIL;
+	plan->checked = columns_in(relation, checks, varno);
+	plan->at_once = fires_after_row(triggers, plan->command);
+	/* triggers get to see the row as it has become; what DELETE takes away was read before */
+	if (plan->at_once && plan->command != CMD_DELETE)
+		plan->returned = all_columns(relation);
+	else
+		plan->returned = columns_in(relation, list_concat_copy(returning, checks), varno);
+}
+
+/*
+ * Planning
+ */
 
 /* Can this plan give a row of the table more than once?  Only scans of itself cannot. */
 static bool
@@ -272,49 +338,84 @@ may_repeat(Plan *plan)
 		return true;
 	foreach(lc, ((Append *) plan)->appendplans)
 		if (may_repeat(lfirst(lc)))
-		return true;
+			return true;
 	return false;
 }
 
+static void
+find_written(dv_modify_plan *plan, PlannerInfo *root, ModifyTable *node, Index varno,
+			 int subplan_index, Relation rel, const dv_relation *relation)
+{
+	const TriggerDesc *triggers = rel->trigdesc;
+	bool		changed_before = false;
+
+	if (plan->command == CMD_INSERT)
+	{
+		plan->given = inserted_columns(root, rel, relation);
+		changed_before = triggers != NULL && triggers->trig_insert_before_row;
+	}
+	else if (plan->command == CMD_UPDATE)
+	{
+		plan->given = updated_columns(root, node, varno, subplan_index, rel, relation);
+		changed_before = triggers != NULL && triggers->trig_update_before_row;
+	}
+	if (changed_before)
+		plan->others = other_columns(relation, plan->given, plan->command);
+}
+
+/* Of a list that has one for each table of the statement, or none at all. */
+static List *
+list_for(List *lists, int subplan_index)
+{
+	return lists != NIL ? list_nth(lists, subplan_index) : NIL;
+}
+
 List *
-dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
+dataversePlanForeignModify(PlannerInfo *root, ModifyTable *node, Index resultRelation,
 						   int subplan_index)
 {
 	Oid			relid = planner_rt_fetch(resultRelation, root)->relid;
 	Relation	rel = table_open(relid, NoLock);
 	const dv_relation *relation = dv_relation_open(relid);
-	const TriggerDesc *triggers = rel->trigdesc;
-	List	   *given = NIL;
-	List	   *others = NIL;
-	List	   *returned;
-	List	   *checked = NIL;
+	dv_modify_plan plan = {.command = node->operation};
 
-	if (plan->operation == CMD_INSERT)
-		given = inserted_columns(root, rel, relation);
-	else if (plan->operation == CMD_UPDATE)
-		given = updated_columns(root, plan, resultRelation, subplan_index, rel, relation);
-	if (triggers != NULL &&
-		((plan->operation == CMD_INSERT && triggers->trig_insert_before_row) ||
-		 (plan->operation == CMD_UPDATE && triggers->trig_update_before_row)))
-		others = other_columns(relation, given, plan->operation);
-	returned = returned_columns(plan, resultRelation, subplan_index, relation, triggers);
+	find_written(&plan, root, node, resultRelation, subplan_index, rel, relation);
+	find_looked_at(&plan, relation, rel->trigdesc, list_for(node->returningLists, subplan_index),
+				   list_for(node->withCheckOptionLists, subplan_index), resultRelation);
+	plan.ignore = node->onConflictAction == ONCONFLICT_NOTHING;
+	plan.repeats = plan.command != CMD_INSERT && may_repeat(outerPlan(&node->plan));
 	table_close(rel, NoLock);
-	if (plan->withCheckOptionLists != NIL)
-		checked = dv_modify_columns_of(relation, (Node *)
-									   list_nth(plan->withCheckOptionLists, subplan_index),
-									   resultRelation);
-	/* as dv_modify_item numbers them */
-	return lappend(list_make5(given, others, returned, checked,
-							  makeInteger(plan->onConflictAction == ONCONFLICT_NOTHING)),
-				   makeInteger(plan->operation != CMD_INSERT &&
-							   may_repeat(outerPlan(&plan->plan))));
+	return dv_modify_plan_pack(&plan);
+}
+
+static bool
+fires_after_insert(const ResultRelInfo *rinfo)
+{
+	const TriggerDesc *t = rinfo != NULL ? rinfo->ri_TrigDesc : NULL;
+
+	return t != NULL && (t->trig_insert_after_row || t->trig_insert_after_statement);
 }
 
 void
-dv_modify_plan_rows(const dv_relation *relation, dv_modify_plan *plan)
+dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
+					const dv_relation *relation, dv_modify_plan *plan)
 {
+	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
+	Index		varno = rinfo->ri_RangeTableIndex;
+
+	memset(plan, 0, sizeof(*plan));
 	plan->command = CMD_INSERT;
 	plan->others = other_columns(relation, NIL, CMD_INSERT);
+	/* a partition that rows are routed to has no place of its own among the tables of the query */
+	if (varno == 0)
+		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
+	find_looked_at(plan, relation, rinfo->ri_TrigDesc, rinfo->ri_returningList,
+				   rinfo->ri_WithCheckOptions, varno);
+	plan->ignore = node != NULL && node->onConflictAction == ONCONFLICT_NOTHING;
+	/* COPY fires triggers before it ends the insertion */
+	if (node == NULL && (fires_after_insert(rinfo) ||
+						 fires_after_insert(rinfo->ri_RootResultRelInfo)))
+		plan->at_once = true;
 }
 
 int
@@ -322,7 +423,7 @@ dataverseIsForeignRelUpdatable(Relation rel)
 {
 	const dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 
-	if (!dv_option_bool(relation->options, "updatable"))
+	if (!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
 		return 0;
 	if (relation->type == DV_TABLE_INTERSECT)
 		return (1 << CMD_INSERT) | (1 << CMD_DELETE);

@@ -2,14 +2,16 @@
  * modify_refused.c
  *		Rows that the service does not take: filed, or raised.
  *
- * With on_error = abort the first ends the statement, and the error says
- * what became of the others: what is written stays written.  With continue
- * they are filed, and one WARNING at the end says how many.
+ * With on_error = abort the first of them ends the statement, and the error
+ * says what became of the other rows: what is written stays written.  With
+ * on_error = continue they are filed, and one WARNING at the end says how many
+ * there were.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include "foreign/foreign.h"
 #include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 
@@ -18,37 +20,44 @@
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
 
-/* A column of the service under its name here. */
-static const dv_attribute *
-attribute_called(const dv_relation *relation, const char *name)
+void
+dv_refused_prepare(dv_modify *m)
 {
-	int			i;
-
-	for (i = 1; name[0] != '\0' && i <= relation->natts; i++)
-	{
-		const dv_attribute *attribute = dv_relation_attribute(relation, i);
-
-		if (attribute !=NULL && !attribute->is_label && !attribute->is_table_name &&
-			strcmp(attribute->column.name, name) == 0)
-			return attribute;
-	}
-	return NULL;
+	m->refusal.go_on = dv_option_choice(m->options, DV_OPT_ON_ERROR) == DV_ON_ERROR_CONTINUE;
+	m->refusal.most = dv_option_given(m->options, DV_OPT_MAX_ERRORS) ?
+		dv_option_int(m->options, DV_OPT_MAX_ERRORS) : -1;
 }
+
+void
+dv_refused_here(dv_modify *m, TupleTableSlot *slot, const dv_modify_fault *fault)
+{
+	dv_error	error = {0};
+
+	error.verdict = DV_VERDICT_REFUSED;
+	error.retry_after = -1;
+	error.code = "";
+	error.message = fault->misfit.message;
+	error.sqlstate = fault->misfit.sqlstate;
+	m->refusal.fault = fault;
+	m->refusal.slot = slot;
+	dv_writer_forget_row(m->writer, &error);
+	m->refusal.fault = NULL;
+	m->refusal.slot = NULL;
+}
+
+/*
+ * Raising
+ */
 
 static void
 append_row(StringInfo detail, const dv_failure *failure)
 {
-	StringInfoData id;
-
 	if (failure->first != failure->last)
 		appendStringInfo(detail, "It is one of rows %lld to %lld.",
 						 (long long) failure->first, (long long) failure->last);
 	else if (failure->id != NULL)
-	{
-		initStringInfo(&id);
-		dv_append_id(&id, failure->id);
-		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first, id.data);
-	}
+		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first,
+						 dv_id_text(failure->id));
 	else
 		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
 	if (failure->then)
@@ -69,63 +78,80 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 						 (long long) failure->in_doubt);
 }
 
+static bool
+is_one_too_many(const dv_modify *m)
+{
+	return m->refusal.most >= 0 && m->refusal.rows > m->refusal.most;
+}
+
+static const char *
+server_name(const dv_modify *m)
+{
+	return GetForeignServer(m->relation->serverid)->servername;
+}
+
 void
-dv_modify_raise_refused(void *arg, const dv_failure *failure)
+dv_refused_raise(void *arg, const dv_failure *failure)
 {
 	const dv_modify *m = arg;
 	const dv_error *error = failure->error;
+	const char *service = dv_error_detail(error);
+	const char *hint = error->hint;
 	const dv_attribute *attribute;
 	StringInfoData detail;
-	const char *service = dv_error_detail(error);
-	int			sqlstate = error->sqlstate;
-	const char *hint = error->hint;
 	dv_blame	blame;
 
-	if (m->max_errors >= 0 && m->refusals > m->max_errors)
+	if (is_one_too_many(m))
 		hint = psprintf("More than %lld rows were refused (option \"max_errors\").",
-						(long long) m->max_errors);
+						(long long) m->refusal.most);
 	dv_blame_read(error->message, &blame);
-	attribute = m->at_fault != 0 ? dv_relation_attribute(m->relation, m->at_fault) :
-	attribute_called(m->relation, blame.column);
+	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
+									  m->refusal.fault->attnum :
+									  dv_relation_column_of(m->relation, blame.column));
 
-	if (blame.null)
-		sqlstate = ERRCODE_NOT_NULL_VIOLATION;
 	initStringInfo(&detail);
 	append_row(&detail, failure);
 	if (service[0] != '\0')
 		appendStringInfo(&detail, "  %s", service);
 	append_outcome(&detail, m, failure);
 	ereport(ERROR,
-			(errcode(sqlstate),
-			 errmsg("could not %s on server \"%s\": %s", m->what, m->server, error->message),
+			(errcode(blame.null ? ERRCODE_NOT_NULL_VIOLATION : error->sqlstate),
+			 errmsg("could not %s on server \"%s\": %s", m->what, server_name(m), error->message),
 			 errdetail_internal("%s", detail.data),
 			 hint != NULL ? errhint("%s", hint) : 0,
 			 err_generic_string(PG_DIAG_SCHEMA_NAME,
 								get_namespace_name(get_rel_namespace(m->relation->relid))),
 			 err_generic_string(PG_DIAG_TABLE_NAME, m->relation->name),
-			 attribute !=NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
+			 attribute != NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
 			 blame.key[0] != '\0' ?
 			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : 0));
 }
+
+/*
+ * Filing
+ */
 
 /* What the statement says of the row at hand; what says which row it is, if it does. */
 static List *
 columns_of(const dv_modify *m)
 {
-	List	   *others = list_make4_int(m->id, m->partition, m->state, m->status);
+	const dv_modify_identity *identity = &m->identity;
+	const dv_modify_values *values = &m->values;
+	List	   *others = list_make4_int(identity->id, identity->partition.attnum,
+										values->state.attnum, values->status.attnum);
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
 
-	for (i = 0; i < m->ncolumns; i++)
-		if (!m->columns[i].if_changed)
-			columns = lappend_int(lappend_int(columns, m->columns[i].attnum),
-								  m->columns[i].type_attnum);
-	for (i = 0; i < m->nkeys; i++)
-		others = lappend_int(others, m->keys[i]);
+	for (i = 0; i < values->ncolumns; i++)
+		if (!values->columns[i].if_changed)
+			columns = lappend_int(lappend_int(columns, values->columns[i].attnum),
+								  values->columns[i].type_attnum);
+	for (i = 0; i < identity->nkeys; i++)
+		others = lappend_int(others, identity->keys[i].attnum);
 	foreach(lc, others)
 	{
-		if (lfirst_int(lc) != 0 && !m->slot->tts_isnull[lfirst_int(lc) - 1])
+		if (lfirst_int(lc) != 0 && !m->refusal.slot->tts_isnull[lfirst_int(lc) - 1])
 			columns = lappend_int(columns, lfirst_int(lc));
 	}
 	return columns;
@@ -137,10 +163,10 @@ columns_of(const dv_modify *m)
  * filed for another user.
  */
 static void
-hold(dv_modify *m, const dv_rejected_row *reject)
+hold(dv_modify *m, const dv_reject *reject)
 {
 	MemoryContext old = MemoryContextSwitchTo(m->context);
-	dv_rejected_row *copy = palloc(sizeof(*copy));
+	dv_reject  *copy = palloc(sizeof(*copy));
 
 	*copy = *reject;
 	copy->message = pstrdup(reject->message);
@@ -150,67 +176,67 @@ hold(dv_modify *m, const dv_rejected_row *reject)
 		copy->object = pnstrdup(reject->object, reject->object_len);
 	if (reject->id != NULL)
 		copy->id = memcpy(palloc(DV_ID_LEN), reject->id, DV_ID_LEN);
-	m->held = lappend(m->held, copy);
+	m->refusal.held = lappend(m->refusal.held, copy);
 	MemoryContextSwitchTo(old);
 }
 
 void
-dv_modify_file_held(dv_modify *m)
+dv_refused_file_held(dv_modify *m)
 {
 	ListCell   *lc;
 
-	foreach(lc, m->held)
+	foreach(lc, m->refusal.held)
 		dv_rejects_file(m->relation, lfirst(lc));
-	list_free_deep(m->held);
-	m->held = NIL;
+	list_free_deep(m->refusal.held);
+	m->refusal.held = NIL;
 }
 
 bool
-dv_modify_file_refused(void *arg, const dv_failure *failure)
+dv_refused_file(void *arg, const dv_failure *failure)
 {
 	dv_modify  *m = arg;
-	dv_rejected_row reject = {0};
+	dv_reject	reject = {0};
 
-	m->refusals++;
-	if (m->max_errors >= 0 && m->refusals > m->max_errors)
+	m->refusal.rows++;
+	if (is_one_too_many(m))
 		return false;
 	reject.operation = dv_operation_rule_of(failure->then ? DV_UPDATE : m->operation)->name;
 	reject.ordinal = failure->first;
 	reject.id = failure->id;
 	reject.sqlstate = failure->error->sqlstate;
 	reject.message = failure->error->message;
-	if (m->at_fault != 0 && m->command != CMD_DELETE)
+	if (m->refusal.fault != NULL && m->command != CMD_DELETE)
 	{
 		/* its object ends where it did not fit */
-		reject.slot = m->slot;
+		reject.slot = m->refusal.slot;
 		reject.columns = columns_of(m);
 	}
-	else if (m->at_fault == 0)
+	else if (m->refusal.fault == NULL)
 	{
 		reject.code = failure->error->code;
 		reject.object = failure->object;
 		reject.object_len = failure->object_len;
 	}
-	if (m->elsewhere)
+	if (m->drain.elsewhere)
 		hold(m, &reject);
 	else
 	{
-		dv_modify_file_held(m);
+		dv_refused_file_held(m);
 		dv_rejects_file(m->relation, &reject);
 	}
 	return true;
 }
 
 void
-dv_modify_report_refused(dv_modify *m)
+dv_refused_report(const dv_modify *m)
 {
-	if (m->refusals == 0)
+	if (m->refusal.rows == 0)
 		return;
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg_plural("%lld row was refused: could not %s on server \"%s\"",
 						   "%lld rows were refused: could not %s on server \"%s\"",
-						   (unsigned long) m->refusals, (long long) m->refusals, m->what,
-						   m->server),
+						   (unsigned long) m->refusal.rows, (long long) m->refusal.rows, m->what,
+						   server_name(m)),
 			 errhint("Table dataverse.rejects has them and why.")));
 }

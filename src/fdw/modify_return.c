@@ -2,9 +2,10 @@
  * modify_return.c
  *		Rows as they are handed back, for RETURNING and WITH CHECK OPTION.
  *
- * What was given, and the id that was made here, is known at once.  What only
- * the service knows (defaults, columns that it computes, labels) is asked for
- * when the row has been written.  What a DELETE returns was read before.
+ * The values that were given, and an id that was made here, are known at once.
+ * What only the service knows (defaults, columns that it computes, labels) is
+ * read back when the row has been written.  What a DELETE returns was read
+ * before.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,8 +21,8 @@
 #include "dataverse/address.h"
 #include "fdw/bind.h"
 #include "fdw/modify.h"
+#include "fdw/option.h"
 #include "fdw/scan.h"
-#include "fdw/setting.h"
 #include "fdw/result_relation.h"
 
 /* Does the statement write a column of one of these types? */
@@ -48,14 +49,14 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 	ListCell   *lc;
 
 	if (attribute->readonly || attribute->is_label)
-		return attnum == m->id || attnum == m->partition;
+		return attnum == m->identity.id || attnum == m->identity.partition.attnum;
 	if (attribute->column.type == DV_TYPE_STATE || attribute->column.type == DV_TYPE_STATUS)
 		return !writes_type(m, given, DV_TYPE_STATE, DV_TYPE_STATUS);
 	/* the name of a lookup's table goes with the lookup */
 	foreach(lc, given)
 		if (strcmp(dv_relation_attribute(m->relation, lfirst_int(lc))->column.name,
 				   attribute->column.name) == 0)
-		return false;
+			return false;
 	return true;
 }
 
@@ -68,7 +69,7 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 	if (plan->command == CMD_UPDATE)
 		return is_untouched(m, plan->given, attnum);
 	/* told when the row has been written, if not before */
-	return attnum == m->id && (m->operation == DV_CREATE || m->ids_given);
+	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_given);
 }
 
 /* Can WITH CHECK OPTION be checked before the row is written? */
@@ -77,67 +78,57 @@ is_checkable(const dv_modify *m, const dv_modify_plan *plan)
 {
 	ListCell   *lc;
 
-	foreach(lc, plan->looked_at)
+	foreach(lc, plan->checked)
 	{
 		AttrNumber	attnum = lfirst_int(lc);
 
 		/* an id that is made here is put in later */
 		if (!dv_dry_run && (!is_known(m, plan, attnum) ||
-							(plan->command == CMD_INSERT && attnum == m->id)))
+							(plan->command == CMD_INSERT && attnum == m->identity.id)))
 			return false;
 	}
-	return plan->checked;
+	return plan->has_checks;
 }
 
 void
-dv_modify_prepare_return(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
+dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
-	ListCell   *lc;
 	int			i;
 
-	m->checked_before = is_checkable(m, plan);
+	m->returned.checked_before = is_checkable(m, plan);
 	if (plan->returned == NIL)
 		return;
 	if (plan->command == CMD_DELETE)
 	{
-		m->whole_junk = ExecFindJunkAttributeInTlist(targetlist, DV_TARGET_ROW);
+		m->returned.whole_junk = ExecFindJunkAttributeInTlist(targetlist, DV_JUNK_ROW);
 		return;
 	}
-	m->return_id = m->operation == DV_CREATE && list_member_int(plan->returned, m->id);
-	if (dv_dry_run)
-		return;
-	foreach(lc, plan->returned)
-		m->read_back |= !is_known(m, plan, lfirst_int(lc));
-	for (i = 1; i <= m->relation->natts; i++)
-		m->wanted = lappend_int(m->wanted, list_member_int(plan->returned, i) &&
-								!is_known(m, plan, i) ? i : 0);
+	m->returned.new_id = m->operation == DV_CREATE &&
+		list_member_int(plan->returned, m->identity.id);
+	for (i = 1; !dv_dry_run && i <= m->relation->natts; i++)
+	{
+		bool		read = list_member_int(plan->returned, i) && !is_known(m, plan, i);
+
+		m->returned.read_back |= read;
+		m->returned.wanted = lappend_int(m->returned.wanted, read ? i : 0);
+	}
 }
 
 /*
  * Which row to read back
  */
 
-static char *
-id_text(const uint8 *id)
-{
-	StringInfoData text;
-
-	initStringInfo(&text);
-	dv_append_id(&text, id);
-	return text.data;
-}
-
 /* A value as conditions have it. */
 static const char *
-operand_of(dv_modify *m, AttrNumber attnum, dv_encoder *encoder, Datum value)
+operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 {
-	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
+	const dv_attribute *attribute = dv_relation_attribute(m->relation, column->attnum);
 	StringInfoData text;
 	dv_misfit	misfit;
 	char	   *from;
 
 	if (attribute->pgtype == UUIDOID)
-		return id_text(DatumGetUUIDP(value)->data);
+		return dv_id_text(DatumGetUUIDP(value)->data);
 	if (attribute->column.type == DV_TYPE_STRING)
 	{
 		Oid			output;
@@ -149,7 +140,7 @@ operand_of(dv_modify *m, AttrNumber attnum, dv_encoder *encoder, Datum value)
 		return pg_server_to_any(s, strlen(s), PG_UTF8);
 	}
 	initStringInfo(&text);
-	if (!dv_encode(encoder, value, false, NULL, &text, &misfit))
+	if (!dv_encode(column->encoder, value, false, NULL, &text, &misfit))
 		ereport(ERROR, (errcode(misfit.sqlstate), errmsg("%s", misfit.message)));
 	from = strchr(text.data, ':') + 1;
 	if (*from == '"')
@@ -161,64 +152,74 @@ operand_of(dv_modify *m, AttrNumber attnum, dv_encoder *encoder, Datum value)
 }
 
 static List *
-add_condition(List *conditions, dv_modify *m, AttrNumber attnum, const char *operand)
+add_condition(List *conditions, const dv_modify *m, const dv_modify_column *column,
+			  TupleTableSlot *slot)
 {
 	return lappend(conditions,
-				   dv_filter_of(DV_EQ, &dv_relation_attribute(m->relation, attnum)->column,
-								operand));
+				   dv_filter_of(DV_EQ, &dv_relation_attribute(m->relation, column->attnum)->column,
+								operand_of(m, column, slot->tts_values[column->attnum - 1])));
 }
 
+/* NULL: it is not known which row it is. */
 static dv_filter *
-filter_of(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
+filter_of(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
 {
+	const dv_modify_identity *identity = &m->identity;
+	const dv_modify_column *partition = &identity->partition;
 	List	   *conditions = NIL;
 	int			i;
 
 	if (row->has_id)
-		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id, id_text(row->id)));
-	for (i = 0; !row->has_id && i < m->nkeys; i++)
-		conditions = add_condition(conditions, m, m->keys[i],
-								   operand_of(m, m->keys[i], m->key_encoders[i],
-											  slot->tts_values[m->keys[i] - 1]));
+	{
+		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id,
+											 dv_id_text(row->id)));
+		if (partition->attnum != 0 && !slot->tts_isnull[partition->attnum - 1])
+			conditions = add_condition(conditions, m, partition, slot);
+	}
+	for (i = 0; !row->has_id && i < identity->nkeys; i++)
+		conditions = add_condition(conditions, m, &identity->keys[i], slot);
 	for (i = 0; m->operation == DV_ASSOCIATE && i < 2; i++)
-		conditions = add_condition(conditions, m, m->ends[i].attnum,
-								   id_text(DatumGetUUIDP(slot->tts_values[m->ends[i].attnum - 1])->data));
-	if (row->has_id && m->partition != 0 && !slot->tts_isnull[m->partition - 1])
-		conditions = add_condition(conditions, m, m->partition,
-								   operand_of(m, m->partition, m->partition_encoder,
-											  slot->tts_values[m->partition - 1]));
-	if (conditions == NIL)
-		return NULL;
-	return dv_filter_join(DV_AND, conditions);
+	{
+		dv_modify_column side = {.attnum = identity->sides[i].attnum};
+
+		conditions = add_condition(conditions, m, &side, slot);
+	}
+	return conditions != NIL ? dv_filter_join(DV_AND, conditions) : NULL;
 }
 
-/* Puts what the service has into "values"; false if the row is not there (any more). */
-static bool
+static struct dv_scan *
+reader_of(dv_modify *m)
+{
+	MemoryContext old = MemoryContextSwitchTo(m->context);
+
+	if (m->returned.reader == NULL)
+		m->returned.reader = dv_scan_open(m->relation, m->userid,
+										  psprintf("read back from foreign table \"%s\"",
+												   m->relation->name),
+										  m->returned.wanted);
+	MemoryContextSwitchTo(old);
+	return m->returned.reader;
+}
+
+/* Puts what the service has into "values", if the row is (still) there. */
+static void
 read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
 		  bool *isnull)
 {
 	dv_filter  *filter = filter_of(m, row, slot);
 	Datum	   *read = palloc(sizeof(Datum) * m->relation->natts);
 	bool	   *read_null = palloc(sizeof(bool) * m->relation->natts);
-	MemoryContext old;
+	dv_scan    *reader;
 	ListCell   *lc;
 
-	if (m->reader == NULL)
-	{
-		old = MemoryContextSwitchTo(m->context);
-		m->reader = dv_scan_open(m->relation, m->userid,
-								 psprintf("read back from foreign table \"%s\"",
-										  m->relation->name),
-								 m->wanted);
-		MemoryContextSwitchTo(old);
-	}
 	if (filter == NULL)
-		return false;
-	dv_scan_ask(m->reader, filter, false, 1);
-	if (!dv_scan_next(m->reader))
-		return false;
-	dv_scan_row(m->reader, m->relation->natts, read, read_null);
-	foreach(lc, m->wanted)
+		return;
+	reader = reader_of(m);
+	dv_scan_ask(reader, filter, false, 1);
+	if (!dv_scan_next(reader))
+		return;
+	dv_scan_row(reader, m->relation->natts, read, read_null);
+	foreach(lc, m->returned.wanted)
 	{
 		int			i = foreach_current_index(lc);
 
@@ -227,21 +228,21 @@ read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *v
 		values[i] = read[i];
 		isnull[i] = read_null[i];
 	}
-	return true;
 }
 
 /*
  * Rows
  */
 
+/* The slot owns the copy. */
 static TupleTableSlot *
-store(TupleTableSlot *slot, TupleDesc desc, Datum *values, bool *isnull)
+store(TupleTableSlot *slot, HeapTuple tuple)
 {
 	MemoryContext old = MemoryContextSwitchTo(slot->tts_mcxt);
-	HeapTuple	tuple = heap_form_tuple(desc, values, isnull);
+	HeapTuple	copy = heap_copytuple(tuple);
 
 	MemoryContextSwitchTo(old);
-	ExecForceStoreHeapTuple(tuple, slot, true);
+	ExecForceStoreHeapTuple(copy, slot, true);
 	return slot;
 }
 
@@ -250,37 +251,33 @@ static TupleTableSlot *
 return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
 	bool		isnull;
-	Datum		whole = ExecGetJunkAttribute(planSlot, m->whole_junk, &isnull);
-	HeapTupleData tuple;
-	HeapTupleHeader header;
-	MemoryContext old;
-	HeapTuple	copy;
+	Datum		whole = ExecGetJunkAttribute(planSlot, m->returned.whole_junk, &isnull);
+	HeapTupleData tuple = {0};
 
 	if (isnull)
 		return slot;
-	header = DatumGetHeapTupleHeader(whole);
-	memset(&tuple, 0, sizeof(tuple));
-	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	tuple.t_data = DatumGetHeapTupleHeader(whole);
+	tuple.t_len = HeapTupleHeaderGetDatumLength(tuple.t_data);
 	ItemPointerSetInvalid(&tuple.t_self);
 	tuple.t_tableOid = m->relation->relid;
-	tuple.t_data = header;
-	old = MemoryContextSwitchTo(slot->tts_mcxt);
-	copy = heap_copytuple(&tuple);
-	MemoryContextSwitchTo(old);
-	ExecForceStoreHeapTuple(copy, slot, true);
-	return slot;
+	return store(slot, &tuple);
+}
+
+bool
+dv_return_waits(const dv_modify *m, const dv_modify_row *row)
+{
+	return m->returned.read_back || (m->returned.new_id && !row->has_id);
 }
 
 TupleTableSlot *
-dv_modify_return(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
-				 dv_modify_row *row)
+dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
 {
 	Datum	   *values;
 	bool	   *isnull;
 
-	if (m->whole_junk != 0)
+	if (m->returned.whole_junk != 0)
 		return return_deleted(m, slot, planSlot);
-	if (!m->return_id && !m->read_back)
+	if (!m->returned.new_id && !m->returned.read_back)
 		return slot;
 	if (!row->has_id && m->operation == DV_CREATE)
 		row->has_id = dv_writer_last_id(m->writer, row->id);
@@ -289,12 +286,12 @@ dv_modify_return(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * m->desc->natts);
 	memcpy(isnull, slot->tts_isnull, sizeof(bool) * m->desc->natts);
-	if (m->return_id && row->has_id)
+	if (m->returned.new_id && row->has_id)
 	{
-		values[m->id - 1] = PointerGetDatum(row->id);
-		isnull[m->id - 1] = false;
+		values[m->identity.id - 1] = PointerGetDatum(row->id);
+		isnull[m->identity.id - 1] = false;
 	}
-	if (m->read_back)
-		(void) read_back(m, row, slot, values, isnull);
-	return store(slot, m->desc, values, isnull);
+	if (m->returned.read_back)
+		read_back(m, row, slot, values, isnull);
+	return store(slot, heap_form_tuple(m->desc, values, isnull));
 }

@@ -2,11 +2,13 @@
  * option.c
  *		The options of servers, user mappings, foreign tables and columns.
  *
- * One table says which options there are, where each may be set, what its
- * values look like, what holds without it, and who may set it.  Everything
- * else here reads that table: the validator that PostgreSQL calls whenever
- * somebody sets options, the hints it gives, the getters, and the function
- * dataverse.options(), which the README is compared with.
+ * One table, option_list.h, says which options there are, where each may be
+ * set, what its values look like, what holds without it, who may set it, and
+ * where it goes in the configuration of a session.  Everything else here reads
+ * that table: the validator that PostgreSQL calls whenever somebody sets
+ * options, the hints it gives, the getters, the settings of the session that
+ * stand in for options, and the function dataverse.options(), which the README
+ * is compared with.
  *
  * A user mapping may name several application users: the options marked
  * "numbered" exist once without a suffix (the first user) and again with the
@@ -33,10 +35,12 @@
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/varlena.h"
 
+#include "client/session.h"
 #include "compat.h"
 #include "fdw/option.h"
 #include "net/clock.h"
@@ -59,16 +63,39 @@ typedef enum value_type
 {
 	VALUE_TEXT,
 	VALUE_NAMES,				/* comma-separated */
-	VALUE_BOOL,
-	VALUE_INT,
+	VALUE_BOOLEAN,
+	VALUE_INTEGER,
 	VALUE_REAL,
-	VALUE_DURATION,				/* seconds unless a unit says otherwise */
+	VALUE_DURATION,				/* seconds unless a unit says otherwise; kept in microseconds */
+	VALUE_TIMEOUT,				/* the same, kept in milliseconds */
 	VALUE_CHOICE,
 	VALUE_SITE,					/* URL without a path */
 	VALUE_ADDRESS				/* URL */
 } value_type;
 
-typedef struct dv_option
+#define VALUE_TYPES (VALUE_ADDRESS + 1)
+
+/* What dataverse.options() calls it, and what a member of the session's configuration takes. */
+static const struct
+{
+	const char *name;
+	size_t		size;
+}			value_types[VALUE_TYPES] =
+
+{
+	[VALUE_TEXT] = {"text", sizeof(char *)},
+	[VALUE_NAMES] = {"list", sizeof(char *)},
+	[VALUE_BOOLEAN] = {"boolean", sizeof(bool)},
+	[VALUE_INTEGER] = {"integer", sizeof(int)},
+	[VALUE_REAL] = {"number", sizeof(double)},
+	[VALUE_DURATION] = {"duration", sizeof(int64)},
+	[VALUE_TIMEOUT] = {"duration", sizeof(int)},
+	[VALUE_CHOICE] = {"choice", sizeof(int)},
+	[VALUE_SITE] = {"URL", sizeof(char *)},
+	[VALUE_ADDRESS] = {"URL", sizeof(char *)},
+};
+
+typedef struct option_row
 {
 	const char *name;
 	int			flags;
@@ -77,7 +104,9 @@ typedef struct dv_option
 	double		min;			/* numbers; durations in seconds */
 	double		max;
 	const char *const *choices; /* NULL-terminated */
-} dv_option;
+	size_t		offset;			/* in dv_session_config, and size there; 0: it is not in it */
+	size_t		size;
+} option_row;
 
 static const char *const selections[] = {"throttle_aware", "round_robin", "least_connections", NULL};
 static const char *const dop_scopes[] = {"user", "environment", NULL};
@@ -87,96 +116,24 @@ static const char *const insert_modes[] = {"create", "upsert", "ignore_duplicate
 static const char *const bypasses[] = {"none", "sync", "async", "all", NULL};
 static const char *const table_types[] = {"standard", "elastic", "virtual", "intersect", NULL};
 
-#define NOTHING 0, 0, NULL
+#define VALUE(value_type, value) .type = value_type, .default_value = value
+#define TEXT(value) VALUE(VALUE_TEXT, value)
+#define NAMES(value) VALUE(VALUE_NAMES, value)
+#define BOOLEAN(value) VALUE(VALUE_BOOLEAN, value)
+#define INTEGER(value, least, most) VALUE(VALUE_INTEGER, value), .min = least, .max = most
+#define REAL(value, least, most) VALUE(VALUE_REAL, value), .min = least, .max = most
+#define DURATION(value, least, most) VALUE(VALUE_DURATION, value), .min = least, .max = most
+#define TIMEOUT(value, least, most) VALUE(VALUE_TIMEOUT, value), .min = least, .max = most
+#define CHOICE(value, list) VALUE(VALUE_CHOICE, value), .choices = list
+#define SITE(value) VALUE(VALUE_SITE, value)
+#define ADDRESS(value) VALUE(VALUE_ADDRESS, value)
+#define IN_SESSION(member) \
+	.offset = offsetof(dv_session_config, member), .size = sizeof(((dv_session_config *) 0)->member)
 
-static const dv_option options[] = {
-	/* where the service is */
-	{"url", ON_SERVER, VALUE_SITE, NULL, NOTHING},
-	{"api_version", ON_SERVER, VALUE_TEXT, "9.2", NOTHING},
-	{"tenant_id", ON_SERVER, VALUE_TEXT, NULL, NOTHING},
-	{"authority", ON_SERVER, VALUE_ADDRESS, "https://login.microsoftonline.com", NOTHING},
-	{"token_url", ON_SERVER, VALUE_ADDRESS, NULL, NOTHING},
-
-	/* how to talk to it */
-	{"ca_file", ON_SERVER | SUPERUSER, VALUE_TEXT, NULL, NOTHING},
-	{"proxy", ON_SERVER | SUPERUSER, VALUE_TEXT, NULL, NOTHING},
-	{"connect_timeout", ON_SERVER, VALUE_DURATION, "30s", 0.001, 3600, NULL},
-	{"request_timeout", ON_SERVER, VALUE_DURATION, "150s", 0.001, 3600, NULL},
-	{"affinity_cookie", ON_SERVER, VALUE_BOOL, "off", NOTHING},
-	{"user_agent", ON_SERVER, VALUE_TEXT, "dataverse_fdw", NOTHING},
-
-	/* the pool of application users */
-	{"selection", ON_SERVER, VALUE_CHOICE, "throttle_aware", 0, 0, selections},
-	{"max_parallel", ON_SERVER, VALUE_INT, NULL, 1, 52, NULL},
-	{"dop_scope", ON_SERVER, VALUE_CHOICE, "user", 0, 0, dop_scopes},
-	{"max_throttle_retries", ON_SERVER, VALUE_INT, "3", -1, 1000000, NULL},
-	{"max_retries", ON_SERVER, VALUE_INT, "5", 0, 1000, NULL},
-	{"fallback_retry_after", ON_SERVER, VALUE_DURATION, "30s", 0, 3600, NULL},
-	{"retry_after_buffer", ON_SERVER, VALUE_DURATION, "1s", 0, 60, NULL},
-	{"max_retry_after_tolerance", ON_SERVER, VALUE_DURATION, NULL, 0, 86400, NULL},
-	{"throttle_tracking", ON_SERVER, VALUE_BOOL, "on", NOTHING},
-
-	/* the rate controller; what has no default here follows rate_preset */
-	{"adaptive_rate", ON_SERVER, VALUE_BOOL, "on", NOTHING},
-	{"rate_preset", ON_SERVER, VALUE_CHOICE, "balanced", 0, 0, presets},
-	{"initial_parallelism_factor", ON_SERVER, VALUE_REAL, "0.5", 0.1, 1, NULL},
-	{"min_parallelism", ON_SERVER, VALUE_INT, "1", 1, 52, NULL},
-	{"increase_rate", ON_SERVER, VALUE_INT, "2", 1, 52, NULL},
-	{"decrease_factor", ON_SERVER, VALUE_REAL, NULL, 0.1, 0.9, NULL},
-	{"stabilization_batches", ON_SERVER, VALUE_INT, NULL, 1, 1000, NULL},
-	{"min_increase_interval", ON_SERVER, VALUE_DURATION, NULL, 0, 3600, NULL},
-	{"recovery_multiplier", ON_SERVER, VALUE_REAL, "2.0", 1, 10, NULL},
-	{"last_known_good_ttl", ON_SERVER, VALUE_DURATION, "5min", 1, 86400, NULL},
-	{"idle_reset_period", ON_SERVER, VALUE_DURATION, "5min", 1, 86400, NULL},
-	{"execution_time_ceiling_factor", ON_SERVER, VALUE_REAL, NULL, 0, 100000, NULL},
-	{"slow_batch_threshold", ON_SERVER, VALUE_DURATION, NULL, 0, 3600, NULL},
-	{"budget_pacing", ON_SERVER, VALUE_BOOL, "on", NOTHING},
-
-	/* reading and writing; the table wins over the server */
-	{"batch_size", ON_SERVER | ON_TABLE, VALUE_INT, "100", 1, 1000, NULL},
-	{"page_size", ON_SERVER | ON_TABLE, VALUE_INT, NULL, 1, 5000, NULL},
-	{"on_error", ON_SERVER | ON_TABLE, VALUE_CHOICE, "abort", 0, 0, error_modes},
-	{"max_errors", ON_SERVER | ON_TABLE, VALUE_INT, NULL, 0, INT_MAX, NULL},
-	{"generate_ids", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
-	{"insert_mode", ON_SERVER | ON_TABLE, VALUE_CHOICE, "create", 0, 0, insert_modes},
-	{"bypass_custom_logic", ON_SERVER | ON_TABLE, VALUE_CHOICE, "none", 0, 0, bypasses},
-	{"bypass_flows", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
-	{"suppress_duplicate_detection", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
-	{"tag", ON_SERVER | ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-	{"updatable", ON_SERVER | ON_TABLE, VALUE_BOOL, "on", NOTHING},
-	{"truncatable", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
-	{"use_remote_estimate", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
-	{"import_stats", ON_SERVER | ON_TABLE, VALUE_BOOL, "off", NOTHING},
-
-	/* what a foreign table is in Dataverse */
-	{"table", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-	{"entity_set", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-	{"primary_id", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-	{"table_type", ON_TABLE, VALUE_CHOICE, "standard", 0, 0, table_types},
-	{"upsert_key", ON_TABLE, VALUE_NAMES, NULL, NOTHING},
-	{"partition_id", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-	{"keys", ON_TABLE, VALUE_TEXT, NULL, NOTHING},
-
-	/* what a column is in Dataverse */
-	{"column", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
-	{"navigation", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
-	{"target", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
-	{"target_set", ON_COLUMN, VALUE_NAMES, NULL, NOTHING},
-	{"type", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
-	{"ref_type_of", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
-	{"label_of", ON_COLUMN, VALUE_TEXT, NULL, NOTHING},
-	{"readonly", ON_COLUMN, VALUE_BOOL, "off", NOTHING},
-
-	/* application users */
-	{"name", ON_USER | NUMBERED, VALUE_TEXT, NULL, NOTHING},
-	{"client_id", ON_USER | NUMBERED, VALUE_TEXT, NULL, NOTHING},
-	{"client_secret", ON_USER | NUMBERED | SECRET, VALUE_TEXT, NULL, NOTHING},
-	{"client_certificate", ON_USER | NUMBERED | SUPERUSER, VALUE_TEXT, NULL, NOTHING},
-	{"client_key", ON_USER | NUMBERED | SUPERUSER, VALUE_TEXT, NULL, NOTHING},
-	{"client_key_password", ON_USER | NUMBERED | SECRET, VALUE_TEXT, NULL, NOTHING},
-	{"managed_identity", ON_USER | NUMBERED | SUPERUSER, VALUE_BOOL, "off", NOTHING},
-	{"access_token", ON_USER | NUMBERED | SECRET, VALUE_TEXT, NULL, NOTHING},
-	{"caller_id", ON_USER, VALUE_TEXT, NULL, NOTHING},
+static const option_row rows[DV_OPTIONS] = {
+#define DV_OPTION(symbol, option_name, where, ...) \
+	[DV_OPT_##symbol] = {.name = option_name, .flags = where, __VA_ARGS__},
+#include "fdw/option_list.h"
 };
 
 typedef struct scope
@@ -214,14 +171,14 @@ base_length(const char *name)
 }
 
 /* The option of that name that may be set in one of these places, or NULL. */
-static const dv_option *
+static const option_row *
 find_option(const char *name, int places)
 {
 	size_t		base = base_length(name);
 
-	for (size_t i = 0; i < lengthof(options); i++)
+	for (int i = 0; i < DV_OPTIONS; i++)
 	{
-		const dv_option *option = &options[i];
+		const option_row *option = &rows[i];
 
 		if ((option->flags & places) == 0)
 			continue;
@@ -238,19 +195,19 @@ find_option(const char *name, int places)
  * The option of this place whose name comes nearest, if at most half of the
  * letters differ; else NULL.
  */
-static const dv_option *
+static const option_row *
 nearest_option(const char *name, int place)
 {
-	const dv_option *nearest = NULL;
+	const option_row *nearest = NULL;
 	size_t		base = base_length(name);
 	int			best;
 
 	if (base == 0 || base >= NAMEDATALEN)
 		return NULL;
 	best = Min((int) base / 2, 4) + 1;
-	for (size_t i = 0; i < lengthof(options); i++)
+	for (int i = 0; i < DV_OPTIONS; i++)
 	{
-		const dv_option *option = &options[i];
+		const option_row *option = &rows[i];
 		int			distance;
 
 		if ((option->flags & place) == 0)
@@ -268,7 +225,7 @@ nearest_option(const char *name, int place)
 
 /* Where an option that is known may be set, in words. */
 static const char *
-places_of(const dv_option *option)
+places_of(const option_row *option)
 {
 	StringInfoData buf;
 
@@ -287,10 +244,10 @@ names_of(int place)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	for (size_t i = 0; i < lengthof(options); i++)
+	for (int i = 0; i < DV_OPTIONS; i++)
 	{
-		if (options[i].flags & place)
-			appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "", options[i].name);
+		if (rows[i].flags & place)
+			appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "", rows[i].name);
 	}
 	return buf.data;
 }
@@ -300,7 +257,7 @@ static bool
 is_misnumbered(const char *name, int place)
 {
 	size_t		base = strlen(name);
-	const dv_option *option;
+	const option_row *option;
 
 	while (base > 0 && isdigit((unsigned char) name[base - 1]))
 		base--;
@@ -314,7 +271,7 @@ is_misnumbered(const char *name, int place)
 static char *
 hint_for(const char *name, const scope *scope)
 {
-	const dv_option *option;
+	const option_row *option;
 
 	if ((option = find_option(name, ANYWHERE)) != NULL)
 		return psprintf("The option \"%s\" is set on %s.", name, places_of(option));
@@ -366,20 +323,20 @@ address_fault(const char *value, bool path_allowed)
 }
 
 static bool
-in_range(const dv_option *option, double value)
+in_range(const option_row *option, double value)
 {
 	return (option->min == 0 && option->max == 0) ||
 		(value >= option->min && value <= option->max);
 }
 
 static const char *
-range_of(const dv_option *option, const char *what)
+range_of(const option_row *option, const char *what)
 {
 	return psprintf("It must be %s from %.15g to %.15g.", what, option->min, option->max);
 }
 
 static int
-choice_of(const dv_option *option, const char *value)
+choice_of(const option_row *option, const char *value)
 {
 	int			i;
 
@@ -390,7 +347,7 @@ choice_of(const dv_option *option, const char *value)
 }
 
 static const char *
-choices_of(const dv_option *option)
+choices_of(const option_row *option)
 {
 	StringInfoData buf;
 	int			i;
@@ -403,7 +360,7 @@ choices_of(const dv_option *option)
 
 /* What is wrong with the value, as a sentence; NULL if nothing is. */
 static const char *
-fault_of(const dv_option *option, const char *value)
+fault_of(const option_row *option, const char *value)
 {
 	bool		boolean;
 	int			integer;
@@ -414,9 +371,9 @@ fault_of(const dv_option *option, const char *value)
 		case VALUE_TEXT:
 		case VALUE_NAMES:
 			return value[0] == '\0' ? "It cannot be empty." : NULL;
-		case VALUE_BOOL:
+		case VALUE_BOOLEAN:
 			return parse_bool(value, &boolean) ? NULL : "It must be \"on\" or \"off\".";
-		case VALUE_INT:
+		case VALUE_INTEGER:
 			/* parse_int would round 4.5 */
 			if (strspn(value, "+-0123456789") == strlen(value) &&
 				parse_int(value, &integer, 0, NULL) && in_range(option, integer))
@@ -427,6 +384,7 @@ fault_of(const dv_option *option, const char *value)
 				return NULL;
 			return range_of(option, "a number");
 		case VALUE_DURATION:
+		case VALUE_TIMEOUT:
 			if (parse_real(value, &real, GUC_UNIT_S, NULL) && in_range(option, real))
 				return NULL;
 			return psprintf("%s  Units are \"ms\", \"s\", \"min\", \"h\" and \"d\"; without one it is in seconds.",
@@ -443,16 +401,6 @@ fault_of(const dv_option *option, const char *value)
 	return NULL;
 }
 
-const char *
-dv_option_fault(const char *name, const char *value)
-{
-	const dv_option *option = find_option(name, ANYWHERE);
-
-	if (option == NULL)
-		elog(ERROR, "there is no option \"%s\"", name);
-	return fault_of(option, value);
-}
-
 static bool
 is_plain_http(const char *value)
 {
@@ -464,7 +412,7 @@ is_plain_http(const char *value)
  * repeated: a URL may have a password in it, and messages go to the log.
  */
 static void
-check_value(const dv_option *option, const char *name, const char *value)
+check_value(const option_row *option, const char *name, const char *value)
 {
 	const char *fault = fault_of(option, value);
 	bool		address = option->type == VALUE_SITE || option->type == VALUE_ADDRESS;
@@ -495,54 +443,58 @@ check_value(const dv_option *option, const char *name, const char *value)
  * Getters.
  */
 
-static DefElem *
-element_of(List *list, const char *name)
+static const option_row *
+row_of(dv_option option)
 {
+	return &rows[option % DV_OPTIONS];
+}
+
+const char *
+dv_option_name(dv_option option)
+{
+	int			number = option / DV_OPTIONS + 1;
+
+	return number == 1 ? row_of(option)->name : psprintf("%s_%d", row_of(option)->name, number);
+}
+
+static const char *
+given_text(dv_options opts, dv_option option)
+{
+	List	   *const lists[] = {opts.first, opts.second};
+	const char *name = dv_option_name(option);
 	ListCell   *lc;
 
-	foreach(lc, list)
+	for (size_t i = 0; i < lengthof(lists); i++)
 	{
-		DefElem    *def = lfirst_node(DefElem, lc);
+		foreach(lc, lists[i])
+		{
+			DefElem    *def = lfirst_node(DefElem, lc);
 
-		if (strcmp(def->defname, name) == 0)
-			return def;
+			if (strcmp(def->defname, name) == 0)
+				return defGetString(def);
+		}
 	}
 	return NULL;
 }
 
 bool
-dv_option_given(dv_options opts, const char *name)
+dv_option_given(dv_options opts, dv_option option)
 {
-	return element_of(opts.first, name) != NULL || element_of(opts.second, name) != NULL;
-}
-
-/* The row of the table too, which the typed getters need. */
-static const char *
-text_of(dv_options opts, const char *name, const dv_option **row)
-{
-	DefElem    *def = element_of(opts.first, name);
-
-	*row = find_option(name, ANYWHERE);
-	if (*row == NULL)
-		elog(ERROR, "there is no option \"%s\"", name);
-	if (def == NULL)
-		def = element_of(opts.second, name);
-	return def != NULL ? defGetString(def) : (*row)->default_value;
+	return given_text(opts, option) != NULL;
 }
 
 const char *
-dv_option_text(dv_options opts, const char *name)
+dv_option_text(dv_options opts, dv_option option)
 {
-	const dv_option *row;
+	const char *text = given_text(opts, option);
 
-	return text_of(opts, name, &row);
+	return text != NULL ? text : row_of(option)->default_value;
 }
 
 bool
-dv_option_bool(dv_options opts, const char *name)
+dv_option_bool(dv_options opts, dv_option option)
 {
-	const dv_option *row;
-	const char *text = text_of(opts, name, &row);
+	const char *text = dv_option_text(opts, option);
 	bool		value = false;
 
 	if (text != NULL)
@@ -551,10 +503,9 @@ dv_option_bool(dv_options opts, const char *name)
 }
 
 int
-dv_option_int(dv_options opts, const char *name)
+dv_option_int(dv_options opts, dv_option option)
 {
-	const dv_option *row;
-	const char *text = text_of(opts, name, &row);
+	const char *text = dv_option_text(opts, option);
 	int			value = 0;
 
 	if (text != NULL)
@@ -562,51 +513,89 @@ dv_option_int(dv_options opts, const char *name)
 	return value;
 }
 
-double
-dv_option_real(dv_options opts, const char *name)
+/* "unit" is that of durations, else 0. */
+static double
+real_of(dv_options opts, dv_option option, int unit)
 {
-	const dv_option *row;
-	const char *text = text_of(opts, name, &row);
+	const char *text = dv_option_text(opts, option);
 	double		value = 0;
 
 	if (text != NULL)
-		(void) parse_real(text, &value, 0, NULL);
+		(void) parse_real(text, &value, unit, NULL);
 	return value;
 }
 
-int64
-dv_option_duration(dv_options opts, const char *name)
-{
-	const dv_option *row;
-	const char *text = text_of(opts, name, &row);
-	double		value;
-
-	if (text == NULL || !parse_real(text, &value, GUC_UNIT_S, NULL))
-		return -1;
-	return (int64) (value * DV_SECOND);
-}
-
 int
-dv_option_choice(dv_options opts, const char *name)
+dv_option_choice(dv_options opts, dv_option option)
 {
-	const dv_option *row;
-	const char *text = text_of(opts, name, &row);
+	const char *text = dv_option_text(opts, option);
 
-	return text != NULL ? choice_of(row, text) : -1;
+	return text != NULL ? choice_of(row_of(option), text) : -1;
 }
 
-bool
-dv_option_is(dv_options opts, const char *name, const char *choice)
+static int64
+microseconds_of(dv_options opts, dv_option option)
 {
-	const char *text = dv_option_text(opts, name);
-
-	return text != NULL && pg_strcasecmp(text, choice) == 0;
+	return (int64) (real_of(opts, option, GUC_UNIT_S) * DV_SECOND);
 }
 
 const char *
-dv_option_numbered(const char *name, int number)
+dv_option_address(dv_options opts, dv_option option)
 {
-	return number == 1 ? name : psprintf("%s_%d", name, number);
+	const char *text = dv_option_text(opts, option);
+	size_t		len = text != NULL ? strlen(text) : 0;
+
+	while (len > 0 && text[len - 1] == '/')
+		len--;
+	return text != NULL ? pnstrdup(text, len) : NULL;
+}
+
+static void
+put_into(void *member, dv_options opts, dv_option option)
+{
+	switch (row_of(option)->type)
+	{
+		case VALUE_TEXT:
+		case VALUE_NAMES:
+		case VALUE_ADDRESS:
+			*(const char **) member = dv_option_text(opts, option);
+			break;
+		case VALUE_SITE:
+			*(const char **) member = dv_option_address(opts, option);
+			break;
+		case VALUE_BOOLEAN:
+			*(bool *) member = dv_option_bool(opts, option);
+			break;
+		case VALUE_INTEGER:
+			*(int *) member = dv_option_int(opts, option);
+			break;
+		case VALUE_REAL:
+			*(double *) member = real_of(opts, option, 0);
+			break;
+		case VALUE_DURATION:
+			*(int64 *) member = microseconds_of(opts, option);
+			break;
+		case VALUE_TIMEOUT:
+			*(int *) member = (int) (microseconds_of(opts, option) / DV_MILLISECOND);
+			break;
+		case VALUE_CHOICE:
+			*(int *) member = dv_option_choice(opts, option);
+			break;
+	}
+}
+
+void
+dv_options_configure(dv_options opts, dv_session_config *config)
+{
+	for (int i = 0; i < DV_OPTIONS; i++)
+	{
+		const option_row *row = &rows[i];
+
+		if (row->size == 0 || dv_option_text(opts, i) == NULL)
+			continue;
+		Assert(row->size == value_types[row->type].size);
+		put_into((char *) config + row->offset, opts, i);
+	}
 }
 
 /*
@@ -628,15 +617,15 @@ check_application_user(dv_options opts, int number)
 {
 	static const char *const hint =
 	"Give \"client_id\" with \"client_secret\" or \"client_certificate\", or \"managed_identity\", or \"access_token\".";
-	const char *id = dv_option_numbered("client_id", number);
-	bool		secret = dv_option_given(opts, dv_option_numbered("client_secret", number));
-	bool		certificate = dv_option_given(opts, dv_option_numbered("client_certificate", number));
-	bool		key = dv_option_given(opts, dv_option_numbered("client_key", number));
-	bool		password = dv_option_given(opts, dv_option_numbered("client_key_password", number));
-	bool		identity = dv_option_bool(opts, dv_option_numbered("managed_identity", number));
-	bool		token = dv_option_given(opts, dv_option_numbered("access_token", number));
+	dv_option	id = dv_option_numbered(DV_OPT_CLIENT_ID, number);
+	bool		secret = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_SECRET, number));
+	bool		certificate = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number));
+	bool		key = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_KEY, number));
+	bool		password = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_KEY_PASSWORD, number));
+	bool		identity = dv_option_bool(opts, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
+	bool		token = dv_option_given(opts, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number));
 	bool		given = dv_option_given(opts, id) || key || password ||
-	dv_option_given(opts, dv_option_numbered("name", number));
+	dv_option_given(opts, dv_option_numbered(DV_OPT_NAME, number));
 	int			ways = secret + certificate + identity + token;
 
 	if (ways == 0 && given)
@@ -645,7 +634,7 @@ check_application_user(dv_options opts, int number)
 		refuse_combination(psprintf("application user %d has more than one way to get a token", number),
 						   hint);
 	if ((secret || certificate) && !dv_option_given(opts, id))
-		refuse_combination(psprintf("option \"%s\" is missing", id), hint);
+		refuse_combination(psprintf("option \"%s\" is missing", dv_option_name(id)), hint);
 	if ((key || password) && !certificate)
 		refuse_combination(psprintf("application user %d has a key but no certificate", number),
 						   "Set \"client_certificate\" too.");
@@ -660,8 +649,8 @@ check_combination(List *list, Oid catalog)
 	if (catalog == UserMappingRelationId)
 		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
 			check_application_user(opts, number);
-	if (catalog == ForeignServerRelationId && dv_option_given(opts, "max_parallel") &&
-		dv_option_int(opts, "min_parallelism") > dv_option_int(opts, "max_parallel"))
+	if (catalog == ForeignServerRelationId && dv_option_given(opts, DV_OPT_MAX_PARALLEL) &&
+		dv_option_int(opts, DV_OPT_MIN_PARALLELISM) > dv_option_int(opts, DV_OPT_MAX_PARALLEL))
 		refuse_combination("option \"min_parallelism\" is greater than \"max_parallel\"",
 						   "Raise \"max_parallel\" or lower \"min_parallelism\".");
 }
@@ -683,7 +672,7 @@ dv_options_validate(List *list, Oid catalog)
 	foreach(lc, list)
 	{
 		DefElem    *def = lfirst_node(DefElem, lc);
-		const dv_option *option = NULL;
+		const option_row *option = NULL;
 
 		if (place != NULL)
 			option = find_option(def->defname, place->flag);
@@ -696,12 +685,87 @@ dv_options_validate(List *list, Oid catalog)
 }
 
 /*
- * dataverse.options(): the table as a table.
+ * Settings of the session.  Those that stand in for an option take its values;
+ * empty, which is the default, means that the option of the table or the
+ * server holds.
  */
 
-static const char *const type_names[] = {
-	"text", "list", "boolean", "integer", "number", "duration", "choice", "URL", "URL"
+bool		dv_dry_run = false;
+bool		dv_summary = false;
+
+static bool
+check_setting(dv_option option, const char *value)
+{
+	const char *fault = value[0] != '\0' ? fault_of(&rows[option], value) : NULL;
+
+	if (fault != NULL)
+		GUC_check_errdetail("%s", fault);
+	return fault == NULL;
+}
+
+/* A check hook is not told whose value it checks. */
+#define DV_OPTION(...)
+#define DV_SETTING(description, symbol, ...) \
+	static char *setting_##symbol = NULL; \
+	static bool \
+	check_##symbol(char **newval, void **extra, GucSource source) \
+	{ \
+		return check_setting(DV_OPT_##symbol, *newval); \
+	}
+#include "fdw/option_list.h"
+
+static const struct
+{
+	dv_option	option;
+	const char *description;
+	char	  **value;
+	GucStringCheckHook check;
+}			settings[] =
+
+{
+#define DV_OPTION(...)
+#define DV_SETTING(description, symbol, ...) \
+	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol},
+#include "fdw/option_list.h"
 };
+
+void
+dv_settings_init(void)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(settings); i++)
+		DefineCustomStringVariable(psprintf("dataverse_fdw.%s", rows[settings[i].option].name),
+								   settings[i].description,
+								   "Empty: the option of the foreign table or the server holds.",
+								   settings[i].value, "", PGC_USERSET, 0, settings[i].check, NULL,
+								   NULL);
+	DefineCustomBoolVariable("dataverse_fdw.dry_run",
+							 "Encode and count what would be written, and send none of it.", NULL,
+							 &dv_dry_run, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("dataverse_fdw.summary",
+							 "Say at the end of each modification what it took.", NULL,
+							 &dv_summary, false, PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+dv_options
+dv_settings_over(dv_options options)
+{
+	List	   *given = NIL;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(settings); i++)
+		if (*settings[i].value != NULL && (*settings[i].value)[0] != '\0')
+			given = lappend(given, makeDefElem(pstrdup(rows[settings[i].option].name),
+											   (Node *) makeString(pstrdup(*settings[i].value)),
+											   -1));
+	options.first = list_concat(given, options.first);
+	return options;
+}
+
+/*
+ * dataverse.options(): the table as a table.
+ */
 
 DV_FUNCTION(dataverse_options);
 
@@ -712,15 +776,15 @@ dataverse_options(PG_FUNCTION_ARGS)
 	int			i;
 
 	dv_init_materialized_srf(fcinfo);
-	for (i = 0; i < (int) lengthof(options); i++)
+	for (i = 0; i < DV_OPTIONS; i++)
 	{
-		const dv_option *o = &options[i];
+		const option_row *o = &rows[i];
 		Datum		values[8] = {0};
 		bool		nulls[8] = {false};
 
 		values[0] = CStringGetTextDatum(o->name);
 		values[1] = CStringGetTextDatum(places_of(o));
-		values[2] = CStringGetTextDatum(type_names[o->type]);
+		values[2] = CStringGetTextDatum(value_types[o->type].name);
 		nulls[3] = o->default_value == NULL;
 		if (!nulls[3])
 			values[3] = CStringGetTextDatum(o->default_value);

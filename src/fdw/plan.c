@@ -152,7 +152,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 			 &tp->conditions);
 	tp->long_in = shipping.long_in;
 
-	if (dv_option_bool(tp->relation->options, "use_remote_estimate"))
+	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 		baserel->tuples = dv_remote_row_count(tp->relation, scan_user(root, baserel));
 	else if (baserel->tuples <= 0)
 		baserel->tuples = UNKNOWN_ROWS;

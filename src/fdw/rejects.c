@@ -5,8 +5,15 @@
  * A row is filed as an object that jsonb_populate_record() makes a row of the
  * foreign table of: under the names of columns here, references to other
  * rows as their ids and, where a column says so, the name of their table.
- * The object that was sent is taken apart by SQL, which keeps numbers as
- * they are; what it has to know of the foreign table is passed as arrays.
+ *
+ * A row that was refused before it was sent is at hand.  Of one that the
+ * service refused, only the bytes that were sent are left: PostgreSQL got its
+ * slot back long ago.  To file such a row as it came, a copy of every row would
+ * have to travel with its batch and be cut and joined with it, and that under
+ * on_error = continue, where millions of rows are written for the sake of a
+ * few that are refused.  It is cheaper, and less code, to read the object that
+ * was sent.  SQL takes it apart, which keeps numbers as they are; what the
+ * statement has to know of the foreign table is passed as arrays.
  *
  * The table belongs to the owner of the extension, who alone may insert:
  * what is filed is what happened.  Nothing of the caller's has a say in the
@@ -34,26 +41,23 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "dataverse/address.h"
 #include "dataverse/header.h"
-#include "fdw/lookup.h"
+#include "fdw/encode.h"
 #include "fdw/rejects.h"
 
-/* Of a member of the object: which column it is of, and what to make of it. */
+/* What becomes of members of the object: arrays with an entry for each. */
 enum
 {
-	MEMBER,
-	COLUMN,
-	KIND,						/* "value", "choices", "image", "id", or "table" */
-	PREFIX,						/* of its value, if that tells it from others of the name */
-	TABLE,						/* that it refers to, for kind "table" */
+	MAP_MEMBER,
+	MAP_COLUMN,
+	MAP_KIND,					/* "value", "choices", "image", "id", or "table" */
+	MAP_PREFIX,					/* of its value, if that tells it from others of the name */
+	MAP_TABLE,					/* that it refers to, for kind "table" */
 	MAP_ARRAYS
 };
 
-typedef struct column_map
-{
-	ArrayBuildState *arrays[MAP_ARRAYS];
-} column_map;
-
+/* Of the statement. */
 enum
 {
 	ARG_ROLE,
@@ -65,7 +69,7 @@ enum
 	ARG_CODE,
 	ARG_SQLSTATE,
 	ARG_MESSAGE,
-	ARG_TARGET,
+	ARG_OBJECT,
 	ARG_KEY_NAMES,				/* members that the address has */
 	ARG_KEY_VALUES,
 	ARG_SLOT,
@@ -112,12 +116,6 @@ add_text(ArrayBuildState *array, const char *text)
 							text == NULL, TEXTOID, CurrentMemoryContext);
 }
 
-static Datum
-finish(ArrayBuildState *array)
-{
-	return makeArrayResult(array, CurrentMemoryContext);
-}
-
 static ArrayBuildState *
 new_array(void)
 {
@@ -129,39 +127,22 @@ new_array(void)
  */
 
 static void
-map(column_map *m, const char *member, const char *column, const char *kind, const char *prefix,
+map(ArrayBuildState **m, const char *member, const char *column, const char *kind, const char *prefix,
 	const char *table)
 {
-	add_text(m->arrays[MEMBER], member);
-	add_text(m->arrays[COLUMN], column);
-	add_text(m->arrays[KIND], kind);
-	add_text(m->arrays[PREFIX], prefix);
-	add_text(m->arrays[TABLE], table);
-}
-
-/* The column that says which table a lookup refers to; NULL: none. */
-static const char *
-companion_of(const dv_relation *relation, const dv_attribute *attribute)
-{
-	int			i;
-
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
-
-		if (other->name != NULL && other->is_table_name &&
-			strcmp(other->column.name, attribute->column.name) == 0)
-			return other->name;
-	}
-	return NULL;
+	add_text(m[MAP_MEMBER], member);
+	add_text(m[MAP_COLUMN], column);
+	add_text(m[MAP_KIND], kind);
+	add_text(m[MAP_PREFIX], prefix);
+	add_text(m[MAP_TABLE], table);
 }
 
 /* As fdw/encode.c writes them: "navigation@odata.bind":"/set(id)". */
 static void
-map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attribute,
+map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute *attribute,
 		   dv_options options)
 {
-	const char *companion = companion_of(relation, attribute);
+	AttrNumber	companion = dv_relation_table_name_of(relation, attribute);
 	dv_lookup	lookup;
 	int			i;
 
@@ -174,13 +155,13 @@ map_lookup(column_map *m, const dv_relation *relation, const dv_attribute *attri
 									  dv_lookup_navigation(&lookup, &attribute->column, i));
 
 		map(m, member, attribute->name, "id", prefix, NULL);
-		if (companion != NULL)
-			map(m, member, companion, "table", prefix, dv_lookup_name(lookup.tables, i));
+		if (companion != 0)
+			map(m, member, dv_relation_attribute(relation, companion)->name, "table", prefix, dv_lookup_name(lookup.tables, i));
 	}
 }
 
 static void
-map_columns(column_map *m, const dv_relation *relation)
+map_columns(ArrayBuildState **m, const dv_relation *relation)
 {
 	int			i;
 
@@ -259,10 +240,10 @@ read_key_value(const char *p, char **value)
  * "@odata.id":"accounts(accountnumber='A-1',name='B')".
  */
 static void
-read_keys(const char *target, ArrayBuildState *names, ArrayBuildState *values)
+read_keys(const char *object, ArrayBuildState *names, ArrayBuildState *values)
 {
 	static const char member[] = "\"@odata.id\":\"";
-	const char *p = strstr(target, member);
+	const char *p = strstr(object, member);
 
 	p = p != NULL ? strpbrk(p + strlen(member), "(\"") : NULL;
 	while (p != NULL && (*p == '(' || *p == ','))
@@ -289,10 +270,15 @@ set_arg(Datum *values, char *nulls, int arg, const char *text)
 	values[arg] = text != NULL ? CStringGetTextDatum(text) : (Datum) 0;
 }
 
-/* The id is in no slot if it was made here. */
 static void
-set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject,
-		 ArrayBuildState *key_names, ArrayBuildState *key_values)
+set_array(Datum *values, int arg, ArrayBuildState *array)
+{
+	values[arg] = makeArrayResult(array, CurrentMemoryContext);
+}
+
+/* The row as it came, and which of its columns the statement has given values. */
+static void
+set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
 	ArrayBuildState *names = new_array();
 	ListCell   *lc;
@@ -301,50 +287,49 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
-		if (attribute !=NULL)
+		if (attribute != NULL)
 			add_text(names, attribute->name);
 	}
-	values[ARG_SLOT_NAMES] = finish(names);
-	set_arg(values, nulls, ARG_SLOT, NULL);
+	set_array(values, ARG_SLOT_NAMES, names);
+	nulls[ARG_SLOT] = reject->slot != NULL ? ' ' : 'n';
 	if (reject->slot == NULL)
 		return;
 	BlessTupleDesc(reject->slot->tts_tupleDescriptor);
 	values[ARG_SLOT] = DirectFunctionCall1(row_to_json,
 										   ExecFetchSlotHeapTupleDatum(reject->slot));
-	nulls[ARG_SLOT] = ' ';
-	if (reject->id != NULL)
-	{
-		add_text(key_names, relation->primary_id.property);
-		add_text(key_values, DatumGetCString(DirectFunctionCall1(uuid_out,
-																 PointerGetDatum(reject->id))));
-	}
 }
 
-/* What the service takes and gives is UTF-8. */
+/* The object that was sent, and what its members are here. */
 static void
-set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_rejected_row *reject)
+set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
-	column_map	m;
 	ArrayBuildState *key_names = new_array();
 	ArrayBuildState *key_values = new_array();
-	const char *text = NULL;
+	ArrayBuildState *m[MAP_ARRAYS];
+	char	   *object = NULL;
 	int			i;
 
-	for (i = 0; i < MAP_ARRAYS; i++)
-		m.arrays[i] = new_array();
-	map_columns(&m, relation);
-	set_slot(values, nulls, relation, reject, key_names, key_values);
 	if (reject->object != NULL)
 	{
-		text = pnstrdup(reject->object, reject->object_len);
-		read_keys(text, key_names, key_values);
-		text = pg_any_to_server(text, (int) reject->object_len, PG_UTF8);
+		object = pnstrdup(reject->object, reject->object_len);
+		read_keys(object, key_names, key_values);
+		/* what the service takes and gives is UTF-8 */
+		object = pg_any_to_server(object, (int) reject->object_len, PG_UTF8);
 	}
-	set_arg(values, nulls, ARG_TARGET, text);
-	values[ARG_KEY_NAMES] = finish(key_names);
-	values[ARG_KEY_VALUES] = finish(key_values);
+	else if (reject->slot != NULL && reject->id != NULL)
+	{
+		/* an id that was made here is in no slot */
+		add_text(key_names, relation->primary_id.property);
+		add_text(key_values, dv_id_text(reject->id));
+	}
+	set_arg(values, nulls, ARG_OBJECT, object);
+	set_array(values, ARG_KEY_NAMES, key_names);
+	set_array(values, ARG_KEY_VALUES, key_values);
 	for (i = 0; i < MAP_ARRAYS; i++)
-		values[ARG_MAP + i] = finish(m.arrays[i]);
+		m[i] = new_array();
+	map_columns(m, relation);
+	for (i = 0; i < MAP_ARRAYS; i++)
+		set_array(values, ARG_MAP + i, m[i]);
 }
 
 static Oid
@@ -393,7 +378,7 @@ insert(Datum *values, const char *nulls)
 }
 
 void
-dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject)
+dv_rejects_file(const dv_relation *relation, const dv_reject *reject)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reject",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -416,7 +401,8 @@ dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject)
 	set_arg(values, nulls, ARG_CODE, reject->code);
 	set_arg(values, nulls, ARG_SQLSTATE, unpack_sql_state(reject->sqlstate));
 	set_arg(values, nulls, ARG_MESSAGE, reject->message);
-	set_row(values, nulls, relation, reject);
+	set_slot(values, nulls, relation, reject);
+	set_object(values, nulls, relation, reject);
 	insert(values, nulls);
 	if (pushed)
 		PopActiveSnapshot();

@@ -1,5 +1,5 @@
 /*
- * reject.h
+ * rejects.h
  *		Rows that the service refused, in the table dataverse.rejects.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -12,11 +12,11 @@
 #include "fdw/relation.h"
 
 /*
- * A row, filed under the names that its columns have here.  It is the JSON
- * object that was sent, or, of one that was refused before it was sent, these
- * columns of a slot.  Neither: then it cannot be tried again.
+ * A row that was refused: either the JSON object that was sent, or, if it was
+ * refused before it was sent, columns of its slot.  With neither it cannot be
+ * tried again.
  */
-typedef struct dv_rejected_row
+typedef struct dv_reject
 {
 	const char *operation;		/* insert, update, upsert or delete */
 	int64		ordinal;		/* which row of the statement, from 1; 0: not known */
@@ -28,9 +28,9 @@ typedef struct dv_rejected_row
 	const char *code;			/* the service's, or NULL */
 	int			sqlstate;
 	const char *message;
-} dv_rejected_row;
+} dv_reject;
 
 /* Files it on behalf of the current user. */
-extern void dv_rejects_file(const dv_relation *relation, const dv_rejected_row *reject);
+extern void dv_rejects_file(const dv_relation *relation, const dv_reject *reject);
 
 #endif							/* DV_REJECTS_H */

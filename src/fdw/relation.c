@@ -33,52 +33,27 @@
 #define STANDARD_PAGE_SIZE 5000
 #define ELASTIC_PAGE_SIZE 500
 
-/* What a column is without the option "type", and what is natural for a type. */
 static const struct
 {
 	Oid			pgtype;
-	dv_type		type;
-	bool		is_default;
-}			pairs[] =
+	int			natural_for;
+	dv_type		default_type;
+}			conversions[] =
 
 {
-	{UUIDOID, DV_TYPE_LOOKUP, true},
-	{UUIDOID, DV_TYPE_UNIQUEIDENTIFIER, false},
-	{UUIDOID, DV_TYPE_CUSTOMER, false},
-	{UUIDOID, DV_TYPE_OWNER, false},
-	{UUIDOID, DV_TYPE_FILE, false},
-	{VARCHAROID, DV_TYPE_STRING, true},
-	{TEXTOID, DV_TYPE_STRING, true},
-	{TEXTOID, DV_TYPE_MEMO, false},
-	{VARCHAROID, DV_TYPE_MEMO, false},
-	{TEXTOID, DV_TYPE_ENTITYNAME, false},
-	{VARCHAROID, DV_TYPE_ENTITYNAME, false},
-	{INT4OID, DV_TYPE_INTEGER, true},
-	{INT8OID, DV_TYPE_INTEGER, false},
-	{INT4OID, DV_TYPE_CHOICE, false},
-	{INT4OID, DV_TYPE_STATE, false},
-	{INT4OID, DV_TYPE_STATUS, false},
-	{INT8OID, DV_TYPE_BIGINT, true},
-	{INT2OID, DV_TYPE_INTEGER, true},
-	{NUMERICOID, DV_TYPE_DECIMAL, true},
-	{NUMERICOID, DV_TYPE_MONEY, false},
-	{FLOAT8OID, DV_TYPE_DOUBLE, true},
-	{BOOLOID, DV_TYPE_BOOLEAN, true},
-	{INT4ARRAYOID, DV_TYPE_CHOICES, true},
-	{TIMESTAMPTZOID, DV_TYPE_DATETIME, true},
-	{TIMESTAMPOID, DV_TYPE_DATETIME_INDEPENDENT, true},
-	{DATEOID, DV_TYPE_DATE, true},
-	{BYTEAOID, DV_TYPE_IMAGE, true},
+#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+	{pgtype, natural_for, DV_TYPE_##default_type},
+#include "fdw/conversion_list.h"
 };
 
 static dv_type
-default_type(Oid pgtype)
+default_type_of(Oid pgtype)
 {
 	int			i;
 
-	for (i = 0; i < (int) lengthof(pairs); i++)
-		if (pairs[i].pgtype == pgtype && pairs[i].is_default)
-			return pairs[i].type;
+	for (i = 0; i < (int) lengthof(conversions); i++)
+		if (conversions[i].pgtype == pgtype)
+			return conversions[i].default_type;
 	return DV_TYPE_OTHER;
 }
 
@@ -87,9 +62,9 @@ is_natural(Oid pgtype, dv_type type)
 {
 	int			i;
 
-	for (i = 0; i < (int) lengthof(pairs); i++)
-		if (pairs[i].pgtype == pgtype && pairs[i].type == type)
-			return true;
+	for (i = 0; i < (int) lengthof(conversions); i++)
+		if (conversions[i].pgtype == pgtype)
+			return (conversions[i].natural_for & dv_types[type].wire) != 0;
 	return false;
 }
 
@@ -134,12 +109,12 @@ static dv_type
 type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options options,
 		const char *name)
 {
-	const char *type_name = dv_option_text(options, "type");
+	const char *type_name = dv_option_text(options, DV_OPT_TYPE);
 	dv_type		type;
 
 	if (type_name == NULL)
 		return strcmp(name, relation->primary_id.name) == 0 ? DV_TYPE_UNIQUEIDENTIFIER :
-			default_type(attribute->pgtype);
+			default_type_of(attribute->pgtype);
 	if (!dv_type_by_name(type_name, &type))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
@@ -153,18 +128,18 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 {
 	dv_attribute *attribute = &relation->attributes[attnum - 1];
 	dv_options	options = {GetForeignColumnOptions(relation->relid, attnum), NIL};
-	const char *name = dv_option_text(options, "column");
-	const char *base = dv_option_text(options, "label_of");
+	const char *name = dv_option_text(options, DV_OPT_COLUMN);
+	const char *base = dv_option_text(options, DV_OPT_LABEL_OF);
 
 	attribute ->name = pstrdup(NameStr(att->attname));
 	attribute ->pgtype = getBaseType(att->atttypid);
 	attribute ->typmod = att->atttypmod;
 	attribute ->is_label = base != NULL;
-	attribute ->readonly = dv_option_bool(options, "readonly");
+	attribute ->readonly = dv_option_bool(options, DV_OPT_READONLY);
 
 	if (base == NULL)
 	{
-		base = dv_option_text(options, "ref_type_of");
+		base = dv_option_text(options, DV_OPT_REF_TYPE_OF);
 		attribute ->is_table_name = base != NULL;
 	}
 	if (name == NULL)
@@ -187,23 +162,12 @@ static void
 settle_companion(dv_relation *relation, dv_attribute *attribute)
 {
 	const char *base = attribute->column.name;
-	bool		found = false;
-	int			i;
+	AttrNumber	attnum = dv_relation_column_called(relation, base);
 
-	for (i = 0; i < relation->natts; i++)
-	{
-		const dv_attribute *other = &relation->attributes[i];
+	if (attnum != 0)
+		attribute ->column = relation->attributes[attnum - 1].column;
 
-		if (other->name != NULL && !other->is_label && !other->is_table_name &&
-			(strcmp(other->column.name, base) == 0 || strcmp(other->name, base) == 0))
-		{
-			attribute ->column = other->column;
-
-			found = true;
-			break;
-		}
-	}
-	if (!found)
+	else
 		set_column(&attribute->column, base,
 				   attribute->is_table_name ? DV_TYPE_LOOKUP : DV_TYPE_OTHER);
 	attribute ->member = psprintf("%s@%s", attribute->column.property,
@@ -254,12 +218,12 @@ dv_relation_open(Oid relid)
 	relation->name = get_rel_name(relid);
 	relation->options.first = table->options;
 	relation->options.second = server->options;
-	relation->table = dv_option_text(relation->options, "table");
+	relation->table = dv_option_text(relation->options, DV_OPT_TABLE);
 	if (relation->table == NULL)
 		relation->table = relation->name;
 	check_name(relation->table, "option \"table\"", relation);
-	relation->type = (dv_table_type) dv_option_choice(relation->options, "table_type");
-	relation->entity_set = dv_option_text(relation->options, "entity_set");
+	relation->type = (dv_table_type) dv_option_choice(relation->options, DV_OPT_TABLE_TYPE);
+	relation->entity_set = dv_option_text(relation->options, DV_OPT_ENTITY_SET);
 	if (relation->entity_set == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
@@ -268,7 +232,7 @@ dv_relation_open(Oid relid)
 				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or ask for EntityDefinitions(LogicalName='%s')?$select=EntitySetName with dataverse.request().",
 						 relation->table)));
 	check_name(relation->entity_set, "option \"entity_set\"", relation);
-	id = dv_option_text(relation->options, "primary_id");
+	id = dv_option_text(relation->options, DV_OPT_PRIMARY_ID);
 	if (id == NULL)
 		id = psprintf("%sid", relation->table);
 	check_name(id, "option \"primary_id\"", relation);
@@ -285,14 +249,57 @@ dv_relation_attribute(const dv_relation *relation, AttrNumber attnum)
 	return &relation->attributes[attnum - 1];
 }
 
+static bool
+has_values(const dv_attribute *attribute)
+{
+	return attribute->name != NULL && !attribute->is_label && !attribute->is_table_name;
+}
+
+AttrNumber
+dv_relation_column_of(const dv_relation *relation, const char *name)
+{
+	int			i;
+
+	for (i = 0; name != NULL && i < relation->natts; i++)
+		if (has_values(&relation->attributes[i]) &&
+			strcmp(relation->attributes[i].column.name, name) == 0)
+			return i + 1;
+	return 0;
+}
+
+AttrNumber
+dv_relation_column_called(const dv_relation *relation, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+		if (has_values(&relation->attributes[i]) &&
+			(strcmp(relation->attributes[i].column.name, name) == 0 ||
+			 strcmp(relation->attributes[i].name, name) == 0))
+			return i + 1;
+	return 0;
+}
+
+AttrNumber
+dv_relation_table_name_of(const dv_relation *relation, const dv_attribute *lookup)
+{
+	int			i;
+
+	for (i = 0; i < relation->natts; i++)
+		if (relation->attributes[i].name != NULL && relation->attributes[i].is_table_name &&
+			strcmp(relation->attributes[i].column.name, lookup->column.name) == 0)
+			return i + 1;
+	return 0;
+}
+
 int
 dv_relation_page_size(const dv_relation *relation)
 {
 	int			most = relation->type == DV_TABLE_ELASTIC ? ELASTIC_PAGE_SIZE : STANDARD_PAGE_SIZE;
 
-	if (!dv_option_given(relation->options, "page_size"))
+	if (!dv_option_given(relation->options, DV_OPT_PAGE_SIZE))
 		return most;
-	return Min(dv_option_int(relation->options, "page_size"), most);
+	return Min(dv_option_int(relation->options, DV_OPT_PAGE_SIZE), most);
 }
 
 dv_progress *
@@ -307,4 +314,75 @@ dv_relation_progress(const dv_relation *relation, const char *operation, double 
 
 	pfree(name);
 	return progress;
+}
+
+/*
+ * Where a lookup can lead, by the options of its column
+ */
+
+/* The names of a comma-separated option; NIL without it. */
+static List *
+names_of(dv_options options, dv_option option)
+{
+	const char *text = dv_option_text(options, option);
+	List	   *names = NIL;
+
+	while (text != NULL)
+	{
+		const char *comma = strchr(text, ',');
+		size_t		len = comma != NULL ? (size_t) (comma - text) : strlen(text);
+
+		for (; len > 0 && *text == ' '; len--)
+			text++;
+		while (len > 0 && text[len - 1] == ' ')
+			len--;
+		names = lappend(names, pnstrdup(text, len));
+		text = comma != NULL ? comma + 1 : NULL;
+	}
+	return names;
+}
+
+const char *
+dv_lookup_name(const List *names, int i)
+{
+	return i < list_length(names) ? list_nth(names, i) : NULL;
+}
+
+/* A hand-written table need not say where owners and customers are. */
+void
+dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup)
+{
+	lookup->tables = names_of(options, DV_OPT_TARGET);
+	lookup->sets = names_of(options, DV_OPT_TARGET_SET);
+	lookup->navigations = names_of(options, DV_OPT_NAVIGATION);
+	if (lookup->tables != NIL || lookup->sets != NIL)
+		return;
+	if (column->type == DV_TYPE_OWNER)
+	{
+		lookup->tables = list_make2("systemuser", "team");
+		lookup->sets = list_make2("systemusers", "teams");
+	}
+	else if (column->type == DV_TYPE_CUSTOMER)
+	{
+		lookup->tables = list_make2("account", "contact");
+		lookup->sets = list_make2("accounts", "contacts");
+	}
+}
+
+/*
+ * Without the option it is the column's name; with several tables the service
+ * adds the table's name to it.
+ */
+const char *
+dv_lookup_navigation(const dv_lookup *lookup, const dv_column *column, int i)
+{
+	const char *table = dv_lookup_name(lookup->tables, i);
+
+	if (list_length(lookup->navigations) == 1)
+		return linitial(lookup->navigations);
+	if (i < list_length(lookup->navigations))
+		return list_nth(lookup->navigations, i);
+	if (list_length(lookup->sets) <= 1 || column->type == DV_TYPE_OWNER || table == NULL)
+		return column->name;
+	return psprintf("%s_%s", column->name, table);
 }

@@ -49,11 +49,38 @@ extern dv_relation *dv_relation_open(Oid relid);
 
 extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, AttrNumber attnum);
 
+/*
+ * The first column with the values of one of the service's, by its logical
+ * name (NULL: of none), or also by its name here; 0: there is none.
+ */
+extern AttrNumber dv_relation_column_of(const dv_relation *relation, const char *name);
+extern AttrNumber dv_relation_column_called(const dv_relation *relation, const char *name);
+
+/* The column that says to which table this lookup refers; 0: there is none. */
+extern AttrNumber dv_relation_table_name_of(const dv_relation *relation,
+											const dv_attribute *lookup);
+
 /* Rows to ask for at a time. */
 extern int	dv_relation_page_size(const dv_relation *relation);
 
 /* An operation on it that all may see; "total": rows expected, negative if not known. */
 extern dv_progress *dv_relation_progress(const dv_relation *relation, const char *operation,
 										 double total, MemoryContext owner);
+
+/* Where a lookup can lead: an entry for each table that it can refer to, as far as options say. */
+typedef struct dv_lookup
+{
+	List	   *tables;			/* logical names */
+	List	   *sets;
+	List	   *navigations;	/* properties that lead there; one may do for all */
+} dv_lookup;
+
+extern void dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup);
+
+/* The property that leads to the table of that position. */
+extern const char *dv_lookup_navigation(const dv_lookup *lookup, const dv_column *column, int i);
+
+/* Of those lists; NULL: not said. */
+extern const char *dv_lookup_name(const List *names, int i);
 
 #endif							/* DV_RELATION_H */

@@ -1,5 +1,5 @@
 /*
- * target.c
+ * result_relation.c
  *		Tables that a statement changes: what says which row is meant, and
  *		what reading them has to look out for.
  *
@@ -32,35 +32,18 @@
 #include "fdw/ship.h"
 #include "fdw/result_relation.h"
 
-/* The first column that has the values of one of the service's, by its logical name; or 0. */
-static AttrNumber
-column_named(const dv_relation *relation, const char *name)
-{
-	int			i;
-
-	for (i = 0; name != NULL && i < relation->natts; i++)
-	{
-		const dv_attribute *a = &relation->attributes[i];
-
-		if (a->name != NULL && !a->is_label && !a->is_table_name &&
-			strcmp(a->column.name, name) == 0)
-			return i + 1;
-	}
-	return 0;
-}
-
 void
 dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition)
 {
-	*id = column_named(relation, relation->primary_id.name);
+	*id = dv_relation_column_of(relation, relation->primary_id.name);
 	*partition = relation->type != DV_TABLE_ELASTIC ? 0 :
-		column_named(relation, dv_option_text(relation->options, "partition_id"));
+		dv_relation_column_of(relation, dv_option_text(relation->options, DV_OPT_PARTITION_ID));
 }
 
 void
-dv_resultrel_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second)
+dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *second)
 {
-	AttrNumber	ends[2] = {0, 0};
+	AttrNumber	pair[2] = {0, 0};
 	int			n = 0;
 	int			i;
 
@@ -74,14 +57,14 @@ dv_resultrel_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *se
 			(a->column.type != DV_TYPE_UNIQUEIDENTIFIER && !dv_type_is_lookup(a->column.type)))
 			continue;
 		if (n < 2)
-			ends[n] = i + 1;
+			pair[n] = i + 1;
 		n++;
 	}
 	/* which two of three are meant, nobody could say */
 	if (n != 2)
 		return;
-	*first = ends[0];
-	*second = ends[1];
+	*first = pair[0];
+	*second = pair[1];
 }
 
 /*
@@ -137,7 +120,7 @@ check_keys(const dv_relation *relation, AttrNumber id, AttrNumber partition, Att
 	{
 		if (relation->type != DV_TABLE_ELASTIC)
 			return;
-		missing = dv_option_text(relation->options, "partition_id");
+		missing = dv_option_text(relation->options, DV_OPT_PARTITION_ID);
 		if (missing == NULL || partition != 0)
 			return;
 	}
@@ -162,18 +145,18 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 	AttrNumber	second;
 
 	dv_resultrel_keys(relation, &id, &partition);
-	dv_resultrel_ends(relation, &first, &second);
+	dv_resultrel_pair(relation, &first, &second);
 	check_keys(relation, id, partition, first);
-	add_column(root, rtindex, target_relation, id, DV_TARGET_ID);
-	add_column(root, rtindex, target_relation, partition, DV_TARGET_PARTITION);
-	add_column(root, rtindex, target_relation, first, DV_TARGET_FIRST);
-	add_column(root, rtindex, target_relation, second, DV_TARGET_SECOND);
+	add_column(root, rtindex, target_relation, id, DV_JUNK_ID);
+	add_column(root, rtindex, target_relation, partition, DV_JUNK_PARTITION);
+	add_column(root, rtindex, target_relation, first, DV_JUNK_FIRST);
+	add_column(root, rtindex, target_relation, second, DV_JUNK_SECOND);
 
 	/* what RETURNING of a DELETE shows has to be read before; for triggers PostgreSQL sees to it */
 	if (root->parse->commandType == CMD_DELETE && root->parse->returningList != NIL &&
 		(triggers == NULL || !(triggers->trig_delete_before_row || triggers->trig_delete_after_row)))
 		add_row_identity_var(root, makeVar(rtindex, InvalidAttrNumber, RECORDOID, -1, InvalidOid, 0),
-							 rtindex, DV_TARGET_ROW);
+							 rtindex, DV_JUNK_ROW);
 }
 
 /*
@@ -181,9 +164,9 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
  */
 
 static bool
-is_target(PlannerInfo *root, const RelOptInfo *rel)
+is_result_relation(PlannerInfo *root, const RelOptInfo *rel)
 {
-	/* children of a parent that is the target know less about who needs what */
+	/* children of a parent that is the result relation know less about who needs what */
 	return rel->reloptkind == RELOPT_BASEREL && (int) rel->relid == root->parse->resultRelation &&
 		(root->parse->commandType == CMD_UPDATE || root->parse->commandType == CMD_DELETE);
 }
@@ -228,7 +211,7 @@ dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 	ListCell   *lc;
 
 	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &used);
-	if (!is_target(root, rel) || !bms_is_member(whole, used) || row_is_looked_at(root, rel->relid))
+	if (!is_result_relation(root, rel) || !bms_is_member(whole, used) || row_is_looked_at(root, rel->relid))
 		return used;
 	/* above joins only the list of results may have asked for it */
 	if (bms_membership(rel->attr_needed[0 - rel->min_attr]) != BMS_SINGLETON ||
@@ -243,7 +226,7 @@ dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
-		if (!(tle->resjunk && tle->resname != NULL && strcmp(tle->resname, DV_TARGET_ROW) == 0))
+		if (!(tle->resjunk && tle->resname != NULL && strcmp(tle->resname, DV_JUNK_ROW) == 0))
 			pull_varattnos((Node *) tle->expr, rel->relid, &others);
 	}
 	pull_varattnos((Node *) root->parse->returningList, rel->relid, &others);
@@ -261,7 +244,7 @@ dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relatio
 	int			i = -1;
 
 	/* what RETURNING shows must exist */
-	if (!is_target(root, rel) || relation->type != DV_TABLE_STANDARD ||
+	if (!is_result_relation(root, rel) || relation->type != DV_TABLE_STANDARD ||
 		root->parse->returningList != NIL || list_length(conditions) != 1)
 		return false;
 	dv_resultrel_keys(relation, &id, &partition);
@@ -298,7 +281,7 @@ is_same_table(const dv_relation *relation, Oid relid)
 		return false;
 	table = GetForeignTable(relid);
 	options.first = table->options;
-	name = dv_option_text(options, "table");
+	name = dv_option_text(options, DV_OPT_TABLE);
 	return table->serverid == relation->serverid &&
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }
@@ -354,7 +337,7 @@ dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 
 		if (is_written_in(relation, root->parse))
 			return true;
-		/* children of the target */
+		/* children of the result relation */
 		while ((rti = bms_next_member(root->all_result_relids, rti)) >= 0)
 			if (is_written_by(relation, planner_rt_fetch(rti, root)->relid))
 				return true;
@@ -411,7 +394,7 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 	Bitmapset  *used;
 	int			i = -1;
 
-	if (!is_target(root, rel))
+	if (!is_result_relation(root, rel))
 		return false;
 	/* a row that is gone does not come again */
 	if (root->parse->commandType == CMD_DELETE)

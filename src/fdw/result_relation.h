@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * target.h
+ * result_relation.h
  *		Tables that a statement changes: what says which row is meant, and
  *		what reading them has to look out for.
  *
@@ -17,13 +17,13 @@
 #include "fdw/relation.h"
 
 /* Names of the columns that UPDATE and DELETE get along with each row. */
-#define DV_TARGET_ID "dataverse_id"
-#define DV_TARGET_PARTITION "dataverse_partition"
+#define DV_JUNK_ID "dataverse_id"
+#define DV_JUNK_PARTITION "dataverse_partition"
 /* of intersect tables: the two ids that such a row ties together */
-#define DV_TARGET_FIRST "dataverse_first"
-#define DV_TARGET_SECOND "dataverse_second"
+#define DV_JUNK_FIRST "dataverse_first"
+#define DV_JUNK_SECOND "dataverse_second"
 /* the row as far as it is needed; of UPDATE always, of DELETE for triggers and RETURNING */
-#define DV_TARGET_ROW "wholerow"
+#define DV_JUNK_ROW "wholerow"
 
 /*
  * The columns that say which row it is, 0: there is none.  "partition" is
@@ -32,7 +32,7 @@
 extern void dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
 
 /* The columns of the two ids of an intersect table's rows; both or none. */
-extern void dv_resultrel_ends(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
+extern void dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
 
 /*
  * Where a column of these names is among those of the plan below a

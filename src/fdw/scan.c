@@ -34,7 +34,7 @@
 #include "dataverse/policy.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
-#include "fdw/modify.h"
+#include "fdw/drain.h"
 #include "fdw/plan.h"
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
@@ -173,7 +173,7 @@ rows_expected(const dv_scan *scan, const ForeignScanState *node)
 
 	if (relation == NULL ||
 		(relation->rd_rel->reltuples < 0 &&
-		 !dv_option_bool(scan->request.relation->options, "use_remote_estimate")))
+		 !dv_option_bool(scan->request.relation->options, DV_OPT_USE_REMOTE_ESTIMATE)))
 		return -1;
 	return node->ss.ps.plan->plan_rows;
 }

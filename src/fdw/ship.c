@@ -206,26 +206,6 @@ sort_of(const dv_attribute *attribute, dv_collation collation)
  * Leaves
  */
 
-static dv_op
-opposite(dv_op op)
-{
-	static const dv_op pairs[][2] = {
-		{DV_OP_EQ, DV_OP_NE}, {DV_OP_LT, DV_OP_GE}, {DV_OP_GT, DV_OP_LE},
-		{DV_OP_IN, DV_OP_NOT_IN}, {DV_OP_DISTINCT, DV_OP_NOT_DISTINCT},
-		{DV_OP_NULL, DV_OP_NOT_NULL}
-	};
-	int			i;
-
-	for (i = 0; i < (int) lengthof(pairs); i++)
-	{
-		if (pairs[i][0] == op)
-			return pairs[i][1];
-		if (pairs[i][1] == op)
-			return pairs[i][0];
-	}
-	return DV_OP_OTHER;
-}
-
 /* Conditions that fdw/bind.c makes of it at most, but for lists. */
 static int
 conditions_of(dv_comparison sort, dv_op op)
@@ -258,7 +238,7 @@ allowed(walk w, const dv_attribute *attribute, dv_comparison sort, dv_op op, dv_
 	*policy = dv_policy_of(w.shipping->relation->type, sort, op);
 	/* LIKE is for strings: the service would convert its pattern to any other type */
 	if ((op == DV_OP_LIKE || op == DV_OP_ILIKE || op == DV_OP_STARTS) &&
-		attribute->column.type != DV_TYPE_STRING && attribute->column.type != DV_TYPE_MEMO)
+		!(dv_types[attribute->column.type].flags & DV_FREE_TEXT))
 		*policy = DV_NEVER;
 	return *policy != DV_NEVER;
 }
@@ -269,7 +249,7 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 	const dv_attribute *attribute = dv_relation_attribute(w.shipping->relation, attnum);
 
 	if (w.negate)
-		op = opposite(op);
+		op = dv_op_opposite(op);
 	if (!allowed(w, attribute, sort_of(attribute, DV_COLLATION_BYTES), op, policy) ||
 		!take_conditions(w.shipping, 1))
 		return NIL;
@@ -286,7 +266,7 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	dv_comparison sort = sort_of(attribute, collation);
 
 	if (w.negate)
-		op = opposite(op);
+		op = dv_op_opposite(op);
 	*policy = DV_NEVER;
 	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, sort, exprType(value)) ||
 		!is_value(shipping, value))
@@ -476,7 +456,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	int			flags = 0;
 
 	if (w.negate)
-		op = opposite(op);
+		op = dv_op_opposite(op);
 	if (collation == DV_COLLATION_OTHER || !is_value(shipping, array) ||
 		!type_fits(attribute, sort, get_element_type(exprType(array))) ||
 		!allowed(w, attribute, sort, op, policy) || (op == DV_OP_NOT_IN && !small))

@@ -4,8 +4,8 @@
  *
  * A statement must not meet what it writes itself.  The service has no
  * snapshots: a row that is updated between two pages may move to a page that
- * is still to come, or away from it.  So whoever reads what his statement
- * writes reads all of it first, into memory (work_mem) or a temporary file.
+ * is still to come, or away from it.  So a scan of a table that its statement
+ * writes reads all rows first, into memory (work_mem) or a temporary file.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -4,12 +4,12 @@
  *		TRUNCATE of foreign tables.
  *
  * The service knows no TRUNCATE.  Rows of a standard table are deleted by one
- * of its bulk-delete jobs, which is waited for; those of all others by a
- * DELETE as anybody could have written it, so that there is one way only to
- * delete them.  Neither can be rolled back, so an option has to allow it.
+ * of its bulk-delete jobs, for which TRUNCATE waits; those of all others by an
+ * ordinary DELETE, so that there is only one way to delete them.  Neither can
+ * be rolled back, so an option has to allow it.
  *
- * A job goes on whatever becomes of us.  Who interrupts the wait reads so in
- * the context of the error.
+ * A job goes on whatever becomes of this backend.  An error that ends the wait
+ * says so in its context.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -30,7 +30,7 @@
 #include "client/ledger.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
-#include "fdw/setting.h"
+#include "fdw/option.h"
 #include "fdw/truncate.h"
 #include "net/json.h"
 
@@ -57,8 +57,8 @@ typedef struct dv_truncation
 static void
 check_truncatable(const dv_relation *relation, DropBehavior behavior)
 {
-	if (!dv_option_bool(relation->options, "truncatable") ||
-		!dv_option_bool(relation->options, "updatable"))
+	if (!dv_option_bool(relation->options, DV_OPT_TRUNCATABLE) ||
+		!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("foreign table \"%s\" does not allow truncates", relation->name),

@@ -229,7 +229,7 @@ dv_pool_user_name(const dv_pool *pool, int user)
 static int
 maximum_of(const dv_pool *pool, int dop_hint)
 {
-	if (pool->policy.dop_per_environment && dop_hint > 0)
+	if (pool->policy.dop_scope == DV_DOP_ENVIRONMENT && dop_hint > 0)
 		dop_hint = Max(dop_hint / pool->n, 1);
 	return dv_rate_maximum(pool->policy.max_parallel, dop_hint);
 }

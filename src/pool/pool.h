@@ -24,13 +24,20 @@
 
 #define DV_POOL_USERS_MAX 64	/* of one server in one user mapping */
 
+/* Whom the DOP hint is for; in the order of the option's choices. */
+typedef enum dv_dop_scope
+{
+	DV_DOP_USER,
+	DV_DOP_ENVIRONMENT			/* all users share it */
+} dv_dop_scope;
+
 /* What the server's options say; copied into the shared entries it applies to. */
 typedef struct dv_pool_policy
 {
 	dv_rate_config rate;
 	dv_selection selection;
 	int			max_parallel;	/* 0: the DOP hint */
-	bool		dop_per_environment;	/* dop_scope: the hint is shared by all users */
+	dv_dop_scope dop_scope;
 	bool		throttle_tracking;
 	bool		budget_pacing;
 	int64		retry_after_buffer;

@@ -23,7 +23,6 @@
 
 #include "compat.h"
 #include "fdw/encode.h"
-#include "pool/progress.h"
 
 #define MAX_COLUMNS 100
 #define MAX_PASSES 1000
@@ -31,14 +30,6 @@
 PG_MODULE_MAGIC;
 
 DV_FUNCTION(bench_encode);
-
-/* relation.c wants it, but nobody is shown how far a benchmark is */
-dv_progress *
-dv_progress_begin(Oid serverid, const char *server, const char *table, const char *operation,
-				  double total, MemoryContext owner)
-{
-	return NULL;
-}
 
 static double
 nanoseconds(void)

@@ -76,7 +76,7 @@ check_table(const dv_meta_table *table)
 		const dv_meta_column *column = &table->columns[i];
 
 		check_name(column->name);
-		if (column->sql == NULL || (unsigned) column->type >= DV_META_TYPES)
+		if (column->sql == NULL || (unsigned) column->type >= DV_TYPES)
 			wrong("a column without a type");
 		for (j = 0; j < i; j++)
 			if (strcmp(table->columns[j].name, column->name) == 0)

@@ -131,6 +131,15 @@ is_deeply(
 	'… before it writes');
 @r = sent("UPDATE dv.account SET parentaccountid = NULL WHERE accountid = '${id}b'");
 is_deeply(rows($r[0]), [qq({"accountid":"${id}b","parentaccountid\@odata.bind":null})], 'a lookup is cleared by null');
+$crm->sql(q{CREATE FUNCTION dv.number() RETURNS trigger LANGUAGE plpgsql AS
+	$$ BEGIN NEW.accountnumber := 'n' || NEW.numberofemployees; RETURN NEW; END $$;
+	CREATE TRIGGER number BEFORE UPDATE ON dv.account FOR EACH ROW EXECUTE FUNCTION dv.number()});
+@r = sent("UPDATE dv.account SET numberofemployees = 10 WHERE accountid = '${id}a'");
+is_deeply(
+	rows($r[1]),
+	[qq({"accountid":"${id}a","numberofemployees":10,"accountnumber":"n10"})],
+	'what a trigger changes is written, and what it leaves alone is not');
+$crm->sql('DROP TRIGGER number ON dv.account; DROP FUNCTION dv.number');
 
 @r = sent("DELETE FROM dv.account WHERE accountid = '${id}2'");
 is_deeply(lines(@r), ['POST $batch'], 'DELETE is a $batch');

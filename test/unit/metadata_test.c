@@ -380,9 +380,9 @@ types_hold_what_is_read(void **state)
 	assert_string_equal(column("own")->sql, "numeric(17,2)");
 	assert_string_equal(column("currency")->sql, "numeric(19,4)");
 	assert_string_equal(column("base")->sql, "numeric(19,4)");
-	assert_int_equal(column("day")->type, DV_META_DATE);
+	assert_int_equal(column("day")->type, DV_TYPE_DATE);
 	assert_string_equal(column("day")->sql, "date");
-	assert_int_equal(column("clock")->type, DV_META_DATETIME_INDEPENDENT);
+	assert_int_equal(column("clock")->type, DV_TYPE_DATETIME_INDEPENDENT);
 	assert_string_equal(column("clock")->sql, "timestamp");
 	assert_string_equal(column("instant")->sql, "timestamptz");
 }

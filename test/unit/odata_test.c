@@ -173,29 +173,54 @@ test_query(void **state)
 static void
 test_policies(void **state)
 {
-	int			sort;
+	int			comparison;
 	int			op;
 
 	(void) state;
-	for (sort = 0; sort < DV_COMPARISONS; sort++)
+	for (comparison = 0; comparison < DV_COMPARISONS; comparison++)
 	{
 		for (op = 0; op < DV_OPS; op++)
 		{
-			dv_policy	standard = dv_policy_of(DV_TABLE_STANDARD, sort, op);
+			dv_policy	standard = dv_policy_of(DV_TABLE_STANDARD, comparison, op);
 
 			/* a provider may leave anything out, so nothing is exact; and no table does more */
-			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, sort, op) < DV_EXACT);
-			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, sort, op) <= standard);
-			assert_true(dv_policy_of(DV_TABLE_ELASTIC, sort, op) <= standard);
+			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) < DV_EXACT);
+			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) <= standard);
+			assert_true(dv_policy_of(DV_TABLE_ELASTIC, comparison, op) <= standard);
 		}
-		assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, sort, DV_OP_ORDER), DV_NEVER);
-		assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, sort, DV_OP_OTHER), DV_NEVER);
+		assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, comparison, DV_OP_ORDER), DV_NEVER);
+		assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, comparison, DV_OP_OTHER), DV_NEVER);
 	}
-	/* each row has an entry for each operator: the last one is that of ORDER */
 	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_NUMBER, DV_OP_ORDER), DV_EXACT);
 	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT, DV_OP_NE), DV_NEVER);
 	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT_CI_AI, DV_OP_NE), DV_EXACT);
 	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_COMPARE_TIME, DV_OP_GT), DV_SUPERSET);
+}
+
+static void
+test_operators(void **state)
+{
+	int			op;
+	int			i;
+
+	(void) state;
+	for (op = 0; op < DV_OPS; op++)
+	{
+		const dv_op_info *info = &dv_ops[op];
+
+		/* a letter for each way to compare, blanks between them */
+		assert_int_equal(strlen(info->policy), 2 * DV_COMPARISONS - 1);
+		for (i = 0; i < DV_COMPARISONS; i++)
+		{
+			assert_non_null(strchr("ES.", info->policy[2 * i]));
+			assert_true(i == 0 || info->policy[2 * i - 1] == ' ');
+		}
+		assert_true(info->opposite == DV_OP_OTHER || dv_op_opposite(info->opposite) == (dv_op) op);
+	}
+	assert_int_equal(dv_op_opposite(DV_OP_LT), DV_OP_GE);
+	assert_int_equal(dv_op_opposite(DV_OP_LIKE), DV_OP_OTHER);
+	assert_int_equal(dv_op_opposite(DV_OP_OTHER), DV_OP_OTHER);
+	assert_int_equal(dv_op_opposite(DV_OP_AND), DV_OP_OTHER);
 }
 
 static void
@@ -209,9 +234,13 @@ test_types(void **state)
 	{
 		dv_type		type = DV_TYPES;
 
-		assert_true(dv_type_by_name(dv_type_name(i), &type));
+		assert_true(dv_type_by_name(dv_types[i].name, &type));
 		assert_int_equal(type, i);
 		assert_true(dv_comparison_of(i, DV_COLLATION_BYTES) < DV_COMPARISONS);
+		/* fdw/bind.c asks for the range of what it compares as numbers */
+		assert_true(dv_types[i].range != NULL ||
+					(dv_types[i].comparison != DV_COMPARE_NUMBER &&
+					 dv_types[i].comparison != DV_COMPARE_CHOICE));
 	}
 	assert_false(dv_type_by_name("String", &none));
 }
@@ -226,6 +255,7 @@ main(void)
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_operators),
 		cmocka_unit_test(test_types),
 	};
 

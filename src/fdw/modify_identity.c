@@ -1,0 +1,384 @@
+/*
+ * modify_identity.c
+ *		Which row of the service is meant.
+ *
+ * A row has its id, given or made here, or an address, where an id does not
+ * do: in elastic tables with partitions, by alternate keys, and for pairs of
+ * intersect tables.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+#include "utils/varlena.h"
+
+#include "dataverse/address.h"
+#include "dataverse/guid.h"
+#include "fdw/modify.h"
+#include "fdw/result_relation.h"
+
+/* A row that the statement has changed: its id; of elastic tables, two hashes of its address. */
+typedef struct dv_seen_key
+{
+	uint64		a;
+	uint64		b;
+} dv_seen_key;
+
+typedef struct dv_seen
+{
+	dv_seen_key key;
+	char		status;
+} dv_seen;
+
+#define SH_PREFIX dv_seen
+#define SH_ELEMENT_TYPE dv_seen
+#define SH_KEY_TYPE dv_seen_key
+#define SH_KEY key
+#define SH_HASH_KEY(tb, k) ((uint32) murmurhash32((uint32) ((k).a ^ ((k).b >> 16))))
+#define SH_EQUAL(tb, k, l) ((k).a == (l).a && (k).b == (l).b)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+static dv_guid_clock guid_clock;
+
+/*
+ * Preparing
+ */
+
+/* Rows that are to be found by an alternate key. */
+static void
+prepare_keys(dv_modify *m)
+{
+	const char *option = dv_option_text(m->options, DV_OPT_UPSERT_KEY);
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	if (m->operation != DV_UPSERT)
+		return;
+	if (option == NULL)
+	{
+		if (m->identity.ids_given)
+			return;
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("cannot upsert into foreign table \"%s\" without a key",
+						m->relation->name),
+				 errhint("Insert values for column \"%s\", or name the columns of an alternate key in option \"upsert_key\".",
+						 m->relation->primary_id.name)));
+	}
+	if (!SplitIdentifierString(pstrdup(option), ',', &names))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("invalid value for option \"%s\": \"%s\"", "upsert_key", option)));
+	m->identity.keys = palloc0(sizeof(dv_modify_column) * list_length(names));
+	foreach(lc, names)
+	{
+		const char *name = lfirst(lc);
+		dv_modify_column *key = &m->identity.keys[m->identity.nkeys++];
+
+		key->attnum = dv_relation_column_called(m->relation, name);
+		if (key->attnum == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+					 errmsg("column \"%s\" of option \"upsert_key\" is not in foreign table \"%s\"",
+							name, m->relation->name)));
+		key->encoder = dv_encoder_create(m->relation, key->attnum, DV_NULL_WRITTEN);
+	}
+}
+
+static void
+prepare_sides(dv_modify *m, List *targetlist)
+{
+	static const char *const junk[] = {DV_JUNK_FIRST, DV_JUNK_SECOND};
+	dv_modify_side *sides = m->identity.sides;
+	int			i;
+
+	dv_resultrel_pair(m->relation, &sides[0].attnum, &sides[1].attnum);
+	for (i = 0; i < 2; i++)
+	{
+		dv_modify_side *side = &sides[i];
+		dv_options	options = {NIL, NIL};
+
+		if (side->attnum != 0)
+			options.first = GetForeignColumnOptions(m->relation->relid, side->attnum);
+		side->set = dv_option_text(options, DV_OPT_TARGET_SET);
+		side->navigation = dv_option_text(options, DV_OPT_NAVIGATION);
+		if (side->set == NULL || side->navigation == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
+					 errmsg("cannot %s: it is not known what its rows tie together", m->what),
+					 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table: it sets \"target_set\" and \"navigation\" of the two columns.")));
+		if (targetlist != NIL)
+			side->junk = dv_resultrel_junk(targetlist, junk[i], side->attnum);
+	}
+}
+
+static void
+find_junk(dv_modify *m, List *targetlist)
+{
+	dv_modify_identity *identity = &m->identity;
+
+	identity->id_junk = dv_resultrel_junk(targetlist, DV_JUNK_ID, identity->id);
+	if (identity->partition.attnum != 0)
+		identity->partition_junk = dv_resultrel_junk(targetlist, DV_JUNK_PARTITION,
+													 identity->partition.attnum);
+	if (identity->id_junk == 0)
+		elog(ERROR, "could not find the id of rows of foreign table \"%s\"", m->relation->name);
+}
+
+void
+dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
+{
+	dv_modify_identity *identity = &m->identity;
+
+	dv_resultrel_keys(m->relation, &identity->id, &identity->partition.attnum);
+	if (m->relation->type == DV_TABLE_INTERSECT)
+	{
+		prepare_sides(m, targetlist);
+		return;
+	}
+	if (targetlist != NIL)
+		find_junk(m, targetlist);
+	if (identity->partition.attnum != 0)
+		identity->partition.encoder = dv_encoder_create(m->relation, identity->partition.attnum,
+														DV_NULL_OMITTED);
+	identity->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, DV_OPT_GENERATE_IDS);
+	identity->ids_given = identity->id != 0 && (list_member_int(plan->given, identity->id) ||
+												list_member_int(plan->others, identity->id));
+	prepare_keys(m);
+	if (plan->repeats)
+		identity->seen = dv_seen_create(m->context, 1024, NULL);
+}
+
+/*
+ * Keys
+ */
+
+static uint64
+hash_of(const void *bytes, size_t len, uint64 seed)
+{
+	uint64		hash = DatumGetUInt64(hash_any_extended(bytes, (int) len, seed));
+
+	return hash != 0 ? hash : 1;
+}
+
+static uint64
+hash_of_text(const char *text, uint64 seed)
+{
+	return hash_of(text, strlen(text), seed);
+}
+
+uint64
+dv_identity_key_of_id(const uint8 *id)
+{
+	return hash_of(id, DV_ID_LEN, 0);
+}
+
+uint64
+dv_identity_key(const dv_modify_row *row)
+{
+	if (row->address != NULL)
+		return hash_of_text(row->address, row->second != NULL ? hash_of_text(row->second, 0) : 0);
+	return row->has_id ? dv_identity_key_of_id(row->id) : 0;
+}
+
+bool
+dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row)
+{
+	dv_modify_identity *identity = &m->identity;
+	dv_seen_key key;
+	bool		found;
+
+	if (identity->seen == NULL)
+		return false;
+	memcpy(&key, row->id, DV_ID_LEN);
+	if (row->address != NULL)
+	{
+		key.a = hash_of_text(row->address, 0);
+		key.b = hash_of_text(row->address, 1);
+	}
+	if (identity->seen_is_full)
+		return dv_seen_lookup(identity->seen, key) != NULL;
+	(void) dv_seen_insert(identity->seen, key, &found);
+	identity->seen_is_full = identity->seen->size * sizeof(dv_seen) > work_mem * (Size) 1024;
+	return found;
+}
+
+/*
+ * Addresses
+ */
+
+static bool
+append_key(const dv_modify *m, const dv_modify_column *key, Datum value, bool isnull,
+		   StringInfo address, dv_modify_fault *fault)
+{
+	fault->attnum = key->attnum;
+	appendStringInfo(address, "%s=",
+					 dv_relation_attribute(m->relation, key->attnum)->column.property);
+	return dv_encode_key(key->encoder, value, isnull, address, &fault->misfit);
+}
+
+/* Of an elastic table: set(id=…,partitionid='…'). */
+static bool
+address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fault)
+{
+	StringInfoData address;
+
+	initStringInfo(&address);
+	appendStringInfo(&address, "%s(%s=", m->relation->entity_set,
+					 m->relation->primary_id.property);
+	dv_append_id(&address, row->id);
+	appendStringInfoChar(&address, ',');
+	if (!append_key(m, &m->identity.partition, row->partition, false, &address, fault))
+		return false;
+	appendStringInfoChar(&address, ')');
+	row->address = address.data;
+	return true;
+}
+
+/* By an alternate key: set(k1='v',k2=4). */
+static bool
+address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
+			   dv_modify_fault *fault)
+{
+	StringInfoData address;
+	int			i;
+
+	initStringInfo(&address);
+	appendStringInfo(&address, "%s(", m->relation->entity_set);
+	for (i = 0; i < m->identity.nkeys; i++)
+	{
+		const dv_modify_column *key = &m->identity.keys[i];
+
+		if (i > 0)
+			appendStringInfoChar(&address, ',');
+		if (!append_key(m, key, slot->tts_values[key->attnum - 1],
+						slot->tts_isnull[key->attnum - 1], &address, fault))
+			return false;
+	}
+	appendStringInfoChar(&address, ')');
+	row->address = address.data;
+	return true;
+}
+
+/*
+ * Rows
+ */
+
+static void
+make_id(dv_modify_row *row)
+{
+	int64		now = GetCurrentTimestamp() +
+	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+
+	row->has_id = true;
+	dv_guid_make(&guid_clock, now, pg_prng_uint64(&pg_global_prng_state), row->id);
+}
+
+static void
+set_id(dv_modify_row *row, Datum value)
+{
+	row->has_id = true;
+	memcpy(row->id, DatumGetUUIDP(value)->data, DV_ID_LEN);
+}
+
+static bool
+find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault *fault)
+{
+	static const dv_misfit no_key = {
+		ERRCODE_NOT_NULL_VIOLATION, "it is not said which row to upsert: the primary id is null"
+	};
+	AttrNumber	id = m->identity.id;
+	AttrNumber	partition = m->identity.partition.attnum;
+
+	if (partition != 0)
+	{
+		row->partition = slot->tts_values[partition - 1];
+		row->no_partition = slot->tts_isnull[partition - 1];
+	}
+	if (id != 0 && !slot->tts_isnull[id - 1])
+		set_id(row, slot->tts_values[id - 1]);
+	else if (m->identity.make_ids)
+		make_id(row);
+	if (m->operation != DV_UPSERT)
+		return true;
+	if (row->has_id)
+		return row->no_partition || address_in_partition(m, row, fault);
+	if (m->identity.nkeys > 0)
+		return address_by_key(m, row, slot, fault);
+	fault->attnum = id;
+	fault->misfit = no_key;
+	return false;
+}
+
+static bool
+find_old(const dv_modify *m, TupleTableSlot *planSlot, dv_modify_row *row, dv_modify_fault *fault)
+{
+	bool		isnull;
+	Datum		id = ExecGetJunkAttribute(planSlot, m->identity.id_junk, &isnull);
+
+	if (isnull)
+		elog(ERROR, "a row of foreign table \"%s\" has no id", m->relation->name);
+	set_id(row, id);
+	if (m->identity.partition_junk != 0)
+		row->partition = ExecGetJunkAttribute(planSlot, m->identity.partition_junk,
+											  &row->no_partition);
+	return row->no_partition || address_in_partition(m, row, fault);
+}
+
+/* A row of an intersect table is a reference from one row to another. */
+static bool
+find_pair(const dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row,
+		  dv_modify_fault *fault)
+{
+	static const dv_misfit no_side = {
+		ERRCODE_NOT_NULL_VIOLATION, "a pair of rows needs both of them"
+	};
+	const dv_modify_side *sides = m->identity.sides;
+	const char *ids[2];
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		bool		isnull;
+		Datum		id = m->operation == DV_DISASSOCIATE ?
+		ExecGetJunkAttribute(planSlot, sides[i].junk, &isnull) :
+		slot_getattr(slot, sides[i].attnum, &isnull);
+
+		if (isnull)
+		{
+			fault->attnum = sides[i].attnum;
+			fault->misfit = no_side;
+			return false;
+		}
+		ids[i] = dv_id_text(DatumGetUUIDP(id)->data);
+	}
+	if (m->operation == DV_ASSOCIATE)
+		row->second = ids[1];
+	row->address = dv_address_reference(sides[0].set, ids[0], sides[0].navigation,
+										row->second == NULL ? ids[1] : NULL);
+	return true;
+}
+
+bool
+dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row,
+				 dv_modify_fault *fault)
+{
+	memset(row, 0, sizeof(*row));
+	row->no_partition = true;
+	if (m->relation->type == DV_TABLE_INTERSECT)
+		return find_pair(m, slot, planSlot, row, fault);
+	if (m->command == CMD_INSERT)
+		return find_new(m, slot, row, fault);
+	return find_old(m, planSlot, row, fault);
+}
