@@ -50,11 +50,9 @@ typedef struct walk
 static List *ship_node(walk w, Node *node, dv_policy *policy);
 
 void
-dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *relation,
-				 Index relid)
+dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid)
 {
 	memset(shipping, 0, sizeof(*shipping));
-	shipping->root = root;
 	shipping->relation = relation;
 	shipping->relid = relid;
 	shipping->ci_ai = get_collation_oid(list_make2(makeString("dataverse"), makeString("ci_ai")),
