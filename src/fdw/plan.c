@@ -45,7 +45,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "fdw/estimate.h"
+#include "fdw/analyze.h"
 #include "fdw/plan.h"
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
