@@ -4,9 +4,9 @@
  *
  * Each restriction clause is one of three: the service answers it exactly
  * (and nobody looks at it again), it answers a superset (and the clause is
- * checked here, too), or the clause stays here.  See fdw/ship.c.  A table's own
- * clauses are judged once, and those that a join adds once for each set of
- * outer tables; what was found is kept with the table until the plan is made.
+ * checked here, too), or the clause stays here.  See fdw/ship.c.  The clauses of
+ * a path are judged once, and what was found is kept with the table until the
+ * plan is made.
  *
  * Besides the plain scan there are paths
  * - that take values from the outer side of a join: one request for each
@@ -60,6 +60,7 @@
 typedef struct path_clauses
 {
 	ParamPathInfo *param_info;	/* whose clauses are among them; NULL: only the table's own */
+	List	   *own;			/* the table's own */
 	dv_shipping shipping;		/* has the values that the conditions refer to */
 	List	   *exact;			/* RestrictInfos */
 	List	   *superset;
@@ -73,8 +74,8 @@ typedef struct table_plan
 	RelOptInfo *baserel;
 	dv_relation *relation;
 	dv_shipping shipping;		/* with nothing in it yet */
-	path_clauses own;
-	List	   *joined;			/* path_clauses with those of a join, for each ParamPathInfo */
+	List	   *judged;			/* path_clauses */
+	const path_clauses *own;	/* those that are only the table's own */
 	bool		gated;			/* a clause without columns decides about the whole scan */
 	bool		written;		/* by the statement: all rows have to be read before the first is
 								 * written */
@@ -115,33 +116,31 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
 
 /*
  * The clauses of a path with these parameters.  PostgreSQL has one
- * ParamPathInfo for each set of outer tables; if it replaces that of a path by
- * one for a partition, the clauses in there are others, too.
+ * ParamPathInfo for each set of outer tables.  When a join of partitions takes
+ * a path over, it replaces all clauses by those of the partition: the path's
+ * ParamPathInfo, and from 17 on the table's own as well.
  */
-static path_clauses *
+static const path_clauses *
 clauses_of(table_plan *tp, ParamPathInfo *param_info)
 {
+	List	   *own = tp->baserel->baserestrictinfo;
 	path_clauses *c;
 	ListCell   *lc;
 
-	if (param_info == NULL)
-		return &tp->own;
-	foreach(lc, tp->joined)
+	foreach(lc, tp->judged)
 	{
 		c = lfirst(lc);
-		if (c->param_info == param_info)
+		if (c->param_info == param_info && c->own == own)
 			return c;
 	}
-	c = palloc(sizeof(*c));
-	*c = tp->own;
+	c = palloc0(sizeof(*c));
 	c->param_info = param_info;
-	c->shipping.values = list_copy(c->shipping.values);
-	c->exact = list_copy(c->exact);
-	c->superset = list_copy(c->superset);
-	c->local = list_copy(c->local);
-	c->conditions = list_copy(c->conditions);
-	judge(tp, c, param_info->ppi_clauses);
-	tp->joined = lappend(tp->joined, c);
+	c->own = own;
+	c->shipping = tp->shipping;
+	judge(tp, c, own);
+	if (param_info != NULL)
+		judge(tp, c, param_info->ppi_clauses);
+	tp->judged = lappend(tp->judged, c);
 	return c;
 }
 
@@ -182,8 +181,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		tp->written = true;
 		tp->shipping.changing = dv_resultrel_changing(root);
 	}
-	tp->own.shipping = tp->shipping;
-	judge(tp, &tp->own, baserel->baserestrictinfo);
+	tp->own = clauses_of(tp, NULL);
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 		baserel->tuples = dv_remote_row_count(tp->relation, scan_user(root, baserel));
@@ -192,7 +190,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *
 								selectivity_of(root, baserel,
-											   list_concat_copy(tp->own.exact, tp->own.superset)));
+											   list_concat_copy(tp->own->exact, tp->own->superset)));
 }
 
 /*
@@ -275,11 +273,11 @@ member_of(const table_plan *tp, EquivalenceClass *ec)
 }
 
 static bool
-never_null(const table_plan *tp, AttrNumber attnum)
+never_null(const path_clauses *c, AttrNumber attnum)
 {
 	ListCell   *lc;
 
-	foreach(lc, tp->own.conditions)
+	foreach(lc, c->conditions)
 	{
 		if (dv_condition_guards(lfirst(lc), attnum))
 			return true;
@@ -293,7 +291,7 @@ never_null(const table_plan *tp, AttrNumber attnum)
  * key alone.
  */
 static bool
-set_orders(const table_plan *tp, List *pathkeys, dv_read_plan *plan)
+set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_plan *plan)
 {
 	ListCell   *lc;
 
@@ -310,7 +308,7 @@ set_orders(const table_plan *tp, List *pathkeys, dv_read_plan *plan)
 		type = lookup_type_cache(exprType((Node *) expr), TYPECACHE_BTREE_OPFAMILY);
 		if (type->btree_opf != key->pk_opfamily)
 			return false;
-		if (key->pk_nulls_first == descending && !never_null(tp, attnum))
+		if (key->pk_nulls_first == descending && !never_null(c, attnum))
 		{
 			if (plan->orders != NIL)
 				return false;
@@ -320,7 +318,7 @@ set_orders(const table_plan *tp, List *pathkeys, dv_read_plan *plan)
 		plan->orders = lappend_int(plan->orders, descending);
 	}
 	/* a list that goes in several requests cannot be sorted by one of them */
-	return plan->orders != NIL && !tp->own.shipping.long_in;
+	return plan->orders != NIL && !c->shipping.long_in;
 }
 
 /*
@@ -392,8 +390,8 @@ add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 {
 	const path_clauses *c = clauses_of(tp, ppi);
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
-	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own.exact)),
-									 list_copy_tail(c->superset, list_length(tp->own.superset)));
+	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
+									 list_copy_tail(c->superset, list_length(tp->own->superset)));
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 
 	if (tp->written && !is_given(root, tp, c) &&
@@ -417,7 +415,7 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 	ListCell   *lc;
 
 	add_scan_path(root, tp, c, baserel->rows, tp->fetched, NIL, &plan);
-	if (set_orders(tp, root->query_pathkeys, &ordered))
+	if (set_orders(tp, c, root->query_pathkeys, &ordered))
 		add_scan_path(root, tp, c, baserel->rows, tp->fetched, root->query_pathkeys, &ordered);
 
 	foreach(lc, baserel->joininfo)
@@ -440,7 +438,7 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 static bool
 answers_all(PlannerInfo *root, const table_plan *tp)
 {
-	return tp->own.local == NIL && tp->own.superset == NIL && !tp->gated &&
+	return tp->own->local == NIL && tp->own->superset == NIL && !tp->gated &&
 		bms_membership(root->all_baserels) == BMS_SINGLETON &&
 		bms_equal(root->all_baserels, tp->baserel->relids) &&
 		tp->baserel->reloptkind == RELOPT_BASEREL && bms_is_empty(tp->baserel->lateral_relids) &&
@@ -527,7 +525,7 @@ add_limit_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel,
 		root->hasHavingQual || !is_limit(parse->limitCount) || !is_limit(parse->limitOffset) ||
 		!has_plain_columns(target))
 		return;
-	if (root->sort_pathkeys != NIL && !set_orders(tp, root->sort_pathkeys, &plan))
+	if (root->sort_pathkeys != NIL && !set_orders(tp, tp->own, root->sort_pathkeys, &plan))
 		return;
 	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, tp->fetched) :
 		clamp_row_est(tp->fetched * 0.1);
