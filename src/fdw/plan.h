@@ -46,8 +46,8 @@ typedef struct dv_read_plan
 	bool		count;			/* COUNT(*) instead of rows */
 	int			rechecks;		/* so many clauses at the end of the filter are answered by the
 								 * service, too */
-	bool		given;			/* the condition names all ids that are wanted, and nothing but
-								 * these is: no request */
+	bool		given;			/* the condition names the ids of all rows wanted, and only their
+								 * ids are wanted: no request is made */
 } dv_read_plan;
 
 /* All rows with these columns, in no order. */
