@@ -57,7 +57,6 @@ typedef struct leaf
 	dv_op		op;
 	const dv_bound_value *value;
 	int			flags;
-	bool		top;
 } leaf;
 
 /*
