@@ -11,7 +11,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
-	drain.o drift.o encode.o estimate.o explain.o func.o grid.o import.o modify.o \
+	drain.o drift.o encode.o explain.o func.o grid.o import.o modify.o \
 	modify_explain.o modify_identity.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
@@ -24,8 +24,8 @@ OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.
 # src/net: bytes
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetchxml.o guid.o metadata.o multipart.o names.o odata.o page.o payload.o policy.o \
+OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
+	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o names.o odata.o operation.o page.o payload.o policy.o \
 	type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay

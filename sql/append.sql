@@ -34,5 +34,20 @@ SET enable_async_append = off;
 EXPLAIN (COSTS OFF) SELECT label FROM sales;
 RESET enable_async_append;
 
-DROP TABLE parent, sales CASCADE;
+-- partition by partition: clauses of the join are those of partitions, too
+CREATE TABLE wanted (id uuid, label text, state integer) PARTITION BY LIST (state);
+CREATE TABLE wanted_open PARTITION OF wanted FOR VALUES IN (0);
+CREATE TABLE wanted_won PARTITION OF wanted FOR VALUES IN (1);
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SELECT pg_temp.explain('VERBOSE', $$SELECT w.label FROM wanted w JOIN sales s ON s.state = w.state AND s.id = w.id AND s.label = w.label AND length(s.label) > length(w.label) WHERE s.odds > 50$$);
+RESET enable_partitionwise_join;
+SELECT pg_temp.explain('VERBOSE', $$SELECT w.label FROM wanted w JOIN sales s ON s.id = w.id AND s.label = w.label WHERE s.odds > 50$$);
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+
+DROP TABLE parent, sales, wanted CASCADE;
 DROP SERVER append_crm;

@@ -21,7 +21,9 @@
 
 #include "client/call.h"
 #include "client/trouble.h"
-#include "dataverse/multipart.h"
+#include "dataverse/address.h"
+#include "dataverse/batch_answer.h"
+#include "dataverse/header.h"
 #include "net/xact.h"
 #include "pool/progress.h"
 
@@ -242,15 +244,17 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 static const char *
 new_request_id(void)
 {
-	unsigned char b[UUID_LEN];
-
 	/* for the service's logs: uniqueness is enough, secrecy is not needed */
-	*(uint64 *) &b[0] = pg_prng_uint64(&pg_global_prng_state);
-	*(uint64 *) &b[8] = pg_prng_uint64(&pg_global_prng_state);
-	return psprintf("x-ms-client-request-id: "
-					"%02x%02x%02x%02x-%02x%02x-4%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-					b[0], b[1], b[2], b[3], b[4], b[5], b[6] & 15, b[7],
-					(b[8] & 63) | 128, b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	uint64		random[] = {
+		pg_prng_uint64(&pg_global_prng_state), pg_prng_uint64(&pg_global_prng_state)
+	};
+	uint8		id[UUID_LEN];
+
+	memcpy(id, random, sizeof(id));
+	/* version 4 */
+	id[6] = (id[6] & 0x0f) | 0x40;
+	id[8] = (id[8] & 0x3f) | 0x80;
+	return psprintf("x-ms-client-request-id: %s", dv_id_text(id));
 }
 
 static bool
@@ -288,7 +292,7 @@ headers_of(const dv_call *call)
 	if (call->spec.body != NULL && !is_given(extra, "Content-Type"))
 		headers[n++] = "Content-Type: application/json; charset=utf-8";
 	if (config->caller_id != NULL)
-		headers[n++] = psprintf("CallerObjectId: %s", config->caller_id);
+		headers[n++] = psprintf(DV_HEADER_CALLER "%s", config->caller_id);
 	for (; extra != NULL && *extra != NULL; extra++)
 	{
 		if (n >= MAX_HEADERS)
@@ -446,6 +450,16 @@ settle(dv_call *call)
 	done(call);
 }
 
+static bool
+open_parts(const dv_call *call, dv_multipart *multipart)
+{
+	const dv_http_result *result = dv_http_result_of(call->http);
+
+	return result->outcome == DV_HTTP_ANSWERED &&
+		dv_multipart_open(multipart, dv_http_header(call->http, "Content-Type"), result->body,
+						  result->body_len);
+}
+
 /*
  * Parts of a $batch may be refused although the whole is not.  What becomes
  * of them is the caller's matter; the pool learns of the worst.
@@ -453,22 +467,20 @@ settle(dv_call *call)
 static void
 note_parts(dv_call *call)
 {
-	const dv_http_result *result = dv_http_result_of(call->http);
 	dv_throttle_cause cause = DV_THROTTLE_OTHER;
 	dv_multipart multipart;
-	dv_part_throttle part;
+	dv_part		part;
+	dv_error	error;
 	int64		longest = -1;
 	bool		found = false;
 
-	if (result->outcome != DV_HTTP_ANSWERED || call->error.verdict == DV_VERDICT_THROTTLED ||
-		!dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
-						   result->body_len))
+	if (call->error.verdict == DV_VERDICT_THROTTLED || !open_parts(call, &multipart))
 		return;
-	while (dv_multipart_throttle(&multipart, &part))
+	while (dv_multipart_failure(&multipart, &part))
 	{
-		dv_error	error;
-
-		dv_error_read(429, part.error, part.error_len, part.retry_after, NULL, &error);
+		if (part.status != 429)
+			continue;
+		dv_batch_answer_read(&part, &error);
 		if (!found || error.retry_after > longest)
 		{
 			longest = error.retry_after;
@@ -506,14 +518,15 @@ read_error(dv_call *call)
 	const dv_http_result *result = dv_http_result_of(call->http);
 	const char *request_id = dv_http_header(call->http, "REQ_ID");
 	dv_multipart multipart;
-	dv_part_throttle part;
+	dv_part		part;
 
-	if (result->status == 429 &&
-		dv_multipart_open(&multipart, dv_http_header(call->http, "Content-Type"), result->body,
-						  result->body_len) &&
-		dv_multipart_throttle(&multipart, &part))
-		dv_error_read(result->status, part.error, part.error_len, part.retry_after, request_id,
-					  &call->error);
+	if ((call->spec.in_batch || result->status >= 300) && open_parts(call, &multipart) &&
+		dv_multipart_failure(&multipart, &part))
+	{
+		dv_batch_answer_read(&part, &call->error);
+		if (call->error.request_id == NULL && request_id != NULL)
+			call->error.request_id = pstrdup(request_id);
+	}
 	else
 		dv_error_read(result->status, result->body, result->body_len,
 					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);

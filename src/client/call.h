@@ -30,6 +30,7 @@ typedef struct dv_call_spec
 	dv_kind		kind;
 	int			rows;			/* for the counters */
 	int			pinned;			/* user that must send it; -1: any */
+	bool		in_batch;		/* its body is a $batch of one part, whose answer is this call's */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool	   *in_doubt;		/* kept true while it may have been carried out; or NULL. Outlives
 								 * the call */

@@ -20,7 +20,6 @@
 #include "client/call.h"
 #include "client/catalog.h"
 #include "net/json.h"
-#include "net/url.h"
 
 /* The most solutions that a hint names. */
 #define NAMED_SOLUTIONS 10
@@ -87,29 +86,6 @@ dv_catalog_get(dv_session *session, const char *what)
 
 /* ---------------------------------------------------------------- solutions */
 
-static char *
-encode(const char *text)
-{
-	char	   *out = palloc(3 * strlen(text) + 1);
-
-	(void) dv_url_encode(text, out);
-	return out;
-}
-
-/* A name as OData writes a text: in quotes, those inside of it doubled. */
-static char *
-literal(const char *text)
-{
-	StringInfoData buf;
-
-	initStringInfo(&buf);
-	appendStringInfoChar(&buf, '\'');
-	for (; *text != '\0'; text++)
-		appendStringInfo(&buf, *text == '\'' ? "''" : "%c", *text);
-	appendStringInfoChar(&buf, '\'');
-	return buf.data;
-}
-
 static void
 mark_ids(dv_meta_catalog *catalog, struct json_object *components)
 {
@@ -133,11 +109,7 @@ mark_ids(dv_meta_catalog *catalog, struct json_object *components)
 static void
 check_solution(dv_session *session, const char *solution, const char *what)
 {
-	struct json_object *root = ask_document(
-											session,
-											"solutions?$select=uniquename&$filter=isvisible%20eq%20true"
-											"&$orderby=uniquename",
-											what);
+	struct json_object *root = ask_document(session, dv_meta_solutions_path, what);
 	struct json_object *all = dv_json_array(root, "value");
 	const char *server = dv_session_config_of(session)->server_name;
 	StringInfoData names;
@@ -173,13 +145,12 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	MemoryContext keep = CurrentMemoryContext;
 	MemoryContext scratch = AllocSetContextCreate(keep, "dataverse solution",
 												  ALLOCSET_DEFAULT_SIZES);
+	dv_arena	arena = arena_in(scratch);
 	const char *path;
 	bool		any = false;
 
 	MemoryContextSwitchTo(scratch);
-	path = psprintf(
-					"solutioncomponents?$select=objectid&$filter=%s",
-					encode(psprintf("componenttype eq 1 and solutionid/uniquename eq %s", literal(solution))));
+	path = dv_meta_components_path(&arena, solution);
 	while (path != NULL)
 	{
 		struct json_object *root = ask_document(session, path, what);
@@ -273,7 +244,7 @@ dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_m
 		visit_definition(catalog, wish, text, len, visit, arg, what);
 		MemoryContextReset(one);
 	}
-	if (reader.failed)
+	if (dv_meta_reader_failed(&reader))
 		refuse_answer(what);
 	check_complete(catalog, what);
 	MemoryContextSwitchTo(keep);

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "client/job.h"
+#include "dataverse/header.h"
 
 /*
  * Routes
@@ -150,12 +151,15 @@ dv_job_is_repeatable(const dv_job *job)
 static dv_kind
 kind_of(const dv_job *job)
 {
-	static const dv_kind kinds[DV_OPERATIONS] = {
-		DV_KIND_CREATE, DV_KIND_UPSERT, DV_KIND_UPDATE, DV_KIND_DELETE, DV_KIND_CREATE,
-		DV_KIND_DELETE
+	static const dv_kind kinds[DV_EFFECTS] = {
+		[DV_EFFECT_MADE] = DV_KIND_CREATE,
+		[DV_EFFECT_MADE_OR_CHANGED] = DV_KIND_UPSERT,
+		[DV_EFFECT_CHANGED] = DV_KIND_UPDATE,
+		[DV_EFFECT_REMOVED] = DV_KIND_DELETE,
 	};
 
-	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ : kinds[job->batch->operation];
+	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ :
+		kinds[dv_operation_rule_of(job->batch->operation)->effect];
 }
 
 /* A request of parts, with the headers that belong to the whole. */
@@ -170,7 +174,7 @@ prepare_parts(dv_job *job, dv_call_spec *spec)
 	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
 				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
 	/* the status of the whole would say nothing of the rows that went before */
-	headers[1] = "Prefer: odata.continue-on-error";
+	headers[1] = DV_PREFER_CONTINUE;
 	spec->path = "$batch";
 	spec->headers = headers;
 	spec->body = job->body.data;

@@ -19,11 +19,13 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
-#include "client/trouble.h"
 #include "client/pages.h"
+#include "client/trouble.h"
+#include "dataverse/batch.h"
+#include "dataverse/header.h"
+#include "dataverse/multipart.h"
 #include "dataverse/odata.h"
 
-#define BOUNDARY "batch_dataverse_fdw"
 /* while rows are read, what arrives is fetched from the socket every so often */
 #define ADVANCE_EVERY 256
 
@@ -51,78 +53,47 @@ struct dv_pages
 	uint32		since_advance;
 };
 
-static const char *
-prefer_header(const dv_pages *pages)
-{
-	StringInfoData s;
-
-	initStringInfo(&s);
-	if (pages->spec.page_size > 0)
-		appendStringInfo(&s, "odata.maxpagesize=%d", pages->spec.page_size);
-	if (pages->spec.annotations != NULL)
-		appendStringInfo(&s, "%sodata.include-annotations=\"%s\"", s.len > 0 ? "," : "",
-						 pages->spec.annotations);
-	return s.len > 0 ? psprintf("Prefer: %s", s.data) : NULL;
-}
-
-/* The one part of the batch; inside, a URL may be twice as long. */
+/* The one part of a $batch; inside, a URL may be twice as long. */
 static void
-make_batch(const dv_pages *pages, page_request *r, dv_call_spec *spec, const char *const *lines)
+make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 {
-	static const char *const headers[] = {
-		"Content-Type: multipart/mixed; boundary=" BOUNDARY, NULL
-	};
-	const char *root = dv_session_root(pages->spec.session);
+	const char **headers = palloc0(2 * sizeof(char *));
+	bool		is_link = strstr(url, "://") != NULL && strstr(url, "://") - url < 8;
 	StringInfoData body;
 
-	if (strlen(r->url) > DV_ODATA_MAX_BATCH_URL)
+	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
 				 errmsg("could not %s: the query is too long for Dataverse", pages->spec.what),
 				 errhint("Shorten the constants of the WHERE clause, or put them in a table and join.")));
 	initStringInfo(&body);
-	appendStringInfo(&body, "--" BOUNDARY "\r\n"
-					 "Content-Type: application/http\r\n"
-					 "Content-Transfer-Encoding: binary\r\n\r\n"
-					 "GET %s%s HTTP/1.1\r\nAccept: application/json\r\n",
-					 strstr(r->url, "://") != NULL && strstr(r->url, "://") - r->url < 8 ? "" : root,
-					 r->url);
-	for (; *lines != NULL; lines++)
-		appendStringInfo(&body, "%s\r\n", *lines);
-	/* the empty line ends the headers; the next line break belongs to the boundary */
-	appendStringInfoString(&body, "\r\n\r\n--" BOUNDARY "--\r\n");
+	dv_batch_read(is_link ? url : psprintf("%s%s", dv_session_root(pages->spec.session), url),
+				  spec->headers, &body, &headers[0]);
 	spec->method = "POST";
 	spec->path = "$batch";
 	spec->headers = headers;
 	spec->body = body.data;
 	spec->body_len = body.len;
+	spec->in_batch = true;
 }
 
 static void
 send_request(dv_pages *pages, page_request *r, const char *url)
 {
-	const char **headers;
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
-	const char *prefer;
-	int			n = 0;
 	MemoryContext old;
 
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
-	prefer = prefer_header(pages);
-	headers = palloc0(3 * sizeof(char *));
-	if (prefer != NULL)
-		headers[n++] = prefer;
-	if (pages->spec.session_token != NULL)
-		headers[n++] = psprintf("MSCRM.SessionToken: %s", pages->spec.session_token);
 	spec.path = r->url;
-	spec.headers = headers;
+	spec.headers = dv_headers_of_page(pages->spec.page_size, pages->spec.annotations,
+									  pages->spec.session_token);
 	spec.rows = pages->spec.page_size;
 	/* the address before it counts, too */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
 	if (r->batched)
-		make_batch(pages, r, &spec, headers);
+		make_batch(pages, r->url, &spec);
 	r->call = dv_call_start(pages->spec.session, &spec, r->context);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
@@ -183,40 +154,26 @@ refused(dv_pages *pages, const dv_error *error)
 					 pages->spec.what);
 }
 
-/*
- * The answer within the answer: its headers end with an empty line, its body
- * with the boundary that the first line of the batch shows.
- */
-static bool
+/* The answer within the answer, a copy: pages end with a NUL. */
+static void
 unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, size_t *len)
 {
-	const char *http = strstr(result->body, "HTTP/1.");
-	const char *line_end = strpbrk(result->body, "\r\n");
-	const char *boundary;
-	const char *start;
-	const char *end;
-	int			status;
-	dv_error	error;
-	MemoryContext old = MemoryContextSwitchTo(pages->now.context);
+	dv_multipart multipart;
+	dv_part		part;
+	dv_part		end;
+	char	   *copy;
 
-	if (http == NULL || line_end == NULL || strncmp(result->body, "--", 2) != 0 ||
-		strlen(http) < 12 || (start = strstr(http, "\r\n\r\n")) == NULL)
+	if (!dv_multipart_open(&multipart, dv_call_header(pages->now.call, "Content-Type"),
+						   result->body, result->body_len) ||
+		dv_multipart_next(&multipart, &part) != DV_PART)
 		not_whole(pages, "a part of a batch expected", 0);
-	status = atoi(http + 9);
-	start += 4;
-	boundary = psprintf("\r\n%s", pnstrdup(result->body, line_end - result->body));
-	end = strstr(start, boundary);
-	if (end == NULL)
+	if (dv_multipart_next(&multipart, &end) != DV_PART_END)
 		not_whole(pages, "the end of a batch expected", result->body_len);
-	*len = end - start;
-	*body = pnstrdup(start, *len);
-	if (status / 100 != 2)
-	{
-		dv_error_read(status, *body, *len, NULL, dv_call_error(pages->now.call)->request_id, &error);
-		refused(pages, &error);
-	}
-	MemoryContextSwitchTo(old);
-	return status / 100 == 2;
+	copy = MemoryContextAllocHuge(pages->now.context, part.body.len + 1);
+	memcpy(copy, part.body.s, part.body.len);
+	copy[part.body.len] = '\0';
+	*body = copy;
+	*len = part.body.len;
 }
 
 /*
@@ -296,8 +253,8 @@ open_page(dv_pages *pages)
 	stats->bytes += result->bytes_received;
 	body = result->body;
 	len = result->body_len;
-	if (pages->now.batched && !unpack_batch(pages, result, &body, &len))
-		return;
+	if (pages->now.batched)
+		unpack_batch(pages, result, &body, &len);
 	stats->pages++;
 	if (more_is_wanted(pages) && dv_page_peek_link(body, len, &link) && !link.escaped)
 	{
@@ -328,7 +285,7 @@ turn_page(dv_pages *pages)
 	}
 	url = palloc(link->len + 1);
 	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
-		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.body);
+		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.json.text);
 	url[len] = '\0';
 	if (strcmp(url, pages->now.url) == 0)
 		ereport(ERROR,
@@ -378,7 +335,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 				turn_page(pages);
 				break;
 			case DV_PAGE_BROKEN:
-				not_whole(pages, pages->page.error, pages->page.error_at);
+				not_whole(pages, pages->page.json.error, pages->page.json.error_at);
 		}
 	}
 	return DV_PAGES_END;

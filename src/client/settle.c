@@ -58,7 +58,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 
 	if (error->meaning != DV_MEANING_MISSING)
 		return false;
-	if (operation == DV_DELETE || operation == DV_DISASSOCIATE)
+	if (dv_operation_rule_of(operation)->effect == DV_EFFECT_REMOVED)
 		return true;
 	if (operation != DV_UPDATE || !row->has_id)
 		return false;
@@ -225,10 +225,8 @@ settle_bulk_success(dv_job *job)
 static bool
 is_ignored(const dv_job *job, const dv_error *error)
 {
-	dv_operation operation = job->batch->operation;
-
 	return job->spec->ignore_duplicates && error->meaning == DV_MEANING_DUPLICATE &&
-		(operation == DV_CREATE || operation == DV_ASSOCIATE);
+		dv_operation_rule_of(job->batch->operation)->effect == DV_EFFECT_MADE;
 }
 
 /* Rows that were refused without a reason are sent once more, singly: then it is told. */

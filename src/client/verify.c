@@ -15,8 +15,8 @@
 #include "postgres.h"
 
 #include "client/job.h"
+#include "dataverse/address.h"
 #include "dataverse/page.h"
-#include "dataverse/payload.h"
 #include "net/date.h"
 
 /* Rows that one query looks for. */
@@ -59,10 +59,7 @@ dv_verify_path(const dv_job *job)
 	for (i = 0; i < verified_now(job); i++)
 	{
 		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", destination->primary_id);
-		enlargeStringInfo(&s, DV_PAYLOAD_UUID);
-		(void) dv_payload_uuid(s.data + s.len, job->batch->rows[job->verified + i].id);
-		s.len += DV_PAYLOAD_UUID;
-		s.data[s.len] = '\0';
+		dv_append_id(&s, job->batch->rows[job->verified + i].id);
 	}
 	return s.data;
 }

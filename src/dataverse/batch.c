@@ -18,7 +18,9 @@
  */
 #include "postgres.h"
 
+#include "dataverse/address.h"
 #include "dataverse/batch.h"
+#include "dataverse/header.h"
 #include "dataverse/payload.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
@@ -27,31 +29,10 @@
 static const char bulk_begin[] = "{\"Targets\":[";
 static const char bulk_end[] = "]}";
 
-typedef struct dv_operation_rule
-{
-	const char *message;		/* bulk; NULL: there is none */
-	bool		elastic_only;	/* the message */
-	const char *method;			/* of a single request */
-	bool		at_set;			/* it goes to the entity set, and its body has the id */
-	bool		has_body;
-	const char *header;			/* or "" */
-} dv_operation_rule;
-
-/* In the order of dv_operation. */
-static const dv_operation_rule rules[DV_OPERATIONS] = {
-	{"CreateMultiple", false, "POST", true, true, ""},
-	{"UpsertMultiple", false, "PATCH", false, true, ""},
-	/* without it a missing row would be made */
-	{"UpdateMultiple", false, "PATCH", false, true, "If-Match: *\r\n"},
-	{"DeleteMultiple", true, "DELETE", false, false, ""},
-	{NULL, false, "POST", false, true, ""},
-	{NULL, false, "DELETE", false, false, ""},
-};
-
 static char *
 make_bulk_path(const dv_batch *batch)
 {
-	const dv_operation_rule *rule = &rules[batch->operation];
+	const dv_operation_rule *rule = dv_operation_rule_of(batch->operation);
 	const dv_destination *destination = batch->destination;
 
 	if (rule->message == NULL || (rule->elastic_only && destination->type != DV_TABLE_ELASTIC))
@@ -81,33 +62,13 @@ dv_batch_create(dv_operation operation, const dv_destination *destination, int r
 	return batch;
 }
 
-void
-dv_batch_free(dv_batch *batch)
-{
-	if (batch->bulk_path != NULL)
-		pfree(batch->bulk_path);
-	pfree(batch->head);
-	pfree(batch->bytes.data);
-	pfree(batch->extra.data);
-	pfree(batch->rows);
-	pfree(batch);
-}
-
-/* Percent-encoded as it should be, an address has nothing to be escaped. */
 static void
-append_json(StringInfo out, const char *s, size_t len)
+append_text(StringInfo out, const char *text, size_t len)
 {
-	size_t		i;
+	size_t		extra = dv_payload_extra(text, len);
 
-	for (i = 0; i < len; i++)
-	{
-		if (s[i] == '"' || s[i] == '\\')
-			appendStringInfoCharMacro(out, '\\');
-		if ((unsigned char) s[i] < ' ')
-			appendStringInfo(out, "\\u%04x", s[i]);
-		else
-			appendStringInfoCharMacro(out, s[i]);
-	}
+	enlargeStringInfo(out, len + extra);
+	out->len = dv_payload_text(out->data + out->len, text, len, extra) - out->data;
 }
 
 /* A row without any bytes. */
@@ -160,10 +121,10 @@ append_head(dv_batch *batch, dv_batch_row *row)
 	if (by_address)
 	{
 		appendBinaryStringInfo(out, odata_id, sizeof(odata_id) - 1);
-		append_json(out, batch->extra.data + row->address_at, row->address_len);
+		append_text(out, batch->extra.data + row->address_at, row->address_len);
 		appendStringInfoCharMacro(out, '"');
 	}
-	row->head = rules[batch->operation].at_set ? batch->type_len : out->len - row->at;
+	row->head = dv_operation_rule_of(batch->operation)->at_set ? batch->type_len : out->len - row->at;
 }
 
 static dv_batch_row *
@@ -303,7 +264,7 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	const char *address = batch->extra.data + row->address_at;
 	bool		has_query = false;
 
-	if (rules[batch->operation].at_set)
+	if (dv_operation_rule_of(batch->operation)->at_set)
 		appendStringInfoString(body, destination->entity_set);
 	else if (row->address_len > 0)
 	{
@@ -313,9 +274,7 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	else
 	{
 		appendStringInfo(body, "%s(", destination->entity_set);
-		enlargeStringInfo(body, DV_PAYLOAD_UUID);
-		(void) dv_payload_uuid(body->data + body->len, row->id);
-		body->len += DV_PAYLOAD_UUID;
+		dv_append_id(body, row->id);
 		appendStringInfoChar(body, ')');
 	}
 	if (destination->tag != NULL)
@@ -342,7 +301,7 @@ append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 static char *
 make_part_headers(const dv_batch *batch)
 {
-	const dv_operation_rule *rule = &rules[batch->operation];
+	const dv_operation_rule *rule = dv_operation_rule_of(batch->operation);
 	const char *const *header;
 	StringInfoData s;
 
@@ -351,7 +310,7 @@ make_part_headers(const dv_batch *batch)
 	for (header = batch->destination->headers; header != NULL && *header != NULL; header++)
 		appendStringInfo(&s, "%s\r\n", *header);
 	if (batch->destination->caller != NULL)
-		appendStringInfo(&s, "CallerObjectId: %s\r\n", batch->destination->caller);
+		appendStringInfo(&s, DV_HEADER_CALLER "%s\r\n", batch->destination->caller);
 	appendStringInfoString(&s, rule->header);
 	if (rule->has_body)
 		appendStringInfoString(&s, "Content-Type: application/json\r\n");
@@ -359,28 +318,49 @@ make_part_headers(const dv_batch *batch)
 	return s.data;
 }
 
+/* Up to the request line. */
 static void
-append_parts(StringInfo body, const dv_batch *batch, const char *boundary, bool numbered)
+begin_part(StringInfo body, const char *boundary, int content_id)
 {
-	const dv_operation_rule *rule = &rules[batch->operation];
+	appendStringInfo(body, "--%s\r\n"
+					 "Content-Type: application/http\r\n"
+					 "Content-Transfer-Encoding: binary\r\n", boundary);
+	if (content_id > 0)
+		appendStringInfo(body, "Content-ID: %d\r\n", content_id);
+	appendStringInfoString(body, "\r\n");
+}
+
+/* The line end belongs to the body; without one, to the empty line that ends the headers. */
+static void
+end_part(StringInfo body)
+{
+	appendStringInfoString(body, "\r\n");
+}
+
+static void
+end_batch(StringInfo body, const char **content_type)
+{
+	appendStringInfoString(body, "--" BOUNDARY "--\r\n");
+	*content_type = "Content-Type: multipart/mixed; boundary=" BOUNDARY;
+}
+
+static void
+append_rows(StringInfo body, const dv_batch *batch, const char *boundary, bool numbered)
+{
+	const dv_operation_rule *rule = dv_operation_rule_of(batch->operation);
 	const char *root = root_path(batch->destination->root);
 	char	   *headers = make_part_headers(batch);
 	int			i;
 
 	for (i = 0; i < batch->nrows; i++)
 	{
-		appendStringInfo(body, "--%s\r\n"
-						 "Content-Type: application/http\r\n"
-						 "Content-Transfer-Encoding: binary\r\n", boundary);
-		if (numbered)
-			appendStringInfo(body, "Content-ID: %d\r\n", i + 1);
-		appendStringInfo(body, "\r\n%s %s", rule->method, root);
+		begin_part(body, boundary, numbered ? i + 1 : 0);
+		appendStringInfo(body, "%s %s", rule->method, root);
 		append_address(body, batch, &batch->rows[i]);
 		appendStringInfoString(body, headers);
 		if (rule->has_body)
 			append_body(body, batch, &batch->rows[i]);
-		/* its own after a body; else the second of the two that must be there */
-		appendStringInfoString(body, "\r\n");
+		end_part(body);
 	}
 	pfree(headers);
 }
@@ -392,11 +372,23 @@ dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body, const char 
 	{
 		appendStringInfoString(body, "--" BOUNDARY "\r\n"
 							   "Content-Type: multipart/mixed; boundary=" CHANGESET "\r\n\r\n");
-		append_parts(body, batch, CHANGESET, true);
+		append_rows(body, batch, CHANGESET, true);
 		appendStringInfoString(body, "--" CHANGESET "--\r\n\r\n");
 	}
 	else
-		append_parts(body, batch, BOUNDARY, false);
-	appendStringInfoString(body, "--" BOUNDARY "--\r\n");
-	*content_type = "Content-Type: multipart/mixed; boundary=" BOUNDARY;
+		append_rows(body, batch, BOUNDARY, false);
+	end_batch(body, content_type);
+}
+
+void
+dv_batch_read(const char *url, const char *const *headers, StringInfo body,
+			  const char **content_type)
+{
+	begin_part(body, BOUNDARY, 0);
+	appendStringInfo(body, "GET %s HTTP/1.1\r\nAccept: application/json\r\n", url);
+	for (; *headers != NULL; headers++)
+		appendStringInfo(body, "%s\r\n", *headers);
+	appendStringInfoString(body, "\r\n");
+	end_part(body);
+	end_batch(body, content_type);
 }

@@ -25,21 +25,10 @@
 
 #include "lib/stringinfo.h"
 
+#include "dataverse/operation.h"
 #include "dataverse/type.h"
 
 #define DV_ID_LEN 16
-
-typedef enum dv_operation
-{
-	DV_CREATE,
-	DV_UPSERT,
-	DV_UPDATE,
-	DV_DELETE,
-	DV_ASSOCIATE,				/* rows of intersect tables: always as single requests */
-	DV_DISASSOCIATE
-} dv_operation;
-
-#define DV_OPERATIONS (DV_DISASSOCIATE + 1)
 
 /* Where rows go: the same for all of a statement's. */
 typedef struct dv_destination
@@ -91,7 +80,6 @@ typedef struct dv_batch
 
 /* Memory below the current context; empty. */
 extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *destination, int room);
-extern void dv_batch_free(dv_batch *batch);
 
 /*
  * One more row, as far as its head: then the caller appends its members to
@@ -140,6 +128,10 @@ typedef enum dv_parts
  */
 extern void dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body,
 						   const char **content_type);
+
+/* The same for a $batch whose only part reads from this URL, with these header lines. */
+extern void dv_batch_read(const char *url, const char *const *headers, StringInfo body,
+						  const char **content_type);
 
 /* The JSON object of a row, for who tells of it. */
 extern const char *dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len);

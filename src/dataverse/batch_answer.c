@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * answer.c
+ * batch_answer.c
  *		What the service answers to batches of rows, row by row.
  *
  * Everything that is read here decides whether a row counts as written, so
@@ -16,12 +16,9 @@
 #include <json-c/json.h>
 
 #include "dataverse/batch_answer.h"
+#include "dataverse/json_cursor.h"
 #include "dataverse/payload.h"
-#include "dataverse/multipart.h"
-#include "dataverse/value.h"
 #include "net/json.h"
-
-#define MAX_DEPTH 64
 
 /* Rows are carried out or not; what else HTTP knows is no answer to that. */
 static bool
@@ -34,141 +31,41 @@ is_answer(int status)
  * CreateMultipleResponse.  Each batch has one, so it is read without a tree.
  */
 
-typedef struct dv_cursor
-{
-	const char *p;
-	const char *end;
-} dv_cursor;
-
-static void
-skip_blanks(dv_cursor *c)
-{
-	while (c->p < c->end && strchr(" \t\r\n", *c->p) != NULL && *c->p != '\0')
-		c->p++;
-}
-
-/* Takes a character, with the blanks before it. */
 static bool
-take(dv_cursor *c, char what)
-{
-	skip_blanks(c);
-	if (c->p >= c->end || *c->p != what)
-		return false;
-	c->p++;
-	return true;
-}
-
-/* A string as it stands between its quotes. */
-static bool
-take_string(dv_cursor *c, dv_value *value)
-{
-	if (!take(c, '"'))
-		return false;
-	memset(value, 0, sizeof(*value));
-	value->kind = DV_VALUE_STRING;
-	value->text = c->p;
-	for (; c->p < c->end && *c->p != '"'; c->p++)
-	{
-		if ((unsigned char) *c->p < ' ')
-			return false;
-		if (*c->p == '\\')
-		{
-			value->escaped = true;
-			c->p++;
-		}
-	}
-	if (c->p >= c->end)
-		return false;
-	value->len = c->p++ - value->text;
-	return true;
-}
-
-/* Something that is not for us: brackets must match, the rest is not looked at. */
-static bool
-skip_value(dv_cursor *c)
-{
-	char		closing[MAX_DEPTH];
-	int			depth = 0;
-	dv_value	string;
-
-	do
-	{
-		skip_blanks(c);
-		if (c->p >= c->end)
-			return false;
-		if (*c->p == '"')
-		{
-			if (!take_string(c, &string))
-				return false;
-			continue;
-		}
-		if (*c->p == '{' || *c->p == '[')
-		{
-			if (depth == MAX_DEPTH)
-				return false;
-			closing[depth++] = *c->p == '{' ? '}' : ']';
-		}
-		else if (*c->p == '}' || *c->p == ']')
-		{
-			if (depth == 0 || closing[--depth] != *c->p)
-				return false;
-		}
-		else if (depth == 0)
-		{
-			/* a number or a word goes on until the next comma or bracket */
-			while (c->p < c->end && strchr(",}] \t\r\n\"", *c->p) == NULL)
-				c->p++;
-			continue;
-		}
-		c->p++;
-	} while (depth > 0);
-	return true;
-}
-
-static bool
-take_ids(dv_cursor *c, int n, uint8 (*ids)[DV_ID_LEN])
+read_ids(dv_cursor *cursor, int n, uint8 (*ids)[DV_ID_LEN])
 {
 	dv_value	id;
-	int			i;
+	int			i = 0;
 
-	if (!take(c, '['))
+	if (!dv_cursor_enter(cursor, '['))
 		return false;
-	for (i = 0; i < n; i++)
-	{
-		if ((i > 0 && !take(c, ',')) || !take_string(c, &id) || id.escaped ||
-			dv_value_uuid(&id, ids[i]) != DV_VALUE_OK)
+	while (dv_cursor_next(cursor, ']'))
+		if (i == n || !dv_cursor_value(cursor, &id) || dv_value_uuid(&id, ids[i++]) != DV_VALUE_OK)
 			return false;
-	}
-	return take(c, ']');
+	return i == n;
 }
 
 bool
 dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN])
 {
-	dv_cursor	c = {body, body + len};
-	bool		found = false;
+	dv_cursor	cursor;
 	dv_value	name;
+	dv_value	value;
+	bool		found = false;
 
-	if (!take(&c, '{'))
+	dv_cursor_open(&cursor, body, len);
+	if (!dv_cursor_enter(&cursor, '{'))
 		return false;
-	do
+	while (dv_cursor_next(&cursor, '}') && dv_cursor_name(&cursor, &name))
 	{
-		if (!take_string(&c, &name) || !take(&c, ':'))
+		if (!dv_value_equals(&name, "Ids"))
+			(void) dv_cursor_value(&cursor, &value);
+		else if (found || !read_ids(&cursor, n, ids))
 			return false;
-		if (name.len != 3 || memcmp(name.text, "Ids", 3) != 0)
-		{
-			if (!skip_value(&c))
-				return false;
-			continue;
-		}
-		if (found || !take_ids(&c, n, ids))
-			return false;
-		found = true;
-	} while (take(&c, ','));
-	if (!take(&c, '}'))
-		return false;
-	skip_blanks(&c);
-	return found && c.p == c.end;
+		else
+			found = true;
+	}
+	return dv_cursor_ended(&cursor) && found;
 }
 
 /*
@@ -319,17 +216,23 @@ read_entity_id(const dv_part *part, uint8 *id)
 	return dv_value_uuid(&value, id) == DV_VALUE_OK;
 }
 
-static void
-tell(const dv_part *part, dv_row_answer *row)
+void
+dv_batch_answer_read(const dv_part *part, dv_error *error)
 {
 	bool		good = part->status < 300;
 
-	row->told = true;
-	row->status = part->status;
 	dv_error_read(part->status, part->body.s, part->body.len,
 				  good ? NULL : to_text(dv_part_header(part, "Retry-After")),
-				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), &row->error);
-	if (good)
+				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), error);
+}
+
+static void
+tell(const dv_part *part, dv_row_answer *row)
+{
+	row->told = true;
+	row->status = part->status;
+	dv_batch_answer_read(part, &row->error);
+	if (part->status < 300)
 		row->has_id = read_entity_id(part, row->id);
 }
 

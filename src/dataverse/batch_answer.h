@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * answer.h
+ * batch_answer.h
  *		What the service answers to batches of rows, row by row.
  *
  * An answer that is not whole, or not what this request gets, is said to be
@@ -17,10 +17,11 @@
 
 #include "dataverse/batch.h"
 #include "dataverse/error.h"
+#include "dataverse/multipart.h"
 
 /*
  * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows.
- * False: broken.  "ids" has room for n.
+ * False: broken.  "ids" has room for n; a NUL stands behind the body.
  */
 extern bool dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]);
 
@@ -41,6 +42,9 @@ typedef struct dv_row_answer
  * those of HTTP (409: exists already, 424: another row's fault, to be repeated).
  */
 extern bool dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
+
+/* What a part of the answer to a $batch says, as dv_error_read() has it. */
+extern void dv_batch_answer_read(const dv_part *part, dv_error *error);
 
 /*
  * The multipart answer to a $batch of single requests, in their order.  Rows

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "dataverse/fetchxml.h"
+#include "net/hex.h"
 
 #define BLANKS "\t\n\r "
 #define NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
@@ -285,18 +286,6 @@ dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cook
 	return w.len;
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static void
 decode_percent(char *s)
 {
@@ -304,10 +293,10 @@ decode_percent(char *s)
 
 	for (; *s != '\0'; s++)
 	{
-		if (s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0 &&
+		if (s[0] == '%' && dv_hex_value(s[1]) >= 0 && dv_hex_value(s[2]) >= 0 &&
 			(s[1] != '0' || s[2] != '0'))
 		{
-			*to++ = (char) (hex_digit(s[1]) * 16 + hex_digit(s[2]));
+			*to++ = (char) (dv_hex_value(s[1]) * 16 + dv_hex_value(s[2]));
 			s += 2;
 		}
 		else

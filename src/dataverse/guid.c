@@ -16,13 +16,14 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "dataverse/guid.h"
+#include "net/clock.h"
 
 #define COUNTS (1 << 14)
 
 static void
 next(dv_guid_clock *clock, int64_t now)
 {
-	uint64_t	tick = now > 0 ? (uint64_t) now / 1000 : 0;
+	uint64_t	tick = now > 0 ? (uint64_t) now / DV_MILLISECOND : 0;
 
 	if (tick > clock->tick)
 	{

@@ -23,6 +23,7 @@
 
 #include "dataverse/metadata.h"
 #include "dataverse/metadata_json.h"
+#include "dataverse/payload.h"
 #include "net/url.h"
 
 const char *const dv_meta_catalog_path =
@@ -33,6 +34,22 @@ const char *const dv_meta_sides_path =
 "?$select=IntersectEntityName,"
 "Entity1LogicalName,Entity1IntersectAttribute,Entity1NavigationPropertyName,"
 "Entity2LogicalName,Entity2IntersectAttribute,Entity2NavigationPropertyName";
+
+const char *const dv_meta_solutions_path =
+"solutions?$select=uniquename&$filter=isvisible%20eq%20true&$orderby=uniquename";
+
+const char *
+dv_meta_components_path(const dv_arena *arena, const char *solution)
+{
+	dv_arena_text path = dv_arena_text_begin(arena);
+	size_t		len = strlen(solution);
+	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
+
+	dv_arena_append(&path, "solutioncomponents?$select=objectid"
+					"&$filter=componenttype%20eq%201%20and%20solutionid/uniquename%20eq%20");
+	dv_arena_append_len(&path, key, (size_t) (dv_payload_key(key, solution, len) - key));
+	return path.s;
+}
 
 /* ---------------------------------------------------------------- the catalogue */
 
@@ -309,138 +326,60 @@ dv_meta_definitions_path(const dv_arena *arena, const dv_meta_catalog *catalog,
 void
 dv_meta_reader_begin(dv_meta_reader *reader, const char *text, size_t len)
 {
-	reader->p = text;
-	reader->end = text + len;
+	dv_cursor_open(&reader->json, text, len);
 	reader->begun = false;
 	reader->done = false;
-	reader->failed = false;
 }
 
-static bool
-fail(dv_meta_reader *reader)
+bool
+dv_meta_reader_failed(const dv_meta_reader *reader)
 {
-	reader->failed = true;
-	return false;
-}
-
-static void
-skip_blanks(dv_meta_reader *reader)
-{
-	while (reader->p < reader->end &&
-		   (*reader->p == ' ' || *reader->p == '\n' || *reader->p == '\r' || *reader->p == '\t'))
-		reader->p++;
-}
-
-/* Behind the string that begins here; false if it does not end. */
-static bool
-skip_string(dv_meta_reader *reader)
-{
-	const char *p = reader->p + 1;
-
-	while (p < reader->end && *p != '"')
-		p += *p == '\\' ? 2 : 1;
-	if (p >= reader->end)
-		return false;
-	reader->p = p + 1;
-	return true;
-}
-
-/*
- * Behind the value that begins here.  Only as much of JSON is known here as
- * finding the end of a value takes: strings and brackets.
- */
-static bool
-skip_value(dv_meta_reader *reader)
-{
-	int			depth = 0;
-
-	while (reader->p < reader->end)
-	{
-		char		c = *reader->p;
-
-		if (c == '"')
-		{
-			if (!skip_string(reader))
-				return false;
-			if (depth == 0)
-				return true;
-			continue;
-		}
-		if (depth == 0 && (c == ',' || c == '}' || c == ']'))
-			return true;
-		if (c == '{' || c == '[')
-			depth++;
-		else if (c == '}' || c == ']')
-			depth--;
-		reader->p++;
-		if (depth == 0 && (c == '}' || c == ']'))
-			return true;
-	}
-	return false;
-}
-
-static bool
-take(dv_meta_reader *reader, char c)
-{
-	skip_blanks(reader);
-	if (reader->p >= reader->end || *reader->p != c)
-		return false;
-	reader->p++;
-	return true;
+	return reader->json.error != NULL;
 }
 
 /* To the first definition: behind the "[" of the member EntityMetadata. */
 static bool
-find_definitions(dv_meta_reader *reader)
+find_definitions(dv_cursor *json)
 {
-	static const char wanted[] = "\"EntityMetadata\"";
+	dv_value	name;
+	dv_value	other;
 
-	if (!take(reader, '{'))
+	if (!dv_cursor_enter(json, '{'))
 		return false;
-	for (;;)
+	while (dv_cursor_next(json, '}') && dv_cursor_name(json, &name))
 	{
-		const char *name;
-		bool		found;
-
-		skip_blanks(reader);
-		name = reader->p;
-		if (name >= reader->end || *name != '"' || !skip_string(reader))
-			return false;
-		found = (size_t) (reader->p - name) == strlen(wanted) &&
-			memcmp(name, wanted, strlen(wanted)) == 0;
-		if (!take(reader, ':'))
-			return false;
-		if (found)
-			return take(reader, '[');
-		skip_blanks(reader);
-		if (!skip_value(reader) || !take(reader, ','))
-			return false;
+		if (dv_value_equals(&name, "EntityMetadata"))
+			return dv_cursor_enter(json, '[');
+		(void) dv_cursor_value(json, &other);
 	}
+	dv_cursor_fail(json, json->at, "\"EntityMetadata\" is missing");
+	return false;
 }
 
 bool
 dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len)
 {
-	if (reader->failed || reader->done)
+	dv_cursor  *json = &reader->json;
+	dv_value	definition;
+
+	if (!reader->begun && !find_definitions(json))
 		return false;
-	if (!reader->begun)
+	reader->begun = true;
+	if (reader->done || !dv_cursor_next(json, ']'))
 	{
-		reader->begun = true;
-		if (!find_definitions(reader))
-			return fail(reader);
-		reader->done = take(reader, ']');
-		if (reader->done)
-			return false;
+		/* what follows the last one is of no interest */
+		reader->done = json->error == NULL;
+		return false;
 	}
-	skip_blanks(reader);
-	*text = reader->p;
-	if (reader->p >= reader->end || *reader->p != '{' || !skip_value(reader))
-		return fail(reader);
-	*len = (size_t) (reader->p - *text);
-	/* what follows the last one is of no interest */
-	reader->done = take(reader, ']');
-	if (!reader->done && !take(reader, ','))
-		return fail(reader);
+	if (!dv_cursor_value(json, &definition))
+		return false;
+	if (definition.kind != DV_VALUE_OBJECT)
+	{
+		dv_cursor_fail(json, definition.text, "\"{\" expected");
+		return false;
+	}
+	*text = definition.text;
+	*len = definition.len;
 	return true;
 }
 

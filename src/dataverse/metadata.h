@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "dataverse/arena.h"
+#include "dataverse/json_cursor.h"
 #include "dataverse/type.h"
 
 struct json_object;
@@ -105,6 +106,10 @@ extern const char *const dv_meta_catalog_path;
 /* The same for the N:N relationships. */
 extern const char *const dv_meta_sides_path;
 
+/* The names of the solutions that people see; the ids of the tables of one. */
+extern const char *const dv_meta_solutions_path;
+extern const char *dv_meta_components_path(const dv_arena *arena, const char *solution);
+
 /*
  * Reads the answers to these; the members "value" have come whole.  Sides
  * are read into the catalogue.
@@ -134,17 +139,19 @@ extern const char *dv_meta_definitions_path(const dv_arena *arena, const dv_meta
  */
 typedef struct dv_meta_reader
 {
-	const char *p;
-	const char *end;
+	dv_cursor	json;
 	bool		begun;
 	bool		done;
-	bool		failed;			/* this is not, or not all of, what was asked for */
 } dv_meta_reader;
 
+/* A NUL stands behind the text. */
 extern void dv_meta_reader_begin(dv_meta_reader *reader, const char *text, size_t len);
 
 /* The next definition, as JSON text; false at the end, and when the text is not as it should be. */
 extern bool dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len);
+
+/* After the last one: is this not, or not all of, what was asked for? */
+extern bool dv_meta_reader_failed(const dv_meta_reader *reader);
 
 /* The entry that a definition belongs to; NULL: none. */
 extern dv_meta_entry *dv_meta_entry_of(const dv_meta_catalog *catalog, struct json_object *definition);

@@ -29,14 +29,6 @@ typedef enum delimiter
 	LAST_DELIMITER
 } delimiter;
 
-bool
-dv_is_multipart(const char *content_type)
-{
-	static const char mixed[] = "multipart/mixed";
-
-	return content_type != NULL && strncasecmp(content_type, mixed, sizeof(mixed) - 1) == 0;
-}
-
 static bool
 is_blank(char c)
 {
@@ -265,6 +257,15 @@ read_part(dv_slice mime, dv_slice content, dv_part *part)
 	return true;
 }
 
+/* Does this Content-Type say that there are parts? */
+static bool
+is_container(dv_slice type)
+{
+	static const char mixed[] = "multipart/mixed";
+
+	return type.len >= sizeof(mixed) - 1 && strncasecmp(type.s, mixed, sizeof(mixed) - 1) == 0;
+}
+
 bool
 dv_multipart_open(dv_multipart *multipart, const char *content_type, const char *body, size_t len)
 {
@@ -272,7 +273,7 @@ dv_multipart_open(dv_multipart *multipart, const char *content_type, const char 
 
 	memset(multipart, 0, sizeof(*multipart));
 	multipart->broken = true;
-	if (!dv_is_multipart(content_type) || !read_boundary(type, &multipart->whole.boundary))
+	if (!is_container(type) || !read_boundary(type, &multipart->whole.boundary))
 		return false;
 	multipart->whole.at = body;
 	multipart->whole.end = body + len;
@@ -294,14 +295,6 @@ enter_changeset(dv_multipart *multipart, dv_slice type, dv_slice content)
 	multipart->inside = true;
 	multipart->changesets++;
 	return true;
-}
-
-static bool
-is_container(dv_slice type)
-{
-	static const char mixed[] = "multipart/mixed";
-
-	return type.len >= sizeof(mixed) - 1 && strncasecmp(type.s, mixed, sizeof(mixed) - 1) == 0;
 }
 
 static dv_part_step
@@ -347,59 +340,11 @@ dv_multipart_next(dv_multipart *multipart, dv_part *part)
 	return step;
 }
 
-static void
-copy(char *to, size_t size, dv_slice from)
-{
-	if (from.len >= size)
-		from.len = 0;			/* not what it should be */
-	if (from.len > 0)
-		memcpy(to, from.s, from.len);
-	to[from.len] = '\0';
-}
-
-/* The error's code: "code":"0x…" with or without blanks. */
-static dv_slice
-find_code(dv_slice body)
-{
-	static const char name[] = "\"code\"";
-	dv_slice	code = {NULL, 0};
-	const char *p = body.s;
-	const char *end = body.s + body.len;
-	const char *close;
-
-	for (;; p++)
-	{
-		if (end - p < (ptrdiff_t) sizeof(name))
-			return code;
-		if (memcmp(p, name, sizeof(name) - 1) == 0)
-			break;
-	}
-	p += sizeof(name) - 1;
-	while (p < end && (is_blank(*p) || *p == ':'))
-		p++;
-	if (p >= end || *p++ != '"' || (close = memchr(p, '"', end - p)) == NULL)
-		return code;
-	code.s = p;
-	code.len = close - p;
-	return code;
-}
-
 bool
-dv_multipart_throttle(dv_multipart *multipart, dv_part_throttle *throttle)
+dv_multipart_failure(dv_multipart *multipart, dv_part *part)
 {
-	dv_part		part;
-
-	memset(throttle, 0, sizeof(*throttle));
-	while (dv_multipart_next(multipart, &part) == DV_PART)
-	{
-		if (part.status != 429)
-			continue;
-		throttle->error = part.body.s;
-		throttle->error_len = part.body.len;
-		copy(throttle->code, sizeof(throttle->code), find_code(part.body));
-		copy(throttle->retry_after, sizeof(throttle->retry_after),
-			 dv_part_header(&part, "Retry-After"));
-		return true;
-	}
+	while (dv_multipart_next(multipart, part) == DV_PART)
+		if (part->status >= 300)
+			return true;
 	return false;
 }

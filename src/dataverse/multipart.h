@@ -60,9 +60,6 @@ typedef enum dv_part_step
 	DV_PART_BROKEN				/* cut off, or not what it should be */
 } dv_part_step;
 
-/* Is this Content-Type (or NULL) that of an answer in parts? */
-extern bool dv_is_multipart(const char *content_type);
-
 /* False: it is not in parts, or does not say what is between them. */
 extern bool dv_multipart_open(dv_multipart *multipart, const char *content_type,
 							  const char *body, size_t len);
@@ -73,18 +70,10 @@ extern dv_part_step dv_multipart_next(dv_multipart *multipart, dv_part *part);
 /* Value of a header, without blanks around it. */
 extern dv_slice dv_part_header(const dv_part *part, const char *name);
 
-typedef struct dv_part_throttle
-{
-	char		code[32];		/* "0x80072322"; "" when the part does not say */
-	char		retry_after[64];	/* header's value; "" when there is none */
-	const char *error;			/* the part's body, in the answer; not terminated */
-	size_t		error_len;
-} dv_part_throttle;
-
 /*
- * The next part with status 429; false when there is none.  Quoted text of a
+ * The next part that is an error; false when there is none.  Quoted text of a
  * row cannot be taken for one.
  */
-extern bool dv_multipart_throttle(dv_multipart *multipart, dv_part_throttle *throttle);
+extern bool dv_multipart_failure(dv_multipart *multipart, dv_part *part);
 
 #endif							/* DV_MULTIPART_H */

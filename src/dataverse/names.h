@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "dataverse/json_cursor.h"
+
 /*
  * The wanted members of rows: properties, and annotations of properties under
  * their whole name (_ownerid_value@Microsoft.Dynamics.CRM.lookuplogicalname).
@@ -81,15 +83,6 @@ extern dv_name *dv_names_find(dv_names *names, dv_name *previous, const char *na
 
 /* What a row's first name comes after. */
 #define dv_names_row_start(names) (&(names)->entries[0])
-
-static inline uint64_t
-dv_load8(const char *p)
-{
-	uint64_t	w;
-
-	memcpy(&w, p, 8);
-	return w;
-}
 
 static inline bool
 dv_same_bytes(const char *a, const char *b, size_t n)

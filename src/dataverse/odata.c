@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "dataverse/odata.h"
+#include "net/hex.h"
 
 /* where text goes; what does not fit is counted */
 typedef struct url_writer
@@ -43,7 +44,6 @@ put(url_writer *w, const char *text)
 static void
 put_encoded(url_writer *w, char c)
 {
-	static const char digits[] = "0123456789ABCDEF";
 	static const char plain[] = "-._~:*!()',";
 	unsigned char u = (unsigned char) c;
 
@@ -54,9 +54,12 @@ put_encoded(url_writer *w, char c)
 		put_byte(w, c);
 	else
 	{
-		put_byte(w, '%');
-		put_byte(w, digits[u >> 4]);
-		put_byte(w, digits[u & 15]);
+		char		escape[3];
+		int			i;
+
+		(void) dv_hex_put_percent(escape, u);
+		for (i = 0; i < 3; i++)
+			put_byte(w, escape[i]);
 	}
 }
 

@@ -8,7 +8,7 @@
  *			... values[i] is the member wanted[i] of this row ...
  *
  * Then step is DV_PAGE_END, and page.next_link says whether there is more; or
- * DV_PAGE_BROKEN, and page.error and page.error_at say why and where.
+ * DV_PAGE_BROKEN, and page.json.error and page.json.error_at say why and where.
  *
  * Only DV_PAGE_END says that the rows were all of this page.  It comes after
  * the last byte of the body was read and found right; anything else that is
@@ -22,11 +22,8 @@
 #ifndef DV_PAGE_H
 #define DV_PAGE_H
 
+#include "dataverse/json_cursor.h"
 #include "dataverse/names.h"
-#include "dataverse/value.h"
-
-/* Arrays and objects inside a row may be nested so deep, and no deeper. */
-#define DV_PAGE_MAX_DEPTH 64
 
 typedef enum dv_page_step
 {
@@ -41,39 +38,29 @@ typedef enum dv_page_state
 {
 	DV_PAGE_IN_FRONT,			/* before "value" */
 	DV_PAGE_IN_ROWS,
-	DV_PAGE_AT_END,
-	DV_PAGE_FAILED
+	DV_PAGE_AT_END
 } dv_page_state;
 
 typedef struct dv_page
 {
 	/*
-	 * The envelope: strings and numbers of the page itself, DV_VALUE_ABSENT until their member
-	 * was read.  What stands behind the rows (the links, as a rule) is known at DV_PAGE_END and
-	 * not before.
+	 * The envelope: what the page says of pages that follow, DV_VALUE_ABSENT until its member was
+	 * read.  What stands behind the rows (the links, as a rule) is known at DV_PAGE_END and not
+	 * before.
 	 */
-	dv_value	context;
-	dv_value	count;			/* NUMBER: capped by the service, see facts 6.7 */
 	dv_value	next_link;		/* STRING, never empty */
 	dv_value	delta_link;		/* STRING, never empty */
 	dv_value	paging_cookie;	/* STRING: of FetchXML, encoded as it came */
 	dv_value	more_records;	/* TRUE or FALSE: of FetchXML */
-	dv_value	total_count;	/* NUMBER, -1: not asked for */
-	dv_value	total_count_exceeded;	/* TRUE or FALSE */
-	dv_value	metadata_version;	/* STRING */
 
 	/* the tombstone last given */
 	dv_value	deleted_id;		/* STRING */
 	dv_value	deleted_reason; /* STRING, or null */
 
 	uint64_t	rows;			/* rows and tombstones given so far */
-	const char *error;			/* DV_PAGE_BROKEN: a fragment, "member name expected" */
-	size_t		error_at;		/* byte of the body, from 0 */
+	dv_cursor	json;			/* DV_PAGE_BROKEN: its error says why and where */
 
 	/* private */
-	const char *body;
-	const char *end;
-	const char *at;
 	dv_names   *names;
 	dv_page_state state;
 	bool		value_seen;

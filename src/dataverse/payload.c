@@ -11,17 +11,17 @@
 #include <string.h>
 
 #include "dataverse/payload.h"
+#include "net/clock.h"
+#include "net/hex.h"
+#include "net/url.h"
 
-#define MICROSECONDS INT64_C(1000000)
-#define DAY (86400 * MICROSECONDS)
+#define DAY (86400 * DV_SECOND)
 #define DAYS_TO_2000 10957		/* from 1970-01-01 */
 #define FIRST_DAY (-719162)		/* 0001-01-01 and 9999-12-31 from 1970-01-01 */
 #define LAST_DAY 2932896
 
 #define ONES UINT64_C(0x0101010101010101)
 #define HIGH UINT64_C(0x8080808080808080)
-
-static const char digits[] = "0123456789abcdef";
 
 /* ----------
  * Texts
@@ -112,8 +112,7 @@ dv_payload_text(char *out, const char *text, size_t len, size_t extra)
 		{
 			*out++ = '0';
 			*out++ = '0';
-			*out++ = digits[c >> 4];
-			*out++ = digits[c & 15];
+			out = dv_hex_put(out, &c, 1);
 		}
 	}
 	return out;
@@ -122,28 +121,18 @@ dv_payload_text(char *out, const char *text, size_t len, size_t extra)
 char *
 dv_payload_key(char *out, const char *text, size_t len)
 {
-	static const char plain[] = "-._~";
 	size_t		i;
 
 	*out++ = '\'';
 	for (i = 0; i < len; i++)
 	{
-		unsigned char c = (unsigned char) text[i];
-
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-			memchr(plain, c, sizeof(plain) - 1) != NULL)
-			*out++ = (char) c;
-		else if (c == '\'')
+		if (text[i] == '\'')
 		{
 			*out++ = '\'';
 			*out++ = '\'';
 		}
 		else
-		{
-			*out++ = '%';
-			*out++ = "0123456789ABCDEF"[c >> 4];
-			*out++ = "0123456789ABCDEF"[c & 15];
-		}
+			out = dv_url_put(out, text[i]);
 	}
 	*out++ = '\'';
 	return out;
@@ -194,16 +183,15 @@ dv_payload_int(char *out, int64_t n)
 char *
 dv_payload_uuid(char *out, const uint8_t *id)
 {
-	int			i;
-
-	for (i = 0; i < 16; i++)
-	{
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			*out++ = '-';
-		*out++ = digits[id[i] >> 4];
-		*out++ = digits[id[i] & 15];
-	}
-	return out;
+	out = dv_hex_put(out, id, 4);
+	*out++ = '-';
+	out = dv_hex_put(out, id + 4, 2);
+	*out++ = '-';
+	out = dv_hex_put(out, id + 6, 2);
+	*out++ = '-';
+	out = dv_hex_put(out, id + 8, 2);
+	*out++ = '-';
+	return dv_hex_put(out, id + 10, 6);
 }
 
 char *
@@ -289,8 +277,8 @@ dv_payload_timestamp(char *out, int64_t t)
 		day--;
 		rest += DAY;
 	}
-	second = (uint32_t) (rest / MICROSECONDS);
-	fraction = (uint32_t) (rest % MICROSECONDS);
+	second = (uint32_t) (rest / DV_SECOND);
+	fraction = (uint32_t) (rest % DV_SECOND);
 	out = put_day(out, (int32_t) day + DAYS_TO_2000);
 	if (out == NULL)
 		return NULL;

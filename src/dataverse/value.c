@@ -14,9 +14,10 @@
 #include <string.h>
 
 #include "dataverse/value.h"
+#include "net/clock.h"
+#include "net/hex.h"
 
 #define DAYS_TO_2000     10957	/* from 1970-01-01 */
-#define MICROSECONDS     INT64_C(1000000)
 #define MAX_OFFSET_HOURS 14
 
 /* Longest text of a double that is read; 17 digits say all there is to say. */
@@ -60,18 +61,12 @@ dv_value_reason(dv_value_status status)
  * ----------
  */
 
-static inline unsigned int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned int) (c - '0');
-	return (unsigned int) ((c | 0x20) - 'a' + 10);
-}
-
+/* Four digits, which were checked when the text was read. */
 static inline uint32_t
 hex4(const char *p)
 {
-	return hex_digit(p[0]) << 12 | hex_digit(p[1]) << 8 | hex_digit(p[2]) << 4 | hex_digit(p[3]);
+	return (uint32_t) (dv_hex_value(p[0]) << 12 | dv_hex_value(p[1]) << 8 |
+					   dv_hex_value(p[2]) << 4 | dv_hex_value(p[3]));
 }
 
 /* The character of the escape at *p, which is moved behind it. */
@@ -639,7 +634,7 @@ dv_value_timestamp(const dv_value *value, int64_t *out)
 	if (!read_zone(&p, end, &offset) || p != end)
 		return DV_VALUE_SYNTAX;
 	*out = ((((int64_t) days - DAYS_TO_2000) * 24 + hour) * 60 + minute - offset) * 60 + second;
-	*out = *out * MICROSECONDS + fraction;
+	*out = *out * DV_SECOND + fraction;
 	return DV_VALUE_OK;
 }
 

@@ -32,6 +32,7 @@
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "dataverse/odata.h"
 #include "fdw/bind.h"
 #include "fdw/encode.h"
@@ -56,7 +57,6 @@ typedef struct leaf
 	dv_op		op;
 	const dv_bound_value *value;
 	int			flags;
-	bool		top;
 } leaf;
 
 /*

@@ -38,6 +38,8 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
+#include "dataverse/header.h"
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
 #include "net/url.h"
@@ -582,7 +584,7 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		target->table = dv_lookup_name(lookup.tables, i);
 		target->set = list_nth(lookup.sets, i);
 		target->navigation = dv_lookup_navigation(&lookup, &attribute->column, i);
-		target->prefix = psprintf(",\"%s@odata.bind\":\"/%s(", target->navigation, target->set);
+		target->prefix = psprintf(",\"%s@" DV_ANNOTATION_BIND "\":\"/%s(", target->navigation, target->set);
 		target->prefix_len = strlen(target->prefix);
 	}
 	encoder->type_column = dv_relation_table_name_of(relation, attribute);
@@ -603,7 +605,7 @@ set_null_text(dv_encoder *encoder, const dv_column *column)
 			if (strcmp(encoder->targets[i].navigation, encoder->targets[j].navigation) == 0)
 				break;
 		if (j == i)
-			appendStringInfo(&text, ",\"%s@odata.bind\":null", encoder->targets[i].navigation);
+			appendStringInfo(&text, ",\"%s@" DV_ANNOTATION_BIND "\":null", encoder->targets[i].navigation);
 	}
 	if (encoder->ntargets == 0)
 		appendStringInfo(&text, ",\"%s\":null", column->name);
@@ -689,7 +691,7 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 							   encoder->name));
 	if (encoder->put == NULL)
 	{
-		dv_encode_id(out, DatumGetUUIDP(value)->data);
+		dv_append_id(out, DatumGetUUIDP(value)->data);
 		return true;
 	}
 	if (encoder->put == put_text)
@@ -710,20 +712,4 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 	out->len += (int) dv_url_encode(text, out->data + out->len);
 	pfree(json.data);
 	return true;
-}
-
-void
-dv_encode_id(StringInfo out, const uint8 *id)
-{
-	enlargeStringInfo(out, DV_PAYLOAD_UUID);
-	end(out, dv_payload_uuid(out->data + out->len, id));
-}
-
-char *
-dv_id_text(const uint8 *id)
-{
-	char	   *text = palloc(DV_PAYLOAD_UUID + 1);
-
-	*dv_payload_uuid(text, id) = '\0';
-	return text;
 }

@@ -53,10 +53,4 @@ extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 extern bool dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out,
 						  dv_misfit *misfit);
 
-/* Nothing but the value, for addresses of rows: "entity_set(id)" and the like. */
-extern void dv_encode_id(StringInfo out, const uint8 *id);
-
-/* The same as a string of its own. */
-extern char *dv_id_text(const uint8 *id);
-
 #endif							/* DV_ENCODE_H */

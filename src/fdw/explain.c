@@ -20,9 +20,9 @@
 #include "utils/ruleutils.h"
 
 #include "compat.h"
-#include "fdw/plan.h"
-#include "fdw/scan.h"
+#include "fdw/request.h"
 #include "fdw/result_relation.h"
+#include "fdw/scan.h"
 
 static bool
 has_exec_param(Node *node, void *context)
@@ -61,20 +61,19 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 
 /* Constants are values, all else gets a number.  Says what the numbers stand for. */
 static char *
-number_values(dv_request *request, ForeignScanState *node, ExplainState *es)
+number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
 {
 	StringInfoData s;
 	ListCell   *lc;
 	int			n = 0;
 
 	initStringInfo(&s);
-	foreach(lc, request->plan->fdw_exprs)
+	foreach(lc, exprs)
 	{
 		dv_bound_value *value = &request->binding.values[foreach_current_index(lc)];
 		Node	   *expr = lfirst(lc);
 		char	   *string;
 
-		value->type = getBaseType(exprType(expr));
 		if (IsA(expr, Const))
 		{
 			value->value = ((Const *) expr)->constvalue;
@@ -94,32 +93,29 @@ number_values(dv_request *request, ForeignScanState *node, ExplainState *es)
 
 /* LIMIT and OFFSET, if they are known already. */
 static void
-set_limit(dv_request *request, ForeignScanState *node, ExplainState *es)
+set_limit(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
 {
-	static const struct
+	const struct
 	{
-		dv_plan_item item;
+		int			number;
 		const char *label;
-	}			limits[] = {{DV_PLAN_LIMIT, "Limit"}, {DV_PLAN_OFFSET, "Offset"}};
+	}			limits[] = {{request->plan.limit, "Limit"}, {request->plan.offset, "Offset"}};
 	int64		sum = 0;
-	bool		known = true;
+	bool		known = request->plan.limit >= 0;
 	int			i;
 
 	for (i = 0; i < (int) lengthof(limits); i++)
 	{
-		int			number = dv_plan_int(request->plan, limits[i].item);
+		int			number = limits[i].number;
 		const dv_bound_value *value;
 		const char *string;
 
 		if (number < 0)
-		{
-			known = known && limits[i].item == DV_PLAN_OFFSET;
 			continue;
-		}
 		value = &request->binding.values[number];
-		string = deparse(node, es, list_nth(request->plan->fdw_exprs, number));
+		string = deparse(node, es, list_nth(exprs, number));
 		ExplainPropertyText(limits[i].label, string != NULL ? string : value->placeholder, es);
-		if (value->placeholder != NULL || (value->isnull && limits[i].item == DV_PLAN_LIMIT))
+		if (value->placeholder != NULL || (value->isnull && number == request->plan.limit))
 			known = false;
 		else if (!value->isnull && DatumGetInt64(value->value) < PG_INT32_MAX)
 			sum += DatumGetInt64(value->value);
@@ -133,22 +129,18 @@ static void
 show_requests(dv_request *request, ExplainState *es)
 {
 	dv_query	query;
-	bool		more = true;
 	bool		any = false;
-	int			n;
 
-	/* parts of one list look alike: the first will do */
-	for (n = 0; more && n < 2; n++)
+	while (dv_request_next(request, &query))
 	{
-		if (!dv_request_query(request, n, &query, &more))
-			continue;
-		if (dv_plan_int(request->plan, DV_PLAN_GIVEN))
+		if (request->plan.given)
 		{
 			ExplainPropertyText("Request", "none: the keys are given", es);
 			return;
 		}
 		ExplainPropertyText("Request", psprintf("GET %s", dv_request_url(&query, true)), es);
 		any = true;
+		/* parts of one list look alike: the first will do */
 		if (request->binding.nchunks > 1)
 		{
 			ExplainPropertyInteger("Requests Like This", NULL, request->binding.nchunks, es);
@@ -160,12 +152,10 @@ show_requests(dv_request *request, ExplainState *es)
 }
 
 static void
-show_recheck(ForeignScanState *node, ExplainState *es)
+show_recheck(int n, ForeignScanState *node, ExplainState *es)
 {
-	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
-	int			n = dv_plan_int(plan, DV_PLAN_RECHECKS);
-	List	   *clauses = list_copy_tail(plan->scan.plan.qual,
-										 list_length(plan->scan.plan.qual) - n);
+	List	   *filter = node->ss.ps.plan->qual;
+	List	   *clauses = list_copy_tail(filter, list_length(filter) - n);
 
 	if (n > 0)
 		ExplainPropertyText("Rechecked Here",
@@ -185,43 +175,50 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	if (es->timing)
 	{
 		ExplainPropertyInteger("Bytes Received", NULL, stats->bytes, es);
-		ExplainPropertyFloat("Time Waiting", "ms", stats->waited / 1000.0, 3, es);
+		ExplainPropertyFloat("Time Waiting", "ms", (double) stats->waited / DV_MILLISECOND, 3, es);
 	}
 }
 
 /* Rows that wait until the last one has come; where they did so, when it is known. */
 static void
-show_spool(const dv_relation *relation, const dv_scan *scan, ForeignScanState *node,
+show_spool(const dv_request *request, const dv_scan *scan, ForeignScanState *node,
 		   ExplainState *es)
 {
 	const dv_spool *spool = scan != NULL ? dv_scan_spool(scan) : NULL;
 
-	if (dv_plan_int((ForeignScan *) node->ss.ps.plan, DV_PLAN_GIVEN) ||
-		!dv_resultrel_is_written(relation, node->ss.ps.state))
+	if (request->plan.given || !dv_resultrel_is_written(request->relation, node->ss.ps.state))
 		return;
 	ExplainPropertyText("Spooled", !es->analyze || spool == NULL || !dv_spool_is_full(spool) ?
 						"before the first write" :
 						dv_spool_is_on_disk(spool) ? "on disk" : "in memory", es);
 }
 
+static void
+show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
+{
+	const ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	dv_read_plan read = dv_read_plan_unpack(plan->fdw_private);
+	dv_request	request;
+	char	   *values;
+
+	dv_request_init(&request, dv_relation_open(dv_plan_table(plan, node->ss.ps.state)->relid),
+					&read, plan->fdw_exprs);
+	values = number_values(&request, plan->fdw_exprs, node, es);
+	set_limit(&request, plan->fdw_exprs, node, es);
+	show_requests(&request, es);
+	if (values != NULL)
+		ExplainPropertyText("Values", values, es);
+	show_recheck(read.rechecks, node, es);
+	show_spool(&request, scan, node, es);
+}
+
 void
 dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 {
 	dv_scan    *scan = node->fdw_state;
-	dv_request	request;
-	char	   *values;
 
 	if (es->verbose)
-	{
-		dv_request_init(&request, (ForeignScan *) node->ss.ps.plan, node->ss.ps.state);
-		values = number_values(&request, node, es);
-		set_limit(&request, node, es);
-		show_requests(&request, es);
-		if (values != NULL)
-			ExplainPropertyText("Values", values, es);
-		show_recheck(node, es);
-		show_spool(request.relation, scan, node, es);
-	}
+		show_read(node, scan, es);
 	if (es->analyze && scan != NULL)
 		show_stats(dv_scan_stats(scan), es);
 }

@@ -35,7 +35,10 @@
 
 #include "compat.h"
 #include "client/call.h"
+#include "dataverse/address.h"
 #include "dataverse/fetchxml.h"
+#include "dataverse/header.h"
+#include "dataverse/odata.h"
 #include "fdw/connection.h"
 #include "net/date.h"
 #include "net/json.h"
@@ -318,7 +321,7 @@ entity_set_of(dv_session *session, const char *table)
 	const char *set;
 	dv_call    *call;
 
-	spec.path = psprintf("EntityDefinitions(LogicalName='%s')?$select=EntitySetName", table);
+	spec.path = dv_address_entity_set(table);
 	call = dv_call_run(session, &spec, psprintf("find table \"%s\"", table), CurrentMemoryContext);
 	set = dv_json_string(object_of(call, psprintf("find table \"%s\"", table)), "EntitySetName");
 	if (set == NULL)
@@ -330,10 +333,7 @@ entity_set_of(dv_session *session, const char *table)
 	return set;
 }
 
-#define LONGEST_URL 32768		/* of the service */
 #define PAGE_SIZE 5000
-#define MORE "@Microsoft.Dynamics.CRM.morerecords"
-#define COOKIE "@Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
 
 /* A query on its way through its pages. */
 typedef struct fetch_state
@@ -368,12 +368,12 @@ fetch_path(const fetch_state *state)
 	path = palloc(len + 3 * strlen(xml) + 1);
 	sprintf(path, "%s?fetchXml=", state->set);
 	len += dv_url_encode(xml, path + len);
-	if (strlen(dv_session_root(state->session)) + len > LONGEST_URL)
+	if (strlen(dv_session_root(state->session)) + len > DV_ODATA_MAX_URL)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
 				 errmsg("FetchXML is too long"),
 				 errdetail("Its URL has %zu characters, and Dataverse takes at most %d.",
-						   strlen(dv_session_root(state->session)) + len, LONGEST_URL)));
+						   strlen(dv_session_root(state->session)) + len, DV_ODATA_MAX_URL)));
 	return path;
 }
 
@@ -381,9 +381,10 @@ fetch_path(const fetch_state *state)
 static void
 read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
 {
-	const char *annotation = dv_json_string(root, COOKIE);
+	const char *annotation = dv_json_string(root, "@" DV_ANNOTATION_COOKIE);
 
-	state->more = state->query.top == 0 && state->query.page == 0 && dv_json_true(root, MORE);
+	state->more = state->query.top == 0 && state->query.page == 0 &&
+		dv_json_true(root, "@" DV_ANNOTATION_MORE);
 	if (state->cookie != NULL)
 		pfree(state->cookie);
 	state->cookie = NULL;
@@ -425,7 +426,7 @@ static void
 fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
 {
 	static const char *const headers[] = {
-		"Prefer: odata.include-annotations=\"Microsoft.Dynamics.CRM.fetchxmlpagingcookie,Microsoft.Dynamics.CRM.morerecords\"",
+		DV_PREFER_ANNOTATIONS(DV_ANNOTATION_COOKIE "," DV_ANNOTATION_MORE),
 		NULL
 	};
 	dv_call_spec spec = {.method = "GET", .headers = headers, .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};

@@ -31,76 +31,27 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "dataverse/address.h"
+#include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/scan.h"
-#include "net/url.h"
-
-#define MAX_HEADERS 5
 
 /*
  * Beginning
  */
 
-static const char *
-verb_of(dv_operation operation)
-{
-	static const char *const verbs[DV_OPERATIONS] = {
-		"insert into", "upsert into", "update", "delete from", "insert into", "delete from"
-	};
-
-	return verbs[operation];
-}
-
-/* The same for views and the table of rejects: what it takes to do it again. */
-const char *
-dv_modify_command(const dv_modify *m)
-{
-	static const char *const commands[DV_OPERATIONS] = {
-		"insert", "upsert", "update", "delete", "insert", "delete"
-	};
-
-	return commands[m->operation];
-}
-
-/* Headers of every request that writes, and of every part of it. */
 static const char *const *
 headers_of(dv_options options)
 {
-	/* in the order of the option's choices */
-	static const char *const bypasses[] = {
-		NULL,
-		"MSCRM.BypassBusinessLogicExecution: CustomSync",
-		"MSCRM.BypassBusinessLogicExecution: CustomAsync",
-		"MSCRM.BypassBusinessLogicExecution: CustomSync,CustomAsync"
+	dv_write_manner manner = {
+		.bypass = dv_option_choice(options, DV_OPT_BYPASS_CUSTOM_LOGIC),
+		.bypass_flows = dv_option_bool(options, DV_OPT_BYPASS_FLOWS),
+		.detect_duplicates = !dv_option_bool(options, DV_OPT_SUPPRESS_DUPLICATE_DETECTION)
 	};
-	const char **headers = palloc0(sizeof(char *) * MAX_HEADERS);
-	int			bypass = dv_option_choice(options, DV_OPT_BYPASS_CUSTOM_LOGIC);
-	int			n = 0;
 
-	if (bypass > 0)
-		headers[n++] = bypasses[bypass];
-	if (dv_option_bool(options, DV_OPT_BYPASS_FLOWS))
-		headers[n++] = "MSCRM.SuppressCallbackRegistrationExpanderJob: true";
-	if (!dv_option_bool(options, DV_OPT_SUPPRESS_DUPLICATE_DETECTION))
-		headers[n++] = "MSCRM.SuppressDuplicateDetection: false";
-	/* names of errors; of elastic tables, which rows failed */
-	headers[n++] = "Prefer: odata.include-annotations=\"*\"";
-	return headers;
-}
-
-static const char *
-encoded_tag(dv_options options)
-{
-	const char *tag = dv_option_text(options, DV_OPT_TAG);
-	char	   *encoded;
-
-	if (tag == NULL)
-		return NULL;
-	encoded = palloc(3 * strlen(tag) + 1);
-	(void) dv_url_encode(tag, encoded);
-	return encoded;
+	return dv_headers_of_write(&manner);
 }
 
 static dv_writer *
@@ -116,7 +67,7 @@ new_writer(dv_modify *m)
 	spec.destination.entity_set = m->relation->entity_set;
 	spec.destination.primary_id = m->relation->primary_id.property;
 	spec.destination.type = m->relation->type;
-	spec.destination.tag = encoded_tag(m->options);
+	spec.destination.tag = dv_address_encode(dv_option_text(m->options, DV_OPT_TAG));
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);
@@ -129,8 +80,8 @@ new_writer(dv_modify *m)
 	if (dv_option_given(own, DV_OPT_MAX_PARALLEL))
 		spec.max_calls = dv_option_int(own, DV_OPT_MAX_PARALLEL);
 	spec.what = m->what;
-	spec.progress = dv_relation_progress(m->relation, dv_modify_command(m), m->expected,
-										 m->context);
+	spec.progress = dv_relation_progress(m->relation, dv_operation_rule_of(m->operation)->name,
+										 m->expected, m->context);
 	spec.is_fed = dv_drain_is_fed;
 	spec.wait_for_feed = dv_drain_feeding;
 	spec.reject = dv_refused_file;
@@ -187,7 +138,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->command = plan->command;
 	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || dv_option_choice(m->options, DV_OPT_INSERT_MODE) == DV_INSERT_IGNORE_DUPLICATES;
-	m->what = psprintf("%s foreign table \"%s\"", verb_of(m->operation), relation->name);
+	m->what = psprintf("%s foreign table \"%s\"", dv_operation_rule_of(m->operation)->phrase,
+					   relation->name);
 	m->expected = -1;
 	dv_refused_prepare(m);
 	dv_identity_prepare(m, plan, targetlist);
@@ -279,7 +231,7 @@ report_summary(const dv_modify *m)
 {
 	const dv_tally *l = dv_writer_tally(m->writer);
 	int64		written = dv_writer_written(m->writer);
-	double		seconds = (dv_now() - m->started) / 1000000.0;
+	double		seconds = (double) (dv_now() - m->started) / DV_SECOND;
 
 	ereport(NOTICE,
 			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttles, %.1f s, %.0f rows/s",

@@ -145,9 +145,6 @@ extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo 
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 
-/* Insert, upsert, update or delete. */
-extern const char *dv_modify_command(const dv_modify *m);
-
 /* modify_identity.c */
 extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 

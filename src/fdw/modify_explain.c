@@ -65,7 +65,7 @@ show_tally(const dv_tally *t, ExplainState *es)
 	{
 		ExplainPropertyInteger("Application Users", NULL, pg_popcount64(t->users), es);
 		ExplainPropertyInteger("Bytes Sent", NULL, t->bytes, es);
-		ExplainPropertyFloat("Time Waiting", "ms", t->waited / 1000.0, 3, es);
+		ExplainPropertyFloat("Time Waiting", "ms", (double) t->waited / DV_MILLISECOND, 3, es);
 	}
 }
 

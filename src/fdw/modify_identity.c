@@ -20,6 +20,7 @@
 #include "utils/uuid.h"
 #include "utils/varlena.h"
 
+#include "dataverse/address.h"
 #include "dataverse/guid.h"
 #include "fdw/modify.h"
 #include "fdw/result_relation.h"
@@ -236,7 +237,7 @@ address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fa
 	initStringInfo(&address);
 	appendStringInfo(&address, "%s(%s=", m->relation->entity_set,
 					 m->relation->primary_id.property);
-	dv_encode_id(&address, row->id);
+	dv_append_id(&address, row->id);
 	appendStringInfoChar(&address, ',');
 	if (!append_key(m, &m->identity.partition, row->partition, false, &address, fault))
 		return false;
@@ -362,14 +363,10 @@ find_pair(const dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv
 		}
 		ids[i] = dv_id_text(DatumGetUUIDP(id)->data);
 	}
-	if (m->operation == DV_DISASSOCIATE)
-		row->address = psprintf("%s(%s)/%s(%s)/$ref", sides[0].set, ids[0], sides[0].navigation,
-								ids[1]);
-	else
-	{
-		row->address = psprintf("%s(%s)/%s/$ref", sides[0].set, ids[0], sides[0].navigation);
+	if (m->operation == DV_ASSOCIATE)
 		row->second = ids[1];
-	}
+	row->address = dv_address_reference(sides[0].set, ids[0], sides[0].navigation,
+										row->second == NULL ? ids[1] : NULL);
 	return true;
 }
 

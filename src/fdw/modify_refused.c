@@ -15,6 +15,7 @@
 #include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 
+#include "dataverse/address.h"
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
@@ -199,7 +200,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	m->refusal.rows++;
 	if (is_one_too_many(m))
 		return false;
-	reject.operation = failure->then ? "update" : dv_modify_command(m);
+	reject.operation = dv_operation_rule_of(failure->then ? DV_UPDATE : m->operation)->name;
 	reject.ordinal = failure->first;
 	reject.id = failure->id;
 	reject.sqlstate = failure->error->sqlstate;

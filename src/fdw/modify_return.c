@@ -18,6 +18,7 @@
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "fdw/bind.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"

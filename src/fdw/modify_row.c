@@ -19,6 +19,7 @@
 #include "utils/datum.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "fdw/modify.h"
 
 /*
@@ -299,8 +300,8 @@ append_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row, S
 	const dv_modify_column *partition = &m->identity.partition;
 
 	if (row->second != NULL)
-		appendStringInfo(out, ",\"@odata.id\":\"%s%s(%s)\"", dv_session_root(m->session),
-						 m->identity.sides[1].set, row->second);
+		dv_append_referred(out, dv_session_root(m->session), m->identity.sides[1].set,
+						   row->second);
 	fault->attnum = partition->attnum;
 	if (!row->no_partition &&
 		!dv_encode(partition->encoder, row->partition, false, NULL, out, &fault->misfit))

@@ -43,6 +43,7 @@
 #include "client/session.h"
 #include "compat.h"
 #include "fdw/option.h"
+#include "net/clock.h"
 #include "net/url.h"
 
 /* where an option may be set */
@@ -535,7 +536,7 @@ dv_option_choice(dv_options opts, dv_option option)
 static int64
 microseconds_of(dv_options opts, dv_option option)
 {
-	return (int64) (real_of(opts, option, GUC_UNIT_S) * 1000000);
+	return (int64) (real_of(opts, option, GUC_UNIT_S) * DV_SECOND);
 }
 
 const char *
@@ -575,7 +576,7 @@ put_into(void *member, dv_options opts, dv_option option)
 			*(int64 *) member = microseconds_of(opts, option);
 			break;
 		case VALUE_TIMEOUT:
-			*(int *) member = (int) (microseconds_of(opts, option) / 1000);
+			*(int *) member = (int) (microseconds_of(opts, option) / DV_MILLISECOND);
 			break;
 		case VALUE_CHOICE:
 			*(int *) member = dv_option_choice(opts, option);

@@ -4,7 +4,9 @@
  *
  * Each restriction clause is one of three: the service answers it exactly
  * (and nobody looks at it again), it answers a superset (and the clause is
- * checked here, too), or the clause stays here.  See fdw/ship.c.
+ * checked here, too), or the clause stays here.  See fdw/ship.c.  The clauses of
+ * a path are judged once, and what was found is kept with the table until the
+ * plan is made.
  *
  * Besides the plain scan there are paths
  * - that take values from the outer side of a join: one request for each
@@ -43,10 +45,10 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "fdw/estimate.h"
+#include "fdw/analyze.h"
 #include "fdw/plan.h"
-#include "fdw/ship.h"
 #include "fdw/result_relation.h"
+#include "fdw/ship.h"
 
 /* In PostgreSQL's units, of which a page read in order is one. */
 #define REQUEST_COST 100.0
@@ -54,28 +56,29 @@
 /* Rows of a table that nobody has counted. */
 #define UNKNOWN_ROWS 10000.0
 
-/* Kinds of what a path carries to the plan. */
-typedef enum path_kind
+/* The restriction clauses of a path, and what the service does with each of them. */
+typedef struct path_clauses
 {
-	PATH_ROWS,
-	PATH_LIMIT,
-	PATH_COUNT
-} path_kind;
+	ParamPathInfo *param_info;	/* whose clauses are among them; NULL: only the table's own */
+	List	   *own;			/* the table's own */
+	dv_shipping shipping;		/* has the values that the conditions refer to */
+	List	   *exact;			/* RestrictInfos */
+	List	   *superset;
+	List	   *local;
+	List	   *conditions;		/* of the first two */
+} path_clauses;
 
 /* What is known about a table of a query while it is planned. */
 typedef struct table_plan
 {
 	RelOptInfo *baserel;
 	dv_relation *relation;
-	List	   *exact;			/* RestrictInfos */
-	List	   *superset;
-	List	   *local;
-	List	   *conditions;		/* of the first two, for what they say about nulls */
+	dv_shipping shipping;		/* with nothing in it yet */
+	List	   *judged;			/* path_clauses */
+	const path_clauses *own;	/* those that are only the table's own */
 	bool		gated;			/* a clause without columns decides about the whole scan */
-	bool		long_in;
 	bool		written;		/* by the statement: all rows have to be read before the first is
 								 * written */
-	Bitmapset  *changing;		/* parameters that would make it read more later */
 	double		fetched;		/* rows that come over the wire */
 } table_plan;
 
@@ -84,16 +87,7 @@ typedef struct table_plan
  */
 
 static void
-start_shipping(dv_shipping *shipping, PlannerInfo *root, const table_plan *tp)
-{
-	dv_shipping_init(shipping, root, tp->relation, tp->baserel->relid);
-	shipping->changing = tp->changing;
-}
-
-/* What can be done with clauses, in the order given.  Values go to shipping->values. */
-static void
-classify(table_plan *tp, dv_shipping *shipping, List *clauses, List **exact, List **superset,
-		 List **local, List **conditions)
+judge(table_plan *tp, path_clauses *c, List *clauses)
 {
 	ListCell   *lc;
 
@@ -108,16 +102,56 @@ classify(table_plan *tp, dv_shipping *shipping, List *clauses, List **exact, Lis
 			tp->gated = true;
 			continue;
 		}
-		condition = dv_ship(shipping, rinfo->clause, &policy);
+		condition = dv_ship(&c->shipping, rinfo->clause, &policy);
 		if (condition != NIL)
-			*conditions = lappend(*conditions, condition);
+			c->conditions = lappend(c->conditions, condition);
 		if (policy == DV_EXACT)
-			*exact = lappend(*exact, rinfo);
+			c->exact = lappend(c->exact, rinfo);
 		else if (policy == DV_SUPERSET)
-			*superset = lappend(*superset, rinfo);
+			c->superset = lappend(c->superset, rinfo);
 		else
-			*local = lappend(*local, rinfo);
+			c->local = lappend(c->local, rinfo);
 	}
+}
+
+/*
+ * The clauses of a path with these parameters.  PostgreSQL has one
+ * ParamPathInfo for each set of outer tables.  When a join of partitions takes
+ * a path over, it replaces all clauses by those of the partition: the path's
+ * ParamPathInfo, and from 17 on the table's own as well.
+ */
+static const path_clauses *
+clauses_of(table_plan *tp, ParamPathInfo *param_info)
+{
+	List	   *own = tp->baserel->baserestrictinfo;
+	path_clauses *c;
+	ListCell   *lc;
+
+	foreach(lc, tp->judged)
+	{
+		c = lfirst(lc);
+		if (c->param_info == param_info && c->own == own)
+			return c;
+	}
+	c = palloc0(sizeof(*c));
+	c->param_info = param_info;
+	c->own = own;
+	c->shipping = tp->shipping;
+	judge(tp, c, own);
+	if (param_info != NULL)
+		judge(tp, c, param_info->ppi_clauses);
+	tp->judged = lappend(tp->judged, c);
+	return c;
+}
+
+/* Can the service answer this clause by itself? */
+static bool
+can_ship(const table_plan *tp, RestrictInfo *rinfo)
+{
+	dv_shipping shipping = tp->shipping;
+	dv_policy	policy;
+
+	return dv_ship(&shipping, rinfo->clause, &policy) != NIL;
 }
 
 static double
@@ -137,20 +171,17 @@ void
 dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
 	table_plan *tp = palloc0(sizeof(*tp));
-	dv_shipping shipping;
 
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
 	baserel->fdw_private = tp;
+	dv_shipping_init(&tp->shipping, tp->relation, baserel->relid);
 	if (dv_resultrel_may_be_written(root) && dv_resultrel_will_be_written(tp->relation, root))
 	{
 		tp->written = true;
-		tp->changing = dv_resultrel_changing(root);
+		tp->shipping.changing = dv_resultrel_changing(root);
 	}
-	start_shipping(&shipping, root, tp);
-	classify(tp, &shipping, baserel->baserestrictinfo, &tp->exact, &tp->superset, &tp->local,
-			 &tp->conditions);
-	tp->long_in = shipping.long_in;
+	tp->own = clauses_of(tp, NULL);
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 		baserel->tuples = dv_remote_row_count(tp->relation, scan_user(root, baserel));
@@ -159,7 +190,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *
 								selectivity_of(root, baserel,
-											   list_concat_copy(tp->exact, tp->superset)));
+											   list_concat_copy(tp->own->exact, tp->own->superset)));
 }
 
 /*
@@ -180,18 +211,19 @@ scan_cost(const table_plan *tp, double fetched, int requests, Cost *startup, Cos
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
 }
 
+/* How many requests it takes to have the first rows. */
+static int
+requests_of(const dv_read_plan *plan)
+{
+	return plan->nulls == DV_NULLS_AS_SORTED ? 1 : 2;
+}
+
 /* Rows whose ids the clauses name, and of which nothing else is wanted. */
 static bool
-is_given(PlannerInfo *root, table_plan *tp, List *clauses)
+is_given(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 {
-	dv_shipping shipping;
-	List	   *exact = NIL;
-	List	   *others = NIL;
-	List	   *conditions = NIL;
-
-	start_shipping(&shipping, root, tp);
-	classify(tp, &shipping, clauses, &exact, &others, &others, &conditions);
-	return others == NIL && dv_resultrel_is_given(root, tp->baserel, tp->relation, conditions);
+	return c->superset == NIL && c->local == NIL &&
+		dv_resultrel_is_given(root, tp->baserel, tp->relation, c->conditions);
 }
 
 /* What a path costs that asks for nothing. */
@@ -202,11 +234,25 @@ given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
-/* What a path carries: (kind, nulls, orders) */
-static List *
-path_private(path_kind kind, dv_nulls nulls, List *orders)
+/* Adds a path of the table's rows; "rows" of those fetched remain. */
+static void
+add_scan_path(PlannerInfo *root, table_plan *tp, const path_clauses *c, double rows,
+			  double fetched, List *pathkeys, dv_read_plan *plan)
 {
-	return list_make3(makeInteger(kind), makeInteger(nulls), orders);
+	RelOptInfo *baserel = tp->baserel;
+	Cost		startup;
+	Cost		total;
+
+	plan->given = is_given(root, tp, c);
+	if (plan->given)
+		given_cost(tp, rows, &startup, &total);
+	else
+		scan_cost(tp, fetched, requests_of(plan), &startup, &total);
+	add_path(baserel, (Path *)
+			 dv_foreignscan_path(root, baserel, rows, startup,
+								 pathkeys != NIL ? total * 1.01 : total, pathkeys,
+								 c->param_info != NULL ? c->param_info->ppi_req_outer : NULL,
+								 dv_read_plan_pack(plan)));
 }
 
 static Expr *
@@ -227,11 +273,11 @@ member_of(const table_plan *tp, EquivalenceClass *ec)
 }
 
 static bool
-never_null(const table_plan *tp, AttrNumber attnum)
+never_null(const path_clauses *c, AttrNumber attnum)
 {
 	ListCell   *lc;
 
-	foreach(lc, tp->conditions)
+	foreach(lc, c->conditions)
 	{
 		if (dv_condition_guards(lfirst(lc), attnum))
 			return true;
@@ -240,25 +286,21 @@ never_null(const table_plan *tp, AttrNumber attnum)
 }
 
 /*
- * The service's words for sort keys: (attribute number, descending, …).
- * False if it would sort otherwise.  *nulls: what has to be done about the
- * first key's nulls; for the others nothing can be done.
+ * Puts the service's words for sort keys into the plan.  False if it would
+ * sort otherwise.  What has to be done about nulls can be done for the first
+ * key alone.
  */
 static bool
-orders_of(PlannerInfo *root, const table_plan *tp, List *pathkeys, List **orders, dv_nulls *nulls)
+set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_plan *plan)
 {
-	dv_shipping shipping;
 	ListCell   *lc;
 
-	start_shipping(&shipping, root, tp);
-	*orders = NIL;
-	*nulls = DV_NULLS_AS_SORTED;
 	foreach(lc, pathkeys)
 	{
 		PathKey    *key = lfirst_node(PathKey, lc);
 		bool		descending = dv_pathkey_descending(key);
 		Expr	   *expr = member_of(tp, key->pk_eclass);
-		AttrNumber	attnum = expr == NULL ? 0 : dv_ship_order(&shipping, expr);
+		AttrNumber	attnum = expr == NULL ? 0 : dv_ship_order(&tp->shipping, expr);
 		TypeCacheEntry *type;
 
 		if (attnum == 0)
@@ -266,35 +308,17 @@ orders_of(PlannerInfo *root, const table_plan *tp, List *pathkeys, List **orders
 		type = lookup_type_cache(exprType((Node *) expr), TYPECACHE_BTREE_OPFAMILY);
 		if (type->btree_opf != key->pk_opfamily)
 			return false;
-		if (key->pk_nulls_first == descending && !never_null(tp, attnum))
+		if (key->pk_nulls_first == descending && !never_null(c, attnum))
 		{
-			if (*orders != NIL)
+			if (plan->orders != NIL)
 				return false;
-			*nulls = descending ? DV_NULLS_FIRST : DV_NULLS_LAST;
+			plan->nulls = descending ? DV_NULLS_FIRST : DV_NULLS_LAST;
 		}
-		*orders = lappend_int(*orders, attnum);
-		*orders = lappend_int(*orders, descending);
+		plan->orders = lappend_int(plan->orders, attnum);
+		plan->orders = lappend_int(plan->orders, descending);
 	}
 	/* a list that goes in several requests cannot be sorted by one of them */
-	return *orders != NIL && !tp->long_in;
-}
-
-static void
-add_ordered_path(PlannerInfo *root, table_plan *tp)
-{
-	List	   *orders;
-	dv_nulls	nulls;
-	Cost		startup;
-	Cost		total;
-
-	if (root->query_pathkeys == NIL ||
-		!orders_of(root, tp, root->query_pathkeys, &orders, &nulls))
-		return;
-	scan_cost(tp, tp->fetched, nulls == DV_NULLS_AS_SORTED ? 1 : 2, &startup, &total);
-	add_path(tp->baserel, (Path *)
-			 dv_foreignscan_path(root, tp->baserel, tp->baserel->rows, startup, total * 1.01,
-								 root->query_pathkeys, tp->baserel->lateral_relids,
-								 path_private(PATH_ROWS, nulls, orders)));
+	return plan->orders != NIL && !c->shipping.long_in;
 }
 
 /*
@@ -302,23 +326,13 @@ add_ordered_path(PlannerInfo *root, table_plan *tp)
  * columns as values.
  */
 
-static bool
-joins_remotely(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo)
-{
-	dv_shipping shipping;
-	dv_policy	policy;
-
-	start_shipping(&shipping, root, tp);
-	return dv_ship(&shipping, rinfo->clause, &policy) != NIL;
-}
-
 static List *
 add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo, List *ppis)
 {
 	RelOptInfo *baserel = tp->baserel;
 	Relids		outer;
 
-	if (!join_clause_is_movable_to(rinfo, baserel) || !joins_remotely(root, tp, rinfo))
+	if (!join_clause_is_movable_to(rinfo, baserel) || !can_ship(tp, rinfo))
 		return ppis;
 	outer = bms_union(rinfo->clause_relids, baserel->lateral_relids);
 	outer = bms_del_member(outer, baserel->relid);
@@ -374,50 +388,35 @@ add_equivalences(PlannerInfo *root, const table_plan *tp, List *ppis)
 static void
 add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 {
+	const path_clauses *c = clauses_of(tp, ppi);
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
-	bool		given = is_given(root, tp, clauses);
-	List	   *remote = NIL;
-	ListCell   *lc;
-	Cost		startup;
-	Cost		total;
-	double		fetched;
+	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
+									 list_copy_tail(c->superset, list_length(tp->own->superset)));
+	dv_read_plan plan = DV_READ_PLAN(NIL);
 
-	if (tp->written && !given &&
+	if (tp->written && !is_given(root, tp, c) &&
 		!dv_resultrel_stays_as_read(root, tp->baserel, tp->relation,
 									extract_actual_clauses(clauses, false)))
 		return;
-	foreach(lc, ppi->ppi_clauses)
-	{
-		if (joins_remotely(root, tp, lfirst_node(RestrictInfo, lc)))
-			remote = lappend(remote, lfirst(lc));
-	}
-	fetched = clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote));
-	scan_cost(tp, fetched, 1, &startup, &total);
-	if (given)
-		given_cost(tp, ppi->ppi_rows, &startup, &total);
-	add_path(tp->baserel, (Path *)
-			 dv_foreignscan_path(root, tp->baserel, ppi->ppi_rows, startup, total, NIL,
-								 ppi->ppi_req_outer,
-								 path_private(PATH_ROWS, DV_NULLS_AS_SORTED, NIL)));
+	add_scan_path(root, tp, c, ppi->ppi_rows,
+				  clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote)), NIL,
+				  &plan);
 }
 
 void
 dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
 	table_plan *tp = baserel->fdw_private;
+	const path_clauses *c = clauses_of(tp, get_baserel_parampathinfo(root, baserel,
+																	 baserel->lateral_relids));
+	dv_read_plan plan = DV_READ_PLAN(NIL);
+	dv_read_plan ordered = DV_READ_PLAN(NIL);
 	List	   *ppis = NIL;
 	ListCell   *lc;
-	Cost		startup;
-	Cost		total;
 
-	scan_cost(tp, tp->fetched, 1, &startup, &total);
-	if (is_given(root, tp, baserel->baserestrictinfo))
-		given_cost(tp, baserel->rows, &startup, &total);
-	add_path(baserel, (Path *)
-			 dv_foreignscan_path(root, baserel, baserel->rows, startup, total, NIL,
-								 baserel->lateral_relids,
-								 path_private(PATH_ROWS, DV_NULLS_AS_SORTED, NIL)));
-	add_ordered_path(root, tp);
+	add_scan_path(root, tp, c, baserel->rows, tp->fetched, NIL, &plan);
+	if (set_orders(tp, c, root->query_pathkeys, &ordered))
+		add_scan_path(root, tp, c, baserel->rows, tp->fetched, root->query_pathkeys, &ordered);
 
 	foreach(lc, baserel->joininfo)
 	{
@@ -439,7 +438,7 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 static bool
 answers_all(PlannerInfo *root, const table_plan *tp)
 {
-	return tp->local == NIL && tp->superset == NIL && !tp->gated &&
+	return tp->own->local == NIL && tp->own->superset == NIL && !tp->gated &&
 		bms_membership(root->all_baserels) == BMS_SINGLETON &&
 		bms_equal(root->all_baserels, tp->baserel->relids) &&
 		tp->baserel->reloptkind == RELOPT_BASEREL && bms_is_empty(tp->baserel->lateral_relids) &&
@@ -461,6 +460,7 @@ add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target = root->upper_targets[UPPERREL_GROUP_AGG];
+	dv_read_plan plan = DV_READ_PLAN(NIL);
 	List	   *parts;
 	ListCell   *lc;
 
@@ -478,10 +478,11 @@ add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
 		if (!is_count(lfirst(lc)))
 			return;
 	}
+	plan.count = true;
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, 1, REQUEST_COST, REQUEST_COST + 1, NIL,
-								   path_private(PATH_COUNT, DV_NULLS_AS_SORTED, NIL)));
+								   dv_read_plan_pack(&plan)));
 }
 
 static bool
@@ -512,8 +513,7 @@ add_limit_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel,
 {
 	Query	   *parse = root->parse;
 	PathTarget *target = root->upper_targets[UPPERREL_FINAL];
-	List	   *orders = NIL;
-	dv_nulls	nulls = DV_NULLS_AS_SORTED;
+	dv_read_plan plan = DV_READ_PLAN(NIL);
 	double		fetched;
 	Cost		startup;
 	Cost		total;
@@ -525,16 +525,15 @@ add_limit_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel,
 		root->hasHavingQual || !is_limit(parse->limitCount) || !is_limit(parse->limitOffset) ||
 		!has_plain_columns(target))
 		return;
-	if (root->sort_pathkeys != NIL &&
-		!orders_of(root, tp, root->sort_pathkeys, &orders, &nulls))
+	if (root->sort_pathkeys != NIL && !set_orders(tp, tp->own, root->sort_pathkeys, &plan))
 		return;
 	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, tp->fetched) :
 		clamp_row_est(tp->fetched * 0.1);
-	scan_cost(tp, fetched, nulls == DV_NULLS_AS_SORTED ? 1 : 2, &startup, &total);
+	scan_cost(tp, fetched, requests_of(&plan), &startup, &total);
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
-								   root->sort_pathkeys, path_private(PATH_LIMIT, nulls, orders)));
+								   root->sort_pathkeys, dv_read_plan_pack(&plan)));
 }
 
 void
@@ -585,19 +584,18 @@ columns_of_base(PlannerInfo *root, const table_plan *tp, List *local, List *supe
 
 /* The scan tuple of a path above the scan. */
 static List *
-upper_tlist(path_kind kind, List *tlist, List **columns)
+upper_tlist(dv_read_plan *plan, List *tlist)
 {
 	List	   *parts = pull_var_clause((Node *) tlist, PVC_INCLUDE_AGGREGATES |
 										PVC_RECURSE_PLACEHOLDERS);
 	List	   *scan_tlist = add_to_flat_tlist(NIL, parts);
 	ListCell   *lc;
 
-	*columns = NIL;
 	foreach(lc, scan_tlist)
 	{
 		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
 
-		*columns = lappend_int(*columns, kind == PATH_COUNT ? 0 : ((Var *) expr)->varattno);
+		plan->columns = lappend_int(plan->columns, plan->count ? 0 : ((Var *) expr)->varattno);
 	}
 	return scan_tlist;
 }
@@ -615,68 +613,90 @@ static List *
 and_of(List *conditions)
 {
 	if (list_length(conditions) > 1)
-		return lcons(makeInteger(DV_OP_AND), conditions);
+		return lcons(makeInteger(DV_OP_AND), list_copy(conditions));
 	return conditions == NIL ? NIL : linitial(conditions);
 }
 
-/* First the table's own clauses, in the order in which they were judged before. */
-static List *
-in_order(const table_plan *tp, List *clauses)
+#ifdef USE_ASSERT_CHECKING
+/* Were all these clauses judged, and none of them changed since? */
+static bool
+are_judged(const path_clauses *c, List *clauses)
 {
-	List	   *ordered = NIL;
 	ListCell   *lc;
 
-	foreach(lc, tp->baserel->baserestrictinfo)
+	foreach(lc, clauses)
 	{
-		if (list_member_ptr(clauses, lfirst(lc)))
-			ordered = lappend(ordered, lfirst(lc));
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!rinfo->pseudoconstant && !list_member_ptr(c->exact, rinfo) &&
+			!list_member_ptr(c->superset, rinfo) && !list_member_ptr(c->local, rinfo))
+			return false;
 	}
-	return list_concat_unique_ptr(ordered, clauses);
+	return true;
 }
+#endif
 
 ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
 						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
 {
 	table_plan *tp = foreignrel->fdw_private;
-	path_kind	kind = (path_kind) intVal(linitial(best_path->fdw_private));
-	bool		upper = kind != PATH_ROWS;
-	List	   *exact = NIL;
-	List	   *superset = NIL;
-	List	   *local = NIL;
-	List	   *conditions = NIL;
-	List	   *columns;
+	bool		upper = IS_UPPER_REL(foreignrel);
+	const path_clauses *c = clauses_of(tp, best_path->path.param_info);
+	List	   *exact = extract_actual_clauses(c->exact, false);
+	List	   *superset = extract_actual_clauses(c->superset, false);
+	List	   *local = extract_actual_clauses(c->local, false);
+	List	   *values = list_copy(c->shipping.values);
 	List	   *scan_tlist = NIL;
-	List	   *private;
-	dv_shipping shipping;
-	int			limit = -1;
-	int			offset = -1;
+	dv_read_plan plan = dv_read_plan_unpack(best_path->fdw_private);
 
-	start_shipping(&shipping, root, tp);
-	classify(tp, &shipping, upper ? tp->baserel->baserestrictinfo : in_order(tp, scan_clauses),
-			 &exact, &superset, &local, &conditions);
-	exact = extract_actual_clauses(exact, false);
-	superset = extract_actual_clauses(superset, false);
-	local = extract_actual_clauses(local, false);
+	Assert(are_judged(c, scan_clauses));
 	if (upper)
-		scan_tlist = upper_tlist(kind, tlist, &columns);
+		scan_tlist = upper_tlist(&plan, tlist);
 	else
-		columns = columns_of_base(root, tp, local, superset);
-	if (kind == PATH_LIMIT)
+		plan.columns = columns_of_base(root, tp, local, superset);
+	if (upper && !plan.count)
 	{
-		limit = add_expression(&shipping.values, root->parse->limitCount);
-		offset = add_expression(&shipping.values, root->parse->limitOffset);
+		plan.limit = add_expression(&values, root->parse->limitCount);
+		plan.offset = add_expression(&values, root->parse->limitOffset);
 	}
-	private = list_make5(columns, and_of(conditions), lthird(best_path->fdw_private),
-						 lsecond(best_path->fdw_private), makeInteger(limit));
-	private = lappend(private, makeInteger(offset));
-	private = lappend(private, makeInteger(kind == PATH_COUNT));
-	private = lappend(private, makeInteger(list_length(superset)));
-	private = lappend(private, makeInteger(!upper && superset == NIL && local == NIL &&
-										   dv_resultrel_is_given(root, tp->baserel, tp->relation,
-																 conditions)));
+	plan.condition = and_of(c->conditions);
+	plan.rechecks = list_length(superset);
 	return make_foreignscan(tlist, list_concat(local, superset), upper ? 0 : tp->baserel->relid,
-							shipping.values, private, scan_tlist, upper ? NIL : exact, outer_plan);
+							values, dv_read_plan_pack(&plan), scan_tlist, upper ? NIL : exact,
+							outer_plan);
+}
+
+/*
+ * From planning to execution
+ */
+
+List *
+dv_read_plan_pack(const dv_read_plan *plan)
+{
+	List	   *numbers = list_make5_int(plan->nulls, plan->limit, plan->offset, plan->count,
+										 plan->rechecks);
+
+	numbers = lappend_int(numbers, plan->given);
+	return list_make4(plan->columns, plan->condition, plan->orders, numbers);
+}
+
+dv_read_plan
+dv_read_plan_unpack(List *packed)
+{
+	List	   *numbers = lfourth(packed);
+	dv_read_plan plan;
+
+	plan.columns = linitial(packed);
+	plan.condition = lsecond(packed);
+	plan.orders = lthird(packed);
+	plan.nulls = (dv_nulls) linitial_int(numbers);
+	plan.limit = lsecond_int(numbers);
+	plan.offset = lthird_int(numbers);
+	plan.count = lfourth_int(numbers);
+	plan.rechecks = list_nth_int(numbers, 4);
+	plan.given = list_nth_int(numbers, 5);
+	return plan;
 }
 
 bool
@@ -685,14 +705,14 @@ dv_path_gives_rows(const ForeignPath *path)
 	const table_plan *tp = path->path.parent->fdw_private;
 
 	/* what the statement writes is read as a whole, and nobody waits beside it */
-	return intVal(linitial(path->fdw_private)) != PATH_COUNT && !tp->written;
+	return !dv_read_plan_unpack(path->fdw_private).count && !tp->written;
 }
 
-Oid
-dv_plan_relid(const ForeignScan *plan, EState *estate)
+RangeTblEntry *
+dv_plan_table(const ForeignScan *plan, EState *estate)
 {
 	int			rti = plan->scan.scanrelid > 0 ? (int) plan->scan.scanrelid :
 	bms_next_member(plan->fs_relids, -1);
 
-	return exec_rt_fetch(rti, estate)->relid;
+	return exec_rt_fetch(rti, estate);
 }

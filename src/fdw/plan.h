@@ -1,12 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan.h
- *		What a plan carries from planning to execution.
- *
- * Plans are copied, kept and printed by PostgreSQL, so all of it is Lists and
- * Integers; expressions are in fdw_exprs, where PostgreSQL looks for them, and
- * are referred to by number.  The query of dataverse/query.h is built from
- * this when the scan begins, with the values then known.
+ *		Planning of reads, and what a plan carries to execution.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -16,26 +11,7 @@
 #define DV_PLAN_H
 
 #include "foreign/fdwapi.h"
-
-#include "fdw/bind.h"
-#include "fdw/relation.h"
-
-/* Members of fdw_private */
-typedef enum dv_plan_item
-{
-	DV_PLAN_COLUMNS,			/* IntList: attribute number for each column of the scan tuple; 0:
-								 * not fetched */
-	DV_PLAN_CONDITION,			/* List, see fdw/ship.h; NIL: all rows */
-	DV_PLAN_ORDERS,				/* IntList: attribute number, descending, … */
-	DV_PLAN_NULLS,				/* Integer: dv_nulls of the first order */
-	DV_PLAN_LIMIT,				/* Integer: number of an expression, or -1 */
-	DV_PLAN_OFFSET,
-	DV_PLAN_COUNT,				/* Integer: COUNT(*) instead of rows */
-	DV_PLAN_RECHECKS,			/* Integer: so many clauses at the end of the filter are answered
-								 * by the service, too */
-	DV_PLAN_GIVEN				/* Integer: the condition names all ids that are wanted, and
-								 * nothing but these: no request */
-} dv_plan_item;
+#include "nodes/parsenodes.h"
 
 /*
  * The service has nulls first when it sorts upwards.  Where they are wanted
@@ -49,38 +25,41 @@ typedef enum dv_nulls
 	DV_NULLS_LAST
 } dv_nulls;
 
-#define dv_plan_list(plan, item) ((List *) list_nth((plan)->fdw_private, item))
-#define dv_plan_int(plan, item) intVal(list_nth((plan)->fdw_private, item))
-
-/* The table that a plan reads, also above it. */
-extern Oid	dv_plan_relid(const ForeignScan *plan, EState *estate);
-
-/* fdw/request.c: what is asked, with all values in place. */
-typedef struct dv_request
-{
-	const dv_relation *relation;
-	ForeignScan *plan;
-	dv_bindings binding;
-	int64		wanted;			/* rows that are still to come, at most; -1: all */
-} dv_request;
-
-/* One with room for the values of the plan's expressions. */
-extern void dv_request_init(dv_request *request, ForeignScan *plan, EState *estate);
-
 /*
- * Fills "query" for request "n" of those that the scan consists of.  False if
- * there are not so many, or if no row could come of it.  *more: try the next.
+ * A read as it was planned.  A path begins one, and the plan completes it.
+ *
+ * PostgreSQL copies, keeps and prints plans, so only nodes that it can copy are
+ * in the lists.  Expressions are kept in fdw_exprs, where PostgreSQL looks for
+ * them, and are referred to by their number there.  The query of
+ * dataverse/query.h is built from this when the scan begins and the values are
+ * known (fdw/request.c).
  */
-extern bool dv_request_query(dv_request *request, int n, dv_query *query, bool *more);
+typedef struct dv_read_plan
+{
+	List	   *columns;		/* IntList: attribute number for each column of the scan tuple; 0:
+								 * not fetched */
+	List	   *condition;		/* see fdw/ship.h; NIL: all rows */
+	List	   *orders;			/* IntList: attribute number, descending, … */
+	dv_nulls	nulls;			/* of the first order */
+	int			limit;			/* number of an expression, or -1 */
+	int			offset;
+	bool		count;			/* COUNT(*) instead of rows */
+	int			rechecks;		/* so many clauses at the end of the filter are answered by the
+								 * service, too */
+	bool		given;			/* the condition names the ids of all rows wanted, and only their
+								 * ids are wanted: no request is made */
+} dv_read_plan;
 
-/* Rows for each page, 0: $top says it. */
-extern int	dv_request_page_size(const dv_request *request, const dv_query *query);
+/* All rows with these columns, in no order. */
+#define DV_READ_PLAN(attnums) \
+	((dv_read_plan) {.columns = (attnums), .limit = -1, .offset = -1})
 
-/* Annotations for the Prefer header, or NULL. */
-extern const char *dv_request_annotations(const dv_request *request);
+/* To fdw_private of paths and plans, and back. */
+extern List *dv_read_plan_pack(const dv_read_plan *plan);
+extern dv_read_plan dv_read_plan_unpack(List *packed);
 
-/* The URL, in the current memory context. */
-extern char *dv_request_url(const dv_query *query, bool readable);
+/* The table that a plan reads, also where the plan stands for what is above it. */
+extern RangeTblEntry *dv_plan_table(const ForeignScan *plan, EState *estate);
 
 /* Rows one by one, not their number. */
 extern bool dv_path_gives_rows(const ForeignPath *path);

@@ -41,6 +41,8 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "dataverse/address.h"
+#include "dataverse/header.h"
 #include "fdw/encode.h"
 #include "fdw/rejects.h"
 
@@ -149,7 +151,7 @@ map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute 
 	{
 		const char *set = dv_lookup_name(lookup.sets, i);
 		const char *prefix = set != NULL ? psprintf("/%s(", set) : NULL;
-		const char *member = psprintf("%s@odata.bind",
+		const char *member = psprintf("%s@" DV_ANNOTATION_BIND,
 									  dv_lookup_navigation(&lookup, &attribute->column, i));
 
 		map(m, member, attribute->name, "id", prefix, NULL);

@@ -27,6 +27,7 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "dataverse/header.h"
 #include "fdw/relation.h"
 
 #define STANDARD_PAGE_SIZE 5000
@@ -170,9 +171,7 @@ settle_companion(dv_relation *relation, dv_attribute *attribute)
 		set_column(&attribute->column, base,
 				   attribute->is_table_name ? DV_TYPE_LOOKUP : DV_TYPE_OTHER);
 	attribute ->member = psprintf("%s@%s", attribute->column.property,
-								  attribute->is_label ?
-								  "OData.Community.Display.V1.FormattedValue" :
-								  "Microsoft.Dynamics.CRM.lookuplogicalname");
+								  attribute->is_label ? DV_ANNOTATION_LABEL : DV_ANNOTATION_TABLE);
 }
 
 static void

@@ -1,21 +1,24 @@
 /*
  * request.c
- *		What a plan asks the service for, with all values in place.
+ *		What a read asks the service for, with all values in place.
  *
- * A scan is a sequence of requests, mostly of one.  There are more when a
+ * A read is a sequence of requests, mostly of one.  There are more when a
  * list of values is too long for one, or when nulls have to stand at the other
- * end of an order.  No row comes in answer to two of them.
+ * end of an order.  No row comes in answer to two of them.  Scans, EXPLAIN,
+ * ANALYZE and RETURNING all get their requests here.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
 
+#include "dataverse/header.h"
 #include "dataverse/odata.h"
-#include "fdw/plan.h"
-#include "fdw/ship.h"
+#include "fdw/request.h"
 #include "fdw/result_relation.h"
+#include "fdw/ship.h"
 
 /* Pages of very wide rows have fewer of them, so that they keep a bearable size. */
 static const struct
@@ -28,45 +31,89 @@ static const struct
 	{500, 500}, {100, 1000}
 };
 
-void
-dv_request_init(dv_request *request, ForeignScan *plan, EState *estate)
+/* Room for the values of expressions. */
+static dv_bound_value *
+values_of(List *exprs)
 {
-	memset(request, 0, sizeof(*request));
-	request->plan = plan;
-	request->relation = dv_relation_open(dv_plan_relid(plan, estate));
-	request->binding.relation = request->relation;
-	request->binding.values = palloc0(sizeof(dv_bound_value) *
-									  Max(list_length(plan->fdw_exprs), 1));
-	request->wanted = -1;
+	dv_bound_value *values = palloc0(sizeof(*values) * Max(list_length(exprs), 1));
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		values[foreach_current_index(lc)].type = getBaseType(exprType(lfirst(lc)));
+	}
+	return values;
 }
 
-/* The columns to ask for, each once. */
 static void
-add_columns(const dv_request *request, dv_query *query)
+add_column(dv_request *request, const dv_column *column)
 {
-	List	   *columns = dv_plan_list(request->plan, DV_PLAN_COLUMNS);
-	ListCell   *lc;
 	int			i;
 
-	query->columns = palloc(sizeof(dv_column *) * Max(list_length(columns), 1));
-	foreach(lc, columns)
+	for (i = 0; i < request->ncolumns; i++)
+		if (strcmp(request->columns[i]->property, column->property) == 0)
+			return;
+	request->columns[request->ncolumns++] = column;
+}
+
+/* What to ask for, and what the answer has to say besides it. */
+static void
+add_columns(dv_request *request)
+{
+	List	   *attnums = request->plan.columns;
+	bool		labels = false;
+	bool		table_names = false;
+	ListCell   *lc;
+
+	request->columns = palloc(sizeof(dv_column *) * Max(list_length(attnums), 1));
+	foreach(lc, attnums)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(request->relation, lfirst_int(lc));
 
 		if (attribute == NULL)
 			continue;
-		for (i = 0; i < query->ncolumns; i++)
-			if (strcmp(query->columns[i]->property, attribute->column.property) == 0)
-				break;
-		if (i == query->ncolumns)
-			query->columns[query->ncolumns++] = &attribute->column;
+		add_column(request, &attribute->column);
+		labels |= attribute->is_label;
+		table_names |= attribute->is_table_name;
 	}
+	if (labels || table_names)
+		request->annotations = psprintf("%s%s%s",
+										labels ? DV_ANNOTATION_LABEL : "",
+										labels && table_names ? "," : "",
+										table_names ? DV_ANNOTATION_TABLE : "");
+}
+
+void
+dv_request_init(dv_request *request, const dv_relation *relation, const dv_read_plan *plan,
+				List *exprs)
+{
+	int			i;
+
+	memset(request, 0, sizeof(*request));
+	request->relation = relation;
+	request->plan = *plan;
+	request->binding.relation = relation;
+	request->binding.values = values_of(exprs);
+	add_columns(request);
+	request->page_size = request->largest_top = dv_relation_page_size(relation);
+	for (i = 0; i < (int) lengthof(wide); i++)
+		if (request->ncolumns > wide[i].columns)
+			request->page_size = Min(request->page_size, wide[i].rows);
+	dv_request_start(request, -1);
+}
+
+void
+dv_request_start(dv_request *request, int64 wanted)
+{
+	request->wanted = wanted;
+	request->next = 0;
+	request->more = true;
 }
 
 static void
 add_orders(const dv_request *request, dv_query *query)
 {
-	List	   *numbers = dv_plan_list(request->plan, DV_PLAN_ORDERS);
+	List	   *numbers = request->plan.orders;
 	dv_order   *orders = palloc(sizeof(dv_order) * Max(list_length(numbers), 1));
 	int			i;
 
@@ -103,7 +150,7 @@ demanded(const dv_filter *filter, const dv_column *column)
 static const dv_operand *
 partition_of(const dv_request *request, const dv_filter *filter)
 {
-	List	   *condition = dv_plan_list(request->plan, DV_PLAN_CONDITION);
+	List	   *condition = request->plan.condition;
 	const dv_operand *operand;
 	AttrNumber	id;
 	AttrNumber	partition;
@@ -135,78 +182,68 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 	return dv_filter_join(DV_AND, list_make2(filter, part));
 }
 
-bool
-dv_request_query(dv_request *request, int n, dv_query *query, bool *more)
+static void
+ask_for_last_id(dv_query *query)
+{
+	dv_order   *backwards = palloc(sizeof(*backwards));
+
+	backwards->column = query->primary_id;
+	backwards->descending = true;
+	query->ncolumns = 0;
+	query->orders = backwards;
+	query->norders = 1;
+}
+
+/* Request "n"; false if no row could come of it. */
+static bool
+fill_query(dv_request *request, int n, dv_query *query)
 {
 	const dv_relation *relation = request->relation;
-	dv_nulls	nulls = (dv_nulls) dv_plan_int(request->plan, DV_PLAN_NULLS);
+	dv_nulls	nulls = request->plan.nulls;
 	dv_filter  *filter;
 
 	memset(query, 0, sizeof(*query));
 	query->entity_set = relation->entity_set;
 	query->primary_id = &relation->primary_id;
-	query->count = dv_plan_int(request->plan, DV_PLAN_COUNT);
+	query->columns = request->columns;
+	query->ncolumns = request->ncolumns;
+	query->count = request->plan.count;
 	/* pages in the order of ids are what the service is made for; virtual tables have their own */
 	query->by_id = relation->type != DV_TABLE_VIRTUAL;
-	add_columns(request, query);
 	add_orders(request, query);
+	if (request->last)
+		ask_for_last_id(query);
 
 	request->binding.chunk = nulls == DV_NULLS_AS_SORTED ? n : 0;
-
-	filter = dv_bind(&request->binding, dv_plan_list(request->plan, DV_PLAN_CONDITION));
-	*more = false;
+	filter = dv_bind(&request->binding, request->plan.condition);
+	if (request->within != NULL)
+		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
+	request->more = false;
 	if (filter->kind == DV_FALSE || request->wanted == 0)
 		return false;
 	if (nulls == DV_NULLS_AS_SORTED)
-		*more = n + 1 < request->binding.nchunks;
-
+		request->more = n + 1 < request->binding.nchunks;
 	else
 	{
-		*more = n == 0;
+		request->more = n == 0;
 		filter = split_by_null(filter, query, nulls, n);
 	}
 	query->filter = filter;
 	query->partition = partition_of(request, filter);
-	if (request->wanted > 0 && request->wanted <= dv_request_page_size(request, NULL))
+	if (request->wanted > 0 && request->wanted <= request->largest_top)
 		query->top = request->wanted;
-
 	return filter->kind != DV_FALSE;
 }
 
-int
-dv_request_page_size(const dv_request *request, const dv_query *query)
+bool
+dv_request_next(dv_request *request, dv_query *query)
 {
-	int			size = dv_relation_page_size(request->relation);
-	int			i;
-
-	/* a page size would put $top out of action */
-	if (query != NULL && query->top > 0)
-		return 0;
-	for (i = 0; query != NULL && i < (int) lengthof(wide); i++)
-		if (query->ncolumns > wide[i].columns)
-			size = Min(size, wide[i].rows);
-	return size;
-}
-
-const char *
-dv_request_annotations(const dv_request *request)
-{
-	bool		labels = false;
-	bool		table_names = false;
-	ListCell   *lc;
-
-	foreach(lc, dv_plan_list(request->plan, DV_PLAN_COLUMNS))
+	while (request->more)
 	{
-		const dv_attribute *attribute = dv_relation_attribute(request->relation, lfirst_int(lc));
-
-		labels = labels || (attribute !=NULL && attribute->is_label);
-		table_names = table_names || (attribute !=NULL && attribute->is_table_name);
+		if (fill_query(request, request->next++, query))
+			return true;
 	}
-	if (!labels && !table_names)
-		return NULL;
-	return psprintf("%s%s%s", labels ? "OData.Community.Display.V1.FormattedValue" : "",
-					labels && table_names ? "," : "",
-					table_names ? "Microsoft.Dynamics.CRM.lookuplogicalname" : "");
+	return false;
 }
 
 char *

@@ -22,7 +22,6 @@
 #include "lib/ilist.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -35,9 +34,9 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/drain.h"
-#include "fdw/plan.h"
-#include "fdw/scan.h"
+#include "fdw/request.h"
 #include "fdw/result_relation.h"
+#include "fdw/scan.h"
 
 /* A column of the scan tuple that is fetched. */
 typedef struct scan_target
@@ -73,8 +72,6 @@ struct dv_scan
 	dv_pages   *pages;			/* NULL: none begun */
 	const dv_filter *given;		/* ids that need not be asked for; NULL: none */
 	int			ngiven;			/* so many have been given away */
-	int			next;			/* request */
-	bool		more;			/* there may be a request "next" */
 	bool		bound;			/* the values are taken */
 	bool		patient;		/* waits for answers, rather than return without a row */
 	bool		waiting;		/* it did return without one */
@@ -132,7 +129,7 @@ add_name(const char **names, int *nnames, const char *name)
 static void
 add_targets(dv_scan *scan, bool with_id)
 {
-	List	   *columns = dv_plan_list(scan->request.plan, DV_PLAN_COLUMNS);
+	List	   *columns = scan->request.plan.columns;
 	const char **names = palloc(sizeof(char *) * (list_length(columns) + 1));
 	int			nnames = 0;
 	ListCell   *lc;
@@ -152,7 +149,7 @@ add_targets(dv_scan *scan, bool with_id)
 		t->decoder = dv_decoder_create(scan->request.relation, attribute);
 		scan->ntargets++;
 	}
-	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
+	if (scan->request.plan.count)
 		names[nnames++] = "n";
 	if (with_id)
 		scan->id = add_name(names, &nnames, scan->request.relation->primary_id.property);
@@ -160,6 +157,24 @@ add_targets(dv_scan *scan, bool with_id)
 	if (scan->names == NULL)
 		elog(ERROR, "invalid member names of foreign table \"%s\"", scan->request.relation->name);
 	scan->members = palloc0(sizeof(dv_value) * Max(nnames, 1));
+}
+
+static dv_scan *
+create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, Oid userid,
+			bool with_id)
+{
+	dv_scan    *scan = palloc0(sizeof(*scan));
+
+	dv_request_init(&scan->request, relation, plan, exprs);
+	scan->userid = userid;
+	scan->patient = true;
+	scan->context = CurrentMemoryContext;
+	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
+										ALLOCSET_DEFAULT_SIZES);
+	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
+									  ALLOCSET_DEFAULT_SIZES);
+	add_targets(scan, with_id);
+	return scan;
 }
 
 /* The planner's guess is worth telling if it knew how many rows there are. */
@@ -201,7 +216,7 @@ start_spool(dv_scan *scan, ForeignScanState *node)
 {
 	MemoryContextCallback *callback = palloc0(sizeof(*callback));
 
-	(void) find_params((Node *) scan->request.plan->fdw_exprs, &scan->params);
+	(void) find_params((Node *) ((ForeignScan *) node->ss.ps.plan)->fdw_exprs, &scan->params);
 	scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 	scan->state = node;
 	dlist_push_tail(&spooled, &scan->node);
@@ -215,30 +230,24 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
 	EState	   *estate = node->ss.ps.state;
+	RangeTblEntry *rte = dv_plan_table(plan, estate);
+	dv_read_plan read;
+	const dv_relation *relation;
 	dv_scan    *scan;
-	int			rti;
 
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	scan = palloc0(sizeof(*scan));
+	read = dv_read_plan_unpack(plan->fdw_private);
+	relation = dv_relation_open(rte->relid);
+	dv_drain_visible(estate, relation);
+	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), false);
 	node->fdw_state = scan;
-	dv_request_init(&scan->request, plan, estate);
-	dv_drain_visible(estate, scan->request.relation);
-	rti = plan->scan.scanrelid > 0 ? (int) plan->scan.scanrelid :
-		bms_next_member(plan->fs_relids, -1);
-	scan->userid = dv_scan_user(plan, exec_rt_fetch(rti, estate));
-	scan->what = psprintf("read foreign table \"%s\"", scan->request.relation->name);
+	scan->what = psprintf("read foreign table \"%s\"", relation->name);
 	scan->operation = "read";
 	scan->expected = rows_expected(scan, node);
-	scan->context = estate->es_query_cxt;
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
 	scan->patient = !node->ss.ps.async_capable;
-	scan->query = AllocSetContextCreate(estate->es_query_cxt, "dataverse query",
-										ALLOCSET_DEFAULT_SIZES);
-	scan->row = AllocSetContextCreate(estate->es_query_cxt, "dataverse row",
-									  ALLOCSET_DEFAULT_SIZES);
-	add_targets(scan, false);
-	if (!dv_plan_int(plan, DV_PLAN_GIVEN) && dv_resultrel_is_written(scan->request.relation, estate))
+	if (!read.given && dv_resultrel_is_written(relation, estate))
 		start_spool(scan, node);
 	scan->patient |= scan->spool != NULL;
 }
@@ -247,20 +256,17 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
  * Values
  */
 
+/* The value of LIMIT or OFFSET; -1: none. */
 static int64
-row_count(const dv_scan *scan, dv_plan_item item, int64 absent)
+row_count(const dv_scan *scan, int number)
 {
-	int			number = dv_plan_int(scan->request.plan, item);
-	const dv_bound_value *value;
+	const dv_bound_value *value = number < 0 ? NULL : &scan->request.binding.values[number];
 	int64		n;
 
-	if (number < 0)
-		return absent;
-	value = &scan->request.binding.values[number];
-	if (value->isnull)
-		return absent;
+	if (value == NULL || value->isnull)
+		return -1;
 	n = DatumGetInt64(value->value);
-	if (n < 0 && item == DV_PLAN_LIMIT)
+	if (n < 0 && number == scan->request.plan.limit)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
 				 errmsg("LIMIT must not be negative")));
@@ -281,24 +287,19 @@ bind_values(dv_scan *scan, ForeignScanState *node)
 
 	foreach(lc, scan->values)
 	{
-		ExprState  *state = lfirst(lc);
-		int			i = foreach_current_index(lc);
-		dv_bound_value *value = &scan->request.binding.values[i];
+		dv_bound_value *value = &scan->request.binding.values[foreach_current_index(lc)];
 		int16		typlen;
 		bool		typbyval;
 
-		value->type = getBaseType(exprType(list_nth(scan->request.plan->fdw_exprs, i)));
-		value->value = ExecEvalExprSwitchContext(state, econtext, &value->isnull);
+		value->value = ExecEvalExprSwitchContext(lfirst(lc), econtext, &value->isnull);
 		get_typlenbyval(value->type, &typlen, &typbyval);
 		if (!value->isnull)
 			value->value = datumCopy(value->value, typbyval, typlen);
 	}
-	scan->skip = row_count(scan, DV_PLAN_OFFSET, 0);
-	limit = row_count(scan, DV_PLAN_LIMIT, -1);
-	scan->request.wanted = limit < 0 ? -1 :
-		limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip;
-	scan->next = 0;
-	scan->more = true;
+	scan->skip = Max(row_count(scan, scan->request.plan.offset), 0);
+	limit = row_count(scan, scan->request.plan.limit);
+	dv_request_start(&scan->request, limit < 0 ? -1 :
+					 limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip);
 	scan->bound = true;
 	MemoryContextSwitchTo(old);
 }
@@ -330,9 +331,9 @@ start_pages(dv_scan *scan, const dv_query *query, dv_meaning tolerated)
 											  scan->expected, scan->context);
 	spec.session = scan->session;
 	spec.path = dv_request_url(query, false);
-	spec.page_size = query->count ? 0 : dv_request_page_size(&scan->request, query);
+	spec.page_size = query->count || query->top > 0 ? 0 : scan->request.page_size;
 	spec.wanted = scan->request.wanted;
-	spec.annotations = dv_request_annotations(&scan->request);
+	spec.annotations = scan->request.annotations;
 	spec.session_token = session_token(scan);
 	spec.names = scan->names;
 	spec.what = scan->what;
@@ -348,19 +349,15 @@ next_request(dv_scan *scan)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 	dv_query	query;
-	bool		any = false;
+	bool		any = dv_request_next(&scan->request, &query);
 
-	while (scan->more && !any)
+	if (any && scan->request.plan.given)
 	{
-		any = dv_request_query(&scan->request, scan->next++, &query, &scan->more);
-		if (!any)
-			continue;
+		scan->given = query.filter;
 		scan->ngiven = 0;
-		if (dv_plan_int(scan->request.plan, DV_PLAN_GIVEN))
-			scan->given = query.filter;
-		else
-			scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
 	}
+	else if (any)
+		scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
 	MemoryContextSwitchTo(old);
 	return any;
 }
@@ -511,14 +508,13 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	int64		n = 0;
 	int			i;
 
-	if (!scan->more)
+	if (!scan->request.more)
 	{
 		MemoryContextSwitchTo(old);
 		return slot;
 	}
-	while (scan->more)
-		if (dv_request_query(&scan->request, scan->next++, &query, &scan->more))
-			n += count_rows(scan, &query);
+	while (dv_request_next(&scan->request, &query))
+		n += count_rows(scan, &query);
 	if (scan->progress != NULL)
 		dv_progress_rest(scan->progress);
 	for (i = 0; i < slot->tts_tupleDescriptor->natts; i++)
@@ -540,7 +536,7 @@ next_tuple(ForeignScanState *node)
 	ExecClearTuple(slot);
 	if (!scan->bound)
 		bind_values(scan, node);
-	if (dv_plan_int(scan->request.plan, DV_PLAN_COUNT))
+	if (scan->request.plan.count)
 		return iterate_count(scan, slot);
 
 	while (scan->request.wanted != 0 &&
@@ -657,56 +653,25 @@ dataverseEndForeignScan(ForeignScanState *node)
 dv_scan *
 dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *columns)
 {
-	dv_scan    *scan = palloc0(sizeof(*scan));
-	ForeignScan *plan = makeNode(ForeignScan);
+	dv_scan    *scan = create_scan(relation, &DV_READ_PLAN(columns), NIL, userid, true);
 
-	/* rows of all kinds, in no order but that of ids */
-	plan->fdw_private = list_make5(columns, NIL, NIL, makeInteger(DV_NULLS_AS_SORTED),
-								   makeInteger(-1));
-	plan->fdw_private = lappend(plan->fdw_private, makeInteger(-1));
-	plan->fdw_private = lappend(plan->fdw_private, makeInteger(false));
-	plan->fdw_private = lappend(plan->fdw_private, makeInteger(0));
-	plan->fdw_private = lappend(plan->fdw_private, makeInteger(false));
-	scan->request.plan = plan;
-	scan->request.relation = relation;
-	scan->request.binding.relation = relation;
-	scan->userid = userid;
 	scan->what = what;
 	scan->operation = "analyze";
 	scan->expected = -1;
-	scan->context = CurrentMemoryContext;
-	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
-										ALLOCSET_DEFAULT_SIZES);
-	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
-									  ALLOCSET_DEFAULT_SIZES);
-	add_targets(scan, true);
+	/* however few of them are wanted, very wide rows come in pages */
+	scan->request.largest_top = scan->request.page_size;
 	return scan;
 }
 
 void
-dv_scan_ask(dv_scan *scan, const dv_filter *filter, bool last, int64 wanted)
+dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted)
 {
-	const dv_column *id = &scan->request.relation->primary_id;
-	dv_order	backwards = {id, true};
-	MemoryContext old;
-	dv_query	query;
-
 	MemoryContextReset(scan->query);
-	old = MemoryContextSwitchTo(scan->query);
-	scan->request.wanted = -1;
-	(void) dv_request_query(&scan->request, 0, &query, &scan->more);
-	query.filter = filter;
-	if (last)
-	{
-		query.ncolumns = 0;
-		query.orders = &backwards;
-		query.norders = 1;
-	}
-	if (wanted <= dv_request_page_size(&scan->request, &query))
-		query.top = wanted;
-	scan->request.wanted = wanted;
-	scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
-	MemoryContextSwitchTo(old);
+	scan->request.within = filter;
+	scan->request.last = last;
+	dv_request_start(&scan->request, wanted);
+	if (!next_request(scan))
+		elog(ERROR, "no rows of foreign table \"%s\" to ask for", scan->request.relation->name);
 }
 
 bool

@@ -47,7 +47,7 @@ extern dv_scan *dv_scan_open(const dv_relation *relation, Oid userid, const char
  * Asks for so many rows (more than none) in the order of ids, or only for the
  * id of the last one ("wanted" is 1).  What was asked before is given up.
  */
-extern void dv_scan_ask(dv_scan *scan, const dv_filter *filter, bool last, int64 wanted);
+extern void dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted);
 extern bool dv_scan_next(dv_scan *scan);
 
 /* Of the row at hand: its columns, valid until the next, and its id. */

@@ -50,11 +50,9 @@ typedef struct walk
 static List *ship_node(walk w, Node *node, dv_policy *policy);
 
 void
-dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *relation,
-				 Index relid)
+dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid)
 {
 	memset(shipping, 0, sizeof(*shipping));
-	shipping->root = root;
 	shipping->relation = relation;
 	shipping->relid = relid;
 	shipping->ci_ai = get_collation_oid(list_make2(makeString("dataverse"), makeString("ci_ai")),
@@ -280,108 +278,98 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 }
 
 /*
+ * Operators of PostgreSQL
+ */
+
+typedef struct operator_meaning
+{
+	dv_op		op;				/* of "column operator value", */
+	dv_op		mirrored;		/* of "value operator column"; DV_OP_OTHER: none */
+	bool		negated;
+} operator_meaning;
+
+/* Those that operator classes know, whatever the types. */
+static const operator_meaning comparisons[] = {
+	[DV_INTERPRETED_LT] = {DV_OP_LT, DV_OP_GT},
+	[DV_INTERPRETED_LE] = {DV_OP_LE, DV_OP_GE},
+	[DV_INTERPRETED_EQ] = {DV_OP_EQ, DV_OP_EQ},
+	[DV_INTERPRETED_GE] = {DV_OP_GE, DV_OP_LE},
+	[DV_INTERPRETED_GT] = {DV_OP_GT, DV_OP_LT},
+	[DV_INTERPRETED_NE] = {DV_OP_NE, DV_OP_NE},
+};
+
+/* The others, by the functions behind them, which may also be called by name. */
+static const struct
+{
+	Oid			function;
+	operator_meaning is;
+}			functions[] =
+
+{
+	{F_TEXTLIKE, {DV_OP_LIKE, DV_OP_OTHER, false}},
+	{F_TEXTNLIKE, {DV_OP_LIKE, DV_OP_OTHER, true}},
+	{F_TEXTICLIKE, {DV_OP_ILIKE, DV_OP_OTHER, false}},
+	{F_TEXTICNLIKE, {DV_OP_ILIKE, DV_OP_OTHER, true}},
+	{F_STARTS_WITH, {DV_OP_STARTS, DV_OP_OTHER, false}},
+	{F_ARRAYOVERLAP, {DV_OP_OVERLAPS, DV_OP_OVERLAPS, false}},
+	{F_ARRAYCONTAINS, {DV_OP_CONTAINS, DV_OP_OTHER, false}},
+	{F_ARRAYCONTAINED, {DV_OP_OTHER, DV_OP_CONTAINS, false}},
+};
+
+static const operator_meaning nothing_known = {DV_OP_OTHER, DV_OP_OTHER, false};
+
+static const operator_meaning *
+meaning_of_function(Oid function)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(functions); i++)
+		if (functions[i].function == function)
+			return &functions[i].is;
+	return &nothing_known;
+}
+
+static const operator_meaning *
+meaning_of_operator(Oid opno)
+{
+	List	   *interpretations = dv_op_interpretations(opno);
+	int			strategy = interpretations == NIL ? 0 :
+	dv_interpretation_of(list_head(interpretations));
+
+	if (strategy > 0 && strategy < (int) lengthof(comparisons))
+		return &comparisons[strategy];
+	return meaning_of_function(get_opcode(opno));
+}
+
+/*
  * Functions for kinds of nodes
  */
 
-static dv_op
-compare_op(Oid opno)
-{
-	static const dv_op ops[] = {
-		[DV_INTERPRETED_LT] = DV_OP_LT, [DV_INTERPRETED_LE] = DV_OP_LE,
-		[DV_INTERPRETED_EQ] = DV_OP_EQ, [DV_INTERPRETED_GE] = DV_OP_GE,
-		[DV_INTERPRETED_GT] = DV_OP_GT, [DV_INTERPRETED_NE] = DV_OP_NE
-	};
-	List	   *interpretations = dv_op_interpretations(opno);
-	int			strategy;
-
-	if (interpretations == NIL)
-		return DV_OP_OTHER;
-	strategy = dv_interpretation_of(list_head(interpretations));
-	return strategy > 0 && strategy < (int) lengthof(ops) ? ops[strategy] : DV_OP_OTHER;
-}
-
-/* Operators that no operator class knows. */
-static dv_op
-special_op(Oid function, bool *negated, bool *commuted)
-{
-	static const struct
-	{
-		Oid			function;
-		dv_op		op;
-		bool		negated;
-		bool		commuted;
-	}			special[] =
-	{
-		{F_TEXTLIKE, DV_OP_LIKE, false, false},
-		{F_TEXTNLIKE, DV_OP_LIKE, true, false},
-		{F_TEXTICLIKE, DV_OP_ILIKE, false, false},
-		{F_TEXTICNLIKE, DV_OP_ILIKE, true, false},
-		{F_STARTS_WITH, DV_OP_STARTS, false, false},
-		{F_ARRAYOVERLAP, DV_OP_OVERLAPS, false, false},
-		{F_ARRAYCONTAINS, DV_OP_CONTAINS, false, false},
-		{F_ARRAYCONTAINED, DV_OP_CONTAINS, false, true},
-	};
-	int			i;
-
-	for (i = 0; i < (int) lengthof(special); i++)
-	{
-		if (special[i].function == function)
-		{
-			*negated = special[i].negated;
-			*commuted = special[i].commuted;
-			return special[i].op;
-		}
-	}
-	return DV_OP_OTHER;
-}
-
-/* An operator that is no comparison, or the function behind it. */
+/* Two arguments, one of which is a column. */
 static List *
-ship_special(walk w, Oid function, List *args, Oid inputcollid, dv_policy *policy)
+ship_pair(walk w, const operator_meaning *m, List *args, Oid inputcollid, dv_policy *policy)
 {
-	bool		negated = false;
-	bool		commuted = false;
-	dv_op		op = special_op(function, &negated, &commuted);
-	AttrNumber	attnum;
+	int			side;
 
-	if (op == DV_OP_OTHER || list_length(args) != 2)
-		return NIL;
-	attnum = column_of(w.shipping, commuted ? lsecond(args) : linitial(args));
-	/* && means the same in both directions */
-	if (attnum == 0 && op == DV_OP_OVERLAPS)
+	for (side = 0; side < 2 && list_length(args) == 2; side++)
 	{
-		attnum = column_of(w.shipping, lsecond(args));
-		commuted = true;
+		dv_op		op = side == 0 ? m->op : m->mirrored;
+		AttrNumber	attnum = op == DV_OP_OTHER ? 0 : column_of(w.shipping, list_nth(args, side));
+
+		if (attnum == 0)
+			continue;
+		w.negate = w.negate != m->negated;
+		return comparison(w, attnum, op, list_nth(args, 1 - side), inputcollid, policy);
 	}
-	if (attnum == 0)
-		return NIL;
-	w.negate = w.negate != negated;
-	return comparison(w, attnum, op, commuted ? linitial(args) : lsecond(args), inputcollid, policy);
+	return NIL;
 }
 
 static List *
 ship_op(walk w, Node *node, dv_policy *policy)
 {
 	OpExpr	   *expr = (OpExpr *) node;
-	Oid			opno = expr->opno;
-	AttrNumber	attnum;
-	Node	   *value;
 
-	if (list_length(expr->args) != 2)
-		return NIL;
-	if (compare_op(opno) == DV_OP_OTHER)
-		return ship_special(w, get_opcode(opno), expr->args, expr->inputcollid, policy);
-	attnum = column_of(w.shipping, linitial(expr->args));
-	value = lsecond(expr->args);
-	if (attnum == 0)
-	{
-		attnum = column_of(w.shipping, lsecond(expr->args));
-		value = linitial(expr->args);
-		opno = get_commutator(opno);
-	}
-	if (attnum == 0 || !OidIsValid(opno))
-		return NIL;
-	return comparison(w, attnum, compare_op(opno), value, expr->inputcollid, policy);
+	return ship_pair(w, meaning_of_operator(expr->opno), expr->args, expr->inputcollid, policy);
 }
 
 static List *
@@ -389,24 +377,18 @@ ship_function(walk w, Node *node, dv_policy *policy)
 {
 	FuncExpr   *expr = (FuncExpr *) node;
 
-	return ship_special(w, expr->funcid, expr->args, expr->inputcollid, policy);
+	return ship_pair(w, meaning_of_function(expr->funcid), expr->args, expr->inputcollid, policy);
 }
 
 static List *
 ship_distinct(walk w, Node *node, dv_policy *policy)
 {
+	static const operator_meaning distinct = {DV_OP_DISTINCT, DV_OP_DISTINCT, false};
 	DistinctExpr *expr = (DistinctExpr *) node;
-	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
-	Node	   *value = lsecond(expr->args);
 
-	if (attnum == 0)
-	{
-		attnum = column_of(w.shipping, lsecond(expr->args));
-		value = linitial(expr->args);
-	}
-	if (attnum == 0 || compare_op(expr->opno) != DV_OP_EQ)
+	if (meaning_of_operator(expr->opno)->op != DV_OP_EQ)
 		return NIL;
-	return comparison(w, attnum, DV_OP_DISTINCT, value, expr->inputcollid, policy);
+	return ship_pair(w, &distinct, expr->args, expr->inputcollid, policy);
 }
 
 /*
@@ -488,7 +470,7 @@ static List *
 ship_array(walk w, Node *node, dv_policy *policy)
 {
 	ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) node;
-	dv_op		op = compare_op(expr->opno);
+	dv_op		op = meaning_of_operator(expr->opno)->op;
 	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
 
 	if (attnum != 0 && (op == DV_OP_EQ) == expr->useOr && (op == DV_OP_EQ || op == DV_OP_NE))

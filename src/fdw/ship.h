@@ -38,7 +38,6 @@
 
 typedef struct dv_shipping
 {
-	PlannerInfo *root;
 	const dv_relation *relation;
 	Index		relid;			/* of the table in the query */
 	Oid			ci_ai;			/* collation dataverse.ci_ai, or InvalidOid */
@@ -48,8 +47,7 @@ typedef struct dv_shipping
 	bool		long_in;		/* one IN may have any length: it goes in several requests */
 } dv_shipping;
 
-extern void dv_shipping_init(dv_shipping *shipping, PlannerInfo *root, const dv_relation *relation,
-							 Index relid);
+extern void dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid);
 
 /*
  * The condition for a clause, and how much of the clause it is.  NIL and

@@ -35,8 +35,8 @@
 #include "net/json.h"
 
 /* Between two questions whether a job is done. */
-#define FIRST_POLL	(250 * INT64CONST(1000))
-#define LONGEST_POLL (10 * INT64CONST(1000000))
+#define FIRST_POLL	(250 * DV_MILLISECOND)
+#define LONGEST_POLL (10 * DV_SECOND)
 
 /* Of an asyncoperation. */
 #define STATE_COMPLETED "3"

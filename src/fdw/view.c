@@ -145,7 +145,7 @@ put_averages(view_row *r, const dv_rate *rate)
 	for (i = 0; i < DV_KINDS; i++)
 	{
 		names[i] = dv_kind_name((dv_kind) i);
-		numbers[i] = (double) (int64) (rate->average[i] + 0.5) / 1000;
+		numbers[i] = (double) (int64) (rate->average[i] + 0.5) / DV_MILLISECOND;
 	}
 	put_object(r, DV_KINDS, names, numbers);
 }

@@ -23,6 +23,7 @@
 #include <openssl/x509.h>
 
 #include "net/assertion.h"
+#include "net/hex.h"
 
 #define LIFETIME	600
 #define CLOCK_SLACK 60			/* our clock may be ahead */
@@ -150,15 +151,13 @@ signing_input(X509 *certificate, const char *client_id, const char *audience, in
 	char	   *header = NULL;
 	char	   *claims = NULL;
 	char	   *input = NULL;
-	int			i;
 	int			len;
 
 	if (X509_digest(certificate, EVP_sha256(), digest, &digest_len) != 1 ||
 		RAND_bytes(id, sizeof(id)) != 1 ||
 		(thumbprint = base64url(digest, digest_len)) == NULL)
 		return NULL;
-	for (i = 0; i < 16; i++)
-		snprintf(jti + 2 * i, 3, "%02x", id[i]);
+	*dv_hex_put(jti, id, sizeof(id)) = '\0';
 
 	len = snprintf(text, sizeof(text),
 				   "{\"alg\":\"PS256\",\"typ\":\"JWT\",\"x5t#S256\":\"%s\"}", thumbprint);

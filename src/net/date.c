@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/clock.h"
 #include "net/date.h"
 
 #define LONGEST_WAIT (366 * 86400)	/* seconds */
@@ -58,11 +59,11 @@ dv_retry_after(const char *value, int64_t unix_now)
 		while (*end == ' ')
 			end++;
 		if (*end == '\0' && seconds >= 0 && seconds <= LONGEST_WAIT)
-			return (int64_t) (seconds * 1000000);
+			return (int64_t) (seconds * DV_SECOND);
 		return -1;
 	}
 	date = dv_http_date(value);
 	if (date < 0 || date - unix_now > LONGEST_WAIT)
 		return -1;
-	return date > unix_now ? (date - unix_now) * 1000000 : 0;
+	return date > unix_now ? (date - unix_now) * DV_SECOND : 0;
 }

@@ -32,7 +32,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/ilist.h"
@@ -142,15 +141,6 @@ static const char *const failure_names[] = {
 	"transfer failed"
 };
 
-int64
-dv_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 const char *
 dv_http_failure_name(dv_http_failure failure)
 {
@@ -200,7 +190,7 @@ on_timer(CURLM *multi, long timeout_ms, void *client_arg)
 {
 	dv_http_client *client = client_arg;
 
-	client->timer_at = timeout_ms < 0 ? 0 : dv_now() + (int64) timeout_ms * 1000;
+	client->timer_at = timeout_ms < 0 ? 0 : dv_now() + timeout_ms * DV_MILLISECOND;
 	return 0;
 }
 
@@ -881,7 +871,7 @@ dv_http_wait(int64 until, uint32 wait_event_info)
 	if (finished == finished_seen)
 	{
 		if (until != 0)
-			timeout = Max((until - dv_now() + 999) / 1000, 0);
+			timeout = Max((until - dv_now() + DV_MILLISECOND - 1) / DV_MILLISECOND, 0);
 		if (timeout != 0 &&
 			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event_info) == 1 &&
 			(event.events & WL_LATCH_SET) != 0)

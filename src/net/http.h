@@ -18,6 +18,8 @@
 #ifndef DV_HTTP_H
 #define DV_HTTP_H
 
+#include "net/clock.h"
+
 #include "datatype/timestamp.h"
 
 /* Connections to one server with one set of transport options. */
@@ -86,9 +88,6 @@ typedef struct dv_http_result
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;
-
-/* Monotonic microseconds, the same clock in all processes of the machine. */
-extern int64 dv_now(void);
 
 extern dv_http_client *dv_http_client_create(const dv_http_options *options);
 

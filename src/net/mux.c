@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "net/clock.h"
 #include "net/mux.h"
 
 #define MAX_EVENTS 64
@@ -81,8 +82,8 @@ dv_mux_timer(int64_t delay)
 
 	if (delay >= 0)
 	{
-		spec.it_value.tv_sec = delay / 1000000;
-		spec.it_value.tv_nsec = delay % 1000000 * 1000;
+		spec.it_value.tv_sec = delay / DV_SECOND;
+		spec.it_value.tv_nsec = delay % DV_SECOND * 1000;
 		if (delay == 0)
 			spec.it_value.tv_nsec = 1;	/* all zero would disarm it */
 	}
@@ -170,7 +171,7 @@ dv_mux_timer(int64_t delay)
 		EV_SET(&event, TIMER_IDENT, EVFILT_TIMER, EV_DELETE, 0, 0, NULL);
 	else
 		EV_SET(&event, TIMER_IDENT, EVFILT_TIMER, EV_ADD | EV_ONESHOT, 0,
-			   (delay + 999) / 1000, NULL);
+			   (delay + DV_MILLISECOND - 1) / DV_MILLISECOND, NULL);
 	return kevent(mux, &event, 1, NULL, 0, NULL) == 0 || (delay < 0 && errno == ENOENT);
 }
 

@@ -21,15 +21,15 @@
 #include "utils/memutils.h"
 
 #include "net/assertion.h"
+#include "net/clock.h"
 #include "net/date.h"
 #include "net/json.h"
 #include "net/token.h"
 
-#define SECOND				INT64CONST(1000000)
-#define REFRESH_BEFORE		(300 * SECOND)	/* at most; a tenth of a short life */
-#define UNUSABLE_BEFORE		(5 * SECOND)	/* likewise */
-#define FAILURE_HOLDS		(SECOND / 5)	/* for all that wait for the same request */
-#define REFRESH_AGAIN		(10 * SECOND)	/* after a failure while the old one holds */
+#define REFRESH_BEFORE		(300 * DV_SECOND)	/* at most; a tenth of a short life */
+#define UNUSABLE_BEFORE		(5 * DV_SECOND) /* likewise */
+#define FAILURE_HOLDS		(DV_SECOND / 5) /* for all that wait for the same request */
+#define REFRESH_AGAIN		(10 * DV_SECOND)	/* after a failure while the old one holds */
 #define REQUEST_TIMEOUT_MS	30000
 #define MAX_ANSWER			(256 * 1024)
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
@@ -212,9 +212,9 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	if (token->value != NULL)
 		pfree(token->value);
 	token->value = MemoryContextStrdup(token->context, value);
-	token->expires_at = now + lifetime * SECOND;
-	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * SECOND / 10);
-	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * SECOND / 10);
+	token->expires_at = now + lifetime * DV_SECOND;
+	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * DV_SECOND / 10);
+	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
 }
 
 /* The first line of what the authority says, and what to do about it. */
@@ -358,5 +358,5 @@ dv_token_lifetime(const dv_token *token)
 {
 	if (token->value == NULL)
 		return -1;
-	return (int) (Max(token->expires_at - dv_now(), 0) / SECOND);
+	return (int) (Max(token->expires_at - dv_now(), 0) / DV_SECOND);
 }

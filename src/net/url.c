@@ -129,22 +129,10 @@ dv_url_check(const char *url, bool path_allowed)
 size_t
 dv_url_encode(const char *text, char *out)
 {
-	static const char hex[] = "0123456789ABCDEF";
 	char	   *p = out;
 
 	for (; *text != '\0'; text++)
-	{
-		unsigned char c = (unsigned char) *text;
-
-		if (strchr(LETTERS DIGITS "-._~", c) != NULL)
-			*p++ = (char) c;
-		else
-		{
-			*p++ = '%';
-			*p++ = hex[c >> 4];
-			*p++ = hex[c & 15];
-		}
-	}
+		p = dv_url_put(p, *text);
 	*p = '\0';
 	return (size_t) (p - out);
 }

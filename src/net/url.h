@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "net/hex.h"
+
 enum dv_url_verdict
 {
 	DV_URL_OK,
@@ -29,5 +31,18 @@ extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
  * three times the bytes of the text and one; returns the length.
  */
 extern size_t dv_url_encode(const char *text, char *out);
+
+/* One byte of that, without a NUL behind it; returns the end. */
+static inline char *
+dv_url_put(char *out, char c)
+{
+	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+		c == '.' || c == '_' || c == '~')
+	{
+		*out++ = c;
+		return out;
+	}
+	return dv_hex_put_percent(out, (unsigned char) c);
+}
 
 #endif

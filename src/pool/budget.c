@@ -14,7 +14,6 @@
 
 #include "pool/budget.h"
 
-#define SECOND INT64_C(1000000)
 #define SLICE (DV_BUDGET_WINDOW / DV_BUDGET_SLICES)
 #define RING (DV_BUDGET_SLICES + 2)
 
@@ -37,7 +36,7 @@
 #define BETTER_WEIGHT (1.0 / 8)
 #define SPREAD_WEIGHT (1.0 / 8)
 #define TYPICAL_WEIGHT (1.0 / 8)
-#define FORGETTING (30.0 * SECOND)
+#define FORGETTING (30.0 * DV_SECOND)
 
 /* How many mean deviations are kept as margin. */
 #define MARGIN 1.0
@@ -59,18 +58,18 @@
  * how long it and the others use up what is left.
  */
 #define GIVEN_UP 0.3
-#define FIRST_TAKES_IN (60 * SECOND)
-#define OTHERS_TAKE_IN (8 * SECOND)
+#define FIRST_TAKES_IN (60 * DV_SECOND)
+#define OTHERS_TAKE_IN (8 * DV_SECOND)
 
 /* What is charged later than this is taken as if it were then; seconds. */
 #define LONGEST_DELAY 150
 
 /* How often it is asked whether others have left room. */
-#define SHORTEST_PROBE (1 * SECOND)
-#define LONGEST_PROBE (15 * SECOND)
+#define SHORTEST_PROBE (1 * DV_SECOND)
+#define LONGEST_PROBE (15 * DV_SECOND)
 
 /* And after a refusal, when Retry-After is over, whatever we reckon. */
-#define PROBE_AFTER_REFUSAL (5 * SECOND)
+#define PROBE_AFTER_REFUSAL (5 * DV_SECOND)
 
 /* So many requests may be sent early to make up for late ones. */
 #define CATCH_UP 2
@@ -538,7 +537,7 @@ dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds, 
 	delay = Max2(expected_seconds, typical_in_flight(budget));
 	seconds.cost = expected_seconds;
 	seconds.committed = in_flight * typical_in_flight(budget);
-	seconds.delay = (int64_t) (Min2(delay, LONGEST_DELAY) * SECOND);
+	seconds.delay = (int64_t) (Min2(delay, LONGEST_DELAY) * DV_SECOND);
 	a = allowance_of(budget, DV_RATION_REQUESTS, requests, now);
 	b = allowance_of(budget, DV_RATION_SECONDS, seconds, now);
 

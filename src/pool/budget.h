@@ -45,8 +45,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/clock.h"
+
 #define DV_BUDGET_SLICES 240
-#define DV_BUDGET_WINDOW (INT64_C(300) * 1000000)
+#define DV_BUDGET_WINDOW (300 * DV_SECOND)
 
 /* No answer of dv_budget_not_before is further ahead than this. */
 #define DV_BUDGET_LONGEST_WAIT (DV_BUDGET_WINDOW + 2 * DV_BUDGET_WINDOW / DV_BUDGET_SLICES)

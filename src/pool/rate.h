@@ -20,11 +20,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/clock.h"
+
 /* What the service promises at least for one application user. */
 #define DV_HARD_CEILING		52
 #define DV_UNKNOWN_DOP		4	/* until the first x-ms-dop-hint */
-
-#define DV_SECOND			INT64_C(1000000)
 
 /* Kinds of operation whose duration is averaged apart. */
 typedef enum dv_kind

@@ -7,12 +7,12 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "net/clock.h"
 #include "pool/speed.h"
 
-#define SECOND	  INT64_C(1000000)
-#define WINDOW	  (30 * SECOND)
-#define SPACING	  SECOND
-#define TOO_SOON  (SECOND / 10) /* what is measured in less says nothing */
+#define WINDOW	  (30 * DV_SECOND)
+#define SPACING	  DV_SECOND
+#define TOO_SOON  (DV_SECOND / 10)	/* what is measured in less says nothing */
 #define TOO_SLOW  0.001
 #define TOO_LONG  (7.0 * 24 * 60 * 60)
 
@@ -74,7 +74,7 @@ dv_speed_overall(int64_t rows, int64_t started, int64_t now)
 {
 	if (now - started <= TOO_SOON)
 		return 0;
-	return (double) rows * SECOND / (double) (now - started);
+	return (double) rows * DV_SECOND / (double) (now - started);
 }
 
 int64_t
@@ -84,5 +84,5 @@ dv_speed_left(double total, int64_t rows, double per_second)
 
 	if (total < 0 || left < 0 || per_second < TOO_SLOW || left / per_second > TOO_LONG)
 		return -1;
-	return (int64_t) (left / per_second * SECOND + 0.5);
+	return (int64_t) (left / per_second * DV_SECOND + 0.5);
 }

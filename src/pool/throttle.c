@@ -10,15 +10,16 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/clock.h"
 #include "pool/throttle.h"
 
 /* After this many cuts in a row the service is left alone for longer than it asks. */
 #define BREAKER_AFTER		5
-#define BREAKER_FIRST		(INT64_C(30) * 1000000)
-#define BREAKER_LONGEST		(INT64_C(300) * 1000000)
+#define BREAKER_FIRST		(30 * DV_SECOND)
+#define BREAKER_LONGEST		(300 * DV_SECOND)
 
 /* Nothing sensible is longer; keeps sums within their type. */
-#define LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
+#define LONGEST_RETRY_AFTER (86400 * DV_SECOND)
 
 /* What views call the causes: by the code that the service gives. */
 static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};

@@ -350,7 +350,7 @@ drain(const fetched_body * page, const wanted_column * columns, findings * found
 	(void) columns;
 	dv_page_open(&reader, names, page->text, page->len);
 	if (dv_page_drain(&reader) != DV_PAGE_END)
-		die("%s at %zu", reader.error, reader.error_at);
+		die("%s at %zu", reader.json.error, reader.json.error_at);
 	found->rows = (int64_t) reader.rows;
 }
 
@@ -366,7 +366,7 @@ stream(const fetched_body * page, const wanted_column * columns, findings * foun
 	while ((step = dv_page_next(&reader, values)) == DV_PAGE_ROW)
 		found->rows++;
 	if (step != DV_PAGE_END)
-		die("%s at %zu", reader.error, reader.error_at);
+		die("%s at %zu", reader.json.error, reader.json.error_at);
 }
 
 static void
@@ -385,7 +385,7 @@ stream_and_convert(const fetched_body * page, const wanted_column * columns, fin
 		found->rows++;
 	}
 	if (step != DV_PAGE_END)
-		die("%s at %zu", reader.error, reader.error_at);
+		die("%s at %zu", reader.json.error, reader.json.error_at);
 }
 
 static struct json_object *

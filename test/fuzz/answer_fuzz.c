@@ -44,10 +44,9 @@ static bool
 walk(const char *type, const char *body, size_t len)
 {
 	dv_multipart multipart;
-	dv_part_throttle throttle;
 	dv_part_step step;
 	dv_part		part;
-	int			throttles = 0;
+	int			failures = 0;
 
 	if (!dv_multipart_open(&multipart, type, body, len))
 		return false;
@@ -58,13 +57,13 @@ walk(const char *type, const char *body, size_t len)
 		assert_inside(dv_part_header(&part, "Retry-After"), part.headers.s, part.headers.len);
 		if (part.status < 100 || part.status > 999 || part.content_id < -1)
 			wrong("no such status");
-		throttles += part.status == 429;
+		failures += part.status >= 300;
 	}
 	dv_multipart_open(&multipart, type, body, len);
-	while (dv_multipart_throttle(&multipart, &throttle))
-		throttles--;
-	if (throttles != 0)
-		wrong("another number of throttles");
+	while (dv_multipart_failure(&multipart, &part))
+		failures--;
+	if (failures != 0)
+		wrong("another number of failures");
 	return step == DV_PART_END;
 }
 
@@ -119,11 +118,14 @@ check_ids(const char *body, size_t len)
 	uint8		ids[ROWS][DV_ID_LEN];
 	struct json_object *tree;
 	struct json_object *list;
-	char	   *text = pnstrdup(body, len);
+	char	   *text = palloc(len + 1);
 	char		id[UUID_LEN + 1] = "";
 	int			i;
 
-	if (!dv_batch_answer_ids(body, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
+	/* with a NUL behind it, and perhaps more of them inside */
+	memcpy(text, body, len);
+	text[len] = '\0';
+	if (!dv_batch_answer_ids(text, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)
 		return;
 	if (!json_object_object_get_ex(tree, "Ids", &list) || json_object_array_length(list) != ROWS)
 		wrong("there are no such ids");

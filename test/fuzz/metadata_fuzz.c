@@ -132,10 +132,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	dv_meta_catalog catalog;
 	dv_meta_reader reader;
-	const char *body = (const char *) data;
+	char	   *body = malloc(size + 1);
 	const char *text;
 	size_t		len;
 
+	memcpy(body, data, size);
+	body[size] = '\0';
 	read_catalog(body, size, &catalog);
 	dv_meta_reader_begin(&reader, body, size);
 	while (dv_meta_reader_next(&reader, &text, &len))
@@ -144,8 +146,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			wrong("a definition of something else");
 		read_definition(&catalog, text, len);
 	}
-	if (reader.failed == reader.done)
+	if (dv_meta_reader_failed(&reader) == reader.done)
 		wrong("neither the end nor a failure");
+	free(body);
 	while (npieces > 0)
 		free(pieces[--npieces]);
 	return 0;

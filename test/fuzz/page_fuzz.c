@@ -200,7 +200,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (dv_page_drain(&page) != DV_PAGE_BROKEN)
 			wrong("half a page is a page");
 	}
-	else if (page.error == NULL || page.error_at > size)
+	else if (page.json.error == NULL || page.json.error_at > size)
 		wrong("an error without a reason");
 	free(body);
 	return 0;

@@ -75,7 +75,7 @@ my %below = (
 	net => [qw(net)],
 	dataverse => [qw(dataverse)]);
 # of the floors, the language needs no more than these helpers, which know nobody
-my %helper = map { $_ => 1 } qw(net/date.h net/json.h net/url.h);
+my %helper = map { $_ => 1 } qw(net/clock.h net/date.h net/hex.h net/json.h net/url.h);
 my @upward;
 
 for my $file (glob 'src/*/*.[ch]')

@@ -147,6 +147,14 @@ $crm->fault(path => '$batch', batch_part => 1, status => 429, code => '0x8007232
 my ($ms, $err) = $crm->time_of("SELECT count(name) FROM dv.account WHERE $names");
 like($err, qr/slow down/, 'but not for ever');
 $crm->no_faults;
+$crm->fault(path => '$batch', batch_part => 1, status => 503, times => 2);
+requests();
+is($crm->sql("SELECT count(name) FROM dv.account WHERE $names"), 0, 'a busy server is asked again');
+is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 3, '… as often as it takes');
+$crm->fault(path => '$batch', batch_part => 1, status => 403, code => '0x80040220', message => 'no privilege');
+($ms, $err) = $crm->time_of("SELECT count(name) FROM dv.account WHERE $names");
+like($err, qr/ERROR:.*: no privilege\n.*code 0x80040220/, 'a refusal of the part is told as the service words it');
+$crm->no_faults;
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_throttle_retries, DROP retry_after_buffer)});
 $crm->sql(q{SELECT dataverse.reset_pool('crm')});
 

@@ -219,13 +219,22 @@ a_list_too_long_is_not_sent(void **state)
 	assert_null(strstr(path, "Criteria"));
 }
 
+static void
+paths_of_solutions(void **state)
+{
+	(void) state;
+	assert_string_equal(dv_meta_components_path(&arena, "it's 1"),
+						"solutioncomponents?$select=objectid&$filter=componenttype%20eq%201%20and%20"
+						"solutionid/uniquename%20eq%20'it''s%201'");
+}
+
 /* ---------------------------------------------------------------- the answer */
 
 /* The definitions, with blanks between them; NULL if the reader was not content. */
 static const char *
 definitions_of(const char *answer, size_t len)
 {
-	char	   *copy = malloc(len > 0 ? len : 1);
+	char	   *copy = malloc(len + 1);
 	dv_arena_text text = dv_arena_text_begin(&arena);
 	dv_meta_reader reader;
 	const char *one;
@@ -233,6 +242,7 @@ definitions_of(const char *answer, size_t len)
 
 	/* exactly as long as it is, for the sanitizer */
 	memcpy(copy, answer, len);
+	copy[len] = '\0';
 	dv_meta_reader_begin(&reader, copy, len);
 	while (dv_meta_reader_next(&reader, &one, &n))
 	{
@@ -242,7 +252,7 @@ definitions_of(const char *answer, size_t len)
 	}
 	assert_false(dv_meta_reader_next(&reader, &one, &n));
 	free(copy);
-	return reader.failed ? NULL : text.s;
+	return dv_meta_reader_failed(&reader) ? NULL : text.s;
 }
 
 static const char good[] =
@@ -280,6 +290,9 @@ other_answers_are_none(void **state)
 		"{\"EntityMetadata\":[{},]}",
 		"{\"A\":1}",
 		"{\"A\":1,}",
+		"{\"A\":[1},\"EntityMetadata\":[]}",
+		"{\"A\":01,\"EntityMetadata\":[]}",
+		"{\"A\":\"\\x\",\"EntityMetadata\":[]}",
 		"{\"A\"",
 		"{\"A\\",
 		"{1:2}",
@@ -610,6 +623,7 @@ main(void)
 		TEST(no_catalogue),
 		TEST(the_shorter_list_is_sent),
 		TEST(a_list_too_long_is_not_sent),
+		TEST(paths_of_solutions),
 		TEST(definitions_are_found),
 		TEST(half_an_answer_is_none),
 		TEST(other_answers_are_none),

@@ -29,6 +29,8 @@
 #define MEMBER(id) "--changesetresponse_9aa\r\n" \
 	"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: " id "\r\n\r\n" \
 	"HTTP/1.1 204 No Content\r\nOData-EntityId: https://x/y(" id ")\r\n\r\n\r\n"
+#define THROTTLED_MEMBER "--changesetresponse_9aa\r\n" \
+	"Content-Type: application/http\r\n\r\nHTTP/1.1 429 Too Many Requests\r\n\r\n\r\n"
 #define CHANGESET_END "--changesetresponse_9aa--\r\n"
 
 /* reads all; the number of parts, or -1 - number if it is broken */
@@ -158,10 +160,9 @@ wants_a_boundary(void **state)
 	dv_multipart multipart;
 
 	(void) state;
-	assert_true(dv_is_multipart("multipart/mixed; boundary=x"));
-	assert_true(dv_is_multipart("Multipart/Mixed"));
-	assert_false(dv_is_multipart("application/json"));
-	assert_false(dv_is_multipart(NULL));
+	assert_true(dv_multipart_open(&multipart, "multipart/mixed; boundary=x", "", 0));
+	assert_true(dv_multipart_open(&multipart, "Multipart/Mixed;boundary=x", "", 0));
+	assert_false(dv_multipart_open(&multipart, "application/json", "", 0));
 	assert_false(dv_multipart_open(&multipart, NULL, "", 0));
 	assert_false(dv_multipart_open(&multipart, "application/json; boundary=x", "", 0));
 	assert_false(dv_multipart_open(&multipart, "multipart/mixed", "", 0));
@@ -175,45 +176,47 @@ wants_a_boundary(void **state)
 }
 
 static int
-count_throttles(const char *body, dv_part_throttle *last)
+count_failures(const char *body, dv_part *last)
 {
 	dv_multipart multipart;
-	dv_part_throttle throttle;
+	dv_part		part;
 	int			n = 0;
 
 	assert_true(dv_multipart_open(&multipart, TYPE, body, strlen(body)));
-	while (dv_multipart_throttle(&multipart, &throttle))
+	while (dv_multipart_failure(&multipart, &part))
 	{
-		*last = throttle;
+		*last = part;
 		n++;
 	}
 	return n;
 }
 
 static void
-finds_throttles(void **state)
+finds_failures(void **state)
 {
-	dv_part_throttle last = {0};
+	dv_part		last = {0};
 
 	(void) state;
-	assert_int_equal(count_throttles(DONE DONE END, &last), 0);
-	assert_int_equal(count_throttles(DONE THROTTLED DONE END, &last), 1);
-	assert_string_equal(last.code, "0x80072322");
-	assert_string_equal(last.retry_after, "17");
-	assert_int_equal(count_throttles(THROTTLED DONE THROTTLED END, &last), 2);
+	assert_int_equal(count_failures(DONE DONE FOUND END, &last), 0);
+	assert_int_equal(count_failures(DONE THROTTLED DONE END, &last), 1);
+	assert_int_equal(last.status, 429);
+	assert_slice(last.body, "{\"error\":{\"code\":\"0x80072322\",\"message\":\"Number of requests\"}}");
+	assert_slice(dv_part_header(&last, "Retry-After"), "17");
+	assert_int_equal(count_failures(THROTTLED DONE THROTTLED END, &last), 2);
+	assert_int_equal(count_failures(CHANGESET THROTTLED_MEMBER CHANGESET_END DONE END, &last), 1);
 	/* those before the break count */
-	assert_int_equal(count_throttles(THROTTLED DONE THROTTLED, &last), 1);
-	assert_int_equal(count_throttles(PART "HTTP/1.1 429 Too Many Requests\n\n{}\n" END, &last), 1);
-	assert_string_equal(last.code, "");
-	assert_string_equal(last.retry_after, "");
-	assert_int_equal(count_throttles(PART "HTTP/1.1 429\r\nretry-after:3\r\n\r\n"
-									 "{\"error\": {\"code\" : \"0x8005F103\"}}\r\n" END, &last), 1);
-	assert_string_equal(last.code, "0x8005F103");
-	assert_string_equal(last.retry_after, "3");
+	assert_int_equal(count_failures(THROTTLED DONE THROTTLED, &last), 1);
+	assert_int_equal(count_failures(PART "HTTP/1.1 429 Too Many Requests\n\n{}\n" END, &last), 1);
+	assert_slice(last.body, "{}");
+	assert_null(dv_part_header(&last, "Retry-After").s);
+	assert_int_equal(count_failures(PART "HTTP/1.1 400\r\nretry-after:3\r\n\r\n"
+									"{\"error\": {\"code\" : \"0x8005F103\"}}\r\n" END, &last), 1);
+	assert_int_equal(last.status, 400);
+	assert_slice(dv_part_header(&last, "Retry-After"), "3");
 	/* text of a row */
-	assert_int_equal(count_throttles(PART "HTTP/1.1 200 OK\r\n\r\n"
-									 "{\"name\":\"HTTP/1.1 429 \\nHTTP/1.1 429 x\"}\r\n" END,
-									 &last), 0);
+	assert_int_equal(count_failures(PART "HTTP/1.1 200 OK\r\n\r\n"
+									"{\"name\":\"HTTP/1.1 429 \\nHTTP/1.1 429 x\"}\r\n" END,
+									&last), 0);
 }
 
 /* only the whole is whole, and nothing looks beyond the end */
@@ -249,7 +252,7 @@ main(void)
 		cmocka_unit_test(is_lenient),
 		cmocka_unit_test(tells_what_is_broken),
 		cmocka_unit_test(wants_a_boundary),
-		cmocka_unit_test(finds_throttles),
+		cmocka_unit_test(finds_failures),
 		cmocka_unit_test(survives_being_cut_anywhere),
 	};
 

@@ -245,8 +245,8 @@ check_garbled(const char *text, size_t len, const char *what, size_t at)
 			fail_msg("%s at %zu: %llu rows instead of %d", what, at, (unsigned long long) page.rows,
 					 json_rows);
 	}
-	else if (valid && !means_something_else(page.error))
-		fail_msg("%s at %zu: refused (%s), but it is JSON", what, at, page.error);
+	else if (valid && !means_something_else(page.json.error))
+		fail_msg("%s at %zu: refused (%s), but it is JSON", what, at, page.json.error);
 }
 
 static void

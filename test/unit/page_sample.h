@@ -110,8 +110,8 @@ read_all(void)
 	assert_int_equal(dv_page_next(&page, NULL), step);
 	if (step == DV_PAGE_BROKEN)
 	{
-		assert_non_null(page.error);
-		assert_true(page.error_at <= (size_t) (page.end - page.body));
+		assert_non_null(page.json.error);
+		assert_true(page.json.error_at <= (size_t) (page.json.end - page.json.text));
 	}
 	return step;
 }
@@ -120,7 +120,7 @@ static void
 expect_end(uint64_t rows)
 {
 	if (read_all() != DV_PAGE_END)
-		fail_msg("%s at %zu of %s", page.error, page.error_at, page.body);
+		fail_msg("%s at %zu of %s", page.json.error, page.json.error_at, page.json.text);
 	assert_int_equal(page.rows, rows);
 }
 

@@ -34,15 +34,15 @@ reset(void **state)
 	return 0;
 }
 
-/* in memory that ends where the text does */
+/* in memory that ends where the text does, but for a NUL */
 static bool
 ids_of(const char *text, int n, uint8 (*ids)[DV_ID_LEN])
 {
 	size_t		len = strlen(text);
-	char	   *copy = test_malloc(len);
+	char	   *copy = test_malloc(len + 1);
 	bool		ok;
 
-	memcpy(copy, text, len);
+	memcpy(copy, text, len + 1);
 	ok = dv_batch_answer_ids(copy, len, n, ids);
 	test_free(copy);
 	return ok;

@@ -108,7 +108,6 @@ writes_creates(void **state)
 				"{" TYPE ",\"name\":\"B\"},{" TYPE "}]}");
 	assert_object(batch, 1, "{" TYPE ",\"name\":\"B\"}");
 	assert_string_equal(dv_batch_bulk_path(batch), "accounts/Microsoft.Dynamics.CRM.CreateMultiple");
-	dv_batch_free(batch);
 }
 
 static void
@@ -275,7 +274,6 @@ copies_rows(void **state)
 
 	dv_batch_copy_row(copy, from, &from->rows[1], false);
 	dv_batch_copy_row(copy, from, &from->rows[0], false);
-	dv_batch_free(from);
 	assert_body(copy, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"name\":\"B\"},"
 				"{" TYPE ",\"name\":\"A\"}]}");
 	assert_int_equal(copy->rows[0].ordinal, 2);
@@ -286,10 +284,8 @@ copies_rows(void **state)
 	/* what is to follow comes along, however often */
 	dv_batch_copy_row(again, copy, &copy->rows[1], false);
 	dv_batch_copy_row(again, copy, &copy->rows[0], false);
-	dv_batch_free(copy);
 	assert_int_equal(again->rows[0].then_len, 0);
 	dv_batch_copy_row(then, again, &again->rows[1], true);
-	dv_batch_free(again);
 	assert_int_equal(then->rows[0].ordinal, 2);
 	assert_int_equal(then->rows[0].key, 8);
 	assert_body(then, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID2 "\",\"statecode\":1}]}");

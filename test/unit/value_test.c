@@ -60,7 +60,7 @@ value_of(const char *json)
 	sprintf(body, "{\"value\":[{\"v\":%s}]}", json);
 	dv_page_open(&page, names, body, strlen(body));
 	if (dv_page_next(&page, &value) != DV_PAGE_ROW || dv_page_drain(&page) != DV_PAGE_END)
-		fail_msg("%s: %s", json, page.error);
+		fail_msg("%s: %s", json, page.json.error);
 	return &value;
 }
 

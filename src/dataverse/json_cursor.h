@@ -1,0 +1,221 @@
+/*
+ * json_cursor.h
+ *		JSON text read front to back, strictly, without building anything.
+ *
+ * Values are slices of the text.  Everything on the way is checked, also what
+ * is skipped: UTF-8, escapes, numbers, brackets, and how deep they are nested.
+ * After the first error the cursor stays there; its reason and place are kept.
+ *
+ *		dv_cursor_open(&cursor, text, len);
+ *		dv_cursor_enter(&cursor, '{');
+ *		while (dv_cursor_next(&cursor, '}') && dv_cursor_name(&cursor, &name))
+ *			dv_cursor_value(&cursor, &value);
+ *		whole = dv_cursor_ended(&cursor);
+ *
+ * A NUL must stand behind the text's last byte.  It is no character of JSON,
+ * so looking at one more byte needs no check of bounds; words of eight bytes
+ * are read only where as many are left.
+ *
+ * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_JSON_CURSOR_H
+#define DV_JSON_CURSOR_H
+
+#include <string.h>
+
+#include "dataverse/value.h"
+
+/* Arrays and objects inside a value may be nested so deep, and no deeper. */
+#define DV_CURSOR_MAX_DEPTH 64
+
+typedef struct dv_cursor
+{
+	const char *text;
+	const char *end;
+	const char *at;				/* of the functions that take no place */
+	bool		is_first;		/* "at" is right behind an opening bracket */
+	const char *error;			/* a fragment, "member name expected"; NULL: none so far */
+	size_t		error_at;		/* byte of the text, from 0 */
+} dv_cursor;
+
+extern void dv_cursor_open(dv_cursor *cursor, const char *text, size_t len);
+
+/* Behind an opening bracket, if that is what comes next. */
+extern bool dv_cursor_enter(dv_cursor *cursor, char open);
+
+/*
+ * In front of the next member or item.  False behind the closing bracket, and
+ * where something else stands: that is an error.
+ */
+extern bool dv_cursor_next(dv_cursor *cursor, char close);
+
+/* A member's name and colon; a value of any kind.  False: an error. */
+extern bool dv_cursor_name(dv_cursor *cursor, dv_value *name);
+extern bool dv_cursor_value(dv_cursor *cursor, dv_value *value);
+
+/* Was all of the text read, and was it right? */
+extern bool dv_cursor_ended(dv_cursor *cursor);
+
+/* ----------
+ * For readers that are in a hurry: functions take where to start and return
+ * where they stopped, or NULL after an error
+ * ----------
+ */
+
+/* Notes the first error.  What is missing at the very end of the text was cut off. */
+extern const char *dv_cursor_fail(dv_cursor *cursor, const char *p, const char *reason);
+
+extern const char *dv_cursor_read_name(dv_cursor *cursor, const char *p, dv_value *name);
+extern const char *dv_cursor_read_value(dv_cursor *cursor, const char *p, dv_value *value);
+
+/* for the functions below */
+extern const char *dv_cursor_read_character(dv_cursor *cursor, const char *p);
+extern const char *dv_cursor_read_word(dv_cursor *cursor, const char *p, dv_value *value);
+extern const char *dv_cursor_read_nested(dv_cursor *cursor, const char *p, int depth,
+										 dv_value *value);
+
+static inline uint64_t
+dv_load8(const char *p)
+{
+	uint64_t	w;
+
+	memcpy(&w, p, 8);
+	return w;
+}
+
+#define DV_EACH_BYTE(b) (UINT64_C(0x0101010101010101) * (b))
+
+/*
+ * Marks the first byte of a word that is a quote, a backslash, a control
+ * character or not ASCII (whose high bit survives at least one of the first
+ * two subtractions).  Bytes above the first one may be marked wrongly.
+ */
+static inline uint64_t
+dv_cursor_special_bytes(const char *p)
+{
+	uint64_t	w = dv_load8(p);
+	uint64_t	quotes;
+	uint64_t	backslashes;
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	w = __builtin_bswap64(w);
+#endif
+	quotes = (w ^ DV_EACH_BYTE('"')) - DV_EACH_BYTE(1);
+	backslashes = (w ^ DV_EACH_BYTE('\\')) - DV_EACH_BYTE(1);
+	return (quotes | backslashes | (w - DV_EACH_BYTE(0x20))) & DV_EACH_BYTE(0x80);
+}
+
+static inline bool
+dv_cursor_is_blank(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static inline bool
+dv_cursor_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline const char *
+dv_cursor_skip_blanks(const char *p)
+{
+	while (dv_cursor_is_blank(*p))
+		p++;
+	return p;
+}
+
+/* "p" is behind the opening quote; returns behind the closing one. */
+static inline const char *
+dv_cursor_read_string(dv_cursor *cursor, const char *p, dv_value *value)
+{
+	const char *start = p;
+	bool		escaped = false;
+
+	for (;;)
+	{
+		while (cursor->end - p >= 8)
+		{
+			uint64_t	special = dv_cursor_special_bytes(p);
+
+			if (special != 0)
+			{
+				p += __builtin_ctzll(special) / 8;
+				break;
+			}
+			p += 8;
+		}
+		if (*p == '"')
+			break;
+		if ((unsigned char) *p >= 0x20 && (unsigned char) *p < 0x80 && *p != '\\')
+		{
+			p++;
+			continue;
+		}
+		escaped |= *p == '\\';
+		p = dv_cursor_read_character(cursor, p);
+		if (p == NULL)
+			return NULL;
+	}
+	value->text = start;
+	value->len = (uint32_t) (p - start);
+	value->kind = DV_VALUE_STRING;
+	value->escaped = escaped;
+	return p + 1;
+}
+
+static inline const char *
+dv_cursor_skip_digits(dv_cursor *cursor, const char *p)
+{
+	if (!dv_cursor_is_digit(*p))
+		return dv_cursor_fail(cursor, p, "digit expected");
+	while (dv_cursor_is_digit(*p))
+		p++;
+	return p;
+}
+
+static inline const char *
+dv_cursor_read_number(dv_cursor *cursor, const char *p, dv_value *value)
+{
+	const char *start = p;
+
+	if (*p == '-')
+		p++;
+	if (*p == '0')
+		p++;
+	else
+		p = dv_cursor_skip_digits(cursor, p);
+	if (p != NULL && *p == '.')
+		p = dv_cursor_skip_digits(cursor, p + 1);
+	if (p != NULL && (*p == 'e' || *p == 'E'))
+	{
+		p++;
+		if (*p == '+' || *p == '-')
+			p++;
+		p = dv_cursor_skip_digits(cursor, p);
+	}
+	if (p == NULL)
+		return NULL;
+	value->text = start;
+	value->len = (uint32_t) (p - start);
+	value->kind = DV_VALUE_NUMBER;
+	value->escaped = false;
+	return p;
+}
+
+/* "depth" is how many brackets are open in the value that this one is part of. */
+static inline const char *
+dv_cursor_read_part(dv_cursor *cursor, const char *p, int depth, dv_value *value)
+{
+	if (*p == '"')
+		return dv_cursor_read_string(cursor, p + 1, value);
+	if (dv_cursor_is_digit(*p) || *p == '-')
+		return dv_cursor_read_number(cursor, p, value);
+	if (*p == '{' || *p == '[')
+		return dv_cursor_read_nested(cursor, p, depth, value);
+	return dv_cursor_read_word(cursor, p, value);
+}
+
+#endif							/* DV_JSON_CURSOR_H */
