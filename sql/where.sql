@@ -173,6 +173,31 @@ SELECT count(*) FROM t WHERE t = ANY (ARRAY(SELECT '2024-02-29 12:00:00+00'::tim
 -- a URL beyond what a request line takes
 SELECT count(*) FROM t WHERE s = repeat('x', 1900) OR s = repeat('y', 1900) OR s = repeat('%', 1900) OR s = repeat('&', 1900) OR s = repeat('ä', 900) OR s = repeat('ö', 900) OR s = repeat('ü', 900) OR s = repeat(' x', 900) OR s = repeat('#x', 900) OR s = 'abc';
 
+-- what a parent's row security hides stays hidden from functions that leak, also where the clause is checked here
+CREATE FUNCTION leak(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$
+BEGIN
+  RAISE NOTICE 'sees %', what;
+  RETURN true;
+END $$;
+CREATE TABLE parent (n text, s varchar(100)) PARTITION BY LIST (n);
+CREATE FOREIGN TABLE child (n text OPTIONS ("column" 'new_name'), s varchar(100) OPTIONS ("column" 'new_text'))
+  SERVER where_crm OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses');
+ALTER TABLE parent ATTACH PARTITION child DEFAULT;
+ALTER TABLE parent ENABLE ROW LEVEL SECURITY;
+CREATE POLICY mine ON parent USING (s = 'abc');
+CREATE ROLE regress_where_reader;
+GRANT SELECT ON parent TO regress_where_reader;
+GRANT USAGE ON FOREIGN SERVER where_crm TO regress_where_reader;
+CREATE USER MAPPING FOR regress_where_reader SERVER where_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+SET ROLE regress_where_reader;
+SELECT n FROM parent WHERE leak(s);
+RESET ROLE;
+DROP TABLE parent;
+DROP FUNCTION leak;
+DROP USER MAPPING FOR regress_where_reader SERVER where_crm;
+REVOKE ALL ON FOREIGN SERVER where_crm FROM regress_where_reader;
+DROP ROLE regress_where_reader;
+
 \pset tuples_only off
 \pset format aligned
 DROP FUNCTION ask;

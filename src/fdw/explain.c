@@ -152,12 +152,14 @@ show_requests(dv_request *request, ExplainState *es)
 }
 
 static void
-show_recheck(int n, ForeignScanState *node, ExplainState *es)
+show_recheck(const dv_read_plan *read, ForeignScanState *node, ExplainState *es)
 {
-	List	   *filter = node->ss.ps.plan->qual;
-	List	   *clauses = list_copy_tail(filter, list_length(filter) - n);
+	List	   *clauses = NIL;
+	ListCell   *lc;
 
-	if (n > 0)
+	foreach(lc, read->rechecks)
+		clauses = lappend(clauses, list_nth(node->ss.ps.plan->qual, lfirst_int(lc)));
+	if (clauses != NIL)
 		ExplainPropertyText("Rechecked Here",
 							deparse(node, es, (Node *) make_ands_explicit(clauses)), es);
 }
@@ -208,7 +210,7 @@ show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
 	show_requests(&request, es);
 	if (values != NULL)
 		ExplainPropertyText("Values", values, es);
-	show_recheck(read.rechecks, node, es);
+	show_recheck(&read, node, es);
 	show_spool(&request, scan, node, es);
 }
 

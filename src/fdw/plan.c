@@ -562,15 +562,14 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
  */
 
 static List *
-columns_of_base(PlannerInfo *root, const table_plan *tp, List *local, List *superset)
+columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
 {
 	Bitmapset  *used = dv_resultrel_columns(root, tp->baserel);
 	List	   *columns = NIL;
 	bool		whole;
 	int			i;
 
-	pull_varattnos((Node *) local, tp->baserel->relid, &used);
-	pull_varattnos((Node *) superset, tp->baserel->relid, &used);
+	pull_varattnos((Node *) filter, tp->baserel->relid, &used);
 	whole = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
 	for (i = 1; i <= tp->relation->natts; i++)
 	{
@@ -636,6 +635,32 @@ are_judged(const path_clauses *c, List *clauses)
 }
 #endif
 
+/*
+ * The clauses to be checked here, and the positions of those that the service
+ * has been asked, too.  They stay in PostgreSQL's order: a clause of row
+ * security has to come before whatever could tell what it hides.
+ */
+static List *
+filter_of(const path_clauses *c, List *clauses, List **rechecks)
+{
+	List	   *filter = NIL;
+	ListCell   *lc;
+
+	*rechecks = NIL;
+	foreach(lc, clauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		bool		asked = list_member_ptr(c->superset, rinfo);
+
+		if (!asked && !list_member_ptr(c->local, rinfo))
+			continue;
+		if (asked)
+			*rechecks = lappend_int(*rechecks, list_length(filter));
+		filter = lappend(filter, rinfo->clause);
+	}
+	return filter;
+}
+
 ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
 						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
@@ -644,25 +669,23 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	bool		upper = IS_UPPER_REL(foreignrel);
 	const path_clauses *c = clauses_of(tp, best_path->path.param_info);
 	List	   *exact = extract_actual_clauses(c->exact, false);
-	List	   *superset = extract_actual_clauses(c->superset, false);
-	List	   *local = extract_actual_clauses(c->local, false);
 	List	   *values = list_copy(c->shipping.values);
 	List	   *scan_tlist = NIL;
 	dv_read_plan plan = dv_read_plan_unpack(best_path->fdw_private);
+	List	   *filter = filter_of(c, scan_clauses, &plan.rechecks);
 
 	Assert(are_judged(c, scan_clauses));
 	if (upper)
 		scan_tlist = upper_tlist(&plan, tlist);
 	else
-		plan.columns = columns_of_base(root, tp, local, superset);
+		plan.columns = columns_of_base(root, tp, filter);
 	if (upper && !plan.count)
 	{
 		plan.limit = add_expression(&values, root->parse->limitCount);
 		plan.offset = add_expression(&values, root->parse->limitOffset);
 	}
 	plan.condition = and_of(c->conditions);
-	plan.rechecks = list_length(superset);
-	return make_foreignscan(tlist, list_concat(local, superset), upper ? 0 : tp->baserel->relid,
+	return make_foreignscan(tlist, filter, upper ? 0 : tp->baserel->relid,
 							values, dv_read_plan_pack(&plan), scan_tlist, upper ? NIL : exact,
 							outer_plan);
 }
@@ -674,28 +697,26 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 List *
 dv_read_plan_pack(const dv_read_plan *plan)
 {
-	List	   *numbers = list_make5_int(plan->nulls, plan->limit, plan->offset, plan->count,
-										 plan->rechecks);
-
-	numbers = lappend_int(numbers, plan->given);
-	return list_make4(plan->columns, plan->condition, plan->orders, numbers);
+	return list_make5(plan->columns, plan->condition, plan->orders, plan->rechecks,
+					  list_make5_int(plan->nulls, plan->limit, plan->offset, plan->count,
+									 plan->given));
 }
 
 dv_read_plan
 dv_read_plan_unpack(List *packed)
 {
-	List	   *numbers = lfourth(packed);
+	List	   *numbers = list_nth(packed, 4);
 	dv_read_plan plan;
 
 	plan.columns = linitial(packed);
 	plan.condition = lsecond(packed);
 	plan.orders = lthird(packed);
+	plan.rechecks = lfourth(packed);
 	plan.nulls = (dv_nulls) linitial_int(numbers);
 	plan.limit = lsecond_int(numbers);
 	plan.offset = lthird_int(numbers);
 	plan.count = lfourth_int(numbers);
-	plan.rechecks = list_nth_int(numbers, 4);
-	plan.given = list_nth_int(numbers, 5);
+	plan.given = list_nth_int(numbers, 4);
 	return plan;
 }
 
