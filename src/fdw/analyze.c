@@ -135,7 +135,7 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	/* there are tables that can be read and are not counted */
 	else if (error->status != 404)
 		dv_trouble_raise(error, dv_session_config_of(session)->server_name,
-					   psprintf("estimate foreign table \"%s\"", relation->name));
+						 psprintf("estimate foreign table \"%s\"", relation->name));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return Max(rows, DV_FEWEST_ROWS);
@@ -364,7 +364,7 @@ pages_of(const dv_relation *relation, double rows)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute !=NULL)
+		if (attribute != NULL)
 			width += get_typavgwidth(attribute->pgtype, attribute->typmod);
 	}
 	pages = 1 + rows * width / BLCKSZ;

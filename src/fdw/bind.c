@@ -514,7 +514,7 @@ take_chunk(const leaf *l, dv_filter *list)
 		}
 		first += length;
 	}
-	binding->chunk_attnum = l->attribute -binding->relation->attributes + 1;
+	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
 	if (n == 0)
 		return nothing();
 	return list_filter(l, (dv_filter *) binding->chunk_filter);

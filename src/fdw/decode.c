@@ -265,7 +265,7 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 
 	decoder->scale = -1;
 	if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
-		decoder->scale = (attribute->typmod - VARHDRSZ) &0x7ff;
+		decoder->scale = (attribute->typmod - VARHDRSZ) & 0x7ff;
 	while (conversions[i].pgtype != attribute->pgtype && conversions[i].pgtype != InvalidOid)
 		i++;
 	decoder->decode = conversions[i].decode;

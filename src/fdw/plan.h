@@ -44,8 +44,8 @@ typedef struct dv_read_plan
 	int			limit;			/* number of an expression, or -1 */
 	int			offset;
 	bool		count;			/* COUNT(*) instead of rows */
-	List	   *rechecks;		/* IntList: positions of the clauses of the filter that the service
-								 * has been asked, too */
+	List	   *rechecks;		/* IntList: positions of the clauses of the filter that the
+								 * service has been asked, too */
 	bool		given;			/* the condition names the ids of all rows wanted, and only their
 								 * ids are wanted: no request is made */
 } dv_read_plan;

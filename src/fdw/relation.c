@@ -131,27 +131,24 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	const char *name = dv_option_text(options, DV_OPT_COLUMN);
 	const char *base = dv_option_text(options, DV_OPT_LABEL_OF);
 
-	attribute ->name = pstrdup(NameStr(att->attname));
-	attribute ->pgtype = getBaseType(att->atttypid);
-	attribute ->typmod = att->atttypmod;
-	attribute ->is_label = base != NULL;
-	attribute ->readonly = dv_option_bool(options, DV_OPT_READONLY);
-
+	attribute->name = pstrdup(NameStr(att->attname));
+	attribute->pgtype = getBaseType(att->atttypid);
+	attribute->typmod = att->atttypmod;
+	attribute->is_label = base != NULL;
+	attribute->readonly = dv_option_bool(options, DV_OPT_READONLY);
 	if (base == NULL)
 	{
 		base = dv_option_text(options, DV_OPT_REF_TYPE_OF);
-		attribute ->is_table_name = base != NULL;
+		attribute->is_table_name = base != NULL;
 	}
 	if (name == NULL)
 		name = attribute->name;
-
 	name = logical_name(base != NULL ? base : name);
 	check_name(name, "column", relation);
 	set_column(&attribute->column, name, type_of(relation, attribute, options, name));
-	attribute ->natural = is_natural(attribute->pgtype, attribute->column.type);
-
-	if ((attribute->pgtype == VARCHAROID) &&att->atttypmod > (int32) VARHDRSZ)
-		attribute ->max_length = att->atttypmod - VARHDRSZ;
+	attribute->natural = is_natural(attribute->pgtype, attribute->column.type);
+	if (attribute->pgtype == VARCHAROID && att->atttypmod > (int32) VARHDRSZ)
+		attribute->max_length = att->atttypmod - VARHDRSZ;
 }
 
 /*
@@ -165,13 +162,12 @@ settle_companion(dv_relation *relation, dv_attribute *attribute)
 	AttrNumber	attnum = dv_relation_column_called(relation, base);
 
 	if (attnum != 0)
-		attribute ->column = relation->attributes[attnum - 1].column;
-
+		attribute->column = relation->attributes[attnum - 1].column;
 	else
 		set_column(&attribute->column, base,
 				   attribute->is_table_name ? DV_TYPE_LOOKUP : DV_TYPE_OTHER);
-	attribute ->member = psprintf("%s@%s", attribute->column.property,
-								  attribute->is_label ? DV_ANNOTATION_LABEL : DV_ANNOTATION_TABLE);
+	attribute->member = psprintf("%s@%s", attribute->column.property,
+								 attribute->is_label ? DV_ANNOTATION_LABEL : DV_ANNOTATION_TABLE);
 }
 
 static void
@@ -198,8 +194,7 @@ fill_attributes(dv_relation *relation)
 
 		if (attribute->name == NULL)
 			continue;
-		attribute ->member = attribute->column.property;
-
+		attribute->member = attribute->column.property;
 		if (attribute->is_label || attribute->is_table_name)
 			settle_companion(relation, attribute);
 	}

@@ -357,13 +357,12 @@ take_sample(struct engine *engine, void *target, int64_t number)
 		{
 			struct user *user = &machine->users[i];
 
-			sample	  ->in_flight += user->in_flight;
-			sample	  ->limit += dv_rate_peek(&user->rate, &machine->config.rate,
-											  machine->config.works[0].kind, engine->now, &binding);
+			sample->in_flight += user->in_flight;
+			sample->limit += dv_rate_peek(&user->rate, &machine->config.rate,
+										  machine->config.works[0].kind, engine->now, &binding);
 		}
-		sample	  ->rate = (double) (machine->done - machine->sampled_done) / SAMPLE_EVERY;
-		sample	  ->throttles = (int) (machine->throttles - machine->sampled_throttles);
-
+		sample->rate = (double) (machine->done - machine->sampled_done) / SAMPLE_EVERY;
+		sample->throttles = (int) (machine->throttles - machine->sampled_throttles);
 		machine->sampled_done = machine->done;
 		machine->sampled_throttles = machine->throttles;
 	}

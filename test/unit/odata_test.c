@@ -26,7 +26,7 @@ static const dv_column changed = {"modifiedon", "modifiedon", DV_TYPE_DATETIME};
 static char text[4096];
 
 static dv_filter
-leaf		(dv_filter_kind kind, const dv_column *column, dv_operand *operands, int n)
+leaf(dv_filter_kind kind, const dv_column *column, dv_operand *operands, int n)
 {
 	dv_filter	filter = {kind, column, n, NULL, operands};
 
@@ -51,7 +51,7 @@ check(dv_filter_kind kind, const dv_column *column, const char *value, const cha
 	  const char *readable)
 {
 	dv_operand	operand = {value, false};
-	dv_filter	filter = leaf (kind, column, &operand, 1);
+	dv_filter	filter = leaf(kind, column, &operand, 1);
 
 	assert_string_equal(filter_text(&filter, DV_ODATA_WIRE), wire);
 	assert_string_equal(filter_text(&filter, DV_ODATA_READABLE), readable);
@@ -93,8 +93,8 @@ static void
 test_lists(void **state)
 {
 	dv_operand	values[] = {{"a\"b", false}, {"c\\d", false}, {"e'f\n", false}};
-	dv_filter	filter = leaf (DV_IN, &name, values, 3);
-	dv_filter	lookup = leaf (DV_NOT_IN, &parent, values, 1);
+	dv_filter	filter = leaf(DV_IN, &name, values, 3);
+	dv_filter	lookup = leaf(DV_NOT_IN, &parent, values, 1);
 
 	(void) state;
 	assert_string_equal(filter_text(&filter, DV_ODATA_READABLE),
@@ -116,9 +116,9 @@ test_groups(void **state)
 {
 	dv_operand	one = {"1", false};
 	dv_operand	unknown = {"$1", true};
-	dv_filter	a = leaf (DV_EQ, &size, &one, 1);
-	dv_filter	b = leaf (DV_EQ, &name, &unknown, 1);
-	dv_filter	c = leaf (DV_IS_NOT_NULL, &name, NULL, 0);
+	dv_filter	a = leaf(DV_EQ, &size, &one, 1);
+	dv_filter	b = leaf(DV_EQ, &name, &unknown, 1);
+	dv_filter	c = leaf(DV_IS_NOT_NULL, &name, NULL, 0);
 	dv_filter  *inner[] = {&b, &c};
 	dv_filter	either = {DV_OR, NULL, 2, inner, NULL};
 	dv_filter  *outer[] = {&a, &either};
@@ -136,7 +136,7 @@ test_query(void **state)
 	dv_order	orders[] = {{&size, true}, {&id, false}};
 	dv_operand	one = {"1", false};
 	dv_operand	partition = {"a \xC3\xA4=1", false};
-	dv_filter	filter = leaf (DV_EQ, &size, &one, 1);
+	dv_filter	filter = leaf(DV_EQ, &size, &one, 1);
 	dv_query	query = {.entity_set = "accounts", .primary_id = &id, .columns = columns,
 	.ncolumns = 2, .by_id = true, .top = 12};
 	char		small[8];

@@ -267,10 +267,10 @@ garbled_at_every_byte(void **state)
 			text[at] = (char) c;
 			check_garbled(text, len, "byte changed", at);
 		}
-		memmove(text + at, sample +at + 1, len - at);
+		memmove(text + at, sample + at + 1, len - at);
 		check_garbled(text, len - 1, "byte left out", at);
 		memcpy(text, sample, at + 1);
-		memcpy(text + at + 1, sample +at, len - at);
+		memcpy(text + at + 1, sample + at, len - at);
 		check_garbled(text, len + 1, "byte doubled", at);
 	}
 }
@@ -291,7 +291,7 @@ pieces_missing(void **state)
 		for (n = 1; from + n <= len; n += 7)
 		{
 			memcpy(text, sample, from);
-			memcpy(text + from, sample +from + n, len - from - n);
+			memcpy(text + from, sample + from + n, len - from - n);
 			check_garbled(text, len - n, "piece missing", from);
 		}
 	}
