@@ -3,8 +3,8 @@
  * assertion.c
  *		Client assertions (RFC 7523) signed with a certificate's key.
  *
- * Plain C on OpenSSL: nothing here knows PostgreSQL, so nothing can raise an
- * error while OpenSSL's objects are held.
+ * This is plain C on top of OpenSSL.  It does not use PostgreSQL, so nothing
+ * can raise an error while OpenSSL's objects are allocated.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -38,7 +38,7 @@ say(char *error, size_t size, const char *what, const char *file)
 	ERR_clear_error();
 }
 
-/* base64url without padding; malloc'd */
+/* Encodes as base64url without padding.  The result is allocated with malloc. */
 static char *
 base64url(const unsigned char *data, size_t len)
 {
@@ -77,7 +77,7 @@ read_certificate(const char *file, char *error, size_t error_size)
 	return certificate;
 }
 
-/* Never asks at a terminal: the server has none. */
+/* Prevents OpenSSL from prompting at a terminal, which the server does not have. */
 static int
 give_passphrase(char *buffer, int size, int for_writing, void *passphrase)
 {
@@ -104,7 +104,10 @@ read_key(const char *file, const char *passphrase, char *error, size_t error_siz
 	return key;
 }
 
-/* RSASSA-PSS with SHA-256, MGF1 with SHA-256, salt of 32 bytes; malloc'd */
+/*
+ * Signs with RSASSA-PSS, SHA-256, MGF1 with SHA-256, and a salt of 32 bytes.
+ * The result is allocated with malloc.
+ */
 static unsigned char *
 sign(EVP_PKEY *key, const char *text, size_t *len)
 {
@@ -128,7 +131,7 @@ sign(EVP_PKEY *key, const char *text, size_t *len)
 	return signature;
 }
 
-/* Client ids and URLs need no more than this. */
+/* Can this be put into JSON as it is?  Client ids and URLs can. */
 static bool
 is_plain(const char *s)
 {
@@ -138,7 +141,7 @@ is_plain(const char *s)
 	return true;
 }
 
-/* "header.claims", malloc'd */
+/* Returns "header.claims", allocated with malloc. */
 static char *
 signing_input(X509 *certificate, const char *client_id, const char *audience, int64_t now)
 {
@@ -178,7 +181,7 @@ signing_input(X509 *certificate, const char *client_id, const char *audience, in
 	return input;
 }
 
-/* Adds the signature; frees the input. */
+/* Adds the signature, and frees the input. */
 static char *
 signed_text(EVP_PKEY *key, char *input)
 {
@@ -207,7 +210,7 @@ dv_assertion_make(const char *certificate, const char *key, const char *passphra
 
 	if (!is_plain(client_id) || !is_plain(audience))
 	{
-		snprintf(error, error_size, "client id or token URL holds characters that are not allowed");
+		snprintf(error, error_size, "client id or token URL contains characters that are not allowed");
 		return NULL;
 	}
 	cert = read_certificate(certificate, error, error_size);

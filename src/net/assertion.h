@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * assertion.h
- *		The signed statement with which a certificate user asks for a token.
+ *		The signed statement with which a user that has a certificate
+ *		requests a token.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -13,10 +14,11 @@
 #include <stdint.h>
 
 /*
- * A JWT signed PS256 with the certificate's key, good for ten minutes.
- * "key" may be NULL (the certificate's file holds it too), "passphrase" NULL
- * or "" for a key that is not encrypted.  Malloc'd; NULL on failure, with the
- * reason in "error".  Raises nothing.
+ * Returns a JWT that is signed (PS256) with the certificate's key and valid
+ * for ten minutes.  "key" is NULL if the certificate's file contains the key,
+ * too; "passphrase" is NULL or "" if the key is not encrypted.  The result is
+ * allocated with malloc.  On failure, the result is NULL, and "error" has the
+ * reason.  Raises no error.
  */
 extern char *dv_assertion_make(const char *certificate, const char *key, const char *passphrase,
 							   const char *client_id, const char *audience, int64_t unix_now,

@@ -1,6 +1,6 @@
 /*
  * date.c
- *		Dates as HTTP headers give them.
+ *		Dates and delays in HTTP headers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

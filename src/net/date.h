@@ -1,6 +1,6 @@
 /*
  * date.h
- *		Dates as HTTP headers give them.
+ *		Dates and delays in HTTP headers.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -11,12 +11,13 @@
 
 #include <stdint.h>
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" in seconds since 1970; -1 when it is not one. */
+/* Converts "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since 1970; -1 if it is not a date. */
 extern int64_t dv_http_date(const char *value);
 
 /*
- * Retry-After in microseconds: seconds (fractions allowed) or a date; -1 when it is absent,
- * malformed, or more than a year.
+ * Converts a Retry-After header, which has seconds (fractions are allowed) or
+ * a date, to microseconds from now.  Returns -1 if it is absent, malformed, or
+ * longer than a year.
  */
 extern int64_t dv_retry_after(const char *value, int64_t unix_now);
 

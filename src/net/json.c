@@ -32,7 +32,7 @@ dv_json_parse(const char *text, size_t len, const char **error)
 
 	if (tokener == NULL)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	/* from here to the registration nothing raises an error */
+	/* nothing raises an error from here to the registration of the callback */
 	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
 	root = json_tokener_parse_ex(tokener, text, (int) Min(len, (size_t) INT_MAX));
 	code = json_tokener_get_error(tokener);

@@ -64,12 +64,12 @@ dv_mux_set(int fd, int events, bool known)
 		event.events |= EPOLLOUT;
 	event.data.fd = fd;
 	if (events == 0)
-		/* a closed socket has left the set by itself */
+		/* a socket that was closed is no longer in the set */
 		return !known || epoll_ctl(mux, EPOLL_CTL_DEL, fd, &event) == 0 ||
 			errno == ENOENT || errno == EBADF;
 	if (epoll_ctl(mux, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0)
 		return true;
-	/* libcurl may close and reopen a descriptor of the same number unseen */
+	/* libcurl may close a descriptor and reopen one of the same number unseen */
 	if (errno == ENOENT || errno == EEXIST)
 		return epoll_ctl(mux, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0;
 	return false;
@@ -85,7 +85,7 @@ dv_mux_timer(int64_t delay)
 		spec.it_value.tv_sec = delay / DV_SECOND;
 		spec.it_value.tv_nsec = delay % DV_SECOND * 1000;
 		if (delay == 0)
-			spec.it_value.tv_nsec = 1;	/* all zero would disarm it */
+			spec.it_value.tv_nsec = 1;	/* zero would disarm the timer */
 	}
 	return timerfd_settime(timer, 0, &spec, NULL) == 0;
 }

@@ -3,12 +3,14 @@
  * mux.h
  *		Many sockets and one timer behind one descriptor.
  *
- * PostgreSQL's WaitEventSet cannot forget a socket, and libcurl opens and
- * closes them as it likes.  So libcurl's sockets go into an epoll or kqueue
- * descriptor of ours, and that one descriptor is what the backend waits on;
- * it becomes readable when any socket is ready or the timer is due.
+ * A socket cannot be removed from PostgreSQL's WaitEventSet, and libcurl opens
+ * and closes sockets as it likes.  Therefore libcurl's sockets are added to an
+ * epoll or kqueue descriptor of ours, and the backend waits on that one
+ * descriptor.  It becomes readable when any socket is ready or the timer is
+ * due.
  *
- * Functions return false (or -1) with errno set; none raises.
+ * On failure, these functions return false (or -1) and set errno.  None of
+ * them raises an error.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -29,17 +31,17 @@ typedef struct dv_mux_event
 	int			ready;			/* DV_MUX_READ, DV_MUX_WRITE; both on errors */
 } dv_mux_event;
 
-/* One for each process; the descriptor to wait on, or -1. */
+/* Opens the only mux of this process.  Returns the descriptor to wait on, or -1. */
 extern int	dv_mux_open(void);
 extern void dv_mux_close(void);
 
-/* Which events of a socket are of interest; 0 forgets it.  "known": it was set before. */
+/* Sets the events to watch on a socket; 0 removes it.  "known" means that it was set before. */
 extern bool dv_mux_set(int fd, int events, bool known);
 
-/* Microseconds from now; 0: at once; < 0: no timer. */
+/* Sets the timer to microseconds from now; 0 means at once, negative means no timer. */
 extern bool dv_mux_timer(int64_t delay);
 
-/* What is ready now, without waiting; at most n events; -1 on failure. */
+/* Gets up to n events that are ready now, without waiting.  Returns their number, or -1. */
 extern int	dv_mux_poll(dv_mux_event *events, int n);
 
 #endif							/* DV_MUX_H */

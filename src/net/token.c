@@ -3,9 +3,10 @@
  * token.c
  *		Access tokens of application users.
  *
- * One token object for each user and session.  Asking never waits: it starts
- * a request if one is needed and says "pending" until that has ended.  A
- * token that still holds is used while its successor is being fetched.
+ * Each session has one token object for each application user.  Polling
+ * never waits: it starts a request if one is needed, and returns "pending"
+ * until that request has ended.  A token that is still valid is used while
+ * its successor is being requested.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -26,10 +27,10 @@
 #include "net/json.h"
 #include "net/token.h"
 
-#define REFRESH_BEFORE		(300 * DV_SECOND)	/* at most; a tenth of a short life */
+#define REFRESH_BEFORE		(300 * DV_SECOND)	/* but at most a tenth of the lifetime */
 #define UNUSABLE_BEFORE		(5 * DV_SECOND) /* likewise */
-#define FAILURE_HOLDS		(DV_SECOND / 5) /* for all that wait for the same request */
-#define REFRESH_AGAIN		(10 * DV_SECOND)	/* after a failure while the old one holds */
+#define FAILURE_HOLDS		(DV_SECOND / 5) /* for all calls that wait for the same request */
+#define REFRESH_AGAIN		(10 * DV_SECOND)	/* after a failure, while the old token is valid */
 #define REQUEST_TIMEOUT_MS	30000
 #define MAX_ANSWER			(256 * 1024)
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
@@ -37,14 +38,14 @@
 struct dv_token
 {
 	MemoryContext context;		/* of the token */
-	MemoryContext request;		/* of the request under way, or of the last one */
+	MemoryContext request;		/* of the current request, or of the last one */
 	dv_http_client *client;
-	dv_credential credential;	/* strings copied */
-	char	   *value;			/* NULL: none */
+	dv_credential credential;	/* its strings are copies */
+	char	   *value;			/* NULL: no token */
 	int64		expires_at;
 	int64		usable_until;
 	int64		refresh_at;
-	dv_http_call *call;			/* NULL: none under way */
+	dv_http_call *call;			/* NULL: none in flight */
 	int64		failed_at;		/* 0: the last request did not fail */
 	dv_token_error error;
 };
@@ -56,8 +57,8 @@ static const struct
 }			authority_hints[] =
 
 {
-	{"AADSTS7000215", "Check option \"client_secret\" of the user mapping; it wants the secret's value, not its id."},
-	{"AADSTS7000222", "The client secret has expired: create another and set it in the user mapping."},
+	{"AADSTS7000215", "Check option \"client_secret\" of the user mapping.  It must be the secret's value, not its id."},
+	{"AADSTS7000222", "The client secret has expired.  Create another one and set it in the user mapping."},
 	{"AADSTS700016", "Check option \"client_id\" of the user mapping and \"tenant_id\" of the server."},
 	{"AADSTS90002", "Check option \"tenant_id\" of the server."},
 	{"AADSTS700027", "Upload the certificate of option \"client_certificate\" to the app registration."},
@@ -111,7 +112,7 @@ add_field(StringInfo form, const char *name, const char *value)
 	curl_free(escaped);
 }
 
-/* Form of the client credentials grant; NULL if the certificate is of no use. */
+/* Returns the form of the client credentials grant, or NULL if the certificate cannot be used. */
 static const char *
 grant_form(dv_token *token)
 {
@@ -132,7 +133,7 @@ grant_form(dv_token *token)
 		if (assertion == NULL)
 		{
 			failed(token, false, 0, reason,
-				   "Check options \"client_certificate\", \"client_key\" and \"client_key_password\" of the user mapping.");
+				   "Check options \"client_certificate\", \"client_key\", and \"client_key_password\" of the user mapping.");
 			return NULL;
 		}
 		add_field(&form, "client_assertion_type",
@@ -193,7 +194,7 @@ start_request(dv_token *token)
 	MemoryContextSwitchTo(old);
 }
 
-/* A number, or (managed identity) a number in a string. */
+/* Gets a number, which managed identities have as a string. */
 static int64
 number_member(struct json_object *root, const char *name)
 {
@@ -217,7 +218,7 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
 }
 
-/* The first line of what the authority says, and what to do about it. */
+/* Records the first line of the authority's error message, and a hint. */
 static void
 refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
 {
@@ -234,7 +235,7 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 		if (strncmp(text, authority_hints[i].code, strlen(authority_hints[i].code)) == 0 &&
 			text[strlen(authority_hints[i].code)] == ':')
 			hint = authority_hints[i].hint;
-	/* identity service: not up yet, or being updated */
+	/* the identity service is not up yet, or is being updated */
 	if (token->credential.kind == DV_CREDENTIAL_MANAGED_IDENTITY &&
 		(status == 404 || status == 410))
 		transient = true;
@@ -248,7 +249,7 @@ transport_hint(dv_http_failure failure)
 {
 	if (failure == DV_HTTP_TLS)
 		return "Check option \"ca_file\" of the server and the clock of this machine.";
-	return "Check options \"authority\", \"token_url\" and \"proxy\" of the server, and that this machine may reach the service.";
+	return "Check options \"authority\", \"token_url\", and \"proxy\" of the server, and that this machine can reach the service.";
 }
 
 static void
@@ -280,7 +281,7 @@ read_answer(dv_token *token)
 	accept_token(token, value, lifetime > 0 ? lifetime : 3600);
 }
 
-/* Takes in what has come; canceled requests leave no trace. */
+/* Processes the answer, if there is one.  Canceled requests leave no trace. */
 static void
 finish_request(dv_token *token)
 {
@@ -297,7 +298,7 @@ finish_request(dv_token *token)
 	MemoryContextSwitchTo(old);
 }
 
-/* A request is due: none is under way, and the last failure is long enough ago. */
+/* Is a request due, none in flight, and the last failure long enough ago? */
 static bool
 wants_request(const dv_token *token, bool usable, int64 now)
 {
@@ -345,7 +346,7 @@ dv_token_refused(dv_token *token, const char *bearer)
 			   "Set a valid \"access_token\" in the user mapping, or use a client secret, which renews its tokens.");
 		return;
 	}
-	/* somebody else may have fetched another meanwhile */
+	/* another call may have replaced the token in the meantime */
 	if (token->value != NULL && strcmp(token->value, bearer) == 0)
 	{
 		pfree(token->value);

@@ -3,9 +3,9 @@
  * token.h
  *		Access tokens of application users.
  *
- * A token belongs to the backend that knows the secret.  It is fetched on
+ * A token belongs to the backend that knows the secret.  It is requested on
  * first use, again some minutes before it expires, and once when the service
- * answers 401; however many calls wait for it, one request is under way.
+ * answers 401.  However many calls wait for it, only one request is in flight.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -27,11 +27,11 @@ typedef enum dv_credential_kind
 typedef struct dv_credential
 {
 	dv_credential_kind kind;
-	const char *client_id;		/* managed identity: may be NULL */
-	const char *secret;			/* secret, or fixed token, or pass phrase of the key */
-	const char *certificate;	/* path of PEM certificate (and key, unless key is given) */
+	const char *client_id;		/* may be NULL for a managed identity */
+	const char *secret;			/* client secret, fixed token, or pass phrase of the key */
+	const char *certificate;	/* PEM file of the certificate, and of the key if that is NULL */
 	const char *key;
-	const char *token_url;		/* where to ask; made by the caller from authority and tenant */
+	const char *token_url;		/* the caller makes it from authority and tenant */
 	const char *resource;		/* origin of the service */
 } dv_credential;
 
@@ -40,7 +40,7 @@ typedef struct dv_token dv_token;
 typedef enum dv_token_state
 {
 	DV_TOKEN_READY,
-	DV_TOKEN_PENDING,			/* a request is under way: dv_http_wait, then ask again */
+	DV_TOKEN_PENDING,			/* a request is in flight: call dv_http_wait and poll again */
 	DV_TOKEN_FAILED
 } dv_token_state;
 
@@ -48,22 +48,29 @@ typedef struct dv_token_error
 {
 	bool		transient;		/* network, 5xx, 429: worth another try */
 	int64		retry_after;	/* microseconds; 0: not said */
-	const char *message;		/* "AADSTS7000215: …", first line, secrets never in it */
+	const char *message;		/* the first line, "AADSTS7000215: …", without secrets */
 	const char *hint;			/* what to do, or NULL */
 } dv_token_error;
 
-/* All strings are copied into "context", which owns the token. */
+/* Creates a token in "context" and copies all strings of the credential there. */
 extern dv_token *dv_token_create(dv_http_client *client, const dv_credential *credential,
 								 MemoryContext context);
 
-/* Never waits, never raises for what the authority says.  READY: *bearer is valid until the next call. */
+/*
+ * Gets the token, or starts a request for it.  Never waits, and raises no
+ * error for what the authority answers.  If the result is DV_TOKEN_READY,
+ * *bearer is valid until the next call.
+ */
 extern dv_token_state dv_token_poll(dv_token *token, const char **bearer);
 extern const dv_token_error *dv_token_last_error(const dv_token *token);
 
-/* The service refused this very bearer: the next poll fetches another, unless that has happened already. */
+/*
+ * The service refused this bearer token.  The next poll requests another
+ * one, unless it has been replaced already.
+ */
 extern void dv_token_refused(dv_token *token, const char *bearer);
 
-/* Seconds the current token is still good for; -1 without one. */
+/* Returns for how many seconds the token is still valid, or -1 if there is none. */
 extern int	dv_token_lifetime(const dv_token *token);
 
 #endif							/* DV_TOKEN_H */

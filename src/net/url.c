@@ -2,10 +2,10 @@
  * url.c
  *		Which URLs the extension is willing to talk to.
  *
- * Secrets and business data travel to these addresses, so they must be https;
- * plain http is for a service on this very machine (dvsim, a proxy in a test).
- * The check is stricter than RFC 3986 on purpose: what it accepts has only
- * one reading, whoever parses it later.
+ * Secrets and business data are sent to these addresses, so they must be
+ * https; plain http is only for a service on this machine (dvsim, or a proxy
+ * in a test).  The check is stricter than RFC 3986 on purpose: all parsers
+ * agree on the meaning of the URLs that it accepts.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@
 /* DNS allows 253 */
 #define MAX_HOST 253
 
-/* printable ASCII, nothing that one reader cuts off and another does not */
+/* printable ASCII, without characters at which only some parsers end a URL */
 static bool
 is_plain(const char *s)
 {
@@ -49,9 +49,9 @@ is_port(const char *s, size_t len)
 }
 
 /*
- * Takes the host off the front of an authority ("host:port") and returns how
- * long it was, 0 if there is no valid one.  The brackets of an IPv6 address
- * count, but are not in "host".
+ * Copies the host at the beginning of an authority ("host:port"), and returns
+ * its length there, or 0 if there is no valid host.  The length includes the
+ * brackets of an IPv6 address, but "host" does not.
  */
 static size_t
 take_host(const char *authority, size_t len, char host[MAX_HOST + 1])
@@ -77,7 +77,7 @@ take_host(const char *authority, size_t len, char host[MAX_HOST + 1])
 	return n + 2;
 }
 
-/* "localhost", 127.0.0.0/8 or ::1; a name that merely begins so is not */
+/* "localhost", 127.0.0.0/8, or ::1, but no name that only begins like these */
 static bool
 is_loopback(const char *host)
 {

@@ -18,17 +18,18 @@ enum dv_url_verdict
 {
 	DV_URL_OK,
 	DV_URL_MALFORMED,			/* not scheme://host[:port][/path] */
-	DV_URL_NOT_HTTPS,			/* http beyond this machine, or another scheme */
+	DV_URL_NOT_HTTPS,			/* http to another machine, or another scheme */
 	DV_URL_USERINFO,			/* a user name or password in front of the host */
 	DV_URL_QUERY,				/* a query or a fragment */
-	DV_URL_PATH					/* a path where only the site itself may stand */
+	DV_URL_PATH					/* a path where only a site is allowed */
 };
 
 extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
 
 /*
- * Percent-encodes all but letters, digits and "-._~".  "out" has room for
- * three times the bytes of the text and one; returns the length.
+ * Percent-encodes everything but letters, digits, and "-._~".  "out" must have
+ * room for three times the length of the text plus one byte.  Returns the
+ * length of the result.
  */
 extern size_t dv_url_encode(const char *text, char *out);
 

@@ -3,8 +3,8 @@
  * budget.c
  *		Budget pacing of one application user.
  *
- * test/ratesim measures this policy against others and against the best
- * possible; its README has the figures behind the constants.
+ * test/ratesim compares this policy with others and with the best possible
+ * one; its README has the measurements behind the constants.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -20,16 +20,17 @@
 #define Min2(a, b) ((a) < (b) ? (a) : (b))
 #define Max2(a, b) ((a) > (b) ? (a) : (b))
 
-/* The share of the limit above which nothing is held back. */
+/* While more than this share of the limit is left, no request is held back. */
 #define FREE_SHARE 0.5
 
-/* The share of the limit without which nothing is sent. */
+/* Unless this share of the limit is left, no request is sent. */
 #define SMALLEST_ROOM 0.001
 #define SHARED_ROOM 0.005
 
 /*
- * Weights of a new answer in the averages.  Bad news counts at once.  Answers
- * that come rarely weigh more: those FORGETTING apart count fully.
+ * Weights of a new answer in the averages.  Bad news counts more at once.
+ * Answers that come rarely weigh more; an answer that comes FORGETTING after
+ * the previous one replaces the average.
  */
 #define SCALE_WEIGHT (1.0 / 16)
 #define WORSE_WEIGHT (1.0 / 2)
@@ -38,54 +39,57 @@
 #define TYPICAL_WEIGHT (1.0 / 8)
 #define FORGETTING (30.0 * DV_SECOND)
 
-/* How many mean deviations are kept as margin. */
+/* The margin, in mean deviations. */
 #define MARGIN 1.0
 
-/* Below this share of the limit our own use says little about the scale. */
+/* Below this share of the limit, our own use tells little about the scale. */
 #define SCALE_PRIOR 0.02
 #define SMALLEST_SCALE (1.0 / 64)
 
-/* So many answers in a row that know of so much less than was expected: the server is a new one. */
+/*
+ * After this many successive answers that count this much less than expected,
+ * the server is taken to be a new one.
+ */
 #define FORGOTTEN_ANSWERS 4
 #define FORGOTTEN_SPREADS 2
 #define FORGOTTEN_SHARE   0.2
 
-/* Others count as present from this share of the limit on. */
+/* The user counts as shared when others use at least this share of the limit. */
 #define OTHERS_SHARE 0.03
 
 /*
- * Levelling between machines: how much of its lead the first gives up, and in
- * how long it and the others use up what is left.
+ * Levelling between machines: the share of its lead that the first machine
+ * gives up, and the time in which it and the others use up what is left.
  */
 #define GIVEN_UP 0.3
 #define FIRST_TAKES_IN (60 * DV_SECOND)
 #define OTHERS_TAKE_IN (8 * DV_SECOND)
 
-/* What is charged later than this is taken as if it were then; seconds. */
+/* A charge that is due later than this counts as due then; in seconds. */
 #define LONGEST_DELAY 150
 
-/* How often it is asked whether others have left room. */
+/* How often a request is sent to find out whether others have left room. */
 #define SHORTEST_PROBE (1 * DV_SECOND)
 #define LONGEST_PROBE (15 * DV_SECOND)
 
-/* And after a refusal, when Retry-After is over, whatever we reckon. */
+/* The same after a refusal, once Retry-After is over, whatever our estimate. */
 #define PROBE_AFTER_REFUSAL (5 * DV_SECOND)
 
-/* So many requests may be sent early to make up for late ones. */
+/* How many requests may be sent early to make up for late ones. */
 #define CATCH_UP 2
 
 static const double default_limits[DV_RATIONS] = {6000, 1200};
 
-/* What a slice counts in. */
+/* The units in which slices count. */
 static const double units[DV_RATIONS] = {1, 0.1};
 #define FULL_SLICE 65535
 
-/* A request as it weighs on one of the rations. */
+/* What a request means for one of the rations. */
 typedef struct load
 {
-	double		cost;			/* of this request, as the service counts it */
-	double		committed;		/* of those in flight */
-	int64_t		delay;			/* until it is charged */
+	double		cost;			/* of the request, as the service counts it */
+	double		committed;		/* cost of the requests in flight */
+	int64_t		delay;			/* time until the cost is charged */
 } load;
 
 static int64_t
@@ -108,7 +112,7 @@ dv_budget_init(dv_budget *budget, int64_t now)
 	}
 }
 
-/* Nothing of ours that leaves the window makes room. */
+/* Waiting for our own use to leave the window does not make room. */
 #define NEVER INT64_MAX
 
 static double
@@ -117,7 +121,7 @@ unit_of(const dv_budget *budget, const dv_ration *ration)
 	return units[ration - budget->rations];
 }
 
-/* Own use of the window as it is "now", without changing anything. */
+/* Returns our own use of the window as of "now", without changing anything. */
 static double
 used_at(const dv_budget *budget, const dv_ration *ration, int64_t now)
 {
@@ -206,7 +210,7 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	return mark;
 }
 
-/* What others have in the window, by the averages. */
+/* Returns what others have used in the window, judging by the averages. */
 static double
 others_of(const dv_ration *ration)
 {
@@ -229,9 +233,10 @@ learn_scale(dv_ration *ration)
 }
 
 /*
- * Has the server lost count?  One answer that knows of much less than was
- * expected may be that of another of several servers; several in a row are
- * not, even if the later ones surprise less because we have learnt by then.
+ * Has the server lost count?  A single answer that counts much less than
+ * expected may come from another of several servers.  Several in a row do
+ * not, even if the later ones are less of a surprise because the averages
+ * have followed by then.
  */
 static bool
 lost_count(dv_ration *ration, double surprise)
@@ -262,8 +267,8 @@ start_anew(dv_budget *budget, dv_ration_kind which, double counted)
 }
 
 /*
- * A limit that is larger than the default shows itself only when the window
- * is empty, so the largest is remembered.
+ * A limit that is larger than the default shows only while the window is
+ * nearly empty, so the largest one seen is remembered.
  */
 static void
 learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, double weight)
@@ -286,7 +291,7 @@ learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, dou
 	ration->own += SCALE_WEIGHT * (own - ration->own);
 	learn_scale(ration);
 
-	if (ration->refused)		/* what the refusal made us think ends with the first answer */
+	if (ration->refused)		/* the first answer ends the guess that the refusal caused */
 		ration->offset = counted - ration->scale * own;
 	ration->refused = false;
 	surprise = counted - ration->scale * own - ration->offset;
@@ -301,8 +306,9 @@ learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, dou
 }
 
 /*
- * What is in flight is long more often than what is sent: its average is
- * that of the squares over that of the seconds.
+ * Long requests are more frequent among those in flight than among those
+ * sent, so the average duration of requests in flight is the average of the
+ * squared durations divided by the average duration.
  */
 static void
 learn_typical(dv_budget *budget, double seconds)
@@ -364,9 +370,10 @@ dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now)
 }
 
 /*
- * Walks over what will leave the window.  Finds the highest even rate, per
- * microsecond, that is covered at every moment from "delay" ahead on; and if
- * there is none, in *refilled, when there will be room for one request.
+ * Walks through the slices as they will leave the window.  Returns the highest
+ * even rate, per microsecond, that is covered at every moment from "delay" on.
+ * In case there is none, *refilled is set to the time at which there will be
+ * room for one request.
  */
 static double
 sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *load,
@@ -400,9 +407,9 @@ sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *l
 }
 
 /*
- * Among machines that share the user: who has more than all others keeps less
- * of its even rate, and what is left goes to the others sooner.  If nobody
- * else takes it, it comes back that way.
+ * Among machines that share the application user, the one that uses more than
+ * all others together keeps less of its even rate, and the others get what is
+ * left sooner.  What they do not take comes back to the first machine.
  */
 static double
 levelled_rate(const dv_ration *ration, const load *load, double rate, double left)
@@ -419,7 +426,7 @@ levelled_rate(const dv_ration *ration, const load *load, double rate, double lef
 	return rate + Min2(-4 * lead, 1) * left / (OTHERS_TAKE_IN + load->delay);
 }
 
-/* When the window itself lets one more in. */
+/* Returns when enough of our own use will have left the window to make room. */
 static int64_t
 room_at(const dv_budget *budget, const dv_ration *ration, double left, double need, int64_t now)
 {
@@ -436,16 +443,16 @@ room_at(const dv_budget *budget, const dv_ration *ration, double left, double ne
 	return slice * SLICE;
 }
 
-/* What one ration allows: the space between requests, or a time to wait for. */
+/* What one ration allows: the time between requests, or a time to wait for. */
 typedef struct allowance
 {
 	int64_t		spacing;		/* 0: not held back */
-	int64_t		not_before;		/* 0: as the spacing says */
+	int64_t		not_before;		/* 0: only the spacing matters */
 } allowance;
 
 /*
- * Of what others have in the window only the average is known, and asking
- * tells more.  "missing" is what there should be room for.
+ * Only the average of what others use is known, and sending a request is the
+ * way to learn more.  "missing" is how much room is lacking.
  */
 static allowance
 wait_until(const dv_budget *budget, const dv_ration *ration, int64_t when, double missing)
@@ -469,7 +476,10 @@ wait_until(const dv_budget *budget, const dv_ration *ration, int64_t when, doubl
 	};
 }
 
-/* What must be left for a request to be sent: others may have as much under way as they use. */
+/*
+ * Returns what must be left for a request to be sent.  Others may have as
+ * much in flight as their use suggests.
+ */
 static double
 needed_room(const dv_ration *ration, const load *load)
 {

@@ -4,34 +4,37 @@
  *		How much of the window's requests and execution time is left, and
  *		when the next request may be sent so that it lasts.
  *
- * The service grants so many requests and so many seconds of execution in a
- * sliding window, and says with each answer what remained when the request
- * came in: "limit - remaining" is what it had counted.  What this machine
- * used itself is kept in coarse slices of the same window.  The two are
- * compared at the moment the request was sent:
+ * The service grants a number of requests and a number of seconds of
+ * execution in a sliding window.  Each answer says what remained when the
+ * request arrived, so "limit - remaining" is what the service had counted.
+ * This machine's own use is kept in coarse slices of the same window.  The
+ * two are compared as of the moment the request was sent:
  *
- *	 scale	how much of a unit of ours a server counts.  1 for one server;
- *			1/n when requests are spread over n servers that count apart; less
- *			than 1 also when the service charges less than we measured.
- *	 offset what it counts beyond that: others who use the same user.
- *	 spread how far single answers are from it: servers differ, others are
- *			noisy.  It becomes the margin.
+ *	 scale	how much of each unit of our use a server counts: 1 for a single
+ *			server, 1/n when requests are spread over n servers that count
+ *			separately, and less than 1 also when the service charges less
+ *			than we measured
+ *	 offset what the service counts beyond that, which is the use of other
+ *			machines with the same application user
+ *	 spread how far single answers deviate from that, because servers differ
+ *			and the use of others fluctuates; it becomes the margin
  *
  *	 left = limit - offset - scale * own use - margin
  *
- * A server that is new, or was restarted, knows nothing of what we used: then
- * we forget it too.
+ * A server that is new or was restarted knows nothing of our earlier use, so
+ * we forget that use, too.
  *
- * While more than half of the limit is left nothing is held back, so a short
- * job runs at full speed.  Below, requests are spaced at the highest even
- * rate that what is left and what will leave the window can sustain at every
- * moment ahead, so no long silence follows a burst.  Execution time is
- * charged when a request ends: what is looked at is the window at that time.
+ * While more than half of the limit is left, no request is held back, so a
+ * short job runs at full speed.  Below that, requests are spaced at the
+ * highest even rate that can be sustained, at every moment ahead, by what is
+ * left plus what will leave the window.  A burst is therefore never followed
+ * by a long silence.  Execution time is charged when a request ends, so the
+ * window is considered as it will be at that time.
  *
- * Machines that share a user know nothing of each other but what the service
- * has counted.  The one that uses more than all others gives up a part of
- * what leaves the window, and all take what is left at the same pace: that
- * levels them.
+ * Machines that share an application user know about each other only what
+ * the service has counted.  The machine that uses more than all others
+ * together gives up a part of what leaves the window, and all of them use up
+ * what is left at the same pace.  In that way their shares converge.
  *
  * Pure: time is an argument, the state a plain struct.
  *
@@ -50,10 +53,10 @@
 #define DV_BUDGET_SLICES 240
 #define DV_BUDGET_WINDOW (300 * DV_SECOND)
 
-/* No answer of dv_budget_not_before is further ahead than this. */
+/* dv_budget_not_before never returns a time that is further ahead than this. */
 #define DV_BUDGET_LONGEST_WAIT (DV_BUDGET_WINDOW + 2 * DV_BUDGET_WINDOW / DV_BUDGET_SLICES)
 
-/* The two things that are rationed. */
+/* What is rationed. */
 typedef enum dv_ration_kind
 {
 	DV_RATION_REQUESTS,
@@ -64,33 +67,33 @@ typedef enum dv_ration_kind
 
 typedef struct dv_ration
 {
-	bool		said;			/* the service names what remains */
-	bool		refused;		/* and has not been heard of since */
-	uint8_t		forgotten;		/* answers in a row that know of much less than we used */
-	double		limit;			/* the most it ever named; the default before */
-	double		used;			/* by this machine, in the window */
+	bool		said;			/* the service has said what remains */
+	bool		refused;		/* it is used up; no answer has come since */
+	uint8_t		forgotten;		/* successive answers that count much less than we used */
+	double		limit;			/* largest limit seen; at first, the default */
+	double		used;			/* by this machine, within the window */
 	double		counted;		/* average of what the service had counted */
-	double		own;			/* average of what we had used then */
+	double		own;			/* average of our own use at the same time */
 	double		scale;
 	double		offset;
 	double		spread;
-	double		unbooked;		/* own use that is less than a unit of the slices */
-	uint16_t	slices[DV_BUDGET_SLICES + 2];	/* in units; of the window, the running one, a
-												 * spare */
+	double		unbooked;		/* own use too small to be a unit of the slices */
+	uint16_t	slices[DV_BUDGET_SLICES + 2];	/* in units: the window, the current slice, and a
+												 * spare one */
 } dv_ration;
 
 typedef struct dv_budget
 {
 	int64_t		slice;			/* number of the newest slice */
-	uint32_t	epoch;			/* how often the service has forgotten */
+	uint32_t	epoch;			/* how often a server has lost count */
 	int64_t		last_sent;
 	int64_t		last_answer;
-	double		typical;		/* average seconds of a request, whatever its kind */
-	double		squares;		/* and of their squares */
-	int64_t		paid_until;		/* what the even rate has been used for */
-	int64_t		spacing;		/* between requests at that rate; 0: not paced */
+	double		typical;		/* average seconds of a request of any kind */
+	double		squares;		/* average of the squares of these seconds */
+	int64_t		paid_until;		/* time up to which the even rate is used up */
+	int64_t		spacing;		/* time between requests at that rate; 0: not paced */
 
-	/* the last answer of dv_budget_not_before, while nothing has changed */
+	/* the last result of dv_budget_not_before, valid until something changes */
 	bool		known;
 	int64_t		known_time;
 	int			known_in_flight;
@@ -98,7 +101,7 @@ typedef struct dv_budget
 	dv_ration	rations[DV_RATIONS];
 } dv_budget;
 
-/* What we had used when a request was sent; comes back with its answer. */
+/* Our own use when a request was sent, to be handed back with its answer. */
 typedef struct dv_budget_mark
 {
 	double		used[DV_RATIONS];
@@ -109,22 +112,24 @@ extern void dv_budget_init(dv_budget *budget, int64_t now);
 
 extern dv_budget_mark dv_budget_sent(dv_budget *budget, int64_t now);
 
-/* "seconds" of execution were used; "remaining" < 0 where the answer did not say. */
+/* The request took "seconds" to execute.  "remaining" is negative where the answer did not say. */
 extern void dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 							   const double remaining[DV_RATIONS], int64_t now);
 
 /*
- * A request was refused with 429: it does not count.  The service said that
- * "which" is used up, or, DV_RATIONS, something that is not rationed.
+ * A request was refused with 429, so it does not count.  "which" is the
+ * ration that the service calls used up, or DV_RATIONS if the reason is none
+ * of them.
  */
 extern void dv_budget_refused(dv_budget *budget, dv_ration_kind which, int64_t now);
 
-/* What is left now by our own reckoning; < 0 when more than that was used. */
+/* Our estimate of what is left now; negative if more than the limit was used. */
 extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now);
 
 /*
- * Earliest time of the next request if it is expected to run for so many
- * seconds; 0 when nothing is held back.  Valid until the budget changes.
+ * Returns the earliest time at which a request that is expected to run for
+ * "expected_seconds" may be sent, or 0 if it need not wait.  The result is
+ * valid until the budget changes.
  */
 extern int64_t dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds,
 									int64_t now);

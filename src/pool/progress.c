@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * progress.c
- *		How far a write or a read of this backend is, for all to see.
+ *		Progress reports of this backend's writes and reads.
  *
- * The lock is taken to find a slot and to give it back.  In between the slot
- * has two copies of what is told.  The one shown is never written: a reader
- * never sees half of it and never waits for the owner, who may have been
- * stopped.  It only has to look whether the copies were turned meanwhile.
+ * The lock is taken only to claim and to release a slot.  The slot holds two
+ * copies of the counts, and the owner never writes the copy that is shown.
+ * A reader therefore never sees a half-written copy and never waits for the
+ * owner, which may have been stopped.  All that a reader has to check is
+ * whether the copies were switched in the meantime.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -28,7 +29,7 @@ struct dv_progress
 {
 	dlist_node	node;			/* in mine */
 	dv_shared  *shared;
-	dv_progress_slot *slot;		/* NULL: none was free, or it was given back */
+	dv_progress_slot *slot;		/* NULL: none was free, or it was released */
 	bool		listed;
 	dv_speed	speed;
 };
@@ -49,10 +50,10 @@ static const struct
 	{"DataverseBackoff", "backoff"}
 };
 
-/* Those of this backend. */
+/* The reports of this backend. */
 static dlist_head mine = DLIST_STATIC_INIT(mine);
 
-/* On the way out of the session all slots have been given back at once. */
+/* When the session ends, all its slots are released together, before the reports end. */
 static dv_progress_slot *
 slot_of(const dv_progress *progress)
 {
@@ -73,7 +74,7 @@ show(dv_progress *progress, const dv_progress_counts *counts)
 	slot->counts[turn % 2] = *counts;
 	pg_write_barrier();
 	slot->turn = turn;
-	/* the copy that was shown until now is the next one to be written */
+	/* the next call writes the copy that was shown until now */
 	pg_write_barrier();
 }
 
@@ -93,7 +94,7 @@ dv_progress_counts_of(const dv_progress_slot *slot)
 	return counts;
 }
 
-/* As much as there is room for, and no half of a character. */
+/* Copies as much as fits, without splitting a character. */
 static void
 put_text(char *into, Size size, const char *text)
 {
@@ -103,7 +104,7 @@ put_text(char *into, Size size, const char *text)
 	into[len] = '\0';
 }
 
-/* Caller holds the lock. */
+/* The caller must hold the lock. */
 static dv_progress_slot *
 free_slot(dv_shared *shared)
 {

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * progress.h
- *		How far a write or a read of this backend is, for all to see.
+ *		Progress reports of this backend's writes and reads.
  *
- * Told in a slot of the pool's memory, which is found when the operation
- * begins; if all are taken nobody sees it, and that is all.  Telling takes no
- * lock: the owner writes the copy that is not shown and then turns.
+ * Progress is reported in a slot of the pool's shared memory, which is
+ * claimed when the operation begins.  If all slots are taken, the operation
+ * is not shown, but it runs all the same.  Reporting takes no lock: the owner
+ * writes the copy that is not shown, and then switches copies.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -38,25 +39,26 @@ extern const char *dv_wait_reason_name(dv_wait_reason reason);
 extern uint32 dv_wait_reason_event(dv_wait_reason reason);
 
 /*
- * "table" is shown as it is; "total": rows expected, negative if that is not
- * known.  Ends with "owner", or by dv_progress_end.
+ * Begins a report.  "table" is shown as it is; "total" is the number of rows
+ * expected, or negative if it is not known.  The report ends with the memory
+ * context "owner" or with dv_progress_end, whichever comes first.
  */
 extern dv_progress *dv_progress_begin(Oid serverid, const char *server, const char *table,
 									  const char *operation, double total, MemoryContext owner);
 
-/* Of a write: rows so far, and batches under way.  To be told as often as one likes. */
+/* Reports the rows of a write so far, and its batches in flight.  Cheap enough for every row. */
 extern void dv_progress_update(dv_progress *progress, int64 taken, int64 sent,
 							   int64 acknowledged, int64 rejected, int in_flight);
 
-/* Of a read: rows received, and requests under way. */
+/* Reports the rows that a read has received, and its requests in flight. */
 extern void dv_progress_read(dv_progress *progress, int64 taken, int in_flight);
 
-/* Nothing is to be done: not shown until it goes on. */
+/* Reports that the operation has nothing to do.  It is not shown until it goes on. */
 extern void dv_progress_rest(dv_progress *progress);
 
 extern void dv_progress_end(dv_progress *progress);
 
-/* What this backend waits for from now on. */
+/* Reports what this backend waits for from now on, and that the wait is over. */
 extern void dv_progress_wait(dv_wait_reason reason);
 extern void dv_progress_go_on(void);
 

@@ -4,15 +4,16 @@
  *		Rate controller of one application user.
  *
  * The limit climbs by a fixed step while the service keeps up, and is cut by
- * a factor when the service throttles.  What was good before the cut is
- * remembered: climbing back to it is faster than exploring beyond it.  Two
- * ceilings hold the limit down and bind at every read, not only when it
- * would grow: the throttle ceiling, which remembers for a while how hard the
- * service braked, and the execution-time ceiling, which keeps slow batches
- * from using up the execution time that the service grants per window.
+ * a factor when the service throttles.  The last value that was good before
+ * the cut is remembered, and climbing back to it is faster than climbing
+ * beyond it.  Two ceilings hold the limit down, and apply whenever it is
+ * read, not only when it would grow: the throttle ceiling, which remembers
+ * for a while how long the service made us wait, and the execution-time
+ * ceiling, which keeps slow batches from using up the execution time that
+ * the service grants per window.
  *
- * The limit grows only when it was used to the full since it last changed,
- * so light load does not inflate it.
+ * The limit grows only if it has been fully used since it last changed, so
+ * light load does not inflate it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -29,7 +30,7 @@
 #define Min2(a, b) ((a) < (b) ? (a) : (b))
 #define Max2(a, b) ((a) > (b) ? (a) : (b))
 
-/* In the order of dv_preset: only what the presets differ in. */
+/* The values in which the presets differ, in the order of dv_preset. */
 static const struct
 {
 	double		execution_factor;
@@ -85,7 +86,7 @@ dv_rate_maximum(int max_parallel, int dop_hint)
 	return Max2(Min2(wanted, DV_HARD_CEILING), 1);
 }
 
-/* The floor can never stand above the maximum. */
+/* The floor is never above the maximum. */
 static int
 floor_of(const dv_rate *rate, const dv_rate_config *config)
 {
@@ -98,7 +99,7 @@ clamp_to_bounds(const dv_rate *rate, const dv_rate_config *config, int value)
 	return Max2(Min2(value, rate->max), floor_of(rate, config));
 }
 
-/* A part of a whole number, toward zero, without what binary fractions lose. */
+/* Rounds toward zero, but makes up for the inexactness of binary fractions. */
 static int
 part_of(int whole, double factor)
 {
@@ -111,7 +112,7 @@ start_value(const dv_rate *rate, const dv_rate_config *config)
 	return clamp_to_bounds(rate, config, part_of(rate->max, config->initial_factor));
 }
 
-/* Start values.  Averages are kept: how long a batch takes outlives a pause. */
+/* Sets start values.  The averages stay: a pause does not change how long batches take. */
 static void
 start_over(dv_rate *rate, const dv_rate_config *config, int64_t now)
 {
@@ -203,7 +204,7 @@ is_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
 		rate->average[kind] >= config->slow_batch_threshold;
 }
 
-/* What the AIMD value may not exceed now, and why. */
+/* Returns what the AIMD value may not exceed now; *binding is set to the reason. */
 static int
 effective_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 				  int64_t now, dv_binding *binding)
@@ -314,7 +315,11 @@ dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 	rate->last_increase = now;
 }
 
-/* How hard the service brakes is kept in mind for a window; who need not wait went not too far. */
+/*
+ * Sets the throttle ceiling for the Retry-After and one window.  The caller
+ * skips this when Retry-After is zero, because then the service was hardly
+ * exceeded.
+ */
 static void
 note_ceiling(dv_rate *rate, int floor, int64_t retry_after, int64_t now)
 {
@@ -343,14 +348,14 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 	rate->last_cut = now;
 	rate->cut = true;
 
-	/* What was too much is what was under way, not what would have been allowed. */
+	/* The requests in flight were too many, not those that would have been allowed. */
 	if (rate->peak_in_flight > 0)
 		level = Min2(level, rate->peak_in_flight);
 
 	if (retry_after > 0)
 		note_ceiling(rate, floor, retry_after, now);
 
-	/* A level that was not in use was not shown to be bad: what was good before stays. */
+	/* If the limit was not fully used, it was not shown to be bad: a lower good value stays. */
 	if (level == rate->current || rate->last_known_good > rate->current - config->increase_rate)
 		rate->last_known_good = Max2(rate->current - config->increase_rate, floor);
 	rate->last_known_good_at = now;

@@ -1,14 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * rate.h
- *		How many requests one application user may have under way.
+ *		How many requests one application user may have in flight.
  *
- * Additive increase, multiplicative decrease, with a ceiling learnt from
- * throttles and one computed from the execution time of slow batches.
+ * The limit follows additive increase, multiplicative decrease (AIMD), with
+ * one ceiling learned from throttles and another one computed from the
+ * execution time of slow batches.
  *
- * Pure: no PostgreSQL header, no clock, no allocation.  Time is an argument
- * in microseconds of any monotonic clock.  The state is a plain struct that
- * may live in shared memory; whoever calls holds the lock of its owner.
+ * Pure: this module needs no PostgreSQL header and no clock, and allocates
+ * nothing.  Time is an argument, in microseconds of any monotonic clock.  The
+ * state is a plain struct that may live in shared memory; the caller must
+ * hold the lock that protects it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -22,11 +24,11 @@
 
 #include "net/clock.h"
 
-/* What the service promises at least for one application user. */
+/* The number of concurrent requests that the service grants to every application user. */
 #define DV_HARD_CEILING		52
 #define DV_UNKNOWN_DOP		4	/* until the first x-ms-dop-hint */
 
-/* Kinds of operation whose duration is averaged apart. */
+/* Kinds of operations, whose durations are averaged separately. */
 typedef enum dv_kind
 {
 	DV_KIND_READ,
@@ -46,7 +48,7 @@ typedef enum dv_preset
 	DV_PRESET_AGGRESSIVE
 } dv_preset;
 
-/* Which rule gives the effective limit; in the order in which ties are named. */
+/* The rule that sets the effective limit.  Of several that agree, the first is reported. */
 typedef enum dv_binding
 {
 	DV_BINDS_FIXED,				/* adaptive rate is off */
@@ -70,13 +72,13 @@ typedef struct dv_rate_config
 	int64_t		idle_reset_period;
 	double		execution_factor;	/* 0 turns the execution-time ceiling off */
 	int64_t		slow_batch_threshold;
-	int64_t		debounce;		/* 429s this close to a cut belong to its burst */
+	int64_t		debounce;		/* 429s within this time of a cut belong to its burst */
 } dv_rate_config;
 
 typedef struct dv_rate
 {
-	bool		started;		/* init has run; zeroed memory has not */
-	bool		cut;			/* by a throttle, since the start */
+	bool		started;		/* dv_rate_init has run; false in zeroed memory */
+	bool		cut;			/* a throttle has cut the limit since the start */
 	int			max;			/* min(hard ceiling, DOP hint or option) */
 	int			current;
 	int			last_known_good;
@@ -87,55 +89,56 @@ typedef struct dv_rate
 	int64_t		last_known_good_at;
 	int64_t		last_increase;
 	int64_t		last_activity;
-	int64_t		paused_until;	/* end of the last Retry-After; waiting for it is not idleness */
+	int64_t		paused_until;	/* end of the last Retry-After; waiting is not idling */
 	int64_t		last_throttle;	/* 0: never */
-	int64_t		last_cut;		/* last throttle that was acted on; 0: never */
+	int64_t		last_cut;		/* last throttle that cut the limit; 0: never */
 	int64_t		total_throttles;	/* survives every reset */
-	double		average[DV_KINDS];	/* moving average of batch time, microseconds */
+	double		average[DV_KINDS];	/* moving average of batch times, microseconds */
 	int			samples[DV_KINDS];
 } dv_rate;
 
 extern dv_rate_config dv_rate_preset(dv_preset preset);
 
-/* The maximum from option and hint; 0 means that one is not set. */
+/* Computes the maximum from the option and the DOP hint; 0 means that one is not set. */
 extern int	dv_rate_maximum(int max_parallel, int dop_hint);
 
 extern void dv_rate_init(dv_rate *rate, const dv_rate_config *config, int max, int64_t now);
 
-/* Back to the start; only the total of throttles stays. */
+/* Starts over.  Only the total number of throttles is kept. */
 extern void dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t now);
 
 /*
- * A new maximum pulls the current value down at once.  It lifts it to where
- * a start with this maximum would begin, unless a throttle has cut it since:
- * the first DOP hint comes with the first answer.
+ * Sets a new maximum.  A lower one reduces the current value at once.  A
+ * higher one raises it to the start value of that maximum, unless a throttle
+ * has cut it, because the first DOP hint comes only with the first answer.
  */
 extern void dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max);
 
 /*
- * The limit for the next request of this kind.  dv_rate_limit is for who is
- * about to send: it resets after idleness and stamps the activity.  Looking
- * on (views) is dv_rate_peek.
+ * Return the limit for the next request of this kind.  Callers that are about
+ * to send a request use dv_rate_limit, which starts over after an idle period
+ * and records the activity.  Observers, such as views, use dv_rate_peek.
  */
 extern int	dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 						  int in_flight, int64_t now, dv_binding *binding);
 extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 						 int64_t now, dv_binding *binding);
 
-/* A request was sent and is counted in in_flight. */
+/* A request was sent; "in_flight" includes it. */
 extern void dv_rate_sent(dv_rate *rate, int in_flight);
 
 /*
- * The service took a batch.  "duration" is that of the HTTP exchange alone,
- * without any waiting on our side.
+ * The service accepted a batch.  "duration" is that of the HTTP exchange
+ * alone, without any waiting on our side.
  */
 extern void dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 							int64_t duration, int64_t now);
 
 /*
- * The service said 429.  Only the first of a burst cuts: those of requests
- * sent before the last cut, or within the debounce of it, are just counted.
- * Returns whether it cut.
+ * The service answered 429.  Only the first throttle of a burst cuts the
+ * limit; throttles of requests that were sent before the last cut, and those
+ * that arrive within the debounce time after it, are only counted.  Returns
+ * whether the limit was cut.
  */
 extern bool dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 							 int64_t sent_at, int64_t retry_after, int64_t now);
@@ -143,7 +146,7 @@ extern bool dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 extern bool dv_rate_in_recovery(const dv_rate *rate, const dv_rate_config *config, int64_t now);
 extern bool dv_rate_known_good_stale(const dv_rate *rate, const dv_rate_config *config, int64_t now);
 
-/* The ceilings by themselves, for the controller, the views and the tests. */
+/* The formulas of the two ceilings, for the controller and the tests. */
 extern int	dv_throttle_ceiling(int current, int existing, int64_t retry_after, int floor);
 extern int	dv_execution_ceiling(double factor, double average, int floor, int ceiling);
 

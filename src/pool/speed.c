@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * speed.c
- *		How fast rows go by, now and overall, and when the last one will.
+ *		How fast rows are processed, now and overall.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -12,7 +12,7 @@
 
 #define WINDOW	  (30 * DV_SECOND)
 #define SPACING	  DV_SECOND
-#define TOO_SOON  (DV_SECOND / 10)	/* what is measured in less says nothing */
+#define TOO_SOON  (DV_SECOND / 10)	/* too short a time to measure a speed */
 #define TOO_SLOW  0.001
 #define TOO_LONG  (7.0 * 24 * 60 * 60)
 
@@ -25,7 +25,7 @@ dv_speed_start(dv_speed *speed, int64_t now)
 	speed->samples[0].rows = 0;
 }
 
-/* The oldest sample of the window; if they are all older the newest. */
+/* Returns the oldest sample of the window, or the newest sample if all are older than that. */
 static dv_speed_sample
 base_of(const dv_speed *speed, int64_t now)
 {

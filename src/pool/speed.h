@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * speed.h
- *		How fast rows go by, now and overall, and when the last one will.
+ *		How fast rows are processed, now and overall, and when the last one
+ *		will be.
  *
- * The speed "now" is that of the last 30 seconds: of the rows since the
- * oldest of some samples in that time, or since the beginning.  Who looks on
- * from elsewhere needs that one sample only (dv_speed_mark) and finds the
- * speed falling while nothing happens.
+ * The current speed is that of the last 30 seconds.  It is measured from the
+ * oldest sample within that time, or from the beginning.  Other backends need
+ * only that one sample (dv_speed_mark) to compute the speed, and see it fall
+ * while nothing happens.
  *
  * Pure: time is an argument, in microseconds; the state is a plain struct.
  *
@@ -21,7 +22,7 @@
 
 #define DV_SPEED_SAMPLES 32
 
-/* So many rows had gone by then. */
+/* The number of rows processed by a point in time. */
 typedef struct dv_speed_sample
 {
 	int64_t		at;
@@ -35,7 +36,7 @@ typedef struct dv_speed
 	dv_speed_sample samples[DV_SPEED_SAMPLES];	/* a ring, at least a second apart */
 } dv_speed;
 
-/* What it takes to tell the speed from elsewhere. */
+/* What another backend needs to compute the speed. */
 typedef struct dv_speed_mark
 {
 	dv_speed_sample since;
@@ -44,17 +45,17 @@ typedef struct dv_speed_mark
 
 extern void dv_speed_start(dv_speed *speed, int64_t now);
 
-/* So many rows have gone by since the start. */
+/* Records that "rows" rows have been processed since the start. */
 extern dv_speed_mark dv_speed_note(dv_speed *speed, int64_t rows, int64_t now);
 
-/* Rows per second; 0 as long as nobody can tell. */
+/* Return rows per second, or 0 as long as that is not known. */
 extern double dv_speed_now(const dv_speed_mark *mark, int64_t now);
 extern double dv_speed_overall(int64_t rows, int64_t started, int64_t now);
 
 /*
- * Microseconds until all rows have gone by at so many per second; -1 if that
- * cannot be told: "total" is not known (negative) or was wrong, or it would
- * be more than seven days.
+ * Returns the microseconds until all rows are processed at the given speed,
+ * or -1 if that is not known because "total" is unknown (negative) or too
+ * low, or because it would take more than seven days.
  */
 extern int64_t dv_speed_left(double total, int64_t rows, double per_second);
 

@@ -13,12 +13,12 @@
 #include "net/clock.h"
 #include "pool/throttle.h"
 
-/* After this many cuts in a row the service is left alone for longer than it asks. */
+/* After this many cuts in a row, the pause is longer than the service asks for. */
 #define BREAKER_AFTER		5
 #define BREAKER_FIRST		(30 * DV_SECOND)
 #define BREAKER_LONGEST		(300 * DV_SECOND)
 
-/* Nothing sensible is longer; keeps sums within their type. */
+/* No sensible value is longer.  The limit keeps sums from overflowing. */
 #define LONGEST_RETRY_AFTER (86400 * DV_SECOND)
 
 /* What views call the causes: by the code that the service gives. */
@@ -66,7 +66,7 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 	until = now + pause + margin;
 	if (until > since)
 	{
-		/* overlapping throttles of one burst are waited out once */
+		/* count the time that overlapping throttles have in common only once */
 		throttle->total_backoff += until - since;
 		throttle->until = until;
 	}

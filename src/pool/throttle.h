@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * throttle.h
- *		Is one application user throttled, until when, and how often was it?
+ *		Whether one application user is throttled, until when, and how often
+ *		it was.
  *
- * Answers "may it be used now"; how many requests it may have under way is
- * the rate controller's matter (rate.h).
+ * This decides whether the application user may be used now.  How many
+ * requests it may have in flight is up to the rate controller (rate.h).
  *
- * Pure: time is an argument, the state a plain struct that may live in
- * shared memory under the lock of its owner.
+ * Pure: time is an argument, and the state is a plain struct that may live
+ * in shared memory, protected by a lock of its owner.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -19,13 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Why the service said 429. */
+/* Why the service answered 429. */
 typedef enum dv_throttle_cause
 {
 	DV_THROTTLE_REQUESTS,		/* 0x80072322 */
 	DV_THROTTLE_EXECUTION,		/* 0x80072321 */
 	DV_THROTTLE_CONCURRENCY,	/* 0x80072326 */
-	DV_THROTTLE_OTHER			/* 429 or a busy server with another code */
+	DV_THROTTLE_OTHER			/* a 429 or a busy server with another code */
 } dv_throttle_cause;
 
 #define DV_THROTTLE_CAUSES (DV_THROTTLE_OTHER + 1)
@@ -36,31 +37,32 @@ typedef struct dv_throttle
 	int64_t		last_at;
 	int64_t		last_retry_after;
 	int64_t		burst_at;		/* when the last burst of throttles began */
-	int			consecutive;	/* cuts since the last request that went through */
+	int			consecutive;	/* cuts since the last request that succeeded */
 	uint64_t	events[DV_THROTTLE_CAUSES];
-	int64_t		total_backoff;	/* time during which it could not be used */
+	int64_t		total_backoff;	/* time during which the user could not be used */
 } dv_throttle;
 
 /*
- * Records a 429.  The expiry only ever moves later; "margin" (buffer and
- * jitter) is added to what the service asked.  "cut" says that it opened a
- * new burst (dv_rate_throttle); a user that is cut again and again without
- * one request going through is shut out for longer each time.
+ * Records a 429.  "margin" (buffer and jitter) is added to the Retry-After,
+ * and the end of the throttle never moves to an earlier time.  "cut" means
+ * that this 429 began a new burst (see dv_rate_throttle).  An application
+ * user that is cut repeatedly, without a successful request in between, is
+ * left unused for a longer time after each cut.
  */
 extern void dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 							   int64_t retry_after, int64_t margin, int64_t now);
 
-/* A request went through.  One that was sent before the last burst shows nothing. */
+/* A request succeeded.  If it was sent before the last burst, that proves nothing. */
 extern void dv_throttle_success(dv_throttle *throttle, int64_t sent_at);
 
 extern bool dv_throttle_active(const dv_throttle *throttle, int64_t now);
 
-/* The circuit breaker has tripped: one request at a time until one goes through. */
+/* Has the circuit breaker tripped?  If so, requests are sent one at a time until one succeeds. */
 extern bool dv_throttle_probing(const dv_throttle *throttle);
 
 extern uint64_t dv_throttle_events(const dv_throttle *throttle);
 
-/* How views name it: "0x80072322", or "429". */
+/* Returns the name for views: "0x80072322", or "429". */
 extern const char *dv_throttle_code(dv_throttle_cause cause);
 
 #endif							/* DV_THROTTLE_H */
