@@ -1,6 +1,6 @@
 /*
  * engine.c
- *		A binary heap of events and a small generator (splitmix64).
+ *		A binary heap of events, and a small random number generator (splitmix64).
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,6 +1,6 @@
 /*
  * engine.h
- *		Virtual time: events in order, and random numbers that repeat.
+ *		Virtual time: ordered events, and reproducible random numbers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,13 +15,13 @@
 
 struct engine;
 
-/* "number" is for whoever scheduled it, for instance to know a stale timer. */
+/* "number" is up to the code that schedules the event, which may use it to detect stale timers. */
 typedef void (*event_fn) (struct engine *engine, void *target, int64_t number);
 
 struct event
 {
 	int64_t		at;
-	uint64_t	order;			/* events of one moment run as they were scheduled */
+	uint64_t	order;			/* simultaneous events run in the order of scheduling */
 	event_fn	run;
 	void	   *target;
 	int64_t		number;
@@ -43,13 +43,13 @@ void		engine_init(struct engine *engine, double seconds, uint64_t seed);
 void		engine_free(struct engine *engine);
 void		engine_at(struct engine *engine, int64_t at, event_fn run, void *target, int64_t number);
 
-/* until nothing is left to happen or the end is reached */
+/* Runs events until none is left or the end is reached. */
 void		engine_run(struct engine *engine);
 
-/* even in [0, 1) */
+/* Returns a random number, uniformly distributed in [0, 1). */
 double		engine_random(struct engine *engine);
 
-/* exits when there is no memory */
+/* Allocates zeroed memory, or exits if there is none. */
 void	   *allocate(size_t size);
 
 #endif

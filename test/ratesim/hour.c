@@ -1,6 +1,6 @@
 /*
  * hour.c
- *		Scenario (c): an hour of saturated load, and what pacing does for it.
+ *		Scenario (c): an hour of saturated load, with budget pacing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -8,16 +8,16 @@
 
 #include "scenario.h"
 
-/* jitter of a batch of so many seconds */
+/* The range of durations of batches that take this many seconds on average. */
 #define AROUND(seconds) (seconds) * 0.85, (seconds) * 1.15
 
 static const struct target usual = {.throughput = 0.97, .throttled = 0.001, .silence = 60};
 
-/* what the README argues about: kept from getting worse */
+/* looser limits for what misses its target (see README.md), to keep it from getting worse */
 static const struct target longest = {.throughput = 0.95, .throttled = 0.003, .silence = 60};
 static const struct target noisy = {.throughput = 0.92, .throttled = 0.006};
 
-/* Few long batches make a figure uncertain: those are played several times. */
+/* With few long batches, results vary more, so these runs are repeated. */
 static void
 play(struct report *report, struct run *run, const struct target *target, const char *file)
 {
@@ -158,8 +158,9 @@ restarts(struct report *report)
 }
 
 /*
- * Requests fall on servers at random, and the fullest one says no.  What is
- * possible is what a client does that sees all books, but cannot choose.
+ * Each request goes to a random server, and the fullest server refuses first.
+ * What is possible is determined by a client that sees the counts of all
+ * servers, but cannot choose a server.
  */
 static void
 servers(struct report *report)
@@ -204,7 +205,8 @@ scenario_hour(struct report *report)
 	conditions(report);
 	others(report);
 	restarts(report);
-	report_head(report, "(c) Several servers that count apart", "Requests fall on one at random.");
+	report_head(report, "(c) Several servers that count separately",
+				"Each request goes to a random server.");
 	servers(report);
 }
 
@@ -224,7 +226,7 @@ scenario_policies(struct report *report)
 	int			i;
 	int			policy;
 
-	report_head(report, "Pacing policies compared", "An hour each; of best_possible.");
+	report_head(report, "Pacing policies compared", "One hour each.");
 	for (i = 0; i < (int) (sizeof(cases) / sizeof(cases[0])); i++)
 	{
 		for (policy = 0; policy < POLICIES; policy++)

@@ -1,6 +1,6 @@
 /*
  * machine.c
- *		Backends that take slots, send, and give them back.
+ *		Backends that acquire leases, send requests, and release the leases.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,7 +9,7 @@
 
 #include "machine.h"
 
-/* how long a woken backend takes to come, at most */
+/* longest time that a woken backend takes to run */
 #define WAKE_LATENCY (SECOND / 2000)
 
 #define BUFFER SECOND			/* retry_after_buffer */
@@ -165,7 +165,7 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	service_send(machine->service, which, ticket->seconds, answered, machine, ticket);
 }
 
-/* How long nothing could be sent although no Retry-After was to be kept. */
+/* Measures how long no request was sent although there was no Retry-After to wait for. */
 static void
 note_silence(struct machine *machine, bool sent)
 {
@@ -226,7 +226,7 @@ work_left(const struct machine *machine)
 		machine->sent - machine->throttles < config->requests * (machine->job + 1);
 }
 
-/* A backend sends while it may, then waits for a release or until it may again. */
+/* Sends as long as the backend may, and then waits for a release or for the time to send again. */
 static void
 try(struct engine *engine, void *target, int64_t number)
 {

@@ -3,9 +3,9 @@
  *		One PostgreSQL machine: users in shared memory and the backends that
  *		send through them.
  *
- * The same rules as src/pool/pool.c, by the same pure modules: candidates,
- * dv_select, fairness, leases, waking.  A backend keeps up to "want" requests
- * under way as long as there is work.
+ * This follows the rules of src/pool/pool.c and uses the same pure modules:
+ * candidates, dv_select, fairness, leases, and waking.  A backend keeps up to
+ * "want" requests in flight as long as there is work.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -21,12 +21,12 @@
 #define SAMPLE_EVERY     1		/* seconds */
 #define SAMPLES          4096
 
-/* What requests are like; several are mixed at random by weight. */
+/* A kind of request.  Several kinds are mixed at random, by weight. */
 struct work
 {
 	dv_kind		kind;
 	double		weight;
-	double		shortest;		/* seconds, even in between */
+	double		shortest;		/* seconds, uniformly distributed in between */
 	double		longest;
 };
 
@@ -36,7 +36,7 @@ struct machine_config
 {
 	int			users;
 	int			backends;
-	int			want;			/* requests a backend has under way at most */
+	int			want;			/* most requests that a backend has in flight */
 	dv_rate_config rate;
 	int			max_parallel;
 	enum policy policy;
@@ -44,8 +44,8 @@ struct machine_config
 	int			nworks;
 	struct work works[WORKS];
 	double		begin;			/* seconds after the start */
-	int64_t		requests;		/* of each kind of work, one kind after the other; 0: mixed
-								 * without end */
+	int64_t		requests;		/* of each kind of work, one kind after the other; 0: all kinds
+								 * mixed, without end */
 	double		stagger;		/* seconds between the starts of backends */
 };
 
@@ -57,9 +57,9 @@ struct backend
 	int			leases;
 	int64_t		waiting_since;
 	int64_t		woken_at;
-	int64_t		timer;			/* number of the timer that counts */
+	int64_t		timer;			/* number of the current timer; others are stale */
 	bool		started;
-	const struct work *next;	/* what it wants to send */
+	const struct work *next;	/* the request to send next */
 	int64_t		done;
 	double		done_seconds;
 };
@@ -74,12 +74,12 @@ struct user
 	int			dop_hint;
 };
 
-/* The state at one moment, for the plots: of all users together. */
+/* The state of all users together at one moment, for the plots. */
 struct sample
 {
 	double		in_flight;
 	double		limit;
-	double		rate;			/* finished since the last sample, for a second */
+	double		rate;			/* requests finished per second since the last sample */
 	int			throttles;		/* since the last sample */
 };
 
@@ -93,13 +93,13 @@ struct machine
 	uint64_t	ticket;
 	int64_t		sent;
 	int64_t		done;
-	double		done_seconds;	/* of what ended, and of what is under way the part that has run */
+	double		done_seconds;	/* execution time of the requests done */
 	int64_t		throttles;
-	int			job;			/* which work, when one comes after the other */
+	int			job;			/* current work, if kinds come one after the other */
 	double		job_ended[WORKS];	/* seconds after the start */
 	int64_t		job_throttles[WORKS];
-	int			peak;			/* requests under way, of one user */
-	int64_t		silence;		/* longest time without a request sent while not throttled */
+	int			peak;			/* most requests in flight, of one user */
+	int64_t		silence;		/* longest time without sending while not throttled */
 	int64_t		last_sent;
 	struct sample samples[SAMPLES];
 	int			nsamples;
@@ -110,10 +110,10 @@ struct machine
 void		machine_init(struct machine *machine, struct engine *engine, struct service *service,
 						 const struct machine_config *config);
 
-/* user-seconds during which Retry-After kept users from being used */
+/* Returns the seconds, summed over users, during which throttles left them unused. */
 double		machine_wasted(const struct machine *machine);
 
-/* Jain's index of what the backends got done */
+/* Return Jain's index of what the backends have done, and of any shares. */
 double		machine_fairness(const struct machine *machine);
 double		jain(const double *shares, int n);
 

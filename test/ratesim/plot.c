@@ -1,12 +1,13 @@
 /*
  * plot.c
- *		A picture of samples that somebody took.
+ *		Draws samples.
  *
  *		plot TITLE FILE.svg PANEL… <samples
  *
- * A line of the samples is "panel TAB series TAB seconds TAB value"; panels
- * are numbered from 0.  A series whose name begins with an asterisk is drawn
- * as bars, events summed up; others as lines, the last sample until the next.
+ * Each line of the samples is "panel TAB series TAB seconds TAB value"; panels
+ * are numbered from 0.  A series whose name begins with an asterisk is drawn as
+ * bars, which sum up events.  Other series are drawn as lines, in which a
+ * sample lasts until the next one.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -94,7 +95,7 @@ bare_name(const struct series *s)
 	return s->name[0] == '*' ? s->name + 1 : s->name;
 }
 
-/* One name has one color, in whichever panel. */
+/* Series of the same name have the same color in all panels. */
 static const char *
 color_of(int n)
 {

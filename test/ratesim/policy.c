@@ -1,6 +1,6 @@
 /*
  * policy.c
- *		Pacing policies side by side.
+ *		The pacing policies that are compared.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,7 +11,7 @@
 static const char *const names[] = {"AIMD alone", "budget pacing", "even rate",
 "token bucket", "greedy on headers", "oracle"};
 
-/* the service's limits, for a second */
+/* the service's limits, per second */
 static const double rates[DV_RATIONS] = {20, 4};
 
 const char *

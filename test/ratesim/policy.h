@@ -1,7 +1,7 @@
 /*
  * policy.h
  *		When the next request of a user may be sent: the extension's budget
- *		pacing, and what it is compared with.
+ *		pacing, and the policies that it is compared with.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,12 +13,12 @@
 
 enum policy
 {
-	POLICY_NONE,				/* the rate controller alone: wait for the 429 */
+	POLICY_NONE,				/* the rate controller alone, which reacts to 429s */
 	POLICY_BUDGET,				/* the extension's */
 	POLICY_EVEN,				/* a fixed rate: limit / window, no headers read */
-	POLICY_BUCKET,				/* the same with a tenth of the window at once */
-	POLICY_GREEDY,				/* at full speed until the header says that nothing is left */
-	POLICY_ORACLE				/* sees all books of all servers; only it cannot choose one */
+	POLICY_BUCKET,				/* the same, but a tenth of the window at once */
+	POLICY_GREEDY,				/* full speed until the headers say that nothing is left */
+	POLICY_ORACLE				/* sees the counts of all servers, but cannot choose one */
 };
 
 #define POLICIES (POLICY_ORACLE + 1)
@@ -26,9 +26,9 @@ enum policy
 struct policy_state
 {
 	dv_budget	budget;			/* every policy keeps it */
-	double		said_seconds;	/* remaining by the last answer */
+	double		said_seconds;	/* what remained, by the last answer */
 	double		said_requests;
-	int64_t		due[DV_RATIONS];	/* fixed rates: when the last one is paid for */
+	int64_t		due[DV_RATIONS];	/* fixed rates: when the next request is due */
 };
 
 const char *policy_name(enum policy policy);

@@ -1,12 +1,13 @@
 /*
  * presets.c
- *		Scenario (b): the tuning rounds of ADR-0006.
+ *		Scenario (b): the tuning rounds behind the presets.
  *
- * 42,366 records in batches of 100 by two users: created, then updated, then
- * deleted, one job right after the other, with the rate controller alone (no
- * budget pacing) and up to 52 requests for each user.  A quarter of a batch's
- * duration is charged: at that share Balanced runs updates exactly at the
- * execution time that the service grants (200 / 12.5 s x 1/4 = 4 a second).
+ * Two users create, then update, and then delete 42,366 records in batches of
+ * 100, one job right after the other, with the rate controller alone (no
+ * budget pacing) and up to 52 requests in flight for each user.  A quarter of
+ * a batch's duration is charged.  At that share, Balanced runs updates at
+ * exactly the execution time that the service grants (200 / 12.5 s x 1/4 = 4
+ * seconds per second).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +21,7 @@
 
 static const char *const preset_names[] = {"Conservative", "Balanced", "Aggressive"};
 
-/* throttles and records a second, by preset and job */
+/* Throttles and records per second of one preset, by job. */
 struct round
 {
 	long long	throttles[3];
@@ -69,8 +70,8 @@ scenario_presets(struct report *report)
 
 	report_text(
 				report,
-				"\n### (b) The tuning rounds of ADR-0006\n\n"
-				"Records a second, and 429s, without budget pacing.\n\n"
+				"\n### (b) The tuning rounds behind the presets\n\n"
+				"Records per second, and 429s, without budget pacing.\n\n"
 				"| preset | create | | update | | delete | |\n|---|---:|---:|---:|---:|---:|---:|\n");
 	for (i = 0; i < 3; i++)
 	{

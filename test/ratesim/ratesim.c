@@ -3,8 +3,8 @@
  *		Simulates rate control and budget pacing in virtual time.
  *
  *	 ratesim				prints the tables
- *	 ratesim --plots DIR	and writes the plots into DIR
- *	 ratesim --check		no tables: TAP, a line for each target; fails if one was missed
+ *	 ratesim --plots DIR	also writes the plots to DIR
+ *	 ratesim --check		prints a line of TAP for each target instead; fails if one is missed
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,12 +1,13 @@
 /*
  * recovery.c
- *		How long until the rate is back after a throttle.
+ *		How long the recovery from a throttle takes.
  *
- * Sixteen servers and short batches, so that parallelism is what decides.
- * Everything is refused for a while; then it is counted how long it takes
- * until 95 % of what was finished a second before is reached again.  At a
- * DOP of 20 the last known good value, two less than before, is under 95 %:
- * the last step is a cautious one, and the time more than half.
+ * There are sixteen servers and short batches, so that only parallelism
+ * matters.  The service refuses everything for a while.  Then the time is
+ * measured until the rate of finished requests is back to 95 % of what it
+ * was.  At a DOP of 20, the last known good value, which is two less than the
+ * limit, is below 95 %.  The last step is then a cautious one, and recovery
+ * takes more than half as long as with plain AIMD.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -86,7 +87,7 @@ scenario_recovery(struct report *report)
 	report_text(
 				report,
 				"\n### Recovery after a throttle\n\n"
-				"Seconds from the first answer after Retry-After to 95 %% of the rate before; mean of five.\n\n"
+				"Seconds from the first answer after Retry-After to 95 %% of the earlier rate; mean of five runs.\n\n"
 				"| DOP | Retry-After | plain AIMD | last known good | ratio |\n"
 				"|---:|---:|---:|---:|---:|\n");
 	for (d = 0; d < 4; d++)

@@ -1,6 +1,6 @@
 /*
  * report.c
- *		What the scenarios found, for people.
+ *		Prints and draws the outcomes of scenarios.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -60,7 +60,7 @@ check_target(struct report *report, const struct run *run, const struct outcome 
 	report_check(report, outcome->fairness >= target->fairness, "%s: Jain %.3f, target %.3f",
 				 run->name, outcome->fairness, target->fairness);
 	report_check(report, target->silence == 0 || outcome->silence <= target->silence,
-				 "%s: silent for %.1f s, at most %.0f s (0: whatever)", run->name, outcome->silence,
+				 "%s: silent for %.1f s, at most %.0f s (0: any)", run->name, outcome->silence,
 				 target->silence);
 }
 
@@ -82,7 +82,7 @@ report_row(struct report *report, const struct run *run, const struct outcome *o
 
 #define BINS 360
 
-/* Samples drawn together, so that a plot has no more points than it can show. */
+/* Averages samples, so that a plot does not have more points than it can show. */
 static int
 bins_of(const struct machine *machine, struct sample *bins, int nsamples)
 {

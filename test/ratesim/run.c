@@ -1,6 +1,6 @@
 /*
  * run.c
- *		Sets up a simulation, runs it, and adds up.
+ *		Sets up a simulation, runs it, and sums up the outcome.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -82,7 +82,7 @@ smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* Requests that the hint and the hard limit allow at once, on the average. */
+/* Returns how many concurrent requests the hint and the hard limit allow, on average. */
 static double
 mean_parallelism(const struct run *run)
 {
@@ -148,7 +148,7 @@ run_work(struct run *run, dv_kind kind, double shortest, double longest)
 	}
 }
 
-/* What is under way at the end is half done on the average. */
+/* Requests in flight at the end are half done on average. */
 static double
 unfinished(const struct machine *machine)
 {

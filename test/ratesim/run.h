@@ -1,7 +1,7 @@
 /*
  * run.h
- *		One simulation: a service, machines, perhaps a noisy neighbour; and
- *		what came of it.
+ *		One simulation (a service, machines, and possibly a noisy neighbour)
+ *		and its outcome.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,12 +12,12 @@
 
 #define RUN_MACHINES 2
 
-/* Someone else who uses user 0: busy and quiet in turn, whatever happens to others. */
+/* Another client of user 0, which is busy and quiet in turn and cares for nobody else. */
 struct neighbour_config
 {
 	double		seconds;		/* of one request; 0: there is none */
-	double		busy_rate;		/* execution seconds for a second while busy */
-	double		busy_for;		/* mean lengths */
+	double		busy_rate;		/* seconds of execution per second while busy */
+	double		busy_for;		/* mean durations in seconds */
 	double		quiet_for;
 };
 
@@ -26,7 +26,7 @@ struct run
 	const char *name;
 	double		seconds;
 	uint64_t	seed;
-	int			repeats;		/* with other seeds; the outcome is that of all together */
+	int			repeats;		/* with different seeds; the outcome combines all of them */
 	struct service_config service;
 	int			nmachines;
 	struct machine_config machines[RUN_MACHINES];
@@ -39,28 +39,29 @@ struct outcome
 	double		done;			/* requests */
 	int64_t		sent;
 	int64_t		throttles;
-	double		wasted;			/* share of all user time spent shut out, 0 to 1 */
+	double		wasted;			/* share of all users' time spent throttled, 0 to 1 */
 	double		fairness;		/* between backends, or between machines */
 	double		silence;		/* longest, seconds */
 	int			peak;
 	struct machine *machines[RUN_MACHINES];
 };
 
-/* the machines of the outcome are those of the first time */
+/* Runs a simulation.  The machines of the outcome are those of the first repetition. */
 void		run_start(const struct run *run, struct outcome *outcome);
 void		outcome_free(struct outcome *outcome);
 
 /*
- * The most requests that the limits allow in the time, whatever a client
- * does: for each user the least of requests, execution time and concurrency;
- * less what a neighbour used.  With several servers this counts every server
- * in full, which nobody reaches who cannot choose the server (README.md).
+ * Returns the most requests that the limits allow in the time, whatever a
+ * client does: for each user, the least of requests, execution time, and
+ * concurrency, minus what a neighbour used.  With several servers, this counts
+ * the full limits of each server, which a client that cannot choose the server
+ * does not reach (see README.md).
  */
 double		best_possible(const struct run *run, double neighbour_requests, double neighbour_seconds);
 
 struct run	run_default(const char *name);
 
-/* works from shortest to longest seconds */
+/* Adds work that takes from "shortest" to "longest" seconds. */
 void		run_work(struct run *run, dv_kind kind, double shortest, double longest);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * scenario.h
- *		The questions that are put to the simulation.
+ *		The scenarios that are simulated.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,7 +9,7 @@
 
 #include "report.h"
 
-/* (a) the founding documents' timeline */
+/* (a) the timeline of the AIMD specification */
 void		scenario_timeline(struct report *report);
 
 /* (b) the tuning rounds behind the presets */
@@ -20,7 +20,7 @@ void		scenario_hour(struct report *report);
 void		scenario_recovery(struct report *report);
 void		scenario_policies(struct report *report);
 
-/* (d) backends that share a user, (e) machines that do */
+/* (d) backends that share a user, (e) machines that share a user */
 void		scenario_backends(struct report *report);
 void		scenario_machines(struct report *report);
 

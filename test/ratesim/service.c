@@ -1,6 +1,6 @@
 /*
  * service.c
- *		Web servers, routing, and requests on their way.
+ *		Web servers, routing, and requests in flight.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -117,7 +117,7 @@ left(struct engine *engine, void *target, int64_t number)
 	travel_back(request, engine->now);
 }
 
-/* The fault that scenarios ask for, if it is on. */
+/* Refuses the request if it arrives during the fault that the scenario asks for. */
 static bool
 at_fault(const struct service *service, struct answer *answer)
 {
@@ -186,7 +186,7 @@ service_send(struct service *service, int user, double seconds, answer_fn done, 
 			  request, 0);
 }
 
-/* What a server's window has at a time to come of what is charged by now. */
+/* Returns how much of what is charged by now will be in a server's window at a later time. */
 static double
 charged_then(const struct sim_limits *limits, int64_t then)
 {

@@ -1,11 +1,12 @@
 /*
  * service.h
- *		The service's side: web servers with limits of their own, and how
- *		long requests take.
+ *		The service: web servers with limits of their own, and the durations
+ *		of requests.
  *
- * A request travels half of "overhead", is judged by dvsim's limits, runs,
- * and its answer travels the other half.  What a refused one takes is
- * REFUSAL.  Each (user, server) has a struct sim_limits.
+ * A request travels for half of "overhead", is checked by dvsim's limits, and
+ * runs; its answer travels for the other half.  A refused request takes
+ * REFUSAL instead of running.  Each pair of user and server has a struct
+ * sim_limits.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,11 +21,11 @@
 #define SERVICE_SERVERS 16
 #define REFUSAL         (30 * INT64_C(1000))
 
-/* Which server a request comes to. */
+/* Which server a request goes to. */
 enum routing
 {
-	ROUTE_RANDOM,				/* any, each time: no affinity */
-	ROUTE_STICKY				/* one for all, and another with a fresh window from time to time */
+	ROUTE_RANDOM,				/* a random one each time (no affinity) */
+	ROUTE_STICKY				/* one for all; from time to time another, with a fresh window */
 };
 
 struct service_config
@@ -33,12 +34,12 @@ struct service_config
 	enum routing routing;
 	double		sticky_for;		/* mean seconds until the next server */
 	double		overhead;		/* network and gateway, seconds */
-	double		charged;		/* share of the duration that counts as execution time */
+	double		charged;		/* share of the duration that is charged */
 	int			dop_low;		/* the hint swings between these */
 	int			dop_high;
 	double		dop_every;		/* seconds; 0: always dop_high */
 
-	/* everything from fault_at on for fault_for is refused; 0: never */
+	/* all requests are refused for fault_for seconds from fault_at on; 0: never */
 	double		fault_at;
 	double		fault_for;
 	enum sim_limit fault_limit;
@@ -61,8 +62,8 @@ struct service
 	struct service_config config;
 	struct sim_limits_config limits_config;
 	struct sim_limits limits[SERVICE_USERS][SERVICE_SERVERS];
-	int			under_way[SERVICE_USERS][SERVICE_SERVERS];	/* sent, not yet left */
-	double		owed[SERVICE_USERS][SERVICE_SERVERS];	/* their seconds */
+	int			under_way[SERVICE_USERS][SERVICE_SERVERS];	/* sent, but not done */
+	double		owed[SERVICE_USERS][SERVICE_SERVERS];	/* what these will be charged */
 	int			stuck_to;
 	double		served_seconds; /* charged execution time, all users */
 	int64_t		served_requests;
@@ -73,11 +74,11 @@ typedef void (*answer_fn) (void *target, void *request, const struct answer *ans
 void
 			service_init(struct service *service, struct engine *engine, const struct service_config *config);
 
-/* "seconds" is how long it would run; "done" is called when the answer is there */
+/* Sends a request that will run for "seconds".  "done" is called when the answer arrives. */
 void		service_send(struct service *service, int user, double seconds, answer_fn done, void *target,
 						 void *request);
 
-/* Could every server take a request of so many seconds from this user without a 429? */
+/* Could every server accept such a request from this user without a 429? */
 bool		service_has_room(const struct service *service, int user, double seconds);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * sharing.c
- *		Scenarios (d) and (e): who shares a user gets alike.
+ *		Scenarios (d) and (e): backends and machines get equal shares of a user.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,7 +19,7 @@ scenario_backends(struct report *report)
 	int			i;
 
 	report_head(report, "(d) Backends that share a user",
-				"Each wants 8 requests under way and starts 1 s after the one before.");
+				"Each keeps up to 8 requests in flight and starts 1 s after the previous one.");
 	for (i = 0; i < 3; i++)
 	{
 		for (n = 2; n <= MACHINE_BACKENDS; n *= 2)
@@ -51,7 +51,7 @@ scenario_machines(struct report *report)
 	int			i;
 
 	report_head(report, "(e) Machines that share a user",
-				"Two that know nothing of each other; the second starts later.");
+				"The two machines do not know of each other, and the second one starts later.");
 	for (i = 0; i < 3; i++)
 	{
 		for (s = 0; s < 3; s++)

@@ -59,7 +59,7 @@ svg_bars(struct svg *svg, int panel, const char *name, const char *color, const 
 	add_series(svg, panel, true, name, color, values, n);
 }
 
-/* The end of an axis: 1, 2 or 5 times a power of ten, at least as much as is shown. */
+/* Returns the end of an axis: 1, 2, or 5 times a power of ten, and not less than the values. */
 static double
 round_up(double value)
 {

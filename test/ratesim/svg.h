@@ -1,6 +1,6 @@
 /*
  * svg.h
- *		Line plots in panels one above the other, over one time axis.
+ *		Plots with panels above each other that share a time axis.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -36,13 +36,13 @@ struct svg
 void		svg_begin(struct svg *svg, const char *title, const char *const *panels, int npanels,
 					  double seconds);
 
-/* values are evenly spaced over the time */
+/* The values are evenly spaced in time. */
 void		svg_line(struct svg *svg, int panel, const char *name, const char *color, const double *values,
 					 int n);
 void		svg_bars(struct svg *svg, int panel, const char *name, const char *color, const double *values,
 					 int n);
 
-/* false when the file cannot be written */
+/* Returns false if the file could not be written. */
 bool		svg_write(const struct svg *svg, const char *path);
 
 #endif

@@ -2,9 +2,9 @@
  * timeline.c
  *		Scenario (a): the timeline of the AIMD specification, second by second.
  *
- * The limit is in use to the full and a batch succeeds each second; the
- * throttle comes when it is 44.  The service says Retry-After: 0, so that the
- * throttle ceiling, which the specification does not have, stays out.
+ * The limit is fully used and one batch succeeds each second; the throttle
+ * comes when the limit is 44.  The service sends Retry-After: 0, so there is no
+ * throttle ceiling, which the specification does not have.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -40,7 +40,7 @@ second(dv_rate *rate, const dv_rate_config *config, int64_t now, int at)
 		dv_rate_success(rate, config, DV_KIND_CREATE, SECOND, now);
 }
 
-/* Looking is not activity; asking for a limit after the pause is. */
+/* Peeking is not activity, but requesting a limit after the pause is. */
 static int
 limit_at(dv_rate *rate, const dv_rate_config *config, int64_t now, int at)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 #
-# What rate control and budget pacing must reach in virtual time.
+# The targets of rate control and budget pacing in virtual time.
 #
 # SPDX-License-Identifier: PostgreSQL
 
