@@ -1,6 +1,6 @@
 /*
  * bench.c
- *		What the benchmarks that start a dvsim of their own have in common.
+ *		Code shared by the benchmarks that start a dvsim of their own.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,7 +61,7 @@ bench_pin(int core)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* The file appears whole: dvsim renames it. */
+/* The file is complete when it appears, because dvsim renames it. */
 static bool
 read_ready_file(const char *ready)
 {
@@ -84,7 +84,7 @@ exec_server(const char *program, int core, const char *ready)
 	execl(program, program, "--listen", "127.0.0.1:0", "--app-user", "bench:secret",
 		  "--limit-requests", "100000000", "--limit-exec", "1000000s",
 		  "--limit-concurrent", "1000", "--ready-file", ready, (char *) NULL);
-	fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
+	fprintf(stderr, "could not run %s: %s\n", program, strerror(errno));
 	_exit(127);
 }
 
@@ -97,11 +97,11 @@ bench_start(const char *program, int core)
 	int			tries;
 
 	if (mkdtemp(dir) == NULL)
-		die("mkdtemp: %s", strerror(errno));
+		die("could not create a directory: %s", strerror(errno));
 	snprintf(ready, sizeof(ready), "%s/ready", dir);
 	bench_server = fork();
 	if (bench_server < 0)
-		die("fork: %s", strerror(errno));
+		die("could not fork: %s", strerror(errno));
 	if (bench_server == 0)
 		exec_server(program, core, ready);
 	for (tries = 0; tries < READY_TRIES && !is_ready; tries++)

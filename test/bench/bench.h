@@ -1,6 +1,6 @@
 /*
  * bench.h
- *		What the benchmarks that start a dvsim of their own have in common.
+ *		Code shared by the benchmarks that start a dvsim of their own.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,14 +9,14 @@
 
 #include <sys/types.h>
 
-extern const char *bench_name;	/* of the program, for messages */
-extern pid_t bench_server;		/* dvsim; -1: none */
-extern char bench_base[256];	/* its address */
+extern const char *bench_name;	/* name of the program, for messages */
+extern pid_t bench_server;		/* process id of dvsim; -1: none */
+extern char bench_base[256];	/* address of dvsim */
 
-/* Says why and ends; dvsim ends too. */
+/* Prints the reason and exits; dvsim is stopped, too. */
 void		die(const char *fmt,...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* This process runs on that processor only; -1: on any. */
+/* Pins this process to a processor; -1: to none. */
 void		bench_pin(int core);
 
 /* Starts dvsim without limits, user "bench" with "secret", and waits until it answers. */

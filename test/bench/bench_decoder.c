@@ -3,11 +3,11 @@
  *		What it costs to turn a page of rows into values: the streaming reader
  *		of src/dataverse against json-c's document tree.
  *
- * The pages come from dvsim's account table, 5,000 rows of eight columns each.
- * Both sides make the same of them: numbers, booleans, uuids and timestamps as
- * PostgreSQL stores them, and copies of texts; a checksum over all values says
- * whether they do.  json-c gets the same conversions where it has only text to
- * offer (uuids, timestamps, exact decimals).
+ * The pages come from dvsim's account table, with 5,000 rows of eight columns
+ * each.  Both sides convert them to the same values: numbers, booleans, uuids,
+ * and timestamps as PostgreSQL stores them, and copies of texts.  A checksum
+ * over all values verifies that.  Where json-c offers only text (uuids,
+ * timestamps, exact decimals), it gets the same conversions.
  *
  *		bench_decoder [--dvsim PROGRAM] [--repeat N]
  *
@@ -32,7 +32,7 @@
 #define COLUMNS 8
 #define MAX_RUNS 999
 
-/* what issue 4 asks for: a row decoded and converted, in ns */
+/* the target: ns per row decoded and converted */
 #define AIM 400
 
 typedef enum column_type
@@ -49,7 +49,7 @@ typedef struct wanted_column
 static const struct
 {
 	const char *title;
-	const char *prefer;			/* besides the page size; NULL: FetchXML, which omits nulls */
+	const char *prefer;			/* in addition to the page size; NULL: FetchXML, which omits nulls */
 	wanted_column columns[COLUMNS];
 }			tables[] = {
 
@@ -95,7 +95,7 @@ typedef struct fetched_body
 	size_t		len;
 }			fetched_body;
 
-/* what one pass over a page found */
+/* the result of one pass over a page */
 typedef struct findings
 {
 	int64_t		rows;
@@ -104,7 +104,7 @@ typedef struct findings
 
 static const char *program = "../dvsim/dvsim";
 static int	n_runs = 101;
-static char copied[65536];		/* where texts go, as into a datum */
+static char copied[65536];		/* where texts are copied to, as into a datum */
 
 static double
 now(void)
@@ -154,7 +154,7 @@ fetch(CURL *easy, const char *path, const char *form, struct curl_slist *headers
 	return answer;
 }
 
-/* a bearer header for all further requests */
+/* makes the bearer header of all further requests */
 static void
 get_token(CURL *easy, char *header, size_t room)
 {
@@ -331,7 +331,7 @@ convert_tree(struct json_object *tree, column_type type, findings * found)
 		default:
 			break;
 	}
-	/* numbers as they were written, for exact decimals */
+	/* keeps numbers as they were written, for exact decimals */
 	value.text = json_object_get_string(tree);
 	value.len = (uint32_t) (value.kind == DV_VALUE_STRING ?
 							(size_t) json_object_get_string_len(tree) : strlen(value.text));
@@ -433,7 +433,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ns of processor time for a row, the median of the runs */
+/* ns of processor time per row, the median of the runs */
 static double
 measure(void (*pass) (const fetched_body *, const wanted_column *, findings *), int table, const fetched_body * page,
 		findings * found)
@@ -519,18 +519,18 @@ main(int argc, char **argv)
 	bench_start(program, -1);
 	fetch_pages(pages);
 	bench_stop();
-	printf("%d rows of %d columns, medians of %d passes, ns of processor time a row\n\n", ROWS,
+	printf("%d rows of %d columns, medians of %d passes, ns of processor time per row\n\n", ROWS,
 		   COLUMNS, n_runs);
 	printf("%-24s%8s%8s%8s%10s%10s%9s\n", "", "bytes", "count", "decode", "+convert", "json-c",
 		   "ratio");
 	for (i = 0; i < N_TABLES; i++)
 	{
-		/* annotations triple the page, and are asked for only where needed */
+		/* annotations triple the page, and are requested only where they are needed */
 		bool		enough = report(i, &pages[i]);
 
 		good &= enough || (tables[i].prefer != NULL && tables[i].prefer[0] != '\0');
 		free(pages[i].text);
 	}
-	printf("\nAim: %d ns for a row decoded and converted: %s\n", AIM, good ? "met" : "missed");
+	printf("\nTarget: %d ns per row decoded and converted: %s\n", AIM, good ? "reached" : "MISSED");
 	return 0;
 }

@@ -1,18 +1,18 @@
 /*
  * bench_dvsim.c
- *		How fast dvsim takes rows and gives them back, and what a row costs
- *		it in memory.
+ *		How fast dvsim accepts and returns rows, and how much memory a row
+ *		takes.
  *
- * A bare client, so that dvsim is what is measured: bodies of CreateMultiple
- * are made beforehand and sent over and over, answers are thrown away but for
- * the end of a page, where the nextLink stands.  Client and dvsim each get a
- * core of their own where there are two.  Each repetition starts a new dvsim,
- * because memory that was freed would hide what rows take.
+ * The client does as little as possible, so that dvsim is what is measured:
+ * bodies of CreateMultiple are made in advance and sent repeatedly; answers are
+ * discarded, except for the end of a page, which has the nextLink.  The client
+ * and dvsim get a core each if there are two.  Each repetition starts a new
+ * dvsim, because memory that was freed would hide what rows take.
  *
  *		bench_dvsim [--dvsim PROGRAM] [--rows N] [--connections N] [--repeat N]
  *
- * Rows go in over all connections at once; then each connection reads the
- * whole table, following its own nextLinks.
+ * First, rows are written over all connections at once.  Then each connection
+ * reads the whole table, following its own nextLinks.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -42,7 +42,7 @@
 #define SELECT "name,accountnumber,telephone1,emailaddress1,address1_city,revenue," \
 	"numberofemployees,creditonhold"
 
-/* what issue 2 asks of this kind of machine */
+/* the targets for a machine with two cores */
 #define AIM_IN 150000
 #define AIM_OUT 200000
 #define AIM_BYTES 1024
@@ -51,7 +51,7 @@ struct body
 {
 	char	   *text;
 	size_t		len;
-	int64_t		data;			/* bytes of the values alone */
+	int64_t		data;			/* bytes of the values only */
 };
 
 struct connection
@@ -59,16 +59,16 @@ struct connection
 	CURL	   *easy;
 	char		tail[TAIL + 1]; /* the end of the answer so far */
 	size_t		tail_len;
-	int64_t		braces;			/* an answer's "{": one for each row and one around */
+	int64_t		braces;			/* the answer's "{": one for each row, and one around them */
 };
 
 struct run
 {
-	double		in;				/* rows a second */
+	double		in;				/* rows per second */
 	double		out;
-	double		in_cpu;			/* rows a second of dvsim's processor time */
+	double		in_cpu;			/* rows per second of dvsim's processor time */
 	double		out_cpu;
-	double		row_bytes;		/* memory of a row, without its values */
+	double		row_bytes;		/* memory per row, without its values */
 };
 
 static const char *program = "../dvsim/dvsim";
@@ -94,7 +94,7 @@ now(void)
 
 /* ---------------------------------------------------------------- cores */
 
-/* the first two cores this process may use; with one, nothing is pinned */
+/* finds the first two cores that this process may use; if there is only one, nothing is pinned */
 static void
 choose_cores(void)
 {
@@ -136,7 +136,7 @@ server_memory(void)
 	return (int64_t) kilobytes * 1024;
 }
 
-/* seconds of processor time that dvsim has had */
+/* seconds of processor time that dvsim has used */
 static double
 server_time(void)
 {
@@ -150,7 +150,7 @@ server_time(void)
 
 /* ---------------------------------------------------------------- bodies */
 
-/* the eight values of a row; no brace in any, because braces are counted */
+/* writes the eight values of a row, which have no braces, because braces are counted */
 static int
 print_row(FILE *out, int64_t n)
 {
@@ -167,7 +167,7 @@ print_row(FILE *out, int64_t n)
 				   n % 2 == 0 ? "true" : "false");
 }
 
-/* bytes of the values as they stand in the body, without quotes and names */
+/* counts the bytes of the values in the body, without quotes and names */
 static int64_t
 data_of_row(int64_t n)
 {
@@ -213,7 +213,7 @@ count_braces(const char *p, size_t len)
 	return n;
 }
 
-/* keeps the last TAIL bytes of what came */
+/* keeps the last TAIL bytes of the answer */
 static size_t
 receive(char *p, size_t size, size_t n, void *user)
 {
@@ -277,7 +277,7 @@ close_connections(void)
 	headers = NULL;
 }
 
-/* the value of a JSON string member near the end of an answer; changes the tail */
+/* returns the value of a JSON string member near the end of an answer; changes the tail */
 static char *
 find_string(struct connection *connection, const char *member)
 {
@@ -291,7 +291,7 @@ find_string(struct connection *connection, const char *member)
 	return start + 1;
 }
 
-/* asks for a token and makes the headers of all further requests */
+/* requests a token and makes the headers of all further requests */
 static void
 log_in(void)
 {
@@ -326,7 +326,7 @@ start_request(struct connection *connection)
 	curl_multi_add_handle(multi, connection->easy);
 }
 
-/* the connection whose request ended next; NULL when none is under way */
+/* returns the connection whose request ends next, or NULL if none is in flight */
 static struct connection *
 finish_request(void)
 {
@@ -397,7 +397,7 @@ send_rows(void)
 	return data;
 }
 
-/* returns the rows that came */
+/* returns the number of rows received */
 static int64_t
 read_rows(void)
 {
@@ -453,7 +453,7 @@ measure(void)
 	received = read_rows();
 	run.out = (double) received / (now() - start);
 	run.out_cpu = (double) received / (server_time() - cpu);
-	/* the schema may come with rows of its own, the same for every connection */
+	/* the schema may have rows of its own, which every connection reads */
 	if (received < rows * n_connections || received > (rows + 100) * n_connections)
 		die("read %lld rows over %d connections, after writing %lld", (long long) received,
 			n_connections, (long long) rows);
@@ -484,7 +484,7 @@ median(const double *values, int n)
 	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-/* one line of the table; "offset" is that of the figure in struct run */
+/* prints a line of the table; "offset" is that of the figure in struct run */
 static double
 print_line(const char *name, const struct run *runs, size_t offset)
 {
@@ -523,7 +523,7 @@ report(const struct run *runs)
 	print_aim("< 1024", print_line("bytes a row beyond its data", runs,
 								   offsetof(struct run, row_bytes)) < AIM_BYTES);
 
-	/* what a machine that does other things meanwhile does not change much */
+	/* figures that depend little on what else the machine does */
 	print_line("rows in, a second of processor", runs, offsetof(struct run, in_cpu));
 	printf("\n");
 	print_line("rows out, a second of processor", runs, offsetof(struct run, out_cpu));

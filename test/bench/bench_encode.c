@@ -1,13 +1,13 @@
 /*
  * bench_encode.c
- *		What it costs to turn rows of PostgreSQL into the service's JSON: a
+ *		What it costs to convert rows of PostgreSQL to the service's JSON: a
  *		module for the server, with a copy of src/fdw/encode.c in it.
  *
  *	bench_encode(foreign table, query, passes, OUT ns float8, OUT sample text)
  *
- * The columns of the query are written as the foreign table's columns of the
- * same names, nothing else is done with them.  ns: for a row of the query, the
- * median of the passes.  Called by test/bench/encode.
+ * The columns of the query are encoded as the foreign table's columns of the
+ * same names; nothing else is done with them.  "ns" is the median of the passes
+ * for one row of the query.  Called by test/bench/encode.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -49,7 +49,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One pass over all rows; taking them apart is not what is measured. */
+/* Makes one pass over all rows.  Deforming them is not measured. */
 static double
 encode_rows(dv_encoder * *encoders, Datum *values, bool *nulls, uint64 nrows, int ncolumns,
 			StringInfo out)
@@ -61,7 +61,7 @@ encode_rows(dv_encoder * *encoders, Datum *values, bool *nulls, uint64 nrows, in
 
 	for (i = 0; i < nrows; i++)
 	{
-		/* as in a batch of 100 rows, the bytes go on growing */
+		/* append, as in a batch of 100 rows */
 		if (i % 100 == 0)
 			resetStringInfo(out);
 		for (j = 0; j < ncolumns; j++)

@@ -1,14 +1,14 @@
 /*
  * bench_read.c
- *		What it costs to fetch the pages of a query and throw them away.
+ *		What it costs to fetch the pages of a query and discard them.
  *
- * The floor below any reader: libcurl with the options of src/net/http.c, one
- * connection, one request at a time.  Of a page only its end is kept, where
- * the nextLink stands.
+ * This is the lower bound for any reader: libcurl with the options of
+ * src/net/http.c, one connection, and one request at a time.  Only the end of
+ * a page is kept, because it has the nextLink.
  *
  *		bench_read --root URL --path PATH --token TOKEN [--gzip]
  *
- * PATH is what EXPLAIN (VERBOSE) of a foreign table shows, URL what stands
+ * PATH is what EXPLAIN (VERBOSE) shows for a foreign table; URL is what comes
  * before it.  Prints pages, bytes, bytes on the wire, seconds, and seconds of
  * processor time.
  *
@@ -80,7 +80,7 @@ receive(char *p, size_t size, size_t n, void *unused)
 	return len;
 }
 
-/* The link to the next page, or NULL; changes the tail. */
+/* Returns the link to the next page, or NULL; changes the tail. */
 static char *
 next_link(void)
 {

@@ -1,18 +1,19 @@
 /*
  * bench_write.c
- *		What it costs to send rows that are encoded already: CreateMultiple
- *		requests replayed by bare libcurl.
+ *		What it costs to send rows that are encoded already: bare libcurl
+ *		replays CreateMultiple requests.
  *
- * The floor below any writer: libcurl's multi interface with the options of
- * src/net/http.c, requests with the very headers and bodies that the extension
- * sent, but for token and ids, which must be new; answers are thrown away.
+ * This is the lower bound for any writer: libcurl's multi interface with the
+ * options of src/net/http.c sends requests with the same headers and bodies
+ * that the extension has sent, except for the token and the ids, which must be
+ * new.  Answers are discarded.
  *
  *		bench_write --journal FILE --root URL --token TOKEN --rows N --connections N
  *
- * FILE is what dvsim's /_dvsim/requests gave after an INSERT of full batches
- * into account, with ids made by the extension; its requests are sent in turns
- * until there are N rows.  Prints rows, requests, bytes of bodies, seconds, and
- * seconds of processor time.
+ * FILE is what dvsim's /_dvsim/requests returned after an INSERT of full
+ * batches into account, with ids made by the extension.  Its requests are sent
+ * in turn until there are N rows.  Prints rows, requests, bytes of bodies,
+ * seconds, and seconds of processor time.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -43,14 +44,14 @@ struct request
 	const char *body;
 	size_t		len;
 	int			rows;
-	size_t	   *ids;			/* where in the body they stand */
+	size_t	   *ids;			/* their positions in the body */
 };
 
 struct connection
 {
 	CURL	   *easy;
-	char	   *body;			/* with new ids */
-	char		answer[256];	/* how it begins */
+	char	   *body;			/* the body with new ids */
+	char		answer[256];	/* the beginning of the answer */
 	size_t		answer_len;
 };
 
@@ -118,7 +119,7 @@ take_body(struct json_object *value)
 		die("a request has no rows with ids");
 }
 
-/* Those of a request, but for what libcurl says by itself. */
+/* Makes the headers of a request, except those that libcurl adds itself. */
 static void
 take_headers(struct json_object *all)
 {
@@ -219,7 +220,7 @@ open_connections(void)
 	}
 }
 
-/* Ids go on from the last one in their last six bytes, which an index compares first. */
+/* New ids continue from the last one in their last six bytes, which an index compares first. */
 static void
 renew_ids(struct connection *connection, const struct request *request)
 {
@@ -248,7 +249,7 @@ start_request(struct connection *connection, const struct request *request)
 	curl_multi_add_handle(multi, connection->easy);
 }
 
-/* The connection whose request ended next; NULL when none is under way. */
+/* Returns the connection whose request ends next, or NULL if none is in flight. */
 static struct connection *
 finish_request(void)
 {

@@ -1,16 +1,16 @@
-# figures.sh: what the benchmarks that run a PostgreSQL have in common.  Read by
-# bash after ../lib.sh, not run.
+# figures.sh: code shared by the benchmarks that run PostgreSQL.  It is sourced
+# after ../lib.sh, rather than run.
 #
 # SPDX-License-Identifier: PostgreSQL
 # shellcheck shell=bash disable=SC2120
 
-declare -A figures=()	# name of a line: its figures, run by run
+declare -A figures=()	# the figures of each line by its name, run by run
 
-# of this backend: processor time in clock ticks, memory and its peak in kB
+# Returns this backend's processor time in clock ticks, and its memory and peak in kB.
 # shellcheck disable=SC2034
 process_function="CREATE FUNCTION process(OUT ticks bigint, OUT rss bigint, OUT peak bigint)
 LANGUAGE plpgsql AS 'DECLARE
-  -- what follows the program''s name begins with the third member
+  -- the part after the program''s name begins with the third member
   stat text[] := string_to_array(regexp_replace(pg_read_file(''/proc/self/stat''), ''^.*\\) '', ''''), '' '');
   status text := pg_read_file(''/proc/self/status'');
 BEGIN
@@ -23,10 +23,10 @@ psql_() { as_user psql -X -q -A -t -F ' ' -v ON_ERROR_STOP=1 -d bench "$@"; }
 
 ask() { as_user curl -q -sS -g --noproxy '*' --max-time 600 --fail-with-body "$@"; }
 
-# member of the JSON on the input: json '->{a}{b}'
+# Prints a member of the JSON on the input: json '->{a}{b}'
 json() { perl -MJSON::PP -0777 -e "print decode_json(<>)$1 // 0"; }
 
-# A dvsim without limits.
+# Starts a dvsim without limits.
 start_bare_dvsim()
 {
 	start_dvsim --limit-requests 100000000 --limit-exec 1000000s --limit-concurrent 1000 \
@@ -37,7 +37,7 @@ get_token()
 {
 	ask "$dvsim_url/contoso/oauth2/v2.0/token" -d grant_type=client_credentials \
 		-d client_id=app1 -d client_secret=secret1 --data-urlencode "scope=$dvsim_url/.default" |
-		json '->{access_token}' || die "dvsim gave no token"
+		json '->{access_token}' || die "could not get a token from dvsim"
 }
 
 check_numbers()
@@ -45,7 +45,7 @@ check_numbers()
 	local number
 
 	for number; do
-		[[ $number =~ ^[1-9][0-9]*$ ]] || die "ROWS, REPEAT and the like must be numbers above 0"
+		[[ $number =~ ^[1-9][0-9]*$ ]] || die "ROWS, REPEAT, and other numbers must be greater than 0"
 	done
 }
 
@@ -53,14 +53,14 @@ divide() { awk "BEGIN { printf \"%.6f\", ($1) / ($2) }"; }
 
 note_figure() { figures[$1]="${figures[$1]:-} $2"; }
 
-# Of the figures of a line.
+# Prints the median of the figures of a line.
 median()
 {
 	tr ' ' '\n' <<<"${figures[$1]# }" | sort -g |
 		awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
-# The heads of the columns, for so many runs.
+# Prints the heads of the columns: table_head RUNS
 table_head()
 {
 	local i
@@ -69,11 +69,12 @@ table_head()
 	for ((i = 1; i <= $1; i++)); do
 		printf '     run %d' "$i"
 	done
-	printf ' |    median   ratio  aim\n'
+	printf ' |    median   ratio  target\n'
 }
 
-# A line of the table, with the ratio of its median to another's, and the aim:
-# "<= 2.5" of the median, or "ratio >= 0.85": line TEXT FORMAT NAME [OTHER [AIM]]
+# Prints a line of the table, with the ratio of its median to that of another
+# line, and the target for the median ("<= 2.5") or the ratio ("ratio >= 0.85"):
+# line TEXT FORMAT NAME [OTHER [AIM]]
 line()
 {
 	local text=$1 format=$2 name=$3 other=${4:-} aim=${5:-} figure middle ratio verdict=MISSED
