@@ -1,8 +1,8 @@
 # dataverse_fdw: Microsoft Dataverse tables as foreign tables.
 #
-#	make, make install, make installcheck	as every extension
-#	make demo, make test			need nothing but a shell; see README.md
-#	make WERROR=1				warnings are errors
+#	make, make install, make installcheck	as for every extension
+#	make demo, make test			need only a shell; see README.md
+#	make WERROR=1				treats warnings as errors
 
 EXTENSION = dataverse_fdw
 EXTVERSION = 1.0
@@ -15,13 +15,13 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.
 	modify_explain.o modify_identity.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
-# src/client: one backend's dealings with the service
+# src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,call.o catalog.o trouble.o job.o ledger.o pages.o retry.o session.o \
 	settle.o verify.o writer.o)
-# src/pool: who may send what, when
+# src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
 	stats.o throttle.o)
-# src/net: bytes
+# src/net: HTTP and tokens
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
@@ -31,7 +31,7 @@ OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blam
 REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
-# ask pkg-config, or the library's own script
+# Uses pkg-config, or the library's own script.
 found = $(shell pkg-config $(1) $(2) 2>/dev/null || $(3) $(1) 2>/dev/null)
 
 PG_CPPFLAGS = -Isrc -DDV_VERSION='"$(EXTVERSION)"'
@@ -40,9 +40,9 @@ PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,
 SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c) \
 	$(or $(call found,--libs,libcrypto,false),-lcrypto)
 
-# PostgreSQL's callbacks and headers have parameters that not everybody uses
+# PostgreSQL's callbacks and headers have parameters that are not always used.
 PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter
-# for test/t/030_differential.pl: wrong policies can be asked for
+# For test/t/030_differential.pl, which needs to select wrong policies.
 ifeq ($(DV_TEST),1)
 PG_CPPFLAGS += -DDV_TEST
 endif
@@ -56,7 +56,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	test/ratesim/build test/ratesim/plots test/ratesim/plot test/ratesim/ratesim \
 	$(EXTENSION)-*.zip
 
-# What works before PostgreSQL is there: none of these reads pg_config.
+# These targets do not use pg_config, so they work before PostgreSQL is installed.
 HOUSE = demo test test-chroot fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
@@ -83,7 +83,7 @@ test:
 		PG_CONFIGS='$(PG_CONFIGS)' DIFFERENTIAL='$(DIFFERENTIAL)' FUZZ='$(FUZZ)' SEED='$(SEED)' \
 		test/run
 
-# SECONDS for each target, NAMES="page answer" for some; what they learn is kept
+# SECONDS sets the time for each target, NAMES="page answer" selects some; their corpus is kept.
 fuzz:
 	$(MAKE) -C test/fuzz run
 
@@ -94,7 +94,7 @@ test-chroot:
 dvsim:
 	$(MAKE) -C test/dvsim
 
-# tables on the terminal, plots in test/ratesim/plots
+# Prints tables, and writes plots to test/ratesim/plots.
 ratesim:
 	$(MAKE) -C test/ratesim plots
 

@@ -1,37 +1,38 @@
-# lib.sh: what test/run and test/demo share.  Read by bash, not run.
+# lib.sh: code shared by test/run, test/demo, and the benchmarks.  It is sourced
+# by bash, rather than run.
 #
-# Whoever starts it, root or not, everything happens in one new folder in the
-# temporary directory, $work, and under one unprivileged user:
+# No matter whether root or another user starts it, everything happens in one
+# new folder in the temporary directory, $work, and as one unprivileged user:
 #
-#	$work/src		a copy of the checkout, built there
+#	$work/src		a copy of the checkout, which is built there
 #	$work/pg		a copy of the machine's PostgreSQL, in which the
 #				extension is installed (PostgreSQL finds its files
 #				relative to its programs, so a copy is complete)
-#	$work/data		a cluster, reachable by a socket in $work/socket only
+#	$work/data		a cluster, reachable only through a socket in $work/socket
 #	$work/home, tmp		for the programs that run
-#	$work/log		what they said; the only place that root writes to
-#				once the others belong to the unprivileged user
+#	$work/log		their output; the only place that root writes to once
+#				the others belong to the unprivileged user
 #
-# So nothing is installed on the machine (but packages that are missing),
-# nothing is written in the checkout, other clusters are not even visible, and
-# any number of runs do not see each other.  The folder and every process go
-# away at the end, however it comes.
+# So nothing is installed on the machine (except missing packages), nothing is
+# written to the checkout, other clusters are not even visible, and concurrent
+# runs do not disturb each other.  At the end, the folder is removed and every
+# process is terminated, however the run ends.
 #
 # SPDX-License-Identifier: PostgreSQL
 
-# the flags of the make that called us are not for those that we call
+# the flags of the make that called us do not apply to those that we call
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 work=
-user=$(id -un)		# who runs everything that was built here
-runner=			# prefix of a command that is to be run by that user
-sudo=			# prefix of a command that is to be run by root
+user=$(id -un)		# the user who runs everything that was built here
+runner=			# prefix of a command that this user runs
+sudo=			# prefix of a command that root runs
 pg_config=
 pg_bin=
-job=			# process group of the command that runs now
-kept=			# not empty when the folder and its servers are to stay
-keep=${KEEP:-}		# … as the caller wants it
+job=			# process group of the current command
+kept=			# not empty if the folder and its servers are kept
+keep=${KEEP:-}		# the same, as requested by the caller
 if [ "$keep" = 0 ]; then
 	keep=
 fi
@@ -49,9 +50,9 @@ die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 # ---------------------------------------------------------------------------
 # processes
 
-# Sets the array "prefix" to what lets a command run without privileges and
-# with nothing of the caller's environment that could change its result: no PG*,
-# no make flags, no locale, no proxy.
+# Sets the array "prefix" to a prefix with which a command runs without
+# privileges, and without anything in the caller's environment that could change
+# its result: no PG*, no make flags, no locale, no proxy.
 set_prefix()
 {
 	prefix=(env -i PATH="$pg_bin:$PATH" HOME="$work/home" TMPDIR="$work/tmp"
@@ -72,9 +73,9 @@ as_user()
 	"${prefix[@]}" "$@"
 }
 
-# Runs a command in a process group of its own, so that a signal that ends us
-# can end all of it at once; bash runs traps only between commands, but at once
-# while it waits.
+# Runs a command in a process group of its own, so that a signal that ends us can
+# end the whole group.  The command runs in the background, because bash runs
+# traps only between commands, but immediately while it waits.
 run()
 {
 	local status=0
@@ -89,7 +90,7 @@ run()
 	return "$status"
 }
 
-# Ends a process group: first friendly, for the sake of its own tidying up.
+# Ends a process group, by SIGTERM first, so that it can clean up.
 end_group()
 {
 	local i
@@ -102,8 +103,8 @@ end_group()
 	kill -KILL -- "-$1" 2>/dev/null || :
 }
 
-# Ends whatever runs from a folder: clusters (those of TAP tests that were cut
-# short too), dvsim, programs under test.
+# Ends everything that runs from a folder: clusters (including those of TAP tests
+# that were interrupted), dvsim, programs under test.
 end_programs()
 {
 	local signal exe pids pidfile i
@@ -129,7 +130,7 @@ end_programs()
 	done
 }
 
-# Whatever was started and whatever was made goes, unless it is to be kept.
+# Ends everything that was started and removes everything that was made, unless it is kept.
 tidy_up()
 {
 	local status=$?
@@ -163,8 +164,8 @@ trap 'exit 143' TERM
 # ---------------------------------------------------------------------------
 # what must be installed
 
-# The PostgreSQL of a pg_config is of use if its server, headers and build
-# files are all there and it is 15.2 or later ("16beta1" and "19devel" are).
+# The PostgreSQL of a pg_config can be used if its server, headers, and build
+# files all exist, and it is 15.2 or later (as "16beta1" and "19devel" are).
 pg_usable()
 {
 	local version
@@ -182,15 +183,15 @@ pg_usable()
 		[ -f "$("$1" --includedir-server)/postgres.h" ] && [ -f "$("$1" --pgxs)" ]
 }
 
-# Sets pg_config: $PG_CONFIG and nothing else if that is set, else that of
-# the path, else the newest that Debian's layout has.
+# Sets pg_config to $PG_CONFIG if that is set, or else to the one in the path, or
+# else to the newest one in Debian's layout.
 find_pg_config()
 {
 	local candidate
 
 	if [ -n "${PG_CONFIG:-}" ]; then
 		pg_config=$(command -v "$PG_CONFIG") && pg_usable "$pg_config" && return
-		die "PG_CONFIG=$PG_CONFIG: not a PostgreSQL 15.2 or later with server and development files"
+		die "PG_CONFIG=$PG_CONFIG is not PostgreSQL 15.2 or later with server and development files"
 	fi
 	for candidate in "$(command -v pg_config)" \
 		$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -t/ -k5 -rn); do
@@ -203,8 +204,8 @@ find_pg_config()
 	return 1
 }
 
-# The packages that give us a PostgreSQL: the development files of a server
-# that is there, else the newest server of 15 or later that apt knows.
+# Prints the packages that provide PostgreSQL: the development files of a server
+# that is installed, or else the newest server, 15 or later, that apt knows.
 pg_packages()
 {
 	local major
@@ -224,9 +225,9 @@ pg_packages()
 	echo "postgresql-$major postgresql-server-dev-$major"
 }
 
-# Prints the packages that are missing for the needs named: asks for what a
-# package gives rather than for the package, so that what was installed in
-# another way counts.  A PostgreSQL server is asked for separately.
+# Prints the packages that are missing for the given needs.  It looks for what a
+# package provides rather than for the package, so software that was installed in
+# another way counts, too.  The PostgreSQL server is handled separately.
 missing_packages()
 {
 	local authorities
@@ -258,10 +259,10 @@ missing_packages()
 	esac
 }
 
-# Debian makes and starts a cluster when a server package is installed; ours
-# must not.  The one place to say so is a file for as long as apt runs.
+# Debian creates and starts a cluster when a server package is installed, which we
+# do not want.  The only way to prevent it is a file that exists while apt runs.
 createcluster=/etc/postgresql-common/createcluster.d
-createcluster_made=	# what is to be removed again
+createcluster_made=	# what has to be removed again
 forbid_createcluster()
 {
 	local file=$createcluster/dataverse_fdw-$$.conf
@@ -283,14 +284,14 @@ forget_createcluster()
 
 apt_get()
 {
-	# the last one: Ubuntu would restart services of the machine
+	# NEEDRESTART_SUSPEND: otherwise Ubuntu would restart services of the machine
 	$sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
 		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
 		apt-get -q -y -o DPkg::Lock::Timeout=300 "$@"
 }
 
-# Makes sure that what the needs take is there, and sets pg_config: postgres (to
-# build and run the extension), tests (to run tests).
+# Installs what is missing for the given needs, and sets pg_config.  The needs are
+# postgres (to build and run the extension) and tests (to run tests).
 need()
 {
 	local packages wanted server=
@@ -300,13 +301,13 @@ need()
 	if [ -z "$packages$server" ]; then
 		return
 	fi
-	heading "installing what is missing"
+	heading "installing missing packages"
 	wanted="$packages${server:+ postgresql-NN postgresql-server-dev-NN (15 or later)}"
 	command -v apt-get >/dev/null ||
-		die "there is no apt-get here; please install what these packages of Debian have: $wanted"
+		die "there is no apt-get on this machine; please install what these Debian packages provide: $wanted"
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null ||
-			die "there is no sudo here; please have these packages installed: $wanted"
+			die "there is no sudo on this machine; please have these packages installed: $wanted"
 		sudo=sudo
 	fi
 	run_apt update
@@ -319,13 +320,13 @@ need()
 	run_apt install --no-install-recommends $packages
 	forget_createcluster
 	packages=$(missing_packages "$@" | xargs)
-	[ -z "$packages" ] || die "still missing after the installation: $packages"
+	[ -z "$packages" ] || die "packages are still missing after the installation: $packages"
 	[ -z "$server" ] || find_pg_config ||
-		die "still no PostgreSQL 15.2 or later with server and development files"
+		die "there is still no PostgreSQL 15.2 or later with server and development files"
 }
 
-# Prints the packages without which something is left out, as far as apt has
-# them here: fuzz (a compiler that learns), format (the tool that formats).
+# Prints the missing packages without which something is skipped, if apt has them:
+# fuzz (clang with libFuzzer), format (pg_bsd_indent).
 missing_extras()
 {
 	local package
@@ -343,7 +344,7 @@ missing_extras()
 	done
 }
 
-# Installs these if that takes no questions.
+# Installs these packages, if that is possible without asking for a password.
 want()
 {
 	local packages
@@ -356,11 +357,11 @@ want()
 		note "apt-get install $packages"
 		# shellcheck disable=SC2086
 		apt_get install --no-install-recommends $packages >/dev/null 2>&1 ||
-			note "this did not work, and is left out: $packages"
+			note "could not install, and will do without: $packages"
 	fi
 }
 
-# apt talks only when it fails
+# Runs apt-get, and shows its output only if it fails.
 run_apt()
 {
 	local log
@@ -373,8 +374,8 @@ run_apt()
 # ---------------------------------------------------------------------------
 # the folder
 
-# Sets user and runner.  root gives up its powers to "nobody" rather than
-# to "postgres": that one could reach into the machine's own clusters.
+# Sets user and runner.  root becomes "nobody" rather than "postgres", because
+# "postgres" could access the machine's own clusters.
 drop_powers()
 {
 	if [ "$(id -u)" = 0 ]; then
@@ -389,7 +390,7 @@ make_work()
 	local dir
 
 	drop_powers
-	# the name of a socket has at most 107 bytes; programs must be allowed to run
+	# the path of a socket has at most 107 bytes, and the file system must allow programs to run
 	for dir in "${TMPDIR:-/tmp}" /tmp /var/tmp; do
 		if ((${#dir} > 50)) || ! work=$(mktemp -d "$dir/dataverse_fdw.XXXXXX"); then
 			continue
@@ -402,7 +403,7 @@ make_work()
 			chmod 711 "$work"
 		fi
 		own "$work"/{data,socket,home,tmp}
-		# where the checkout is may be closed to the user
+		# the user may not have access to the folder of the checkout
 		cd "$work" || exit
 		if as_user "$work/tmp/try" 2>/dev/null; then
 			return
@@ -411,7 +412,7 @@ make_work()
 		rm -rf "$work"
 		work=
 	done
-	die "no temporary folder in which user $user may run programs (set TMPDIR)"
+	die "there is no temporary folder in which user $user can run programs (set TMPDIR)"
 }
 
 # Gives files to the unprivileged user.
@@ -420,18 +421,19 @@ own()
 	[ -z "$runner" ] || chown -R "$(id -u "$user"):$(id -g "$user")" "$@"
 }
 
-# Copies the checkout as it is now: what git knows and what it would be told
-# of; when this is no checkout, everything, and cleans the copy.
+# Copies the checkout as it is now: files that git tracks, and untracked ones that
+# it does not ignore.  If this is not a checkout, copies everything and cleans the
+# copy.
 copy_checkout()
 {
 	local files=$work/log/files
 
-	# git refuses another user's checkout unless told otherwise
+	# by default, git refuses to work in another user's checkout
 	printf '[safe]\n\tdirectory = *\n' >"$work/log/gitconfig"
 	GIT_CONFIG_GLOBAL="$work/log/gitconfig" \
 		git -C "$root" ls-files -z -co --exclude-standard >"$files" 2>/dev/null || :
 	if [ -s "$files" ]; then
-		# what is gone from the checkout is still listed
+		# files that were deleted from the checkout are still listed
 		tar -c -C "$root" --ignore-failed-read --null -T "$files" -f - 2>"$work/log/tar.log"
 	else
 		tar -c -C "$root" --exclude=./.git -f - .
@@ -444,8 +446,8 @@ copy_checkout()
 	cd "$work/src" || exit
 }
 
-# Copies PostgreSQL, path by path, so that it finds itself; its libraries stay
-# where they are.  From here on pg_config is that of the copy.
+# Copies PostgreSQL with all its paths, so that it finds its files; shared
+# libraries stay where they are.  From here on, pg_config is that of the copy.
 copy_postgres()
 {
 	local bin lib share include program
@@ -475,8 +477,8 @@ copy_postgres()
 	pg_config=$pg_bin/pg_config
 }
 
-# Builds with make: build "what for people to read" log argument…
-# On failure the end of the log is shown.
+# Builds with make: build DESCRIPTION LOG ARGUMENT…
+# On failure, it shows the end of the log.
 build()
 {
 	local what=$1 log=$work/log/$2.log start=$SECONDS
@@ -518,9 +520,9 @@ start_cluster()
 	fi
 }
 
-# Starts a dvsim on a free port of the loopback address and sets dvsim_url and
-# dvsim_pid; the arguments are added to its own.  It lives on when the terminal is closed, so
-# that it can be kept.
+# Starts a dvsim on a free port of the loopback address, and sets dvsim_url and
+# dvsim_pid.  The arguments are added to its arguments.  It keeps running when the
+# terminal is closed, so that it can be kept.
 start_dvsim()
 {
 	local i ready=$work/home/dvsim.ready
@@ -535,7 +537,7 @@ start_dvsim()
 	dvsim_pid=$!
 	set +m
 	for ((i = 0; i < 100; i++)); do
-		# a line that is not whole yet is no line
+		# read fails if the line is not complete yet
 		if [ -e "$ready" ] && read -r dvsim_url <"$ready"; then
 			return
 		fi
@@ -547,7 +549,7 @@ start_dvsim()
 	return 1
 }
 
-# Ends what an earlier run was told to keep: all else is the work of tidy_up.
+# Prepares to end what an earlier run has kept; tidy_up does the rest.
 stop_kept()
 {
 	[[ ${1##*/} =~ ^dataverse_fdw\.[A-Za-z0-9]{6}$ ]] && [ -d "$1/socket" ] && [ -d "$1/src" ] ||
