@@ -1,8 +1,9 @@
 /*
  * budget_test.c
- *		Budget pacing: what is left, what it learns, when the next may go.
+ *		Budget pacing: what is left, what is learned from answers, and when the
+ *		next request may be sent.
  *
- * The service is played by a few lines: one window, exact.
+ * A few lines play the service, with a single, exact window.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,7 +36,7 @@ setup(void **state)
 	return 0;
 }
 
-/* a request that took no time at all, and what its answer said */
+/* sends a request that is answered at once, and says what remained */
 static void
 exchange(double seconds, double requests_left, double seconds_left)
 {
@@ -44,7 +45,7 @@ exchange(double seconds, double requests_left, double seconds_left)
 	dv_budget_answered(&budget, dv_budget_sent(&budget, now), seconds, remaining, now);
 }
 
-/* so many requests to a service of which nobody else makes use */
+/* sends requests to a service that nobody else uses; 0 starts anew */
 static void
 use(int requests, double seconds)
 {
@@ -110,7 +111,7 @@ use_leaves_the_window(void **state)
 	use(100, 2);
 	now += DV_BUDGET_WINDOW;
 	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1000,
-		  3);					/* not before the window is over */
+		  3);					/* use does not leave before that */
 	now += 3 * DV_BUDGET_WINDOW / DV_BUDGET_SLICES;
 	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1200, 3);
 	now += 100 * DV_BUDGET_WINDOW;
@@ -190,7 +191,7 @@ no_silence_after_a_burst(void **state)
 		use(1, 1);
 		sent++;
 	}
-	about(sent, 580, 30);		/* what was left, and nothing else */
+	about(sent, 580, 30);		/* what was left, and no more */
 	assert_true(longest < 3 * SECOND);
 }
 
@@ -280,11 +281,11 @@ a_refusal_is_believed_and_costs_nothing(void **state)
 	about(budget.rations[DV_RATION_REQUESTS].used, 50, 0);
 	assert_true(dv_budget_left(&budget, DV_RATION_SECONDS, now) <= 0.001);
 	assert_true(not_before(10) > now);
-	dv_budget_refused(&budget, DV_RATIONS, now);	/* concurrency: not a ration */
+	dv_budget_refused(&budget, DV_RATIONS, now);	/* concurrency is not a ration */
 	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 5000);
 }
 
-/* A 429 that our own use does not explain must not shut the user out for a window. */
+/* A 429 that our own use does not explain must not keep the user unused for a window. */
 static void
 an_unexplained_refusal_is_soon_tried_again(void **state)
 {
@@ -302,7 +303,7 @@ an_unexplained_refusal_is_soon_tried_again(void **state)
 	assert_true(not_before(1) <= now);
 }
 
-/* Nor must one that it explains only in part. */
+/* Neither must a 429 that our own use explains only in part. */
 static void
 own_use_does_not_delay_the_retry(void **state)
 {
@@ -323,7 +324,7 @@ asks_again_when_others_have_it_all(void **state)
 	assert_true(not_before(1) <= now + 15 * SECOND);
 	now = not_before(1);
 	(void) dv_budget_sent(&budget, now);
-	assert_true(not_before(1) > now);	/* one, and then it waits for what that says */
+	assert_true(not_before(1) > now);	/* sends one request and waits for the answer */
 }
 
 static void
@@ -333,7 +334,7 @@ state_is_small(void **state)
 	assert_true(sizeof(dv_budget) <= 1280);
 }
 
-/* A random client of a random service; returns what the answer says. */
+/* Lets a random client use a random service; returns what the answer says. */
 static void
 random_exchange(double *foreign)
 {

@@ -1,6 +1,6 @@
 /*
  * date_test.c
- *		Dates and Retry-After in all the forms that a server may send.
+ *		Dates and Retry-After, in all forms that a server may send.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +28,7 @@ test_dates(void **state)
 	assert_int_equal(dv_http_date("yesterday"), -1);
 	assert_int_equal(dv_http_date("Sun, 06 Nov"), -1);
 	assert_int_equal(dv_http_date("Sun, 06 anF 1994 08:49:37 GMT"), -1);
-	/* numbers that no date has */
+	/* numbers that are not valid in dates */
 	assert_int_equal(dv_http_date("Sun, -6 Nov 1994 08:49:37 GMT"), -1);
 	assert_int_equal(dv_http_date("Sun, 32 Nov 1994 08:49:37 GMT"), -1);
 	assert_int_equal(dv_http_date("Sun, 06 Nov 1969 08:49:37 GMT"), -1);
@@ -45,15 +45,15 @@ test_retry_after(void **state)
 	assert_int_equal(dv_retry_after("30", 0), 30 * SECOND);
 	assert_int_equal(dv_retry_after("427 ", 0), 427 * SECOND);
 	assert_int_equal(dv_retry_after("1.5", 0), 1500000);
-	/* a date, ahead of us and behind us */
+	/* a date in the future, and one in the past */
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 12), 12 * SECOND);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 12), 0);
-	/* nobody waits for a year, however it is said */
+	/* waits of more than a year are ignored in both forms */
 	assert_int_equal(dv_retry_after("31622401", 0), -1);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622401), -1);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622400),
 					 31622400 * INT64_C(1000000));
-	/* none */
+	/* absent, or malformed */
 	assert_int_equal(dv_retry_after(NULL, 0), -1);
 	assert_int_equal(dv_retry_after("", 0), -1);
 	assert_int_equal(dv_retry_after("soon", 0), -1);

@@ -1,6 +1,6 @@
 /*
  * fetchxml_test.c
- *		FetchXML as people write it, and its further pages.
+ *		FetchXML as users write it, and the requests for its other pages.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -102,7 +102,7 @@ page_is(const char *xml, int page, int count, const char *cookie, const char *ex
 	assert_int_equal(len, strlen(expected));
 	assert_int_equal(dv_fetchxml_page(&q, page, count, cookie, out, sizeof(out)), len);
 	assert_string_equal(out, expected);
-	/* what does not fit is cut, and ends */
+	/* a result that does not fit is truncated and terminated */
 	assert_int_equal(dv_fetchxml_page(&q, page, count, cookie, out, 10), len);
 	assert_int_equal(strlen(out), 9);
 }
@@ -132,7 +132,7 @@ test_takes_cookies(void **state)
 								   "<cookie pagenumber=\"2\" pagingcookie=\"%253ccookie%2520page%253d%25221%2522%253e%253c%252fcookie%253e\" istracking=\"False\" />",
 								   out));
 	assert_string_equal(out, "<cookie page=\"1\"></cookie>");
-	/* a lone percent sign, and what would end the text */
+	/* a lone percent sign, and an escape that would end the text */
 	assert_true(dv_fetchxml_cookie("<cookie pagingcookie='100% %zz %00 %4'/>", out));
 	assert_string_equal(out, "100% %zz %00 %4");
 	assert_false(dv_fetchxml_cookie("<cookie pagenumber='2'/>", out));

@@ -1,6 +1,6 @@
 /*
  * guid_test.c
- *		Ids that SQL Server's indexes like: order, layout, clocks that misbehave.
+ *		Ids that suit SQL Server's indexes: order, layout, clocks that go wrong.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,7 +27,7 @@ chance(void)
 	return state;
 }
 
-/* as SQL Server compares uniqueidentifiers */
+/* compares as SQL Server compares uniqueidentifiers */
 static int
 compare(const uint8_t *a, const uint8_t *b)
 {
@@ -61,7 +61,7 @@ layout(void **state)
 	assert_memory_equal(id, wanted_next, 16);
 }
 
-/* Makes so many ids, each after the last one, each a UUID of version 4. */
+/* Makes ids, and checks that each is greater than the previous one, and a UUID of version 4. */
 static void
 make_many(dv_guid_clock *clock, uint8_t *last, int n, int64_t now, int64_t step)
 {
@@ -86,7 +86,7 @@ order(void **state)
 	uint8_t		last[16] = {0};
 
 	(void) state;
-	/* one in some microseconds, one in some days, and far more than fit in a millisecond */
+	/* one every few microseconds, one every few days, and far more than fit into a millisecond */
 	make_many(&clock, last, 100000, NOW, 7);
 	make_many(&clock, last, 1000, NOW + 1000000, INT64_C(1000000) * 86400 * 3);
 	make_many(&clock, last, 100000, NOW, 0);
@@ -104,7 +104,7 @@ full_tick(void **state)
 	make_many(&clock, last, 1, NOW, 0);
 	assert_int_equal(clock.tick, NOW / 1000 + 1);
 	assert_int_equal(clock.counter, 0);
-	/* the time comes to where the clock is, and passes it */
+	/* time catches up with the clock, and overtakes it */
 	make_many(&clock, last, 1, NOW + 1000, 0);
 	assert_int_equal(clock.counter, 1);
 	make_many(&clock, last, 1, NOW + 2000, 0);

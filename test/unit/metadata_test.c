@@ -1,7 +1,7 @@
 /*
  * metadata_test.c
- *		What foreign tables become of definitions, above all of odd ones, and
- *		of answers that are not as they should be.
+ *		Foreign tables made from definitions, especially odd ones, and from
+ *		answers that are malformed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -80,7 +80,7 @@ read_catalog(const char *tables)
 
 #define ENTRY(name) "{\"LogicalName\":\"" name "\",\"EntitySetName\":\"" name "s\"}"
 
-/* The table "new_t" with these attributes and further members. */
+/* Makes the table "new_t" with these attributes and additional members. */
 static void
 read_table(const char *attributes, const char *more, const dv_meta_wish *wish)
 {
@@ -102,7 +102,7 @@ read_table(const char *attributes, const char *more, const dv_meta_wish *wish)
 #define TYPE(type)                  "\"AttributeTypeName\":{\"Value\":\"" type "\"}"
 #define ATTRIBUTE(name, type, more) "{\"LogicalName\":\"" name "\"," TYPE(type) more "}"
 
-/* A column that exists only for FetchXML: what labels are. */
+/* Makes a column that exists only for FetchXML, as labels do. */
 #define HELPER(name, type, parent) \
 	ATTRIBUTE(name, type, ",\"AttributeOf\":\"" parent "\",\"IsValidODataAttribute\":false")
 
@@ -118,7 +118,7 @@ column(const char *name)
 	return NULL;
 }
 
-/* All names, in their order. */
+/* Returns all names, in their order. */
 static const char *
 names(void)
 {
@@ -146,7 +146,7 @@ tables_are_sorted_and_named(void **state)
 	assert_null(dv_meta_find(&catalog, "hidden"));
 	assert_null(dv_meta_find(&catalog, NULL));
 	assert_string_equal(dv_meta_find(&catalog, "new_b")->entity_set, "new_bs");
-	/* as PostgreSQL cuts it; then numbered */
+	/* names are truncated as PostgreSQL does it, and then numbered */
 	assert_string_equal(dv_meta_find(&catalog, LONG "3")->local, LONG);
 	assert_int_equal(strlen(dv_meta_find(&catalog, LONG "45")->local), 63);
 	assert_memory_equal(dv_meta_find(&catalog, LONG "45")->local, LONG, 61);
@@ -154,7 +154,7 @@ tables_are_sorted_and_named(void **state)
 	assert_ptr_equal(dv_meta_find_local(&catalog, LONG), dv_meta_find(&catalog, LONG "3"));
 }
 
-/* A name that needs no cutting is never given to another. */
+/* A name that need not be truncated is never given to another column. */
 static void
 short_names_come_first(void **state)
 {
@@ -198,7 +198,7 @@ the_shorter_list_is_sent(void **state)
 	assert_null(strstr(dv_meta_definitions_path(&arena, &catalog, &everything), "Criteria"));
 }
 
-/* Half of a thousand tables with long names: their list has no room in a URL. */
+/* Half of a thousand tables have long names, so the list of them does not fit into a URL. */
 static void
 a_list_too_long_is_not_sent(void **state)
 {
@@ -230,7 +230,7 @@ paths_of_solutions(void **state)
 
 /* ---------------------------------------------------------------- the answer */
 
-/* The definitions, with blanks between them; NULL if the reader was not content. */
+/* Returns the definitions, separated by blanks, or NULL if the reader refused the answer. */
 static const char *
 definitions_of(const char *answer, size_t len)
 {
@@ -240,7 +240,7 @@ definitions_of(const char *answer, size_t len)
 	const char *one;
 	size_t		n;
 
-	/* exactly as long as it is, for the sanitizer */
+	/* the allocation ends where the text ends, for the sanitizer */
 	memcpy(copy, answer, len);
 	copy[len] = '\0';
 	dv_meta_reader_begin(&reader, copy, len);
@@ -344,7 +344,7 @@ what_cannot_be_read_is_no_column(void **state)
 																																																																 ""),
 			   "", &everything);
 	assert_string_equal(names(), "good");
-	/* without lengths: any */
+	/* without a length, any length is allowed */
 	assert_string_equal(column("good")->sql, "text");
 }
 
@@ -387,7 +387,7 @@ types_hold_what_is_read(void **state)
 	assert_string_equal(column("instant")->sql, "timestamptz");
 }
 
-/* Providers of virtual tables send what they like. */
+/* The values of virtual tables depend on their providers. */
 static void
 virtual_text_has_no_length(void **state)
 {
@@ -421,7 +421,7 @@ read_only_columns(void **state)
 	assert_true(column("computed")->readonly);
 	assert_true(column("upload")->readonly);
 	assert_true(column("setting")->readonly);
-	/* the key is needed even where it cannot be written */
+	/* the key is needed even if it cannot be written */
 	read_table(attributes, "", &nothing);
 	assert_string_equal(names(), "new_tid create_only update_only");
 }
@@ -447,7 +447,7 @@ labels_are_found_by_what_they_help(void **state)
 																																																																																				"MultiSelectPicklistType",
 																																																																																				",\"ColumnNumber\":4"),
 			   "", &everything);
-	/* the last one has no helper at all */
+	/* the last one has no helper columns */
 	assert_string_equal(names(), "kind kindcaption state thestatename flag flagname many manyname");
 	assert_string_equal(column("kindcaption")->label_of, "kind");
 	assert_true(column("kindcaption")->readonly);
@@ -457,7 +457,7 @@ labels_are_found_by_what_they_help(void **state)
 	assert_string_equal(names(), "kind");
 }
 
-/* A column that owns the name that a label or a type would have keeps it. */
+/* A column keeps its name even if a label or a type would have the same name. */
 static void
 columns_keep_their_names(void **state)
 {
@@ -498,7 +498,7 @@ long_names_are_cut(void **state)
 	assert_string_equal(table.columns[2].name + 61, "_3");
 	assert_string_equal(table.columns[2].label_of, LONG "2");
 	assert_int_equal(strlen(table.columns[3].name), 63);
-	/* not in the middle of a character */
+	/* names are not truncated in the middle of a character */
 	assert_string_equal(table.columns[4].name,
 						"new_123456789012345678901234567890123456789012345678901234567");
 }
@@ -549,7 +549,7 @@ lookups_know_where_they_lead(void **state)
 	assert_string_equal(column("two")->navigation, "two_account,two_contact");
 	assert_string_equal(column("two")->target, "account,contact");
 	assert_string_equal(column("two")->target_set, "accounts,contacts");
-	/* a table that is not served, and one that nothing leads to */
+	/* a table that is not served, and a table without a navigation property */
 	assert_string_equal(column("some")->target, "contact");
 	assert_true(column("none")->readonly);
 	assert_null(column("none")->target);
@@ -597,7 +597,7 @@ comments(void **state)
 	assert_null(column("bare")->comment);
 }
 
-/* More columns than PostgreSQL takes are possible only with labels; those go. */
+/* Only with labels can there be more columns than PostgreSQL allows, so labels are left out. */
 static void
 labels_give_way(void **state)
 {

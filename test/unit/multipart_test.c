@@ -1,6 +1,6 @@
 /*
  * multipart_test.c
- *		The answer to a $batch, part by part.
+ *		Reading the answer to a $batch, part by part.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +33,7 @@
 	"Content-Type: application/http\r\n\r\nHTTP/1.1 429 Too Many Requests\r\n\r\n\r\n"
 #define CHANGESET_END "--changesetresponse_9aa--\r\n"
 
-/* reads all; the number of parts, or -1 - number if it is broken */
+/* reads everything; returns the number of parts, or -1 minus the number if it is malformed */
 static int
 read_all(const char *type, const char *body, size_t len, dv_part *parts)
 {
@@ -50,7 +50,7 @@ read_all(const char *type, const char *body, size_t len, dv_part *parts)
 			parts[n] = part;
 		n++;
 	}
-	/* and there it stays */
+	/* further calls return the same */
 	assert_int_equal(dv_multipart_next(&multipart, &part), step);
 	return step == DV_PART_END ? n : -1 - n;
 }
@@ -125,7 +125,7 @@ is_lenient(void **state)
 	assert_slice(dv_part_header(&part, "Location"), "[y]");
 	assert_slice(part.body, "{}");
 	assert_int_equal(count_parts(DONE END "epilogue\r\n" DONE), 1);
-	/* headers that end with the part */
+	/* headers that end where the part ends */
 	assert_int_equal(count_parts(PART "HTTP/1.1 204 No Content\r\n" END), 1);
 }
 
@@ -137,14 +137,14 @@ tells_what_is_broken(void **state)
 	assert_int_equal(count_parts("{\"error\":{}}"), -1);
 	assert_int_equal(count_parts(DONE FOUND), -2);
 	assert_int_equal(count_parts(DONE "--batchresponse_5d1\r\n"), -2);
-	/* a delimiter of somebody else */
+	/* a delimiter with another boundary */
 	assert_int_equal(count_parts(DONE "--batchresponse_5d12--\r\n"), -1);
 	assert_int_equal(count_parts(DONE "--other--\r\n"), -1);
-	/* not an answer of HTTP */
+	/* not an HTTP response */
 	assert_int_equal(count_parts(DONE PART "{}\r\n" END), -2);
 	assert_int_equal(count_parts(DONE PART "HTTP/1.1 4290\r\n\r\n" END), -2);
 	assert_int_equal(count_parts(DONE PART "HTTP/1.1 099 x\r\n\r\n" END), -2);
-	/* a changeset that is not closed, one inside of another, one without a boundary */
+	/* a change set that does not end, a nested one, and one without a boundary */
 	assert_int_equal(count_parts(CHANGESET MEMBER("1") END), -1);
 	assert_int_equal(count_parts(CHANGESET CHANGESET_END END), 0);
 	assert_int_equal(count_parts(CHANGESET "--changesetresponse_9aa\r\n"
@@ -204,7 +204,7 @@ finds_failures(void **state)
 	assert_slice(dv_part_header(&last, "Retry-After"), "17");
 	assert_int_equal(count_failures(THROTTLED DONE THROTTLED END, &last), 2);
 	assert_int_equal(count_failures(CHANGESET THROTTLED_MEMBER CHANGESET_END DONE END, &last), 1);
-	/* those before the break count */
+	/* the parts before the error count */
 	assert_int_equal(count_failures(THROTTLED DONE THROTTLED, &last), 1);
 	assert_int_equal(count_failures(PART "HTTP/1.1 429 Too Many Requests\n\n{}\n" END, &last), 1);
 	assert_slice(last.body, "{}");
@@ -213,13 +213,13 @@ finds_failures(void **state)
 									"{\"error\": {\"code\" : \"0x8005F103\"}}\r\n" END, &last), 1);
 	assert_int_equal(last.status, 400);
 	assert_slice(dv_part_header(&last, "Retry-After"), "3");
-	/* text of a row */
+	/* text of a row that looks like a status line */
 	assert_int_equal(count_failures(PART "HTTP/1.1 200 OK\r\n\r\n"
 									"{\"name\":\"HTTP/1.1 429 \\nHTTP/1.1 429 x\"}\r\n" END,
 									&last), 0);
 }
 
-/* only the whole is whole, and nothing looks beyond the end */
+/* only the complete text is valid, and the reader never looks beyond its end */
 static void
 survives_being_cut_anywhere(void **state)
 {

@@ -1,7 +1,7 @@
 /*
  * odata_test.c
- *		Queries as OData: literals, escapes, grouping, lengths.  And the
- *		corners of the table of policies that no table of dvsim reaches.
+ *		Queries as OData: literals, escapes, grouping, lengths.  Also the parts
+ *		of the table of policies that none of dvsim's tables reaches.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +33,7 @@ leaf(dv_filter_kind kind, const dv_column *column, dv_operand *operands, int n)
 	return filter;
 }
 
-/* What stands behind "$filter=". */
+/* Returns the text after "$filter=". */
 static const char *
 filter_text(const dv_filter *filter, dv_odata_style style)
 {
@@ -85,7 +85,7 @@ test_wildcards(void **state)
 	check(DV_STARTS_WITH, &name, "a_b[c]", "startswith(name,'a%5B_%5Db%5B%5B%5Dc%5D')",
 		  "startswith(name,'a[_]b[[]c]')");
 	check(DV_ENDS_WITH, &name, "'", "endswith(name,'''')", "endswith(name,'''')");
-	/* where they are not live they are left alone */
+	/* where they are not wildcards, they are not quoted */
 	check(DV_EQ, &name, "a_b[c]", "name%20eq%20'a_b%5Bc%5D'", "name eq 'a_b[c]'");
 }
 
@@ -100,7 +100,7 @@ test_lists(void **state)
 	assert_string_equal(filter_text(&filter, DV_ODATA_READABLE),
 						"Microsoft.Dynamics.CRM.In(PropertyName='name',PropertyValues="
 						"[\"a%5C\"b\",\"c%5C%5Cd\",\"e'f%5Cn\"])");
-	/* functions want the logical name */
+	/* functions require the logical name */
 	values[0].text = "1";
 	assert_string_equal(filter_text(&lookup, DV_ODATA_READABLE),
 						"Microsoft.Dynamics.CRM.NotIn(PropertyName='parentid',PropertyValues=[\"1\"])");
@@ -183,7 +183,7 @@ test_policies(void **state)
 		{
 			dv_policy	standard = dv_policy_of(DV_TABLE_STANDARD, comparison, op);
 
-			/* a provider may leave anything out, so nothing is exact; and no table does more */
+			/* providers may lack anything, so nothing is exact; standard tables support most */
 			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) < DV_EXACT);
 			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) <= standard);
 			assert_true(dv_policy_of(DV_TABLE_ELASTIC, comparison, op) <= standard);

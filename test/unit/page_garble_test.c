@@ -1,17 +1,17 @@
 /*
  * page_garble_test.c
- *		Pages that were cut off or garbled on their way: whatever is still taken
- *		for a page is JSON to the last byte, and has all the rows that are in it.
+ *		Pages that were truncated or garbled in transit: whatever is accepted as
+ *		a page is JSON to the last byte, and the reader returns all of its rows.
  *
- * A plain reader of JSON, written for this test, says what is JSON.
+ * A simple reader of JSON, written for this test, decides what is JSON.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "page_sample.h"
 
 /* ----------
- * A plain reader of JSON that tells whether a text is JSON at all, and how
- * many objects the first "value" outside has.
+ * A simple reader of JSON, which finds out whether a text is JSON, and how many
+ * objects the first "value" at the top level has.
  * ----------
  */
 
@@ -38,7 +38,7 @@ plain_char(char c)
 	return true;
 }
 
-/* how many bytes this UTF-8 character has, 0 if it is none */
+/* returns how many bytes this UTF-8 character has, or 0 if it is not valid */
 static int
 plain_utf8(void)
 {
@@ -189,7 +189,7 @@ is_json(const char *text, size_t len)
 }
 
 /* ----------
- * Cut and garbled bodies
+ * Truncated and garbled bodies
  * ----------
  */
 
@@ -214,7 +214,7 @@ cut_at_every_byte(void **state)
 	expect_end(2);
 }
 
-/* is it right to refuse this although it is JSON? */
+/* may this be refused although it is JSON? */
 static bool
 means_something_else(const char *reason)
 {
@@ -275,7 +275,7 @@ garbled_at_every_byte(void **state)
 	}
 }
 
-/* a piece missing in the middle, as when a buffer was lost */
+/* removes a piece from the middle, as if a buffer had been lost */
 static void
 pieces_missing(void **state)
 {

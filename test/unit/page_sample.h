@@ -1,11 +1,11 @@
 /*
  * page_sample.h
- *		A page of rows to try things on, and its reading.
+ *		A page of rows for tests, and functions that read pages.
  *
- * Bodies are copied to the end of an allocation of their own, so that the
- * address sanitizer sees a look beyond the NUL behind them.
+ * Each body is copied to an allocation that ends with its NUL, so that
+ * AddressSanitizer detects reads beyond it.
  *
- * Included once by each program that tests src/dataverse/page.c.
+ * Each program that tests src/dataverse/page.c includes this file once.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,7 +30,7 @@
 #define CONTEXT "\"@odata.context\":\"https://c.crm.dynamics.com/api/data/v9.2/$metadata#accounts(name)\""
 #define GUID "00000000-0000-0010-979e-0000421049e5"
 
-/* of everything something, in the order of the service */
+/* an example of everything, in the order of the service */
 #define SAMPLE \
 	"{" CONTEXT ",\"@odata.count\":5000," \
 	"\"@Microsoft.Dynamics.CRM.totalrecordcount\":-1," \
@@ -58,7 +58,7 @@ enum
 };
 
 static dv_names *names;
-static char *body;				/* of the page that is open */
+static char *body;				/* the body of the open page */
 static dv_page page;
 static dv_value values[MAX_WANTED];
 
@@ -96,7 +96,7 @@ open_page(const char *text)
 	open_bytes(text, strlen(text));
 }
 
-/* to the end, with values */
+/* reads to the end, with values */
 static dv_page_step
 read_all(void)
 {
@@ -105,7 +105,7 @@ read_all(void)
 	do
 		step = dv_page_next(&page, values);
 	while (step == DV_PAGE_ROW || step == DV_PAGE_TOMBSTONE);
-	/* and it stays so */
+	/* further calls return the same */
 	assert_int_equal(dv_page_next(&page, values), step);
 	assert_int_equal(dv_page_next(&page, NULL), step);
 	if (step == DV_PAGE_BROKEN)

@@ -1,7 +1,7 @@
 /*
  * page_test.c
- *		Pages of rows: every shape that the service answers, and everything that
- *		must never be taken for one.
+ *		Pages of rows: every form in which the service answers, and everything
+ *		that must never be accepted as a page.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -45,7 +45,7 @@ sample_page(void **state)
 
 	(void) state;
 	open_page(SAMPLE);
-	/* what stands behind the rows is not known yet */
+	/* members after the rows are not known yet */
 	assert_int_equal(page.next_link.kind, DV_VALUE_ABSENT);
 
 	expect_row();
@@ -145,7 +145,7 @@ static void
 fetchxml_page(void **state)
 {
 	(void) state;
-	/* nulls are left out, each row has members of its own */
+	/* nulls are omitted, and each row has members of its own */
 	open_page("{" CONTEXT ",\"@Microsoft.Dynamics.CRM.fetchxmlpagingcookie\":"
 			  "\"<cookie pagenumber=\\\"2\\\" istracking=\\\"False\\\" />\","
 			  "\"@Microsoft.Dynamics.CRM.morerecords\":true,\"value\":["
@@ -225,7 +225,7 @@ delta_page(void **state)
 				  "neither a row nor a tombstone");
 }
 
-/* names of members that mean something may be wanted, too */
+/* members that the reader uses itself may be wanted, too */
 static void
 wanted_marks(void **state)
 {
@@ -268,7 +268,7 @@ escaped_names(void **state)
 	char		text[4096];
 
 	(void) state;
-	/* a link whose name is written oddly is still a link */
+	/* a link whose name is written with escapes is still a link */
 	open_page("{\"v\\u0061lue\":[{\"n\\u0061me\":\"x\"},{\"name\":\"y\"}],"
 			  "\"\\u0040odata.next\\u004cink\":\"https://x/\"}");
 	expect_row();
@@ -278,7 +278,7 @@ escaped_names(void **state)
 	expect_end(2);
 	expect_text(&page.next_link, DV_VALUE_STRING, "https://x/");
 	expect_broken("{\"value\":[{\"n\\u0061me\":\"x\",\"name\":\"y\"}]}", "member given twice");
-	/* names that mean nothing */
+	/* names without a meaning */
 	open_page("{\"value\":[{\"\\ud800\":1,\"\":2,\"\\u0000\":3,\"name\":\"y\"}]}");
 	expect_row();
 	expect_text(&values[NAME], DV_VALUE_STRING, "y");
@@ -292,7 +292,7 @@ escaped_names(void **state)
 	expect_end(1);
 }
 
-/* more names than are remembered, in two orders, twice over */
+/* more names than are remembered, in two orders, several times */
 static void
 many_members(void **state)
 {
@@ -325,12 +325,12 @@ many_members(void **state)
 	}
 	expect_end(8);
 	free(text);
-	/* what was foreseen in one page is nothing in the next */
+	/* what was expected in one page does not affect the next */
 	open_page(SAMPLE);
 	expect_end(2);
 }
 
-/* names written with blanks cannot be foreseen, but are found */
+/* names with blanks around them cannot be predicted, but are found */
 static void
 blanks_in_rows(void **state)
 {
@@ -349,7 +349,7 @@ blanks_in_rows(void **state)
 
 #define N_PREFIXES 1000
 
-/* names of which each is the beginning of the next, in several orders */
+/* names each of which is a prefix of the next, in several orders */
 static void
 similar_names(void **state)
 {
@@ -371,7 +371,7 @@ similar_names(void **state)
 	for (row = 0; row < 4; row++)
 	{
 		n += (size_t) sprintf(text + n, "%s{", row > 0 ? "," : "");
-		/* the step has no divisor in common with their number */
+		/* the step and the number of names have no common divisor */
 		for (i = 0; i < N_PREFIXES; i++)
 		{
 			int			name = (i * (row < 2 ? 7 : 333) + row) % N_PREFIXES;
@@ -532,7 +532,7 @@ broken_pages(void **state)
 		expect_broken(cases[i].text, cases[i].reason);
 }
 
-/* values that are none, wanted and not wanted, in a row, nested and outside */
+/* invalid values, wanted and not, in rows, nested, and outside */
 static void
 broken_values(void **state)
 {
@@ -567,7 +567,7 @@ broken_values(void **state)
 	{
 		for (j = 0; j < LENGTH(around); j++)
 		{
-			/* in an array this is two numbers */
+			/* in an array, these are two numbers */
 			if (j == 3 && strcmp(bad[i], "1,5") == 0)
 				continue;
 			snprintf(text, sizeof(text), around[j], bad[i]);
@@ -625,7 +625,7 @@ nul_bytes(void **state)
 	assert_string_equal(page.json.error, "row expected");
 }
 
-/* strings of all lengths, with each kind of special byte at each place */
+/* strings of all lengths, with each kind of special byte at each position */
 static void
 string_boundaries(void **state)
 {
@@ -657,7 +657,7 @@ string_boundaries(void **state)
 				expect_text(&values[NAME], DV_VALUE_STRING, string);
 				assert_int_equal(values[NAME].escaped, i == 1);
 				expect_end(1);
-				/* and the string last, cut off before its end */
+				/* the same string as the last thing, truncated */
 				open_bytes(text, (size_t) (19 + at));
 				assert_int_equal(read_all(), DV_PAGE_BROKEN);
 				assert_string_equal(page.json.error, "it ends too early");
@@ -676,7 +676,7 @@ too_long(void **state)
 }
 
 /* ----------
- * The continuation link, beforehand
+ * Finding the link to the next page in advance
  * ----------
  */
 
@@ -686,7 +686,7 @@ peeking(void **state)
 	static const struct
 	{
 		const char *text;
-		const char *link;		/* NULL: none is found */
+		const char *link;		/* NULL: no link is found */
 	}			cases[] = {
 		{SAMPLE, "https://c.crm.dynamics.com/api/data/v9.2/accounts?$skiptoken=x"},
 		{"{\"value\":[],\"@odata.nextLink\":\"https://x/\"}\r\n", "https://x/"},

@@ -1,10 +1,10 @@
 /*
  * payload_test.c
- *		Values as the service has them: golden texts, and that dv_value_*()
- *		reads back what was written.
+ *		Values as the service writes them: expected texts, and whether
+ *		dv_value_*() reads back what was written.
  *
- * Each is written at the end of a block of exactly the room that payload.h
- * asks for, so that AddressSanitizer sees a byte too many.
+ * Each value is written to a block of exactly the size that payload.h requires,
+ * so that AddressSanitizer detects if it is too long.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,7 +44,7 @@ expect(const char *start, const char *end, const char *wanted)
 		fail_msg("\"%.*s\" instead of \"%s\"", (int) (end - start), start, wanted);
 }
 
-/* the value that a JSON string of this text is */
+/* the value of a JSON string with this text */
 static dv_value
 string_value(const char *text, size_t len)
 {
@@ -57,7 +57,7 @@ string_value(const char *text, size_t len)
 static void
 check_text(const char *text, size_t len, const char *wanted)
 {
-	/* the text stands at the end of its block, too */
+	/* the text ends where its block ends, too */
 	char	   *copy = malloc(len + 1);
 	char	   *in = memcpy(copy + 1, text, len);
 	size_t		extra = dv_payload_extra(in, len);
@@ -107,7 +107,7 @@ texts(void **state)
 		check_text(cases[i].text, strlen(cases[i].text), cases[i].json);
 }
 
-/* each character that needs an escape at each place of a word, among each neighbour */
+/* each character that needs an escape, at each position of a word, next to each other one */
 static void
 every_place(void **state)
 {

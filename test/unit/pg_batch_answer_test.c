@@ -1,6 +1,6 @@
 /*
- * pg_answer_test.c
- *		What the service answers to batches of rows, row by row.
+ * pg_batch_answer_test.c
+ *		Answers to batches of rows, row by row.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -81,7 +81,7 @@ refuses_other_ids(void **state)
 	for (i = 0; i < (int) lengthof(broken); i++)
 		if (ids_of(broken[i], 1, ids))
 			fail_msg("taken: %s", broken[i]);
-	/* nested deeper than anything that is sent to us */
+	/* nested deeper than any answer of the service */
 	assert_false(ids_of("{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 						1, ids));
 }
@@ -109,7 +109,7 @@ reads_details(void **state)
 	assert_int_equal(rows[0].status, 409);
 	assert_int_equal(rows[0].error.verdict, DV_VERDICT_REFUSED);
 	assert_int_equal(rows[0].error.sqlstate, ERRCODE_UNIQUE_VIOLATION);
-	/* it is the only one, so the text is about it */
+	/* it is the only one that failed, so the message is about it */
 	assert_string_equal(rows[0].error.message, "Entity Does Not Exist");
 	assert_string_equal(rows[0].error.request_id, "r-1");
 	assert_false(rows[1].told || rows[3].told);
@@ -195,7 +195,7 @@ reads_parts(void **state)
 	assert_int_equal(rows[2].error.verdict, DV_VERDICT_THROTTLED);
 	assert_int_equal(rows[2].error.retry_after, 7000000);
 	assert_true(rows[3].told && !rows[3].has_id);
-	/* it ended early */
+	/* the answer ended early */
 	assert_false(rows[4].told);
 }
 
@@ -205,12 +205,12 @@ refuses_other_parts(void **state)
 	assert_false(parts(CREATED PART DUPLICATE, 2));
 	assert_true(rows[0].told);
 	assert_false(rows[1].told);
-	/* neither yes nor no */
+	/* neither success nor failure */
 	assert_false(parts(CREATED PART "HTTP/1.1 304 Not Modified\r\n\r\n\r\n" END, 2));
 	assert_false(parts(CREATED PART "HTTP/1.1 100 Continue\r\n\r\n\r\n" END, 2));
 	assert_true(rows[0].told);
 	assert_false(rows[1].told);
-	/* more than were asked */
+	/* more parts than requests */
 	assert_false(parts(CREATED CREATED CREATED END, 2));
 	assert_false(parts("{\"error\":{}}", 2));
 	assert_false(dv_batch_answer_parts("application/json", CREATED END, strlen(CREATED END), 1, rows));
@@ -246,7 +246,7 @@ reads_changesets(void **state)
 	assert_false(rows[0].told || rows[2].told);
 	assert_int_equal(rows[1].error.sqlstate, ERRCODE_UNIQUE_VIOLATION);
 
-	/* it does not say which */
+	/* the answer does not say which request failed */
 	assert_true(changeset(CHANGESET(MEMBER("4") DUPLICATE), 3, &failed));
 	assert_int_equal(failed, 3);
 	assert_string_equal(rows[0].error.code, "0x80040237");
@@ -264,7 +264,7 @@ refuses_other_changesets(void **state)
 	assert_false(changeset(CHANGESET(MEMBER("1") GOOD MEMBER("1") GOOD), 2, &failed));
 	assert_false(changeset(CHANGESET(MEMBER("1") GOOD MEMBER("3") GOOD), 2, &failed));
 	assert_false(changeset(CHANGESET(MEMBER("1") GOOD MEMBER("2") GOOD MEMBER("3") GOOD), 2, &failed));
-	/* some were, some were not: then it was no changeset */
+	/* if only some requests succeeded, it was not a change set */
 	assert_false(changeset(CHANGESET(MEMBER("1") GOOD MEMBER("2") DUPLICATE), 2, &failed));
 	assert_false(changeset(CHANGESET(MEMBER("2") DUPLICATE MEMBER("1") GOOD), 2, &failed));
 	assert_false(changeset(CHANGESET(MEMBER("1") DUPLICATE MEMBER("2") DUPLICATE), 2, &failed));

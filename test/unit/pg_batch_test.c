@@ -1,6 +1,6 @@
 /*
  * pg_batch_test.c
- *		Rows as the bytes of bulk messages and of $batches.
+ *		Bulk messages and $batches made from rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -193,7 +193,7 @@ writes_changesets(void **state)
 						C "--\r\n\r\n" B "--\r\n");
 }
 
-/* an upsert makes what is missing */
+/* an upsert creates missing rows */
 static void
 writes_upserts_without_a_condition(void **state)
 {
@@ -281,7 +281,7 @@ copies_rows(void **state)
 	assert_int_equal(copy->rows[1].key, 7);
 	assert_memory_equal(copy->rows[0].id, id2, DV_ID_LEN);
 
-	/* what is to follow comes along, however often */
+	/* requests that follow a row are copied with it, however often */
 	dv_batch_copy_row(again, copy, &copy->rows[1], false);
 	dv_batch_copy_row(again, copy, &copy->rows[0], false);
 	assert_int_equal(again->rows[0].then_len, 0);

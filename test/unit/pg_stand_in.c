@@ -1,16 +1,16 @@
 /*
  * pg_stand_in.c
- *		As much of PostgreSQL as modules need that know its memory and its
- *		strings, but nothing else of it.
+ *		A stand-in for PostgreSQL, for modules that use its memory and strings,
+ *		but nothing else of it.
  *
- * Each piece of memory is one of malloc's, so that the sanitizers watch it;
- * what is left goes with pg_stand_in_reset(), as a context's would.
+ * Each piece of memory is allocated by malloc, so that the sanitizers watch it.
+ * pg_stand_in_reset() frees what is left, as resetting a context would.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
-/* its second argument changed its type */
+/* the type of its second argument has changed */
 #define appendBinaryStringInfo declared_otherwise
 #include "lib/stringinfo.h"
 #undef appendBinaryStringInfo
@@ -30,7 +30,7 @@ typedef struct piece
 	struct piece *prev;
 	struct piece *next;
 	size_t		size;
-	size_t		filler;			/* keeps what follows aligned */
+	size_t		filler;			/* aligns what follows */
 } piece;
 
 static piece pieces = {&pieces, &pieces, 0, 0};
@@ -116,7 +116,7 @@ pstrdup(const char *in)
 void
 initStringInfo(StringInfo str)
 {
-	str->maxlen = 16;			/* small, so that it has to grow */
+	str->maxlen = 16;			/* small, so that it must grow */
 	str->data = palloc(str->maxlen);
 	str->data[0] = '\0';
 	str->len = 0;
@@ -214,7 +214,7 @@ dv_http_failure_name(dv_http_failure failure)
 	return "failure";
 }
 
-/* Nothing here is to raise an error. */
+/* The tested code must not raise errors. */
 
 bool
 errstart(int elevel, const char *domain)
@@ -263,7 +263,7 @@ errfinish(const char *filename, int lineno, const char *funcname)
 	abort();
 }
 
-/* Assert() of a server that was built with assertions */
+/* for Assert(), if the server was built with assertions */
 
 #if PG_VERSION_NUM >= 160000
 void

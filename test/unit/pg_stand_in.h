@@ -1,14 +1,14 @@
 /*
  * pg_stand_in.h
- *		As much of PostgreSQL as modules need that know its memory and its
- *		strings, but nothing else of it.
+ *		A stand-in for PostgreSQL, for modules that use its memory and strings,
+ *		but nothing else of it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef PG_STAND_IN_H
 #define PG_STAND_IN_H
 
-/* Frees all that is left, as the end of a memory context does. */
+/* Frees all memory that is left, as deleting a memory context would. */
 extern void pg_stand_in_reset(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * random_events.h
- *		Random numbers for property tests; the seed is printed and may be
- *		given.
+ *		Random numbers for property tests.  The seed is printed, and can be
+ *		set.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@
 
 static uint64_t random_state;
 
-/* SEED=n repeats a run. */
+/* SEED=n in the environment repeats a run. */
 static inline void
 seed_random(const char *test)
 {
@@ -36,7 +36,7 @@ next_random(void)
 	return z ^ (z >> 31);
 }
 
-/* 0 to n - 1 */
+/* returns a number from 0 to n - 1 */
 static inline int64_t
 random_below(int64_t n)
 {

@@ -1,10 +1,10 @@
 /*
  * rate_test.c
- *		The rate controller: the founding documents' behaviours, in the
- *		merged form that requirements 5.6 decides, and its golden vectors.
+ *		The rate controller: each of its rules, and the golden vectors of its
+ *		specification.
  *
- * "Drive" plays one success a second with the limit in use to the full, as
- * the golden vectors have it.
+ * drive() plays one success per second with the limit fully used, which is what
+ * the golden vectors assume.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -67,7 +67,7 @@ succeed(dv_kind kind, double seconds)
 	dv_rate_success(&rate, &config, kind, (int64_t) (seconds * DV_SECOND), now);
 }
 
-/* one success for each of so many seconds */
+/* plays one success for each of these seconds */
 static void
 drive(int seconds)
 {
@@ -85,7 +85,7 @@ throttle(double retry_after)
 	return dv_rate_throttle(&rate, &config, now, (int64_t) (retry_after * DV_SECOND), now);
 }
 
-/* the values that the limit takes while driving, one after the other */
+/* checks the values that the limit takes one after the other */
 static void
 assert_climb(const int *expected, int n, int seconds)
 {
@@ -133,7 +133,7 @@ start_respects_the_minimum(void **state)
 	config.min_parallelism = 5;
 	init(10);
 	assert_int_equal(rate.current, 5);
-	init(3);					/* a minimum above the maximum is the maximum */
+	init(3);					/* a minimum above the maximum is reduced to it */
 	assert_int_equal(rate.current, 3);
 	assert_int_equal(peek(DV_KIND_READ), 3);
 }
@@ -279,17 +279,17 @@ both_gates_are_needed(void **state)
 	succeed(DV_KIND_CREATE, 1);
 	succeed(DV_KIND_CREATE, 1);
 	succeed(DV_KIND_CREATE, 1);
-	assert_int_equal(rate.current, 26); /* batches, but too early */
+	assert_int_equal(rate.current, 26); /* enough batches, but too early */
 	now += DV_SECOND;
 	succeed(DV_KIND_CREATE, 1);
-	assert_int_equal(rate.current, 28); /* the interval exactly */
+	assert_int_equal(rate.current, 28); /* exactly the interval */
 	assert_int_equal(rate.successes, 0);
 	now += 100 * DV_SECOND;
 	succeed(DV_KIND_CREATE, 1);
 	succeed(DV_KIND_CREATE, 1);
-	assert_int_equal(rate.current, 28); /* late enough, too few */
+	assert_int_equal(rate.current, 28); /* late enough, but too few batches */
 	succeed(DV_KIND_CREATE, 1);
-	assert_int_equal(rate.current, 30); /* the number exactly */
+	assert_int_equal(rate.current, 30); /* exactly the number */
 }
 
 static void
@@ -395,7 +395,7 @@ an_unused_level_is_not_blamed(void **state)
 	now += 10 * DV_SECOND;
 	dv_rate_sent(&rate, 3);
 	assert_true(dv_rate_throttle(&rate, &config, now, 0, now));
-	assert_int_equal(rate.current, 1);	/* three under way were too much */
+	assert_int_equal(rate.current, 1);	/* three requests in flight were too many */
 	assert_int_equal(rate.last_known_good, 20);
 }
 
@@ -435,9 +435,9 @@ idleness_resets(void **state)
 	rate.total_throttles = 7;
 	succeed(DV_KIND_DELETE, 9);
 	now += 300 * DV_SECOND;
-	assert_int_equal(limit(0), 44); /* exactly the period is not longer than it */
+	assert_int_equal(limit(0), 44); /* exactly the period, but not longer */
 	now += 300 * DV_SECOND + 1;
-	assert_int_equal(limit(1), 44); /* something is under way */
+	assert_int_equal(limit(1), 44); /* a request is in flight */
 	now += 300 * DV_SECOND + 1;
 	assert_int_equal(limit(0), 26);
 	assert_int_equal(rate.total_throttles, 7);
@@ -578,7 +578,7 @@ slow_batches_bind_after_three(void **state)
 	succeed(DV_KIND_DELETE, 10);
 	assert_int_equal(peek(DV_KIND_DELETE), 20);
 	assert_int_equal(binds(DV_KIND_DELETE), DV_BINDS_EXECUTION_CEILING);
-	assert_int_equal(peek(DV_KIND_CREATE), 52); /* each kind for itself */
+	assert_int_equal(peek(DV_KIND_CREATE), 52); /* each kind separately */
 }
 
 static void
@@ -620,7 +620,7 @@ throttle_ceiling_vectors(void **state)
 	for (i = 0; i < 6; i++)
 		assert_int_equal(dv_throttle_ceiling(40, 0, (int64_t) (retry_after[i] * DV_SECOND), 10),
 						 expected[i]);
-	for (i = 0; i < 4; i++)		/* a cascade of 1.3 s from 30 */
+	for (i = 0; i < 4; i++)		/* a cascade of throttles over 1.3 s, from 30 */
 	{
 		existing = dv_throttle_ceiling(i == 0 ? 30 : 15, existing, 13 * DV_SECOND / 10, 1);
 		assert_int_equal(existing, 29 - i);

@@ -1,6 +1,6 @@
 /*
  * select_test.c
- *		Which user sends, and which backend comes first.
+ *		Which application user sends, and which backend comes first.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,7 +23,7 @@
 static dv_candidate users[USERS];
 static uint64_t ticket;
 
-/* all are free, were never used and may have four under way */
+/* all are free, have never been used, and may have four requests in flight */
 static int
 setup(void **state)
 {
@@ -88,7 +88,7 @@ throttled_users_are_passed_over(void **state)
 	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 0);
 	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 2);
 	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 0);
-	users[1].throttled_until = NOW; /* its expiry is the moment it is free */
+	users[1].throttled_until = NOW; /* it is free at the moment of the expiry */
 	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 1);
 }
 
@@ -137,7 +137,7 @@ full_users_are_passed_over(void **state)
 	assert_int_equal(take(2, DV_SELECT_THROTTLE_AWARE), 1);
 	users[1].in_flight = 4;
 	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1, 0);
-	users[0].limit = 0;			/* a limit that fell under what is under way */
+	users[0].limit = 0;			/* the limit fell below the requests in flight */
 	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1, 0);
 }
 
@@ -170,7 +170,7 @@ sendable(void **state)
 	assert_int_equal(dv_sendable(users, 2, NOW), 8);
 	users[0].in_flight = 3;
 	assert_int_equal(dv_sendable(users, 2, NOW), 5);
-	users[1].not_before = NOW;	/* paced, and its time has come */
+	users[1].not_before = NOW;	/* paced, but its time has come */
 	assert_int_equal(dv_sendable(users, 2, NOW), 2);
 	users[1].not_before = NOW + 1;
 	assert_int_equal(dv_sendable(users, 2, NOW), 1);
@@ -218,9 +218,9 @@ yielding(void **state)
 	(void) state;
 	assert_true(yields(claim(2, 0, 0), claim(1, 10, 0), 1));
 	assert_false(yields(claim(2, 0, 0), claim(1, 10, 0), 2));	/* one for each */
-	assert_false(yields(claim(2, 0, 0), claim(1, 0, 0), 1));	/* does not wait */
+	assert_false(yields(claim(2, 0, 0), claim(1, 0, 0), 1));	/* the other one does not wait */
 	assert_false(yields(claim(1, 0, 0), claim(2, 10, 0), 1));
-	assert_true(yields(claim(0, 0, 0), claim(0, NOW - 1, 0), 1));	/* the queue */
+	assert_true(yields(claim(0, 0, 0), claim(0, NOW - 1, 0), 1));	/* the other one waits */
 	assert_true(yields(claim(0, 20, 0), claim(0, 10, 0), 1));
 	assert_false(yields(claim(0, 10, 0), claim(0, 20, 0), 1));
 }
@@ -281,7 +281,7 @@ assert_sound(dv_choice choice, int n)
 		assert_true(choice.until > NOW);
 }
 
-/* Of any set of backends that want one of too few slots, one does not have to yield. */
+/* Of any set of backends that compete for too few slots, at least one need not yield. */
 static void
 assert_somebody_goes(void)
 {

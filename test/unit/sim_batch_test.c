@@ -1,6 +1,6 @@
 /*
  * sim_batch_test.c
- *		The body of a $batch as a list of requests, and query operators' names.
+ *		The body of a $batch as a list of requests, and names of query operators.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -163,7 +163,7 @@ test_other_boundary(void **state)
 	/* a longer boundary is another one */
 	assert_true(parse_as("multipart/mixed; boundary=b", GET_PART "--b1--\r\n"));
 	assert_null(parts);
-	/* what follows the closing delimiter does not count */
+	/* text after the closing delimiter is ignored */
 	assert_true(parse(GET_PART "--b1--\r\n" GET_PART));
 	assert_null(parts->next);
 }

@@ -1,6 +1,6 @@
 /*
  * sim_decimal_test.c
- *		Exact decimals: reading, rounding, printing, order of the packed form.
+ *		Exact decimals: reading, rounding, printing, and the order of the packed form.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,6 +1,6 @@
 /*
  * sim_faults_test.c
- *		Rules of dvsim's faults: reading, matching, counting, answering.
+ *		dvsim's fault rules: reading, matching, counting, answering.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -40,7 +40,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* NULL, or the message */
+/* returns NULL, or the error message */
 static const char *
 add(const char *json)
 {
@@ -60,7 +60,7 @@ pick(const char *method, const char *target, const char *user)
 	return rule ? rule->id : 0;
 }
 
-/* the statuses of n picks as digits, '.' for none */
+/* returns the statuses of n picks as digits, with '.' for none */
 static const char *
 statuses(int n)
 {

@@ -1,8 +1,8 @@
 /*
  * sim_fetch_test.c
- *		FetchXML to SQL: the text that comes out, and what is refused.
+ *		FetchXML as SQL: the resulting text, and what is refused.
  *
- * Only the schema is needed; nothing is run.  Time stands still at
+ * These tests need only the schema; no SQL is run.  The time is always
  * 2026-03-18 10:30:00 UTC, a Wednesday.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -74,7 +74,7 @@ end(void **state)
 	return 0;
 }
 
-/* true: query holds the translation; false: response holds the error */
+/* if true, query has the translation; if false, response has the error */
 static bool
 translate(const char *set, const char *xml)
 {
@@ -115,7 +115,7 @@ assert_no_sql(const char *xml, const char *code)
 	assert_refused("accounts", xml, code);
 }
 
-/* the WHERE clause that conditions on account become */
+/* the WHERE clause of conditions on account */
 static void
 assert_where(const char *conditions, const char *where)
 {
@@ -295,7 +295,7 @@ static void
 test_joins(void **state)
 {
 	(void) state;
-	/* an outer link's filter belongs to the join, an entityname condition does not */
+	/* the filter of an outer link belongs to the join, but an entityname condition does not */
 	assert_link("<link-entity " TO_CONTACT " link-type='outer' alias='c'>"
 				"<attribute name='jobtitle'/>" BOSS "</link-entity>"
 				"<filter><condition entityname='c' attribute='contactid' operator='null'/>"
@@ -304,12 +304,12 @@ test_joins(void **state)
 				" LEFT JOIN \"contact\" AS t1 ON t1.\"contactid\"=t0.\"primarycontactid\" AND "
 				"((t1.\"jobtitle\"=?1))",
 				" AND (t1.\"contactid\" IS NULL)", "");
-	/* a link that multiplies rows makes its key part of the order */
+	/* if a link multiplies rows, its key becomes part of the order */
 	assert_link("<link-entity " FROM_CONTACT "/>", ",t1.\"contactid\"",
 				" JOIN \"contact\" AS t1 ON t1.\"parentcustomerid\"=t0.\"accountid\"", "",
 				",t1.\"contactid\"");
 	assert_string_equal(query.keys[1].name, "contact1.contactid");
-	/* links are joined depth first; without an alias the table's name is one */
+	/* links are joined depth first; the default alias is the table's name */
 	assert_link("<link-entity " TO_CONTACT "><link-entity name='systemuser' from='systemuserid' "
 				"to='ownerid'/></link-entity><filter><condition entityname='contact' "
 				"attribute='jobtitle' operator='null'/></filter>", "",
@@ -388,12 +388,12 @@ test_order(void **state)
 						  "</entity></fetch>"));
 	assert_true(query.cookie);
 	assert_non_null(strstr(query.keys[0].expr, "FROM \"contact\" AS n"));
-	/* a column of a link in the order: no cookie */
+	/* there is no cookie if the order has a column of a link */
 	assert_true(translate("accounts", "<fetch><entity name='account'>"
 						  "<attribute name='accountid'/><link-entity " TO_CONTACT " alias='c'/>"
 						  "<order entityname='c' attribute='jobtitle'/></entity></fetch>"));
 	assert_false(query.cookie);
-	/* a formula that is a bare number is no position in the select list */
+	/* a formula that is just a number is not a position in the select list */
 	assert_true(translate("new_alltypeses", "<fetch><entity name='new_alltypes'>"
 						  "<order attribute='new_rollup_state'/></entity></fetch>"));
 	assert_string_equal(query.keys[0].expr, "0+(1)");
@@ -477,7 +477,7 @@ test_refused_aggregates(void **state)
 #define NULL_KEY(name) "&lt;" name " lastnull=&quot;1&quot; first=&quot;x&quot; /&gt;"
 #define ID KEY("accountid", "{00000000-0000-0000-0000-0000000000FF}")
 
-/* page 3 by the cookie of page 2, ordered by name and, descending, employees */
+/* page 3 by the cookie of page 2, ordered by name and by descending employees */
 static const char *
 paged(const char *page, const char *cookie)
 {
@@ -516,7 +516,7 @@ test_paging(void **state)
 				 "(t0.\"name\" IS NOT NULL OR t0.\"name\" COLLATE DV IS NULL AND 0 OR "
 				 "t0.\"name\" COLLATE DV IS NULL AND t0.\"numberofemployees\" IS NULL AND "
 				 "t0.\"accountid\">?1)");
-	/* a cookie of another page is no use: pages are counted off */
+	/* the cookie of another page cannot be used, so rows are counted */
 	assert_true(translate("accounts",
 						  paged("4", COOKIE(KEY("name", "b") KEY("numberofemployees", "7") ID))));
 	assert_non_null(strstr(query.sql.s, "LIMIT ?1 OFFSET ?2"));
@@ -576,7 +576,7 @@ test_cookie_text(void **state)
 	sim_buf_free(&text);
 }
 
-/* a filter of so many conditions and a row of so many links */
+/* makes a query with this many conditions and links */
 static const char *
 large(int conditions, int links)
 {
@@ -713,7 +713,7 @@ test_refused_conditions(void **state)
 	assert_refused("contacts", "<fetch><entity name='contact'><filter><condition "
 				   "attribute='birthdate' operator='last-x-hours' value='3'/></filter></entity>"
 				   "</fetch>", "0x80041120");
-	/* an ON clause sees what was joined before it only */
+	/* an ON clause can refer only to tables that were joined before it */
 	assert_no_sql("<fetch><entity name='account'><link-entity " TO_CONTACT " alias='a'><filter>"
 				  "<condition entityname='b' attribute='contactid' operator='null'/></filter>"
 				  "</link-entity><link-entity " TO_CONTACT " alias='b'/></entity></fetch>",

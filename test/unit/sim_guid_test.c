@@ -1,6 +1,6 @@
 /*
  * sim_guid_test.c
- *		GUIDs: text both ways, SQL Server's order, new ids, ids of names.
+ *		GUIDs: conversion from and to text, SQL Server's order, new ids, ids of names.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -60,7 +60,7 @@ malformed_is_refused(void **state)
 		assert_false(parse(bad[i], guid));
 }
 
-/* ascending as SQL Server's documentation of uniqueidentifier has it */
+/* ascending, according to SQL Server's documentation of uniqueidentifier */
 static void
 order_of_sql_server(void **state)
 {
@@ -96,7 +96,7 @@ new_ids_ascend_and_differ(void **state)
 	(void) state;
 	for (i = 0; i < 100000; i++)
 	{
-		/* some share a microsecond, some have any salt, and once time goes back */
+		/* some share a microsecond, some have a random salt, and once time goes back */
 		uint64_t	now = UINT64_C(1767225600000000) + i / 7 - (i == 5000 ? 1000000 : 0);
 
 		sim_guid_make(now, i * i, guid);

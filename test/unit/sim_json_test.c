@@ -1,6 +1,6 @@
 /*
  * sim_json_test.c
- *		The reader of write bodies: what it takes, what it refuses.
+ *		The reader for bodies of writes: what it accepts, and what it refuses.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,7 +35,7 @@ end(void **state)
 	return 0;
 }
 
-/* exactly as many bytes as the text has, so that reading on is seen */
+/* the allocation has as many bytes as the text, so that reads beyond it are detected */
 static struct sim_json *
 parse_bytes(const char *text, size_t len)
 {
@@ -141,7 +141,7 @@ test_bad_strings(void **state)
 		refused(bad[i]);
 }
 
-/* a quote, an escape or a control character at each place of a word of eight */
+/* a quote, an escape, or a control character at each position of a word of eight */
 static void
 test_every_offset(void **state)
 {

@@ -1,6 +1,6 @@
 /*
  * sim_latency_test.c
- *		The latency model: its specification and its prices.
+ *		The latency model: its specifications, and the latencies that they yield.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,7 +13,7 @@
 
 #include "latency.h"
 
-/* random numbers that mean: least, middle, most */
+/* the random numbers for the least, the middle, and the greatest latency */
 #define LEAST UINT64_C(0)
 #define MIDDLE (UINT64_C(1) << 63)
 #define MOST UINT64_MAX
@@ -104,7 +104,7 @@ reads_units_and_fractions(void **state)
 	assert_int_equal(price("read=.5ms", SIM_READ, 0), 500);
 	assert_int_equal(price("read=0+0.1us/row", SIM_READ, 5000), 500);
 
-	/* neither the price of a row nor the sum is cut off */
+	/* neither the latency per row nor the sum is truncated */
 	assert_int_equal(price("read=0+1.001us/row", SIM_READ, 1000000), 1001000);
 	assert_int_equal(price("read=1.6us", SIM_READ, 0), 2);
 }

@@ -2,10 +2,10 @@
  * sim_limits_test.c
  *		The model of service protection, in virtual time.
  *
- * Every rule of limits.h has a test of its own on a window of 300 s, so that
- * a slice is a second and figures can be checked in the head.  The last test
- * runs a million random events against a reference that keeps every event
- * instead of sums.
+ * Every rule of limits.h has a test of its own with a window of 300 s, so a
+ * slice is a second and figures can be verified mentally.  The last test compares
+ * a million random events with a reference that keeps every event instead of
+ * sums.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +25,7 @@
 #define EVENTS 1000000
 #define SEED 20260822
 
-/* the service's own figures */
+/* the limits of the service */
 static const struct sim_limits_config service = {
 	WINDOW, 6000, 1200 * SECOND, 52
 };
@@ -46,7 +46,7 @@ demand(const struct sim_limits_config *config, int64_t now)
 	return sim_limits_enter(&limits, config, now, false);
 }
 
-/* enters and leaves at once, having run for so long */
+/* enters and leaves at once, with this execution time */
 static void
 run(const struct sim_limits_config *config, int64_t now, int64_t execution)
 {
@@ -135,7 +135,7 @@ time_may_be_overshot_by_what_is_in_flight(void **state)
 		sim_limits_leave(&limits, &service, 100 * SECOND, 100 * SECOND);
 	assert_int_equal(limits.execution_us, 5200 * SECOND);
 
-	/* charged when it ended, so it leaves a window after that */
+	/* charged when it ended, so it leaves a window later */
 	assert_refused(&service, 100 * SECOND, SIM_LIMIT_EXECUTION, 301 * SECOND);
 	assert_admitted(&service, 401 * SECOND);
 	assert_int_equal(limits.execution_us, 0);
@@ -169,7 +169,7 @@ concurrency_wait_grows_with_the_pressure(void **state)
 		assert_refused(&service, 0, SIM_LIMIT_CONCURRENCY,
 					   (i / 26 < 5 ? i / 26 : 5) * SECOND);
 
-	/* and is forgotten with the slice */
+	/* the count is forgotten with the slice */
 	assert_refused(&service, SECOND, SIM_LIMIT_CONCURRENCY, 0);
 }
 
@@ -209,7 +209,7 @@ a_request_leaves_with_its_slice(void **state)
 	static const struct sim_limits_config one = {WINDOW, 1, 1200 * SECOND, 9};
 
 	(void) state;
-	/* the last microsecond of slice 7: it leaves with the first of slice 308 */
+	/* the last microsecond of slice 7 leaves with the first microsecond of slice 308 */
 	run(&one, 8 * SECOND - 1, 0);
 	assert_int_equal(sim_limits_enter(&limits, &one, 308 * SECOND - 1, true).limit,
 					 SIM_LIMIT_REQUESTS);
@@ -218,7 +218,7 @@ a_request_leaves_with_its_slice(void **state)
 	assert_int_equal(sim_limits_enter(&limits, &one, 308 * SECOND, true).limit,
 					 SIM_LIMIT_NONE);
 	setup(NULL);
-	/* and the first microsecond of slice 7 stays just as long */
+	/* and the first microsecond of slice 7 stays until the same time */
 	run(&one, 7 * SECOND, 0);
 	assert_refused(&one, 7 * SECOND, SIM_LIMIT_REQUESTS, 301 * SECOND);
 }
@@ -262,7 +262,7 @@ retry_after_waits_for_headroom(void **state)
 	for (i = 0; i < 100; i++)
 		run(&hundred, i * SECOND, 0);
 
-	/* 95 is the goal: the five of seconds 0 to 4 must leave */
+	/* the goal is 95, so the five requests of seconds 0 to 4 must leave */
 	assert_refused(&hundred, 100 * SECOND, SIM_LIMIT_REQUESTS, 205 * SECOND);
 }
 
@@ -286,13 +286,13 @@ retry_after_can_be_zero(void **state)
 
 	(void) state;
 	run(&one, 0, 0);
-	/* half a slice is told, less is not */
+	/* half a slice is reported, but not less */
 	assert_refused(&one, room - SECOND / 2, SIM_LIMIT_REQUESTS, SECOND / 2);
 	setup(NULL);
 	run(&one, 0, 0);
 	assert_refused(&one, room - SECOND / 2 + 1, SIM_LIMIT_REQUESTS, 0);
 	assert_int_equal(limits.blocked_until_us, room - SECOND / 2 + 1);
-	/* who was told 0 may come back at once without making things worse */
+	/* after a Retry-After of 0, an immediate request does not make things worse */
 	assert_refused(&one, room - SECOND / 2 + 2, SIM_LIMIT_REQUESTS, 0);
 	assert_int_equal(limits.penalty_us, 0);
 	assert_admitted(&one, room);
@@ -309,7 +309,7 @@ a_standing_block_refuses_although_there_is_room(void **state)
 		run(&hundred, i * SECOND, 0);
 	assert_refused(&hundred, 100 * SECOND, SIM_LIMIT_REQUESTS, 205 * SECOND);
 
-	/* one has left: room in the window, but the block stands until 305 s */
+	/* one has left, so the window has room, but the block lasts until 305 s */
 	assert_int_equal(sim_limits_enter(&limits, &hundred, 301 * SECOND, true).limit,
 					 SIM_LIMIT_NONE);
 	assert_int_equal(limits.requests, 100);
@@ -353,7 +353,7 @@ penalty_doubles_and_is_capped(void **state)
 		assert_int_equal(limits.penalty_us, penalties[i] * SECOND);
 	}
 
-	/* more than the window: values above 300 are possible */
+	/* more than the window, because values above 300 are possible */
 	assert_int_equal(limits.blocked_until_us, 421 * SECOND);
 	assert_int_equal(limits.throttles[SIM_LIMIT_REQUESTS], 10);
 }
@@ -366,7 +366,7 @@ penalty_grows_once_a_slice(void **state)
 
 	(void) state;
 	run(&one, 0, 0);
-	/* all of a burst that was under way when the block began */
+	/* all requests of a burst that were in flight when the block began */
 	for (i = 0; i < 50; i++)
 		assert_refused(&one, i, SIM_LIMIT_REQUESTS, 301 * SECOND - i);
 	assert_int_equal(limits.penalty_us, 0);
@@ -385,7 +385,7 @@ who_never_stops_asking_never_comes_in(void **state)
 	run(&one, 0, 0);
 	for (now = SECOND; now < 2000 * SECOND; now += SECOND)
 		assert_int_equal(demand(&one, now).limit, SIM_LIMIT_REQUESTS);
-	/* the window is long empty, only the penalty stands */
+	/* the window has long been empty, and only the penalty is left */
 	assert_int_equal(limits.requests, 0);
 	assert_int_equal(limits.blocked_until_us, (1999 + 120) * SECOND);
 	assert_int_equal(sim_limits_enter(&limits, &one, now, true).limit, SIM_LIMIT_NONE);
@@ -474,7 +474,7 @@ a_block_keeps_its_code(void **state)
 	assert_refused(&config, 0, SIM_LIMIT_EXECUTION, 301 * SECOND);
 	assert_refused(&config, 300 * SECOND, SIM_LIMIT_EXECUTION, 2 * SECOND);
 
-	/* now the window is empty and nothing but the penalty stands */
+	/* now the window is empty, and only the penalty is left */
 	assert_refused(&config, 301 * SECOND, SIM_LIMIT_EXECUTION, 2 * SECOND);
 	assert_int_equal(limits.execution_us, 0);
 }
@@ -516,7 +516,7 @@ codes_are_the_services(void **state)
 
 /* ------------------------------------------------------------ a million events */
 
-/* what happened: a request came (execution 0) or ended (execution > 0) */
+/* an event: a request arrived (execution 0) or ended (execution > 0) */
 struct event
 {
 	int64_t		slice;
@@ -569,7 +569,7 @@ forget_before(int64_t slice)
 	}
 }
 
-/* who obeys a Retry-After, all alone, comes in */
+/* a lone client that obeys Retry-After is admitted */
 static void
 check_obedience(const struct sim_limits_config *config, int64_t now, int64_t retry_after)
 {
@@ -601,7 +601,7 @@ check_refusal(const struct sim_limits_config *config, int64_t now, bool light,
 	assert_true(light || now < before->blocked_until_us ||
 				sum_requests >= config->max_requests ||
 				sum_execution >= config->max_execution_us);
-	/* asking again never shortens what was said, but for the last half slice */
+	/* another request never shortens the block, except by the last half slice */
 	if (verdict.retry_after_us > 0)
 		assert_true(limits.blocked_until_us >= before->blocked_until_us);
 	check_obedience(config, now, verdict.retry_after_us);
@@ -651,7 +651,7 @@ a_million_random_events(void **state)
 
 	for (i = 0; i < EVENTS; i++)
 	{
-		/* spells of hammering, of steady work and of silence */
+		/* periods of hammering, steady work, and silence */
 		int64_t		pace = random_below(2000) == 0 ? 400 * SECOND
 		: (i / 5000) % 3 == 0 ? SECOND / 50 : (i / 5000) % 3 == 1 ? SECOND / 2 : 2 * SECOND;
 
@@ -673,7 +673,7 @@ a_million_random_events(void **state)
 		assert_true(limits.penalty_us >= 0);
 	}
 
-	/* the walk went through every door */
+	/* the random walk has met every outcome */
 	assert_true(admitted > 1000);
 	assert_true(limits.throttles[SIM_LIMIT_REQUESTS] > 1000);
 	assert_true(limits.throttles[SIM_LIMIT_EXECUTION] > 1000);

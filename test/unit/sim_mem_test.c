@@ -1,6 +1,6 @@
 /*
  * sim_mem_test.c
- *		Arenas, growing byte strings and the escapes of JSON, XML and URLs.
+ *		Arenas, growing byte strings, and the escapes of JSON, XML, and URLs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -84,7 +84,7 @@ buffers_grow(void **state)
 	sim_buf_free(&buf);
 }
 
-/* every case at every offset, since words of eight bytes are looked at at once */
+/* every case at every offset, because words of eight bytes are examined at once */
 static void
 json_is_escaped(void **state)
 {

@@ -39,7 +39,7 @@ teardown(void **state)
 static void
 check_prop(const struct sim_meta_type *type, const struct sim_meta_prop *prop)
 {
-	/* found by its name means: no second one of that name before it */
+	/* if it is found by its name, no other one before it has that name */
 	if (sim_meta_prop_of(type, prop->name, strlen(prop->name)) != prop)
 		fail_msg("%s has two properties %s", type->name, prop->name);
 	if (sim_meta_nav_of(type, prop->name, strlen(prop->name)))
@@ -110,7 +110,7 @@ test_tables(void **state)
 	assert_null(sim_meta_derived(&sim_meta_entity, "StringAttributeMetadata", 23));
 }
 
-/* Every property of every column can be had: none reads what is not there. */
+/* Every property of every column can be printed without reading what does not exist. */
 static void
 test_every_value(void **state)
 {
@@ -136,7 +136,7 @@ test_every_value(void **state)
 
 /* ---------------------------------------------------------------- filters */
 
-/* How many tables match, or minus the status of the refusal. */
+/* Returns how many tables match, or minus the status of the error. */
 static int
 count(const char *text)
 {
@@ -177,7 +177,7 @@ test_filter(void **state)
 	assert_int_equal(count("LogicalName eq 'account' or LogicalName eq 'contact'"), 2);
 	assert_int_equal(count("LogicalName eq 'account' and LogicalName eq 'contact'"), 0);
 
-	/* "and" binds closer than "or", "not" closest */
+	/* "and" binds tighter than "or", and "not" binds tightest */
 	assert_int_equal(count("LogicalName eq 'account' or LogicalName eq 'contact' "
 						   "and LogicalName eq 'team'"), 1);
 	assert_int_equal(count("(LogicalName eq 'account' or LogicalName eq 'contact') "

@@ -1,11 +1,11 @@
 /*
  * sim_odata_test.c
- *		$filter to SQL: the text and the values that come out, and what is
- *		refused with which words.
+ *		$filter as SQL: the resulting text and values, and the messages of
+ *		errors.
  *
- * Only the schema is needed; nothing is run, except that every statement of
- * the last tests is handed to SQLite's parser, whose limits they are about.
- * Time stands still at 2026-03-18 10:30:00 UTC, a Wednesday.
+ * These tests need only the schema; no SQL is run, except that the last tests
+ * pass every statement to SQLite's parser, because they are about its limits.
+ * The time is always 2026-03-18 10:30:00 UTC, a Wednesday.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -80,7 +80,7 @@ end(void **state)
 	return 0;
 }
 
-/* true: where, from and sql hold the translation; false: response holds the error */
+/* if true, where, from, and sql have the translation; if false, response has the error */
 static bool
 translate(const char *table, const char *filter)
 {
@@ -96,7 +96,7 @@ translate(const char *table, const char *filter)
 		sim_filter_sql(&sql, &from, node, &where);
 }
 
-/* the condition that a filter on new_alltypes becomes */
+/* the condition of a filter on new_alltypes */
 static void
 assert_where(const char *filter, const char *text)
 {
@@ -199,7 +199,7 @@ compares_with_null(void **state)
 	assert_where("new_text ne null", "t0.\"new_text\" IS NOT NULL");
 	assert_where("new_text gt null", "0");
 	assert_where("not (new_text eq null)", "t0.\"new_text\" IS NOT NULL");
-	/* an alias that has no value */
+	/* an alias without a value */
 	assert_where("new_text eq @p", "t0.\"new_text\" IS NULL");
 	assert_int_equal(sql.nbinds, 0);
 }
@@ -212,7 +212,7 @@ negations_let_null_through(void **state)
 	assert_where("not (new_integer eq 5)",
 				 "(t0.\"new_integer\"<>?1 OR t0.\"new_integer\" IS NULL)");
 	assert_where("not (new_integer ne 5)", "t0.\"new_integer\"=?1");
-	/* the opposite of an order is an order, and has no NULL */
+	/* negating a comparison of order gives another one, which is not true for NULL */
 	assert_where("not (new_integer gt 5)", "t0.\"new_integer\"<=?1");
 	assert_where("not (new_integer le 5)", "t0.\"new_integer\">?1");
 	assert_where("not contains(new_text,'x')",
@@ -240,7 +240,7 @@ columns_with_each_other(void **state)
 {
 	(void) state;
 	assert_where("new_text eq new_name", "(t0.\"new_text\"=t0.\"new_name\")");
-	/* only the left side's NULL is let through */
+	/* only NULL on the left side makes it true */
 	assert_where("new_text ne new_name",
 				 "(t0.\"new_text\"<>t0.\"new_name\" OR t0.\"new_text\" IS NULL)");
 	assert_where("new_money le new_money4", "(t0.\"new_money\"<=t0.\"new_money4\")");
@@ -332,7 +332,7 @@ lambdas(void **state)
 	/* N:N */
 	assert_true(translate("account", "new_Account_Contact/any(c:c/lastname eq 'x')"));
 	assert_non_null(strstr(where.s, "JOIN \"new_account_contact\" AS i ON"));
-	/* not below a lookup, not without a body, not on what is no collection */
+	/* not below a lookup, not without a body, and only on collections */
 	assert_false(translate("account", "primarycontactid/contact_customer_contacts/any()"));
 	assert_false(translate("account", "contact_customer_accounts/all()"));
 	assert_false(translate("account", "nothing/any()"));
@@ -461,7 +461,7 @@ dates(void **state)
 	assert_bad(FN("On", "new_datetime',PropertyValue=1066-10-14"), "0x80040239");
 }
 
-/* the calendar behind them */
+/* the calendar on which they are based */
 static void
 windows(void **state)
 {
@@ -473,7 +473,7 @@ windows(void **state)
 		int64_t		from;
 		int64_t		to;
 	}			cases[] = {
-		/* 31 March 2024: a month before is 29 February */
+		/* a month before 31 March 2024 is 29 February */
 		{"LastXMonths", 1711843200, 1, 1709164800, 1711843201},
 		{"LastXYears", 1709164800, 1, 1677542400, 1709164801},	/* 29 February 2024 */
 		{"LastMonth", 1709164800, 0, 1704067200, 1706745600},
@@ -495,7 +495,7 @@ windows(void **state)
 		assert_int_equal(window.from, cases[i].from);
 		assert_int_equal(window.to, cases[i].to);
 	}
-	/* as far back as can be asked for */
+	/* as far back as possible */
 	assert_true(sim_window_of(sim_window_by_function("OlderThanXYears", 15), NOW, INT32_MAX,
 							  false).to < -NOW * 1000);
 	assert_null(sim_window_by_function("LastXdays", 9));
@@ -606,7 +606,7 @@ syntax_errors(void **state)
  * ----------
  */
 
-/* the text n times with a separator */
+/* repeats the text n times, with a separator */
 static char *
 repeat(const char *text, const char *separator, int n)
 {
@@ -621,7 +621,7 @@ repeat(const char *text, const char *separator, int n)
 	return copy;
 }
 
-/* SQLite can parse it (names need not exist for that, but errors of the parser come first) */
+/* can SQLite parse it? (names need not exist, because syntax errors are reported first) */
 static void
 assert_parsable(void)
 {
@@ -649,7 +649,7 @@ conditions(void **state)
 	assert_bad(repeat("new_integer ne 1", " or ", 501), "0x8004430C");
 }
 
-/* a filter nested n deep: and, or, and … */
+/* makes a filter that is nested n levels deep: and, or, and, … */
 static char *
 nested(int n)
 {
@@ -667,7 +667,7 @@ nested(int n)
 	return copy;
 }
 
-/* collections within collections */
+/* makes nested collections */
 static char *
 nested_lambdas(int n)
 {
@@ -700,7 +700,7 @@ depth(void **state)
 		assert_parsable();
 	assert_true(i > 3);
 	assert_string_equal(response.error_message, "Recursion depth exceeded allowed limit.");
-	/* parentheses and nots, however many, never end in a crash */
+	/* no number of parentheses and nots leads to a crash */
 	assert_bad(repeat("(", "", 30000), SIM_BAD_QUERY);
 	assert_bad(repeat("not", " ", 10000), SIM_BAD_QUERY);
 	assert_bad(repeat("a", "/", 10000), SIM_BAD_QUERY);

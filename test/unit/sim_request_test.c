@@ -1,7 +1,7 @@
 /*
  * sim_request_test.c
- *		How dvsim reads requests: headers, preferences, queries, escapes; and
- *		the durations and addresses of its flags.
+ *		How dvsim reads headers, preferences, queries, and escapes of requests,
+ *		and durations and addresses of its flags.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

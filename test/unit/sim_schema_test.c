@@ -1,6 +1,6 @@
 /*
  * sim_schema_test.c
- *		The schema: the built-in one as others rely on it, and files of one's own.
+ *		The schema: the built-in one, on which other tests rely, and custom files.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -55,7 +55,7 @@ column_of(const char *table, const char *name)
 	return column;
 }
 
-/* what a file with this text makes; NULL when it is refused */
+/* the schema of a file with this text; NULL if it is refused */
 static struct sim_schema *
 load_text(const char *text)
 {
@@ -161,7 +161,7 @@ navigation_properties_have_the_services_names(void **state)
 	{
 		const char *table;
 		const char *navigation;
-		const char *column;		/* NULL: there is none */
+		const char *column;		/* NULL: there is no column */
 		const char *target;		/* NULL: several */
 	}			cases[] = {
 		{"account", "primarycontactid", "primarycontactid", "contact"},
@@ -268,7 +268,7 @@ keys_options_and_states(void **state)
 	assert_false(table_of("annotation")->has_state);
 }
 
-/* Every column type of the service is somewhere, new_alltypes has nearly all. */
+/* Every column type of the service is used, nearly all of them in new_alltypes. */
 static void
 every_type_is_there(void **state)
 {

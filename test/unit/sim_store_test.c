@@ -21,7 +21,7 @@
 
 static struct sim sim;
 
-/* a simulator with the schema of this text (the built-in one if NULL) */
+/* makes a simulator with this schema (the built-in one if NULL) */
 static bool
 open_sim(struct sim *s, const char *schema_text, const char *file)
 {
@@ -68,7 +68,7 @@ end(void **state)
 	return 0;
 }
 
-/* the first column of the first row as text; "" for NULL, "-" for no row */
+/* returns the first column of the first row as text; "" for NULL, "-" if there is no row */
 static char *
 query(struct sim *s, const char *sql)
 {
@@ -233,7 +233,7 @@ keys_are_unique_but_for_null(void **state)
 	assert_true(sim_exec(sim.store, "DELETE FROM new_meter"));
 }
 
-/* All values of a table as one text. */
+/* Returns all values of a table as one text. */
 static char *
 dump(struct sim *s, const char *table)
 {
@@ -276,7 +276,7 @@ seeding_is_deterministic(void **state)
 		char	   *here;
 		char	   *there;
 
-		/* at once, and in two steps */
+		/* in one step, and in two steps */
 		assert_true(seed(&sim, tables[i], 300));
 		assert_true(seed(&other, tables[i], 100) && seed(&other, tables[i], 200));
 		here = dump(&sim, tables[i]);
@@ -323,7 +323,7 @@ files_survive(void **state)
 	version = s.store->version;
 	close_sim(&s);
 
-	/* the rows and the counter are still there; a new column is added */
+	/* the rows and the counter still exist; a new column is added */
 	assert_true(open_sim(&s, SITE(", {\"name\": \"crf_No\", \"type\": \"integer\"}"), path));
 	assert_int_equal(count(&s, "crf_site"), 50);
 	assert_true(s.store->version >= version);
@@ -333,7 +333,7 @@ files_survive(void **state)
 	assert_int_equal(count(&s, "organization"), 1);
 	close_sim(&s);
 
-	/* another type for it is refused */
+	/* another type of the column is refused */
 	assert_false(open_sim(&s, SITE(", {\"name\": \"crf_No\", \"type\": \"string\"}"), path));
 	sim_schema_free(s.schema);
 	assert_false(open_sim(&s, "{\"tables\": [{\"name\": \"crf_Site\", \"type\": \"elastic\"}]}",

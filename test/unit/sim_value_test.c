@@ -1,7 +1,7 @@
 /*
  * sim_value_test.c
- *		Values: what columns take from bodies and literals, and how they come
- *		out again.
+ *		Values: what columns accept from bodies and literals, and how they are
+ *		returned.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -69,7 +69,7 @@ clear(void)
 	memset(&res, 0, sizeof(res));
 }
 
-/* The value through SQLite and out again: as JSON, as literal or as label ("" for none). */
+/* Writes a value to SQLite and reads it: as JSON, as a literal, or as a label ("" for none). */
 static const char *
 printed(struct sim_column *column, const struct sim_value *value, char how)
 {
@@ -267,7 +267,7 @@ literals_are_only_compared(void **state)
 		const char *table;
 		const char *column;
 		const char *in;
-		const char *literal;	/* printed again; NULL: refused */
+		const char *literal;	/* as it is printed again; NULL: refused */
 	}			cases[] = {
 		{"new_alltypes", "new_text", "O'Neil", "O'Neil"}, {"new_alltypes", "new_ticker",
 		"longer than the column", "longer than the column"},
@@ -308,7 +308,7 @@ literals_are_only_compared(void **state)
 	assert_string_equal(res.error_code, "0x80040239");
 }
 
-/* a whole number beyond int64, or one with a fraction, still compares rightly */
+/* whole numbers beyond int64, and numbers with a fraction, still compare correctly */
 static void
 large_and_broken_numbers_compare_as_reals(void **state)
 {

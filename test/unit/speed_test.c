@@ -1,6 +1,6 @@
 /*
  * speed_test.c
- *		Rows per second, now and overall, and how long it will take.
+ *		Rows per second, now and overall, and the time that is left.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -34,7 +34,7 @@ static int
 setup(void **state)
 {
 	(void) state;
-	/* what is not initialised shows */
+	/* reveals members that are not initialized */
 	memset(&speed, 0x5a, sizeof(speed));
 	dv_speed_start(&speed, NOW);
 	return 0;
@@ -46,7 +46,7 @@ overall(void **state)
 	(void) state;
 	assert_rate(dv_speed_overall(500, NOW, NOW + 10 * SECOND), 50, 0);
 	assert_rate(dv_speed_overall(0, NOW, NOW + 10 * SECOND), 0, 0);
-	/* nothing is said of the first tenth of a second */
+	/* there is no speed in the first tenth of a second */
 	assert_rate(dv_speed_overall(500, NOW, NOW), 0, 0);
 	assert_rate(dv_speed_overall(500, NOW, NOW + SECOND / 10), 0, 0);
 	assert_rate(dv_speed_overall(500, NOW, NOW + SECOND / 10 + 1), 4999.95, 0.001);
@@ -61,10 +61,10 @@ left(void **state)
 	assert_int_equal(dv_speed_left(1000, 999, 3), 333333);
 	assert_int_equal(dv_speed_left(1000, 1000, 50), 0);
 	assert_int_equal(dv_speed_left(0, 0, 50), 0);
-	/* more than was expected: the expectation is worth nothing */
+	/* more rows than expected, so the expectation was wrong */
 	assert_int_equal(dv_speed_left(1000, 1001, 50), -1);
 	assert_int_equal(dv_speed_left(-1, 0, 50), -1);
-	/* too slow to tell, and too long */
+	/* too slow, and too long */
 	assert_int_equal(dv_speed_left(1, 0, 0), -1);
 	assert_int_equal(dv_speed_left(1, 0, 0.00099), -1);
 	assert_int_equal(dv_speed_left(1, 0, 0.001), 1000 * SECOND);
@@ -85,7 +85,7 @@ since_the_beginning(void **state)
 	assert_rate(dv_speed_now(&mark, NOW + 4 * SECOND), 75, 0);
 }
 
-/* 100 rows a second for a minute, told four times a second, then 10 a second */
+/* 100 rows per second for a minute, reported four times a second, and then 10 per second */
 static void
 of_the_last_half_minute(void **state)
 {
@@ -121,7 +121,7 @@ of_the_last_half_minute(void **state)
 	assert_rate(dv_speed_overall(rows, NOW, now), 70, 0.001);
 }
 
-/* Nobody tells anything any more. */
+/* Nothing is reported any more. */
 static void
 standstill(void **state)
 {
@@ -134,7 +134,7 @@ standstill(void **state)
 	assert_rate(dv_speed_now(&mark, NOW + 40 * SECOND + 1), 0, 0);
 }
 
-/* After a standstill the rows that came at last are those of the whole time. */
+/* Rows that arrive after a standstill count for the whole time. */
 static void
 after_a_standstill(void **state)
 {
@@ -148,7 +148,7 @@ after_a_standstill(void **state)
 	assert_rate(dv_speed_now(&mark, NOW + 120 * SECOND), 10, 0);
 }
 
-/* However often it is told, the ring has room for the window. */
+/* The ring has room for the window, however often rows are reported. */
 static void
 told_all_the_time(void **state)
 {

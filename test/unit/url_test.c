@@ -1,6 +1,6 @@
 /*
  * url_test.c
- *		Which addresses secrets may be sent to.
+ *		To which addresses secrets may be sent.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,10 +1,10 @@
 /*
  * value_test.c
  *		Values of the service as PostgreSQL stores them: every type, its limits,
- *		and what is not written as that type is.
+ *		and text that is not a value of the type.
  *
- * Values go through a page first, as all do: what JSON itself refuses never
- * gets as far as a conversion.
+ * Values are read from a page first, as always, so conversions never see what
+ * JSON does not allow.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,7 +48,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* the value that this JSON text is; good until the next call */
+/* returns the value of this JSON text, which is valid until the next call */
 static const dv_value *
 value_of(const char *json)
 {
@@ -64,7 +64,7 @@ value_of(const char *json)
 	return &value;
 }
 
-/* the same for the text of a string */
+/* does the same for the text of a string */
 static const dv_value *
 string_of(const char *text)
 {
@@ -262,7 +262,7 @@ decimals(void **state)
 	{
 		const char *text;
 		int64_t		unscaled;
-		int			scale;		/* -1: left to numeric_in() */
+		int			scale;		/* -1: numeric_in() converts it */
 	}			cases[] = {
 		{"0", 0, 0}, {"0.0000", 0, 4}, {"-0.00", 0, 2}, {"12.5000000000", INT64_C(125000000000), 10},
 		{"-20000.0000", -200000000, 4}, {"873637.1700", INT64_C(8736371700), 4}, {"1", 1, 0},
@@ -343,7 +343,7 @@ long_numbers(void **state)
 	int			scale;
 
 	(void) state;
-	/* a thousand characters are read, more are not */
+	/* a thousand characters are accepted, but not more */
 	memset(text, '0', sizeof(text));
 	text[0] = '1';
 	text[1] = '.';
@@ -382,7 +382,7 @@ uuids(void **state)
 	assert_memory_equal(uuid, right, 16);
 	for (i = 0; i < LENGTH(bad); i++)
 		expect_status(bad[i], dv_value_uuid(string_of(bad[i]), uuid), DV_VALUE_SYNTAX);
-	/* every byte at every place */
+	/* every byte at every position */
 	for (at = 0; at < 36; at++)
 	{
 		for (c = 0x20; c < 0x7f; c++)
@@ -464,7 +464,7 @@ timestamps(void **state)
 		expect_status(bad[i], dv_value_timestamp(string_of(bad[i]), &time), DV_VALUE_SYNTAX);
 }
 
-/* every day of the calendar, counted */
+/* every day of the calendar */
 static void
 dates(void **state)
 {
@@ -486,7 +486,7 @@ dates(void **state)
 	{
 		bool		leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 
-		/* whole years where nothing happens go fast */
+		/* skip years in which nothing happens */
 		if (year > 5 && year < 1580)
 		{
 			counted += 365 + leap;
@@ -554,7 +554,7 @@ choices(void **state)
 		assert_int_equal(n, cases[i].n);
 		assert_memory_equal(numbers, cases[i].numbers, sizeof(int32_t) * (size_t) n);
 	}
-	/* as many as a column can have */
+	/* as many choices as a column can have */
 	for (i = 0; i < 150; i++)
 		sprintf(text + strlen(text), "%s%d", i > 0 ? "," : "", 100000000 + i);
 	assert_int_equal(dv_value_choices(string_of(text), numbers, 150, &n), DV_VALUE_OK);
