@@ -1,9 +1,9 @@
 # 001_readme.pl
-#		The SQL of the README, run as it stands against dvsim.
+#		Runs the SQL of the README as it is against dvsim.
 #
-# Every block of SQL is run, in order, in one database.  Those after the line
-# "<!-- planned -->" are what does not work yet, and must fail: so the mark has
-# to go when they work.  Only what depends on the environment is replaced.
+# All blocks of SQL are run in order in one database.  Blocks after the line
+# "<!-- planned -->" do not work yet and must fail, so that the mark is removed
+# when they work.  Only what depends on the environment is replaced.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -30,13 +30,13 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
 	my ($planned, $sql) = ($1, $2);
 	my ($title) = $sql =~ /^\s*(.+)/;
 
-	# its tokens come from dvsim too
+	# dvsim also issues the tokens
 	$sql =~ s{(url) '(https://contoso\.crm\.dynamics\.com)'}{"$1 '$2', authority '$2'"}ge;
 	$sql =~ s{https://contoso\.crm\.dynamics\.com}{$dvsim->base}ge;
 	$sql =~ s/your-client-id/app1/g;
 	$sql =~ s/your-client-secret/secret1/g;
 
-	# a planned block may build on another one: each statement of it is tried
+	# a planned block may depend on another one, so each of its statements is tried
 	my @parts = $planned ? ($sql =~ /(.*?;[^\n]*\n)/sg) : ($sql);
 	for my $part (@parts)
 	{
@@ -56,7 +56,7 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
 
 cmp_ok($ran, '>=', 2, 'the README has examples that run');
 
-# what they made is there, and works as far as it can
+# what the blocks have created exists, and works
 is( $node->safe_psql('postgres', "SELECT application_user FROM dataverse.whoami('crm')"),
 	'app1', 'the server of the example answers');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.version()'),

@@ -1,6 +1,6 @@
 # 002_cluster.pl
-#		What takes a cluster of its own: many sessions at once, loading at
-#		start, a restart, dump and restore.
+#		Tests that need a cluster of their own: many concurrent sessions,
+#		preloading, a restart, dump and restore.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -58,7 +58,7 @@ $node->command_checks_all(
 	[],
 	"$sessions sessions at once, each transaction in a new backend");
 
-# ---- leaks: a backend that is refused again and again does not grow
+# ---- leaks: a backend with many errors does not grow
 
 my $growth = $node->safe_psql(
 	'postgres', q{
@@ -83,7 +83,7 @@ my $growth = $node->safe_psql(
 });
 is($growth, 't', 'thousands of errors cost no memory');
 
-# ---- loaded at start
+# ---- preloaded
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'dataverse_fdw'");
 $node->restart;
@@ -110,7 +110,7 @@ my $before = $node->safe_psql('postgres', $everything);
 like($before, qr/^client_secret=it's "secret"$/m, 'the options are what was set');
 is($node->safe_psql('again', $everything), $before, 'and are the same after the restore');
 
-# ---- secrets are for the owner of the mapping alone
+# ---- secrets are visible only to the owner of the mapping
 
 is( $node->safe_psql(
 		'postgres', q{

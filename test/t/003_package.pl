@@ -1,6 +1,6 @@
 # 003_package.pl
-#		What packagers and the next engineer rely on: one version everywhere,
-#		nothing forgotten in a list, few exported symbols, old servers refused.
+#		What packagers and developers rely on: the same version everywhere,
+#		complete lists, few exported symbols, old servers refused.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -47,13 +47,13 @@ is($meta->{provides}{dataverse_fdw}{file},
 	"sql/dataverse_fdw--$version.sql", 'and is the one in META.json');
 like(slurp_file('CHANGELOG.md'), qr/^## \Q$version\E\b/m, 'and the changelog knows it');
 
-# what PGXN insists on
+# what PGXN requires
 for my $key (qw(name version abstract maintainer license provides meta-spec))
 {
 	ok($meta->{$key}, "META.json has $key");
 }
 
-# ---- nothing forgotten
+# ---- lists are complete
 
 my @inputs = sort map { m{sql/(.*)\.sql} } grep { !/--/ } glob 'sql/*.sql';
 is_deeply([ sort split ' ', house('REGRESS') ], \@inputs, 'every sql/*.sql is in REGRESS');
@@ -66,7 +66,7 @@ my $map = slurp_file('src/README.md');
 my @unknown = grep { my ($name) = m{([^/]+)$}; $map !~ /`\Q$name\E`/ } glob 'src/*.[ch] src/*/*.[ch]';
 is("@unknown", '', 'src/README.md speaks of every file');
 
-# ---- who knows whom: a floor those below it, and all of them the language
+# ---- dependencies: each floor may use those below it, and all may use the language
 
 my %below = (
 	fdw => [qw(fdw client pool net dataverse)],
@@ -74,7 +74,7 @@ my %below = (
 	pool => [qw(pool net)],
 	net => [qw(net)],
 	dataverse => [qw(dataverse)]);
-# of the floors, the language needs no more than these helpers, which know nobody
+# the only parts of the floors that the language uses are these helpers, which use nothing
 my %helper = map { $_ => 1 } qw(net/clock.h net/date.h net/hex.h net/json.h net/url.h);
 my @upward;
 

@@ -1,6 +1,6 @@
 # 004_docs.pl
-#		The reference tables of the README against what the extension says, and
-#		that of the requirements against the tests.
+#		Compares the reference tables of the README with what the extension
+#		reports, and the table of the requirements with the tests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -67,7 +67,7 @@ is_deeply([ $errors =~ /^\| (\d{3}) \|/mg ], [ $statuses =~ /\{(\d{3}),/g ], 'an
 
 $node->stop;
 
-# ---- tests by topic, and by requirement: what is named exists
+# ---- tests by topic, and by requirement: all that are named exist
 
 my %where = (
 	unit => [ 'test/unit/', '_test.c' ],

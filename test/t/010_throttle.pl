@@ -1,6 +1,6 @@
 # 010_throttle.pl
-#		Throttles: seen by all backends at once, waited out as long as the
-#		service asks and no longer, bounded where bounds are set.
+#		Throttles: all backends see them at once and wait as long as the service
+#		asks, but not longer, within the bounds that are set.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,7 +22,7 @@ my $dvsim = Dvsim->start(map { ('--app-user', "$_:secret of $_") } @users);
 my $node = new_node('throttle', preload => 1);
 my $serial = 0;
 
-# A server with so many application users that nothing has used before.
+# Creates a server with this many application users that have not been used before.
 sub fresh_server
 {
 	my ($n, %options) = @_;
@@ -38,7 +38,7 @@ sub fresh_server
 		$mapping{"client_secret$suffix"} = "secret of $user";
 		$mapping{"name$suffix"} = "$name number $i";
 	}
-	# what the 429s of fault rules say is at odds with the budget that dvsim names
+	# the 429s of fault rules contradict the budgets that dvsim reports
 	create_server($node, $name,
 		{ url => $dvsim->base, retry_after_buffer => '100ms', budget_pacing => 'off', %options },
 		\%mapping);
@@ -47,7 +47,7 @@ sub fresh_server
 
 sub whoami { return "SELECT application_user FROM dataverse.whoami('$_[0]')"; }
 
-# Times in dvsim's journal of a user's requests, with their status.
+# Returns the times and statuses of a user's requests in dvsim's journal.
 sub attempts
 {
 	my ($user, $since) = @_;
@@ -81,7 +81,7 @@ for my $preload (1, 0)
 	my $a = Session->new($node, options => '-c client_min_messages=debug1');
 	my $b = Session->new($node);
 
-	# ---- a throttle seen by one backend routes the others at once
+	# ---- a throttle that one backend sees reroutes the others at once
 
 	my ($crm, $first, $second) = fresh_server(2);
 	my $offset = log_size($node);
@@ -119,7 +119,7 @@ for my $preload (1, 0)
 		qr/Dataverse throttled application user "$crm number 1" of server "$crm".*Code 0x80072322; Retry-After 300 s; attempt 1, retries so far 1 of 3/s,
 		'the log names user, code, Retry-After and attempt');
 
-	# ---- start over: for the owner
+	# ---- starting over is up to the owner
 
 	is($a->value("SELECT dataverse.reset_pool('$crm')"), 2, 'reset_pool says how many users');
 	is(pool($b, "$crm number 1", 'throttled'), 'f', 'and the throttle is forgotten');
@@ -147,7 +147,7 @@ for my $preload (1, 0)
 	is($of_first[0]{status}, 429, 'the throttle was on its first request');
 	cmp_ok($of_first[1]{at} - $of_first[0]{at}, '>=', 2, 'and its second came when it might');
 
-	# ---- many backends wait for one user: all are served when it ends
+	# ---- many backends wait for one user, and all are served when the throttle ends
 
 	($crm, $first) = fresh_server(1);
 	throttle($first, retry_after => 1);
@@ -159,7 +159,7 @@ for my $preload (1, 0)
 	$_->close for @many;
 }
 
-# for what follows the few users that there is room for without it do not suffice
+# what follows needs more users than there is room for without preloading
 preload($node, 1);
 my $session = Session->new($node);
 
@@ -218,7 +218,7 @@ for my $how ('seconds', 'a date')
 		'and a mark in the history');
 }
 
-# ---- 503 with Retry-After is a throttle by another name
+# ---- 503 with Retry-After is a throttle, too
 
 {
 	my ($crm, $user) = fresh_server(1);
@@ -247,7 +247,7 @@ for my $how ('seconds', 'a date')
 	is(scalar(attempts($user)), 1, 'without being sent');
 	is(in_flight($session), 0, 'nothing is left in flight');
 
-	# within the tolerance it waits
+	# within the tolerance, the request waits
 	($crm, $user) = fresh_server(1, max_retry_after_tolerance => '10s');
 	throttle($user, retry_after => 1);
 	is($session->value(whoami($crm)), "$crm number 1", 'less than the tolerance is waited');
@@ -269,7 +269,7 @@ for my $how ('seconds', 'a date')
 	is(scalar(attempts($user)), 3, 'one request and two retries');
 	clear_faults($dvsim);
 
-	# unlimited is as often as it takes, until it is canceled
+	# without a limit, the request is repeated until it is canceled
 	($crm, $user) = fresh_server(1, max_throttle_retries => -1, retry_after_buffer => '10ms');
 	throttle($user, retry_after => 0, times => 4);
 	is($session->value(whoami($crm)), "$crm number 1", 'without a bound it goes on');
@@ -327,7 +327,7 @@ for my $how ('seconds', 'a date')
 	clear_faults($dvsim);
 }
 
-# ---- tracking can be switched off: the request waits for itself alone
+# ---- tracking can be switched off: then only the throttled request waits
 
 {
 	my ($crm, $user) = fresh_server(1, throttle_tracking => 'off');

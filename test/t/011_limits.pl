@@ -1,6 +1,6 @@
 # 011_limits.pl
-#		Requests in flight: many backends together never exceed what one
-#		application user may have, by dvsim's own count, and share it fairly.
+#		Requests in flight: by dvsim's count, many backends together never
+#		exceed the limit of an application user, and share it fairly.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,7 +19,7 @@ use Dvsim;
 my $node = new_node('limits', preload => 1);
 my $serial = 0;
 
-# That many sessions ask for so many seconds; how often each got through.
+# Lets sessions send requests for some seconds; returns how many each has had answered.
 sub load
 {
 	my ($crm, $n, $seconds) = @_;
@@ -89,7 +89,7 @@ for my $preload (1, 0)
 		eval { my $sum = 0; $sum += $_ for @done; $sum },
 		'the pool has counted what they sent');
 
-	# ---- two users: so much for each
+	# ---- two users: the limit applies to each
 
 	$dvsim->control('POST', '/_dvsim/reset');
 	$crm = 'crm' . ++$serial;
@@ -114,7 +114,7 @@ for my $preload (1, 0)
 	  for 'app1', 'app2';
 	$dvsim->stop;
 
-	# ---- 52 is the end, whatever is asked for
+	# ---- 52 is the maximum, whatever the options say
 
 	$crm = 'crm' . ++$serial;
 	$dvsim = Dvsim->start('--dop', 80, '--latency', 'all=200ms');
@@ -127,7 +127,7 @@ for my $preload (1, 0)
 	is_deeply($stats->{throttles}, {}, 'no throttle');
 	is(pool($watcher, "$crm one", "in_flight || ' ' || maximum_parallelism"), '0 52', 'the view says so');
 
-	# ---- what is given back wakes who waits, at once
+	# ---- releasing a slot wakes a waiting backend at once
 
 	my $stalled = Session->new($node);
 	my $waiting = Session->new($node);

@@ -1,9 +1,9 @@
 # 012_cancel.pl
-#		Cancel, statement_timeout and termination act at once, whatever a
-#		request is waiting for, and leave no slot taken.
+#		Cancel, statement_timeout, and termination act at once, whatever a
+#		request is waiting for, and release all slots.
 #
-# A name server that does not answer is played by a library that is preloaded
-# into PostgreSQL and lets getaddrinfo() hang.
+# To simulate a name server that does not answer, a library that makes
+# getaddrinfo() hang is preloaded into PostgreSQL.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,13 +22,13 @@ use Time::HiRes qw(sleep time);
 use PoolTest;
 use Dvsim;
 
-# What is promised is 200 ms; a busy machine must not fail the test.
+# The promise is 200 ms, but the test must not fail on a busy machine.
 use constant PROMPT => 1;
 
 my $dvsim = Dvsim->start('--app-user', 'app1:secret1', '--app-user', 'app2:secret2',
 	'--app-user', 'app3:secret3');
 
-# ---- a library that plays a dead name server
+# ---- a library that simulates a dead name server
 
 my $library = PostgreSQL::Test::Utils::tempdir() . '/dead_name_server.so';
 my $source = $library =~ s/so$/c/r;
@@ -62,9 +62,9 @@ my $node;
 }
 my $watcher = Session->new($node);
 
-# ---- peers that do not do what one expects of them
+# ---- peers that misbehave
 
-# The backlog of a socket that nobody accepts from is soon full; then connects hang.
+# If no process accepts connections from a socket, its backlog is soon full, and connects hang.
 sub full_socket
 {
 	my $listener = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', Proto => 'tcp')
@@ -83,14 +83,14 @@ sub full_socket
 	return ($listener, @clients);
 }
 
-# Is a connect to that port under way (SYN_SENT)?
+# Is a connection to that port being established (SYN_SENT)?
 sub connecting
 {
 	my ($port) = @_;
 	my $hex = sprintf '%04X', $port;
 	my $sockets = slurp_file('/proc/net/tcp');
 
-	# those of this test come first
+	# sockets in state SYN_SENT whose peer is this port of the loopback address
 	return scalar(() = $sockets =~ /^\s*\d+: \S+ 0100007F:$hex 02 /mg);
 }
 
@@ -116,7 +116,7 @@ sub read_head
 	return $head;
 }
 
-# ---- the states: each has a server, and knows when a backend is in it
+# ---- the states: each has a server, and a way to detect that a backend is in it
 
 my ($full, @full_clients) = full_socket();
 my $already_connecting = $^O eq 'linux' ? connecting($full->sockport) : 0;
@@ -183,7 +183,7 @@ my @states = (
 			read_head($half_peer);
 			syswrite $half_peer,
 			  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"half\":";
-			# until the backend has taken it
+			# wait until the backend has read it
 			wait_for(sub { unread($half_peer) == 0 }, 'half of the body is read');
 			wait_event($watcher, $s->pid, 'DataverseResponse');
 		},
@@ -235,13 +235,13 @@ my @states = (
 	},
 );
 
-# Bytes that the peer has not taken yet (in our send queue).
+# Returns the number of bytes that the peer has not read yet (in our send queue).
 sub unread
 {
 	my ($socket) = @_;
 	my $queued = pack 'i', 0;
 
-	# SIOCOUTQ: what the other side has not acknowledged
+	# SIOCOUTQ: bytes that the other side has not acknowledged
 	return 0 unless $^O eq 'linux' && defined ioctl $socket, 0x5411, $queued;
 	return unpack 'i', $queued;
 }
@@ -277,7 +277,7 @@ for my $state (@states)
 			my ($result, $at);
 
 			$state->{before}->($crm) if $state->{before};
-			# so long that the state is reached, so short that the test goes on
+			# long enough to reach the state, but short enough for the test
 			$session->query("SET statement_timeout = '1500ms'") if $way eq 'timeout';
 			$session->start("SELECT dataverse.whoami('$crm')");
 			$at = time + 1.5;
@@ -312,7 +312,7 @@ for my $state (@states)
 	}
 }
 
-# the users are none the worse for it
+# the users are still usable
 for my $i (5, 7, 8)
 {
 	is($holder->value("SELECT count(*) FROM dataverse.whoami('crm$i')"), 1, "crm$i answers again")

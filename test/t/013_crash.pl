@@ -1,5 +1,5 @@
 # 013_crash.pl
-#		What is left when a backend or the postmaster dies: nothing.
+#		Nothing is left when a backend or the postmaster dies.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,7 +22,7 @@ my $whoami = "SELECT count(*) FROM dataverse.whoami('crm')";
 create_server($node, 'crm', { url => $dvsim->base, max_parallel => 2, initial_parallelism_factor => 1, budget_pacing => 'off' },
 	{ client_id => 'app1', client_secret => 'secret1' });
 
-# A session that holds a slot, for as long as it is let.
+# Starts a session that holds a slot until it is ended.
 sub holder
 {
 	my ($hits) = (hits($dvsim));
@@ -34,7 +34,7 @@ sub holder
 	return $session;
 }
 
-# A session once the server takes them again.
+# Starts a session as soon as the server accepts connections again.
 sub reconnect
 {
 	my $session;
@@ -57,7 +57,7 @@ for my $preload (1, 0)
 	my $watcher = Session->new($node);
 	$watcher->query($whoami);
 
-	# ---- a backend that is terminated gives its slot to who waits
+	# ---- the slot of a terminated backend goes to a waiting backend
 
 	my @holders = (holder(), holder());
 	my $waiting = Session->new($node);
@@ -71,7 +71,7 @@ for my $preload (1, 0)
 	cmp_ok(time - $start, '<', 5, 'at once');
 	is(in_flight($watcher), 1, 'one slot is held still');
 
-	# ---- kill -9: the server starts over, and so does the pool
+	# ---- kill -9: the server restarts, and so does the pool
 
 	kill 'KILL', $holders[1]->pid;
 	ok($holders[1]->finish->{gone}, "$how: kill -9 in the middle of a request");
@@ -97,13 +97,13 @@ for my $preload (1, 0)
 	gone($pid);
 	is(in_flight($watcher), 0, "$how: a client that goes away leaves no slot");
 
-	# ---- a restart forgets
+	# ---- a restart forgets everything
 
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	my $throttled = Session->new($node);
 	$throttled->start($whoami);
 	wait_event($watcher, $throttled->pid, 'DataverseThrottle');
-	# before 17 all waits have one name, that for the answer included
+	# before 17, all waits have the same name, including that for the answer
 	wait_for(sub { pool($watcher, 'app1', 'throttled') eq 't' }, 'the answer has come');
 	is(pool($watcher, 'app1', 'throttled'), 't', "$how: a user is throttled");
 	is(in_flight($watcher), 0, 'who waits for that holds no slot');
@@ -117,7 +117,7 @@ for my $preload (1, 0)
 	is($watcher->value($whoami), 1, 'requests are sent');
 	is(pool($watcher, 'app1', "in_flight || ' ' || requests"), '0 1', 'and counted from one');
 
-	# ---- without a postmaster nobody goes on
+	# ---- without a postmaster, no backend goes on
 
 	my @orphans = (holder(), Session->new($node));
 	$orphans[1]->query($whoami);

@@ -1,6 +1,6 @@
 # 014_tokens.pl
 #		Tokens: all kinds of credentials, renewal in time and after a refusal,
-#		errors that say what to do; and TLS.
+#		errors that say what to do.  Also TLS.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -34,7 +34,7 @@ sub server
 
 sub whoami { return "SELECT application_user FROM dataverse.whoami('$_[0]')"; }
 
-# What arrived since: "kind status" of each.
+# Returns "kind status" of each request that has arrived since then.
 sub arrived
 {
 	my ($since) = @_;
@@ -99,7 +99,7 @@ $dvsim = Dvsim->start(
 	$session->query("SELECT dataverse.request('$crm', 'GET', 'WhoAmI') FROM generate_series(1, 30)");
 	is(user_stats($dvsim, 'app1')->{requests}{token}, 1, 'thirty requests, one token');
 
-	# ---- 401 once: a new token and once again
+	# ---- one 401: the request is repeated with a new token
 
 	my $since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
@@ -107,7 +107,7 @@ $dvsim = Dvsim->start(
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 200' ], 'with a new token');
 	is($session->value("SELECT retries FROM dataverse.pool WHERE server = '$crm'"), '{"token": 1}', 'which is counted');
 
-	# ---- twice is too often
+	# ---- two are too many
 
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 2 });
@@ -117,7 +117,7 @@ $dvsim = Dvsim->start(
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401' ], 'and no endless loop');
 	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
 
-	# ---- once for each user: all of them may have expired, as after a restart of the service
+	# ---- one for each user: all tokens may have expired, as after a restart of the service
 
 	my $two = server({ client_id => 'app2', client_secret => 'secret2', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	$session->value(whoami($two)) for 1, 2;
@@ -126,7 +126,7 @@ $dvsim = Dvsim->start(
 	like($session->try(whoami($two))->{rows}[0][0] // 'failed', qr/^app[23]$/, 'two users, both tokens refused: the request succeeds');
 	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 401', 'other 200' ], 'after one refusal of each');
 
-	# ---- once in a row: a request that takes long may see it again
+	# ---- one in a row: a request that takes long may get another one
 
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' }, { path => 'WhoAmI', status => 503, after => 1 },
@@ -135,7 +135,7 @@ $dvsim = Dvsim->start(
 	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 503', 'other 401', 'other 200' ], 'in the end');
 	clear_faults($dvsim);
 
-	# ---- the token endpoint is not well
+	# ---- the token endpoint has errors
 
 	my $fresh = Session->new($node);
 	$since = mark();
@@ -145,7 +145,7 @@ $dvsim = Dvsim->start(
 	$fresh->close;
 }
 
-# ---- what the authority refuses, and what to do about it
+# ---- refusals of the authority, and hints about them
 
 {
 	my $crm = server({ client_id => 'app1', client_secret => 'wrong' });
@@ -172,7 +172,7 @@ $dvsim = Dvsim->start(
 	is($r->{sqlstate}, '28000', 'an app that is no user of the environment');
 	like($r->{hint}, qr/Create an application user/, 'with a hint');
 
-	# another user may do
+	# another user may work
 	my $offset = log_size($node);
 	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	is($session->value(whoami($crm)), 'app3', 'one of two users gets no token: the other is used') for 1 .. 3;
@@ -182,7 +182,7 @@ $dvsim = Dvsim->start(
 		"app2|f\napp3|t", 'test_connection tests each');
 }
 
-# ---- a session that has missed what others altered, so much was it
+# ---- a session that has missed changes because there were too many
 
 {
 	my $crm = server({ client_id => 'app1', client_secret => 'secret1' });
@@ -264,7 +264,7 @@ $dvsim = Dvsim->start('--tls');
 	like($r->{message}, qr/could not establish TLS/, 'that says so');
 	like($r->{hint}, qr/ca_file/, 'with a hint');
 
-	# and when the token is there already
+	# the same if there is a token already
 	$crm = server({ access_token => $dvsim->token('app1', 'secret1') });
 	$r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '08001', 'nor does a token leave without it');

@@ -1,6 +1,6 @@
 # 015_two_clusters.pl
-#		Two clusters that know nothing of each other share an application
-#		user: what the service allows is kept, and both get on.
+#		Two clusters that do not know of each other share an application user:
+#		they keep to the limits of the service, and both make progress.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,7 +19,7 @@ use Dvsim;
 my %node = map { ($_ => new_node($_, preload => 1)) } 'one', 'two';
 my $serial = 0;
 
-# Both ask for so many seconds; how many requests each has had answered.
+# Lets both send requests for some seconds; returns how many each has had answered.
 sub compete
 {
 	my ($dvsim, $sessions, $seconds, %options) = @_;
@@ -78,7 +78,7 @@ sub fair
 	return;
 }
 
-# ---- concurrency: alone each cluster would stay below the limit, together they do not
+# ---- concurrency: each cluster stays below the limit, but both together do not
 
 {
 	my $dvsim = Dvsim->start('--dop', 20, '--limit-concurrent', 20, '--latency', 'all=40ms');
@@ -95,7 +95,7 @@ sub fair
 	$dvsim->stop;
 }
 
-# ---- the window's requests: whoever is faster must not use them all
+# ---- the requests of the window: the faster cluster must not use them all
 
 {
 	my $dvsim = Dvsim->start;

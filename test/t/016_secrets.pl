@@ -1,6 +1,6 @@
 # 016_secrets.pl
-#		Secrets are nowhere to be read: not in the log at its most talkative,
-#		not in errors, notices, plans, views or results.
+#		Secrets cannot be read anywhere: not in the most verbose log, and not in
+#		errors, notices, plans, views, or results.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -36,8 +36,8 @@ my $dvsim = Dvsim->start(
 my $tls = Dvsim->start('--tls', '--app-user', "app1:$secret{'client secret'}");
 my $node = new_node('secrets', preload => 1, conf => "log_statement = none\n");
 
-# The secrets are set before the log is made talkative: that PostgreSQL logs
-# statements, these among them, when it is told to, is not ours to prevent.
+# The secrets are set before the log is made verbose, because we cannot prevent
+# PostgreSQL from logging these statements if it is configured to log statements.
 my %base = (url => $dvsim->base, max_retries => 0, max_retry_after_tolerance => '1s');
 my %app1 = (client_id => 'app1', client_secret => $secret{'client secret'});
 my %app2 = (client_id_2 => 'app2', client_secret_2 => $secret{'second client secret'});
@@ -77,7 +77,7 @@ sub run
 	return $r;
 }
 
-# ---- what works, and what fails in all ways that there are
+# ---- what works, and what fails in every possible way
 
 for my $crm (qw(good wrong cert wrong_cert fixed tls closed))
 {
@@ -114,14 +114,14 @@ $session = Session->new($node, options => '-c client_min_messages=debug5');
 run(q{SELECT * FROM dataverse.whoami('good')});
 clear_faults($dvsim);
 
-# a request that is canceled while it hangs
+# a hanging request that is canceled
 faults($dvsim, { path => 'WhoAmI', action => 'stall' });
 run(q{SET statement_timeout = '300ms'});
 run(q{SELECT dataverse.request('good', 'GET', 'WhoAmI')});
 run(q{RESET statement_timeout});
 clear_faults($dvsim);
 
-# ---- where one may look
+# ---- where secrets might be visible
 
 run(q{EXPLAIN (VERBOSE, ANALYZE) SELECT * FROM dataverse.whoami('good')});
 run(q{EXPLAIN (VERBOSE) SELECT * FROM account});
@@ -133,10 +133,10 @@ run(q{SELECT * FROM pg_backend_memory_contexts});
 run(q{SELECT pg_log_backend_memory_contexts(pg_backend_pid())});
 run(q{SELECT name, setting FROM pg_settings WHERE name LIKE 'dataverse%'});
 
-# a misspelt option says which, not what
+# for a misspelled option, the message has its name, but not its value
 run(q{ALTER USER MAPPING FOR PUBLIC SERVER good OPTIONS (ADD client_scret 'x')});
 
-# another role sees that there is a mapping for all, not what is in it
+# another role sees that there is a mapping for PUBLIC, but not its options
 $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT USAGE ON FOREIGN SERVER good TO somebody');
 run(q{SET ROLE somebody});
 is(run(q{SELECT dataverse.request('good', 'GET', 'WhoAmI') IS NOT NULL})->{rows}[0][0], 't',
@@ -175,7 +175,7 @@ like($said, qr/AADSTS7000215/, 'what was said has the errors');
 like($said, qr/DEBUG/, 'and debug messages');
 for my $name (sort keys %hidden)
 {
-	# the name of a token is the token
+	# an access token is its own name
 	my $title = $name =~ s/^(token|assertion) .*/$1/r;
 
 	ok(index($log, $hidden{$name}) < 0, "the log has no $title")

@@ -1,6 +1,6 @@
 # 017_leaks.pl
-#		What failures leave behind: nothing.  And what is kept on purpose:
-#		connections, until the server or the mapping is altered.
+#		Failures leave nothing behind.  Only connections are kept, until the
+#		server or the mapping is altered.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -26,10 +26,10 @@ create_server($node, 'crm', { url => $dvsim->base, max_retries => 0, budget_paci
 
 sub descriptors { my @fds = glob "/proc/$_[0]/fd/*"; return scalar @fds; }
 
-# Without PostgreSQL's own files.
+# PostgreSQL's own files do not count.
 sub sockets { return scalar grep { (readlink($_) // '') =~ /^(?:socket|anon_inode):/ } glob "/proc/$_[0]/fd/*"; }
 
-# Sockets of TCP to dvsim, by what the kernel calls them.
+# TCP sockets that are connected to dvsim, by the kernel's names for them.
 sub connections
 {
 	my ($pid) = @_;
@@ -65,7 +65,7 @@ sub resident
 	is($session->value("SELECT $request IS NOT NULL"), 't', 'after ROLLBACK TO it goes on');
 	$session->query('RELEASE s');
 
-	# one that hangs
+	# a request that hangs
 	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
 	$session->query('SAVEPOINT hangs');
 	$session->start("SELECT $request");
@@ -78,7 +78,7 @@ sub resident
 	is($session->value("SELECT $request IS NOT NULL"), 't', 'after it the next request is answered');
 	$session->query('COMMIT');
 
-	# caught inside of a function, while the transaction goes on
+	# an error that a function catches, while the transaction goes on
 	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
 	$session->start(
 		q{
@@ -95,7 +95,7 @@ sub resident
 	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
 	is($session->finish->{sqlstate}, undef, 'an exception block that catches the cancel goes on');
 
-	# while it waits for a throttle, too: nobody is woken for it later
+	# the same while it waits for a throttle; it is not woken later
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	is( $session->try(
 			q{
@@ -121,7 +121,7 @@ sub resident
 	my $used = q{SELECT sum(total_bytes) FROM pg_backend_memory_contexts};
 	my (@memory, @descriptors, @resident);
 
-	# of each hundred: 10 answers that are cut, 10 garbled, 10 resets, 10 errors, 10 throttles
+	# of each hundred: 10 truncated answers, 10 garbled ones, 10 resets, 10 errors, 10 throttles
 	faults(
 		$dvsim,
 		map {
@@ -176,7 +176,7 @@ sub resident
 	$session->close;
 }
 
-# ---- connections are kept, and dropped when they are out of date
+# ---- connections are kept, and dropped when they are outdated
 
 SKIP:
 {
@@ -210,13 +210,13 @@ SKIP:
 	is($requests[-1]{headers}{'User-Agent'}, 'second', 'the new user agent is in use');
 	is($requests[-1]{user}, 'app2', 'and the new user');
 
-	# in its own transaction, between two requests
+	# in the session's own transaction, between two requests
 	$session->query("BEGIN; $whoami; ALTER SERVER crm OPTIONS (SET user_agent 'third'); $whoami; COMMIT");
 	($next, @requests) = sent($dvsim, 0);
 	is($requests[-1]{headers}{'User-Agent'}, 'third', 'a change of its own acts at once');
 	like(connections($pid), qr/^socket:\S+$/, 'and leaves one connection');
 
-	# mappings that come and go
+	# mappings that are created and dropped
 	my $before = sockets($pid);
 	for my $i (1 .. 5)
 	{

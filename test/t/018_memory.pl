@@ -1,6 +1,6 @@
 # 018_memory.pl
-#		With or without preloading there is shared memory, and no warning;
-#		where it does not suffice, a session works on its own and says so once.
+#		With and without preloading there is shared memory, and no warning.  If
+#		it does not suffice, a session works on its own and says so once.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -34,7 +34,7 @@ sub mapping
 	return \%mapping;
 }
 
-# What a session says, as warnings, when it uses a server.
+# Returns the warnings of a session that uses a server.
 sub warnings_of
 {
 	my ($session, $crm) = @_;
@@ -89,7 +89,7 @@ $node->restart;
 	is($other->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), 2,
 		'what is shared they do');
 
-	# throttles work as ever, in this session
+	# throttles work as usual within this session
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	is($session->try(q{SELECT dataverse.whoami('large')})->{sqlstate}, undef, 'a throttle routes to another user');
 	is($session->value('SELECT count(*) FROM dataverse.pool WHERE throttled AND this_session_only'), 1,
@@ -97,7 +97,7 @@ $node->restart;
 	is($session->value(q{SELECT count(*) FROM dataverse.throttle_history}), 1, 'and in the history');
 	is(scalar(warnings_of($other, 'large')), 1, 'every session is warned for itself');
 
-	# canceled while it hangs
+	# a hanging request is canceled
 	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
 	$session->query(q{SET statement_timeout = '300ms'});
 	is($session->try(q{SELECT dataverse.whoami('large')})->{sqlstate}, '57014', 'a request is canceled');

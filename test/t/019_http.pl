@@ -1,6 +1,7 @@
 # 019_http.pl
-#		What may happen on the wire: compressed, cut and garbled answers,
-#		connections that break before or after the deed, redirects, cookies.
+#		What may happen on the network: compressed, truncated, and garbled
+#		answers, connections that are lost before or after a request is carried
+#		out, redirects, cookies.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -49,7 +50,7 @@ my $size = $session->value(
 cmp_ok($size, '>', 100_000, 'a large answer comes');
 cmp_ok($session->value('SELECT bytes_received FROM dataverse.pool'), '<', $size / 2, 'compressed');
 
-# ---- what is asked for is asked for again
+# ---- reads are repeated
 
 for my $case (
 	[ { action => 'truncate' }, 'an answer that is cut' ],
@@ -68,7 +69,7 @@ for my $case (
 }
 is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 
-# ---- what is written is not written twice
+# ---- writes are not repeated
 
 {
 	my $create = sub { "SELECT dataverse.request('crm', 'POST', 'accounts', '{\"name\": \"$_[0]\"}')" };
@@ -107,7 +108,7 @@ faults($dvsim, { path => 'WhoAmI', status => 400, body => '<html>no</html>' });
 my $r = $session->try(get('WhoAmI'));
 like($r->{message}, qr/could not send GET WhoAmI on server "crm": HTTP status 400/, 'HTML is no message');
 
-# ---- redirects are not followed: a token would travel with them
+# ---- redirects are not followed, because they would be sent the token
 
 {
 	my $trap = IO::Socket::INET->new(Listen => 4, LocalAddr => '127.0.0.1') or die $!;
@@ -120,13 +121,13 @@ like($r->{message}, qr/could not send GET WhoAmI on server "crm": HTTP status 40
 	  or diag 'answer: ', $r->{rows}[0][0] // 'NULL';
 	like($r->{hint}, qr/option "url"/, 'with a hint');
 
-	# nor may a path lead elsewhere
+	# paths must not lead to another host, either
 	$r = $session->try(get('http://127.0.0.1:' . $trap->sockport . '/x'));
 	like($r->{message}, qr/another host/, 'nor does a path lead to another host');
 	ok(!IO::Select->new($trap)->can_read(0), 'nothing is sent there');
 }
 
-# ---- a connection that the other side has closed meanwhile
+# ---- a connection that the other side has closed in the meantime
 
 {
 	my ($host) = $dvsim->base =~ m{^http://(.*)};
@@ -140,7 +141,7 @@ like($r->{message}, qr/could not send GET WhoAmI on server "crm": HTTP status 40
 	is(accounts('reopened'), 1, 'and arrives once');
 }
 
-# ---- as often as "max_retries" says, after half a second, a second, two …, of which up to a half is chance
+# ---- at most "max_retries" retries, after half a second, a second, two, …, of which up to a half is random
 
 {
 	my $since = mark();

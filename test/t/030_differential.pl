@@ -1,16 +1,16 @@
 # 030_differential.pl
-#		The same questions to foreign tables and to local copies of them: the
-#		answers must be the same, whatever was asked remotely.
+#		Runs the same queries on foreign tables and on local copies of them.  The
+#		results must be the same, whatever is evaluated remotely.
 #
-# Questions are generated, over data made to be difficult: NULLs, texts that
-# differ in case, accents or trailing blanks only, wildcards, quotes, numbers
-# and dates at the ends of their ranges.  They are as many as DIFFERENTIAL says
-# (default 3000), made from the seed SEED (default: the time; printed).
+# The queries are generated.  The data are difficult on purpose: NULLs, texts that
+# differ only in case, accents, or trailing blanks, wildcards, quotes, numbers and
+# dates at the limits of their ranges.  DIFFERENTIAL sets the number of queries
+# (default 3000), and SEED the seed (default: the time; it is printed).
 #
-# Then the entries of the policy table are turned into wrong ones, one at a
-# time, and each of them must be noticed.  DV_FLIPS is the library that can do
-# that, a second build with DV_TEST=1; "make test" makes it.  All else is asked
-# of the build that is installed.
+# After that, entries of the policy table are made wrong, one at a time, and each
+# of these errors must be detected.  The library that can do that is a second
+# build with DV_TEST=1, which "make test" makes and passes in DV_FLIPS.  All other
+# tests use the installed build.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -30,7 +30,7 @@ my $seed = $ENV{SEED} // time;
 my $wanted = $ENV{DIFFERENTIAL} // 3000;
 my $rows = 400;
 my $per_call = 250;
-my $directed = 100;    # questions for each wrong policy
+my $directed = 100;    # queries for each wrong policy
 
 srand $seed;
 diag "SEED=$seed";
@@ -310,7 +310,7 @@ sub question
 	my $how = rand;
 	my $where = chance(0.9) ? ' WHERE ' . condition(int rand 4) : '';
 
-	# the key decides between equals, so the order is whole
+	# the key orders equal rows, so the order is total
 	if ($how < 0.25)
 	{
 		my @keys = map { pick(@orderable) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' NULLS LAST') }
@@ -318,7 +318,7 @@ sub question
 		my $only = pick(@orderable);
 		my $limit = chance(0.6) ? ' LIMIT ' . pick(0, 1, 3, 50, 100, 1000) : '';
 		my $offset = chance(0.3) ? ' OFFSET ' . pick(0, 1, 7, 80) : '';
-		# half of them are such that the service can sort, and tell nothing but the keys
+		# in half of them, the service can sort, and only the keys are selected
 		if (chance(0.5))
 		{
 			my $key = pick(grep { $columns{$_}[0] =~ /number|time|date|double/ } @names);
@@ -360,7 +360,7 @@ sub parameter_question
 	my ($sort, $type) = @{ $columns{$c} };
 	my $value = literal($c);
 
-	# as it is, or the parameter cast in the query
+	# the parameter as it is, or with a cast in the query
 	return [ "SELECT new_alltypesid FROM t WHERE $c = ANY (p)", "${type}[]", list($c) ]
 	  if $sort ne 'choices' && chance(0.3);
 	return [ "SELECT new_alltypesid FROM t WHERE $c && p", $type, $value ] if $sort eq 'choices';
@@ -376,7 +376,7 @@ sub parameter_question
 
 sub dollar { my ($s) = @_; return "\$q\$$s\$q\$"; }
 
-# Those of the questions whose answers differ, as "question: foreign / local".
+# Returns the queries whose results differ, as "query: foreign / local".
 sub differing
 {
 	my ($crm, $settings, @questions) = @_;
@@ -402,7 +402,7 @@ sub differing
 	return @found;
 }
 
-# the service's limits are not what is tested here
+# the service's limits are not tested here
 my $crm = Crm->start('differential', flags => [ '--limit-requests', 10000000, '--limit-exec', '1000000s' ]);
 set_up($crm);
 is($crm->sql('SELECT count(*) FROM l.t'), $rows, 'all rows are read');
@@ -415,7 +415,7 @@ my @found = differing($crm, '', @questions);
 is(scalar(@found), 0, "$wanted questions, the same answers (SEED=$seed)");
 diag $_ for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
 
-# ---- wrong policies are noticed
+# ---- wrong policies are detected
 
 my %forms = (
 	EQ => sub { "$_[0] = " . literal($_[0]) },
@@ -432,8 +432,9 @@ my %forms = (
 	ILIKE => sub { "$_[0] ILIKE " . pattern() },
 	STARTS => sub { "$_[0] ^\@ " . pick(@text_values) });
 
-# Entries that are right in the table, and would be wrong if they said "exact".  Not among them is
-# what dvsim does as PostgreSQL: order of choices and booleans, ranges and sets of choices.
+# Entries that are right in the table, but would be wrong if they were "exact".  Entries for which
+# dvsim does the same as PostgreSQL are left out: order of choices and booleans, ranges and sets of
+# choices.
 my %wrong = (
 	id => [qw(LT LE GT GE ORDER)],
 	text => [qw(EQ NE LT LE GT GE IN NOT_IN DISTINCT NOT_DISTINCT LIKE ILIKE STARTS ORDER)],
@@ -446,7 +447,7 @@ SKIP:
 	my $library = $ENV{DV_FLIPS};
 	skip 'DV_FLIPS is not set: no library built with DV_TEST=1', 1 if !defined $library;
 
-	# new sessions, and there are no others, load that library in place of the installed one
+	# new sessions (there are no others) load that library instead of the installed one
 	$crm->sql("UPDATE pg_proc SET probin = '$library' WHERE probin = '\$libdir/dataverse_fdw'");
 	is($crm->sql('SELECT count(*) FROM f.t; SHOW dataverse_fdw.flip_policy'), "$rows\n",
 		'the library with wrong policies is used');
@@ -456,14 +457,14 @@ SKIP:
 	for my $sort (sort keys %wrong)
 	{
 		my @columns = grep { $columns{$_}[0] eq $sort } @names;
-		# varchar is cast to be sorted, and no cast is sorted remotely
+		# varchar is cast for sorting, and casts are not sorted remotely
 		my @sortable = grep { !/name|text/ } @columns;
 
 		for my $op (@{ $wrong{$sort} })
 		{
 			my ($asked, @noticed) = (0);
 
-			# some are noticed by few questions, so none is given up at once
+			# some errors are detected by few queries only, so try repeatedly
 			while (!@noticed && $asked < 5 * $directed)
 			{
 				my @some = map {

@@ -1,7 +1,6 @@
 # 031_requests.pl
-#		What queries ask for, by dvsim's journal: no metadata, no column that
-#		is not needed, no more pages than there are; and what a long scan holds
-#		in memory.
+#		The requests of queries, by dvsim's journal: no metadata, only columns
+#		and pages that are needed.  Also the memory that a long scan uses.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -32,7 +31,7 @@ sub seed
 	return $answer->json->{rows};
 }
 
-# What arrived since it was last asked, without requests for tokens.
+# Returns the requests that have arrived since the last call, without those for tokens.
 sub requests
 {
 	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -41,7 +40,7 @@ sub requests
 	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
 }
 
-# The target as it was meant, from the entity set on.
+# Returns the decoded target, from the entity set on.
 sub target
 {
 	my ($request) = @_;
@@ -51,7 +50,7 @@ sub target
 	return $target;
 }
 
-# The columns of $select, sorted.
+# Returns the columns of $select, sorted.
 sub selected
 {
 	my ($request) = @_;
@@ -60,8 +59,8 @@ sub selected
 	return join ',', sort split /,/, $list // 'everything';
 }
 
-# A query in a session that knows nothing yet, and what it sends: only GETs of
-# this entity set, for these columns, so many requests, so many rows.
+# Runs a query in a new session, and checks what it sends: only GETs of this entity
+# set, for these columns, with these numbers of requests and rows.
 sub asks
 {
 	my ($query, %want) = @_;
@@ -126,7 +125,7 @@ asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-00
 asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
 asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
 
-# ---- a question that is too long for a request line goes in a $batch, whose part may be throttled
+# ---- a query that is too long for a request line is sent in a $batch, whose part may be throttled
 
 my @names = map { ('z' x 250) . $_ } 1 .. 160;
 my $names = join ' OR ', map { "name = '$_'" } @names;

@@ -1,8 +1,8 @@
 # 032_append.pl
-#		Several foreign tables below one Append: their requests are on the wire
-#		at the same time, rows are those of one after another, and whatever
-#		happens to one of them (throttle, error, cancel, no slot, rescan) is
-#		right for all.
+#		Several foreign tables below one Append: their requests are in flight at
+#		the same time, the rows are the same as without concurrency, and whatever
+#		happens to one of them (throttle, error, cancel, no slot, rescan) has the
+#		right effect on all.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,7 +20,7 @@ use PoolTest qw(wait_for hits);
 use Session;
 
 use constant LATENCY => 150;    # ms of each read
-use constant PROMPT => 1;       # s: what is promised is 200 ms; a busy machine must not fail
+use constant PROMPT => 1;       # s; the promise is 200 ms, but the test must not fail on a busy machine
 
 # ---- tables: four kinds of rows, and one parent
 
@@ -34,7 +34,7 @@ my $page = 100;
 my $crm = Crm->start('append', preload => 1, flags => [ '--latency', 'read=' . LATENCY . 'ms' ]);
 my $dvsim = $crm->dvsim;
 
-# Until dvsim's stats are of nothing.  Rows go with a reset, so they are sown again.
+# Clears dvsim's statistics by a reset, which removes all rows, and seeds them again.
 sub sow
 {
 	$dvsim->control('POST', '/_dvsim/reset');
@@ -74,7 +74,7 @@ my $all = 0;
 
 $all += $_->[3] for @kinds;
 
-# The answer with and without asynchronous Append.
+# Compares the results with and without asynchronous Append.
 sub same_ok
 {
 	my ($what, $query, $expected) = @_;
@@ -92,12 +92,12 @@ sub same_ok
 	return;
 }
 
-# ---- at the same time
+# ---- concurrency
 
 my $result = $session->try('SELECT count(*) FROM everything');
 is($result->{rows}[0][0], $all, 'all rows are read') or diag $result->{message};
 is(peak(), scalar @kinds, 'all first requests are under way at the same time');
-# the longest has three pages, and all others are read in its shadow
+# the longest one has three pages, and all others are read in the meantime
 my $alone = $session->try('SELECT count(*) FROM every_account WHERE length(label) >= 0');
 cmp_ok($result->{seconds}, '<', $alone->{seconds} + 2 * LATENCY / 1000,
 	sprintf 'all take %.1f s, the longest alone %.1f s', $result->{seconds}, $alone->{seconds});
@@ -110,7 +110,7 @@ is(peak(), 1, '… with one request at a time');
 cmp_ok($slow->{seconds}, '>', $result->{seconds} + 3 * LATENCY / 1000, sprintf '… in %.1f s', $slow->{seconds});
 $session->query('RESET enable_async_append');
 
-# A backend that waits sleeps.
+# Checks that a waiting backend sleeps.
 sub cpu_of
 {
 	my ($pid) = @_;
@@ -156,7 +156,7 @@ same_ok('rescans of the same values', q{SELECT x.label, count(*) FROM (SELECT la
 	LEFT JOIN LATERAL (SELECT label FROM (SELECT label FROM every_task UNION ALL SELECT label FROM every_opportunity) s OFFSET 0) y
 	ON y.label > x.label COLLATE "C" GROUP BY 1 ORDER BY 1});
 
-# any row can be had from either partition, but only one of them is asked for it
+# either partition has all rows, but only one of them is read
 my $open = $session->query('SELECT count(name) FROM by_state_0 WHERE statecode = 0');
 my $closed = $session->query('SELECT count(name) FROM by_state_1 WHERE statecode = 1');
 $session->query(q{SET plan_cache_mode = force_generic_plan;
@@ -168,7 +168,7 @@ $session->query('RESET plan_cache_mode');
 same_ok('partitions left out in rescans', q{SELECT g, n FROM generate_series(0, 2) g,
 	LATERAL (SELECT count(name) AS n FROM by_state WHERE statecode = g) s ORDER BY 1}, "0|$open\n1|$closed\n2|0");
 
-# ---- a cursor, and a subtransaction that takes requests with it
+# ---- a cursor, and a subtransaction that aborts with requests in flight
 
 $session->query(q{BEGIN; DECLARE c CURSOR FOR SELECT label FROM everything});
 $session->query('FETCH 10 FROM c');
@@ -177,7 +177,7 @@ is($session->try('FETCH ALL FROM c')->{tag}, 'FETCH ' . ($all - 11), 'a cursor s
 $session->query('COMMIT');
 $crm->idle_ok('after a cursor');
 
-# ---- trouble in one
+# ---- faults in one of them
 
 $crm->fault(path => '/tasks', status => 429, code => '0x80072322', message => 'slow down', retry_after => 1);
 $crm->sql('ALTER SERVER crm OPTIONS (ADD throttle_tracking \'off\')');
@@ -225,7 +225,7 @@ is(peak(), 1, '… one request at a time');
 	$crm->no_faults;
 }
 
-# what comes of the latch alone is noticed, whichever scan it is about
+# events that only set the latch are handled, whichever scan they concern
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retry_after_tolerance '2s')});
 {
 	my $holder = Session->new($crm->node);
@@ -274,7 +274,7 @@ cancel_ok('throttled', sub { $watcher->value('SELECT count(*) FROM dataverse.poo
 $crm->fault(path => '/', status => 502, times => 0, retry_after => 60);
 cancel_ok('in a backoff', sub { hits($dvsim) >= scalar @kinds });
 
-# ---- what is written is read before
+# ---- statements that write what they read
 
 $crm->sql('CREATE TABLE named (id uuid, label text)');
 $crm->sql(qq{CREATE FOREIGN TABLE named_$_->[0] (id uuid OPTIONS ("column" '$_->[0]id'), label text OPTIONS ("column" '$_->[2]'))
@@ -287,7 +287,7 @@ is($session->query(q{SELECT count(*) FILTER (WHERE label LIKE '%!'), count(*) FI
 is($session->query(q{CREATE TEMP TABLE copied AS SELECT * FROM named; SELECT count(DISTINCT id) FROM copied}),
 	$kinds[0][3] + $kinds[1][3], 'and copied');
 
-# others see what it waits for, although it is PostgreSQL that waits
+# other sessions see what it waits for, although PostgreSQL does the waiting
 $crm->fault(path => '/accounts', after => 1, action => 'stall');
 cancel_ok('in the middle of a table',
 	sub { $watcher->query('SELECT rows_taken, waiting_for FROM dataverse.progress') eq "$page|response" });

@@ -1,6 +1,6 @@
 # 033_progress.pl
-#		What runs, how far it is and what it waits for, seen from another
-#		session; and that nothing is left of it afterwards.
+#		What runs, how far it is, and what it waits for, as seen by another
+#		session.  Nothing of it is left afterwards.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -31,7 +31,7 @@ $node->safe_psql('postgres',
 	  CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA dv TO reader; GRANT SELECT ON dv.account TO reader;
 	  GRANT USAGE ON FOREIGN SERVER crm TO user_of_crm});
 
-# Lets so many pages through and holds the one after them back.
+# Lets this many pages pass, and holds back the next one.
 sub hold_after
 {
 	my ($pages) = @_;
@@ -47,7 +47,7 @@ sub running
 	return $session->query("SELECT $columns FROM dataverse.progress ORDER BY started, pid");
 }
 
-# A session that reads and hangs behind so many pages.
+# Starts a session that reads, and hangs after this many pages.
 sub reading
 {
 	my ($watcher, $pages, %option) = @_;
@@ -87,7 +87,7 @@ for my $preload (1, 0)
 	is($session->finish->{sqlstate}, '57014', 'it is canceled');
 	gone_ok($watcher, 'after an error');
 
-	# the same session, in a transaction: a cursor that is not at its end
+	# the same session, in a transaction, with a cursor that is not at its end
 	clear_faults($dvsim);
 	$session->query("BEGIN; DECLARE c CURSOR FOR $read; FETCH 150 FROM c");
 	is(running($watcher, 'rows_taken, waiting_for'), "$page|", 'a cursor is shown while nobody fetches');
@@ -145,7 +145,7 @@ for my $preload (1, 0)
 	$session->query(q{DELETE FROM dv.account WHERE name LIKE 'new %'});
 	gone_ok($watcher, 'of a delete');
 
-	# ---- without USAGE: one's own
+	# ---- without USAGE, only one's own operations
 
 	$session = reading($watcher, 2, user => 'reader');
 	my $own = Session->new($node, user => 'reader');
@@ -180,14 +180,14 @@ for my $preload (1, 0)
 	$watcher->close;
 }
 
-# ---- more than there is room for: those that find none are not seen, and read all the same
+# ---- more operations than there is room for: the rest are not shown, but work all the same
 
 my $many = 40;
 my $watcher = Session->new($node);
 my @sessions = map { Session->new($node) } 1 .. $many;
 
 clear_faults($dvsim);
-# one page: nothing is under way while nobody fetches
+# one page: no request is in flight unless rows are fetched
 $watcher->query(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD page_size '5000')});
 $_->query("BEGIN; DECLARE c CURSOR FOR $read; FETCH 10 FROM c") for @sessions;
 my $seen = $watcher->value('SELECT count(*) FROM dataverse.progress');

@@ -1,6 +1,6 @@
 # 034_elastic.pl
-#		Elastic tables: the partition that a condition names is asked for as
-#		such, and what a session wrote is what it reads.
+#		Elastic tables: a condition on the partition is sent as partitionId, and
+#		a session reads what it has written.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -14,11 +14,11 @@ use Test::More;
 
 use Crm;
 
-# dataverse.ci_ai is there in UTF-8 only
+# dataverse.ci_ai exists in UTF-8 only
 my $crm = Crm->start('elastic', initdb => [ '--encoding', 'UTF8' ]);
 my $since = 0;
 
-# The reads of the table that arrived since it was last asked.
+# Returns the reads of the table that have arrived since the last call.
 sub reads
 {
 	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -27,13 +27,13 @@ sub reads
 	return grep { $_->{method} eq 'GET' && $_->{target} =~ /new_readings/ } @{ $log->{requests} };
 }
 
-# The partition that each of them asks for, '-' for none.
+# Returns the partition of each of them, or '-'.
 sub partitions
 {
 	return join ' ', map { $_->{target} =~ /[?&]partitionId=([^&]*)/ ? $1 : '-' } reads();
 }
 
-# The session token of each of them.
+# Returns the session token of each of them.
 sub tokens
 {
 	return join ' ', map { $_->{headers}{'MSCRM.SessionToken'} // '-' } reads();
@@ -78,7 +78,7 @@ like($crm->sql(q{SET plan_cache_mode = force_generic_plan;
 	PREPARE p(text) AS SELECT new_name FROM dv.new_reading WHERE partitionid = $1;
 	EXPLAIN (VERBOSE) EXECUTE p('x')}), qr/&partitionId=\$1$/m, 'EXPLAIN says so');
 
-# ---- what was written is seen
+# ---- written rows are visible
 
 reads();
 $crm->sql('SELECT count(*) FROM dv.new_reading');

@@ -1,5 +1,5 @@
 # 034_rejects.pl
-#		Rejected rows are user data: a dump has them.
+#		Rejected rows are user data, so dumps contain them.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -36,7 +36,7 @@ is( $node->safe_psql('copy', q{
 	INSERT INTO dataverse.rejects (role, server, foreign_table, operation, sqlstate, message, attempts)
 	VALUES ('writer', 'crm', 'dv.account', 'insert', '22001', '', 1) RETURNING id}) , 4, 'new ones go on from there');
 
-# ---- what is gone does not stand in the way
+# ---- dropped objects do no harm
 
 $node->safe_psql('copy', 'DROP SERVER crm CASCADE');
 is($node->safe_psql('copy', 'SELECT retried FROM dataverse.retry_rejects()'), 0, 'a foreign table that is gone is left out');

@@ -1,7 +1,7 @@
 # 035_scan_dml.pl
-#		Statements that read what they write: each row is met once, as it was
-#		before; rows that are not read at all; and rows that are looked at again
-#		because another session changed what they are joined with.
+#		Statements that read what they write: they see each row once, as it was
+#		before.  Also rows that are not read at all, and rows that are rechecked
+#		because another session has changed what they are joined with.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,7 +21,7 @@ my $page = 50;
 my $crm = Crm->start('scan_dml');
 my $since = 0;
 
-# What arrived since it was last asked, without tokens: methods, in order, without repetitions.
+# Returns the methods of requests since the last call, without tokens, in order, without repetitions.
 sub methods
 {
 	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -31,7 +31,7 @@ sub methods
 	return join ' ', map { $methods[$_] } grep { $_ == 0 || $methods[$_] ne $methods[ $_ - 1 ] } 0 .. $#methods;
 }
 
-# The tag of a statement: "UPDATE 3".
+# Returns the tag of a statement, such as "UPDATE 3".
 sub tag
 {
 	my ($session, $sql) = @_;
@@ -92,7 +92,7 @@ is(tag($session, q{DELETE FROM dv.account a USING dv.account b WHERE a.name = 'c
 is($session->value(q{SELECT count(*) FROM dv.account WHERE name LIKE 'copy of %'}), 0, 'found all of them');
 is(tag($session, q{DELETE FROM dv.account WHERE name = 'new'}), 'DELETE 20', 'rows are deleted');
 
-# ---- columns that nobody needs stay as they are, although they were not read
+# ---- columns that are not needed remain as they are, although they are not read
 
 $session->query(q{UPDATE dv.account SET description = 'some text'});
 methods();
@@ -101,7 +101,7 @@ is($session->value(q{SELECT count(*) FROM dv.account a JOIN before b USING (acco
 	WHERE a.name = upper(b.name) AND a.description = 'some text' AND a.numberofemployees = b.n}), $rows,
 	'and nothing else is different');
 
-# ---- keys that are given
+# ---- given keys
 
 $session->query(q{CREATE TEMP TABLE picked AS SELECT accountid AS id, n FROM before ORDER BY name LIMIT 30; ANALYZE picked});
 methods();
@@ -117,7 +117,7 @@ unlike(methods(), qr/GET/, 'reads nothing');
 is(tag($session, "UPDATE dv.account SET numberofemployees = 9 WHERE accountid = '$none'"), 'UPDATE 0', 'by one that does not exist');
 is($session->value('SELECT count(*) FROM dv.account WHERE numberofemployees = 700000'), 29, 'the others are as they should be');
 
-# ---- looked at again
+# ---- rechecks
 
 my $big = $session->value('SELECT accountid FROM dv.account ORDER BY createdon, accountid LIMIT 1');
 my $small = $session->value('SELECT accountid FROM dv.account ORDER BY createdon, accountid OFFSET 1 LIMIT 1');
@@ -132,7 +132,7 @@ $session->query(
 my $looked_at = q{SELECT t.id FROM tasks t JOIN dv.account a ON a.accountid = t.account AND a.numberofemployees > 1000
 	WHERE a.numberofemployees >= t.least ORDER BY t.id FOR UPDATE OF t};
 
-# What the other session finds when the tasks have been changed while it waited for them.
+# Returns what another session finds if the tasks change while it waits for them.
 sub looks_again
 {
 	my ($change) = @_;

@@ -1,6 +1,6 @@
 # 036_virtual_columns.pl
-#		Columns that PostgreSQL computes when they are read (18 and later):
-#		the service does not know them.
+#		Columns that PostgreSQL computes when they are read (18 and later), which
+#		the service does not know.
 #
 # SPDX-License-Identifier: PostgreSQL
 

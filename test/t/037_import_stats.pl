@@ -1,6 +1,6 @@
 # 037_import_stats.pl
-#		Option import_stats (PostgreSQL 19 and later): ANALYZE asks for the row
-#		count alone, and reads a sample where that will not do.
+#		Option import_stats (PostgreSQL 19 and later): ANALYZE requests only the
+#		row count, or reads a sample where that does not suffice.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -26,7 +26,7 @@ $crm->sql(
 	q{CREATE FOREIGN TABLE account (accountid uuid, name text, n integer OPTIONS ("column" 'numberofemployees'))
 	  SERVER crm OPTIONS (entity_set 'accounts')});
 
-# What ANALYZE asks for, what it warns of, and what is known about the table then.
+# Returns the requests and warnings of ANALYZE, and what is known about the table after it.
 sub analyzes
 {
 	my ($what, $asked, $warning, $known) = @_;

@@ -1,6 +1,6 @@
 # 040_import.pl
-#		IMPORT FOREIGN SCHEMA where it takes a dvsim of its own: odd names,
-#		how many requests are sent, hundreds of tables, answers that are broken.
+#		IMPORT FOREIGN SCHEMA, as far as it needs a dvsim of its own: odd names,
+#		the number of requests, hundreds of tables, malformed answers.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,9 +19,9 @@ $node->init;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION dataverse_fdw');
 
-my $since = 0;    # of the journal of the dvsim that is asked
+my $since = 0;    # position in the journal of the current dvsim
 
-# Starts a dvsim with these tables and makes it the server "crm".
+# Starts a dvsim with these tables, and makes it the server "crm".
 sub serve
 {
 	my (@tables) = @_;
@@ -46,7 +46,7 @@ sub serve
 	return $s;
 }
 
-# What arrived since it was last asked, without requests for tokens.
+# Returns the requests that have arrived since the last call, without those for tokens.
 sub requests
 {
 	my ($s) = @_;
@@ -109,7 +109,7 @@ is(query(q{SELECT col_description('dv."select"'::regclass, 4)}), "$bytes (1 = $b
 	'choices, too');
 is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'nothing has drifted');
 
-# the names do not depend on what else is imported, and can be typed whole
+# the names do not depend on what else is imported, and can also be given in full
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 query(import_schema(
 	sprintf 'dataverse LIMIT TO (%s_1, %s_2)', $long_table, substr($long_table, 0, 61)));
@@ -125,7 +125,7 @@ $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, 'p
 	'restores');
 is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'and nothing is lost');
 
-# ---- the memory of an import that fails does not get at the next one
+# ---- a failed import does not affect the next one
 
 requests($s);
 for my $fault (
@@ -151,7 +151,7 @@ is($node->psql('postgres', 'DO $$ BEGIN BEGIN '
 is(query(q{SELECT obj_description('dv.team'::regclass, 'pg_class')}), 'Team', 'has its comments');
 $s->stop;
 
-# ---- hundreds of tables: as many requests as for one
+# ---- hundreds of tables take as many requests as one
 
 my @columns = map {
 	(
@@ -200,7 +200,7 @@ for my $import (@imports)
 }
 cmp_ok($total, '>', $many, 'everything is more than what we made');
 
-# only what is wanted is asked for
+# only what is needed is requested
 like($definitions{'one table'}, qr/%22In%22.*%5B%27new_table007%27%5D/,
 	'LIMIT TO is part of the request');
 like($definitions{'all but two'}, qr/%22NotIn%22.*%5B%27new_table007%27%2C%27new_table008%27%5D/,
@@ -211,7 +211,7 @@ query(import_schema('dataverse LIMIT TO (new_table001)', "OPTIONS (import_commen
 unlike((grep { /^RetrieveMetadataChanges/ } requests($s))[0],
 	qr/OptionSet|DisplayName/, 'than is asked for without them');
 
-# and the comparison is as frugal
+# the comparison requests no more, either
 query(q{SELECT count(*) FROM dataverse.import_diff('dv')});
 cmp_ok(scalar requests($s), '<=', 3, 'import_diff takes no more requests');
 $s->stop;

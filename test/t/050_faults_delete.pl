@@ -1,6 +1,6 @@
 # 050_faults_delete.pl
-#		Fault matrix, DELETE: whatever the network and the service do,
-#		those that were to go are gone, and no others.
+#		Fault matrix, DELETE: whatever the network and the service do, the rows
+#		in question are deleted, and no others.
 #
 # SPDX-License-Identifier: PostgreSQL
 

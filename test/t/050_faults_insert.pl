@@ -17,7 +17,7 @@ use WriteTest;
 my $n = WriteTest::ROWS;
 my $w = WriteTest->start('faults_insert', data => 1);
 
-# ids made here, ids of the user's, single requests, two requests for a row
+# ids made by the extension, ids given by the user, single requests, two requests for each row
 for my $row ([ 'standard' ], [ 'elastic' ], [ 'standard', given => 1, few => 1 ], [ 'single', few => 1 ],
 	[ 'inactive', few => 1 ])
 {
@@ -32,15 +32,15 @@ for my $row ([ 'standard' ], [ 'elastic' ], [ 'standard', given => 1, few => 1 ]
 		whole => { upto => $n, given => $how{given} });
 }
 
-# every other row is there already, and stays as it is: what a first attempt wrote before its answer was lost is
-# not to be taken for such a row
+# every other row exists already, and remains as it is; rows that a first attempt has written before its answer
+# was lost must not be mistaken for existing ones
 $w->row(
 	operation => 'Create',
 	what => 'half of them duplicates',
 	kind => 'standard',
 	few => 1,
 	prepare => sub {
-		# long ago
+		# these were written long ago
 		$w->watcher->query($w->insert('standard', 1, $n, given => 1, where => 'n % 2 = 0')
 			  =~ s/ \(/ (overriddencreatedon, /r =~ s/SELECT /SELECT '2020-02-20', /r);
 	},
@@ -48,7 +48,7 @@ $w->row(
 	tag => 'INSERT 0 ' . ($n - int($n / 2)),
 	whole => { upto => $n, given => 1, generation => 'CASE WHEN N % 2 = 0 THEN 1 ELSE 2 END' });
 
-# some rows are refused, and the others are written
+# some rows are refused, and all others are written
 my $bad = int($n / 97);
 $w->row(
 	operation => 'Create',
@@ -57,12 +57,12 @@ $w->row(
 	few => 1,
 	path => '/api/data',
 	settings => ['SET dataverse_fdw.on_error = continue'],
-	# there is no such choice
+	# this choice does not exist
 	sql => $w->insert('standard', 1, $n) =~ s/ \(/ (new_kind, /r =~ s/SELECT /SELECT CASE WHEN n % 97 = 0 THEN 4711 END, /r,
 	tag => 'INSERT 0 ' . ($n - $bad),
 	whole => { upto => $n, where => 'N % 97 <> 0' });
 
-# ---- a row that is refused ends the statement, which names it and says what stays
+# ---- a refused row ends the statement, whose error names the row and says which rows stay
 
 for my $kind ('standard', 'elastic')
 {
@@ -92,7 +92,7 @@ for my $kind ('standard', 'elastic')
 	}
 }
 
-# ---- without ids nobody can know: the statement fails, and says of how many rows
+# ---- without ids, the outcome may be unknown: the statement fails, and says for how many rows
 
 $w->set(generate_ids => 'off');
 for my $rule (
@@ -118,7 +118,7 @@ for my $rule (
 	like($r->{detail} // '', qr/in doubt|not known/, "$what: the error says so, too");
 }
 
-# what was refused for sure is sent again
+# what was certainly refused is sent again
 $w->reset;
 faults($w->dvsim, { path => 'CreateMultiple', every => 5, times => 0, status => 429, code => '0x80072322', retry_after => 0 });
 {

@@ -1,6 +1,6 @@
 # 050_faults_upsert.pl
-#		Fault matrix, upsert: whatever the network and the service do,
-#		each row is there once, with the new values.
+#		Fault matrix, upsert: whatever the network and the service do, each row
+#		exists once, with the new values.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -33,7 +33,7 @@ for my $row ([ 'standard' ], [ 'elastic' ], [ 'key', few => 1 ])
 		whole => { upto => $n, given => $given, generation => 2 });
 }
 
-# each row many times, one after the other: the last counts
+# each row many times, one after the other; the last one counts
 for my $kind ('standard', 'elastic')
 {
 	my $rows = 200;

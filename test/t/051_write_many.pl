@@ -1,7 +1,7 @@
 # 051_write_many.pl
-#		Two and sixteen backends write at once: each row arrives once and is
-#		itself, and no application user ever has more requests under way than
-#		it may, by dvsim's count.
+#		Two and sixteen backends write concurrently: each row is written once,
+#		with the right values, and no application user ever has more requests in
+#		flight than it may have, by dvsim's count.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,7 +20,7 @@ my $w = WriteTest->start('write_many', dop => $dop,
 	flags => [ '--latency', 'create=15ms~50%,update=15ms~50%,upsert=15ms~50%,delete=15ms~50%,batch=15ms~50%' ],
 	options => { batch_size => 20 });
 
-# Statements at the same time, each in a backend of its own: [ sql, tag, settings… ]
+# Runs statements concurrently, each in a backend of its own: [ sql, tag, settings… ]
 sub at_once
 {
 	my ($what, @statements) = @_;
@@ -43,7 +43,7 @@ sub at_once
 	return;
 }
 
-# No user has exceeded what it may have, and they were used that much.
+# Checks that no user has exceeded its limit, and that the users were well used.
 sub limits_ok
 {
 	my ($what, $limit, $used) = @_;
@@ -58,7 +58,7 @@ sub limits_ok
 	return;
 }
 
-# ---- requests that wait until they may be repeated do not hold up the others
+# ---- requests that wait for their repetition do not delay the others
 
 {
 	my $session = $w->session;
@@ -98,7 +98,7 @@ for my $backends (2, 16)
 	}
 	$w->set(max_parallel => $dop);
 
-	# ---- all operations side by side, each in a range of its own, throttled and cut off now and then
+	# ---- all operations concurrently, each in a range of its own, with occasional throttles and lost connections
 
 	my $what = "$backends backends, all operations";
 	my $block = "((N - 1) / $each)";

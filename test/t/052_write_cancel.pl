@@ -1,8 +1,8 @@
 # 052_write_cancel.pl
-#		Writes that end before their time: they end at once, the WARNING says
-#		how many rows stay and of how many nobody knows, and dvsim's count lies
-#		in that range; savepoints, prepared and read-only transactions; and a
-#		backend that is killed.
+#		Writes that are interrupted: they end at once, the WARNING says how many
+#		rows have been written and for how many the outcome is unknown, and
+#		dvsim's count lies in that range.  Also savepoints, prepared and read-only
+#		transactions, and a killed backend.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -18,7 +18,7 @@ use Time::HiRes qw(time);
 use PoolTest;
 use WriteTest;
 
-# What is promised is 200 ms; a busy machine must not fail the test.
+# The promise is 200 ms, but the test must not fail on a busy machine.
 use constant PROMPT => 1;
 
 my $many = 100_000;
@@ -29,7 +29,7 @@ my $w = WriteTest->start(
 my $watcher = $w->watcher;
 my %latency;
 
-# Rows that stay, rows of which nobody knows; what of it is not in a transaction is a savepoint.
+# Returns how many rows stay, and how many are in doubt.
 sub told
 {
 	my ($notices, $what) = @_;
@@ -51,7 +51,7 @@ sub told
 	return ($stay, $doubt);
 }
 
-# Once dvsim has done what reached it.
+# Waits until dvsim has carried out all that has reached it.
 sub quiet
 {
 	wait_for(
@@ -75,7 +75,7 @@ sub rows_sent
 
 # ---- in the middle of many rows
 
-# written: rows that dvsim has been sent; count: rows that it has changed
+# written: rows that were sent to dvsim; count: rows that it has changed
 my %statements = (
 	insert => {
 		sql => $w->insert('standard', 2, $many),
@@ -145,7 +145,7 @@ for my $operation (sort keys %statements)
 		cmp_ok($latency{$what} / 1000, '<', PROMPT, sprintf '%s: within %.0f ms', $what, $latency{$what});
 		if ($r->{gone})
 		{
-			# the client may have been told; the log must have it
+			# the client may have received it; the log must have it
 			wait_for(sub { log_since($w->node, $log) =~ /rolled back, but/ }, "$what: the log has it");
 			my ($message) = log_since($w->node, $log) =~ /WARNING:  (the transaction was rolled back, but.*)/;
 			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (Of \d+ rows? more.*)/;
@@ -156,7 +156,7 @@ for my $operation (sort keys %statements)
 		$count = $statement->{count}->();
 		cmp_ok($count, '>=', $stay, "$what: $stay rows stay, $count are there");
 		cmp_ok($count, '<=', $stay + $doubt, "$what: of $doubt it is not known");
-		# besides those on the wire: answers that nobody has read yet, whose slots others had at once
+		# in addition to requests in flight: answers that have not been read, whose slots were free at once
 		cmp_ok($doubt, '<=', 2 * 12 * WriteTest::BATCH, "$what: those that were under way, at most");
 		cmp_ok($stay + $doubt, '>', 0, "$what: and it had written");
 		cmp_ok($count, '<', $many, "$what: but not all");
@@ -165,7 +165,7 @@ for my $operation (sort keys %statements)
 	}
 }
 
-# ---- where nothing moves: it waits for answers, for a throttle, between two attempts
+# ---- during waits: for answers, for a throttle, between two attempts
 
 for my $state (
 	[ 'answers that do not come', { action => 'stall', path => 'CreateMultiple', times => 0, after => 20 } ],
@@ -180,7 +180,7 @@ for my $state (
 	faults($w->dvsim, $rule);
 	$session->start($w->insert('standard', 1, $many));
 	wait_for(sub { $session->done || hits($w->dvsim) >= 3 }, "$what: faults");
-	# until all that was under way has been answered
+	# wait until all requests in flight have been answered
 	wait_for(sub { $session->done || $w->rows_there('standard') >= 20 * WriteTest::BATCH }, "$what: rows");
 	ok(!$session->done, "$what: it waits");
 	$at = time;
@@ -200,12 +200,12 @@ for my $state (
 
 diag sprintf 'latencies, ms: %s', join ', ', map { sprintf '%s %.0f', $_, $latency{$_} } sort keys %latency;
 
-# ---- nothing under way: the number is exact
+# ---- nothing in flight: the number is exact
 
 my $session = $w->session;
 my $done = 0;
 
-# A statement, or the result of one, and what the WARNING said.
+# Checks a statement, or the result of one, and its WARNING.
 sub stays
 {
 	my ($what, $sql, $stay) = @_;
@@ -256,7 +256,7 @@ stays('the transaction', 'ROLLBACK', 7);
 	is($r->{sqlstate}, undef, 'and the statement succeeds');
 }
 
-# canceled when all has been answered
+# canceled after everything has been answered
 quietly('a quiet end', 'BEGIN', some(500));
 {
 	my $count = $w->rows_there('standard');
@@ -274,7 +274,7 @@ quietly('a quiet end', 'BEGIN', some(500));
 	is($w->rows_there('standard'), $count, 'which are there');
 }
 
-# ---- an error of the source in the middle: what had been sent comes to its end or is in doubt
+# ---- an error of the source in the middle: what was sent is completed or in doubt
 
 {
 	my $r;

@@ -1,6 +1,6 @@
 # 053_truncate.pl
-#		TRUNCATE of foreign tables: only where it is allowed; all rows go, or
-#		it is said which stay.
+#		TRUNCATE of foreign tables: it works only where it is allowed, and
+#		deletes all rows, or reports which remain.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -43,7 +43,7 @@ sub rows
 
 sub seed { $dvsim->control('POST', "/_dvsim/seed?table=$_[0]&rows=$_[1]"); return; }
 
-# What was sent since then but questions: method, path and body.
+# Returns method, path, and body of the requests since then, except reads.
 my $seen = (sent($dvsim, 0))[0];
 sub writes
 {
@@ -112,7 +112,7 @@ is_deeply(
 $session->query('TRUNCATE contact');
 is(scalar writes(), 1, 'a table without rows is no different');
 
-# ---- it stays
+# ---- a TRUNCATE is not rolled back
 
 seed('contact', 20);
 my $contacts = rows('contact');
@@ -122,7 +122,7 @@ is(scalar @{ $result->{notices} }, 1, 'it says so');
 like($result->{notices}[0]{message}, qr/rolled back, but $contacts rows written to Dataverse stay there/,
 	'with the number of rows');
 
-# ---- two at once
+# ---- two tables at once
 
 seed('contact', 5);
 $session->query(q{ALTER FOREIGN TABLE account OPTIONS (truncatable 'on')});

@@ -1,6 +1,6 @@
 # 053_write_memory.pl
-#		What a backend holds in memory while it writes many rows does not
-#		depend on how many they are.  (make bench-write-memory: five million.)
+#		The memory of a backend that writes many rows does not depend on their
+#		number.  ("make bench-write-memory" writes five million.)
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -17,9 +17,9 @@ use Crm;
 my $warm = 20_000;
 my $rows = 200_000;
 my $most = 64 * 1024;    # kB above the start of the session
-my $flat = 16 * 1024;    # kB more than for the first rows: all bytes sent are four times as much
+my $flat = 16 * 1024;    # kB more than for the first rows; four times as much is sent
 
-# without limits, which would slow it down
+# without limits, which would slow down the test
 my $crm = Crm->start('write_memory',
 	flags => [ '--limit-requests', 100_000_000, '--limit-exec', '1000000s', '--journal-bytes', 1_000_000 ]);
 
@@ -33,7 +33,7 @@ $crm->sql(q{CREATE SCHEMA dv;
 
 sub accounts { return $crm->dvsim->control('GET', '/_dvsim/stats')->json->{tables}{account}; }
 
-# The figures that a session's statements print, in which the first rows are warm-up.
+# Returns the figures that a session's statements print; the first rows are a warm-up.
 sub check
 {
 	my ($what, $count, @statements) = @_;
@@ -46,7 +46,7 @@ sub check
 	return;
 }
 
-# The rows come one by one, so that nothing else takes memory.
+# The rows are generated one by one, so that nothing else takes memory.
 sub insert
 {
 	my ($n) = @_;

@@ -1,17 +1,17 @@
 # 054_throttle_acceptance.pl
-#		The acceptance criteria of throttle detection and routing, by name, each
-#		shown by real writes (R039-R043, R054-R058):
+#		The acceptance criteria of throttle detection and routing, each of them
+#		verified by real writes (R039-R043, R054-R058):
 #
 #	 1	service protection errors (all three codes) are detected
 #	 2	Retry-After is extracted
 #	 3	each throttle is recorded
 #	 4	requests are routed away from throttled users
-#	 5	another user takes over at once when one is free
-#	 6	when all are throttled the request waits and is sent again
+#	 5	another user replaces it at once if one is free
+#	 6	if all are throttled, the request waits and is sent again
 #	 7	retries are bounded
 #	 8	the number of throttled users is current
 #	 9	the number of throttles is complete
-#	10	the log has user, code and Retry-After
+#	10	the log has user, code, and Retry-After
 #	11	all of it can be configured
 #	12	unit tests pass
 #	13	integration tests show routing over several users
@@ -42,7 +42,7 @@ my $dvsim = $w->dvsim;
 my $watcher = $w->watcher;
 my $n = 600;
 
-# What throttles are to be handled in, and what must be there before and after.
+# The statements that must handle throttles, and the expected contents before and after them.
 my @operations = (
 	{
 		name => 'CreateMultiple',
@@ -93,7 +93,7 @@ sub throttle
 	return faults($dvsim, { status => 429, code => $code, message => $names{$code}, path => $path, %rule });
 }
 
-# Starts over, with what must be there before.
+# Starts over with the contents that must exist before a statement.
 sub prepare
 {
 	my ($o) = @_;
@@ -120,7 +120,7 @@ sub all_written
 	return;
 }
 
-# Requests of writes in dvsim's journal: user, status, seconds.
+# Returns user, status, and seconds of the writes in dvsim's journal.
 sub writes
 {
 	my ($since, $path) = @_;
@@ -178,7 +178,7 @@ for my $o (@operations)
 	}
 }
 
-# ---- all users throttled: wait for the first that may, and go on
+# ---- all users throttled: wait for the first one to become free, and go on
 
 for my $o (@operations)
 {
@@ -227,7 +227,7 @@ for my $o (@operations)
 	ok($r->{hint}, 'criterion 7: and a hint');
 	is($w->rows_there('standard'), 0, 'criterion 7: nothing was written');
 	@writes = writes($since, $o->{path});
-	# other requests may be throttled for the same reason before the first gives up
+	# other requests may be throttled for the same reason before the first one fails
 	cmp_ok(scalar @writes, '<=', 3 * $n / WriteTest::BATCH, 'criterion 7: no endless loop');
 	is(in_flight($watcher), 0, 'criterion 7: no slot is held');
 	$w->set(max_throttle_retries => undef);
@@ -265,7 +265,7 @@ for my $o (@operations)
 		'00:00:33|t', 'criterion 11: fallback_retry_after is assumed');
 	$w->set(fallback_retry_after => undef);
 
-	# no tracking: nobody else learns of it
+	# no tracking: no other request learns of it
 	prepare($o);
 	$w->set(throttle_tracking => 'off');
 	throttle($codes[0], $o->{path}, app_user => 'app1', retry_after => 1);
@@ -294,7 +294,7 @@ for my $o (@operations)
 	clear_faults($dvsim);
 }
 
-# ---- routing over three users: one is throttled, the others go on, it comes back (R052)
+# ---- routing over three users: one is throttled, the others go on, and it comes back (R052)
 
 {
 	my $what = 'criterion 13: three users';
@@ -324,7 +324,7 @@ for my $o (@operations)
 }
 $w->stop;
 
-# ---- under pressure: dvsim's own limits, several backends, until it throttles
+# ---- under load: several backends, until dvsim's own limits throttle them
 
 {
 	my $backends = 4;

@@ -1,6 +1,6 @@
 # 055_write_requests.pl
-#		What modifications send, by dvsim's journal: addresses, bodies, headers
-#		of requests and of their parts, and nothing else.
+#		The requests of modifications, by dvsim's journal: addresses, bodies, and
+#		headers of requests and of their parts, and that there are no others.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -25,7 +25,7 @@ $crm->sql(
 	IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO dv;
 	ALTER SERVER crm OPTIONS (ADD batch_size '10')");
 
-# What arrived since it was last asked, without requests for tokens.
+# Returns the requests that have arrived since the last call, without those for tokens.
 sub requests
 {
 	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -34,7 +34,7 @@ sub requests
 	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
 }
 
-# The target as it was meant, below the root.
+# Returns the decoded target, below the root.
 sub target
 {
 	my ($request) = @_;
@@ -44,7 +44,7 @@ sub target
 	return $target;
 }
 
-# Runs statements in a session that knows nothing yet; what they sent.
+# Runs statements in a new session, and returns what they have sent.
 sub sent
 {
 	my ($sql) = @_;
@@ -59,7 +59,7 @@ sub lines
 	return [ map { "$_->{method} " . target($_) } @_ ];
 }
 
-# The rows of a bulk message, as text in the order that they were written in.
+# Returns the rows of a bulk message as text, in the order in which they were written.
 sub rows
 {
 	my ($request) = @_;
@@ -185,7 +185,7 @@ like($r[1]{body}, qr{\r\nPOST /api/data/v9\.2/accounts\(${id}a\)/new_Account_Con
 like($r[1]{body}, qr{\r\n\{"\@odata\.id":"http://[^"]*/contacts\(${id}c\)"\}\r\n}, '… with the other row');
 like($r[3]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}a\)/new_Account_Contact\(${id}c\)/\$ref HTTP/1\.1\r\n}, '… and disassociated');
 
-# ---- a row that is refused
+# ---- a refused row
 
 @r = sent("DO \$\$ BEGIN
 		INSERT INTO dv.account (name, industrycode) SELECT 'refused ' || i, CASE i WHEN 15 THEN 999 END
@@ -198,7 +198,7 @@ is_deeply(
 like($r[3]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
 is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 20, '… and writes nothing of');
 
-# an elastic table tells of a batch only what became of each row, not why
+# for a batch of an elastic table, the answer has the outcome of each row, but not the reason
 
 @r = sent("SET dataverse_fdw.on_error = 'continue';
 	INSERT INTO dv.new_reading (new_name, new_quality) SELECT 'r' || i, CASE WHEN i % 4 = 0 THEN 4700 + i END FROM generate_series(1, 10) i");
@@ -242,7 +242,7 @@ is($_->{headers}{CallerObjectId}, $caller, 'who is impersonated goes with ' . ta
 like($part // '', qr/\r\nCallerObjectId: $caller\r\n/, '… and with each part');
 $crm->sql("ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP caller_id)");
 
-# ---- what is not sent
+# ---- requests that are not sent
 
 @r = sent("SET dataverse_fdw.dry_run = on; INSERT INTO dv.account (name) SELECT 'dry' FROM generate_series(1, 25)");
 is(scalar @r, 0, 'a dry run sends nothing');
@@ -251,7 +251,7 @@ is(scalar @r, 0, 'nor does EXPLAIN');
 @r = sent("INSERT INTO dv.account (name) SELECT 'none' WHERE false");
 is(scalar @r, 0, 'nor an INSERT of no rows');
 
-# ---- a summary, and how much of it at once
+# ---- a summary, and its number of concurrent requests
 
 my (undef, undef, $said) = $crm->node->psql('postgres',
 	"SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) SELECT 'summed up' FROM generate_series(1, 25)");
@@ -259,7 +259,7 @@ like($said,
 	qr{NOTICE:  insert into foreign table "account": 25 rows, 3 batches, 3 requests, 0 repeated, 0 throttles, [\d.]+ s, \d+ rows/s$}m,
 	'a summary tells what it took');
 
-# Requests of another 60 rows at once, each of which takes a while.
+# Sends another 60 rows concurrently, in requests each of which takes some time.
 sub peak
 {
 	my ($settings) = @_;

@@ -1,7 +1,7 @@
 # 056_write_bad_rows.pl
-#		Rows that the service does not take, among others that it takes, while
-#		answers are lost, cut and throttled: each bad row is refused once, each
-#		good one is written once, and counts say so.
+#		Rows that the service refuses, among others that it accepts, while
+#		requests are throttled and answers are lost and truncated: each bad row
+#		is refused once, each good row is written once, and the counts are right.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,7 +21,7 @@ my $go_on = "SET dataverse_fdw.on_error = 'continue'";
 my $busy = { status => 429, code => '0x80072322', message => 'Number of requests exceeded the limit.', retry_after => 0 };
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
 
-# at once, on whatever writes; each few times, or waits would be most of the test
+# all at once, on everything that writes; few of each, so that waits do not dominate the test
 my @faults = map { { times => 3, method => 'POST', path => '/api/data/', %$_ } } (
 	{ action => 'reset_after_commit', every => 5 },
 	{ action => 'reset_before_commit', every => 7 },
@@ -88,7 +88,7 @@ for my $given (0, 1)
 	$w->is_whole('standard', $what, upto => $n, where => 'N % 10 <> 7', given => $given);
 }
 
-# the state of every tenth row cannot be what it is to be
+# the state of every tenth row cannot be set
 $w->reset;
 run('INSERT of inactive rows',
 	"INSERT INTO dv.new_meter (new_number, new_name, statecode, statuscode)
@@ -97,7 +97,7 @@ run('INSERT of inactive rows',
 is($w->watcher->query('SELECT statecode, statuscode, count(*), count(DISTINCT new_number), bool_or(new_number % 10 = 7) FROM dv.new_meter GROUP BY 1, 2 ORDER BY 1'),
 	"0|1|$bad|$bad|t\n1|2|$good|$good|f", '... all are there, once');
 
-# serials that are taken, again
+# duplicate serials again
 take_serials();
 $w->watcher->query("INSERT INTO dv.new_meter (new_number, new_name, new_lastreading) SELECT n, 'old', 0 FROM generate_series(1, $n) n");
 run('UPDATE',
@@ -109,7 +109,7 @@ is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'old' 
 is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'row ' || new_number || ' of 1' AND new_serial = 'S' || new_number AND new_number % 10 <> 7"),
 	$good, '... good rows are not');
 
-# lookups that lead nowhere; half of the rows are there
+# lookups without a target; half of the rows exist
 $w->reset;
 $w->watcher->query("INSERT INTO dv.new_meter (new_number, new_name, new_serial) SELECT n, 'old', 'S' || n FROM generate_series(1, $n / 2) n");
 run('upsert by key',
@@ -120,7 +120,7 @@ run('upsert by key',
 is($w->watcher->query("SELECT new_name = 'old', count(*), count(DISTINCT new_serial) FROM dv.new_meter GROUP BY 1 ORDER BY 1"),
 	"f|$good|$good\nt|" . $bad / 2 . '|' . $bad / 2, '... each once, bad ones as they were');
 
-# meters that are in use are not deleted
+# meters that are in use cannot be deleted
 $w->watcher->query('IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes, account, contact, new_account_contact) FROM SERVER crm INTO dv');
 $w->reset;
 $w->fill('standard', $n);
@@ -137,7 +137,7 @@ $w->dvsim->control('POST', '/_dvsim/clock', { advance => 10 });
 run('elastic INSERT', $w->insert('elastic', 2, $n, given => 1), tag => "INSERT 0 $good", refused => $bad);
 $w->is_whole('elastic', '...', upto => $n, given => 1, generation => 'CASE WHEN N % 10 = 7 THEN 1 ELSE 2 END');
 
-# pairs, some of which are there, some of which have one end only
+# pairs, of which some exist, and some have only one end
 $w->reset;
 $w->watcher->query("INSERT INTO dv.account (accountid, name) SELECT md5(n::text)::uuid, n::text FROM generate_series(1, 30) n");
 $w->watcher->query("INSERT INTO dv.contact (contactid, lastname) SELECT md5('c' || n)::uuid, n::text FROM generate_series(1, 9) n");
@@ -151,7 +151,7 @@ is($w->watcher->value('SELECT count(*) FROM dv.new_account_contact'), 0, '... al
 
 # ---------------------------------------------------------------- abort
 
-# the first bad row ends it: what is written then is what the WARNING says
+# the first bad row ends the statement, and the WARNING says which rows have been written
 take_serials();
 my $r = run('abort', "INSERT INTO dv.new_meter ($columns[0]) SELECT $columns[1] FROM generate_series(1, $n) n", abort => 1);
 is($r->{sqlstate}, '23505', 'abort: a duplicate');
@@ -180,7 +180,7 @@ for my $sql (
 is("@told", '7 70 3 100', 'savepoints: what stays of each');
 is($session->value("SELECT count(*) FROM dv.new_meter"), 180, '... stays');
 
-# an error that is caught with requests under way, and another statement after it
+# an error that is caught while requests are in flight, and another statement after it
 $session->query("DO \$\$ BEGIN
 	BEGIN
 		INSERT INTO dv.new_meter (new_number) SELECT 1 / (500 - n) FROM generate_series(1, 1000) n;

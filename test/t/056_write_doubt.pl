@@ -1,6 +1,6 @@
 # 056_write_doubt.pl
-#		Rows of which nobody knows for a while whether they were written, and
-#		what else may befall them at the same time: each is told once, as what it is.
+#		Rows whose outcome is unknown for a while, and what else may happen to
+#		them at the same time: the right outcome of each row is reported once.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -18,7 +18,7 @@ use WriteTest;
 my $w = WriteTest->start('write_doubt', users => 1, options => { max_retries => 3 });
 my $since = 0;
 
-# A case: nothing is there, then the rules apply to the statement.
+# Runs a case: a statement on empty tables, to which the rules apply.
 sub run
 {
 	my ($sql, %how) = @_;
@@ -34,7 +34,7 @@ sub run
 	return $result;
 }
 
-# What the last case sent, without requests for tokens.
+# Returns the requests of the last case, without those for tokens.
 sub requests
 {
 	my $log = $w->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -78,7 +78,7 @@ is((grep { $_->{status} == 503 } requests()), 1, '... and is not repeated');
 
 # ---------------------------------------------------------------- given ids
 
-# ids that were there before
+# ids that existed before
 sub before
 {
 	my (@rows) = @_;
@@ -105,7 +105,7 @@ ok_tag($r, 'INSERT 0 97', 'the same, going on');
 like(notices($r), qr/^3 rows were refused/, '... three are told');
 $w->is_whole('standard', '... and', upto => $n, given => 1, generation => 'CASE WHEN N IN (30, 31, 77) THEN 0 ELSE 1 END');
 
-# one id twice in a batch: only one of them is written
+# the same id twice in a batch: only one of the rows is written
 $r = run(
 	"INSERT INTO dv.new_meter (new_meterid, new_number, new_name)
 	 SELECT md5(least(n, 9)::text)::uuid, n, 'x' FROM generate_series(1, 10) n",
@@ -114,7 +114,7 @@ $r = run(
 ok_tag($r, 'INSERT 0 9', 'an id twice in a batch whose answer is lost');
 is($w->rows_there('standard'), 9, '... one row');
 
-# the moment of creation goes elsewhere for those rows that are given one
+# rows that are given a time of creation have the real one in another column
 $r = run(
 	"INSERT INTO dv.new_meter (new_meterid, new_number, overriddencreatedon)
 	 SELECT md5(n::text)::uuid, n, CASE WHEN n % 2 = 0 THEN timestamptz '2001-02-03 04:05:06Z' END FROM generate_series(1, $n) n",
@@ -123,7 +123,7 @@ $r = run(
 ok_tag($r, "INSERT 0 $n", 'lost answers to rows some of which say when they were created');
 is(notices($r), '', '... and none is refused');
 
-# ---------------------------------------------------------------- answers that are none
+# ---------------------------------------------------------------- malformed answers
 
 $r = run(
 	$w->update('standard', 2, 'true'),
@@ -134,7 +134,7 @@ $w->is_whole('standard', '... which is repeated', upto => $n, given => 1, genera
 
 # ---------------------------------------------------------------- elastic tables
 
-# a throttle of the whole that tells of each row
+# a throttle of the whole request whose details have each row
 sub partly
 {
 	my ($outer, @statuses) = @_;
@@ -162,7 +162,7 @@ for my $outer ({ status => 429, code => '0x80072322', retry_after => 0 }, { stat
 
 # ---------------------------------------------------------------- throttles of parts
 
-# the change set that is to name a bad row is throttled more often than other faults are borne
+# the change set that should find a bad row is throttled more often than other faults are tolerated
 # a serial that is taken
 sub taken
 {
@@ -183,16 +183,16 @@ is($r->{sqlstate}, '53400', 'a part that is throttled more often than is borne')
 is($r->{hits}, 2, '... which is twice');
 $w->set(max_throttle_retries => undef);
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- verification
 
-# that an id is taken does not change however often it is asked
+# repeated verification does not change that an id is a duplicate
 $w->set(max_retries => 1000);
 $r = run($w->insert('standard', 1, $n, given => 1), prepare => sub { before(30) }, rules => [$lost]);
 is($r->{sqlstate}, '23505', 'patience does not help against a duplicate');
 cmp_ok(scalar(requests()), '<', 15, '... in few requests') or diag(scalar requests());
 $w->set(max_retries => undef);
 
-# a change set that was carried out and then is refused for another reason
+# a change set that was carried out, and whose repetition is refused for another reason
 $r = run($w->insert('standard', 1, 50, given => 1),
 	rules => [
 		{ path => 'CreateMultiple', status => 400, code => '0x80040203', message => 'wrong' },
@@ -203,7 +203,7 @@ $w->is_whole('standard', '... and', upto => 50, given => 1);
 
 # ---------------------------------------------------------------- waiting
 
-# a batch that is to go again may go only when the only slot is free: that is no time to spin
+# a batch that must be repeated needs the only slot, and must wait for it without spinning
 sub ticks
 {
 	open my $stat, '<', "/proc/$_[0]/stat" or return;

@@ -1,6 +1,6 @@
 # Crm.pm
 #		A cluster with the extension, a foreign server that is a dvsim, and
-#		what tests of the pool ask them.
+#		helpers for tests of the pool.
 #
 #	my $crm = Crm->start('name', preload => 1, users => 3, flags => [ '--dop', 6 ]);
 #	$crm->sql('SELECT ...');		# dies on errors
@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use Dvsim;
 
-# dvsim => OBJECT shares one; initdb => its options; users => N application users app1, app2, …
+# dvsim => an existing Dvsim to share; initdb => its options; users => N application users app1, app2, …
 sub start
 {
 	my ($class, $name, %arg) = @_;
@@ -42,7 +42,7 @@ sub start
 	return $self;
 }
 
-# Another foreign server; base => another address, token_url => another one of tokens.
+# Creates another foreign server; base => its address; token_url => the address of its tokens.
 sub server
 {
 	my ($self, $name, %arg) = @_;
@@ -72,7 +72,7 @@ sub sql
 	return $self->{node}->safe_psql('postgres', $sql);
 }
 
-# Milliseconds of the last statement, and what went wrong.
+# Returns the milliseconds that the last statement took, and the error output.
 sub time_of
 {
 	my ($self, $sql) = @_;
@@ -83,7 +83,7 @@ sub time_of
 	return ($times[-1] // -1, $err);
 }
 
-# Starts a statement in a session of its own; its process id once it is under way.
+# Starts a statement in a session of its own, and waits until it is active.
 sub background
 {
 	my ($self, $sql, $tag) = @_;
@@ -119,7 +119,7 @@ sub fault
 
 sub no_faults { $_[0]{dvsim}->control('DELETE', '/_dvsim/faults'); return; }
 
-# 429 for WhoAmI
+# Throttles WhoAmI.
 sub throttle
 {
 	my ($self, $retry_after, %more) = @_;
@@ -136,7 +136,7 @@ sub user_stats
 	return $self->{dvsim}->control('GET', '/_dvsim/stats')->json->{users}{$user};
 }
 
-# Nothing is under way as far as the pool knows.
+# Checks that the pool has no requests in flight.
 sub idle_ok
 {
 	my ($self, $what) = @_;

@@ -1,6 +1,6 @@
 # PoolTest.pm
-#		What tests of the pool share: clusters with and without preloading, a
-#		server that is dvsim, and ways to wait for something to happen.
+#		Code shared by tests of the pool: clusters with and without preloading,
+#		foreign servers that are dvsims, and ways to wait for events.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,10 +20,10 @@ use Session;
 our @EXPORT = qw(PATIENCE new_node preload create_server options_of wait_for wait_event in_flight
   pool faults clear_faults hits user_stats sent log_since log_size);
 
-# Bounds what never should take long, on whatever machine.
+# Limits waits that should never take long, on any machine.
 use constant PATIENCE => 60;
 
-# A cluster that is started, with the extension in it.
+# Starts a cluster with the extension.
 sub new_node
 {
 	my ($name, %option) = @_;
@@ -40,12 +40,12 @@ sub new_node
 	return $node;
 }
 
-# Restarts it with or without preloading.
+# Restarts the cluster with or without preloading.
 sub preload
 {
 	my ($node, $on) = @_;
 
-	# the last line counts
+	# the last line takes precedence
 	$node->append_conf('postgresql.conf',
 		"shared_preload_libraries = " . ($on ? "'dataverse_fdw'" : "''"));
 	$node->restart;
@@ -59,7 +59,7 @@ sub options_of
 	return join ', ', map { my $v = $options{$_}; $v =~ s/'/''/g; "$_ '$v'" } sort keys %options;
 }
 
-# create_server($node, $name, { option => value }, { of the mapping })
+# create_server($node, $name, { option => value }, { option of the mapping => value })
 sub create_server
 {
 	my ($node, $name, $server, $mapping) = @_;
@@ -71,7 +71,7 @@ sub create_server
 	return;
 }
 
-# Until the condition holds; dies when it does not in time.
+# Waits until the condition holds; dies if that takes too long.
 sub wait_for
 {
 	my ($condition, $what) = @_;
@@ -85,7 +85,7 @@ sub wait_for
 	return 1;
 }
 
-# Until that backend waits in the extension ("Extension: DataverseSlot" from 17 on).
+# Waits until the backend waits in the extension ("Extension: DataverseSlot" from 17 on).
 sub wait_event
 {
 	my ($watcher, $pid, $event) = @_;
@@ -98,14 +98,14 @@ sub wait_event
 		"backend waits in $event");
 }
 
-# Requests under way, as the pool sees it.
+# Returns the number of requests in flight, according to the pool.
 sub in_flight
 {
 	my ($watcher) = @_;
 	return $watcher->value('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool');
 }
 
-# A column of a user in the pool.
+# Returns a column of an application user in the pool.
 sub pool
 {
 	my ($watcher, $name, $column) = @_;
@@ -130,7 +130,7 @@ sub clear_faults
 	return;
 }
 
-# How often rules have acted.
+# Returns how often the fault rules have acted.
 sub hits
 {
 	my ($dvsim) = @_;
@@ -147,7 +147,7 @@ sub user_stats
 	  // { requests => {}, in_flight => 0, peak_in_flight => 0, throttles => {} };
 }
 
-# Requests that arrived after number "since": ($next, requests…)
+# Returns the requests that arrived after number "since", as ($next, requests…).
 sub sent
 {
 	my ($dvsim, $since) = @_;

@@ -1,10 +1,10 @@
 # Session.pm
-#		A session with a cluster that can be left waiting.
+#		A session with a cluster, for statements that run in the background.
 #
-# It speaks PostgreSQL's protocol through the socket itself, so that a test
-# can start a statement, look at something else, and learn to the millisecond
-# when the statement ended and how.  No process for each session, only
-# modules of Perl's core.  Synopsis:
+# It implements PostgreSQL's protocol itself, so a test can start a statement, do
+# something else, and find out to the millisecond when and how the statement
+# ended.  It needs no process for each session, and only core modules of Perl.
+# Synopsis:
 #
 #	my $s = Session->new($node);
 #	is($s->value('SELECT 1'), 1);
@@ -14,9 +14,9 @@
 #	is($r->{sqlstate}, '57014');
 #	note "$r->{seconds} s";
 #
-# A result has: rows (arrays of texts), tag, seconds, ended_at; when it failed
-# sqlstate, message, detail, hint, context; notices (an array of the like);
-# gone when the connection ended with it.
+# A result has rows (arrays of texts), tag, seconds, and ended_at; if the statement
+# failed, sqlstate, message, detail, hint, and context; notices (an array of
+# hashes with the same members); and gone, if the connection was lost.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -68,7 +68,7 @@ sub start
 	return $self;
 }
 
-# Has it ended?  Does not wait, or at most so many seconds.
+# Has the statement ended?  Waits at most "patience" seconds, by default not at all.
 sub done
 {
 	my ($self, $patience) = @_;
@@ -83,7 +83,7 @@ sub done
 	return $self->{complete};
 }
 
-# Waits for it and returns the result.
+# Waits for the statement and returns its result.
 sub finish
 {
 	my ($self, $patience) = @_;
@@ -93,14 +93,14 @@ sub finish
 	return delete $self->{result};
 }
 
-# All at once; the result, whatever it is.
+# Runs a statement and returns its result, even if it fails.
 sub try
 {
 	my ($self, $sql) = @_;
 	return $self->start($sql)->finish;
 }
 
-# Dies when it fails; the rows as psql -At would print them.
+# Runs a statement; returns the rows as psql -At would print them, or dies if it fails.
 sub query
 {
 	my ($self, $sql) = @_;
@@ -111,7 +111,7 @@ sub query
 	return join "\n", map { join '|', map { $_ // '' } @$_ } @{ $r->{rows} };
 }
 
-# The first column of the first row.
+# Runs a statement; returns the first column of the first row, or dies if it fails.
 sub value
 {
 	my ($self, $sql) = @_;
@@ -122,7 +122,7 @@ sub value
 	return $r->{rows}[0][0];
 }
 
-# Ends the session, in the usual way.
+# Ends the session normally.
 sub close
 {
 	my ($self) = @_;
@@ -130,7 +130,7 @@ sub close
 
 	local $SIG{PIPE} = 'IGNORE';
 	syswrite $socket, pack('aN', 'X', 4);
-	# until the backend is gone
+	# wait until the backend is gone
 	my $select = IO::Select->new($socket);
 	my $until = time + 30;
 	while (time < $until && $select->can_read($until - time))
@@ -177,7 +177,7 @@ sub send_message
 	return $self->put($type . pack('N', length($body) + 4) . $body);
 }
 
-# Takes in what has come, waiting at most so long; false when nothing came.
+# Processes what the server has sent, after waiting at most "patience"; false if there was nothing.
 sub receive
 {
 	my ($self, $patience) = @_;

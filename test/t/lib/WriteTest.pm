@@ -1,11 +1,11 @@
 # WriteTest.pm
-#		Writes rows that say who they are, lets everything go wrong meanwhile,
-#		and asks afterwards whether they are all there, once, and themselves.
+#		Writes rows that can be identified while all kinds of faults occur, and
+#		checks afterwards that each of them exists once, with the right values.
 #
-# A row is a number; name, value, partition and (where it is given) id follow
-# from the number and from the generation: which statement wrote it last.
-# What a table must hold is said as a set of numbers and a generation for
-# each; is_whole() compares.
+# A row is identified by a number.  Its name, value, partition, and (if it is
+# given) id depend on the number and on the generation, which tells which
+# statement wrote the row last.  The expected contents of a table are given as a
+# set of numbers with a generation for each; is_whole() compares them.
 #
 #	my $w = WriteTest->start('faults');
 #	$w->fill('standard', 1000);
@@ -31,11 +31,11 @@ use Session;
 
 use constant ROWS => $ENV{DV_FAULT_ROWS} // 3000;
 
-# So that even few rows are many requests.
+# Even few rows should result in many requests.
 use constant BATCH => ROWS < 50_000 ? 50 : 100;
 
-# What is written where.  "value" is an expression of N and G, number and
-# generation, as all expressions here are.
+# Which values are written to which tables.  All expressions can use N, the number,
+# and G, the generation.
 my %meter = (
 	table => 'dv.new_meter',
 	logical => 'new_meter',
@@ -55,7 +55,7 @@ our %kinds = (
 		value => [ 'new_value', 'N + G * 0.1' ],
 		more => [ [ 'partitionid', q{'p' || N % 5} ] ]
 	},
-	# has no bulk messages
+	# a table without bulk messages
 	single => {
 		table => 'dv.task',
 		logical => 'task',
@@ -64,12 +64,12 @@ our %kinds = (
 		name => 'subject',
 		value => [ 'description', q{G || ' of ' || N} ]
 	},
-	# is created, then made inactive
+	# rows that are created, and then made inactive
 	inactive => { %meter, more => [ [ 'statecode', '1' ], [ 'statuscode', '2' ] ] },
-	# is found by an alternate key
+	# rows that are found by an alternate key
 	key => { %meter, table => 'by_key.new_meter', more => [ [ 'new_serial', q{'S-' || N} ] ] });
 
-# Slots enough, waits short, patience without end.
+# Enough slots, short waits, and no limit of retries.
 my %patient = (
 	retry_after_buffer => '10ms',
 	fallback_retry_after => '100ms',
@@ -126,7 +126,7 @@ sub stop
 	return;
 }
 
-# Options of the server from now on; undef: as at the start.
+# Sets options of the server; undef restores the value at the start.
 sub set
 {
 	my ($self, %options) = @_;
@@ -142,7 +142,7 @@ sub set
 	return;
 }
 
-# Nothing is there, nothing is known of what was.
+# Removes all rows, and all that is known about earlier requests.
 sub reset
 {
 	my ($self) = @_;
@@ -161,7 +161,7 @@ sub expression
 	return $template =~ s/\bN\b/$n/gr =~ s/\bG\b/$generation/gr;
 }
 
-# Columns and expressions of a row; with its id, or without.
+# Returns the columns and expressions of a row, with or without its id.
 sub columns
 {
 	my ($kind, $generation, $with_id) = @_;
@@ -174,8 +174,8 @@ sub columns
 	return map { [ $_->[0], expression($_->[1], 'n', $generation) ] } @columns;
 }
 
-# insert('standard', generation, rows, given => 1 (ids), where => condition on n,
-# from => first, source => what gives n in place of that, behind => ON CONFLICT …)
+# insert('standard', generation, rows, given => 1 (with ids), where => condition on n,
+# from => first number, source => another source of n, behind => ON CONFLICT …)
 sub insert
 {
 	my ($self, $kind, $generation, $upto, %arg) = @_;
@@ -188,7 +188,7 @@ sub insert
 	  . " FROM $source$where" . ($arg{behind} // '');
 }
 
-# Of the rows for which a condition on their number holds.
+# Updates the rows whose numbers satisfy a condition.
 sub update
 {
 	my ($self, $kind, $generation, $condition) = @_;
@@ -208,7 +208,7 @@ sub delete
 	return "DELETE FROM $t->{table} WHERE " . expression($condition, $t->{number}, 0);
 }
 
-# Rows of generation 1 with given ids.
+# Inserts rows of generation 1 with given ids.
 sub fill
 {
 	my ($self, $kind, $upto, %arg) = @_;
@@ -219,7 +219,7 @@ sub fill
 
 # ---------------------------------------------------------------- accounting
 
-# As dvsim counts them.
+# Returns the number of rows, according to dvsim.
 sub rows_there
 {
 	my ($self, $kind) = @_;
@@ -228,8 +228,9 @@ sub rows_there
 	return $tables->{ $kinds{$kind}{logical} } // 0;
 }
 
-# upto: numbers from 1 to this; where: those of them for which it holds;
-# generation: an expression of N; given: ids are those that were given.
+# Checks that a table has the expected rows.  upto: the rows have the numbers from 1
+# to this; where: only those that satisfy this condition; generation: an expression
+# of N; given: also check the ids, which were given.
 sub is_whole
 {
 	my ($self, $kind, $what, %arg) = @_;
@@ -256,7 +257,7 @@ sub is_whole
 	return;
 }
 
-# A statement in a session of its own; "meanwhile" is called while it runs.
+# Runs a statement in a session of its own; "meanwhile" is called while it runs.
 sub run
 {
 	my ($self, $sql, %arg) = @_;
@@ -290,7 +291,7 @@ sub throttle_rule
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
 my $sql_timeout = 'SQL timeout expired. CRM ErrorCode: -2147204783 Sql ErrorCode: -2146232060 Sql Number: -2';
 
-# Each: what it is called, its rules, and options of the server that it needs.
+# Each fault has a name, rules, and options of the server that it needs.
 my @faults = (
 	[ 'resets before commit', [ { action => 'reset_before_commit', every => 7, times => 0 } ] ],
 	[ 'resets after commit', [ { action => 'reset_after_commit', every => 7, times => 0 } ] ],
@@ -336,7 +337,7 @@ my @faults = (
 	[ 'truncated answers', [ { action => 'truncate', every => 7, times => 0 } ] ],
 	[ 'garbled answers', [ { action => 'garble', every => 5, times => 0 } ] ]);
 
-# Until so many rules have acted; what is under way then stays there.
+# Waits until the rules have acted this often, or the statement has ended.
 sub wait_for_hits
 {
 	my ($self, $hits, $session) = @_;
@@ -345,7 +346,7 @@ sub wait_for_hits
 	return;
 }
 
-# It takes some batches, answers no more, and dies.
+# dvsim accepts some batches, stops answering, and is then killed.
 sub kill_it
 {
 	my ($self, $path, $requests) = @_;
@@ -366,10 +367,10 @@ sub kill_it
 		});
 }
 
-# The random numbers of "everything at once", and how to have them again.
+# The seed of the random numbers of "everything at once".
 my $seed = $ENV{SEED} // int rand 2**31;
 
-# All kinds of rules with numbers from the seed, and a death in the middle.
+# Combines all kinds of rules, with random numbers, and kills dvsim in the middle.
 sub everything
 {
 	my ($self, $path, $requests, $what) = @_;
@@ -383,12 +384,12 @@ sub everything
 		push @rules, map {
 			{
 				%$_,
-				# a page that is garbled ends a read
+				# a garbled page would end a read
 				(rand() < 0.5 || ($_->{action} // '') eq 'garble' ? (path => $path) : ()),
 				every => 15 + int(rand 40),
 				after => int(rand 12)
 			}
-			# dvsim forgets all tokens when it dies; one refused again as soon as it is fetched ends a statement
+			# dvsim forgets all tokens when it dies; a new token that is refused at once would end the statement
 		} grep { ($_->{action} // '') ne 'expire_token' } @{ $fault->[1] };
 	}
 	@rules = sort { $a->{order} <=> $b->{order} } map { { %$_, order => rand } } @rules;
@@ -406,9 +407,10 @@ sub everything
 		});
 }
 
-# One cell of the matrix: a statement under a fault.
-#	operation, kind, fault, what (it is called, in place of the kind); path: which requests, requests: how many there are;
-#	sql; tag; whole: arguments of is_whole; settings
+# Tests a cell of the matrix: a statement under a fault.
+#	operation, kind, fault; what: a name in place of the kind; path: of the requests
+#	that are affected; requests: their number; sql; tag; whole: arguments of
+#	is_whole; settings
 sub cell
 {
 	my ($self, %cell) = @_;
@@ -440,7 +442,7 @@ sub cell
 	return $result;
 }
 
-# Where an operation on a kind of table goes.
+# Returns the path of the requests of an operation on a kind of table.
 sub path_of
 {
 	my ($operation, $kind) = @_;
@@ -450,8 +452,8 @@ sub path_of
 	return "Microsoft.Dynamics.CRM.${operation}Multiple";
 }
 
-# The faults that a row of the matrix has: all, or those in which an unusual
-# way of writing differs from the usual one.
+# Returns the faults of a row of the matrix: all, or only those that matter to an
+# unusual way of writing.
 sub faults_for
 {
 	my ($path, $few) = @_;
@@ -461,8 +463,8 @@ sub faults_for
 	return (@names, 'dvsim killed', 'everything at once');
 }
 
-# A row of the matrix.  few => 1: not all faults; prepare: called before each
-# statement; the rest is as for cell(), path (unless given) and requests follow from these.
+# Tests a row of the matrix.  few => 1: not all faults; prepare: called before each
+# statement; all else as for cell(), but requests, and by default path, are computed.
 sub row
 {
 	my ($self, %row) = @_;
