@@ -87,7 +87,7 @@ test:
 fuzz:
 	$(MAKE) -C test/fuzz run
 
-# both on a bare Debian or Ubuntu: make test-chroot DIST=noble; as root
+# Runs both on a bare Debian or Ubuntu, as root: make test-chroot DIST=noble
 test-chroot:
 	@test/chroot '$(or $(DIST),trixie)' $(if $(ONLY),test ONLY='$(ONLY)')
 

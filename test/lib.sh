@@ -249,7 +249,7 @@ missing_packages()
 		;;
 	esac
 	case " $* " in *" tests "*)
-		# libcurl refuses all of TLS when its file of authorities is not there
+		# without its file of certificate authorities, libcurl refuses all TLS connections
 		authorities=$(curl-config --ca 2>/dev/null || echo unknown)
 		[ -z "$authorities" ] || [ -e "$authorities" ] || echo ca-certificates
 		lib cmocka libcmocka-dev

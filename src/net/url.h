@@ -33,7 +33,7 @@ extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
  */
 extern size_t dv_url_encode(const char *text, char *out);
 
-/* One byte of that, without a NUL behind it; returns the end. */
+/* Encodes a single byte, without adding a NUL.  Returns the end of the result. */
 static inline char *
 dv_url_put(char *out, char c)
 {

@@ -32,10 +32,10 @@ typedef enum dv_wait_reason
 
 #define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
 
-/* "response" */
+/* Returns the name for views, such as "response". */
 extern const char *dv_wait_reason_name(dv_wait_reason reason);
 
-/* For pg_stat_activity, which has names for them from PostgreSQL 17 on. */
+/* Returns the wait event for pg_stat_activity, which shows its name from PostgreSQL 17 on. */
 extern uint32 dv_wait_reason_event(dv_wait_reason reason);
 
 /*

@@ -21,7 +21,7 @@
 /* No sensible value is longer.  The limit keeps sums from overflowing. */
 #define LONGEST_RETRY_AFTER (86400 * DV_SECOND)
 
-/* What views call the causes: by the code that the service gives. */
+/* The names of the causes in views, which are the codes of the service. */
 static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
 
 #define NCODES ((int) (sizeof(codes) / sizeof(codes[0])))

@@ -84,7 +84,7 @@ is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 	is($r->{sqlstate}, '08006', 'that it was not carried out cannot be known');
 	is(accounts('before'), 0, 'so it was not');
 
-	# libcurl remembers what it would have liked to repeat
+	# libcurl remembers that it would have repeated a request, which must not affect the next one
 	faults($dvsim, { method => 'POST', path => 'accounts', action => 'reset_before_commit' });
 	$session->try($create->('broken'));
 	my $since = mark();

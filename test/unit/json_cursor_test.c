@@ -1,9 +1,9 @@
 /*
  * json_cursor_test.c
- *		JSON text read front to back: slices of values, and what is no JSON.
+ *		Reading JSON text from front to back: slices of values, and text that is
+ *		not JSON.
  *
- * page_test.c and page_garble_test.c read whole pages of it, also against
- * json-c.
+ * page_test.c and page_garble_test.c read whole pages, and compare with json-c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +20,7 @@
 
 #define LENGTH(array) ((int) (sizeof(array) / sizeof((array)[0])))
 
-/* in memory that ends with the NUL behind it, for the sanitizer */
+/* allocated so that it ends with its NUL, for the sanitizer */
 static char *text;
 static dv_cursor cursor;
 
@@ -154,7 +154,7 @@ what_stands_behind(void **state)
 	assert_true(dv_cursor_value(&cursor, &value));
 	assert_false(dv_cursor_ended(&cursor));
 	assert_string_equal(cursor.error, "text behind the end");
-	/* a NUL is no end */
+	/* a NUL does not end the text */
 	open_bytes("1\0", 2);
 	assert_true(dv_cursor_value(&cursor, &value));
 	assert_false(dv_cursor_ended(&cursor));
@@ -185,7 +185,7 @@ depth_has_a_limit(void **state)
 
 #define STEPS " { \"a\" : [ 1 , [] , {\"x\":2} ] , \"b\":\"c\" , \"empty\" : [ ] , \"last\":{}} "
 
-/* The items of "a" and "empty", how many members there are; -1: it is not whole. */
+/* Counts the items of "a" and "empty"; returns the number of members, or -1 if it is malformed. */
 static int
 walk_steps(int *items)
 {
@@ -229,7 +229,7 @@ step_by_step(void **state)
 			fail_msg("taken: %s", bad[i]);
 		assert_non_null(cursor.error);
 	}
-	/* only the whole is whole */
+	/* only the complete text is accepted */
 	for (len = 0; len < strlen(STEPS) - 1; len++)
 	{
 		open_bytes(STEPS, len);

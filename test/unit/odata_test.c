@@ -208,7 +208,7 @@ test_operators(void **state)
 	{
 		const dv_op_info *info = &dv_ops[op];
 
-		/* a letter for each way to compare, blanks between them */
+		/* a letter for each kind of comparison, separated by blanks */
 		assert_int_equal(strlen(info->policy), 2 * DV_COMPARISONS - 1);
 		for (i = 0; i < DV_COMPARISONS; i++)
 		{
@@ -237,7 +237,7 @@ test_types(void **state)
 		assert_true(dv_type_by_name(dv_types[i].name, &type));
 		assert_int_equal(type, i);
 		assert_true(dv_comparison_of(i, DV_COLLATION_BYTES) < DV_COMPARISONS);
-		/* fdw/bind.c asks for the range of what it compares as numbers */
+		/* fdw/bind.c needs the ranges of types that are compared as numbers */
 		assert_true(dv_types[i].range != NULL ||
 					(dv_types[i].comparison != DV_COMPARE_NUMBER &&
 					 dv_types[i].comparison != DV_COMPARE_CHOICE));

@@ -34,7 +34,7 @@ reset(void **state)
 	return 0;
 }
 
-/* in memory that ends where the text does, but for a NUL */
+/* reads from a copy that ends with its NUL */
 static bool
 ids_of(const char *text, int n, uint8 (*ids)[DV_ID_LEN])
 {

@@ -1,6 +1,6 @@
 /*
  * pg_error_test.c
- *		What codes, texts and statuses of the service are taken to mean.
+ *		The meanings of the service's codes, texts, and statuses.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

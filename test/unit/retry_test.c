@@ -1,6 +1,6 @@
 /*
  * retry_test.c
- *		Whether what came to nothing is sent again, when, and by whom.
+ *		Whether a failed request is sent again, when, and by which application user.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -54,7 +54,7 @@ decide(void)
 	return dv_retry_decide(&retry, &policy, &event);
 }
 
-/* Sent as soon as it was allowed to, and throttled a second later. */
+/* The request was sent as soon as it was allowed, and throttled a second later. */
 static dv_retry_decision
 throttle_after_waiting(int64_t told)
 {
@@ -93,7 +93,7 @@ only_throttles_after_waiting_count(void **state)
 	(void) state;
 	event.verdict = DV_VERDICT_THROTTLED;
 	event.told = 10 * SECOND;
-	/* other users, all of them throttled: it was sent at once, and not told to wait by them */
+	/* other users, all throttled: it was sent at once, because they did not make it wait */
 	assert_int_equal(decide().next, DV_NEXT_AGAIN);
 	for (i = 0; i < 100; i++)
 	{
@@ -260,7 +260,7 @@ a_token_that_was_accepted_may_expire_again(void **state)
 	throttle_after_waiting(SECOND);
 	event.verdict = DV_VERDICT_AUTH;
 	assert_int_equal(decide().next, DV_NEXT_AGAIN);
-	/* no token could be had: nobody has accepted any */
+	/* could not get a token, so no token was accepted */
 	event.verdict = DV_VERDICT_RETRY;
 	event.cause = DV_RETRY_AUTH;
 	decide();

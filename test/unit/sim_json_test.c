@@ -242,7 +242,7 @@ test_many_nodes(void **state)
 	sim_buf_free(&buf);
 }
 
-/* the same on every json-c: what is beyond ASCII is taken, what is not strict JSON is not */
+/* the same with every json-c: non-ASCII text is accepted, but only strict JSON */
 static void
 test_documents(void **state)
 {
