@@ -28,7 +28,7 @@
 #define SHARED_ROOM 0.005
 
 /*
- * Weights of a new answer in the averages.  Bad news counts more at once.
+ * Weights of a new answer in the averages.  Bad news has more weight.
  * Answers that come rarely weigh more; an answer that comes FORGETTING after
  * the previous one replaces the average.
  */
@@ -58,7 +58,7 @@
 #define OTHERS_SHARE 0.03
 
 /*
- * Levelling between machines: the share of its lead that the first machine
+ * Leveling between machines: the share of its lead that the first machine
  * gives up, and the time in which it and the others use up what is left.
  */
 #define GIVEN_UP 0.3

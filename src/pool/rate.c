@@ -317,7 +317,7 @@ dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 
 /*
  * Sets the throttle ceiling for the Retry-After and one window.  The caller
- * skips this when Retry-After is zero, because then the service was hardly
+ * skips this when Retry-After is zero, because then the limit was hardly
  * exceeded.
  */
 static void

@@ -23,7 +23,7 @@ struct ticket
 	int64_t		sent_at;
 	int64_t		from;			/* for the part that has run by the end */
 	dv_budget_mark mark;
-	int			place;			/* among those under way */
+	int			place;			/* among the requests in flight */
 };
 
 static void try(struct engine *engine, void *target, int64_t number);

@@ -12,7 +12,7 @@
 
 #define RUN_MACHINES 2
 
-/* Another client of user 0, which is busy and quiet in turn and cares for nobody else. */
+/* Another client of user 0, which is busy and quiet in turn, regardless of other clients. */
 struct neighbour_config
 {
 	double		seconds;		/* of one request; 0: there is none */

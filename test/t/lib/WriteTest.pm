@@ -253,7 +253,7 @@ sub is_whole
 		$found->{rows}[0][0],
 		"$n rows, $n of those sent, 0 lost, 0 wrong",
 		"$what: rows and values") || Test::More::diag($found->{message} // '');
-	Test::More::is($self->rows_there($kind), $n, "$what: and so many rows in dvsim");
+	Test::More::is($self->rows_there($kind), $n, "$what: and as many rows in dvsim");
 	return;
 }
 
