@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * modify.c
- *		INSERT, UPDATE, DELETE and COPY: PostgreSQL's callbacks.
+ *		INSERT, UPDATE, DELETE, and COPY: the FDW callbacks.
  *
- * A row is encoded, taken by the writer, and handed back at once: it is sent
- * when its batch is full, while PostgreSQL goes on with the next ones.  So the
- * service may still refuse rows that PostgreSQL has counted; drain.c waits for
- * them before anybody looks, and puts the count right.
+ * A row is encoded, passed to the writer, and returned at once; it is sent
+ * when its batch is full, while PostgreSQL continues with the next rows.  The
+ * service may therefore refuse rows that PostgreSQL has already counted.
+ * drain.c waits for them before the count is used, and corrects it.
  *
- * Where somebody looks at each row as soon as it is written (triggers AFTER
- * ROW, WITH CHECK OPTION, RETURNING of what only the service knows), nothing
- * is left under way.
+ * If the row is needed as soon as it is written (by AFTER ROW triggers, by
+ * WITH CHECK OPTION, or by a RETURNING list with values that only the service
+ * knows), each row is settled before the next one is taken.
  *
- * The writer collects rows into batches by itself.  Core's way to do so
- * (ExecForeignBatchInsert) is not used: it copies each row, which costs a fifth
- * of all that a row costs here, and falls back to single rows for RETURNING,
- * triggers and volatile defaults.
+ * The writer collects rows into batches itself.  ExecForeignBatchInsert is not
+ * used, because core copies each row for it, which takes a fifth of the whole
+ * time spent on a row here, and falls back to single rows for RETURNING,
+ * triggers, and volatile defaults.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -75,7 +75,7 @@ new_writer(dv_modify *m)
 	spec.ignore_duplicates = m->ignore;
 	spec.ids_made = m->identity.make_ids && !m->identity.ids_given;
 	spec.dry_run = dv_dry_run;
-	/* the server's option of that name is for each application user, and the pool's matter */
+	/* the server's option of this name limits each application user; the pool applies it */
 	own.first = m->options.first;
 	if (dv_option_given(own, DV_OPT_MAX_PARALLEL))
 		spec.max_calls = dv_option_int(own, DV_OPT_MAX_PARALLEL);
@@ -90,7 +90,7 @@ new_writer(dv_modify *m)
 	return dv_writer_create(&spec, m->context);
 }
 
-/* The session and the writer are made when there is a row, so that nothing is paid without one. */
+/* The session and the writer are created for the first row: without rows they cost nothing. */
 static void
 start_writing(dv_modify *m)
 {
@@ -107,7 +107,7 @@ start_writing(dv_modify *m)
 	MemoryContextSwitchTo(old);
 }
 
-/* A partition that rows are routed to has no place of its own among the tables of the query. */
+/* A partition that rows are routed to has no range table entry of its own. */
 static Oid
 user_of(ResultRelInfo *rinfo, EState *estate)
 {
@@ -145,7 +145,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_identity_prepare(m, plan, targetlist);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
-	/* rows that are refused or ignored must not be seen */
+	/* RETURNING must not return rows that are refused or ignored */
 	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));
 	dv_drain_register(m, mtstate);
 	MemoryContextSwitchTo(old);
@@ -168,7 +168,7 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 	rinfo->ri_FdwState = m;
 }
 
-/* COPY, and rows that are routed to this partition. */
+/* For COPY, and for rows that are routed to this partition. */
 void
 dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
 {
@@ -199,7 +199,7 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 	dv_modify_row row;
 	int64		written;
 
-	/* what a view does not allow is better not written, where that can be told before */
+	/* a row that violates a view's check is not written, if that can be told in advance */
 	if (m->returned.checked_before)
 		ExecWithCheckOptions(WCO_VIEW_CHECK, rinfo, slot, m->estate);
 	start_writing(m);

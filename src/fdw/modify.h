@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * modify.h
- *		INSERT, UPDATE, DELETE and COPY: what the files modify*.c share.
+ *		INSERT, UPDATE, DELETE, and COPY: declarations shared by modify*.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -18,40 +18,40 @@
 #include "fdw/encode.h"
 #include "fdw/modify_plan.h"
 
-/* A column whose values are sent; its number in the table is 0 if there is none. */
+/* A column whose values are sent; attnum is 0 if no such column exists. */
 typedef struct dv_modify_column
 {
 	AttrNumber	attnum;
-	AttrNumber	type_attnum;	/* companion that says which table a lookup refers to; 0: none */
-	bool		if_changed;
-	bool		refers_here;	/* it can refer to rows of this table */
+	AttrNumber	type_attnum;	/* companion that names the table a lookup refers to, or 0 */
+	bool		if_changed;		/* sent only if its value has changed */
+	bool		refers_here;	/* may refer to rows of this table */
 	dv_encoder *encoder;
 } dv_modify_column;
 
-/* One side of the pairs that an intersect table consists of. */
+/* One side of the pairs of rows that make up an intersect table. */
 typedef struct dv_modify_side
 {
-	AttrNumber	attnum;			/* of the table */
-	AttrNumber	junk;			/* among those of the plan below, of DELETE */
+	AttrNumber	attnum;			/* column of the foreign table */
+	AttrNumber	junk;			/* for DELETE: junk attribute of the subplan */
 	const char *set;
 	const char *navigation;
 } dv_modify_side;
 
 struct dv_seen_hash;
 
-/* What says which row of the service is meant (modify_identity.c). */
+/* How the rows of the service are identified (modify_identity.c). */
 typedef struct dv_modify_identity
 {
-	AttrNumber	id;				/* 0: none */
+	AttrNumber	id;				/* column of the primary id, or 0 */
 	dv_modify_column partition;
-	AttrNumber	id_junk;		/* among those of the plan below */
+	AttrNumber	id_junk;		/* junk attribute of the subplan */
 	AttrNumber	partition_junk;
 	bool		make_ids;
-	bool		ids_given;		/* some of them */
-	dv_modify_column *keys;		/* of option "upsert_key" */
+	bool		ids_given;		/* the statement supplies ids, at least for some rows */
+	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;
-	dv_modify_side sides[2];	/* of intersect tables */
-	struct dv_seen_hash *seen;	/* rows that have been changed; NULL: the plan finds each once */
+	dv_modify_side sides[2];	/* for intersect tables */
+	struct dv_seen_hash *seen;	/* rows changed so far; NULL if the plan finds each row once */
 	bool		seen_is_full;
 } dv_modify_identity;
 
@@ -60,8 +60,8 @@ typedef struct dv_modify_row
 {
 	bool		has_id;
 	uint8		id[DV_ID_LEN];
-	const char *address;		/* NULL: by id, or anew */
-	const char *second;			/* of a pair that is made: the id on the other side */
+	const char *address;		/* NULL if the row has an id or is new */
+	const char *second;			/* for a new pair: the id on the other side */
 	Datum		partition;
 	bool		no_partition;
 } dv_modify_row;
@@ -71,22 +71,22 @@ typedef struct dv_modify_values
 {
 	dv_modify_column *columns;
 	int			ncolumns;
-	bool		ordered;		/* rows may refer to earlier ones of the statement */
-	dv_modify_column state;		/* of rows that are made */
+	bool		ordered;		/* rows may refer to earlier rows of the statement */
+	dv_modify_column state;		/* of new rows */
 	dv_modify_column status;
 	List	   *unwritable;		/* IntList: columns that must be null */
-	bool		compares;		/* UPDATE with triggers: rows are compared with what they were */
+	bool		compares;		/* UPDATE with triggers: rows are compared with their old values */
 } dv_modify_values;
 
-/* What is in the rows that are handed back (modify_return.c). */
+/* What the returned rows contain (modify_return.c). */
 typedef struct dv_modify_return
 {
-	bool		new_id;			/* the id of a row that has been made */
-	bool		read_back;		/* what only the service knows */
-	List	   *wanted;			/* of that: for each column its number, or 0 */
-	struct dv_scan *reader;		/* NULL: nothing has been read yet */
-	AttrNumber	whole_junk;		/* the whole row, of DELETE; 0: it is not wanted */
-	bool		checked_before; /* WITH CHECK OPTION looks only at what is known here */
+	bool		new_id;			/* the id of a new row */
+	bool		read_back;		/* values that only the service knows */
+	List	   *wanted;			/* of these: for each column its number, or 0 */
+	struct dv_scan *reader;		/* NULL until something is read */
+	AttrNumber	whole_junk;		/* for DELETE: junk attribute with the whole row, or 0 */
+	bool		checked_before; /* WITH CHECK OPTION can be checked before the row is sent */
 } dv_modify_return;
 
 /* Why a row cannot be sent. */
@@ -96,35 +96,35 @@ typedef struct dv_modify_fault
 	dv_misfit	misfit;
 } dv_modify_fault;
 
-/* What becomes of rows that are refused (modify_refused.c). */
+/* What happens to refused rows (modify_refused.c). */
 typedef struct dv_modify_refusal
 {
-	bool		go_on;			/* they are filed */
-	int64		most;			/* so many are; -1: any number */
+	bool		go_on;			/* refused rows are filed and the statement continues */
+	int64		most;			/* maximum number of refused rows; -1: no limit */
 	int64		rows;
-	List	   *held;			/* dv_reject: refused, but not filed yet */
-	const dv_modify_fault *fault;	/* of the row that is being refused here; or NULL */
+	List	   *held;			/* List of dv_reject: refused, but not filed yet */
+	const dv_modify_fault *fault;	/* of the row that is being refused here, or NULL */
 	TupleTableSlot *slot;		/* that row */
 } dv_modify_refusal;
 
-/* A modification of one table while it lasts. */
+/* State of the modification of one table. */
 typedef struct dv_modify
 {
 	EState	   *estate;
 	const ResultRelInfo *rinfo;
-	MemoryContext context;		/* of all this */
+	MemoryContext context;		/* holds all of this */
 	MemoryContext row_context;	/* reset for each row */
 	const dv_relation *relation;
-	dv_options	options;		/* settings, the table's, the server's */
+	dv_options	options;		/* settings, then options of the table and of the server */
 	Oid			userid;
 	TupleDesc	desc;
 	CmdType		command;
 	dv_operation operation;
 	const char *what;			/* "insert into foreign table \"account\"" */
-	double		expected;		/* rows, by the plan's estimate; < 0: there is none */
-	bool		ignore;			/* rows that exist already */
-	bool		one_by_one;		/* nothing may be under way when a row is handed back */
-	dv_session *session;		/* NULL: no row yet */
+	double		expected;		/* the plan's estimate of rows; negative if it has none */
+	bool		ignore;			/* rows that exist already are skipped */
+	bool		one_by_one;		/* each row is settled before it is returned */
+	dv_session *session;		/* NULL until the first row */
 	dv_writer  *writer;
 	int64		started;
 
@@ -140,7 +140,7 @@ extern void dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo
 										List *private, int subplan_index, int eflags);
 extern void dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo);
 
-/* Of all three commands, and of both beginnings. */
+/* Serves INSERT, UPDATE, and DELETE, whichever of the two functions above began it. */
 extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo,
 												  TupleTableSlot *slot, TupleTableSlot *planSlot);
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
@@ -148,17 +148,21 @@ extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 /* modify_identity.c */
 extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
-/* False: the row does not say it, or cannot be sent. */
+/*
+ * Finds out which row of the service is meant.  Returns false, with "fault"
+ * filled in, if the row does not tell or cannot be sent.
+ */
 extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 							 dv_modify_row *row, dv_modify_fault *fault);
 
 /*
- * A row that the statement has changed before is not changed again: PostgreSQL
- * does so, too.  Beyond work_mem the last change wins.
+ * Has the statement changed this row before?  Then it does not change it
+ * again, which is what PostgreSQL does with its own tables.  If the rows do
+ * not fit into work_mem, the last change wins.
  */
 extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 
-/* The same for the same row, and not 0; 0: nobody knows yet which one it is. */
+/* Equal for the same row, and never 0, which means that the row is not known yet. */
 extern uint64 dv_identity_key(const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 
@@ -166,8 +170,9 @@ extern uint64 dv_identity_key_of_id(const uint8 *id);
 extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 
 /*
- * Writes a row.  False if it was refused here (and counted), or changed
- * before by the same statement.  "row" is filled as far as it is known.
+ * Writes a row.  Returns false if the row was refused here (and counted) or
+ * was changed before by the same statement.  "row" is filled in as far as it
+ * is known.
  */
 extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 						 dv_modify_row *row);
@@ -175,7 +180,7 @@ extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *pla
 /* modify_return.c */
 extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
-/* Must the row have been written before it can be handed back? */
+/* Must the row have been written before it can be returned? */
 extern bool dv_return_waits(const dv_modify *m, const dv_modify_row *row);
 extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 									 dv_modify_row *row);
@@ -183,17 +188,17 @@ extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTa
 /* modify_refused.c */
 extern void dv_refused_prepare(dv_modify *m);
 
-/* The row that the writer has begun cannot be sent. */
+/* Refuses the row that the writer has begun, because it cannot be sent. */
 extern void dv_refused_here(dv_modify *m, TupleTableSlot *slot, const dv_modify_fault *fault);
 
 /* The writer's callbacks; "arg" is a dv_modify. */
 extern bool dv_refused_file(void *arg, const dv_failure *failure);
 extern void dv_refused_raise(void *arg, const dv_failure *failure);
 
-/* Files those that could not be filed when they came. */
+/* Files the refused rows that could not be filed when they were refused. */
 extern void dv_refused_file_held(dv_modify *m);
 
-/* Says at the end how many there were. */
+/* Reports the number of refused rows at the end. */
 extern void dv_refused_report(const dv_modify *m);
 
 /* modify_explain.c */

@@ -1,6 +1,6 @@
 /*
  * modify_explain.c
- *		What EXPLAIN says about modifications.
+ *		EXPLAIN for modifications.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@
 #include "fdw/modify.h"
 #include "fdw/option.h"
 
-/* The request that rows are sent with first; single ones may follow. */
+/* The request that is used first; rows may later be sent one by one. */
 static const char *
 request_of(const dv_relation *relation, dv_operation operation)
 {

@@ -1,9 +1,10 @@
 /*
  * modify_identity.c
- *		Which row of the service is meant.
+ *		Finds out which row of the service is meant.
  *
- * A row has its id, given or made here, or an address, where an id does not
- * do: in elastic tables with partitions, by alternate keys, and for pairs of
+ * A row is identified by its id, which is supplied by the statement or
+ * generated here.  Where an id is not enough, it has an address instead: in
+ * elastic tables with partitions, for alternate keys, and for the pairs of
  * intersect tables.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -25,7 +26,7 @@
 #include "fdw/modify.h"
 #include "fdw/result_relation.h"
 
-/* A row that the statement has changed: its id; of elastic tables, two hashes of its address. */
+/* A row that the statement has changed: its id, or two hashes of its address if it has one. */
 typedef struct dv_seen_key
 {
 	uint64		a;
@@ -55,7 +56,7 @@ static dv_guid_clock guid_clock;
  * Preparing
  */
 
-/* Rows that are to be found by an alternate key. */
+/* Prepares the alternate key by which an upsert finds its rows. */
 static void
 prepare_keys(dv_modify *m)
 {
@@ -116,8 +117,8 @@ prepare_sides(dv_modify *m, List *targetlist)
 		if (side->set == NULL || side->navigation == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
-					 errmsg("cannot %s: it is not known what its rows tie together", m->what),
-					 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table: it sets \"target_set\" and \"navigation\" of the two columns.")));
+					 errmsg("cannot %s: the tables that its rows connect are not known", m->what),
+					 errhint("Create the foreign table with IMPORT FOREIGN SCHEMA, which sets options \"target_set\" and \"navigation\" of the two columns.")));
 		if (targetlist != NIL)
 			side->junk = dv_resultrel_junk(targetlist, junk[i], side->attnum);
 	}
@@ -228,7 +229,7 @@ append_key(const dv_modify *m, const dv_modify_column *key, Datum value, bool is
 	return dv_encode_key(key->encoder, value, isnull, address, &fault->misfit);
 }
 
-/* Of an elastic table: set(id=…,partitionid='…'). */
+/* The address of a row in an elastic table: set(id=…,partitionid='…'). */
 static bool
 address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fault)
 {
@@ -246,7 +247,7 @@ address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fa
 	return true;
 }
 
-/* By an alternate key: set(k1='v',k2=4). */
+/* An address by alternate key: set(k1='v',k2=4). */
 static bool
 address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 			   dv_modify_fault *fault)
@@ -296,7 +297,7 @@ static bool
 find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault *fault)
 {
 	static const dv_misfit no_key = {
-		ERRCODE_NOT_NULL_VIOLATION, "it is not said which row to upsert: the primary id is null"
+		ERRCODE_NOT_NULL_VIOLATION, "the primary id of a row to upsert is null"
 	};
 	AttrNumber	id = m->identity.id;
 	AttrNumber	partition = m->identity.partition.attnum;
@@ -342,7 +343,7 @@ find_pair(const dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv
 		  dv_modify_fault *fault)
 {
 	static const dv_misfit no_side = {
-		ERRCODE_NOT_NULL_VIOLATION, "a pair of rows needs both of them"
+		ERRCODE_NOT_NULL_VIOLATION, "one id of a pair of rows is null"
 	};
 	const dv_modify_side *sides = m->identity.sides;
 	const char *ids[2];

@@ -1,11 +1,12 @@
 /*
  * modify_plan.c
- *		Planning of INSERT, UPDATE and DELETE: which columns are written.
+ *		Planning of INSERT, UPDATE, and DELETE: decides which columns are written.
  *
- * INSERT writes the columns that the statement names, nulls too; those that
- * it leaves out are left out here, so that the service's defaults apply.
- * UPDATE writes the columns of SET.  Triggers that run before may change any
- * column: then the others are written as well, if they made a difference.
+ * INSERT writes the columns that the statement names, even if they are null.
+ * Columns that the statement omits are omitted from the request, too, so that
+ * the service's defaults apply.  UPDATE writes the columns of SET.  BEFORE
+ * triggers may change any column; if there are any, the other columns are
+ * written as well wherever a trigger has made a difference.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -74,7 +75,7 @@ dv_modify_plan_operation(const dv_relation *relation, dv_options options, CmdTyp
  * Columns that are written
  */
 
-/* Can values be written into it? */
+/* Can values be written to this column? */
 static bool
 is_writable(const dv_attribute *attribute)
 {
@@ -89,10 +90,10 @@ reason_of(const dv_attribute *attribute)
 	if (attribute->is_label)
 		return psprintf("It is the label of \"%s\".", attribute->column.name);
 	if (attribute->readonly)
-		return "Dataverse does not let it be written (option \"readonly\").";
+		return "Dataverse does not allow writing to it (option \"readonly\").";
 	if (attribute->column.type == DV_TYPE_FILE)
-		return "Files are not written with their rows.";
-	return "Values of its type are only read.";
+		return "Files cannot be written together with their rows.";
+	return "Values of its type can only be read.";
 }
 
 static void
@@ -115,7 +116,7 @@ is_null_constant(const TargetEntry *tle)
 	return IsA(tle->expr, Const) && ((Const *) tle->expr)->constisnull;
 }
 
-/* A column of the table that PostgreSQL computes. */
+/* Does PostgreSQL compute this column? */
 static bool
 is_generated(Relation rel, AttrNumber attnum)
 {
@@ -129,7 +130,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	ListCell   *lc;
 	int			i;
 
-	/* the one that was written by the user, not expanded to all columns */
+	/* the target list as the user wrote it, not expanded to all columns */
 	foreach(lc, root->parse->targetList)
 	{
 		const TargetEntry *tle = lfirst(lc);
@@ -146,7 +147,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 			if (is_null_constant(tle))
 				continue;
 			refuse_column(relation, attribute, CMD_INSERT, reason_of(attribute),
-						  "Name the columns that are to be written, without this one.");
+						  "Specify a list of columns that does not include this one.");
 		}
 		columns = lappend_int(columns, tle->resno);
 	}
@@ -161,7 +162,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	return columns;
 }
 
-/* Which row it is cannot be changed. */
+/* The columns that identify a row cannot be changed. */
 static void
 check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber attnum)
 {
@@ -171,13 +172,13 @@ check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber
 	dv_resultrel_keys(relation, &id, &partition);
 	if (attnum == id)
 		refuse_column(relation, attribute, CMD_UPDATE, "It is the primary id of the row.",
-					  "Insert a row with the other id and delete this one.");
+					  "Insert a row with the new id and delete this one.");
 	if (attnum == partition)
-		refuse_column(relation, attribute, CMD_UPDATE, "It says in which partition the row is.",
+		refuse_column(relation, attribute, CMD_UPDATE, "It determines the partition of the row.",
 					  "Insert the row into the other partition and delete this one.");
 }
 
-/* The name of a lookup's table means something together with its id only. */
+/* The name of a lookup's table has no meaning without the lookup's id. */
 static void
 check_companion(const dv_relation *relation, const dv_attribute *attribute, List *columns)
 {
@@ -193,7 +194,7 @@ check_companion(const dv_relation *relation, const dv_attribute *attribute, List
 			return;
 	}
 	refuse_column(relation, attribute, CMD_UPDATE,
-				  psprintf("It says to which table \"%s\" refers.", attribute->column.name),
+				  psprintf("It names the table that \"%s\" refers to.", attribute->column.name),
 				  "Set both columns.");
 }
 
@@ -232,7 +233,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	return columns;
 }
 
-/* All that can be written and is not in the list. */
+/* All writable columns that are not in the list. */
 static List *
 other_columns(const dv_relation *relation, List *columns, CmdType command)
 {
@@ -255,10 +256,10 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 }
 
 /*
- * Columns that are looked at
+ * Columns that are used after the row has been written
  */
 
-/* Those that expressions about the table refer to. */
+/* The columns of the table that occur in the expressions. */
 static List *
 columns_in(const dv_relation *relation, List *expressions, Index varno)
 {
@@ -303,7 +304,7 @@ fires_after_row(const TriggerDesc *t, CmdType command)
 	}
 }
 
-/* "plan" has the command already. */
+/* plan->command must be set. */
 static void
 find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerDesc *triggers,
 			   List *returning, List *checks, Index varno)
@@ -311,7 +312,7 @@ find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerD
 	plan->has_checks = checks != NIL;
 	plan->checked = columns_in(relation, checks, varno);
 	plan->at_once = fires_after_row(triggers, plan->command);
-	/* triggers get to see the row as it has become; what DELETE takes away was read before */
+	/* triggers see the row as the service has it; a deleted row was read beforehand */
 	if (plan->at_once && plan->command != CMD_DELETE)
 		plan->returned = all_columns(relation);
 	else
@@ -322,7 +323,7 @@ find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerD
  * Planning
  */
 
-/* Can this plan give a row of the table more than once?  Only scans of itself cannot. */
+/* Can this plan return a row of the table more than once?  Only scans of the table cannot. */
 static bool
 may_repeat(Plan *plan)
 {
@@ -363,7 +364,7 @@ find_written(dv_modify_plan *plan, PlannerInfo *root, ModifyTable *node, Index v
 		plan->others = other_columns(relation, plan->given, plan->command);
 }
 
-/* Of a list that has one for each table of the statement, or none at all. */
+/* Picks from a list with one entry for each table of the statement, or without entries. */
 static List *
 list_for(List *lists, int subplan_index)
 {
@@ -406,13 +407,13 @@ dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 	memset(plan, 0, sizeof(*plan));
 	plan->command = CMD_INSERT;
 	plan->others = other_columns(relation, NIL, CMD_INSERT);
-	/* a partition that rows are routed to has no place of its own among the tables of the query */
+	/* a partition that rows are routed to has no range table entry of its own */
 	if (varno == 0)
 		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
 	find_looked_at(plan, relation, rinfo->ri_TrigDesc, rinfo->ri_returningList,
 				   rinfo->ri_WithCheckOptions, varno);
 	plan->ignore = node != NULL && node->onConflictAction == ONCONFLICT_NOTHING;
-	/* COPY fires triggers before it ends the insertion */
+	/* COPY fires its triggers before it calls EndForeignInsert */
 	if (node == NULL && (fires_after_insert(rinfo) ||
 						 fires_after_insert(rinfo->ri_RootResultRelInfo)))
 		plan->at_once = true;

@@ -1,7 +1,6 @@
 /*
  * modify_plan.h
- *		What a modification is to do with one table: what planning hands to
- *		execution.
+ *		What planning tells execution about the modification of one table.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -13,30 +12,30 @@
 #include "dataverse/batch.h"
 #include "fdw/relation.h"
 
-/* Columns are IntLists of their numbers in the table. */
+/* Lists of columns are IntLists of attribute numbers. */
 typedef struct dv_modify_plan
 {
 	CmdType		command;
-	List	   *given;			/* columns that are written whatever they hold */
+	List	   *given;			/* columns that are always written */
 	List	   *others;			/* columns that are written only if they are not null (INSERT) or
-								 * not what they were (UPDATE) */
-	List	   *returned;		/* columns that RETURNING, WITH CHECK OPTION or triggers look at */
-	List	   *checked;		/* of them, those that WITH CHECK OPTION looks at */
-	bool		has_checks;		/* there is a WITH CHECK OPTION, whatever it looks at */
+								 * have changed (UPDATE) */
+	List	   *returned;		/* columns that RETURNING, WITH CHECK OPTION, or triggers use */
+	List	   *checked;		/* those of them that WITH CHECK OPTION uses */
+	bool		has_checks;		/* WITH CHECK OPTION applies, even if it uses no column */
 	bool		ignore;			/* ON CONFLICT DO NOTHING */
 	bool		repeats;		/* the plan may find a row more than once */
-	bool		at_once;		/* triggers look at each row as soon as it is written */
+	bool		at_once;		/* triggers need each row as soon as it is written */
 } dv_modify_plan;
 
-/* As fdw_private, whose nodes PostgreSQL copies, and back. */
+/* Converts a plan to fdw_private, which consists of nodes that can be copied, and back. */
 extern List *dv_modify_plan_pack(const dv_modify_plan *plan);
 extern void dv_modify_plan_unpack(const List *private, dv_modify_plan *plan);
 
-/* What is done when there was no planning: COPY, and rows that are routed to a partition. */
+/* Makes a plan where the planner was not involved: for COPY and for tuple routing. */
 extern void dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 								const dv_relation *relation, dv_modify_plan *plan);
 
-/* The operation that a command is, by the table and the options. */
+/* The operation that carries out a command, which depends on the table and the options. */
 extern dv_operation dv_modify_plan_operation(const dv_relation *relation, dv_options options,
 											 CmdType command);
 

@@ -1,11 +1,11 @@
 /*
  * modify_refused.c
- *		Rows that the service does not take: filed, or raised.
+ *		Refused rows: each of them is raised as an error or filed.
  *
- * With on_error = abort the first of them ends the statement, and the error
- * says what became of the other rows: what is written stays written.  With
- * on_error = continue they are filed, and one WARNING at the end says how many
- * there were.
+ * With on_error = abort, the first refused row ends the statement, and the
+ * error reports what happened to the other rows, because rows that have been
+ * written stay written.  With on_error = continue, refused rows are filed, and
+ * one WARNING at the end reports their number.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,10 +61,10 @@ append_row(StringInfo detail, const dv_failure *failure)
 	else
 		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
 	if (failure->then)
-		appendStringInfoString(detail, "  The row was created, its state could not be set.");
+		appendStringInfoString(detail, "  The row was created, but its state could not be set.");
 }
 
-/* What stays, whatever becomes of the transaction. */
+/* Tells what stays in Dataverse even if the transaction is rolled back. */
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
@@ -74,7 +74,7 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 		appendStringInfo(detail, "\n%lld rows of this statement have been written to Dataverse and stay there.",
 						 (long long) written);
 	if (failure->in_doubt > 0)
-		appendStringInfo(detail, "\nOf %lld rows it is not known whether they have been written.",
+		appendStringInfo(detail, "\nFor %lld rows, it is not known whether they have been written.",
 						 (long long) failure->in_doubt);
 }
 
@@ -131,7 +131,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
  * Filing
  */
 
-/* What the statement says of the row at hand; what says which row it is, if it does. */
+/* The columns that the statement sets, and those that identify the row, if they are not null. */
 static List *
 columns_of(const dv_modify *m)
 {
@@ -158,9 +158,10 @@ columns_of(const dv_modify *m)
 }
 
 /*
- * Functions may wait for rows of the statement around them (drain.c).  What
- * is refused then must not be rolled back with a savepoint of theirs, nor be
- * filed for another user.
+ * Keeps a refused row to file it later.  Functions may wait for rows of the
+ * statement that calls them (drain.c).  The rows that are refused meanwhile
+ * must not be rolled back with a savepoint of the function, nor be filed for
+ * another user.
  */
 static void
 hold(dv_modify *m, const dv_reject *reject)
@@ -207,7 +208,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	reject.message = failure->error->message;
 	if (m->refusal.fault != NULL && m->command != CMD_DELETE)
 	{
-		/* its object ends where it did not fit */
+		/* its JSON object is incomplete: it ends at the value that could not be encoded */
 		reject.slot = m->refusal.slot;
 		reject.columns = columns_of(m);
 	}
@@ -238,5 +239,5 @@ dv_refused_report(const dv_modify *m)
 						   "%lld rows were refused: could not %s on server \"%s\"",
 						   (unsigned long) m->refusal.rows, (long long) m->refusal.rows, m->what,
 						   server_name(m)),
-			 errhint("Table dataverse.rejects has them and why.")));
+			 errhint("The table dataverse.rejects contains the refused rows and the reasons.")));
 }
