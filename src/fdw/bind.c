@@ -1,22 +1,24 @@
 /*
  * bind.c
- *		Conditions and values to filters.
+ *		Turns conditions and values into filters.
  *
- * Here SQL's meaning becomes what the service does, with all values known:
+ * At this point all values are known, and the semantics of SQL are expressed by
+ * those of the service:
  *
- * - Comparing with NULL is never true; such a condition is DV_FALSE, and a
- *	 filter that is false makes no request at all.
- * - The service's negative operators are true for NULL, so "is not null"
- *	 goes along with them.
- * - A column has a grid: whole numbers, ten decimals, whole seconds, days,
- *	 within the bounds of its type.  A value beside the grid or beyond
- *	 the bounds is no literal that the service could take, but what it means
- *	 is clear: x < 2.5 is x <= 2 for whole numbers, x < 1e30 is "x is not
- *	 null".
- * - Times are asked for with ge and lt and whole seconds only.  That is right
- *	 whether or not the service keeps fractions that it does not show.
- * - Doubles are asked for a little more widely: shown values may be rounded.
- * - '' is null in the service, as far as anybody knows; = '' asks for both.
+ * - Comparing with NULL is never true.  Such a condition becomes DV_FALSE, and
+ *	 a filter that is DV_FALSE needs no request at all.
+ * - The service's negative operators are true for NULL, so "is not null" is
+ *	 added to them.
+ * - The values of a column form a grid: whole numbers, numbers with ten decimal
+ *	 places, whole seconds, or days, within the bounds of its type.  The service
+ *	 accepts no other literals, but a comparison with another value can be
+ *	 expressed by grid points: for whole numbers, x < 2.5 is x <= 2, and
+ *	 x < 1e30 is "x is not null".
+ * - Times are compared only with ge and lt and with whole seconds.  That is
+ *	 correct whether or not the service stores fractions that it does not show.
+ * - Doubles are compared with a margin, because the values that the service
+ *	 shows may be rounded.
+ * - As far as is known, '' is null in the service; = '' matches both there.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -40,15 +42,15 @@
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
 
-/* Values of one IN, and what they may take of a URL. */
+/* Maximum number of values in one IN, and how much of a URL they may take up. */
 #define CHUNK_VALUES 500
 #define CHUNK_BYTES 16000
-/* the same where there is no IN: conditions */
+/* Maximum number of conditions that replace an IN. */
 #define CHUNK_LISTED 100
-/* Text beyond this is left to the check here, if there is one. */
+/* Longer texts are compared here only, if they are checked here at all. */
 #define MAX_TEXT 2000
 
-/* One leaf being bound. */
+/* A leaf that is being bound. */
 typedef struct leaf
 {
 	dv_bindings *binding;
@@ -87,7 +89,7 @@ dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand)
 	return filter;
 }
 
-/* DV_AND or DV_OR of parts: nested ones of the same kind are taken up. */
+/* DV_AND or DV_OR of parts; nested filters of the same kind are flattened. */
 dv_filter *
 dv_filter_join(dv_filter_kind kind, List *parts)
 {
@@ -164,7 +166,7 @@ compare(const leaf *l, dv_filter_kind kind, const char *operand)
  * Comparisons on the grid
  */
 
-/* before or behind the line after "floor"; there is none behind the last second */
+/* before the grid point after "floor", or from it on; no point follows the last second */
 static dv_filter *
 before_next(const leaf *l, const dv_grid *g)
 {
@@ -231,8 +233,8 @@ compare_grid(const leaf *l, dv_op op, const dv_grid *g)
 }
 
 /*
- * One function for each way in which columns are compared.  "op" is a
- * comparison; the value is not null.
+ * One function for each class of comparison.  "op" is a comparison operator,
+ * and the value is not null.
  */
 
 static dv_filter *
@@ -243,7 +245,7 @@ bind_number(const leaf *l, dv_op op, Oid type, Datum value)
 	return compare_grid(l, op, &g);
 }
 
-/* Do values of times have more than whole seconds? */
+/* Can times have fractions of a second? */
 static bool
 has_fractions(const leaf *l)
 {
@@ -288,7 +290,7 @@ bind_double(const leaf *l, dv_op op, Oid type, Datum value)
 	const char *low;
 	const char *high;
 
-	/* NaN is greater than all numbers for PostgreSQL */
+	/* in PostgreSQL, NaN is greater than all other numbers */
 	if (isnan(v) || isinf(v))
 	{
 		dv_grid		g = {isnan(v) || v > 0 ? 1 : -1, false, NULL, NULL, false};
@@ -304,7 +306,7 @@ bind_double(const leaf *l, dv_op op, Oid type, Datum value)
 	return op == DV_OP_LT || op == DV_OP_LE ? compare(l, DV_LE, high) : compare(l, DV_GE, low);
 }
 
-/* What a text value is in UTF-8. */
+/* A text value in UTF-8. */
 static const char *
 text_of(Oid type, Datum value)
 {
@@ -320,12 +322,12 @@ bind_text(const leaf *l, dv_op op, Oid type, Datum value)
 	const char *text = text_of(type, value);
 	bool		eq = op == DV_OP_EQ;
 
-	/* no row can have such a text, and the service would refuse it */
+	/* no row can contain such a text, and the service would refuse the request */
 	if (!dv_text_possible(text))
 		return eq ? nothing() : not_null(l);
 	if (!(l->flags & DV_CONDITION_EXACT))
 	{
-		/* here it is a superset, and only ever EQ */
+		/* the filter may accept more rows than the condition; the operator is always = */
 		if (strlen(text) > MAX_TEXT)
 			return not_null(l);
 		if (text[strspn(text, " ")] == '\0')
@@ -391,8 +393,8 @@ compare_operands(const void *a, const void *b)
 }
 
 /*
- * The conditions "column = value" for the values of an array.  *null says
- * whether NULL is among them.
+ * The conditions "column = value" for the values of an array.  Sets *null if
+ * NULL is among them.
  */
 static List *
 equalities(const leaf *l, bool *null)
@@ -425,7 +427,7 @@ equalities(const leaf *l, bool *null)
 	return parts;
 }
 
-/* Equalities as one list of values, sorted and each once; what is no equality goes to *others. */
+/* Merges equalities into one sorted list of distinct values; other filters go to *others. */
 static dv_filter *
 gather(const leaf *l, List *parts, List **others)
 {
@@ -452,7 +454,7 @@ gather(const leaf *l, List *parts, List **others)
 	return list;
 }
 
-/* IN as the service has it, or as single conditions. */
+/* The service's IN, or single conditions where the column does not support it. */
 static dv_filter *
 list_filter(const leaf *l, dv_filter *list)
 {
@@ -470,7 +472,7 @@ list_filter(const leaf *l, dv_filter *list)
 	return dv_filter_join(DV_OR, parts);
 }
 
-/* How many values from "first" on go in one request. */
+/* The number of values, counted from "first", that fit into one request. */
 static int
 chunk_length(const leaf *l, const dv_filter *list, int first)
 {
@@ -481,7 +483,7 @@ chunk_length(const leaf *l, const dv_filter *list, int first)
 
 	for (n = 0; n < most && first + n < list->n; n++)
 	{
-		/* quotes and a comma, encoded; letters beyond ASCII and blanks take three bytes */
+		/* room for encoded quotes and a comma; encoded characters take three bytes */
 		bytes += 10 + 3 * (int) strlen(list->operands[first + n].text);
 		if (!has_in)
 			bytes += 10 + (int) strlen(l->column->property);
@@ -491,7 +493,7 @@ chunk_length(const leaf *l, const dv_filter *list, int first)
 	return n;
 }
 
-/* A part of a list that is too long for one request. */
+/* Picks the requested part of a list that is too long for one request. */
 static dv_filter *
 take_chunk(const leaf *l, dv_filter *list)
 {
@@ -520,7 +522,7 @@ take_chunk(const leaf *l, dv_filter *list)
 	return list_filter(l, (dv_filter *) binding->chunk_filter);
 }
 
-/* Equalities that are ranges: times. */
+/* The same for equalities that are ranges, which is the case for times. */
 static dv_filter *
 take_range_chunk(const leaf *l, List *parts)
 {
@@ -535,7 +537,7 @@ take_range_chunk(const leaf *l, List *parts)
 	return dv_filter_join(DV_OR, chunk);
 }
 
-/* The same range twice would give its rows in two requests. */
+/* Duplicate ranges must go, because two requests could return the same rows. */
 static int
 compare_ranges(const ListCell *a, const ListCell *b)
 {
@@ -581,7 +583,7 @@ bind_in(const leaf *l)
 	{
 		if (chunk_length(l, list, 0) < list->n)
 		{
-			/* what asks for nulls must come once: text, and then all is checked here */
+			/* a text list that matches nulls cannot be split; all rows are checked here */
 			if (others == NIL)
 				return take_chunk(l, list);
 			return new_filter(DV_TRUE, NULL);
@@ -612,7 +614,7 @@ bind_not_in(const leaf *l)
 					   ARR_DIMS(DatumGetArrayTypeP(l->value->value))) == 0)
 		return new_filter(DV_TRUE, NULL);
 	list = gather(l, equalities(l, &null), &others);
-	/* nothing is known to differ from NULL */
+	/* a comparison with NULL is never true */
 	if (null)
 		return nothing();
 	if (list->n > 0 && !dv_odata_has_in(l->column, l->attribute->max_length))
@@ -627,7 +629,7 @@ bind_not_in(const leaf *l)
 		list->kind = DV_NOT_IN;
 		parts = list_make1(list);
 	}
-	/* times: outside of each of the seconds; doubles are checked here */
+	/* times must lie outside of each listed second; doubles are checked here */
 	foreach(lc, others)
 	{
 		dv_filter  *range = lfirst(lc);
@@ -636,7 +638,7 @@ bind_not_in(const leaf *l)
 		if (!(l->flags & DV_CONDITION_EXACT) || range->kind != DV_AND)
 			continue;
 		before = compare(l, DV_LT, range->parts[0]->operands[0].text);
-		/* the last second has none behind it */
+		/* no second follows the last one */
 		parts = lappend(parts, range->parts[1]->kind != DV_LT ? before :
 						either(before, compare(l, DV_GE, range->parts[1]->operands[0].text)));
 	}
@@ -692,7 +694,7 @@ bind_pattern(const leaf *l)
 	return dv_pattern_filter(l->op, text, l->column);
 }
 
-/* What a value would do to the filter is not known, only where it goes. */
+/* For EXPLAIN of a value that is not known yet: shows only where it goes. */
 static dv_filter *
 bind_placeholder(const leaf *l)
 {
@@ -723,8 +725,8 @@ bind_leaf(dv_bindings *binding, List *condition)
 	l.binding = binding;
 	l.attribute = dv_relation_attribute(binding->relation, dv_condition_attnum(condition));
 	if (l.attribute == NULL)
-		elog(ERROR, "column %d of foreign table \"%s\" is gone", dv_condition_attnum(condition),
-			 binding->relation->name);
+		elog(ERROR, "column %d of foreign table \"%s\" does not exist",
+			 dv_condition_attnum(condition), binding->relation->name);
 	l.column = &l.attribute->column;
 	l.op = dv_condition_op(condition);
 	if (list_length(condition) > 2)

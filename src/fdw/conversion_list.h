@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * conversion_list.h
- *		How values of PostgreSQL's types become the service's, and the way
- *		back: a line for each type.
+ *		Conversions between PostgreSQL types and types of the service, one line
+ *		for each PostgreSQL type.
  *
- *	put				writes a value (fdw/encode.c); references are written there
- *					by the lookup's target, whatever stands here
- *	decode			reads one (fdw/decode.c)
- *	written_as		the wire forms of columns that values can be written to
- *	natural_for		those whose values are these, one to one: filters can go
- *					to the service
- *	default_type	of columns without the option "type"
+ *	put				writes a value (fdw/encode.c); not used for references, which
+ *					depend on the target of the lookup
+ *	decode			reads a value (fdw/decode.c)
+ *	written_as		wire forms of the columns that values can be written to
+ *	natural_for		wire forms that correspond to the type one to one, so that
+ *					filters can be sent to the service
+ *	default_type	Dataverse type of columns without the option "type"
  *
- * There is deliberately no #ifndef here: whoever includes this file defines
+ * There is deliberately no #ifndef here: a file that includes this one defines
  * DV_CONVERSION() first, and it is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -37,7 +37,7 @@ DV_CONVERSION(TIMESTAMPTZOID, put_timestamp, decode_timestamp, DV_WIRE_TIMES, DV
 DV_CONVERSION(TIMESTAMPOID, put_timestamp, decode_timestamp, DV_WIRE_TIMES, DV_WIRE_LOCAL_TIME, DATETIME_INDEPENDENT)
 DV_CONVERSION(DATEOID, put_date, decode_date, DV_WIRE_DATE, DV_WIRE_DATE, DATE)
 DV_CONVERSION(BYTEAOID, put_bytea, decode_bytea, DV_WIRE_BYTES, DV_WIRE_BYTES, IMAGE)
-/* any other: what its input and output functions make of it */
+/* all other types go through their input and output functions */
 DV_CONVERSION(InvalidOid, put_text, decode_input, DV_WIRE_TEXT, 0, OTHER)
 
 #undef DV_CONVERSION

@@ -1,15 +1,15 @@
 /*
  * decode.c
- *		Values of the service's pages as PostgreSQL's.
+ *		Converts values of the service's pages to PostgreSQL values.
  *
- * Types that people have by the million go from the page to the Datum without
- * a detour; the rest takes the type's input function.  A value that does not
- * fit its column is an error that names the column: it means that the foreign
- * table does not describe the service's table.
+ * Values of the common types are converted directly from the page to a Datum;
+ * the others go through the input function of their type.  A value that does
+ * not fit its column raises an error that names the column, because it means
+ * that the foreign table does not describe the service's table.
  *
- * A value is never changed on its way in, not even rounded to a numeric's
- * declared scale: filters that the service answers must be about what is seen
- * here.
+ * A value is never changed, not even rounded to the declared scale of a
+ * numeric: the filters that the service evaluates must apply to the same values
+ * that are seen here.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +28,7 @@
 
 #include "fdw/decode.h"
 
-/* choices that a multi-select column can hold (the service says 150) */
+/* More choices than a multi-select column can hold (the service allows 150) */
 #define MAX_CHOICES 1000
 
 typedef dv_value_status (*decode_fn) (dv_decoder *decoder, const dv_value *value, Datum *out);
@@ -39,7 +39,7 @@ struct dv_decoder
 	const char *table;
 	const char *column;
 	Oid			type;
-	int			scale;			/* numeric: digits after the point to keep; -1: those needed */
+	int			scale;			/* numeric: decimal places to keep; -1: as many as needed */
 	FmgrInfo	input;
 	Oid			ioparam;
 	int32		typmod;
@@ -104,7 +104,7 @@ decode_uuid(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return dv_value_uuid(value, uuid->data);
 }
 
-/* Zeros at the end say nothing: as many digits as the column has, or as it takes. */
+/* Shows the column's declared number of decimal places, or drops trailing zeros. */
 static dv_value_status
 decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
@@ -183,7 +183,7 @@ decode_bytea(dv_decoder *decoder, const dv_value *value, Datum *out)
 }
 
 /*
- * What a value is as text, in UTF-8: strings their meaning, numbers, objects
+ * A value as text, in UTF-8: strings without their escapes; numbers, objects,
  * and arrays as they are written.
  */
 static dv_value_status
@@ -287,9 +287,9 @@ dv_decode(dv_decoder *decoder, const dv_value *value, bool *isnull)
 	if (status != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
-				 errmsg("column \"%s\" of foreign table \"%s\" cannot take the value that Dataverse has",
+				 errmsg("cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\"",
 						decoder->column, decoder->table),
-				 errdetail("The value %.*s%s is %s, and the column is of type %s.",
+				 errdetail("The value %.*s%s is %s, and the column has type %s.",
 						   pg_mbcliplen(value->text, value->len, 60), value->text,
 						   value->len > 60 ? "..." : "", dv_value_reason(status),
 						   format_type_be(decoder->type))));

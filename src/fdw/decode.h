@@ -1,6 +1,6 @@
 /*
  * decode.h
- *		Values of the service's pages as PostgreSQL's.
+ *		Converts values of the service's pages to PostgreSQL values.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,12 +10,15 @@
 #include "dataverse/value.h"
 #include "fdw/relation.h"
 
-/* What it takes to decode the values of one column. */
+/* Decodes the values of one column. */
 typedef struct dv_decoder dv_decoder;
 
 extern dv_decoder *dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute);
 
-/* In the current memory context; *isnull says whether it is null.  Raises if it does not fit. */
+/*
+ * Returns the value, allocated in the current memory context.  Raises an error
+ * if it does not fit the column.
+ */
 extern Datum dv_decode(dv_decoder *decoder, const dv_value *value, bool *isnull);
 
 #endif							/* DV_DECODE_H */

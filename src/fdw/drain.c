@@ -1,19 +1,18 @@
 /*
  * drain.c
- *		When what is under way must have come to its end.
+ *		Decides when a statement waits for the rows that are under way.
  *
- * Rows are sent while the statement goes on, so at its end some are still
- * under way.  PostgreSQL has a place for what it does at the end of a
- * modification, but it is too late: by then it has counted rows for the
- * command's tag, fired the triggers AFTER, and printed EXPLAIN ANALYZE.
- * Hence the hooks: rows are waited for when the executor has run, and before
- * and after it finishes (which completes modifications in WITH and fires
- * triggers).
+ * Rows are sent while the statement continues, so some are still under way at
+ * its end.  EndForeignModify is too late to wait for them: by then PostgreSQL
+ * has counted the rows for the command tag, fired the AFTER triggers, and
+ * printed EXPLAIN ANALYZE.  This is why hooks wait for them: after
+ * ExecutorRun, and before and after ExecutorFinish, which completes
+ * modifications in WITH and fires triggers.
  *
- * While the statement runs, rows are waited for when somebody depends on them:
+ * While the statement runs, it waits for rows that something else depends on:
  * another modification of the statement, which gets them from WITH and may
- * write references to them, or statements of functions and triggers, which see
- * what was changed before they began.
+ * write references to them, or statements of functions and triggers, which
+ * must see the changes that were made before they began.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,7 +34,7 @@ forget(void *arg)
 	dlist_delete(&((dv_modify *) arg)->drain.node);
 }
 
-/* Modifications in WITH come in the order in which they can get rows of each other, the main one last. */
+/* A modification in WITH can get rows only from those before it; the main one comes last. */
 static int
 rank_of(const ModifyTableState *mtstate)
 {
@@ -45,7 +44,7 @@ rank_of(const ModifyTableState *mtstate)
 	foreach(lc, subplans)
 		if (lfirst(lc) == mtstate)
 			return foreach_current_index(lc);
-	/* one that is being begun will be put at the end */
+	/* a modification that is just being begun will be appended to the list */
 	return list_length(subplans);
 }
 
@@ -72,8 +71,9 @@ dv_drain_resume(dv_modify *m)
 }
 
 /*
- * Returns how many rows have been counted too many since it was called last.
- * "elsewhere": it is not the statement itself that waits, until it goes on.
+ * Waits for all rows of a modification.  Returns the number of rows that have
+ * been counted since the last call but were not written.  "elsewhere" says
+ * that another statement waits; it holds until this one continues.
  */
 static int64
 drain(dv_modify *m, bool elsewhere)
@@ -90,7 +90,7 @@ drain(dv_modify *m, bool elsewhere)
 		dv_refused_file_held(m);
 	MemoryContextSwitchTo(old);
 
-	/* rows that were counted when they came and have not been written */
+	/* rows that were counted when they were returned but have not been written */
 	excess = m->drain.counted - m->drain.corrected - dv_writer_written(m->writer);
 	m->drain.corrected += excess;
 	if (!m->drain.counts || excess < 0)
@@ -102,7 +102,7 @@ drain(dv_modify *m, bool elsewhere)
 void
 dv_drain(dv_modify *m)
 {
-	/* the executor adds the rows of a run to the total when it has come to its end */
+	/* the executor has already added the rows of this run to the total */
 	dv_correct_total(m->estate, drain(m, false));
 }
 
@@ -162,7 +162,7 @@ dv_drain_visible(const EState *estate, const dv_relation *relation)
 	}
 }
 
-/* What raises here leaves the list as it is: the modifications go with their memory. */
+/* An error here leaves the list intact: each modification is removed with its memory. */
 static void
 drain_all(const EState *estate)
 {
@@ -199,9 +199,9 @@ run(DV_EXECUTOR_RUN_PARAMETERS)
 }
 
 /*
- * Modifications in WITH that nobody has read to their end are completed by
- * the executor right before it fires triggers, which are to find the rows
- * written.  So they are completed here.
+ * The executor completes modifications in WITH that were not read to their
+ * end right before it fires triggers.  The triggers must find the rows
+ * written, so the modifications are completed here, ahead of the executor.
  */
 static void
 complete(EState *estate)

@@ -1,6 +1,6 @@
 /*
  * drain.h
- *		When what is under way must have come to its end.
+ *		Decides when a statement waits for the rows that are under way.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,30 +17,31 @@ struct dv_modify;
 /* What drain.c knows of a modification. */
 typedef struct dv_modify_drain
 {
-	dlist_node	node;			/* among those of this backend */
-	bool		counts;			/* its rows make the command's tag */
+	dlist_node	node;			/* in the list of this backend's modifications */
+	bool		counts;			/* its rows are counted in the command tag */
 	bool		feeds;			/* modifications of higher rank may get its rows from WITH */
-	int			rank;			/* among those of its statement */
+	int			rank;			/* among the modifications of its statement */
 	bool		elsewhere;		/* another statement waits for rows of this one */
-	int64		counted;		/* rows, when they were handed back */
-	int64		corrected;		/* of them, taken from the tag again */
+	int64		counted;		/* rows that were returned and therefore counted */
+	int64		corrected;		/* those of them that were subtracted from the tag again */
 } dv_modify_drain;
 
 extern void dv_drain_init(void);
 extern void dv_drain_register(struct dv_modify *m, const ModifyTableState *mtstate);
 
-/* The statement itself goes on: what was refused while others waited for it is filed. */
+/* The statement itself continues: files rows that were refused while others waited for it. */
 extern void dv_drain_resume(struct dv_modify *m);
 
-/* Waits for all of it, when the executor does not run. */
+/* Waits for all rows of a modification.  Must not be called inside ExecutorRun. */
 extern void dv_drain(struct dv_modify *m);
 
-/* Waits for rows of a table that other statements have changed and this one is to see. */
+/* Waits for rows of a table that other statements have changed and that must be visible here. */
 extern void dv_drain_visible(const EState *estate, const dv_relation *relation);
 
 /*
- * The writer's callbacks; "arg" is a dv_modify.  Rows that those of a
- * modification may refer to: are any under way?  Waits for them.
+ * The writer's callbacks; "arg" is a dv_modify.  They concern rows of other
+ * modifications that rows of this one may refer to: the first callback tells
+ * whether any are under way, the second waits for them.
  */
 extern bool dv_drain_is_fed(void *arg);
 extern void dv_drain_feeding(void *arg);

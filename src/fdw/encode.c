@@ -1,20 +1,20 @@
 /*
  * encode.c
- *		Values of PostgreSQL as members of the service's JSON.
+ *		Writes PostgreSQL values as members of JSON objects for the service.
  *
- * What can be known of a column is known when its encoder is made: the text
- * in front of each value, what stands for null, and the function that writes
- * a value of this PostgreSQL type as one of that type of Dataverse.  A value
- * then goes from the Datum into the bytes that travel, without a copy of it
- * in between unless PostgreSQL itself makes one (compressed texts, numerics).
+ * Everything that depends on the column alone is prepared when its encoder is
+ * created: the text before each value, the text for null, and the function that
+ * converts from the PostgreSQL type to the Dataverse type.  A value is then
+ * written from the Datum directly to the bytes that will be sent, without a
+ * copy unless PostgreSQL itself makes one (compressed texts, numerics).
  *
- * A lookup is written by the navigation property that leads to its target.  A
- * polymorphic one has several; another column says which of them is meant.
- * To clear it, all of them are set to null: one alone is said to clear the
- * lookup only while it leads there.
+ * A lookup is written through the navigation property that leads to its target.
+ * A polymorphic lookup has several, and a companion column decides between
+ * them.  To clear it, all of them are set to null, because one alone is said to
+ * clear the lookup only while it refers to that table.
  *
- * Nothing is written of a value that does not fit, and nothing is left in the
- * current memory context but what a misfit says.
+ * If a value cannot be sent, no part of it is written.  The current memory
+ * context keeps nothing but the message of a misfit.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,7 +47,7 @@
 /* A table that a lookup can lead to. */
 typedef struct lookup_target
 {
-	const char *table;			/* NULL: not known */
+	const char *table;			/* NULL if not known */
 	const char *set;
 	const char *navigation;
 	char	   *prefix;			/* ,"nav@odata.bind":"/set( */
@@ -59,8 +59,8 @@ typedef bool (*put_value_fn) (const dv_encoder *encoder, Datum value, StringInfo
 
 struct dv_encoder
 {
-	put_value_fn put;			/* NULL: of a reference */
-	const char *name;			/* here, for messages */
+	put_value_fn put;			/* NULL for references */
+	const char *name;			/* name of the foreign table's column, for messages */
 	dv_type		type;
 	Oid			pgtype;
 	char	   *prefix;			/* ,"name": */
@@ -68,9 +68,9 @@ struct dv_encoder
 	char	   *null_text;		/* ,"name":null */
 	size_t		null_len;
 	/* texts */
-	FmgrInfo	output;			/* of other types than texts */
-	bool		convert;		/* the database's encoding is not UTF-8 */
-	Oid			conversion;		/* invalid: there is none, but UTF-8 is possible */
+	FmgrInfo	output;			/* output function, for types other than text */
+	bool		convert;		/* the database encoding is not UTF-8 */
+	Oid			conversion;		/* invalid if none exists; then texts must be valid UTF-8 */
 	/* lookups */
 	lookup_target *targets;
 	int			ntargets;
@@ -93,7 +93,7 @@ refuse(dv_misfit *misfit, int sqlstate, const char *message)
 	return false;
 }
 
-/* Makes room, and writes what stands in front of the value. */
+/* Makes room and writes the prefix of the value. */
 static inline char *
 begin(const dv_encoder *encoder, StringInfo out, size_t room)
 {
@@ -128,7 +128,7 @@ put_null(const dv_encoder *encoder, StringInfo out)
  * Texts
  */
 
-/* What the database's encoding cannot say in UTF-8 is a misfit, not an error. */
+/* Text that cannot be converted to UTF-8 is a misfit, not an error. */
 static bool
 convert_text(const dv_encoder *encoder, utf8_text *t, dv_misfit *misfit)
 {
@@ -153,7 +153,7 @@ convert_text(const dv_encoder *encoder, utf8_text *t, dv_misfit *misfit)
 	if (valid)
 		return true;
 	return refuse(misfit, ERRCODE_UNTRANSLATABLE_CHARACTER,
-				  psprintf("value of column \"%s\" has a character that has no equivalent in encoding \"UTF8\"",
+				  psprintf("value of column \"%s\" contains a character with no equivalent in encoding \"UTF8\"",
 						   encoder->name));
 }
 
@@ -175,7 +175,7 @@ get_text(const dv_encoder *encoder, Datum value, utf8_text *t, dv_misfit *misfit
 		t->text = VARDATA_ANY(v);
 		t->len = VARSIZE_ANY_EXHDR(v);
 	}
-	/* blanks at the end mean nothing in character(n) */
+	/* trailing blanks of character(n) are not significant */
 	while (encoder->pgtype == BPCHAROID && t->len > 0 && t->text[t->len - 1] == ' ')
 		t->len--;
 	return !encoder->convert || convert_text(encoder, t, misfit);
@@ -307,11 +307,11 @@ refuse_time(const dv_encoder *encoder, bool infinite, dv_misfit *misfit)
 {
 	return refuse(misfit, ERRCODE_DATETIME_FIELD_OVERFLOW,
 				  psprintf(infinite ? "infinity cannot be a value of column \"%s\" in Dataverse" :
-						   "value of column \"%s\" lies outside of the years that Dataverse has, 1 to 9999",
+						   "value of column \"%s\" is not between the years 1 and 9999",
 						   encoder->name));
 }
 
-/* Timestamps with time zone are moments; those without are taken as they are: both with a Z. */
+/* Both kinds of timestamps get a Z; those without time zone are written without conversion. */
 static bool
 put_timestamp(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
 {
@@ -361,7 +361,7 @@ put_uuid(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misf
 	return end(out, p);
 }
 
-/* {1,9} as "1,9"; the service knows no difference between no choices and null. */
+/* Writes {1,9} as "1,9".  The service does not distinguish between no choices and null. */
 static bool
 put_choices(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *misfit)
 {
@@ -374,10 +374,10 @@ put_choices(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *m
 
 	if (ARR_NDIM(array) > 1)
 		fits = refuse(misfit, ERRCODE_ARRAY_SUBSCRIPT_ERROR,
-					  psprintf("value of column \"%s\" is an array of more than one dimension", encoder->name));
+					  psprintf("value of column \"%s\" is an array with more than one dimension", encoder->name));
 	else if (array_contains_nulls(array))
 		fits = refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-					  psprintf("value of column \"%s\" is an array with a null in it", encoder->name));
+					  psprintf("value of column \"%s\" is an array that contains nulls", encoder->name));
 	else if (ARR_NDIM(array) == 0)
 		put_null(encoder, out);
 	else
@@ -442,11 +442,11 @@ find_target(const dv_encoder *encoder, const char *type_value, dv_misfit *misfit
 			return &encoder->targets[i];
 	if (type_value != NULL)
 		refuse(misfit, ERRCODE_INVALID_PARAMETER_VALUE,
-			   psprintf("column \"%s\" cannot refer to a row of \"%s\", only to: %s",
+			   psprintf("column \"%s\" cannot refer to table \"%s\"; valid tables are: %s",
 						encoder->name, type_value, valid_targets(encoder)));
 	else
 		refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-			   psprintf("it is not said which table column \"%s\" refers to; it can be: %s",
+			   psprintf("the table that column \"%s\" refers to is not specified; valid tables are: %s",
 						encoder->name, valid_targets(encoder)));
 	return NULL;
 }
@@ -470,7 +470,7 @@ put_lookup(const dv_encoder *encoder, Datum value, const char *type_value, Strin
 }
 
 /*
- * Which PostgreSQL types can be written in which wire forms
+ * PostgreSQL types and the wire forms in which they can be written
  */
 static const struct
 {
@@ -486,17 +486,17 @@ static const struct
 };
 
 /*
- * Making encoders
+ * Creating encoders
  */
 
-/* Raises: this column cannot be written. */
+/* Raises an error, because this column cannot be written. */
 static void
 refuse_column(const dv_relation *relation, const dv_attribute *attribute, int sqlstate,
 			  const char *why, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(sqlstate),
-			 errmsg("column \"%s\" of foreign table \"%s\" cannot be written", attribute->name,
+			 errmsg("cannot write to column \"%s\" of foreign table \"%s\"", attribute->name,
 					relation->name),
 			 errdetail_internal("%s", why),
 			 hint != NULL ? errhint("%s", hint) : 0));
@@ -508,11 +508,11 @@ check_writable(const dv_relation *relation, const dv_attribute *attribute)
 	if (attribute->is_label)
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
 					  psprintf("It shows the label of column \"%s\".", attribute->column.name),
-					  "Write that column instead.");
+					  "Write to that column instead.");
 	if (attribute->readonly)
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_COLUMN_NAME,
-					  "Dataverse sets it by itself: its option \"readonly\" is on.",
-					  "Leave it out.");
+					  "Dataverse does not allow writing to it (option \"readonly\").",
+					  "Omit the column.");
 }
 
 static void
@@ -529,9 +529,9 @@ find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *a
 			break;
 	if (i == (int) lengthof(conversions) || (dv_types[encoder->type].flags & DV_READONLY))
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_DATA_TYPE,
-					  psprintf("It is of type %s, and of type %s in Dataverse.",
+					  psprintf("It has type %s, and type %s in Dataverse.",
 							   format_type_be(encoder->pgtype), dv_types[encoder->type].name),
-					  "Its option \"type\" says what it is in Dataverse.");
+					  "Check option \"type\" of the column, which specifies its type in Dataverse.");
 	encoder->put = wire == DV_WIRE_REFERENCE ? NULL : conversions[i].put;
 	if (conversions[i].pgtype == InvalidOid)
 	{
@@ -556,13 +556,13 @@ check_targets(const dv_relation *relation, const dv_attribute *attribute, const 
 				 errmsg("option \"target_set\" of column \"%s\" of foreign table \"%s\" is not set",
 						attribute->name, relation->name),
 				 errdetail("Lookups are written as references to rows of an entity set, such as \"contacts\"."),
-				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or set the options \"target\", \"target_set\" and \"navigation\" of the column.")));
+				 errhint("Create the foreign table with IMPORT FOREIGN SCHEMA, or set options \"target\", \"target_set\", and \"navigation\" of the column.")));
 	if ((n > 1 && ntables != n) || ntables > n || (nnavigations > 1 && nnavigations != n))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-				 errmsg("options \"target\", \"target_set\" and \"navigation\" of column \"%s\" of foreign table \"%s\" do not belong together",
+				 errmsg("options \"target\", \"target_set\", and \"navigation\" of column \"%s\" of foreign table \"%s\" do not match",
 						attribute->name, relation->name),
-				 errdetail("They name %d tables, %d entity sets and %d navigation properties.",
+				 errdetail("They name %d tables, %d entity sets, and %d navigation properties.",
 						   ntables, n, nnavigations)));
 }
 
@@ -590,7 +590,7 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 	encoder->type_column = dv_relation_table_name_of(relation, attribute);
 }
 
-/* What null is written as: a lookup's navigation properties each once. */
+/* The text for null; for a lookup it names each navigation property once. */
 static void
 set_null_text(dv_encoder *encoder, const dv_column *column)
 {
@@ -628,7 +628,7 @@ dv_encoder_create(const dv_relation *relation, AttrNumber attnum, dv_nulls_as nu
 	encoder->pgtype = attribute->pgtype;
 
 	encoder->prefix = encoder->null_text = "";
-	/* it says where another column leads to, and is written with that */
+	/* the companion of a lookup is written as part of the lookup */
 	if (attribute->is_table_name)
 		return encoder;
 	find_put(encoder, relation, attribute);
@@ -670,7 +670,7 @@ put_text_key(const dv_encoder *encoder, Datum value, StringInfo out, dv_misfit *
 
 	if (fits)
 	{
-		/* nothing stands in front of it */
+		/* a key has no prefix */
 		enlargeStringInfo(out, (int) Min(DV_PAYLOAD_KEY(t.len), MaxAllocSize));
 		end(out, dv_payload_key(out->data + out->len, t.text, t.len));
 	}
@@ -687,7 +687,7 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 
 	if (isnull)
 		return refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-					  psprintf("column \"%s\" is part of the key, which must not be null",
+					  psprintf("column \"%s\" is part of the key and must not be null",
 							   encoder->name));
 	if (encoder->put == NULL)
 	{
@@ -701,7 +701,7 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 	initStringInfo(&json);
 	if (!encoder->put(&bare, value, &json, misfit))
 		return false;
-	/* times and ids have no quotes in addresses */
+	/* times and ids are not quoted in addresses */
 	text = json.data;
 	if (json.len > 1 && text[0] == '"')
 	{

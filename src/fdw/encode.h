@@ -1,6 +1,6 @@
 /*
  * encode.h
- *		Values of PostgreSQL as members of the service's JSON.
+ *		Writes PostgreSQL values as members of JSON objects for the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,44 +11,47 @@
 
 #include "fdw/relation.h"
 
-/* What it takes to write the values of one column. */
+/* Writes the values of one column. */
 typedef struct dv_encoder dv_encoder;
 
 /* Why a value cannot be sent. */
 typedef struct dv_misfit
 {
 	int			sqlstate;
-	const char *message;		/* "NaN is not a value of a decimal column"; palloc'd or constant */
+	const char *message;		/* palloc'd or constant */
 } dv_misfit;
 
 /*
- * Raises if the column cannot be written at all (labels, readonly, files,
- * types that are only read).  "nulls": what a null is written as.
+ * Creates the encoder of a column.  Raises an error if the column cannot be
+ * written at all (labels, read-only columns, files).  "nulls" says how nulls
+ * are written.
  */
 typedef enum dv_nulls_as
 {
-	DV_NULL_OMITTED,			/* left out */
-	DV_NULL_WRITTEN				/* "name":null, lookups too */
+	DV_NULL_OMITTED,			/* not at all */
+	DV_NULL_WRITTEN				/* as "name":null, for lookups, too */
 } dv_nulls_as;
 
 extern dv_encoder *dv_encoder_create(const dv_relation *relation, AttrNumber attnum,
 									 dv_nulls_as nulls);
 
 /*
- * Appends ,"name":value (a lookup: ,"nav@odata.bind":"/set(id)") to "out".
- * "type_value": of a polymorphic lookup, the name of the target's table as
- * the companion column has it (NULL: there is none, or it is null).  False:
- * it does not fit, nothing was appended, and *misfit says why.
+ * Appends ,"name":value (for a lookup ,"nav@odata.bind":"/set(id)") to "out".
+ * "type_value" is the value of the companion column of a polymorphic lookup,
+ * which names the table of the target; NULL if the value is null or the lookup
+ * has no companion.  Returns false if the value cannot be sent; then nothing
+ * has been appended, and *misfit tells the reason.
  */
 extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char *type_value,
 					  StringInfo out, dv_misfit *misfit);
 
-/* The companion column that says which table a lookup refers to; 0: none. */
+/* The companion column that names the table a lookup refers to, or 0. */
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 
 /*
- * A value as part of an address, "accounts(accountnumber='A-1')": quotes
- * doubled, percent-encoded.  Null cannot be one: false.
+ * Appends a value as part of an address, "accounts(accountnumber='A-1')": with
+ * quotes doubled, and percent-encoded.  Returns false for null, too, which
+ * cannot be part of an address.
  */
 extern bool dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out,
 						  dv_misfit *misfit);

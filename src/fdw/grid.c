@@ -1,9 +1,10 @@
 /*
  * grid.c
- *		Where a value lies among those that a column of the service can have.
+ *		Finds the position of a value on the grid of a column's possible values.
  *
- * A column has a grid: whole numbers, ten decimals, whole seconds, days,
- * within the bounds of its type.  Numbers stay decimals all the way.
+ * The values that a column can have form a grid: whole numbers, numbers with
+ * ten decimal places, whole seconds, or days, within the bounds of its type.
+ * Numbers are never converted to binary floating point.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,7 +49,7 @@ numeric_from(const char *text)
 											   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
 }
 
-/* The shortest way to write it. */
+/* The shortest text of a number. */
 static const char *
 number_text(Numeric n)
 {
@@ -72,7 +73,7 @@ dv_grid_of_number(const dv_number_range *range, Oid type, Datum value)
 	Numeric		n = numeric_of(type, value);
 	Numeric		floor;
 
-	/* NaN is greater than all numbers for PostgreSQL */
+	/* in PostgreSQL, NaN is greater than all other numbers */
 	if (compare_numeric(n, numeric_from(range->max)) > 0)
 		g.side = 1;
 	else if (compare_numeric(n, numeric_from(range->min)) < 0)
@@ -107,7 +108,7 @@ floor_div(int64 n, int64 divisor)
 	return n / divisor - (n % divisor < 0 ? 1 : 0);
 }
 
-/* Days of 1753-01-01 and 9999-12-31 since 2000-01-01: what the service's dates can be */
+/* The service's dates range from 1753-01-01 to 9999-12-31, here in days since 2000-01-01. */
 #define FIRST_DAY (-90214)
 #define LAST_DAY 2921939
 
@@ -140,7 +141,7 @@ dv_grid_of_time(Oid column, bool fine, Oid type, Datum value)
 	seconds = floor_div(t, USECS_PER_SEC);
 	if (seconds < (int64) FIRST_DAY * SECS_PER_DAY)
 		g.side = -1;
-	/* the very last second has none behind it that could be written */
+	/* fractions of the last second still belong to that second */
 	else if (seconds >= (int64) (LAST_DAY + 1) * SECS_PER_DAY)
 		g.side = 1;
 	if (g.side != 0)

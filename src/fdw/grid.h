@@ -1,6 +1,6 @@
 /*
  * grid.h
- *		Where a value lies among those that a column of the service can have.
+ *		Finds the position of a value on the grid of a column's possible values.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,20 +9,20 @@
 
 #include "dataverse/type.h"
 
-/* Text is as the service writes it. */
+/* The position of a value.  Grid points are written as the service writes them. */
 typedef struct dv_grid
 {
-	int			side;			/* -1: below all values that there can be, 1: above them */
-	bool		on;				/* it is one that there can be; else */
-	const char *floor;			/* … this is the nearest below */
-	const char *next;			/* times: the one behind "floor", "" if there is none; else NULL */
-	bool		fine;			/* values may lie between the lines */
+	int			side;			/* -1: below all grid points; 1: above all of them */
+	bool		on;				/* the value is a grid point */
+	const char *floor;			/* the greatest grid point that is not above the value */
+	const char *next;			/* times: the grid point after "floor", "" if none; else NULL */
+	bool		fine;			/* the column may have values between the grid points */
 } dv_grid;
 
-/* "range" is the column's, "type" the value's: an integer's or numeric. */
+/* "range" is that of the column, "type" that of the value: an integer type or numeric. */
 extern dv_grid dv_grid_of_number(const dv_number_range *range, Oid type, Datum value);
 
-/* "column" is the column's type here, "type" that of the value: timestamptz, timestamp, date. */
+/* "column" is the PostgreSQL type of the column; types are timestamptz, timestamp, or date. */
 extern dv_grid dv_grid_of_time(Oid column, bool fine, Oid type, Datum value);
 
 /* "type" is date or timestamp. */

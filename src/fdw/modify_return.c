@@ -1,11 +1,11 @@
 /*
  * modify_return.c
- *		Rows as they are handed back, for RETURNING and WITH CHECK OPTION.
+ *		Builds the rows for RETURNING and WITH CHECK OPTION.
  *
- * The values that were given, and an id that was made here, are known at once.
- * What only the service knows (defaults, columns that it computes, labels) is
- * read back when the row has been written.  What a DELETE returns was read
- * before.
+ * The values that the statement supplies, and an id that is generated here,
+ * are known at once.  Values that only the service knows (defaults, computed
+ * columns, labels) are read back after the row has been written.  The rows
+ * that a DELETE returns were read before they were deleted.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -41,7 +41,7 @@ writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
 	return false;
 }
 
-/* A column that an UPDATE leaves alone: is it as it was? */
+/* Does a column that an UPDATE does not set keep its value? */
 static bool
 is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 {
@@ -60,7 +60,7 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 	return true;
 }
 
-/* Is the column's value in the row as it will be in the service? */
+/* Does the row contain the value that the column will have in the service? */
 static bool
 is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 {
@@ -68,7 +68,7 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 		return true;
 	if (plan->command == CMD_UPDATE)
 		return is_untouched(m, plan->given, attnum);
-	/* told when the row has been written, if not before */
+	/* an id that is not generated here is in the answer to the request */
 	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_given);
 }
 
@@ -82,7 +82,7 @@ is_checkable(const dv_modify *m, const dv_modify_plan *plan)
 	{
 		AttrNumber	attnum = lfirst_int(lc);
 
-		/* an id that is made here is put in later */
+		/* an id that is generated here is not in the slot yet */
 		if (!dv_dry_run && (!is_known(m, plan, attnum) ||
 							(plan->command == CMD_INSERT && attnum == m->identity.id)))
 			return false;
@@ -118,7 +118,7 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
  * Which row to read back
  */
 
-/* A value as conditions have it. */
+/* A value as the operand of a condition. */
 static const char *
 operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 {
@@ -160,7 +160,7 @@ add_condition(List *conditions, const dv_modify *m, const dv_modify_column *colu
 								operand_of(m, column, slot->tts_values[column->attnum - 1])));
 }
 
-/* NULL: it is not known which row it is. */
+/* A filter that finds the row, or NULL if it is not known which row it is. */
 static dv_filter *
 filter_of(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
 {
@@ -201,7 +201,7 @@ reader_of(dv_modify *m)
 	return m->returned.reader;
 }
 
-/* Puts what the service has into "values", if the row is (still) there. */
+/* Replaces values by those of the service, unless the row no longer exists. */
 static void
 read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
 		  bool *isnull)
@@ -246,7 +246,7 @@ store(TupleTableSlot *slot, HeapTuple tuple)
 	return slot;
 }
 
-/* What was read before the row was deleted. */
+/* Returns the row as it was read before it was deleted. */
 static TupleTableSlot *
 return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {

@@ -1,12 +1,12 @@
 /*
  * modify_row.c
- *		From slots of PostgreSQL to rows of the service.
+ *		Converts tuple table slots to rows of the service.
  *
- * Which row is meant comes first (modify_identity.c).  Then its values are
- * appended, straight into the bytes that travel.
+ * First the row is identified (modify_identity.c).  Then its values are
+ * appended directly to the bytes that will be sent.
  *
- * The service does not create a row in a state other than the active one:
- * state and status then follow as an update.
+ * The service creates rows in the active state only.  If a new row is to have
+ * another one, its state and status follow as an update.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,7 +26,7 @@
  * Preparing
  */
 
-/* Columns whose values are not members like others. */
+/* Is the value of this column not written as a member like all others? */
 static bool
 is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
@@ -35,7 +35,7 @@ is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 		attnum == m->values.state.attnum || attnum == m->values.status.attnum;
 }
 
-/* A null is left out where a row is made: a lookup that never was set cannot be cleared. */
+/* For new rows, nulls of lookups are omitted: a lookup that was never set cannot be cleared. */
 static dv_nulls_as
 nulls_of(const dv_modify *m, const dv_attribute *attribute, bool given)
 {
@@ -46,7 +46,7 @@ nulls_of(const dv_modify *m, const dv_attribute *attribute, bool given)
 	return DV_NULL_WRITTEN;
 }
 
-/* Can rows that are made refer to others of the statement, by ids that it gives? */
+/* Can new rows refer to other rows of the statement, by ids that the statement supplies? */
 static bool
 refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
@@ -65,7 +65,7 @@ refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum
 	return false;
 }
 
-/* "named": all columns that the statement writes, these or others. */
+/* "named" contains all columns that the statement writes, including "columns". */
 static void
 add_columns(dv_modify *m, List *columns, List *named, bool given)
 {
@@ -83,7 +83,7 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		column->if_changed = !given && m->operation == DV_UPDATE;
 		column->encoder = dv_encoder_create(m->relation, attnum, nulls_of(m, attribute, given));
 		column->type_attnum = dv_encoder_type_column(column->encoder);
-		/* one that is not set tells of the reference as it was */
+		/* a companion that is not set names the table of the old reference */
 		if (!list_member_int(named, column->type_attnum))
 			column->type_attnum = 0;
 		column->refers_here = refers_here(m, attribute, attnum);
@@ -92,7 +92,7 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 	}
 }
 
-/* State and status of a row that is made: they do not go with it in every case. */
+/* Finds state and status of new rows, which are not always part of the new row. */
 static void
 find_state(dv_modify *m, List *columns)
 {
@@ -113,7 +113,7 @@ find_state(dv_modify *m, List *columns)
 		else if (attribute->column.type == DV_TYPE_STATUS)
 			status->attnum = lfirst_int(lc);
 	}
-	/* without a state, a status is a column like others */
+	/* without a state, the status is a column like any other */
 	if (state->attnum == 0)
 		status->attnum = 0;
 	else
@@ -135,7 +135,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);
 	m->values.compares = plan->command == CMD_UPDATE && plan->others != NIL;
-	/* where rows come without a plan, nobody has said yet that they leave out the others */
+	/* without a plan, nothing has checked yet that rows do not set the other columns */
 	for (i = 1; plan->command == CMD_INSERT && plan->given == NIL && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i))
 			m->values.unwritable = lappend_int(m->values.unwritable, i);
@@ -172,7 +172,7 @@ append_value(const dv_modify_column *column, TupleTableSlot *slot, StringInfo ou
 					 &fault->misfit);
 }
 
-/* Where a row is addressed by its keys, they are not repeated. */
+/* Is the column part of the address?  Then it is not repeated in the row. */
 static bool
 is_in_address(const dv_modify_identity *identity, const dv_modify_row *row, AttrNumber attnum)
 {
@@ -203,8 +203,9 @@ append_columns(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slo
 }
 
 /*
- * State and status of a row that is made.  They are written beside it first:
- * which of the two places they belong in depends on the state.
+ * Appends state and status of a new row.  They are encoded separately first,
+ * because the state decides whether they belong in the row or in an update
+ * that follows it.
  */
 static bool
 append_state(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, StringInfo out,
@@ -212,7 +213,7 @@ append_state(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot,
 {
 	static const dv_misfit not_by_key = {
 		ERRCODE_FEATURE_NOT_SUPPORTED,
-		"a row that is upserted by an alternate key cannot be made inactive in the same statement"
+		"a row that is upserted by an alternate key cannot be deactivated in the same statement"
 	};
 	StringInfoData state;
 	StringInfoData status;
@@ -232,7 +233,7 @@ append_state(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot,
 	}
 	if (inactive)
 		out = dv_writer_begin_then(m->writer);
-	/* a row is made active anyway; one that is there may have to become so */
+	/* a new row is active anyway; an existing one may have to be activated */
 	if (inactive || m->operation == DV_UPSERT)
 		appendBinaryStringInfo(out, state.data, state.len);
 	appendBinaryStringInfo(out, status.data, status.len);
@@ -258,14 +259,14 @@ leaves_out_unwritable(const dv_modify *m, TupleTableSlot *slot, dv_modify_fault 
 			continue;
 		fault->attnum = attnum;
 		fault->misfit.sqlstate = ERRCODE_FEATURE_NOT_SUPPORTED;
-		fault->misfit.message = psprintf("column \"%s\" is only read and cannot be given a value",
+		fault->misfit.message = psprintf("column \"%s\" is read-only",
 										 dv_relation_attribute(m->relation, attnum)->name);
 		return false;
 	}
 	return true;
 }
 
-/* A tree that comes with its root first: a parent is there before its children are sent. */
+/* For trees whose rows come root first: a parent is written before its children are sent. */
 static void
 wait_for_referred(const dv_modify *m, TupleTableSlot *slot)
 {
@@ -284,7 +285,7 @@ wait_for_referred(const dv_modify *m, TupleTableSlot *slot)
 static StringInfo
 begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 {
-	/* a row that is made is met again only if others may refer to it */
+	/* the key of a new row is needed only if other rows may refer to it */
 	bool		has_key = m->operation != DV_CREATE || m->values.ordered;
 
 	if (m->values.ordered)
@@ -318,13 +319,13 @@ dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_mo
 
 	if (m->command != CMD_DELETE)
 		slot_getallattrs(slot);
-	/* PostgreSQL does not make this slot before it has the first row */
+	/* PostgreSQL does not create this slot before the first row */
 	if (m->values.compares)
 		slot_getallattrs(m->rinfo->ri_oldTupleSlot);
 	if (!leaves_out_unwritable(m, slot, &fault) ||
 		!dv_identity_find(m, slot, planSlot, row, &fault))
 	{
-		/* before its address is known a row is begun without */
+		/* a row whose address is not known is begun without one */
 		(void) dv_writer_begin_row(m->writer, NULL, NULL, 0);
 	}
 	else if (dv_identity_is_repeated(m, row))

@@ -1,17 +1,17 @@
 /*
  * pattern.c
- *		LIKE patterns as the service's string functions.
+ *		Translates LIKE patterns to string functions of the service.
  *
- * A pattern is literal text between wildcards.  The service has three forms
- * that can be said with literal text: starts with, ends with, contains.  One of
- * them is asked for, the one that most likely keeps most rows away: the start
- * if it is not much shorter than anything else in the pattern (the service has
- * indexes for it, and is slow and strict about the others), else the longest
- * literal text.  What comes is checked here in any case.
+ * A pattern consists of literal text between wildcards.  The service has three
+ * conditions for literal text: starts with, ends with, and contains.  The one
+ * that probably excludes the most rows is used: the start of the pattern if it
+ * has at least GOOD_START bytes, because the service has indexes for it and is
+ * slow and strict about the others, and otherwise the longest literal text.
+ * The rows that come back are always checked here again.
  *
- * ILIKE compares without case by rules of its own, in which letters beyond
- * ASCII may meet K and I (the Kelvin sign, the dotted I).  So for ILIKE these
- * and all letters beyond ASCII are taken for wildcards.
+ * ILIKE ignores case by rules of its own, according to which non-ASCII letters
+ * can match K and I (the Kelvin sign, the dotted I).  For ILIKE, these two and
+ * all non-ASCII letters therefore count as wildcards.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,9 +22,9 @@
 #include "fdw/bind.h"
 #include "fdw/pattern.h"
 
-/* A start of so many bytes is good enough. */
+/* A start of this many bytes is selective enough. */
 #define GOOD_START 3
-/* Longer literal text is cut. */
+/* Longer literal text is truncated. */
 #define MAX_LITERAL 400
 
 /* A piece of literal text. */
@@ -39,7 +39,7 @@ typedef struct piece
 typedef struct like_pattern
 {
 	List	   *pieces;
-	bool		broken;			/* PostgreSQL will complain about it */
+	bool		broken;			/* PostgreSQL will raise an error for it */
 } like_pattern;
 
 bool
@@ -128,7 +128,7 @@ best_piece(const like_pattern *pat)
 	return best;
 }
 
-/* Cut to what a URL has room for, between characters. */
+/* Truncates text at a character boundary, to a length that fits into a URL. */
 static const char *
 shortened(const char *text)
 {
@@ -160,7 +160,7 @@ dv_pattern_filter(dv_op op, const char *text, const dv_column *column)
 	if (op == DV_OP_STARTS)
 		return starts_with(text, column);
 	take_apart(&pat, text, op == DV_OP_ILIKE);
-	/* LIKE '' is = '', which nothing but null could be there */
+	/* LIKE '' matches only '', which the service may store as null: request all rows */
 	best = best_piece(&pat);
 	if (pat.broken || *text == '\0')
 		return dv_filter_of(DV_TRUE, NULL, NULL);

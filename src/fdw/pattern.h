@@ -1,6 +1,6 @@
 /*
  * pattern.h
- *		LIKE patterns as the service's string functions.
+ *		Translates LIKE patterns to string functions of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,12 +10,12 @@
 #include "dataverse/policy.h"
 #include "dataverse/query.h"
 
-/* Can a text of the service hold this (UTF-8)?  It takes what XML 1.0 takes. */
+/* Can the service store this text (in UTF-8)?  It accepts the characters of XML 1.0. */
 extern bool dv_text_possible(const char *text);
 
 /*
- * A filter that every row passes whose column matches the pattern (DV_OP_LIKE,
- * DV_OP_ILIKE) or starts with it (DV_OP_STARTS).
+ * Returns a filter that accepts at least all rows whose column matches the
+ * pattern (DV_OP_LIKE, DV_OP_ILIKE) or starts with it (DV_OP_STARTS).
  */
 extern dv_filter *dv_pattern_filter(dv_op op, const char *pattern, const dv_column *column);
 

@@ -1,23 +1,24 @@
 /*
  * rejects.c
- *		Rows that the service refused, in the table dataverse.rejects.
+ *		Files refused rows in the table dataverse.rejects.
  *
- * A row is filed as an object that jsonb_populate_record() makes a row of the
- * foreign table of: under the names of columns here, references to other
- * rows as their ids and, where a column says so, the name of their table.
+ * A row is filed as an object that jsonb_populate_record() can turn into a row
+ * of the foreign table again.  Its members have the names of the foreign
+ * table's columns.  A reference to another row is filed as the id of that row
+ * and, if the foreign table has a column for it, the name of its table.
  *
- * A row that was refused before it was sent is at hand.  Of one that the
- * service refused, only the bytes that were sent are left: PostgreSQL got its
- * slot back long ago.  To file such a row as it came, a copy of every row would
- * have to travel with its batch and be cut and joined with it, and that under
- * on_error = continue, where millions of rows are written for the sake of a
- * few that are refused.  It is cheaper, and less code, to read the object that
- * was sent.  SQL takes it apart, which keeps numbers as they are; what the
- * statement has to know of the foreign table is passed as arrays.
+ * If a row is refused before it is sent, its slot is available.  If the service
+ * refuses it, only the bytes that were sent are left, because its slot went
+ * back to PostgreSQL long ago.  To file the original row, a copy of every row
+ * would have to accompany its batch, and be split and merged with it, while
+ * on_error = continue is meant for millions of rows of which a few are refused.
+ * It is cheaper, and takes less code, to read the object that was sent.  SQL
+ * takes it apart, so that numbers keep all their digits.  The statement gets
+ * what it must know about the foreign table as arrays.
  *
- * The table belongs to the owner of the extension, who alone may insert:
- * what is filed is what happened.  Nothing of the caller's has a say in the
- * statement, search_path included.
+ * The table belongs to the owner of the extension, and only this role may
+ * insert into it, so that its contents can be trusted.  Nothing that the caller
+ * can set, including search_path, affects the statement.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -46,18 +47,18 @@
 #include "fdw/encode.h"
 #include "fdw/rejects.h"
 
-/* What becomes of members of the object: arrays with an entry for each. */
+/* How members of the object are converted: arrays with one entry for each member. */
 enum
 {
 	MAP_MEMBER,
 	MAP_COLUMN,
 	MAP_KIND,					/* "value", "choices", "image", "id", or "table" */
-	MAP_PREFIX,					/* of its value, if that tells it from others of the name */
-	MAP_TABLE,					/* that it refers to, for kind "table" */
+	MAP_PREFIX,					/* prefix of the value, where the member's name is ambiguous */
+	MAP_TABLE,					/* table that the member refers to, for kind "table" */
 	MAP_ARRAYS
 };
 
-/* Of the statement. */
+/* Parameters of the statement. */
 enum
 {
 	ARG_ROLE,
@@ -70,7 +71,7 @@ enum
 	ARG_SQLSTATE,
 	ARG_MESSAGE,
 	ARG_OBJECT,
-	ARG_KEY_NAMES,				/* members that the address has */
+	ARG_KEY_NAMES,				/* members that are part of the address */
 	ARG_KEY_VALUES,
 	ARG_SLOT,
 	ARG_SLOT_NAMES,
@@ -78,7 +79,7 @@ enum
 	NARGS = ARG_MAP + MAP_ARRAYS
 };
 
-/* Of members that are there twice the last one counts: a null only where there is nothing else. */
+/* If a column occurs twice, its last value counts.  Nulls come first, so others override them. */
 static const char statement[] =
 "INSERT INTO dataverse.rejects (role, server, foreign_table, operation, row_number, row_id,"
 "  code, sqlstate, message, \"row\", attempts)"
@@ -137,7 +138,7 @@ map(ArrayBuildState **m, const char *member, const char *column, const char *kin
 	add_text(m[MAP_TABLE], table);
 }
 
-/* As fdw/encode.c writes them: "navigation@odata.bind":"/set(id)". */
+/* Lookups have the form that fdw/encode.c writes: "navigation@odata.bind":"/set(id)". */
 static void
 map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute *attribute,
 		   dv_options options)
@@ -176,7 +177,7 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
 			kind = "choices";
 		else if (attribute->pgtype == BYTEAOID)
 			kind = "image";
-		/* of a lookup this is so in addresses only */
+		/* a lookup appears under this name only in addresses */
 		map(m, attribute->column.property, attribute->name, kind, NULL, NULL);
 		if (dv_type_is_lookup(attribute->column.type))
 		{
@@ -191,7 +192,7 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
  * Keys
  */
 
-/* Percent-encoded, of the database's encoding afterwards. */
+/* Decodes percent-encoded text and converts it to the database encoding. */
 static char *
 decode_text(const char *text, size_t len)
 {
@@ -215,7 +216,10 @@ decode_text(const char *text, size_t len)
 	return pg_any_to_server(decoded, (int) n, PG_UTF8);
 }
 
-/* A value of a key: a text in quotes, which are doubled inside, or bare; what follows it. */
+/*
+ * Reads the value of a key, which is either bare or quoted with quotes inside
+ * it doubled, and returns the position after it.
+ */
 static const char *
 read_key_value(const char *p, char **value)
 {
@@ -236,8 +240,8 @@ read_key_value(const char *p, char **value)
 }
 
 /*
- * Where the row is addressed by a key, its columns are nowhere else:
- * "@odata.id":"accounts(accountnumber='A-1',name='B')".
+ * If the row is addressed by a key, the columns of the key are only in the
+ * address: "@odata.id":"accounts(accountnumber='A-1',name='B')".
  */
 static void
 read_keys(const char *object, ArrayBuildState *names, ArrayBuildState *values)
@@ -276,7 +280,7 @@ set_array(Datum *values, int arg, ArrayBuildState *array)
 	values[arg] = makeArrayResult(array, CurrentMemoryContext);
 }
 
-/* The row as it came, and which of its columns the statement has given values. */
+/* Passes the original row, and the names of the columns that the statement has set. */
 static void
 set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
@@ -299,7 +303,7 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 										   ExecFetchSlotHeapTupleDatum(reject->slot));
 }
 
-/* The object that was sent, and what its members are here. */
+/* Passes the object that was sent, and how its members map to columns. */
 static void
 set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
@@ -313,12 +317,12 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	{
 		object = pnstrdup(reject->object, reject->object_len);
 		read_keys(object, key_names, key_values);
-		/* what the service takes and gives is UTF-8 */
+		/* everything that is exchanged with the service is UTF-8 */
 		object = pg_any_to_server(object, (int) reject->object_len, PG_UTF8);
 	}
 	else if (reject->slot != NULL && reject->id != NULL)
 	{
-		/* an id that was made here is in no slot */
+		/* an id that was generated here is not in the slot */
 		add_text(key_names, relation->primary_id.property);
 		add_text(key_values, dv_id_text(reject->id));
 	}
@@ -348,7 +352,10 @@ owner_of_rejects(void)
 	return owner;
 }
 
-/* As the table's owner, with nothing but pg_catalog in the path; an abort undoes both by itself. */
+/*
+ * Runs the statement as the table's owner and with a safe search_path.  If the
+ * transaction aborts, PostgreSQL resets both.
+ */
 static void
 insert(Datum *values, const char *nulls)
 {

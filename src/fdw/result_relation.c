@@ -1,12 +1,11 @@
 /*
  * result_relation.c
- *		Tables that a statement changes: what says which row is meant, and
- *		what reading them has to look out for.
+ *		Tables that a statement changes: the columns that identify their rows,
+ *		and precautions when they are read.
  *
- * The primary id says which row it is; in an elastic table its partition does
- * so, too, and a row of an intersect table is nothing but the two ids that it
- * ties together.  The scan below an UPDATE or DELETE hands them up as columns
- * of their own.
+ * The primary id identifies a row, in an elastic table together with its
+ * partition.  A row of an intersect table consists of nothing but two ids.
+ * The scan below an UPDATE or DELETE returns these values in junk columns.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -60,7 +59,7 @@ dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *se
 			pair[n] = i + 1;
 		n++;
 	}
-	/* which two of three are meant, nobody could say */
+	/* with more than two candidates, the right pair cannot be determined */
 	if (n != 2)
 		return;
 	*first = pair[0];
@@ -68,8 +67,8 @@ dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *se
 }
 
 /*
- * Children of one parent share the names of such columns, and PostgreSQL
- * insists that a name means the same column number in all of them.
+ * Children of one parent share the names of junk columns, and PostgreSQL
+ * requires that a name stand for the same column number in all of them.
  */
 static char *
 name_of_child(const char *name, AttrNumber attnum)
@@ -111,9 +110,9 @@ check_keys(const dv_relation *relation, AttrNumber id, AttrNumber partition, Att
 			return;
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
-				 errmsg("foreign table \"%s\" does not have the two columns that say which row is meant",
+				 errmsg("foreign table \"%s\" does not have the two columns that identify its rows",
 						relation->name),
-				 errdetail("A row of intersect table \"%s\" ties two ids together, and is found by these.",
+				 errdetail("A row of intersect table \"%s\" consists of two ids, which are needed to find it.",
 						   relation->table)));
 	}
 	if (id != 0)
@@ -126,11 +125,11 @@ check_keys(const dv_relation *relation, AttrNumber id, AttrNumber partition, Att
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
-			 errmsg("foreign table \"%s\" does not have the column that says which row is meant",
+			 errmsg("foreign table \"%s\" does not have the column that identifies its rows",
 					relation->name),
 			 errdetail("UPDATE and DELETE need column \"%s\" of table \"%s\".", missing,
 					   relation->table),
-			 errhint("Add it with ALTER FOREIGN TABLE.")));
+			 errhint("Add the column with ALTER FOREIGN TABLE.")));
 }
 
 void
@@ -152,7 +151,7 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 	add_column(root, rtindex, target_relation, first, DV_JUNK_FIRST);
 	add_column(root, rtindex, target_relation, second, DV_JUNK_SECOND);
 
-	/* what RETURNING of a DELETE shows has to be read before; for triggers PostgreSQL sees to it */
+	/* RETURNING needs the row from before the DELETE; PostgreSQL requests it only for triggers */
 	if (root->parse->commandType == CMD_DELETE && root->parse->returningList != NIL &&
 		(triggers == NULL || !(triggers->trig_delete_before_row || triggers->trig_delete_after_row)))
 		add_row_identity_var(root, makeVar(rtindex, InvalidAttrNumber, RECORDOID, -1, InvalidOid, 0),
@@ -160,13 +159,13 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 }
 
 /*
- * What is needed
+ * Columns that are needed
  */
 
 static bool
 is_result_relation(PlannerInfo *root, const RelOptInfo *rel)
 {
-	/* children of a parent that is the result relation know less about who needs what */
+	/* for children of the result relation it is not known which columns are needed above */
 	return rel->reloptkind == RELOPT_BASEREL && (int) rel->relid == root->parse->resultRelation &&
 		(root->parse->commandType == CMD_UPDATE || root->parse->commandType == CMD_DELETE);
 }
@@ -198,9 +197,9 @@ row_is_looked_at(PlannerInfo *root, Index rti)
 }
 
 /*
- * PostgreSQL makes the new row of an UPDATE out of the old one, and so asks
- * for the whole of it.  But only columns of SET are written, and of the others
- * those are needed that somebody shows or looks at; the rest may be null.
+ * PostgreSQL builds the new row of an UPDATE from the old one, so it requests
+ * the whole row.  But only the columns of SET are written, and other columns
+ * are needed only if an expression uses them; the rest may be null.
  */
 Bitmapset *
 dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
@@ -213,7 +212,7 @@ dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &used);
 	if (!is_result_relation(root, rel) || !bms_is_member(whole, used) || row_is_looked_at(root, rel->relid))
 		return used;
-	/* above joins only the list of results may have asked for it */
+	/* only the final target list may have requested the whole row */
 	if (bms_membership(rel->attr_needed[0 - rel->min_attr]) != BMS_SINGLETON ||
 		!bms_is_member(0, rel->attr_needed[0 - rel->min_attr]))
 		return used;
@@ -243,7 +242,7 @@ dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relatio
 	AttrNumber	partition;
 	int			i = -1;
 
-	/* what RETURNING shows must exist */
+	/* RETURNING shows only rows that exist, so they have to be read */
 	if (!is_result_relation(root, rel) || relation->type != DV_TABLE_STANDARD ||
 		root->parse->returningList != NIL || list_length(conditions) != 1)
 		return false;
@@ -266,10 +265,10 @@ dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relatio
 }
 
 /*
- * What is written
+ * Tables that are written
  */
 
-/* Another foreign table that is the same one in the service. */
+/* Is this another foreign table for the same table of the service? */
 static bool
 is_same_table(const dv_relation *relation, Oid relid)
 {
@@ -292,7 +291,7 @@ is_written_by(const dv_relation *relation, Oid relid)
 {
 	if (relid == relation->relid || is_same_table(relation, relid))
 		return true;
-	/* rows for a partitioned table may come here */
+	/* rows of a partitioned table may be routed to this partition */
 	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
 		get_rel_relispartition(relation->relid) &&
 		list_member_oid(get_partition_ancestors(relation->relid), relid);
@@ -396,7 +395,7 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 
 	if (!is_result_relation(root, rel))
 		return false;
-	/* a row that is gone does not come again */
+	/* a deleted row is not found again */
 	if (root->parse->commandType == CMD_DELETE)
 		return true;
 	used = dv_resultrel_columns(root, rel);

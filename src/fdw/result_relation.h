@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * result_relation.h
- *		Tables that a statement changes: what says which row is meant, and
- *		what reading them has to look out for.
+ *		Tables that a statement changes: the columns that identify their rows,
+ *		and precautions when they are read.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -16,67 +16,67 @@
 
 #include "fdw/relation.h"
 
-/* Names of the columns that UPDATE and DELETE get along with each row. */
+/* Names of the junk columns that the subplan of UPDATE and DELETE returns. */
 #define DV_JUNK_ID "dataverse_id"
 #define DV_JUNK_PARTITION "dataverse_partition"
-/* of intersect tables: the two ids that such a row ties together */
+/* for intersect tables: the two ids that a row consists of */
 #define DV_JUNK_FIRST "dataverse_first"
 #define DV_JUNK_SECOND "dataverse_second"
-/* the row as far as it is needed; of UPDATE always, of DELETE for triggers and RETURNING */
+/* the needed columns of the row; always for UPDATE, for triggers and RETURNING with DELETE */
 #define DV_JUNK_ROW "wholerow"
 
 /*
- * The columns that say which row it is, 0: there is none.  "partition" is
- * always 0 where rows have none, or where the table does not name it.
+ * The columns that identify a row; 0 if the foreign table does not have them.
+ * "partition" is also 0 if rows of the table have no partition.
  */
 extern void dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
 
-/* The columns of the two ids of an intersect table's rows; both or none. */
+/* The columns of the two ids of an intersect table's rows; either both are set or neither. */
 extern void dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
 
 /*
- * Where a column of these names is among those of the plan below a
- * modification; 0: nowhere.  "attnum" is the column's number in the table.
+ * The position of a junk column in the target list of the subplan, or 0.
+ * "attnum" is the column's number in the foreign table.
  */
 extern AttrNumber dv_resultrel_junk(List *targetlist, const char *name, AttrNumber attnum);
 
 /*
- * Is the table read here also one that the statement writes, under this or
- * another name?  Then all of it has to be read first.
+ * Does the statement also write the table that is read here, possibly through
+ * another foreign table?  Then all its rows must be read first.
  */
 extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate);
 
 /* The same while the statement is being planned. */
 extern bool dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root);
 
-/* The parameters of the query that is being planned that may change from row to row outside of it. */
+/* The parameters of the query being planned that may change for each row of an outer query. */
 extern Bitmapset *dv_resultrel_changing(PlannerInfo *root);
 
 /*
- * A join that asks for the rows of what is to be updated or deleted piece by
- * piece does so while others are written already.  Can it not happen that
- * this changes what these clauses find, or what is read of it?
+ * A join that fetches the rows to update or delete in several requests does so
+ * while earlier rows are already being written.  Returns true if this can
+ * change neither the rows that the clauses find nor the columns that are read.
  */
 extern bool dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel,
 									   const dv_relation *relation, List *clauses);
 
 /*
- * Does the statement that is being planned write anything at all?  Before it
- * has been planned it is not known what.
+ * Does the statement that is being planned write anything at all?  What it
+ * writes is known only after planning.
  */
 extern bool dv_resultrel_may_be_written(PlannerInfo *root);
 
 /*
- * Of the columns used (as pull_varattnos() has them) by the list of what a
- * scan gives, those that are needed: the whole row that an UPDATE or DELETE
- * asks for is mostly not.
+ * The columns in the target list of a scan that are really needed, in the form
+ * of pull_varattnos().  UPDATE and DELETE request the whole row, most of which
+ * is usually not needed.
  */
 extern Bitmapset *dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel);
 
 /*
- * Do these conditions, all there are, name the very rows that are to be
- * updated or deleted, and is nothing else needed of them?  Then there is
- * nothing to ask for; rows that do not exist are found out by writing.
+ * Do these conditions, which must be all of the scan's, list the ids of the
+ * rows to update or delete, and is no other column needed?  Then nothing has
+ * to be read; writing reveals which rows do not exist.
  */
 extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
 								  const dv_relation *relation, List *conditions);

@@ -3,13 +3,13 @@
  * truncate.c
  *		TRUNCATE of foreign tables.
  *
- * The service knows no TRUNCATE.  Rows of a standard table are deleted by one
- * of its bulk-delete jobs, for which TRUNCATE waits; those of all others by an
- * ordinary DELETE, so that there is only one way to delete them.  Neither can
- * be rolled back, so an option has to allow it.
+ * The service has no TRUNCATE.  The rows of a standard table are deleted by a
+ * bulk-delete job of the service, and TRUNCATE waits for the job to end.  The
+ * rows of all other tables are deleted by an ordinary DELETE, which needs no
+ * code of its own.  Neither can be rolled back, so an option must allow it.
  *
- * A job goes on whatever becomes of this backend.  An error that ends the wait
- * says so in its context.
+ * A job continues no matter what happens to this backend.  An error that ends
+ * the wait says so in its context.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -34,11 +34,11 @@
 #include "fdw/truncate.h"
 #include "net/json.h"
 
-/* Between two questions whether a job is done. */
+/* Time between two requests for the status of a job. */
 #define FIRST_POLL	(250 * DV_MILLISECOND)
 #define LONGEST_POLL (10 * DV_SECOND)
 
-/* Of an asyncoperation. */
+/* Values of an asyncoperation. */
 #define STATE_COMPLETED "3"
 #define STATUS_SUCCEEDED "30"
 
@@ -46,12 +46,12 @@ typedef struct dv_truncation
 {
 	const dv_relation *relation;
 	dv_session *session;
-	const char *what;			/* for errors */
-	const char *job;			/* id; NULL: not begun */
+	const char *what;			/* "truncate foreign table \"account\"", for errors */
+	const char *job;			/* its id, or NULL before it is started */
 } dv_truncation;
 
 /*
- * May it be done?
+ * Checks
  */
 
 static void
@@ -62,18 +62,18 @@ check_truncatable(const dv_relation *relation, DropBehavior behavior)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("foreign table \"%s\" does not allow truncates", relation->name),
-				 errdetail("TRUNCATE deletes all rows of table \"%s\" in Dataverse, and cannot be rolled back.",
+				 errdetail("TRUNCATE deletes all rows of table \"%s\" in Dataverse and cannot be rolled back.",
 						   relation->table),
 				 errhint("Set options \"truncatable\" and \"updatable\" of the foreign table or its server to \"on\", or use DELETE.")));
 	if (behavior == DROP_CASCADE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot truncate foreign table \"%s\" with CASCADE", relation->name),
-				 errdetail("What becomes of rows that refer to deleted ones is a matter of the relationships in Dataverse."),
+				 errdetail("The relationships in Dataverse determine what happens to rows that refer to deleted rows."),
 				 errhint("Use TRUNCATE without CASCADE.")));
 }
 
-/* DELETE would fire them, TRUNCATE must not. */
+/* TRUNCATE must not fire DELETE triggers, but the DELETE that replaces it would. */
 static void
 check_triggers(const dv_relation *relation, Relation rel)
 {
@@ -91,10 +91,10 @@ check_triggers(const dv_relation *relation, Relation rel)
 }
 
 /*
- * Standard tables: a job
+ * Standard tables: bulk-delete jobs
  */
 
-/* Asks, and reads the object that is the answer. */
+/* Sends a request and returns the object in the answer. */
 static struct json_object *
 ask(const dv_truncation *t, const char *method, const char *path, const char *body)
 {
@@ -115,7 +115,7 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: the answer is not a JSON object", t->what)));
+				 errmsg("could not %s: the answer of Dataverse is not a JSON object", t->what)));
 	return root;
 }
 
@@ -124,7 +124,7 @@ start_job(const dv_truncation *t)
 {
 	const dv_relation *relation = t->relation;
 
-	/* without criteria all rows are meant */
+	/* a query without criteria selects all rows */
 	const char *body =
 	psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
 			 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
@@ -135,13 +135,13 @@ start_job(const dv_truncation *t)
 	const char *id = dv_json_string(ask(t, "POST", "BulkDelete", body), "JobId");
 	const char *c = id;
 
-	/* it goes into URLs */
+	/* it becomes part of URLs, so accept nothing but an id */
 	while (c != NULL && (isxdigit((unsigned char) *c) || *c == '-'))
 		c++;
 	if (c == NULL || c == id || *c != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse did not name the bulk-delete job", t->what)));
+				 errmsg("could not %s: Dataverse did not return the id of the bulk-delete job", t->what)));
 	return pstrdup(id);
 }
 
@@ -153,7 +153,7 @@ member_text(struct json_object *object, const char *name)
 	return value != NULL ? dv_json_text(value) : "";
 }
 
-/* Its status when it is done; NULL before. */
+/* Returns the status of the job, or NULL if it has not ended yet. */
 static const char *
 poll_job(const dv_truncation *t, const char **message)
 {
@@ -167,7 +167,7 @@ poll_job(const dv_truncation *t, const char **message)
 	return member_text(job, "statuscode");
 }
 
-/* In the end, the current context has the last answer. */
+/* The last answer, which contains the status and the message, stays valid. */
 static const char *
 wait_for_job(const dv_truncation *t, const char **message)
 {
@@ -190,7 +190,7 @@ wait_for_job(const dv_truncation *t, const char **message)
 	return status;
 }
 
-/* How many rows it deleted, and how many it did not. */
+/* Finds out how many rows the job deleted and how many it could not delete. */
 static void
 count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **operation)
 {
@@ -210,7 +210,7 @@ count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **o
 	*operation = dv_json_string(row, "bulkdeleteoperationid");
 }
 
-/* Why the first one was not deleted; NULL if the service does not say. */
+/* Returns the reason of the first failure, or NULL if the service does not tell. */
 static const char *
 first_failure(const dv_truncation *t, const char *operation)
 {
@@ -248,7 +248,7 @@ describe_job(void *arg)
 	const dv_truncation *t = arg;
 
 	if (t->job != NULL)
-		errcontext("waiting for bulk-delete job %s, which goes on in Dataverse", t->job);
+		errcontext("waiting for bulk-delete job %s, which continues in Dataverse", t->job);
 }
 
 static void
@@ -276,7 +276,7 @@ truncate_by_job(dv_truncation *t)
 }
 
 /*
- * Others: DELETE
+ * Other tables: DELETE
  */
 
 static void
@@ -305,7 +305,7 @@ truncate_table(Relation rel)
 		truncate_by_delete(&t, rel);
 		return;
 	}
-	/* what DELETE above does, too */
+	/* the DELETE above also does nothing in a dry run */
 	if (dv_dry_run)
 		return;
 	t.session = dv_connection_get(t.relation->serverid, GetUserId());
@@ -313,8 +313,8 @@ truncate_table(Relation rel)
 }
 
 /*
- * Sequences of RESTART IDENTITY are PostgreSQL's, which sees to them itself;
- * the service's numbering of rows is not a client's to set.
+ * RESTART IDENTITY concerns sequences of PostgreSQL only, which core resets
+ * itself.  A client cannot reset the service's numbering of rows.
  */
 void
 dataverseExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs)
@@ -324,7 +324,7 @@ dataverseExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seq
 	MemoryContext old = MemoryContextSwitchTo(context);
 	ListCell   *lc;
 
-	/* all of them or none */
+	/* check all tables before truncating any */
 	foreach(lc, rels)
 	{
 		const dv_relation *relation = dv_relation_open(RelationGetRelid((Relation) lfirst(lc)));

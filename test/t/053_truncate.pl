@@ -217,7 +217,7 @@ $watcher->query('SELECT pg_cancel_backend(' . $session->pid . ')');
 $result = $session->finish;
 is($result->{sqlstate}, '57014', 'it can be cancelled');
 cmp_ok($result->{ended_at} - $cancelled, '<', 1, 'at once');
-like($result->{context}, qr/^waiting for bulk-delete job \S+, which goes on in Dataverse$/m,
+like($result->{context}, qr/^waiting for bulk-delete job \S+, which continues in Dataverse$/m,
 	'what it was about');
 is(in_flight($watcher), 0, 'no slot is held');
 
