@@ -3,7 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION dataverse_fdw" to load this file. \quit
 
--- Every name is qualified: some of them (version) exist in pg_catalog too,
+-- Every name is qualified, because some (version) also exist in pg_catalog,
 -- which comes first in every search path.
 
 CREATE FUNCTION dataverse.dataverse_fdw_handler()
@@ -40,7 +40,7 @@ LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'dataverse_version';
 
 COMMENT ON FUNCTION dataverse.version() IS
-  'versions of the extension, the server and the libraries they run with';
+  'versions of the extension, the server, and the libraries in use';
 
 CREATE FUNCTION dataverse.options(
   OUT name text,
@@ -56,11 +56,11 @@ LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 80
 AS 'MODULE_PATHNAME', 'dataverse_options';
 
 COMMENT ON FUNCTION dataverse.options() IS
-  'options of servers, user mappings, foreign tables and columns: where they are set, what they accept, what holds without them';
+  'options of servers, user mappings, foreign tables, and columns: where they can be set, valid values, and defaults';
 
 --
--- Requests.  They act for the caller, with the caller's user mapping, and
--- need USAGE on the server.
+-- Requests.  These functions use the caller's user mapping and require the
+-- USAGE privilege on the server.
 --
 
 CREATE FUNCTION dataverse.whoami(
@@ -74,7 +74,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_whoami';
 
 COMMENT ON FUNCTION dataverse.whoami(name) IS
-  'asks Dataverse who the next request is sent as';
+  'returns the user in Dataverse that the next request is sent as';
 
 CREATE FUNCTION dataverse.test_connection(
   server name,
@@ -92,7 +92,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'dataverse_test_connection';
 
 COMMENT ON FUNCTION dataverse.test_connection(name) IS
-  'a row for each application user of the caller''s user mapping: gets a token, asks who it is, tells what is wrong';
+  'tests each application user of the caller''s user mapping: gets a token, sends a request, and reports errors';
 
 CREATE FUNCTION dataverse.request(
   server name,
@@ -104,7 +104,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_request';
 
 COMMENT ON FUNCTION dataverse.request(name, text, text, jsonb) IS
-  'sends one request to the Web API, path below the service root, and returns the answer';
+  'sends a request to a path below the service root of the Web API and returns the answer';
 
 CREATE FUNCTION dataverse.fetchxml(server name, xml text)
 RETURNS SETOF jsonb
@@ -112,11 +112,11 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_fetchxml';
 
 COMMENT ON FUNCTION dataverse.fetchxml(name, text) IS
-  'the rows of a FetchXML query, all its pages';
+  'returns all rows of a FetchXML query';
 
 --
--- The pool of application users.  The functions show a caller the servers
--- that it may use, and all to members of pg_read_all_stats.
+-- The pool of application users.  The functions show callers the servers that
+-- they may use, and show members of pg_read_all_stats all servers.
 --
 
 CREATE FUNCTION dataverse.pool_users(
@@ -167,7 +167,7 @@ CREATE VIEW dataverse.pool AS
   FROM dataverse.pool_users();
 
 COMMENT ON VIEW dataverse.pool IS
-  'a row for each application user: throttled or not, how many requests at once and why, what was sent';
+  'a row for each application user: whether it is throttled, its number of concurrent requests and what limits it, and what was sent';
 
 CREATE VIEW dataverse.pool_summary AS
   SELECT server,
@@ -179,7 +179,7 @@ CREATE VIEW dataverse.pool_summary AS
   GROUP BY server;
 
 COMMENT ON VIEW dataverse.pool_summary IS
-  'a row for each server: its application users and how often they were throttled';
+  'a row for each server: its number of application users and how often they were throttled';
 
 CREATE FUNCTION dataverse.throttle_events(
   OUT at timestamptz,
@@ -225,7 +225,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
 AS 'MODULE_PATHNAME', 'dataverse_progress_rows';
 
 COMMENT ON FUNCTION dataverse.progress_rows() IS
-  'operations that are under way; use the view dataverse.progress';
+  'reads and writes that are under way; use the view dataverse.progress';
 
 CREATE VIEW dataverse.progress AS
   SELECT pid, server, foreign_table, operation, rows_expected, rows_taken,
@@ -234,7 +234,7 @@ CREATE VIEW dataverse.progress AS
   FROM dataverse.progress_rows();
 
 COMMENT ON VIEW dataverse.progress IS
-  'a row for each write or read that is under way in any session: how far it is, how fast, what it waits for';
+  'a row for each read or write that is under way in any session: its progress, its speed, and what it waits for';
 
 CREATE FUNCTION dataverse.reset_pool(server name)
 RETURNS integer
@@ -242,7 +242,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_reset_pool';
 
 COMMENT ON FUNCTION dataverse.reset_pool(name) IS
-  'lets throttles and rates of a server''s application users start over; for its owner';
+  'resets throttles and rates of a server''s application users; reserved for the owner of the server';
 
 CREATE FUNCTION dataverse.reset_stats(server name)
 RETURNS integer
@@ -250,12 +250,12 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_reset_stats';
 
 COMMENT ON FUNCTION dataverse.reset_stats(name) IS
-  'sets the counters of a server''s application users to zero and forgets its throttle history; for its owner';
+  'resets the counters of a server''s application users and clears its throttle history; reserved for the owner of the server';
 
 --
--- Rows that Dataverse refused.  The extension files them; who wrote a row may
--- see it, try it again and take it away.  (The right to update one column is
--- what it takes to lock rows.)
+-- Refused rows.  The extension files them.  The role that wrote a row may see
+-- it, try it again, and delete it.  (Locking rows requires the privilege to
+-- update at least one column.)
 --
 
 CREATE TABLE dataverse.rejects (
@@ -289,10 +289,11 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects_id_seq', '');
 
 COMMENT ON TABLE dataverse.rejects IS
-  'rows that Dataverse refused under on_error = continue, and why';
+  'rows that Dataverse refused with on_error = continue, and the reasons';
 
--- One statement for each table, operation and set of columns.  What is refused
--- again is filed again, with one more attempt, before the old entry goes.
+-- Runs one statement for each combination of table, operation, and set of
+-- columns.  A row that is refused again is filed again, with one more attempt,
+-- before the old entry is deleted.
 CREATE FUNCTION dataverse.retry_rejects(
   foreign_table regclass DEFAULT NULL,
   since timestamptz DEFAULT NULL,
@@ -365,7 +366,7 @@ BEGIN
                        part.inputs)
           USING part.rows;
       ELSE
-        -- the column that has the ids
+        -- the column that contains the ids
         SELECT c INTO key_column FROM unnest(part.names) WITH ORDINALITY AS u (c, i)
         WHERE NOT EXISTS (SELECT FROM unnest(part.rows, part.row_ids) AS v (value, row_id)
                           WHERE v.value ->> c IS DISTINCT FROM v.row_id::text)
@@ -391,21 +392,21 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.retry_rejects(regclass, timestamptz) IS
-  'tries the caller''s rejected rows again; those that Dataverse takes leave dataverse.rejects';
+  'tries to write the caller''s rejected rows again and deletes those that succeed from dataverse.rejects';
 
 --
--- Importing.
+-- Import.
 --
 
--- Compares as Dataverse does, without case and accents.  (Not quite: Dataverse
--- also takes no notice of blanks at the end, and this does.)  A server without
--- ICU, and a database in an encoding that ICU does not know, do without it.
+-- Ignores case and accents, as Dataverse does.  (Dataverse also ignores trailing
+-- blanks, which this collation does not.)  It is not created if the server is
+-- built without ICU or ICU does not support the encoding of the database.
 DO $$
 BEGIN
   CREATE COLLATION dataverse.ci_ai
     (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
   COMMENT ON COLLATION dataverse.ci_ai IS
-    'compares without case and accents, as Dataverse does';
+    'ignores case and accents, as Dataverse does';
 EXCEPTION
   WHEN feature_not_supported OR invalid_object_definition THEN
     NULL;
@@ -426,18 +427,18 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_import_diff';
 
 COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
-  'how the foreign tables of a schema differ from what would be imported today, with the statement that puts it right';
+  'shows how the foreign tables of a schema differ from those that would be imported today, with statements that change them accordingly';
 
--- What lives here is for everyone; each object that is not says so itself.
+-- Everyone may use the objects of this schema, unless they have restrictions of
+-- their own.
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 
--- The views show to each caller what that caller may see.
+-- The views show each caller only what this caller may see.
 GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress
   TO PUBLIC;
 
 GRANT SELECT, DELETE, UPDATE (attempts) ON dataverse.rejects TO PUBLIC;
 
--- What decides for itself who may do what, and what only superusers' DDL
--- calls: nobody needs to call the handler or the validator by hand.
+-- Nobody needs to call the handler or the validator directly; only DDL does.
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_validator(text[], oid) FROM PUBLIC;

@@ -122,7 +122,7 @@ SELECT jsonb_agg('{"action": "status", "path": "WhoAmI"}' || rule ORDER BY id) A
 \set told `curl -s -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS" | grep -c '"id":1,'`
 \echo :told
 SELECT rule ->> 'status' AS status, coalesce(rule ->> 'code', rule ->> 'action', rule ->> 'body') AS code, e.state,
-       regexp_replace(e.message, '^could not ask who we are on server "crm": ([^:]*).*', '\1') AS message, e.hint
+       regexp_replace(e.message, '^could not identify the application user on server "crm": ([^:]*).*', '\1') AS message, e.hint
 FROM fault, LATERAL pg_temp.error_of(id) e
 ORDER BY id;
 

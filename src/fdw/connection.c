@@ -3,13 +3,13 @@
  *		Keeps a session for each user mapping that this backend has used.
  *
  * Sessions (connections, tokens) outlive statements and transactions.  When
- * the server or the mapping is altered or dropped, or the wrapper's options
- * change, the session is marked, and replaced at next use; one that is in
- * use by a running statement stays until the transaction has ended.
+ * the server or the user mapping is altered or dropped, the session is marked
+ * as stale and is replaced when it is next used.  A stale session that a
+ * running statement still uses is kept until the end of the transaction.
  *
- * A backend that has missed what others altered, because it was so much, is
- * told that anything may have changed.  Mostly nothing has that matters here:
- * then the options are compared, and a session that is still right is kept.
+ * If a backend has missed invalidation messages because there were too many,
+ * PostgreSQL reports that anything may have changed.  Usually nothing relevant
+ * has, so the options are compared, and a session that is still valid is kept.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -36,15 +36,15 @@ typedef struct connection
 {
 	Oid			umid;			/* hash key */
 	Oid			serverid;
-	dv_session *session;		/* NULL: none (any more) */
+	dv_session *session;		/* NULL if it has been removed */
 	bool		stale;
-	bool		doubtful;		/* nobody knows whether it is */
+	bool		doubtful;		/* it is not known whether it is stale */
 	uint64		made_of;		/* fingerprint of the options */
-	uint32		server_hash;	/* of the catalogue rows, for invalidation */
+	uint32		server_hash;	/* of the catalog rows, for invalidation */
 	uint32		mapping_hash;
 } connection;
 
-/* Sessions that were replaced while a statement may still use them. */
+/* Sessions that have been replaced but may still be used by a statement. */
 typedef struct retired
 {
 	dv_session *session;
@@ -55,7 +55,7 @@ static HTAB *connections = NULL;
 static MemoryContext cache_context = NULL;
 static retired *retired_sessions = NULL;
 
-/* In a callback of the cache machinery nothing is freed: a statement may be in the middle of it. */
+/* Sessions are only marked here, not freed, because a statement may be using them. */
 static void
 on_invalidation(Datum arg, int cache, uint32 hash)
 {
@@ -73,7 +73,7 @@ on_invalidation(Datum arg, int cache, uint32 hash)
 	}
 }
 
-/* What has become stale is not kept until somebody asks for it again: that may be never. */
+/* Frees stale sessions, which might never be requested again. */
 static void
 free_stale(void)
 {
@@ -132,7 +132,7 @@ initialize(void)
 }
 
 /*
- * From options to the plain values that a session wants.
+ * Converting options to the configuration of a session.
  */
 
 static void
@@ -159,7 +159,7 @@ token_url_of(dv_options options, const ForeignServer *server)
 	return psprintf("%s/%s/oauth2/v2.0/token", dv_option_address(options, DV_OPT_AUTHORITY), tenant);
 }
 
-/* Options have the last word, but for what nobody can set. */
+/* Options override the presets; some members have no option and are set at the end. */
 static void
 fill_config(dv_session_config *config, const ForeignServer *server, dv_options options)
 {
@@ -170,8 +170,8 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	dv_options_configure(options, config);
 	if (config->base_url == NULL)
 		refuse_unset(DV_OPT_URL, server,
-					 "Set it to the environment's address, as in https://contoso.crm.dynamics.com.");
-	/* the validator let http through for loopback only */
+					 "Set it to the URL of the environment, such as https://contoso.crm.dynamics.com.");
+	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
 	if (config->retry.max_throttle_retries == 0)
 		config->retry.max_throttle_retries = -1;
@@ -179,7 +179,7 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->retry.longest_backoff = 30 * DV_SECOND;
 }
 
-/* One application user of the mapping; false if that number is not used. */
+/* Reads one application user of the mapping.  Returns false if the number is not used. */
 static bool
 fill_credential(dv_credential *credential, const char **name, int number, dv_options options,
 				const ForeignServer *server)
@@ -242,7 +242,7 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 	if (config.nusers == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
-				 errmsg("user mapping for server \"%s\" names no application user",
+				 errmsg("user mapping for server \"%s\" does not specify an application user",
 						server->servername),
 				 errhint("Set \"client_id\" and \"client_secret\" in the user mapping.")));
 	config.names = names;
@@ -260,7 +260,7 @@ fingerprint_of(uint64 seed, List *options)
 		DefElem    *def = lfirst_node(DefElem, lc);
 		const char *value = defGetString(def);
 
-		/* with their NULs, so that no two lists look alike */
+		/* include the terminating NULs, so that different lists cannot look alike */
 		seed = hash_bytes_extended((const unsigned char *) def->defname, strlen(def->defname) + 1,
 								   seed);
 		seed = hash_bytes_extended((const unsigned char *) value, strlen(value) + 1, seed);
@@ -268,7 +268,7 @@ fingerprint_of(uint64 seed, List *options)
 	return seed;
 }
 
-/* Of all that a session is made of. */
+/* The fingerprint of everything that a session depends on. */
 static uint64
 fingerprint(const ForeignServer *server, const UserMapping *mapping)
 {
@@ -278,7 +278,7 @@ fingerprint(const ForeignServer *server, const UserMapping *mapping)
 	return fingerprint_of(fingerprint_of(seed, server->options), mapping->options);
 }
 
-/* Those whose server or mapping is gone nobody will ask for any more. */
+/* Marks sessions as stale whose user mapping does not exist any more. */
 static void
 settle_doubts(void)
 {

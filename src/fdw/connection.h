@@ -1,6 +1,6 @@
 /*
  * connection.h
- *		Sessions for servers and user mappings.
+ *		Provides sessions for servers and user mappings.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,9 +10,9 @@
 #include "client/session.h"
 
 /*
- * The session of this backend with the server on behalf of the role: the one
- * there is, or a new one when there is none or when the server or the user
- * mapping has been altered.  Valid until the end of the statement at least.
+ * Returns this backend's session with the server on behalf of the role.  A new
+ * session is created if none exists, or if the server or the user mapping has
+ * been altered.  It is valid at least until the end of the statement.
  */
 extern dv_session *dv_connection_get(Oid serverid, Oid userid);
 

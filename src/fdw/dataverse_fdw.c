@@ -1,11 +1,9 @@
 /*
  * dataverse_fdw.c
- *		The doors through which PostgreSQL comes in: the module, the
- *		foreign-data wrapper's handler and its validator.
+ *		The entry points: module initialization, and the handler and validator
+ *		of the foreign-data wrapper.
  *
- * The handler lists the callbacks in the order of FdwRoutine.  A callback that
- * is absent makes PostgreSQL itself refuse what it would do (INSERT, IMPORT
- * FOREIGN SCHEMA …) with a clear message.
+ * The handler lists the callbacks in the order of FdwRoutine.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -66,7 +64,7 @@ _PG_init(void)
 	dv_drain_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
-							   "Makes one entry of the table of policies wrong.", NULL,
+							   "Makes one entry of the policy table wrong.", NULL,
 							   &flip_policy, "", PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							   NULL, assign_flip_policy, NULL);
 #endif
@@ -87,13 +85,13 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->ReScanForeignScan = dataverseReScanForeignScan;
 	routine->EndForeignScan = dataverseEndForeignScan;
 
-	/* above the scan */
+	/* planning of upper relations */
 	routine->GetForeignUpperPaths = dataverseGetForeignUpperPaths;
 
 	/* UPDATE and DELETE */
 	routine->AddForeignUpdateTargets = dataverseAddForeignUpdateTargets;
 
-	/* several scans at the same time */
+	/* asynchronous scans */
 	routine->IsForeignPathAsyncCapable = dataverseIsForeignPathAsyncCapable;
 	routine->ForeignAsyncRequest = dataverseForeignAsyncRequest;
 	routine->ForeignAsyncConfigureWait = dataverseForeignAsyncConfigureWait;

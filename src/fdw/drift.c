@@ -1,14 +1,14 @@
 /*
  * drift.c
- *		dataverse.import_diff: what has changed in Dataverse since the foreign
- *		tables of a schema were made.
+ *		dataverse.import_diff(): shows what has changed in Dataverse since the
+ *		foreign tables of a schema were created.
  *
- * The foreign tables are read from the catalogues, the definitions of their
- * tables are asked for as IMPORT FOREIGN SCHEMA asks (two requests for each
- * server), and what would be imported today is laid beside what is there.
- * Tables and columns are matched by the names that they have in Dataverse:
- * those here may have been changed.  A column that says less than an imported
- * one, because somebody wrote it by hand, is compared in what it says.
+ * The foreign tables are read from the catalogs, and the definitions of their
+ * tables are requested in the same way as by IMPORT FOREIGN SCHEMA, with two
+ * requests for each server.  Then the existing tables are compared with those
+ * that would be imported today.  Tables and columns are matched by their names
+ * in Dataverse, because those in PostgreSQL may have been changed.  If a column
+ * was created by hand, only the options that it has are compared.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,14 +47,14 @@ DV_FUNCTION(dataverse_import_diff);
 typedef struct here_column
 {
 	const char *name;
-	const char *column;			/* logical name; NULL: follows another column */
+	const char *column;			/* logical name; NULL if it depends on another column */
 	const char *ref_type_of;
 	const char *label_of;
 	dv_options	options;
 	Oid			type;
 	int32		typmod;
 	bool		collated;		/* dataverse.ci_ai */
-	bool		found;			/* there, too */
+	bool		found;			/* in Dataverse, too */
 } here_column;
 
 typedef struct here_table
@@ -66,7 +66,7 @@ typedef struct here_table
 	dv_options	options;
 	here_column *columns;
 	int			ncolumns;
-	bool		has_readonly;	/* columns that cannot be written were imported */
+	bool		has_readonly;	/* read-only columns were imported */
 	bool		has_labels;
 	bool		has_collation;
 	bool		found;
@@ -76,12 +76,12 @@ typedef struct drift_state
 {
 	ReturnSetInfo *rsinfo;
 	const char *schema;
-	List	   *tables;			/* of here_table */
-	Oid			serverid;		/* which is being compared */
+	List	   *tables;			/* List of here_table */
+	Oid			serverid;		/* of the server that is being compared */
 } drift_state;
 
 /*
- * What is here.
+ * Reading the foreign tables.
  */
 
 static const char *
@@ -154,7 +154,7 @@ compare_tables(const ListCell *a, const ListCell *b)
 	return strcmp(((here_table *) lfirst(a))->name, ((here_table *) lfirst(b))->name);
 }
 
-/* Is this a server of ours? */
+/* Does the server belong to this foreign-data wrapper? */
 static bool
 is_ours(Oid serverid)
 {
@@ -186,12 +186,12 @@ read_tables(Oid schemaid, const char *schema)
 }
 
 /*
- * Rows of the answer.
+ * Reporting differences.
  */
 
 #define DRIFT_COLUMNS 6
 
-/* A row; NULLs are NULL. */
+/* Reports a difference; NULL pointers become nulls. */
 static void
 report(drift_state *state, const char *table, const char *column, const char *drift,
 	   const char *here, const char *there, const char *statement)
@@ -210,7 +210,7 @@ report(drift_state *state, const char *table, const char *column, const char *dr
 	tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc, values, nulls);
 }
 
-/* What must be done to an option so that it is as it is there. */
+/* The action of ALTER FOREIGN TABLE that changes an option to its value in Dataverse. */
 static const char *
 option_action(const char *name, const char *here, const char *there)
 {
@@ -221,8 +221,8 @@ option_action(const char *name, const char *here, const char *there)
 }
 
 /*
- * Compares the options of a table, or (column) of one of its columns.
- * What was written by hand need not say what has a default.
+ * Compares the options of a table or, if "column" is not NULL, of a column.  If
+ * it was not imported but created by hand, it need not have all options.
  */
 static void
 compare_options(drift_state *state, const here_table *table, const here_column *column,
@@ -312,8 +312,8 @@ find_column(const here_table *table, const dv_meta_column *there)
 }
 
 /*
- * What was left out at the import is not new: labels, columns that cannot be
- * written, and what follows these.
+ * Columns that the import left out are not new: labels, read-only columns, and
+ * the columns that depend on these.
  */
 static bool
 is_left_out(const here_table *table, const dv_meta_table *there, const dv_meta_column *column)
@@ -368,7 +368,7 @@ compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
 							quote_identifier(here->columns[i].name)));
 }
 
-/* Several foreign tables may be the same table there. */
+/* Several foreign tables may belong to the same table in Dataverse. */
 static void
 visit_table(const dv_meta_table *there, void *arg)
 {
@@ -423,7 +423,7 @@ report_new_tables(drift_state *state, const dv_meta_catalog *catalog, const char
 	}
 }
 
-/* How many there are of those that IMPORT imports, and how many of them are here. */
+/* Does the schema contain at least half of the tables that would be imported? */
 static bool
 is_most_of(const dv_meta_catalog *catalog)
 {
@@ -473,8 +473,8 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 }
 
 /*
- * import_diff(schema, new_tables): NULL for new_tables shows tables that are
- * not here when the schema looks as if all had been imported.
+ * import_diff(schema, new_tables): if new_tables is null, new tables are shown
+ * only if it looks as if all tables had been imported into the schema.
  */
 Datum
 dataverse_import_diff(PG_FUNCTION_ARGS)

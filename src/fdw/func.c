@@ -1,11 +1,11 @@
 /*
  * func.c
- *		SQL functions that talk to Dataverse directly (whoami,
- *		test_connection, request, fetchxml), and version.
+ *		SQL functions that access Dataverse directly (whoami, test_connection,
+ *		request, fetchxml), and version.
  *
- * The former act with the user mapping of whoever calls.  Like CREATE FOREIGN
- * TABLE they need USAGE on the server: a role that may only read one foreign
- * table cannot use its server for anything else.
+ * The former use the user mapping of the caller.  Like CREATE FOREIGN TABLE,
+ * they require the USAGE privilege on the server, so that a role that may only
+ * read one foreign table cannot use its server for anything else.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -80,18 +80,18 @@ object_of(const dv_call *call, const char *what)
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not %s: the answer is not a JSON object", what)));
+				 errmsg("could not %s: the answer of Dataverse is not a JSON object", what)));
 	return root;
 }
 
-/* whoami(server): who the next request would be sent as */
+/* whoami(server): the user in Dataverse that the next request would be sent as */
 Datum
 dataverse_whoami(PG_FUNCTION_ARGS)
 {
 	dv_session *session = session_of(PG_GETARG_NAME(0));
 	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
-	dv_call    *call = dv_call_run(session, &spec, "ask who we are", CurrentMemoryContext);
-	struct json_object *root = object_of(call, "ask who we are");
+	dv_call    *call = dv_call_run(session, &spec, "identify the application user", CurrentMemoryContext);
+	struct json_object *root = object_of(call, "identify the application user");
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {false};
@@ -128,7 +128,7 @@ enum test_column
 	TEST_COLUMNS
 };
 
-/* What an answer tells about one application user. */
+/* Fills in the result for one application user. */
 static void
 fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 {
@@ -163,7 +163,7 @@ fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 	values[TEST_CLOCK_SKEW] = interval_of((double) (date - (int64_t) time(NULL)));
 }
 
-/* test_connection(server): a row for each application user; errors are rows too */
+/* test_connection(server): a row for each application user, even if its request fails */
 Datum
 dataverse_test_connection(PG_FUNCTION_ARGS)
 {
@@ -206,7 +206,7 @@ static const struct
 	{"DELETE", DV_KIND_DELETE, true},
 };
 
-/* People write paths with blanks and a leading slash; the wire knows neither. */
+/* Accepts paths with blanks and a leading slash, neither of which can be sent. */
 static const char *
 tidy_path(const char *path)
 {
@@ -220,7 +220,7 @@ tidy_path(const char *path)
 		else if ((unsigned char) *path <= ' ' || *path == 127)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("path has a control character")));
+					 errmsg("path contains a control character")));
 		else
 			appendStringInfoChar(&buf, *path);
 	}
@@ -233,7 +233,10 @@ text_to_jsonb(const char *text)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
 }
 
-/* JSON as it is, other text as a JSON string, no body as what the headers say of the row. */
+/*
+ * Converts an answer to jsonb.  JSON is returned as it is, and other text as a
+ * JSON string.  Without a body, the address of the row in the headers is returned.
+ */
 static Datum
 answer_to_jsonb(const dv_call *call, bool *isnull)
 {
@@ -289,7 +292,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid HTTP method \"%s\"", method),
-				 errhint("Use GET, POST, PATCH, PUT or DELETE.")));
+				 errhint("Use GET, POST, PATCH, PUT, or DELETE.")));
 	if (spec.kind != DV_KIND_READ)
 		PreventCommandIfReadOnly("dataverse.request() other than GET");
 	session = session_of(PG_GETARG_NAME(0));
@@ -313,7 +316,7 @@ dataverse_request(PG_FUNCTION_ARGS)
  * fetchxml(server, xml): the rows of a FetchXML query, all pages.
  */
 
-/* The entity set that the query's root table is asked through. */
+/* The entity set of the query's root table. */
 static const char *
 entity_set_of(dv_session *session, const char *table)
 {
@@ -327,7 +330,7 @@ entity_set_of(dv_session *session, const char *table)
 	if (set == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("table \"%s\" cannot be reached through the Web API", table)));
+				 errmsg("table \"%s\" is not available in the Web API", table)));
 	set = pstrdup(set);
 	dv_call_free(call);
 	return set;
@@ -335,7 +338,7 @@ entity_set_of(dv_session *session, const char *table)
 
 #define PAGE_SIZE 5000
 
-/* A query on its way through its pages. */
+/* A query whose pages are being read. */
 typedef struct fetch_state
 {
 	dv_session *session;
@@ -343,7 +346,7 @@ typedef struct fetch_state
 	dv_fetchxml query;
 	const char *set;
 	int			page;
-	char	   *cookie;			/* of the page before; NULL: none */
+	char	   *cookie;			/* of the previous page, or NULL */
 	bool		more;
 } fetch_state;
 
@@ -356,7 +359,7 @@ fetch_path(const fetch_state *state)
 	char	   *path;
 	size_t		len;
 
-	/* who asks for a page or a number of rows gets what was asked for */
+	/* a query that asks for a certain page or number of rows is sent as it is */
 	if (state->query.top == 0 && state->query.page == 0)
 	{
 		len = dv_fetchxml_page(&state->query, state->page, count, state->cookie, NULL, 0);
@@ -371,13 +374,13 @@ fetch_path(const fetch_state *state)
 	if (strlen(dv_session_root(state->session)) + len > DV_ODATA_MAX_URL)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-				 errmsg("FetchXML is too long"),
-				 errdetail("Its URL has %zu characters, and Dataverse takes at most %d.",
+				 errmsg("FetchXML query is too long"),
+				 errdetail("Its URL would have %zu characters, but Dataverse accepts at most %d.",
 						   strlen(dv_session_root(state->session)) + len, DV_ODATA_MAX_URL)));
 	return path;
 }
 
-/* What the answer says of a next page. */
+/* Finds out whether there is a next page, and how to request it. */
 static void
 read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
 {
@@ -396,7 +399,7 @@ read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
 		state->cookie = MemoryContextAlloc(keep, strlen(annotation) + 1);
 		if (!dv_fetchxml_cookie(annotation, state->cookie))
 		{
-			/* without a cookie the number of the page has to do */
+			/* without a cookie, the page number must be enough */
 			pfree(state->cookie);
 			state->cookie = NULL;
 		}
@@ -412,7 +415,8 @@ put_rows(struct json_object *root, const fetch_state *state, ReturnSetInfo *rsin
 	if (rows == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not read from \"%s\": the answer has no rows", state->query.entity)));
+				 errmsg("could not read from \"%s\": the answer of Dataverse has no list of rows",
+						state->query.entity)));
 	for (i = 0; i < dv_json_length(rows); i++)
 	{
 		Datum		value = text_to_jsonb(dv_json_text(dv_json_item(rows, i)));
@@ -468,10 +472,9 @@ dataverse_fetchxml(PG_FUNCTION_ARGS)
 }
 
 /*
- * dataverse.version(): what runs here, for the first line of every report of a
- * problem.  All of it is asked of what is loaded, not taken from the headers
- * that the extension was compiled with: libraries are upgraded under a running
- * server.
+ * dataverse.version(): the versions in use, for bug reports.  They come from the
+ * loaded libraries, not from the headers that the extension was compiled with,
+ * because libraries can be upgraded without recompiling it.
  */
 
 enum version_column
@@ -501,7 +504,7 @@ dataverse_version(PG_FUNCTION_ARGS)
 	values[VERSION_LIBCURL] = CStringGetTextDatum(curl->version);
 	values[VERSION_JSON_C] = CStringGetTextDatum(json_c_version());
 
-	/* a libcurl without TLS exists, and cannot reach Dataverse */
+	/* libcurl may have been built without TLS; then it cannot reach Dataverse */
 	if (curl->ssl_version != NULL)
 		values[VERSION_TLS] = CStringGetTextDatum(curl->ssl_version);
 	else

@@ -2,15 +2,15 @@
  * import.c
  *		IMPORT FOREIGN SCHEMA.
  *
- * The remote schema is "dataverse", for all tables that the service lets
- * everybody read, or the unique name of a solution, for its tables.  LIMIT TO
- * and EXCEPT are looked up in the list of all tables, and only definitions of
- * tables that are wanted are asked for: two requests, three for a solution,
- * one more when intersect tables are among them.
+ * The remote schema is "dataverse", which contains all tables that can be read,
+ * or the unique name of a solution, which contains the solution's tables.  The
+ * names in LIMIT TO and EXCEPT are looked up in the list of all tables, and only
+ * the definitions of the wanted tables are requested.  This takes two requests,
+ * three for a solution, and one more if there are intersect tables.
  *
- * PostgreSQL lets a wrapper return CREATE FOREIGN TABLE commands and nothing
- * else, and those have no place for comments.  So the comments wait here until
- * their command has been executed, which ProcessUtility_hook tells us.
+ * PostgreSQL accepts only CREATE FOREIGN TABLE commands from a foreign-data
+ * wrapper, and these cannot contain comments.  The comments are therefore kept
+ * here until ProcessUtility_hook sees that their command has been executed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -53,7 +53,7 @@ static const struct
 {
 	const char *name;
 	size_t		offset;
-	bool		value;			/* without it */
+	bool		value;			/* the default */
 }			option_rules[] = {
 	{"import_labels", offsetof(import_options, labels), false},
 	{"import_collation", offsetof(import_options, collation), false},
@@ -64,17 +64,17 @@ static const struct
 /* A comment that waits for its table. */
 typedef struct waiting_comment
 {
-	const char *column;			/* NULL: of the table itself */
+	const char *column;			/* NULL for the table itself */
 	const char *text;
 } waiting_comment;
 
 typedef struct waiting_table
 {
 	const char *name;
-	List	   *comments;		/* of waiting_comment */
+	List	   *comments;		/* List of waiting_comment */
 } waiting_table;
 
-/* Of the import that is being executed. */
+/* State of the import that is being executed. */
 static bool importing = false;
 static List *waiting_tables = NIL;
 
@@ -106,7 +106,7 @@ read_options(List *list)
 					(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 					 errmsg("invalid option \"%s\" for IMPORT FOREIGN SCHEMA", def->defname),
 					 errhint(
-							 "Valid options are import_labels, import_collation, import_readonly, import_comments.")));
+							 "Valid options are: import_labels, import_collation, import_readonly, import_comments.")));
 		*(bool *) ((char *) &result + option_rules[i].offset) = defGetBoolean(def);
 	}
 	return result;
@@ -124,14 +124,14 @@ check_collation(void)
 				 errmsg(
 						"cannot import with \"import_collation\": collation \"dataverse.ci_ai\" does not exist"),
 				 errdetail(
-						   "It is made together with the extension when PostgreSQL is built with ICU and the encoding of the database is one that ICU knows.")));
+						   "The extension creates it if PostgreSQL is built with ICU and ICU supports the encoding of the database.")));
 }
 
 /*
- * Which tables.
+ * Choosing tables.
  */
 
-/* The table, of those that could have been meant, whose name comes nearest, or NULL. */
+/* The table with the most similar name among those that could be imported, or NULL. */
 static const char *
 nearest_table(const dv_meta_catalog *catalog, const char *name)
 {
@@ -156,7 +156,7 @@ nearest_table(const dv_meta_catalog *catalog, const char *name)
 	return nearest;
 }
 
-/* PostgreSQL would import nothing and say nothing. */
+/* Warns of a name in LIMIT TO that does not exist, which PostgreSQL ignores silently. */
 static void
 warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt, const char *name)
 {
@@ -165,18 +165,18 @@ warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt, cons
 	if (strcmp(stmt->remote_schema, ALL_TABLES) == 0)
 		ereport(WARNING,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("there is no table \"%s\" on server \"%s\"", name, stmt->server_name),
+				 errmsg("table \"%s\" does not exist on server \"%s\"", name, stmt->server_name),
 				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
 	else
 		ereport(WARNING,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("there is no table \"%s\" in solution \"%s\"", name, stmt->remote_schema),
+				 errmsg("table \"%s\" does not exist in solution \"%s\"", name, stmt->remote_schema),
 				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
 }
 
 /*
- * Leaves those wanted that the statement asks for.  Internal tables are
- * imported only by name.
+ * Of the tables that are marked as wanted, keeps those that the statement
+ * selects.  Internal tables are imported only if LIMIT TO names them.
  */
 static void
 mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
@@ -273,7 +273,7 @@ append_options(StringInfo sql, const dv_import_option *options, int n)
 		appendStringInfoChar(sql, ')');
 }
 
-/* Whatever the search path is, these are PostgreSQL's own. */
+/* Qualified, so that search_path does not matter. */
 const char *
 dv_import_type_sql(const dv_meta_column *column)
 {
@@ -317,9 +317,9 @@ command_for(const dv_meta_table *table, const char *server, bool collate)
  */
 
 /*
- * A text of the service's in the encoding of the database.  Names have no
- * characters beyond ASCII, but what people write about them may have some that
- * the database cannot have: such a text is left out rather than the table.
+ * Converts a text of the service to the database encoding.  Names are pure
+ * ASCII, but comments may contain characters that the database encoding does not
+ * have.  In this case the comment is omitted, rather than the table.
  */
 static const char *
 comment_text(const char *utf8)
@@ -369,7 +369,7 @@ add_comments(const dv_meta_table *table)
 		waiting_tables = lappend(waiting_tables, waiting);
 }
 
-/* However the import ends, its memory goes, and this with it. */
+/* Called when the memory of the import is reset, which also happens after an error. */
 static void
 forget_import(void *arg)
 {
@@ -405,7 +405,7 @@ write_comments(const waiting_table *table, Oid relid)
 	}
 }
 
-/* The command that made a table of ours has been executed. */
+/* Writes the comments of a table that has just been created. */
 static void
 comment_on_table(CreateForeignTableStmt *stmt)
 {
@@ -429,8 +429,8 @@ comment_on_table(CreateForeignTableStmt *stmt)
 }
 
 /*
- * Making a table leaves a megabyte behind until the statement ends, and an
- * import makes hundreds: each gets memory of its own.
+ * Creating a table leaves a megabyte of garbage until the statement ends, and an
+ * import creates hundreds of tables, so each gets a memory context of its own.
  */
 static void
 process_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
@@ -485,14 +485,14 @@ visit_table(const dv_meta_table *table, void *arg)
 	if (table->ncolumns > DV_META_COLUMNS_MAX)
 		ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
 						  errmsg("table \"%s\" is not imported", table->table),
-						  errdetail("It would have %d columns, and PostgreSQL takes at most %d.",
+						  errdetail("It would have %d columns, but foreign tables can have at most %d.",
 									table->ncolumns, DV_META_COLUMNS_MAX)));
 	else
 	{
 		if (table->without_labels)
 			ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
 							  errmsg("table \"%s\" is imported without labels", table->table),
-							  errdetail("With them it would have more than %d columns.",
+							  errdetail("With labels, it would have more than %d columns.",
 										DV_META_COLUMNS_MAX)));
 		state->commands = lappend(state->commands, command_for(table, state->stmt->server_name,
 															   state->options.collation));

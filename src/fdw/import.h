@@ -1,6 +1,6 @@
 /*
  * import.h
- *		IMPORT FOREIGN SCHEMA, and what shows how a schema has drifted since.
+ *		IMPORT FOREIGN SCHEMA, and what it shares with import_diff().
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,7 +18,7 @@ extern void dv_import_init(void);
 
 extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 
-/* Options as they are stored; NULL: it has none of that name. */
+/* An option as it is stored; the value is NULL if the option is not set. */
 typedef struct dv_import_option
 {
 	dv_option	option;
@@ -28,16 +28,16 @@ typedef struct dv_import_option
 #define DV_IMPORT_TABLE_OPTIONS  6
 #define DV_IMPORT_COLUMN_OPTIONS 8
 
-/* The options of a table and of a column, in the order in which they are written. */
+/* The options of a table or a column, in the order in which they are written. */
 extern void dv_import_table_options(const dv_meta_table *table,
 									dv_import_option options[DV_IMPORT_TABLE_OPTIONS]);
 extern void dv_import_column_options(const dv_meta_column *column,
 									 dv_import_option options[DV_IMPORT_COLUMN_OPTIONS]);
 
-/* "name type OPTIONS (…) COLLATE …" */
+/* Appends "name type OPTIONS (…) COLLATE …". */
 extern void dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool collate);
 
-/* The type, with its schema. */
+/* The schema-qualified type. */
 extern const char *dv_import_type_sql(const dv_meta_column *column);
 
 #endif							/* DV_IMPORT_H */

@@ -1,22 +1,21 @@
 /*
  * option.c
- *		The options of servers, user mappings, foreign tables and columns.
+ *		Options of servers, user mappings, foreign tables, and columns.
  *
- * One table, option_list.h, says which options there are, where each may be
- * set, what its values look like, what holds without it, who may set it, and
- * where it goes in the configuration of a session.  Everything else here reads
- * that table: the validator that PostgreSQL calls whenever somebody sets
- * options, the hints it gives, the getters, the settings of the session that
- * stand in for options, and the function dataverse.options(), which the README
- * is compared with.
+ * One table, option_list.h, lists all options: where each may be set, its type,
+ * range, and default, who may set it, and its place in the configuration of a
+ * session.  Everything else here uses that table: the validator that PostgreSQL
+ * calls when options are set, and its hints; the getters; the settings that
+ * override options; and the function dataverse.options(), which a test compares
+ * with README.md.
  *
- * A user mapping may name several application users: the options marked
- * "numbered" exist once without a suffix (the first user) and again with the
- * suffixes _2 to _64.
+ * A user mapping may have several application users: the options marked
+ * NUMBERED exist without a suffix for the first user, and with the suffixes _2
+ * to _64 for the others.
  *
- * Secrets are options of user mappings only: those of servers are readable
- * by everybody.  What makes the server process use files, an identity or a
- * network of its own is for superusers, as in postgres_fdw.
+ * Secrets are options of user mappings only, because everyone can read those of
+ * servers.  Options that make the server process use a file, an identity, or a
+ * proxy are reserved for superusers, as in postgres_fdw.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -66,8 +65,8 @@ typedef enum value_type
 	VALUE_BOOLEAN,
 	VALUE_INTEGER,
 	VALUE_REAL,
-	VALUE_DURATION,				/* seconds unless a unit says otherwise; kept in microseconds */
-	VALUE_TIMEOUT,				/* the same, kept in milliseconds */
+	VALUE_DURATION,				/* in seconds unless it has a unit; stored in microseconds */
+	VALUE_TIMEOUT,				/* the same, stored in milliseconds */
 	VALUE_CHOICE,
 	VALUE_SITE,					/* URL without a path */
 	VALUE_ADDRESS				/* URL */
@@ -75,7 +74,7 @@ typedef enum value_type
 
 #define VALUE_TYPES (VALUE_ADDRESS + 1)
 
-/* What dataverse.options() calls it, and what a member of the session's configuration takes. */
+/* The type's name in dataverse.options(), and the size of its member in dv_session_config. */
 static const struct
 {
 	const char *name;
@@ -100,12 +99,12 @@ typedef struct option_row
 	const char *name;
 	int			flags;
 	value_type	type;
-	const char *default_value;	/* NULL: none */
-	double		min;			/* numbers; durations in seconds */
+	const char *default_value;	/* or NULL */
+	double		min;			/* for numbers, and for durations in seconds */
 	double		max;
 	const char *const *choices; /* NULL-terminated */
-	size_t		offset;			/* in dv_session_config, and size there; 0: it is not in it */
-	size_t		size;
+	size_t		offset;			/* of its member in dv_session_config */
+	size_t		size;			/* of that member; 0 if it has none */
 } option_row;
 
 static const char *const selections[] = {"throttle_aware", "round_robin", "least_connections", NULL};
@@ -151,8 +150,8 @@ static const scope scopes[] = {
 };
 
 /*
- * Length of "name" without the suffix that numbers application users.  A
- * suffix out of range, or with a leading zero, is not one.
+ * Length of "name" without the number of an application user.  A number that is
+ * out of range or has a leading zero is not a suffix.
  */
 static size_t
 base_length(const char *name)
@@ -170,7 +169,7 @@ base_length(const char *name)
 	return suffix - name;
 }
 
-/* The option of that name that may be set in one of these places, or NULL. */
+/* The option of this name that may be set in one of these places, or NULL. */
 static const option_row *
 find_option(const char *name, int places)
 {
@@ -192,8 +191,8 @@ find_option(const char *name, int places)
 }
 
 /*
- * The option of this place whose name comes nearest, if at most half of the
- * letters differ; else NULL.
+ * The option of this place with the most similar name, or NULL if more than half
+ * of the characters differ.
  */
 static const option_row *
 nearest_option(const char *name, int place)
@@ -223,7 +222,7 @@ nearest_option(const char *name, int place)
 	return nearest;
 }
 
-/* Where an option that is known may be set, in words. */
+/* The places where an option may be set, for messages. */
 static const char *
 places_of(const option_row *option)
 {
@@ -252,7 +251,7 @@ names_of(int place)
 	return buf.data;
 }
 
-/* Is this the name of a numbered option with a number that it cannot have? */
+/* Is this the name of a numbered option with an invalid number? */
 static bool
 is_misnumbered(const char *name, int place)
 {
@@ -267,17 +266,17 @@ is_misnumbered(const char *name, int place)
 	return option != NULL && (option->flags & NUMBERED);
 }
 
-/* What to do about an option that does not exist in this place. */
+/* A hint for an option that does not exist in this place. */
 static char *
 hint_for(const char *name, const scope *scope)
 {
 	const option_row *option;
 
 	if ((option = find_option(name, ANYWHERE)) != NULL)
-		return psprintf("The option \"%s\" is set on %s.", name, places_of(option));
+		return psprintf("Option \"%s\" can be set on %s.", name, places_of(option));
 	if (is_misnumbered(name, scope->flag))
 		return psprintf(
-						"The first application user has no number, further ones are numbered from 2 to %d.",
+						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
 						DV_APPLICATION_USERS_MAX);
 	if ((option = nearest_option(name, scope->flag)) != NULL)
 		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
@@ -285,25 +284,25 @@ hint_for(const char *name, const scope *scope)
 	return psprintf("Valid options for %s are: %s.", scope->place, names_of(scope->flag));
 }
 
-/* Raises the error about an option that does not exist in this place. */
+/* Raises an error, because the option does not exist in this place. */
 static void
 refuse_option(const char *name, const scope *scope)
 {
 	if (scope == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME), errmsg("invalid option \"%s\"", name),
-				 errhint("The foreign-data wrapper itself has no options; set them on a server.")));
+				 errhint("The foreign-data wrapper has no options.  Set options on a server instead.")));
 	ereport(ERROR, (errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 					errmsg("invalid option \"%s\" for %s", name, scope->place),
 					errhint("%s", hint_for(name, scope))));
 }
 
 /*
- * Reading values.  Each parser says whether the text is a value of its type,
- * and if not, what one looks like.
+ * Checking values.  Each function returns NULL for a valid value, and otherwise
+ * a sentence that describes valid values.
  */
 
-/* An address that secrets are sent to. */
+/* Checks an address that secrets are sent to. */
 static const char *
 address_fault(const char *value, bool path_allowed)
 {
@@ -311,10 +310,10 @@ address_fault(const char *value, bool path_allowed)
 		[DV_URL_OK] = NULL,
 		[DV_URL_MALFORMED] = "It must be a URL that begins with https:// and a host name.",
 		[DV_URL_NOT_HTTPS] =
-		"It must begin with https://; http:// is accepted for this machine only (localhost, 127.0.0.1, [::1]).",
+		"It must begin with https://; http:// is accepted only for the local machine (localhost, 127.0.0.1, [::1]).",
 		[DV_URL_USERINFO] =
-		"A user name or password cannot be part of it; secrets belong in the user mapping.",
-		[DV_URL_QUERY] = "It cannot have a query (?) or a fragment (#).",
+		"It cannot contain a user name or password; secrets belong in the user mapping.",
+		[DV_URL_QUERY] = "It cannot contain a query (?) or a fragment (#).",
 		[DV_URL_PATH] =
 		"It must end after the host, as in https://contoso.crm.dynamics.com; the extension adds the path itself.",
 	};
@@ -358,7 +357,7 @@ choices_of(const option_row *option)
 	return buf.data;
 }
 
-/* What is wrong with the value, as a sentence; NULL if nothing is. */
+/* Checks the value of any option. */
 static const char *
 fault_of(const option_row *option, const char *value)
 {
@@ -387,7 +386,7 @@ fault_of(const option_row *option, const char *value)
 		case VALUE_TIMEOUT:
 			if (parse_real(value, &real, GUC_UNIT_S, NULL) && in_range(option, real))
 				return NULL;
-			return psprintf("%s  Units are \"ms\", \"s\", \"min\", \"h\" and \"d\"; without one it is in seconds.",
+			return psprintf("%s  Valid units are \"ms\", \"s\", \"min\", \"h\", and \"d\"; the default unit is seconds.",
 							range_of(option, "a time in seconds"));
 		case VALUE_CHOICE:
 			if (choice_of(option, value) >= 0)
@@ -408,8 +407,9 @@ is_plain_http(const char *value)
 }
 
 /*
- * Raises unless the value may be stored.  Addresses and secrets are not
- * repeated: a URL may have a password in it, and messages go to the log.
+ * Raises an error unless the value may be stored.  The error does not show
+ * addresses and secrets, because a URL may contain a password, and messages are
+ * logged.
  */
 static void
 check_value(const option_row *option, const char *name, const char *value)
@@ -431,12 +431,12 @@ check_value(const option_row *option, const char *name, const char *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to set option \"%s\"", name),
-				 errdetail("Only superusers can set options that give the server process a file, an identity or a proxy to use.")));
+				 errdetail("Only superusers can set options that let the server process use a file, an identity, or a proxy.")));
 	if (address && is_plain_http(value) && !superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to set option \"%s\" to an http address", name),
-				 errdetail("Only superusers can let the server process talk to this machine without TLS.")));
+				 errdetail("Only superusers can let the server process connect to the local machine without TLS.")));
 }
 
 /*
@@ -513,7 +513,7 @@ dv_option_int(dv_options opts, dv_option option)
 	return value;
 }
 
-/* "unit" is that of durations, else 0. */
+/* "unit" is the default unit of durations, and 0 for other values. */
 static double
 real_of(dv_options opts, dv_option option, int unit)
 {
@@ -611,12 +611,12 @@ refuse_combination(const char *message, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* One application user: exactly one way to prove who it is. */
+/* An application user must have exactly one kind of credentials. */
 static void
 check_application_user(dv_options opts, int number)
 {
 	static const char *const hint =
-	"Give \"client_id\" with \"client_secret\" or \"client_certificate\", or \"managed_identity\", or \"access_token\".";
+	"Set \"client_id\" together with \"client_secret\" or \"client_certificate\", or set \"managed_identity\" or \"access_token\".";
 	dv_option	id = dv_option_numbered(DV_OPT_CLIENT_ID, number);
 	bool		secret = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_SECRET, number));
 	bool		certificate = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number));
@@ -629,15 +629,15 @@ check_application_user(dv_options opts, int number)
 	int			ways = secret + certificate + identity + token;
 
 	if (ways == 0 && given)
-		refuse_combination(psprintf("application user %d cannot get a token", number), hint);
+		refuse_combination(psprintf("application user %d has no credentials", number), hint);
 	if (ways > 1)
-		refuse_combination(psprintf("application user %d has more than one way to get a token", number),
+		refuse_combination(psprintf("application user %d has more than one kind of credentials", number),
 						   hint);
 	if ((secret || certificate) && !dv_option_given(opts, id))
 		refuse_combination(psprintf("option \"%s\" is missing", dv_option_name(id)), hint);
 	if ((key || password) && !certificate)
 		refuse_combination(psprintf("application user %d has a key but no certificate", number),
-						   "Set \"client_certificate\" too.");
+						   "Also set \"client_certificate\".");
 }
 
 static void
@@ -655,9 +655,6 @@ check_combination(List *list, Oid catalog)
 						   "Raise \"max_parallel\" or lower \"min_parallelism\".");
 }
 
-/*
- * "list" is the whole of the options that the object will have.
- */
 void
 dv_options_validate(List *list, Oid catalog)
 {
@@ -685,9 +682,8 @@ dv_options_validate(List *list, Oid catalog)
 }
 
 /*
- * Settings of the session.  Those that stand in for an option take its values;
- * empty, which is the default, means that the option of the table or the
- * server holds.
+ * Settings.  A setting that overrides an option accepts the same values.  It is
+ * empty by default, and then the option of the table or the server applies.
  */
 
 bool		dv_dry_run = false;
@@ -703,7 +699,7 @@ check_setting(dv_option option, const char *value)
 	return fault == NULL;
 }
 
-/* A check hook is not told whose value it checks. */
+/* Each setting has its own check hook, because a hook does not know which setting it checks. */
 #define DV_OPTION(...)
 #define DV_SETTING(description, symbol, ...) \
 	static char *setting_##symbol = NULL; \
@@ -737,14 +733,14 @@ dv_settings_init(void)
 	for (i = 0; i < (int) lengthof(settings); i++)
 		DefineCustomStringVariable(psprintf("dataverse_fdw.%s", rows[settings[i].option].name),
 								   settings[i].description,
-								   "Empty: the option of the foreign table or the server holds.",
+								   "If empty, the option of the foreign table or the server applies.",
 								   settings[i].value, "", PGC_USERSET, 0, settings[i].check, NULL,
 								   NULL);
 	DefineCustomBoolVariable("dataverse_fdw.dry_run",
-							 "Encode and count what would be written, and send none of it.", NULL,
+							 "Encodes and counts rows that would be written without sending them.", NULL,
 							 &dv_dry_run, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("dataverse_fdw.summary",
-							 "Say at the end of each modification what it took.", NULL,
+							 "Reports rows, batches, and requests at the end of each modification.", NULL,
 							 &dv_summary, false, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
@@ -764,7 +760,7 @@ dv_settings_over(dv_options options)
 }
 
 /*
- * dataverse.options(): the table as a table.
+ * dataverse.options(): the table of options as a result set.
  */
 
 DV_FUNCTION(dataverse_options);

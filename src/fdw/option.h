@@ -1,6 +1,6 @@
 /*
  * option.h
- *		The options of servers, user mappings, foreign tables and columns.
+ *		Options of servers, user mappings, foreign tables, and columns.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,7 +19,7 @@ typedef enum dv_option
 	DV_OPTIONS
 } dv_option;
 
-/* The option of an application user, which has that number behind its name but for the first. */
+/* The option of an application user; all but the first user have their number in its name. */
 #define dv_option_numbered(option, number) ((dv_option) ((option) + ((number) - 1) * DV_OPTIONS))
 
 /* Values of options that are choices */
@@ -35,13 +35,16 @@ enum
 	DV_INSERT_IGNORE_DUPLICATES
 };
 
-/* Checks what CREATE or ALTER is about to store; raises or returns. */
+/*
+ * Checks the options that CREATE or ALTER is about to store and raises an error
+ * if they are not valid.  "options" contains all options of the object.
+ */
 extern void dv_options_validate(List *options, Oid catalog);
 
 /*
- * Values.  Up to two lists of DefElems are looked at in turn (the table's,
- * then the server's); NIL for what does not apply.  Without a value in either
- * the default of the option's table row is taken.
+ * Option values: up to two lists of DefElems that are searched in turn (those
+ * of the table, then those of the server), or NIL.  If neither has a value, the
+ * default in option_list.h applies.
  */
 typedef struct dv_options
 {
@@ -52,21 +55,21 @@ typedef struct dv_options
 extern const char *dv_option_name(dv_option option);
 extern bool dv_option_given(dv_options options, dv_option option);
 
-/* NULL: neither a value nor a default */
+/* NULL if there is neither a value nor a default. */
 extern const char *dv_option_text(dv_options options, dv_option option);
 
-/* The same without slashes at its end */
+/* The same without trailing slashes. */
 extern const char *dv_option_address(dv_options options, dv_option option);
 
 extern bool dv_option_bool(dv_options options, dv_option option);
 extern int	dv_option_int(dv_options options, dv_option option);
 
-/* The position in the list of choices */
+/* The position in the list of choices. */
 extern int	dv_option_choice(dv_options options, dv_option option);
 
 /*
- * Puts the options that have a member in a session's configuration there.
- * What is not given and has no default is left as it is.
+ * Copies options to the members of a session's configuration.  Members whose
+ * option has neither a value nor a default are left alone.
  */
 struct dv_session_config;
 extern void dv_options_configure(dv_options options, struct dv_session_config *config);
@@ -75,17 +78,17 @@ extern void dv_options_configure(dv_options options, struct dv_session_config *c
  * Settings of the session, dataverse_fdw.…
  */
 
-/* Plan, encode and count, but send nothing that writes. */
+/* Plan, encode, and count rows, but send no request that writes. */
 extern bool dv_dry_run;
 
-/* Say at the end of each modification what it took. */
+/* Report rows, batches, and requests at the end of each modification. */
 extern bool dv_summary;
 
 extern void dv_settings_init(void);
 
 /*
- * The options with the settings that are given in front of them: a getter
- * finds these first.
+ * Prepends the settings that are not empty to the options, so that getters find
+ * the settings first.
  */
 extern dv_options dv_settings_over(dv_options options);
 

@@ -1,18 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * option_list.h
- *		The options of servers, user mappings, foreign tables and columns: a
+ *		The options of servers, user mappings, foreign tables, and columns, one
  *		line for each.
  *
- * Each says its value's type with the default (NULL: none) and the limits.
- * What has to be in the configuration of a session gets there by itself, if
- * the line ends in the name of the member.  DV_SETTING() is an option that a
- * setting of the session, dataverse_fdw.NAME, can stand in for; the setting's
- * description comes first.
+ * A line gives the type of the value, with the default (or NULL) and the range.
+ * If the line ends with a member of dv_session_config, the value is copied to
+ * it.  DV_SETTING() is an option that can be overridden by a setting,
+ * dataverse_fdw.NAME, whose description comes first.
  *
- * There is deliberately no #ifndef here: whoever includes this file defines
- * DV_OPTION(), and DV_SETTING() if that is to be something else; both are
- * undefined at the end.
+ * There is deliberately no #ifndef here: a file that includes this one defines
+ * DV_OPTION(), and DV_SETTING() if that is to differ; both are undefined at the
+ * end.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -24,14 +23,14 @@
 
 /* symbol, name, flags, value, member of dv_session_config */
 
-/* where the service is */
+/* address of the service */
 DV_OPTION(URL, "url", ON_SERVER, SITE(NULL), IN_SESSION(base_url))
 DV_OPTION(API_VERSION, "api_version", ON_SERVER, TEXT("9.2"), IN_SESSION(api_version))
 DV_OPTION(TENANT_ID, "tenant_id", ON_SERVER, TEXT(NULL))
 DV_OPTION(AUTHORITY, "authority", ON_SERVER, ADDRESS("https://login.microsoftonline.com"))
 DV_OPTION(TOKEN_URL, "token_url", ON_SERVER, ADDRESS(NULL))
 
-/* how to talk to it */
+/* connections to the service */
 DV_OPTION(CA_FILE, "ca_file", ON_SERVER | SUPERUSER, TEXT(NULL), IN_SESSION(http.ca_file))
 DV_OPTION(PROXY, "proxy", ON_SERVER | SUPERUSER, TEXT(NULL), IN_SESSION(http.proxy))
 DV_OPTION(CONNECT_TIMEOUT, "connect_timeout", ON_SERVER, TIMEOUT("30s", 0.001, 3600), IN_SESSION(http.connect_timeout_ms))
@@ -41,7 +40,7 @@ DV_OPTION(USER_AGENT, "user_agent", ON_SERVER, TEXT("dataverse_fdw"), IN_SESSION
 
 /* the pool of application users */
 DV_OPTION(SELECTION, "selection", ON_SERVER, CHOICE("throttle_aware", selections), IN_SESSION(pool.selection))
-DV_SETTING("Requests of this session that write at the same time.",
+DV_SETTING("Sets the maximum number of concurrent write requests of this session.",
 		   MAX_PARALLEL, "max_parallel", ON_SERVER, INTEGER(NULL, 1, 52), IN_SESSION(pool.max_parallel))
 DV_OPTION(DOP_SCOPE, "dop_scope", ON_SERVER, CHOICE("user", dop_scopes), IN_SESSION(pool.dop_scope))
 DV_OPTION(MAX_THROTTLE_RETRIES, "max_throttle_retries", ON_SERVER, INTEGER("3", -1, 1000000), IN_SESSION(retry.max_throttle_retries))
@@ -51,7 +50,7 @@ DV_OPTION(RETRY_AFTER_BUFFER, "retry_after_buffer", ON_SERVER, DURATION("1s", 0,
 DV_OPTION(MAX_RETRY_AFTER_TOLERANCE, "max_retry_after_tolerance", ON_SERVER, DURATION(NULL, 0, 86400), IN_SESSION(retry.tolerance))
 DV_OPTION(THROTTLE_TRACKING, "throttle_tracking", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.throttle_tracking))
 
-/* the rate controller; what has no default here follows rate_preset */
+/* the rate controller; defaults that are missing here depend on rate_preset */
 DV_OPTION(ADAPTIVE_RATE, "adaptive_rate", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.rate.adaptive))
 DV_OPTION(RATE_PRESET, "rate_preset", ON_SERVER, CHOICE("balanced", presets))
 DV_OPTION(INITIAL_PARALLELISM_FACTOR, "initial_parallelism_factor", ON_SERVER, REAL("0.5", 0.1, 1), IN_SESSION(pool.rate.initial_factor))
@@ -67,30 +66,30 @@ DV_OPTION(EXECUTION_TIME_CEILING_FACTOR, "execution_time_ceiling_factor", ON_SER
 DV_OPTION(SLOW_BATCH_THRESHOLD, "slow_batch_threshold", ON_SERVER, DURATION(NULL, 0, 3600), IN_SESSION(pool.rate.slow_batch_threshold))
 DV_OPTION(BUDGET_PACING, "budget_pacing", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.budget_pacing))
 
-/* reading and writing; the table wins over the server */
-DV_SETTING("Rows of a bulk message.",
+/* reading and writing; options of the table override those of the server */
+DV_SETTING("Sets the number of rows in a bulk message.",
 		   BATCH_SIZE, "batch_size", ON_SERVER | ON_TABLE, INTEGER("100", 1, 1000))
 DV_OPTION(PAGE_SIZE, "page_size", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 5000))
-DV_SETTING("What becomes of a modification when Dataverse refuses a row: abort or continue.",
+DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
 DV_OPTION(MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))
 DV_OPTION(GENERATE_IDS, "generate_ids", ON_SERVER | ON_TABLE, BOOLEAN("on"))
-DV_SETTING("How rows are inserted: create, upsert or ignore_duplicates.",
+DV_SETTING("Sets how rows are inserted: create, upsert, or ignore_duplicates.",
 		   INSERT_MODE, "insert_mode", ON_SERVER | ON_TABLE, CHOICE("create", insert_modes))
-DV_SETTING("Which custom logic is not run for what is written: none, sync, async or all.",
+DV_SETTING("Sets which custom logic is bypassed for written rows: none, sync, async, or all.",
 		   BYPASS_CUSTOM_LOGIC, "bypass_custom_logic", ON_SERVER | ON_TABLE, CHOICE("none", bypasses))
-DV_SETTING("Whether Power Automate flows are not started by what is written.",
+DV_SETTING("Prevents written rows from starting Power Automate flows.",
 		   BYPASS_FLOWS, "bypass_flows", ON_SERVER | ON_TABLE, BOOLEAN("off"))
-DV_SETTING("Whether rules of duplicate detection are left out.",
+DV_SETTING("Suppresses the duplicate detection rules.",
 		   SUPPRESS_DUPLICATE_DETECTION, "suppress_duplicate_detection", ON_SERVER | ON_TABLE, BOOLEAN("on"))
-DV_SETTING("Text that plug-ins get as shared variable \"tag\".",
+DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\".",
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
 DV_OPTION(UPDATABLE, "updatable", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_OPTION(TRUNCATABLE, "truncatable", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(USE_REMOTE_ESTIMATE, "use_remote_estimate", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(IMPORT_STATS, "import_stats", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 
-/* what a foreign table is in Dataverse */
+/* the table in Dataverse */
 DV_OPTION(TABLE, "table", ON_TABLE, TEXT(NULL))
 DV_OPTION(ENTITY_SET, "entity_set", ON_TABLE, TEXT(NULL))
 DV_OPTION(PRIMARY_ID, "primary_id", ON_TABLE, TEXT(NULL))
@@ -99,7 +98,7 @@ DV_OPTION(UPSERT_KEY, "upsert_key", ON_TABLE, NAMES(NULL))
 DV_OPTION(PARTITION_ID, "partition_id", ON_TABLE, TEXT(NULL))
 DV_OPTION(KEYS, "keys", ON_TABLE, TEXT(NULL))
 
-/* what a column is in Dataverse */
+/* the column in Dataverse */
 DV_OPTION(COLUMN, "column", ON_COLUMN, TEXT(NULL))
 DV_OPTION(NAVIGATION, "navigation", ON_COLUMN, NAMES(NULL))
 DV_OPTION(TARGET, "target", ON_COLUMN, NAMES(NULL))

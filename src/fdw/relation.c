@@ -1,17 +1,17 @@
 /*
  * relation.c
- *		What a foreign table and its columns are in Dataverse.
+ *		Describes how a foreign table and its columns map to Dataverse.
  *
- * IMPORT FOREIGN SCHEMA writes everything down as options, so that no query
- * asks the service for metadata.  A table that somebody wrote by hand may
- * leave most of it out:
+ * IMPORT FOREIGN SCHEMA stores everything in options, so that no query has to
+ * read metadata from the service.  A table that is created by hand may omit most
+ * of them.  The defaults are:
  *
  *	table		the name of the foreign table
- *	entity_set	must be given: the service has no rule for its plurals
+ *	entity_set	none: the service has no rule for its plurals
  *	primary_id	the table's name + "id"
- *	column		the name of the column; _name_value is understood too
- *	type		what fits the column's PostgreSQL type; a uuid that is not the
- *				primary id is taken for a lookup
+ *	column		the name of the column; _name_value is accepted, too
+ *	type		depends on the column's PostgreSQL type; a uuid that is not the
+ *				primary id is a lookup
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -68,7 +68,7 @@ is_natural(Oid pgtype, dv_type type)
 	return false;
 }
 
-/* A name goes into URLs as it is. */
+/* Names become part of URLs without being encoded. */
 static void
 check_name(const char *name, const char *option, const dv_relation *relation)
 {
@@ -82,8 +82,8 @@ check_name(const char *name, const char *option, const dv_relation *relation)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-			 errmsg("\"%s\" is not a name in Dataverse", name),
-			 errdetail("It is the %s of foreign table \"%s\".", option, relation->name)));
+			 errmsg("\"%s\" is not a valid name in Dataverse", name),
+			 errdetail("It is used for %s of foreign table \"%s\".", option, relation->name)));
 }
 
 /* "_ownerid_value" is the property of ownerid. */
@@ -144,7 +144,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	if (name == NULL)
 		name = attribute->name;
 	name = logical_name(base != NULL ? base : name);
-	check_name(name, "column", relation);
+	check_name(name, "a column", relation);
 	set_column(&attribute->column, name, type_of(relation, attribute, options, name));
 	attribute->natural = is_natural(attribute->pgtype, attribute->column.type);
 	if (attribute->pgtype == VARCHAROID && att->atttypmod > (int32) VARHDRSZ)
@@ -152,8 +152,8 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 }
 
 /*
- * Labels and names of tables are annotations of the property of the column
- * that they belong to, which is another column here, if it is one at all.
+ * Labels and table names are annotations of the property of the column that
+ * they belong to.  The foreign table need not have that column.
  */
 static void
 settle_companion(dv_relation *relation, dv_attribute *attribute)
@@ -224,7 +224,7 @@ dv_relation_open(Oid relid)
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 				 errmsg("option \"entity_set\" of foreign table \"%s\" is not set", relation->name),
 				 errdetail("It is the name of the table in URLs of the Web API, such as \"accounts\" for table \"account\"."),
-				 errhint("Let IMPORT FOREIGN SCHEMA make the foreign table, or ask for EntityDefinitions(LogicalName='%s')?$select=EntitySetName with dataverse.request().",
+				 errhint("Create the foreign table with IMPORT FOREIGN SCHEMA, or look the name up by calling dataverse.request() for EntityDefinitions(LogicalName='%s')?$select=EntitySetName.",
 						 relation->table)));
 	check_name(relation->entity_set, "option \"entity_set\"", relation);
 	id = dv_option_text(relation->options, DV_OPT_PRIMARY_ID);
@@ -312,10 +312,10 @@ dv_relation_progress(const dv_relation *relation, const char *operation, double 
 }
 
 /*
- * Where a lookup can lead, by the options of its column
+ * Targets of lookups, according to the options of the column
  */
 
-/* The names of a comma-separated option; NIL without it. */
+/* The names in a comma-separated option, or NIL if it is not set. */
 static List *
 names_of(dv_options options, dv_option option)
 {
@@ -343,7 +343,7 @@ dv_lookup_name(const List *names, int i)
 	return i < list_length(names) ? list_nth(names, i) : NULL;
 }
 
-/* A hand-written table need not say where owners and customers are. */
+/* Tables that are created by hand need not specify the targets of owners and customers. */
 void
 dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup)
 {
@@ -365,8 +365,8 @@ dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup)
 }
 
 /*
- * Without the option it is the column's name; with several tables the service
- * adds the table's name to it.
+ * The default is the column's name, to which the service adds the name of the
+ * table if the lookup has several.
  */
 const char *
 dv_lookup_navigation(const dv_lookup *lookup, const dv_column *column, int i)

@@ -1,6 +1,6 @@
 /*
  * relation.h
- *		What a foreign table and its columns are in Dataverse.
+ *		Describes how a foreign table and its columns map to Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,17 +14,17 @@
 
 typedef struct dv_attribute
 {
-	const char *name;			/* here, for messages; NULL: dropped or virtual */
+	const char *name;			/* in the foreign table; NULL if dropped or virtual */
 	Oid			pgtype;
 	int32		typmod;
-	dv_column	column;			/* in the service; of labels and table names, the column they
+	dv_column	column;			/* in the service; for labels and table names, the column that they
 								 * belong to */
-	const char *member;			/* of a row: the property, or an annotation of it */
+	const char *member;			/* member of a row: the property, or an annotation of it */
 	bool		is_label;
 	bool		is_table_name;
-	bool		readonly;		/* the service does not let it be written */
-	bool		natural;		/* its values here are those of the service, one to one */
-	int			max_length;		/* of strings; 0: not known */
+	bool		readonly;		/* the service does not allow writing to it */
+	bool		natural;		/* values correspond to those of the service one to one */
+	int			max_length;		/* of strings; 0 if not known */
 } dv_attribute;
 
 typedef struct dv_relation
@@ -32,7 +32,7 @@ typedef struct dv_relation
 	Oid			relid;
 	Oid			serverid;
 	const char *name;
-	dv_options	options;		/* the table's, then the server's */
+	dv_options	options;		/* of the table, then of the server */
 	const char *table;			/* logical name */
 	const char *entity_set;
 	dv_table_type type;
@@ -42,45 +42,46 @@ typedef struct dv_relation
 } dv_relation;
 
 /*
- * Reads the catalogues; raises if an option that is needed is missing or wrong.
- * All of it is in the current memory context.
+ * Reads the catalogs.  Raises an error if a required option is missing or
+ * invalid.  Everything is allocated in the current memory context.
  */
 extern dv_relation *dv_relation_open(Oid relid);
 
 extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, AttrNumber attnum);
 
 /*
- * The first column with the values of one of the service's, by its logical
- * name (NULL: of none), or also by its name here; 0: there is none.
+ * The first column that has the values of a column of the service, or 0.  The
+ * first function takes the logical name, or NULL; the second also accepts the
+ * name of the foreign table's column.
  */
 extern AttrNumber dv_relation_column_of(const dv_relation *relation, const char *name);
 extern AttrNumber dv_relation_column_called(const dv_relation *relation, const char *name);
 
-/* The column that says to which table this lookup refers; 0: there is none. */
+/* The column that names the table this lookup refers to, or 0. */
 extern AttrNumber dv_relation_table_name_of(const dv_relation *relation,
 											const dv_attribute *lookup);
 
-/* Rows to ask for at a time. */
+/* Number of rows to request in a page. */
 extern int	dv_relation_page_size(const dv_relation *relation);
 
-/* An operation on it that all may see; "total": rows expected, negative if not known. */
+/* Shows an operation in dataverse.progress; "total" rows are expected, negative if not known. */
 extern dv_progress *dv_relation_progress(const dv_relation *relation, const char *operation,
 										 double total, MemoryContext owner);
 
-/* Where a lookup can lead: an entry for each table that it can refer to, as far as options say. */
+/* The tables that a lookup can refer to, as far as options specify them. */
 typedef struct dv_lookup
 {
 	List	   *tables;			/* logical names */
 	List	   *sets;
-	List	   *navigations;	/* properties that lead there; one may do for all */
+	List	   *navigations;	/* navigation properties; one may serve all tables */
 } dv_lookup;
 
 extern void dv_lookup_read(const dv_column *column, dv_options options, dv_lookup *lookup);
 
-/* The property that leads to the table of that position. */
+/* The navigation property that leads to the table with index i. */
 extern const char *dv_lookup_navigation(const dv_lookup *lookup, const dv_column *column, int i);
 
-/* Of those lists; NULL: not said. */
+/* An entry of one of these lists, or NULL if it is not specified. */
 extern const char *dv_lookup_name(const List *names, int i);
 
 #endif							/* DV_RELATION_H */

@@ -261,7 +261,7 @@ for my $how ('seconds', 'a date')
 	throttle($user, retry_after => 0, times => 0);
 	my $r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '53400', 'throttled more often than allowed: an error');
-	like($r->{message}, qr/could not ask who we are on server "$crm": Number of requests exceeded/,
+	like($r->{message}, qr/could not identify the application user on server "$crm": Number of requests exceeded/,
 		'with the words of the service');
 	like($r->{detail}, qr/Dataverse code 0x80072322, HTTP status 429, .*"$crm number 1", attempts 3/,
 		'code, user and attempts');

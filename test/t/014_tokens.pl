@@ -113,7 +113,7 @@ $dvsim = Dvsim->start(
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 2 });
 	my $r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '28000', '401 again with a new token: an error');
-	like($r->{message}, qr/could not ask who we are on server "$crm": /, 'that says so');
+	like($r->{message}, qr/could not identify the application user on server "$crm": /, 'that says so');
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401' ], 'and no endless loop');
 	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
 

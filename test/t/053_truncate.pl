@@ -170,7 +170,7 @@ clear_faults($dvsim);
 
 faults($dvsim, { path => 'BulkDelete', status => 200, body => '{"JobId":"x/y"}' });
 $result = $session->try('TRUNCATE alltypes');
-like($result->{message}, qr/did not name the bulk-delete job/, 'an answer that is none');
+like($result->{message}, qr/did not return the id of the bulk-delete job/, 'an answer that is none');
 clear_faults($dvsim);
 
 # ---- tables without such jobs: DELETE
