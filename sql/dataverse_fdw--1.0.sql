@@ -427,7 +427,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_import_diff';
 
 COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
-  'shows how the foreign tables of a schema differ from those that would be imported today, with statements that change them accordingly';
+  'compares the foreign tables of a schema with those that would be imported today, and shows statements that apply the changes';
 
 -- Everyone may use the objects of this schema, unless they have restrictions of
 -- their own.
