@@ -17,8 +17,8 @@ typedef struct dv_attribute
 	const char *name;			/* in the foreign table; NULL if dropped or virtual */
 	Oid			pgtype;
 	int32		typmod;
-	dv_column	column;			/* in the service; for labels and table names, the column that they
-								 * belong to */
+	dv_column	column;			/* in the service; for labels and table names, the column that
+								 * they belong to */
 	const char *member;			/* member of a row: the property, or an annotation of it */
 	bool		is_label;
 	bool		is_table_name;
