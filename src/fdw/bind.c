@@ -583,7 +583,7 @@ bind_in(const leaf *l)
 	{
 		if (chunk_length(l, list, 0) < list->n)
 		{
-			/* a text list that matches nulls cannot be split; all rows are checked here */
+			/* nulls must be requested only once; lists that match them are text, checked here */
 			if (others == NIL)
 				return take_chunk(l, list);
 			return new_filter(DV_TRUE, NULL);

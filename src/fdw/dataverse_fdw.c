@@ -3,7 +3,8 @@
  *		The entry points: module initialization, and the handler and validator
  *		of the foreign-data wrapper.
  *
- * The handler lists the callbacks in the order of FdwRoutine.
+ * The handler lists the callbacks in the order of FdwRoutine.  If a callback is
+ * missing, PostgreSQL itself refuses the operation with a clear message.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
