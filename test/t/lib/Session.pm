@@ -51,7 +51,9 @@ sub new
 	$self->put(pack('N', length($packet) + 4) . $packet);
 	$self->begin;
 	my $result = $self->finish;
-	croak "no session: $result->{message}" if defined $result->{sqlstate};
+	# a server that is restarting may close the connection without a word
+	croak 'no session: ' . ($result->{message} // 'connection lost')
+	  if defined $result->{sqlstate} || $result->{gone};
 	return $self;
 }
 
