@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * address.c
- *		Addresses of rows and of what else the service tells, below its root.
+
+ *		Addresses of rows and of metadata, relative to the root of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * address.h
- *		Addresses of rows and of what else the service tells, below its root.
+ *		Addresses of rows and of metadata, relative to the root of the service.
  *
- * Ids are text here; what is returned lies in the current memory context.
+ * Ids are text here.  Results are allocated in the current memory context.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -14,24 +14,25 @@
 
 #include "lib/stringinfo.h"
 
-/* 16 bytes as text. */
+/* The 16 bytes of an id as text. */
 extern void dv_append_id(StringInfo out, const uint8 *id);
 extern char *dv_id_text(const uint8 *id);
 
-/* Percent-encoded; NULL stays NULL. */
+/* Returns the text percent-encoded; NULL stays NULL. */
 extern char *dv_address_encode(const char *text);
 
 /*
- * A row's reference to others through a navigation property, or (with their
- * id) to one of them: "accounts(id)/contacts/$ref".
+ * Returns the address of a row's references through a navigation property, or,
+ * if other_id is given, of its reference to that row:
+ * "accounts(id)/contacts/$ref".
  */
 extern char *dv_address_reference(const char *set, const char *id, const char *navigation,
 								  const char *other_id);
 
-/* The body's member that says which row to refer to, with a comma in front. */
+/* Appends the member of the body that names the row to refer to, with a comma in front. */
 extern void dv_append_referred(StringInfo out, const char *root, const char *set, const char *id);
 
-/* How many rows a table has, more or less; what the entity set of a table is. */
+/* Addresses of the approximate number of rows of a table, and of the name of its entity set. */
 extern char *dv_address_row_count(const char *table);
 extern char *dv_address_entity_set(const char *table);
 

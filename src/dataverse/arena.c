@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * arena.c
- *		Memory that somebody else owns, and texts that grow in it.
+
+ *		Memory that the caller owns, and texts that grow in it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -81,7 +82,7 @@ dv_arena_append_item(dv_arena_text *text, const char *separator, const char *s)
 	dv_arena_append(text, s);
 }
 
-/* For short texts: what does not fit is cut off. */
+/* For short texts only: longer ones are truncated. */
 const char *
 dv_arena_printf(const dv_arena *arena, const char *format,...)
 {

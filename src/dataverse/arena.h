@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * arena.h
- *		Memory that somebody else owns, and texts that grow in it.
+ *		Memory that the caller owns, and texts that grow in it.
  *
- * For modules that do not know PostgreSQL: nothing is given back piece by
- * piece.
+ * For modules that do not know PostgreSQL.  Nothing is freed piece by piece.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,7 +14,7 @@
 
 #include <stddef.h>
 
-/* Where memory comes from; "alloc" does not return when there is none. */
+/* Where memory comes from.  "alloc" does not return if there is none. */
 typedef struct dv_arena
 {
 	void	   *(*alloc) (void *context, size_t size);
@@ -39,7 +38,7 @@ extern dv_arena_text dv_arena_text_begin(const dv_arena *arena);
 extern void dv_arena_append(dv_arena_text *text, const char *s);
 extern void dv_arena_append_len(dv_arena_text *text, const char *s, size_t len);
 
-/* "separator" first, unless the text is empty. */
+/* Puts "separator" first unless the text is empty. */
 extern void dv_arena_append_item(dv_arena_text *text, const char *separator, const char *s);
 
 extern const char *dv_arena_printf(const dv_arena *arena, const char *format,...)

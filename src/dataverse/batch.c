@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * batch.c
- *		Rows on their way to the service: one request's worth of them.
+ *		Batches: the rows of one request on their way to the service.
  *
- * What is the same for all rows is prepared when a batch is made, so that a
- * row costs a few copies.  The body of the bulk message grows row by row and
- * needs only its end; a $batch is written from the same bytes when it is
- * wanted, which is rare but for deletes.
+ * Whatever is the same for all rows is prepared when a batch is made, so that
+ * each row costs a few copies only.  The body of the bulk message grows row by
+ * row and only needs to be closed; a $batch is written from the same bytes
+ * when it is needed, which is rare except for deletes.
  *
- * Invariants: the object of row i is bytes[at, at + len), its first head
- * bytes end where a comma or the closing brace follows.  JSON has no raw line
+ * Invariants: the object of a row is bytes[at, at + len).  A comma or the
+ * closing brace follows its first "head" bytes.  JSON strings contain no line
  * ends, so no row can contain a line that looks like a delimiter.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -71,7 +71,7 @@ append_text(StringInfo out, const char *text, size_t len)
 	out->len = dv_payload_text(out->data + out->len, text, len, extra) - out->data;
 }
 
-/* A row without any bytes. */
+/* Adds a row that has no bytes yet. */
 static dv_batch_row *
 add_row(dv_batch *batch)
 {
@@ -163,7 +163,7 @@ dv_batch_forget_row(dv_batch *batch)
 {
 	dv_batch_row *row = &batch->rows[--batch->nrows];
 
-	/* with the comma before it */
+	/* remove the comma before it, too */
 	batch->bytes.len = row->at - (batch->nrows > 0 ? 1 : 0);
 	batch->bytes.data[batch->bytes.len] = '\0';
 	batch->extra.len = batch->extra_mark;
@@ -184,7 +184,7 @@ dv_batch_end_then(dv_batch *batch)
 	row->then_len = batch->extra.len - row->then_at;
 }
 
-/* The update that follows a row. */
+/* Copies the update that follows a row. */
 static void
 copy_then(dv_batch *batch, const dv_batch *from, const dv_batch_row *row)
 {
@@ -247,7 +247,7 @@ dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len)
  * Rows as parts of a $batch.
  */
 
-/* "https://host/api/data/v9.2/" without scheme and host. */
+/* Returns "https://host/api/data/v9.2/" without scheme and host. */
 static const char *
 root_path(const char *root)
 {
@@ -281,7 +281,7 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 		appendStringInfo(body, "%ctag=%s", has_query ? '&' : '?', destination->tag);
 }
 
-/* The object without its head. */
+/* Appends the object without its head. */
 static void
 append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 {
@@ -297,7 +297,7 @@ append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	appendBinaryStringInfo(body, rest, len);
 }
 
-/* What stands between the path and the body of every part. */
+/* Returns what stands between the path and the body of every part. */
 static char *
 make_part_headers(const dv_batch *batch)
 {
@@ -318,7 +318,7 @@ make_part_headers(const dv_batch *batch)
 	return s.data;
 }
 
-/* Up to the request line. */
+/* Writes a part up to its request line. */
 static void
 begin_part(StringInfo body, const char *boundary, int content_id)
 {
@@ -330,7 +330,10 @@ begin_part(StringInfo body, const char *boundary, int content_id)
 	appendStringInfoString(body, "\r\n");
 }
 
-/* The line end belongs to the body; without one, to the empty line that ends the headers. */
+/*
+ * The line end belongs to the body.  Without a body it belongs to the empty
+ * line that ends the headers.
+ */
 static void
 end_part(StringInfo body)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * batch_answer.c
- *		What the service answers to batches of rows, row by row.
+ *		The service's answers to batches, row by row.
  *
- * Everything that is read here decides whether a row counts as written, so
- * nothing is guessed: one id too many, a row told twice, a delimiter that is
- * missing, and the answer is broken.
+ * What is read here decides whether a row counts as written, so nothing is
+ * guessed: an answer with one id too many, with two results for one row, or
+ * without its last delimiter is broken.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -20,16 +20,14 @@
 #include "dataverse/payload.h"
 #include "net/json.h"
 
-/* Rows are carried out or not; what else HTTP knows is no answer to that. */
+/* A row is either written or refused.  Other HTTP statuses say neither. */
 static bool
 is_answer(int status)
 {
 	return (status >= 200 && status < 300) || (status >= 400 && status < 600);
 }
 
-/*
- * CreateMultipleResponse.  Each batch has one, so it is read without a tree.
- */
+/* CreateMultipleResponse.  Every batch gets one, so it is read without building a tree. */
 
 static bool
 read_ids(dv_cursor *cursor, int n, uint8 (*ids)[DV_ID_LEN])
@@ -72,7 +70,7 @@ dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]
  * Partial failures of elastic tables.
  */
 
-/* What statuses of Cosmos DB mean where HTTP's meaning does not do. */
+/* Statuses of Cosmos DB that mean something else than in HTTP. */
 static const struct
 {
 	int			status;
@@ -147,7 +145,7 @@ read_detail(const dv_error *whole, struct json_object *entry, int n, dv_row_answ
 	return true;
 }
 
-/* The text of a single row is what the service has to say about it. */
+/* If only one row failed, the text of the whole answer is about that row. */
 static void
 claim_text(const dv_error *whole, int n, dv_row_answer *rows)
 {
@@ -200,7 +198,7 @@ to_text(dv_slice s)
 	return s.s != NULL ? pnstrdup(s.s, s.len) : NULL;
 }
 
-/* "https://…/accounts(guid)"; other forms of addresses do not say which id. */
+/* "https://…/accounts(guid)"; other forms of addresses do not contain the id. */
 static bool
 read_entity_id(const dv_part *part, uint8 *id)
 {
@@ -257,14 +255,14 @@ dv_batch_answer_parts(const char *content_type, const char *body, size_t len, in
 	return step == DV_PART_END;
 }
 
-/* Which row a part of a changeset is about; n: it does not say. */
+/* Returns the row that a part of a changeset is about, or n if it does not say. */
 static int
 row_of_part(const dv_part *part, int n)
 {
 	return part->content_id >= 1 && part->content_id <= n ? part->content_id - 1 : n;
 }
 
-/* Parts that are good; false at one that is out of place. */
+/* Records a part that succeeded; returns false if it is out of place. */
 static bool
 tell_success(const dv_part *part, int n, int position, dv_row_answer *rows)
 {
@@ -292,7 +290,7 @@ dv_batch_answer_changeset(const char *content_type, const char *body, size_t len
 		return false;
 	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
 	{
-		/* all of them, or the one that kept all from being carried out */
+		/* either all parts succeed, or there is only the one that failed */
 		if (bad.status != 0 || (part.status >= 300 && good > 0) || !is_answer(part.status))
 			return false;
 		if (part.status >= 300)

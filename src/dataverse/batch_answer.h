@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * batch_answer.h
- *		What the service answers to batches of rows, row by row.
+ *		The service's answers to batches, row by row.
  *
- * An answer that is not whole, or not what this request gets, is said to be
- * broken: who sent the batch then does not know what became of it.
+ * An answer that is incomplete, or not of the form that the request calls for,
+ * is broken: the outcome of the batch is then unknown.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -20,45 +20,48 @@
 #include "dataverse/multipart.h"
 
 /*
- * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows.
- * False: broken.  "ids" has room for n; a NUL stands behind the body.
+ * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows. 
+ * Returns false if the answer is broken.  "ids" has room for n; a NUL must
+ * follow the body.
  */
 extern bool dv_batch_answer_ids(const char *body, size_t len, int n, uint8 (*ids)[DV_ID_LEN]);
 
-/* What became of one row. */
+/* The outcome of one row. */
 typedef struct dv_row_answer
 {
-	bool		told;			/* false: the answer says nothing about it */
-	int			status;			/* HTTP, or HTTP-like */
-	dv_error	error;			/* verdict OK for 2xx; as dv_error_read() has it */
-	bool		has_id;			/* of a row that was created */
+	bool		told;			/* false if the answer says nothing about the row */
+	int			status;			/* HTTP, or with the same meaning */
+	dv_error	error;			/* as dv_error_read() sets it; its verdict is OK for 2xx */
+	bool		has_id;			/* true if the service said the id of the created row */
 	uint8		id[DV_ID_LEN];
 } dv_row_answer;
 
 /*
  * Plugin.BulkApiErrorDetails (dv_error.details) of an elastic table's partial
- * failure.  Rows that it does not list stay untold.  False: broken, and
- * nothing is told.  The service gives no reasons but statuses; they become
- * those of HTTP (409: exists already, 424: another row's fault, to be repeated).
+ * failure.  Rows that it does not list remain untold.  Returns false if it is
+ * broken; all rows remain untold then.  The service gives statuses without
+ * reasons; they are read as those of HTTP (409: the row exists already; 424:
+ * another row is at fault, so the row is sent again).
  */
 extern bool dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
 
-/* What a part of the answer to a $batch says, as dv_error_read() has it. */
+/* Reads what a part of the answer to a $batch says, as dv_error_read() does. */
 extern void dv_batch_answer_read(const dv_part *part, dv_error *error);
 
 /*
- * The multipart answer to a $batch of single requests, in their order.  Rows
- * behind the end of an answer that ends early stay untold; false: broken at
- * that point (what was told before counts).
+ * The multipart answer to a $batch of single requests, in their order.  If the
+ * answer ends early, the remaining rows stay untold.  Returns false if it is
+ * broken; the rows that were told before that point count.
  */
 extern bool dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
 								  dv_row_answer *rows);
 
 /*
- * The answer to a $batch whose only part is a changeset of n rows, sent with or
- * without continue-on-error.  Returns false if it is broken.  *failed: -1, all were carried out (rows are told);
- * else none was, and rows[*failed].error says why; n: none was, and rows[0].error
- * says why without saying which row is at fault.
+ * The answer to a $batch whose only part is a changeset of n rows, sent with
+ * or without continue-on-error.  Returns false if it is broken.  *failed is -1
+ * if all rows were written (they are told then).  Otherwise no row was
+ * written, and rows[*failed].error says why; if *failed is n, rows[0].error
+ * says why, but not which row is at fault.
  */
 extern bool dv_batch_answer_changeset(const char *content_type, const char *body, size_t len, int n,
 									  dv_row_answer *rows, int *failed);

@@ -1,10 +1,10 @@
 /*
  * blame.c
- *		What the service's message says is at fault: a column, a key.
+ *		Finds the column or key that a message of the service blames.
  *
- * The service has no field for it.  Its messages are always English when an
- * application user's language is, which is the rule (facts 12); what is not
- * recognised is not told.
+ * The service has no field for it.  Its messages are in English if the
+ * language of the application user is, which is the normal case.  A message
+ * that is not recognised blames nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,7 +12,7 @@
 
 #include "dataverse/blame.h"
 
-/* What stands before and after a name. */
+/* The text before and after a name. */
 typedef struct dv_phrase
 {
 	const char *before;
@@ -50,7 +50,7 @@ read_phrase(const char *message, const dv_phrase *phrase, char *name)
 	if (end == NULL)
 		return false;
 	len = (size_t) (end - start);
-	/* a name has no blanks */
+	/* names contain no blanks */
 	if (len == 0 || len >= DV_BLAME_MAX || memchr(start, ' ', len) != NULL)
 		return false;
 	memcpy(name, start, len);

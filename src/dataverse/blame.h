@@ -1,6 +1,6 @@
 /*
  * blame.h
- *		What the service's message says is at fault: a column, a key.
+ *		Finds the column or key that a message of the service blames.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -15,8 +15,8 @@
 
 typedef struct dv_blame
 {
-	char		column[DV_BLAME_MAX];	/* logical name; "": not said */
-	char		key[DV_BLAME_MAX];	/* of an alternate key; "": not said */
+	char		column[DV_BLAME_MAX];	/* logical name; "" if not said */
+	char		key[DV_BLAME_MAX];	/* name of an alternate key; "" if not said */
 	bool		null;			/* the column must not be null */
 } dv_blame;
 

@@ -1,17 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * definition.c
- *		The foreign table that the definition of a table becomes.
+ *		Turns the definition of a table into a foreign table.
  *
  * Columns come in the service's order, the primary key first.  A lookup with
- * several targets is followed by a column with the name of the target table,
- * and, where labels are wanted, whatever has one by its label.  Real columns
- * have their names first; those that follow others take what is left.
+ * several targets is followed by a column with the name of the target table
+ * and, if labels are wanted, a column that has labels is followed by one with
+ * its label.  Real columns get their names first; those that follow others
+ * get names that are left.
  *
- * Types are wide enough for whatever can be read: a value that its type does
- * not admit would slip into local tables of the same type unnoticed.  That
- * is why text whose length the metadata does not vouch for (that of virtual
- * tables, and of columns that live in another table) has none here.
+ * Types are wide enough for everything that can be read, because a value that
+ * its type does not admit could slip into local tables of the same type
+ * unnoticed.  That is why text whose length the metadata does not guarantee
+ * (in virtual tables, and in columns that live in another table) has no
+ * length here.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -27,16 +29,16 @@
 /* Longest varchar that PostgreSQL makes. */
 #define VARCHAR_MAX 10485760
 
-/* A column of the service's. */
+/* A column of the service. */
 typedef struct attribute
 {
 	const char *name;
-	const char *parent;			/* AttributeOf: this one helps that one */
-	const dv_type_info *type;	/* NULL: of no type that is imported */
+	const char *parent;			/* AttributeOf: the column that this one is a helper of */
+	const dv_type_info *type;	/* NULL if columns of its type are not imported */
 	struct json_object *json;
 	int			number;
 	bool		primary;
-	bool		shown;			/* becomes a column here */
+	bool		shown;			/* becomes a column of the foreign table */
 	const char *local;
 } attribute;
 
@@ -54,7 +56,7 @@ typedef struct builder
 
 /* ---------------------------------------------------------------- labels and comments */
 
-/* The text of a label in the caller's language, else in any. */
+/* Returns a label in the caller's language if there is one, else in any language. */
 static const char *
 label_text(struct json_object *label)
 {
@@ -79,7 +81,7 @@ append_option(dv_arena_text *text, const char *value, struct json_object *option
 	}
 }
 
-/* "1 = Good, 2 = Poor"; empty for what is no choice. */
+/* Returns "1 = Good, 2 = Poor", or an empty text if the column is not a choice. */
 static dv_arena_text
 choices_of(builder *b, struct json_object *json)
 {
@@ -165,7 +167,7 @@ is_readonly(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
-/* MaxLength holds for what is written; older values may fill the room that there is. */
+/* MaxLength limits what is written; older values may fill all of DatabaseLength. */
 static const char *
 sql_of_string(builder *b, const attribute *a)
 {
@@ -189,9 +191,9 @@ sql_of_number(builder *b, int whole, int scale, int most)
 }
 
 /*
- * Money is stored with four digits.  How many of them mean something is
- * known only when the column itself says so, rather than the organisation or
- * the currency of the row, and its value is not computed from another.
+ * Money is stored with four digits.  How many of them are significant is known
+ * only if the column itself says so (rather than the organisation or the row's
+ * currency), and its value is not computed from another column.
  */
 static const char *
 sql_of_money(builder *b, const attribute *a)
@@ -201,7 +203,7 @@ sql_of_money(builder *b, const attribute *a)
 	return sql_of_number(b, 15, own ? dv_meta_int(a->json, "Precision", 4) : 4, 4);
 }
 
-/* Whether it is a moment is not in the attribute's type. */
+/* The attribute's type does not say whether a time has a time zone. */
 static dv_type
 type_of_time(const attribute *a)
 {
@@ -240,7 +242,7 @@ set_type(builder *b, const attribute *a, dv_meta_column *column)
 
 /* ---------------------------------------------------------------- lookups */
 
-/* Name of the navigation property for that target; NULL if there is none. */
+/* Returns the navigation property for that target, or NULL if there is none. */
 static const char *
 navigation_to(builder *b, const char *column, const char *target)
 {
@@ -267,7 +269,10 @@ typedef struct target_lists
 	int			n;
 } target_lists;
 
-/* A target that nothing leads to, or that has no entity set, cannot be written: it is left out. */
+/*
+ * Targets without a navigation property or an entity set cannot be written, so
+ * they are left out.
+ */
 static void
 add_target(builder *b, target_lists *lists, const char *target, const char *navigation)
 {
@@ -281,7 +286,7 @@ add_target(builder *b, target_lists *lists, const char *target, const char *navi
 	lists->n++;
 }
 
-/* Owners are bound by one navigation property, whose relationship leads to "owner". */
+/* An owner is bound by a single navigation property, whose relationship leads to "owner". */
 static void
 add_targets(builder *b, const attribute *a, target_lists *lists)
 {
@@ -309,7 +314,7 @@ add_targets(builder *b, const attribute *a, target_lists *lists)
 	}
 }
 
-/* The id of an intersect table's row leads to a table, too, by a collection. */
+/* The ids in a row of an intersect table refer to tables, too, through a collection. */
 static void
 add_side(builder *b, const attribute *a, target_lists *lists)
 {
@@ -324,7 +329,7 @@ add_side(builder *b, const attribute *a, target_lists *lists)
 	}
 }
 
-/* Says how many tables the column may refer to, as far as we know. */
+/* Returns how many tables the column may refer to, as far as is known. */
 static int
 set_targets(builder *b, const attribute *a, dv_meta_column *column)
 {
@@ -385,7 +390,7 @@ ends_with(const char *s, const char *end)
 	return len >= n && strcmp(s + len - n, end) == 0;
 }
 
-/* Is "name" the name of the column with that at its end? */
+/* Is "name" the column's name with "end" appended? */
 static bool
 is_extended(const char *name, const char *column, const char *end)
 {
@@ -394,7 +399,7 @@ is_extended(const char *name, const char *column, const char *end)
 	return strncmp(name, column, len) == 0 && strcmp(name + len, end) == 0;
 }
 
-/* How unlikely it is that this helper is the label of that column; 3: it is not. */
+/* How unlikely it is that this helper is the label of the column; 3 if it is not. */
 static int
 label_distance(const attribute *helper, const attribute *a)
 {
@@ -408,8 +413,9 @@ label_distance(const attribute *helper, const attribute *a)
 }
 
 /*
- * The service has a column for most labels, which cannot be read but has the
- * name that people know; it need not be that of the column with "name".
+ * For most labels the service has a column, which cannot be read but has the
+ * name that people know.  That need not be the column's name with "name"
+ * appended.
  */
 static const char *
 label_name(builder *b, const attribute *a)
@@ -445,9 +451,9 @@ find_attribute(const builder *b, const char *name)
 }
 
 /*
- * Helpers are no columns, but for those that are properties of the row: an
- * image's URL, a file's name, a rollup's date; the partition of a row of an
- * elastic table.
+ * Helpers do not become columns, except those that are properties of the row:
+ * the URL of an image, the name of a file, the date of a rollup, and the
+ * partition of a row of an elastic table.
  */
 static bool
 is_shown(const builder *b, const attribute *a)
@@ -507,7 +513,10 @@ read_attributes(builder *b)
 	qsort(b->attributes, (size_t) b->nattributes, sizeof(*b->attributes), compare_attributes);
 }
 
-/* Decides which are shown, and gives out the names: first those that can stay as they are. */
+/*
+ * Decides which columns are shown, and names them, beginning with those that
+ * can keep their names.
+ */
 static void
 name_attributes(builder *b)
 {
@@ -572,7 +581,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	}
 }
 
-/* Labels give way when there would be more columns than PostgreSQL takes. */
+/* Labels are left out if there would be more columns than PostgreSQL supports. */
 static void
 add_columns(builder *b)
 {
@@ -615,7 +624,7 @@ table_type_of(builder *b)
 	return "standard";
 }
 
-/* Active alternate keys, columns with commas, keys with semicolons. */
+/* Lists the active alternate keys: columns separated by commas, keys by semicolons. */
 static const char *
 keys_of(builder *b)
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * error.c
- *		Reading the service's errors, and deciding what can be done.
+ *		Reads the service's errors, and decides what can be done about them.
  *
- * One table says what a code means: SQLSTATE, whether the same request may do
- * better later, what it is about, what to tell the user.  A new code is one
- * line there.  For what comes without a code that is known, a second table
- * says what a status means.
+ * One table says what a code means: its SQLSTATE, whether the same request may
+ * succeed later, what the error is about, and the hint for the user.  A new
+ * code is one line there.  If there is no code, or it is not in the table, a
+ * second table says what the status means.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -29,7 +29,7 @@
 typedef struct dv_code_rule
 {
 	const char *code;
-	const char *text;			/* that the message must contain; NULL: whatever it is */
+	const char *text;			/* text that the message must contain; NULL: any message */
 	int			sqlstate;
 	dv_verdict	verdict;
 	dv_meaning	meaning;
@@ -53,7 +53,7 @@ static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
 static const dv_code_rule code_rules[] = {
-	/* service protection and its kin */
+	/* service protection and similar limits */
 	THROTTLED("0x80072322", DV_MEANING_MANY_REQUESTS),
 	THROTTLED("0x80072321", DV_MEANING_LONG_EXECUTION),
 	THROTTLED("0x80072326", DV_MEANING_CONCURRENCY),
@@ -67,7 +67,7 @@ static const dv_code_rule code_rules[] = {
 	THROTTLED("0x80048d04", DV_MEANING_OTHER),
 	REFUSED("0x80072325", ERRCODE_DISK_FULL),
 
-	/* who may */
+	/* authentication and privileges */
 	AUTH("0x80041d52"),
 	AUTH("0x8005F101"),
 	REFUSED_HINT("0x80072560", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
@@ -122,7 +122,7 @@ static const dv_code_rule code_rules[] = {
 	RETRY("0x80048105", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 	RETRY("0x8004419d", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_MEANING_NEW_TABLE),
 
-	/* the generic SQL error says in its text which one it was */
+	/* the generic SQL error names its cause in the message */
 	RETRY_TEXT("0x80044150", "Sql Number: 1205", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 	RETRY_TEXT("0x80044150", "Sql Number: 3732", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
 	RETRY_TEXT("0x80044150", "Sql Number: 2766", ERRCODE_FDW_ERROR, DV_MEANING_NEW_TABLE),
@@ -131,7 +131,7 @@ static const dv_code_rule code_rules[] = {
 	RETRY_TEXT("0x80044150", "deadlock", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 };
 
-/* What is told by texts alone, which come with several codes, and with none. */
+/* Errors that are recognised by their texts, which come with several codes or none. */
 static const struct
 {
 	const char *text;
@@ -146,7 +146,10 @@ static const struct
 	{"Message size exceeded", DV_MEANING_TOO_LARGE},
 };
 
-/* What a status means when the code says nothing; "unknown": it may have been carried out. */
+/*
+ * What a status means when the code says nothing.  With "unknown", the request
+ * may have been carried out.
+ */
 static const struct
 {
 	int			status;
@@ -172,7 +175,7 @@ static const struct
 	{504, DV_VERDICT_RETRY, DV_MEANING_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
 };
 
-/* A code is also known in decimal, as a signed number. */
+/* Codes also come in decimal, as signed numbers. */
 static bool
 is_same_code(const char *code, const char *known)
 {
@@ -203,7 +206,7 @@ clip(const char *s)
 	return pnstrdup(s, len);
 }
 
-/* A member whose name ends so, whatever its prefix. */
+/* Returns the member whose name ends with the suffix, whatever its prefix. */
 static const char *
 member_by_suffix(struct json_object *object, const char *suffix)
 {
@@ -242,7 +245,7 @@ read_odata_shape(struct json_object *root, dv_error *error)
 	return true;
 }
 
-/* {"Message":…,"ExceptionMessage":…,"ErrorCode":…}: the hosting layer */
+/* {"Message":…,"ExceptionMessage":…,"ErrorCode":…}, from the hosting layer */
 static void
 read_host_shape(struct json_object *root, dv_error *error)
 {
@@ -283,7 +286,7 @@ judge_by_status(dv_error *error)
 		error->outcome_unknown = status_rules[i].unknown;
 		error->sqlstate = status_rules[i].sqlstate;
 	}
-	/* with a code it may be the table that is missing, or whatever else */
+	/* with a code, something other than the row may be missing, such as the table */
 	if (error->meaning == DV_MEANING_MISSING && error->code[0] != '\0')
 		error->meaning = DV_MEANING_OTHER;
 }
@@ -312,10 +315,10 @@ judge(dv_error *error)
 			error->meaning = rule->meaning;
 		error->sqlstate = rule->sqlstate;
 		error->hint = rule->hint;
-		/* the service has said what became of it */
+		/* the service has said what happened to the request */
 		error->outcome_unknown = false;
 	}
-	/* a busy server that says when to come back is a throttle by another name */
+	/* a busy server that says when to come back is throttling under another name */
 	if (error->status == 503 && error->retry_after >= 0 && error->verdict == DV_VERDICT_RETRY)
 		error->verdict = DV_VERDICT_THROTTLED;
 	if (error->verdict == DV_VERDICT_THROTTLED)
@@ -341,7 +344,7 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 	if (error->message[0] == '\0')
 		error->message = psprintf("HTTP status %d", status);
 	judge(error);
-	/* a token must not travel to wherever an answer points */
+	/* a token must not be sent to wherever an answer points */
 	if (status < 400)
 		error->hint = "Redirects are not followed; check option \"url\" of the server.";
 }

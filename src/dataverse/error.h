@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * error.h
- *		What the service says when it says no.
+ *		Errors of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,25 +17,26 @@
 /* What can be done about an answer. */
 typedef enum dv_verdict
 {
-	DV_VERDICT_OK,				/* 2xx, 304 */
-	DV_VERDICT_REFUSED,			/* final: the content or the caller is at fault */
+	DV_VERDICT_OK,				/* 2xx or 304 */
+	DV_VERDICT_REFUSED,			/* final: the request or the caller is at fault */
 	DV_VERDICT_THROTTLED,
-	DV_VERDICT_AUTH,			/* the token was not accepted: another, once */
-	DV_VERDICT_RETRY			/* transient: the same request may do better later */
+	DV_VERDICT_AUTH,			/* the token was not accepted: try another one, once */
+	DV_VERDICT_RETRY			/* transient: the same request may succeed later */
 } dv_verdict;
 
-/* What an error is about, as far as somebody acts on it. */
+/* What an error is about, as far as anything depends on it. */
 typedef enum dv_meaning
 {
-	DV_MEANING_OTHER,			/* no more than its verdict says */
+	DV_MEANING_OTHER,			/* nothing beyond its verdict */
 
 	/* refused */
-	DV_MEANING_CALLER,			/* it is about who asks: no row has been looked at */
-	DV_MEANING_DUPLICATE,		/* a row with that key is there already */
-	DV_MEANING_MISSING,			/* a row is not there: the one addressed, or one it refers to */
-	DV_MEANING_TOO_LARGE,		/* less at a time may do */
+	DV_MEANING_CALLER,			/* it is about the caller: no row has been looked at */
+	DV_MEANING_DUPLICATE,		/* a row with that key exists already */
+	DV_MEANING_MISSING,			/* a row does not exist: the one addressed, or one that it refers
+								 * to */
+	DV_MEANING_TOO_LARGE,		/* smaller requests may succeed */
 	DV_MEANING_NO_BULK,			/* the table does not have this bulk message */
-	DV_MEANING_COUNT_LIMIT,		/* more rows than the service counts */
+	DV_MEANING_COUNT_LIMIT,		/* the service does not count this many rows */
 
 	/* throttled */
 	DV_MEANING_MANY_REQUESTS,
@@ -48,37 +49,37 @@ typedef enum dv_meaning
 	DV_MEANING_SERVER,			/* 5xx */
 	DV_MEANING_DEADLOCK,
 	DV_MEANING_SQL_TIMEOUT,
-	DV_MEANING_NEW_TABLE		/* bulk messages race with a change of the schema */
+	DV_MEANING_NEW_TABLE		/* a bulk message met a change of the schema */
 } dv_meaning;
 
-/* An error in any of the shapes that the service gives it, in one memory context. */
+/* An error in any of the forms that the service uses, in one memory context. */
 typedef struct dv_error
 {
 	dv_verdict	verdict;
 	dv_meaning	meaning;
 	bool		outcome_unknown;	/* the request may have been carried out */
-	int64_t		retry_after;	/* microseconds; -1: not said */
-	int			status;			/* HTTP; 0: no answer */
-	const char *code;			/* "0x80040237", "" when there is none */
+	int64_t		retry_after;	/* microseconds; -1 if not said */
+	int			status;			/* HTTP; 0 if there was no answer */
+	const char *code;			/* "0x80040237", or "" if there is none */
 	const char *name;			/* "DuplicateRecord", or NULL */
 	const char *message;		/* never empty */
-	bool		vague;			/* the message is another row's, or nobody's */
+	bool		vague;			/* the message is about another row, or about none in particular */
 	const char *request_id;		/* REQ_ID, or NULL */
 	const char *details;		/* BulkApiErrorDetails (JSON text), or NULL */
-	const char *user;			/* application user that asked last, or NULL */
-	int			attempts;		/* 0: not known */
+	const char *user;			/* application user of the last attempt, or NULL */
+	int			attempts;		/* 0 if not known */
 	int			sqlstate;		/* MAKE_SQLSTATE form */
 	const char *hint;			/* or NULL */
 } dv_error;
 
 /*
- * Reads an answer: headers may be NULL for parts of a $batch (then status,
- * body and Retry-After of the part are given).
+ * Reads an answer.  retry_after and request_id, the values of headers, may be
+ * NULL; for a part of a $batch they are those of the part.
  */
 extern void dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 						  const char *request_id, dv_error *error);
 
-/* Code, status, request id and who asked, as a sentence; "" if none is known. */
+/* Returns code, status, request id, and application user as a sentence; "" if none is known. */
 extern const char *dv_error_detail(const dv_error *error);
 
 #endif							/* DV_ERROR_H */

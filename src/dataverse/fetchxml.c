@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * fetchxml.c
- *		FetchXML that somebody else wrote: what it asks for, and the same
- *		query for another page.
+ *		FetchXML written by users: reads what paging needs, and writes the
+ *		same query for another page.
  *
- * This is no XML parser: it walks over the prolog, the start tag of the
- * element fetch and that of the element entity, which is where all that
- * concerns paging is written, and copies the rest as it stands.
+ * This is not an XML parser: it reads the prolog and the start tags of the
+ * elements fetch and entity, where everything about paging is found, and
+ * copies the rest unchanged.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -29,7 +29,7 @@ typedef struct xml_attribute
 	size_t		name_len;
 	const char *value;
 	size_t		value_len;
-	const char *end;			/* behind the closing quote */
+	const char *end;			/* after the closing quote */
 } xml_attribute;
 
 static const char *
@@ -38,7 +38,7 @@ skip_blanks(const char *p)
 	return p + strspn(p, BLANKS);
 }
 
-/* Behind blanks, comments and processing instructions; NULL if one has no end. */
+/* Skips blanks, comments, and processing instructions; returns NULL if one has no end. */
 static const char *
 skip_misc(const char *p)
 {
@@ -60,7 +60,7 @@ skip_misc(const char *p)
 	}
 }
 
-/* Behind "<name" if the text begins so; else NULL. */
+/* Returns the position after "<name", or NULL if the text does not begin with it. */
 static const char *
 start_tag(const char *p, const char *name)
 {
@@ -100,7 +100,7 @@ is_named(const xml_attribute *a, const char *name)
 	return a->name_len == strlen(name) && memcmp(a->name, name, a->name_len) == 0;
 }
 
-/* A positive number, or -1. */
+/* Returns a positive number, or -1. */
 static int
 number_of(const xml_attribute *a)
 {
@@ -113,7 +113,7 @@ number_of(const xml_attribute *a)
 	return number > 0 ? number : -1;
 }
 
-/* Reads the start tag of fetch up to ">"; returns what follows, or NULL. */
+/* Reads the start tag of fetch, and returns the position after its ">", or NULL. */
 static const char *
 read_fetch(const char *p, dv_fetchxml *query, const char **error)
 {
@@ -203,7 +203,7 @@ typedef struct xml_writer
 {
 	char	   *out;
 	size_t		size;
-	size_t		len;			/* of the whole, whether it fits or not */
+	size_t		len;			/* of the complete text, whether it fits or not */
 } xml_writer;
 
 static void
@@ -220,7 +220,7 @@ put_text(xml_writer *w, const char *s)
 	put(w, s, strlen(s));
 }
 
-/* As the value of an attribute: blanks other than " " would be read as " ". */
+/* In attribute values, parsers turn blanks other than " " into " " unless they are escaped. */
 static void
 put_escaped(xml_writer *w, const char *s)
 {
@@ -322,7 +322,7 @@ dv_fetchxml_cookie(const char *annotation, char *out)
 		{
 			memcpy(out, a.value, a.value_len);
 			out[a.value_len] = '\0';
-			/* it has been encoded twice */
+			/* it was encoded twice */
 			decode_percent(out);
 			decode_percent(out);
 			return true;

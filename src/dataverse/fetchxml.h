@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * fetchxml.h
- *		FetchXML that somebody else wrote: what it asks for, and the same
- *		query for another page.
+ *		FetchXML written by users: reads what paging needs, and writes the
+ *		same query for another page.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -18,35 +18,37 @@
 
 #define DV_FETCHXML_NAME_MAX 128
 
-/* Points into the text that was read, which must stay. */
+/* Points into the text that was read, which must remain valid. */
 typedef struct dv_fetchxml
 {
 	const char *attributes;		/* of the element fetch, up to its ">" */
 	size_t		attributes_len;
-	const char *content;		/* what follows */
+	const char *content;		/* what follows the start tag of fetch */
 	char		entity[DV_FETCHXML_NAME_MAX + 1];	/* logical name of the root table */
-	int			page;			/* 0: not given */
+	int			page;			/* 0 if not given, as for the other two */
 	int			count;
 	int			top;
 } dv_fetchxml;
 
 /*
- * Reads as much of the query as paging needs; false, and a static text in
- * *error, if it is not of the form <fetch …><entity name="…" …  The rest is
- * for the service to judge.
+ * Reads as much of the query as paging needs.  Returns false, and a static
+ * text in *error, if it does not have the form <fetch …><entity name="…" …
+ * The rest is left for the service to check.
  */
 extern bool dv_fetchxml_read(const char *xml, dv_fetchxml *query, const char **error);
 
 /*
- * The query for one page, with the paging cookie of the page before it
- * (NULL: none).  Written as snprintf writes: returns the length of the whole.
+ * Writes the query for one page, with the paging cookie of the previous page
+ * (NULL if there is none).  Like snprintf, returns the length of the complete
+ * text.
  */
 extern size_t dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cookie,
 							   char *out, size_t size);
 
 /*
- * Takes the cookie out of the annotation fetchxmlpagingcookie.  "out" has
- * room for as many bytes as the annotation.  False if there is none.
+ * Extracts the cookie from the annotation fetchxmlpagingcookie.  "out" must
+ * have room for as many bytes as the annotation has.  Returns false if there
+ * is none.
  */
 extern bool dv_fetchxml_cookie(const char *annotation, char *out);
 

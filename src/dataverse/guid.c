@@ -6,12 +6,12 @@
  *
  *	10-15	milliseconds since 1970
  *	 8-9	the variant of RFC 9562 (two bits), and a counter within the millisecond
- *	 0-7	chance, but for the version in the upper half of byte 6
+ *	 0-7	random, except for the version in the upper half of byte 6
  *
- * Version 4 says that the id means nothing to anybody else.  Two backends that
- * give the same count in the same millisecond differ by 60 bits of chance.  A
- * clock that gives out more than its counter has room for goes ahead of the
- * time, and so does one whose time was set back.
+ * Version 4 makes the id opaque to everyone else.  Two backends that use the
+ * same counter value in the same millisecond differ by 60 random bits.  If the
+ * counter overflows, or if the system clock is set back, the id clock runs
+ * ahead of the time.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

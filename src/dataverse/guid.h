@@ -3,10 +3,10 @@
  *		Ids in the order of SQL Server's clustered indexes.
  *
  * SQL Server compares the last six bytes of a uniqueidentifier first, then
- * bytes 8 and 9.  A time and a counter stand there, so that rows of one load
- * go to the end of the index; the rest is random.
+ * bytes 8 and 9.  These hold a time and a counter, so that the rows of one load
+ * go to the end of the index; the other bytes are random.
  *
- * Pure: needs neither PostgreSQL nor libcurl; time and chance are arguments.
+ * Pure: needs neither PostgreSQL nor libcurl; time and randomness are arguments.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,8 +22,9 @@ typedef struct dv_guid_clock
 } dv_guid_clock;
 
 /*
- * The next id of this clock, greater than all before it.  "now": microseconds
- * since 1970; a clock that is set back goes on from the last id.
+ * Makes the next id of this clock, greater than all before it.  "now" is in
+ * microseconds since 1970.  If it goes back, the clock continues from the last
+ * id.
  */
 extern void dv_guid_make(dv_guid_clock *clock, int64_t now, uint64_t random, uint8_t *id);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * header.c
- *		Headers of requests, and the annotations that they ask for.
+ *		Headers of requests, and the annotations that they request.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -32,7 +32,7 @@ dv_headers_of_write(const dv_write_manner *manner)
 		headers[n++] = "MSCRM.SuppressCallbackRegistrationExpanderJob: true";
 	if (manner->detect_duplicates)
 		headers[n++] = "MSCRM.SuppressDuplicateDetection: false";
-	/* names of errors; of elastic tables, which rows failed */
+	/* includes names of errors and, for elastic tables, the rows that failed */
 	headers[n++] = DV_PREFER_ANNOTATIONS("*");
 	return headers;
 }

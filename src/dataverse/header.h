@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * header.h
- *		Headers of requests, and the annotations that they ask for.
+ *		Headers of requests, and the annotations that they request.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -21,16 +21,16 @@
 #define DV_ANNOTATION_COOKIE "Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
 #define DV_ANNOTATION_MORE "Microsoft.Dynamics.CRM.morerecords"
 
-/* "names" is a string literal: names with commas between them, or "*". */
+/* "names" is a string literal: names separated by commas, or "*". */
 #define DV_PREFER_ANNOTATIONS(names) "Prefer: odata.include-annotations=\"" names "\""
 
-/* Who is impersonated, by object id. */
+/* Impersonates the user with this object id. */
 #define DV_HEADER_CALLER "CallerObjectId: "
 
-/* A $batch goes on after a part that was refused. */
+/* Lets a $batch continue after a part that was refused. */
 #define DV_PREFER_CONTINUE "Prefer: odata.continue-on-error"
 
-/* Custom logic that is to be left out; in the order of option bypass_custom_logic. */
+/* Custom logic to bypass, in the order of the choices of option bypass_custom_logic. */
 typedef enum dv_bypass
 {
 	DV_BYPASS_NONE,
@@ -43,16 +43,16 @@ typedef struct dv_write_manner
 {
 	dv_bypass	bypass;
 	bool		bypass_flows;
-	bool		detect_duplicates;	/* by the rules of the organisation */
+	bool		detect_duplicates;	/* apply the organisation's rules for duplicates */
 } dv_write_manner;
 
-/* Headers of every request that writes, and of every part of it, NULL-terminated. */
+/* Headers of every request that writes, and of each of its parts, NULL-terminated. */
 extern const char *const *dv_headers_of_write(const dv_write_manner *manner);
 
 /*
- * Headers of a page of rows, NULL-terminated.  A page_size of 0 leaves the size
- * to the service; annotations, and the session token of writes to see, may be
- * NULL.
+ * Headers of a request for a page of rows, NULL-terminated.  A page_size of 0
+ * leaves the size to the service.  The annotations, and the session token of
+ * earlier writes that must be visible, may be NULL.
  */
 extern const char *const *dv_headers_of_page(int page_size, const char *annotations,
 											 const char *session_token);

@@ -1,13 +1,13 @@
 /*
  * json_cursor.c
- *		JSON text read front to back, strictly, without building anything.
+ *		A strict JSON reader that goes front to back and builds nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "dataverse/json_cursor.h"
 #include "net/hex.h"
 
-/* Slices have 32 bits for their length, and no answer comes near that. */
+/* Lengths of values have 32 bits; no answer comes near that. */
 #define LONGEST_TEXT ((size_t) INT32_MAX)
 
 const char *
@@ -41,7 +41,7 @@ read_escape(dv_cursor *cursor, const char *p)
 	return p + 5;
 }
 
-/* Behind a character that is not ASCII. */
+/* Returns the position after a character that is not ASCII. */
 static const char *
 read_utf8(dv_cursor *cursor, const char *p)
 {
@@ -59,7 +59,7 @@ read_utf8(dv_cursor *cursor, const char *p)
 		n = 4;
 	else
 		return dv_cursor_fail(cursor, p, "invalid UTF-8");
-	/* not what fits fewer bytes, no surrogates, nothing above U+10FFFF */
+	/* no overlong forms, no surrogates, nothing above U+10FFFF */
 	if (s[0] == 0xe0)
 		least = 0xa0;
 	else if (s[0] == 0xed)
@@ -76,7 +76,7 @@ read_utf8(dv_cursor *cursor, const char *p)
 	return p + n;
 }
 
-/* What is not simply itself in a string: an escape, or a run of characters beyond ASCII. */
+/* Reads an escape, or a run of characters beyond ASCII. */
 const char *
 dv_cursor_read_character(dv_cursor *cursor, const char *p)
 {

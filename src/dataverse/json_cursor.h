@@ -1,10 +1,10 @@
 /*
  * json_cursor.h
- *		JSON text read front to back, strictly, without building anything.
+ *		A strict JSON reader that goes front to back and builds nothing.
  *
- * Values are slices of the text.  Everything on the way is checked, also what
- * is skipped: UTF-8, escapes, numbers, brackets, and how deep they are nested.
- * After the first error the cursor stays there; its reason and place are kept.
+ * Values are slices of the text.  Everything is checked, including what is
+ * skipped: UTF-8, escapes, numbers, brackets, and the depth of nesting.  The
+ * cursor stops at the first error and keeps its reason and position.
  *
  *		dv_cursor_open(&cursor, text, len);
  *		dv_cursor_enter(&cursor, '{');
@@ -12,9 +12,9 @@
  *			dv_cursor_value(&cursor, &value);
  *		whole = dv_cursor_ended(&cursor);
  *
- * A NUL must stand behind the text's last byte.  It is no character of JSON,
- * so looking at one more byte needs no check of bounds; words of eight bytes
- * are read only where as many are left.
+ * A NUL must follow the last byte of the text.  It is not a character of JSON,
+ * so looking at one more byte needs no check of bounds.  Words of eight bytes
+ * are read only where that many are left.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -27,50 +27,57 @@
 
 #include "dataverse/value.h"
 
-/* Arrays and objects inside a value may be nested so deep, and no deeper. */
+/* How deep arrays and objects inside a value may be nested. */
 #define DV_CURSOR_MAX_DEPTH 64
 
 typedef struct dv_cursor
 {
 	const char *text;
 	const char *end;
-	const char *at;				/* of the functions that take no place */
-	bool		is_first;		/* "at" is right behind an opening bracket */
-	const char *error;			/* a fragment, "member name expected"; NULL: none so far */
-	size_t		error_at;		/* byte of the text, from 0 */
+	const char *at;				/* position; only used by the functions that take none */
+	bool		is_first;		/* "at" is right after an opening bracket */
+	const char *error;			/* a fragment, "member name expected"; NULL if there is none so
+								 * far */
+	size_t		error_at;		/* byte position in the text, from 0 */
 } dv_cursor;
 
 extern void dv_cursor_open(dv_cursor *cursor, const char *text, size_t len);
 
-/* Behind an opening bracket, if that is what comes next. */
+/* Moves past an opening bracket, which must come next. */
 extern bool dv_cursor_enter(dv_cursor *cursor, char open);
 
 /*
- * In front of the next member or item.  False behind the closing bracket, and
- * where something else stands: that is an error.
+ * Moves to the next member or item.  Returns false after the closing bracket,
+ * and if something else comes next, which is an error.
  */
 extern bool dv_cursor_next(dv_cursor *cursor, char close);
 
-/* A member's name and colon; a value of any kind.  False: an error. */
+/*
+ * Read a member's name with its colon, and a value of any kind.  They return
+ * false after an error.
+ */
 extern bool dv_cursor_name(dv_cursor *cursor, dv_value *name);
 extern bool dv_cursor_value(dv_cursor *cursor, dv_value *value);
 
-/* Was all of the text read, and was it right? */
+/* Returns whether all of the text was read without an error. */
 extern bool dv_cursor_ended(dv_cursor *cursor);
 
 /* ----------
- * For readers that are in a hurry: functions take where to start and return
- * where they stopped, or NULL after an error
+ * Functions for readers that must be fast.  They take the position to start
+ * from and return the position where they stopped, or NULL after an error.
  * ----------
  */
 
-/* Notes the first error.  What is missing at the very end of the text was cut off. */
+/*
+ * Records the first error.  At the very end of the text, the reason is that
+ * the text was cut off.
+ */
 extern const char *dv_cursor_fail(dv_cursor *cursor, const char *p, const char *reason);
 
 extern const char *dv_cursor_read_name(dv_cursor *cursor, const char *p, dv_value *name);
 extern const char *dv_cursor_read_value(dv_cursor *cursor, const char *p, dv_value *value);
 
-/* for the functions below */
+/* used by the inline functions below */
 extern const char *dv_cursor_read_character(dv_cursor *cursor, const char *p);
 extern const char *dv_cursor_read_word(dv_cursor *cursor, const char *p, dv_value *value);
 extern const char *dv_cursor_read_nested(dv_cursor *cursor, const char *p, int depth,
@@ -89,7 +96,7 @@ dv_load8(const char *p)
 
 /*
  * Marks the first byte of a word that is a quote, a backslash, a control
- * character or not ASCII (whose high bit survives at least one of the first
+ * character, or not ASCII (whose high bit survives at least one of the first
  * two subtractions).  Bytes above the first one may be marked wrongly.
  */
 static inline uint64_t
@@ -127,7 +134,7 @@ dv_cursor_skip_blanks(const char *p)
 	return p;
 }
 
-/* "p" is behind the opening quote; returns behind the closing one. */
+/* "p" is after the opening quote; returns the position after the closing one. */
 static inline const char *
 dv_cursor_read_string(dv_cursor *cursor, const char *p, dv_value *value)
 {
@@ -205,7 +212,7 @@ dv_cursor_read_number(dv_cursor *cursor, const char *p, dv_value *value)
 	return p;
 }
 
-/* "depth" is how many brackets are open in the value that this one is part of. */
+/* "depth" is the number of open brackets around this part of a value. */
 static inline const char *
 dv_cursor_read_part(dv_cursor *cursor, const char *p, int depth, dv_value *value)
 {

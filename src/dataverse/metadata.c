@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * metadata.c
- *		All tables of an organisation, and the request for the definitions
+ *		All tables of an environment, and the request for the definitions
  *		of some of them.
  *
- * Two requests tell everything, however many tables there are.  The first
- * lists all tables with their entity sets: foreign tables are named from the
- * whole list, so that a name does not depend on what else is imported, and
- * writes need the entity sets of tables that are only looked up.  The second,
- * RetrieveMetadataChanges, gives the definitions of those that are wanted.
- * Its answer has every property there is, null unless it was asked for, so
- * it is cut into tables before anything is parsed.
+ * Two requests are enough, however many tables there are.  The first lists
+ * all tables with their entity sets.  Foreign tables are named from the whole
+ * list, so that a name does not depend on what else is imported, and writes
+ * need the entity sets of tables that are only referred to.  The second,
+ * RetrieveMetadataChanges, gets the definitions of the wanted tables.  Its
+ * answer has every property there is, null unless it was asked for, so it is
+ * cut into tables before anything is parsed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -51,7 +51,7 @@ dv_meta_components_path(const dv_arena *arena, const char *solution)
 	return path.s;
 }
 
-/* ---------------------------------------------------------------- the catalogue */
+/* ---------------------------------------------------------------- the catalog */
 
 static int
 compare_entries(const void *a, const void *b)
@@ -85,7 +85,7 @@ dv_meta_find_local(const dv_meta_catalog *catalog, const char *local)
 	return NULL;
 }
 
-/* The length of as many whole characters of UTF-8 as have room. */
+/* Returns the length of the longest prefix of whole UTF-8 characters that fits. */
 static size_t
 clip(const char *name, size_t room)
 {
@@ -125,7 +125,7 @@ is_table_name_taken(const void *context, const char *name)
 	const dv_meta_catalog *catalog = context;
 	size_t		i;
 
-	/* names beyond the one that is looked for have not been given yet */
+	/* later entries have no names yet, so this starts with the nearest ones */
 	for (i = catalog->n; i-- > 0;)
 		if (catalog->entries[i].local != NULL && strcmp(catalog->entries[i].local, name) == 0)
 			return true;
@@ -133,9 +133,9 @@ is_table_name_taken(const void *context, const char *name)
 }
 
 /*
- * What PostgreSQL cuts off a name that is too long is cut off here too, so
- * that the full name can be typed.  Names that are short enough are kept
- * first: no other may take them.
+ * Long names are truncated as PostgreSQL truncates them, so that the full name
+ * can be typed.  Names that are short enough are given out first; no other
+ * table may take them.
  */
 static void
 name_locally(const dv_arena *arena, dv_meta_catalog *catalog)
@@ -155,7 +155,7 @@ void
 dv_meta_catalog_read(const dv_arena *arena, struct json_object *answer, dv_meta_catalog *catalog)
 {
 	struct json_object *tables = dv_meta_array(answer, "value");
-	size_t		n = tables != NULL ? json_object_array_length(tables) : 0;
+	size_t		n = dv_meta_length(tables);
 	size_t		i;
 
 	catalog->n = 0;
@@ -178,7 +178,7 @@ dv_meta_catalog_read(const dv_arena *arena, struct json_object *answer, dv_meta_
 	name_locally(arena, catalog);
 }
 
-/* One half of a relationship's properties. */
+/* Reads one half of a relationship's properties. */
 static dv_meta_side
 side_of(const dv_arena *arena, struct json_object *relationship, const char *const *names)
 {
@@ -198,7 +198,7 @@ dv_meta_sides_read(const dv_arena *arena, struct json_object *answer, dv_meta_ca
 		{"Entity2LogicalName", "Entity2IntersectAttribute", "Entity2NavigationPropertyName"},
 	};
 	struct json_object *relationships = dv_meta_array(answer, "value");
-	size_t		n = relationships != NULL ? json_object_array_length(relationships) : 0;
+	size_t		n = dv_meta_length(relationships);
 	size_t		i;
 
 	for (i = 0; i < n; i++)
@@ -216,7 +216,7 @@ dv_meta_sides_read(const dv_arena *arena, struct json_object *answer, dv_meta_ca
 
 /* ---------------------------------------------------------------- the request */
 
-/* Names, in the form that the service wants a list in: ['a','b'] */
+/* Lists names in the form that the service expects: 'a','b' */
 static const char *
 list_of(const dv_arena *arena, const dv_meta_catalog *catalog, bool wanted)
 {
@@ -245,7 +245,7 @@ count_wanted(const dv_meta_catalog *catalog)
 	return n;
 }
 
-/* The member "Criteria", with its comma, or nothing. */
+/* Appends the member "Criteria" with the comma after it. */
 static void
 append_criteria(dv_arena_text *json, const char *op, const char *list)
 {
@@ -266,7 +266,7 @@ append_properties(dv_arena_text *json, const char *names, const char *more)
 	dv_arena_append(json, "]}");
 }
 
-/* Encoded for the URL; "op" is NULL when all tables are asked for. */
+/* Returns the path, encoded for the URL.  "op" is NULL if all tables are requested. */
 static const char *
 path_of(const dv_arena *arena, const char *op, const char *list, bool comments)
 {
@@ -337,7 +337,7 @@ dv_meta_reader_failed(const dv_meta_reader *reader)
 	return reader->json.error != NULL;
 }
 
-/* To the first definition: behind the "[" of the member EntityMetadata. */
+/* Moves to the first definition, after the "[" of the member EntityMetadata. */
 static bool
 find_definitions(dv_cursor *json)
 {
@@ -367,7 +367,7 @@ dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len)
 	reader->begun = true;
 	if (reader->done || !dv_cursor_next(json, ']'))
 	{
-		/* what follows the last one is of no interest */
+		/* what follows the last definition does not matter */
 		reader->done = json->error == NULL;
 		return false;
 	}

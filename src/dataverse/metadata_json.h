@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * metadata_json.h
- *		What metadata.c and definition.c share: members of JSON objects that
- *		may be absent or null, and names that are too long.
+ *		What metadata.c and definition.c share: access to members of JSON
+ *		objects that may be absent or null, and names that are too long.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -16,7 +16,7 @@
 
 #include "dataverse/arena.h"
 
-/* A member of any type; NULL if it is absent or null, or this is no object. */
+/* Returns a member of any type; NULL if it is absent or null, or if "object" is not an object. */
 static inline struct json_object *
 dv_meta_member(struct json_object *object, const char *name)
 {
@@ -68,8 +68,8 @@ dv_meta_length(struct json_object *array)
 }
 
 /*
- * The name, cut to what PostgreSQL takes, and numbered ("_2", "_3" …) until
- * it is not taken.
+ * Returns the name, truncated to the length that PostgreSQL supports, and
+ * numbered ("_2", "_3" …) if it is taken.
  */
 extern const char *dv_meta_short_name(const dv_arena *arena, const char *name,
 									  bool (*taken) (const void *context, const char *name), const void *context);

@@ -3,15 +3,13 @@
  * multipart.c
  *		The answer to a $batch, part by part.
  *
- * The answer to a changeset is a part that has parts of its own; that is as
- * deep as it gets.  Who is between two delimiters is whole, so it is the last
- * delimiter that says that nothing is missing: an answer without it is broken.
- * JSON has no raw line ends, so whatever stands at the beginning of a line is
- * the envelope's.  In all that does not matter we are lenient: LF or CRLF,
- * blanks around the colon of a header, text before the first delimiter and
- * behind the last.
- *
- * SPDX-License-Identifier: PostgreSQL
+ * The answer to a changeset is a part that has parts of its own; there is no
+ * deeper nesting.  A part between two delimiters is complete.  Only the last
+ * delimiter says that no part is missing, so an answer without it is broken.
+ * JSON strings contain no line ends, so whatever stands at the beginning of a
+ * line belongs to the envelope.  The parser is lenient where it does no harm:
+ * it accepts LF or CRLF, blanks around the colon of a header, and text before
+ * the first delimiter and after the last.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +46,7 @@ trim(dv_slice s)
 	return s;
 }
 
-/* Takes a line off the beginning; it ends with CRLF, LF or the text. */
+/* Takes a line off the beginning.  A line ends with CRLF, LF, or the end of the text. */
 static bool
 next_line(dv_slice *rest, dv_slice *line)
 {
@@ -117,7 +115,10 @@ is_delimiter(dv_slice line, dv_slice boundary)
 	return rest.len == 2 && memcmp(rest.s, "--", 2) == 0 ? LAST_DELIMITER : NO_DELIMITER;
 }
 
-/* What stands before the next delimiter, whose line end belongs to it; moves behind it. */
+/*
+ * Moves past the next delimiter and returns the content before it, without the
+ * line end, which belongs to the delimiter.
+ */
 static delimiter
 seek_delimiter(dv_multipart_level *level, dv_slice *content)
 {
@@ -129,7 +130,7 @@ seek_delimiter(dv_multipart_level *level, dv_slice *content)
 	{
 		delimiter	found = is_delimiter(line, level->boundary);
 
-		/* cut off, the last one looks like any other */
+		/* a truncated last delimiter looks like any other, so the line end is required */
 		if (found == NO_DELIMITER || (found == NEXT_DELIMITER && rest.s[-1] != '\n'))
 			continue;
 		content->len = line.s - content->s;
@@ -165,7 +166,7 @@ next_content(dv_multipart_level *level, dv_slice *content)
 	return DV_PART;
 }
 
-/* Headers up to the empty line, which is taken as well. */
+/* Takes the headers and the empty line after them. */
 static dv_slice
 take_headers(dv_slice *rest)
 {
@@ -232,7 +233,7 @@ number(dv_slice s)
 	return n;
 }
 
-/* "HTTP/1.1 429 Too Many Requests"; 0: something else */
+/* "HTTP/1.1 429 Too Many Requests"; 0 if it is anything else */
 static int
 read_status(dv_slice line)
 {
@@ -257,7 +258,7 @@ read_part(dv_slice mime, dv_slice content, dv_part *part)
 	return true;
 }
 
-/* Does this Content-Type say that there are parts? */
+/* Does this Content-Type announce parts? */
 static bool
 is_container(dv_slice type)
 {
@@ -281,7 +282,7 @@ dv_multipart_open(dv_multipart *multipart, const char *content_type, const char 
 	return true;
 }
 
-/* The answer to a changeset: its parts come next. */
+/* Enters the answer to a changeset, whose parts come next. */
 static bool
 enter_changeset(dv_multipart *multipart, dv_slice type, dv_slice content)
 {

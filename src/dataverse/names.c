@@ -2,13 +2,13 @@
  * names.c
  *		The names of a row's members: which are wanted, and which comes next.
  *
- * Rows of a page have the same members in the same order, but for nulls that
- * may be left out.  So each name remembers the two names that came after it
- * last, and the bytes at hand are compared with those, quotes and colon
- * included, before anything is parsed or looked up here.
+ * The rows of a page have the same members in the same order, except for nulls
+ * that may be left out.  So each name remembers the two names that followed it
+ * last, and the input is compared with those, quotes and colon included,
+ * before anything is parsed or looked up here.
  *
- * Names that nobody wants are remembered too, or their turn would always cost
- * a search.  They lie in the body of the page and are forgotten with it.
+ * Unwanted names are remembered too; otherwise each of them would cost a
+ * search.  Their text is in the body of the page, so they are forgotten with it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@
 
 #include "dataverse/names.h"
 
-/* Names beyond the wanted ones that are remembered. */
+/* How many unwanted names are remembered. */
 #define MAX_OTHERS 256
 
 #define MAX_WANTED 10000
@@ -56,7 +56,7 @@ most_names(int n_wanted)
 	return FIRST_NAME + n_wanted + N_MARKS + MAX_OTHERS;
 }
 
-/* Length of a name that may be wanted; 0 if it may not. */
+/* Returns the length of a name that can be wanted, else 0. */
 static size_t
 wanted_len(const char *name)
 {
@@ -83,7 +83,7 @@ dv_names_size(const char *const *wanted, int n)
 	return size;
 }
 
-/* The ends and the length tell names apart well enough. */
+/* Both ends and the length distinguish names well enough. */
 static inline uint32_t
 hash_name(const char *name, size_t len)
 {
@@ -102,7 +102,7 @@ hash_name(const char *name, size_t len)
 	return (uint32_t) ((head ^ tail) >> 32);
 }
 
-/* The slot of a name, or the free one where it belongs. */
+/* Returns the slot of a name, or the free slot where it belongs. */
 static uint32_t
 find_slot(const dv_names *names, const char *name, size_t len)
 {
@@ -119,7 +119,7 @@ find_slot(const dv_names *names, const char *name, size_t len)
 	return slot;
 }
 
-/* "text" is the name as it will be met, from its quote to the colon. */
+/* "text" is the name as it is met in a page, from its quote to the colon. */
 static dv_name *
 add_entry(dv_names *names, uint32_t slot, const char *text, size_t len)
 {
@@ -134,7 +134,7 @@ add_entry(dv_names *names, uint32_t slot, const char *text, size_t len)
 	return entry;
 }
 
-/* The entry of a name, made if it is not there yet; its text goes to *room. */
+/* Returns the entry of a name; makes one, with its text at *room, if there is none yet. */
 static dv_name *
 fixed_entry(dv_names *names, const char *name, size_t len, char **room)
 {

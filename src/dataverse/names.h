@@ -2,8 +2,8 @@
  * names.h
  *		The names of a row's members: which are wanted, and which comes next.
  *
- * Who reads pages makes a dv_names of the members that are wanted and gives it
- * to dv_page_open(); all else is between page.c and names.c.
+ * A reader of pages makes a dv_names of the wanted members and passes it to
+ * dv_page_open(); everything else is internal to page.c and names.c.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -20,19 +20,19 @@
 #include "dataverse/json_cursor.h"
 
 /*
- * The wanted members of rows: properties, and annotations of properties under
- * their whole name (_ownerid_value@Microsoft.Dynamics.CRM.lookuplogicalname).
- * Made once for a scan and used for one page at a time.
+ * The wanted members of rows: properties, and annotations under their full
+ * names (_ownerid_value@Microsoft.Dynamics.CRM.lookuplogicalname).  Made once
+ * for each scan and used for one page at a time.
  */
 typedef struct dv_names dv_names;
 
-/* The memory it takes; it lives as long as that memory and needs no freeing. */
+/* Returns the size of the memory it needs.  It lives in that memory and needs no freeing. */
 extern size_t dv_names_size(const char *const *wanted, int n);
 
 /*
- * Copies the names.  "memory" is aligned as by malloc.  NULL if a name is
- * given twice, is empty, or has a quote, a backslash or a control character;
- * or if there are more than 10000.
+ * Copies the names.  "memory" must be aligned as by malloc.  Returns NULL if a
+ * name is given twice, is empty, or contains a quote, a backslash, or a
+ * control character; or if there are more than 10000.
  */
 extern dv_names *dv_names_init(void *memory, const char *const *wanted, int n);
 
@@ -41,7 +41,7 @@ extern dv_names *dv_names_init(void *memory, const char *const *wanted, int n);
  * ----------
  */
 
-/* Members of a row that say what the row is. */
+/* Members of a row that say what kind of row it is. */
 typedef enum dv_mark
 {
 	DV_MARK_NONE,
@@ -53,35 +53,35 @@ typedef enum dv_mark
 
 typedef struct dv_name
 {
-	const char *text;			/* "name": with its quotes and the colon */
-	uint32_t	len;			/* of text; larger than any body: matches nothing */
-	int32_t		wanted;			/* index of the caller's, or -1 */
-	uint16_t	next[2];		/* what followed, latest first */
+	const char *text;			/* with its quotes and the colon: "name": */
+	uint32_t	len;			/* of text; UINT32_MAX matches nothing */
+	int32_t		wanted;			/* index in the caller's list, or -1 */
+	uint16_t	next[2];		/* the names that followed it, latest first */
 	uint8_t		mark;			/* dv_mark */
 } dv_name;
 
 struct dv_names
 {
 	dv_name    *entries;
-	uint16_t   *slots;			/* hash table: number of an entry, 0 is free */
+	uint16_t   *slots;			/* hash table: number of an entry; 0 if free */
 	uint32_t	mask;			/* of the hash table */
 	int			n_wanted;
-	int			n_fixed;		/* entries that outlive a page */
+	int			n_fixed;		/* entries that are kept for the next page */
 	int			n;
 	int			max;
 };
 
-/* Forgets what belongs to the page before. */
+/* Forgets what belongs to the previous page. */
 extern void dv_names_new_page(dv_names *names);
 
 /*
- * The entry of a name that was not foreseen after "previous".  Foreseeable is
- * what stands in the page as "name": without blanks or escapes.
+ * Returns the entry of a name that was not foreseen after "previous".  A name
+ * is foreseeable if it is written as "name": without blanks or escapes.
  */
 extern dv_name *dv_names_find(dv_names *names, dv_name *previous, const char *name, size_t len,
 							  bool foreseeable);
 
-/* What a row's first name comes after. */
+/* The entry that the first name of a row comes after. */
 #define dv_names_row_start(names) (&(names)->entries[0])
 
 static inline bool
@@ -97,7 +97,7 @@ dv_same_bytes(const char *a, const char *b, size_t n)
 	return dv_load8(a + n - 8) == dv_load8(b + n - 8);
 }
 
-/* The name at p if it is one of the two expected after "previous", else NULL. */
+/* Returns the name at p if it is one of the two expected after "previous", else NULL. */
 static inline dv_name *
 dv_names_foresee(dv_names *names, dv_name *previous, const char *p, size_t left)
 {

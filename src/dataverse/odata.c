@@ -1,12 +1,12 @@
 /*
  * odata.c
- *		Queries as OData.
+ *		Writes queries as OData.
  *
- * How values look is decided by the column's type: strings between quotes
- * (those in them doubled), the rest bare; in the lists of query functions
- * everything is a JSON string.  In contains, startswith and endswith the
- * characters %, _ and [ are live in the service; between brackets they are
- * not.
+ * The type of the column decides how values are written: strings between
+ * quotes (with quotes inside doubled), everything else bare.  In the lists of
+ * query functions every value is a JSON string.  In contains, startswith, and
+ * endswith the service treats %, _, and [ as wildcards, except between
+ * brackets.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,7 +15,7 @@
 #include "dataverse/odata.h"
 #include "net/hex.h"
 
-/* where text goes; what does not fit is counted */
+/* Where text goes.  What does not fit is only counted. */
 typedef struct url_writer
 {
 	char	   *out;
@@ -32,7 +32,7 @@ put_byte(url_writer *w, char c)
 	w->len++;
 }
 
-/* Text of ours, which has nothing in it that a URL could not have. */
+/* Writes text that needs no encoding. */
 static void
 put(url_writer *w, const char *text)
 {
@@ -40,7 +40,7 @@ put(url_writer *w, const char *text)
 		put_byte(w, *text);
 }
 
-/* A character of a value, or one that URLs do not take. */
+/* Writes a character that may need encoding. */
 static void
 put_encoded(url_writer *w, char c)
 {
@@ -73,7 +73,7 @@ put_blank(url_writer *w)
  * Values
  */
 
-/* 'it''s'; "literally" takes the life out of wildcards */
+/* 'it''s'; with "literally", wildcards are put between brackets */
 static void
 put_string(url_writer *w, const char *text, bool literally)
 {
@@ -128,7 +128,7 @@ put_array(url_writer *w, const dv_filter *filter)
 		put_encoded(w, '"');
 		for (; *text != '\0'; text++)
 		{
-			/* of control characters only these can be in a text of the service */
+			/* text of the service contains no other control characters */
 			const char *found = strchr("\"\\\n\r\t", *text);
 
 			if (found != NULL)
@@ -141,7 +141,7 @@ put_array(url_writer *w, const dv_filter *filter)
 }
 
 /*
- * Filters: a function for each kind of condition
+ * Filters: one function for each kind of condition
  */
 
 typedef struct filter_form filter_form;
@@ -216,7 +216,7 @@ put_parts(url_writer *w, const dv_filter *filter, const filter_form *form)
 	}
 }
 
-/* DV_TRUE and DV_FALSE have no form: who simplified the filter left none. */
+/* DV_TRUE and DV_FALSE have no form: filters are simplified before they come here. */
 static const filter_form forms[DV_FILTER_KINDS] = {
 	[DV_AND] = {put_parts, "and"},
 	[DV_OR] = {put_parts, "or"},
@@ -247,7 +247,6 @@ put_filter(url_writer *w, const dv_filter *filter, bool nested)
 	if (group)
 		put_byte(w, '(');
 	form->put(w, filter, form);
-
 	if (group)
 		put_byte(w, ')');
 }
@@ -301,7 +300,10 @@ put_order(url_writer *w, const dv_query *query)
 	put(w, query->primary_id->property);
 }
 
-/* As a parameter it makes an elastic table look in that partition only, as a filter it does not. */
+/*
+ * As a parameter, the partition makes an elastic table search that partition
+ * only; as a filter it does not.
+ */
 static void
 put_partition(url_writer *w, const dv_query *query)
 {
@@ -375,7 +377,7 @@ dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t si
 	return w.len;
 }
 
-/* Of strings, those of at most 850 characters; 0: length not known. */
+/* Strings must have at most 850 characters; max_length is 0 if it is not known. */
 bool
 dv_odata_has_in(const dv_column *column, int max_length)
 {

@@ -1,6 +1,6 @@
 /*
  * odata.h
- *		Queries as OData: what stands behind the service root.
+ *		Writes queries as OData: the part of the URL after the service root.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -11,24 +11,24 @@
 
 #include "dataverse/query.h"
 
-/* What the service takes in a request line, and in a part of a $batch (facts 1.1). */
+/* What the service accepts in a request line, and in a part of a $batch (README.md, Requests). */
 #define DV_ODATA_MAX_URL 32768
 #define DV_ODATA_MAX_BATCH_URL 65536
 
 typedef enum dv_odata_style
 {
 	DV_ODATA_WIRE,				/* as it is sent */
-	DV_ODATA_READABLE			/* the same with blanks, quotes and brackets as they are */
+	DV_ODATA_READABLE			/* the same with blanks, quotes, and brackets unencoded */
 } dv_odata_style;
 
 /*
- * "accounts?$select=name&$filter=…".  Written as snprintf writes: returns the
- * length of the whole, and what fits is in "out", with a NUL.  The filter may
- * not be DV_FALSE: there is nothing to ask then.
+ * "accounts?$select=name&$filter=…".  Like snprintf, returns the length of the
+ * complete text; what fits is in "out", with a NUL.  The filter must not be
+ * DV_FALSE, since nothing needs to be requested then.
  */
 extern size_t dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size);
 
-/* Can the service take a list of such values as IN? */
+/* Can the service take a list of values of this column as IN? */
 extern bool dv_odata_has_in(const dv_column *column, int max_length);
 
 #endif

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * operation.c
- *		What can be done to a row, and how the service is asked for it.
+ *		What can be done to a row, and the request for it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -25,7 +25,7 @@ static const dv_operation_rule rules[DV_OPERATIONS] = {
 	[DV_UPDATE] = {
 		.name = "update", .phrase = "update", .effect = DV_EFFECT_CHANGED,
 		.message = "UpdateMultiple",
-		/* without the header a missing row would be made */
+		/* without this header a missing row would be created */
 		.method = "PATCH", .has_body = true, .header = "If-Match: *\r\n"
 	},
 	[DV_DELETE] = {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * operation.h
- *		What can be done to a row, and how the service is asked for it.
+ *		What can be done to a row, and the request for it.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -20,7 +20,7 @@ typedef enum dv_operation
 	DV_UPSERT,
 	DV_UPDATE,
 	DV_DELETE,
-	DV_ASSOCIATE,				/* rows of intersect tables: always as single requests */
+	DV_ASSOCIATE,				/* rows of intersect tables: always single requests */
 	DV_DISASSOCIATE
 } dv_operation;
 
@@ -44,12 +44,12 @@ typedef struct dv_operation_rule
 	dv_effect	effect;
 
 	/* the bulk message */
-	const char *message;		/* NULL: there is none */
-	bool		elastic_only;	/* only elastic tables have it */
+	const char *message;		/* NULL if there is none */
+	bool		elastic_only;	/* only elastic tables have the message */
 
 	/* the request for a single row */
 	const char *method;
-	bool		at_set;			/* it goes to the entity set, and its body has the id */
+	bool		at_set;			/* it is sent to the entity set, and its body contains the id */
 	bool		has_body;
 	const char *header;			/* a whole line, or "" */
 } dv_operation_rule;

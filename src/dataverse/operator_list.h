@@ -1,48 +1,49 @@
 /*-------------------------------------------------------------------------
  *
  * operator_list.h
- *		What SQL asks of columns: a line for each operator, with its opposite,
- *		the kind of filter that it becomes, and whether the service may answer
- *		it in PostgreSQL's place.
+ *		What SQL asks of columns: one line for each operator, with its
+ *		opposite, the kind of filter that it becomes, and whether the service
+ *		may answer it in place of PostgreSQL.
  *
  * The policy has a letter for each way in which columns are compared.
- * E, exact: the service gives exactly the rows that PostgreSQL would; nothing
- * is checked again, and LIMIT, order and COUNT may go along.
- * S, superset: it gives at least these; what comes is checked again here.
- * A dot, never: it could keep rows back, which no check here would bring back.
+ * E, exact: the service returns exactly the rows that PostgreSQL would; nothing
+ * is checked again, and LIMIT, ORDER BY, and COUNT can be pushed down, too.
+ * S, superset: it returns at least these rows; they are checked again here.
+ * A dot, never: it could leave out rows, and no check here could restore them.
  *
- * Why the entries are what they are:
+ * The reasons for the entries:
  *
- * - Text.  The service ignores case, accents and trailing blanks.  So what is
- *	 equal byte by byte is equal there, and more is: equality and LIKE are
- *	 supersets.  What is different there is different here, but not the other
- *	 way round: everything negative is a subset, never.  Its order is another
- *	 one: no ranges, no ORDER BY.  A column with the collation dataverse.ci_ai
- *	 says that the service's idea of equality is the wanted one.
- * - NULL.  The service's negative operators are true for NULL.  What writes
- *	 them (fdw/bind.c) adds "is not null", so NE and NOT IN are exact.
- * - Ids have another order there (the last six bytes first), and lookups are
- *	 ordered by names: no ranges, no ORDER BY.
- * - Numbers are decimals all the way.  Doubles are not: what is shown may be
- *	 rounded, so their filters are wider than asked for, and equality too.
+ * - Text.  The service ignores case, accents, and trailing blanks.  Whatever is
+ *	 equal byte by byte is equal there, but so are other values: equality and
+ *	 LIKE return supersets.  Whatever is different there is different here, but
+ *	 not the other way round: negative operators return subsets, hence never.
+ *	 The service orders text differently: no ranges, no ORDER BY.  For a column
+ *	 with the collation dataverse.ci_ai, the service's equality is what is
+ *	 wanted.
+ * - NULL.  The service's negative operators are true for NULL.  The code that
+ *	 builds such filters (fdw/bind.c) adds "is not null", so NE and NOT IN are
+ *	 exact.
+ * - Ids are ordered differently there (the last six bytes first), and lookups
+ *	 are ordered by names: no ranges, no ORDER BY.
+ * - Numbers are exact decimals.  Doubles are not: what is shown may be rounded,
+ *	 so their filters, including equality, are wider than the condition.
  * - Booleans and choices may be ordered by their labels: no ORDER BY.  The
  *	 service documents no ranges for choices.
- * - Multi-select choices are compared as whole texts or by ContainValues,
- *	 which knows sets as && does.
- * - Dates and times have whole seconds and are compared so that it does not
- *	 matter whether hidden fractions are kept (fdw/bind.c).
- * - Labels depend on the user's language: never.  What has a label is not
- *	 null, however.
- * - The table that a polymorphic lookup points to cannot be asked for, only
- *	 whether it points at all.
+ * - Multi-select choices are compared as whole texts or by ContainValues, which
+ *	 treats them as sets like &&.
+ * - Dates and times have whole seconds, and are compared in a way that does not
+ *	 depend on whether hidden fractions are kept (fdw/bind.c).
+ * - Labels depend on the user's language: never.  However, a value that has a
+ *	 label is not null.
+ * - The service cannot be asked which table a polymorphic lookup refers to,
+ *	 only whether it refers to a row at all.
  *
- * Elastic tables show fractions of seconds and order by one column only;
- * providers of virtual tables ignore what they please: dv_policy_of() makes
- * the entries weaker for these.
+ * Elastic tables show fractions of seconds and can order by one column only,
+ * and the providers of virtual tables may ignore parts of a query.
+ * dv_policy_of() weakens the entries for these.
  *
- * There is deliberately no #ifndef here: whoever includes this file defines
+ * There is deliberately no #ifndef here: a file that includes this one defines
  * DV_OPERATOR() first, and it is undefined at the end.
- *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
@@ -51,7 +52,7 @@
 /*
  * policy for each dv_comparison (id, text, text_ci_ai, number, double, boolean,
  * choice, choices, time, date, label, table_name, opaque), symbol, opposite,
- * and the kind of filter that shows it while its value is not known
+ * and the kind of filter that EXPLAIN shows while its value is not known
  */
 DV_OPERATOR("E S E E S E E . E E . . .", EQ, NE, DV_EQ)
 DV_OPERATOR("E . E E S E E . E E . . .", NE, EQ, DV_NE)

@@ -1,31 +1,33 @@
 /*
  * page.c
- *		Pages of rows as the service answers them, read row by row.
+ *		Reads the service's pages row by row.
  *
- * A strict JSON reader that goes over the body once, front to back.  It knows
- * one grammar only, {..., "value": [{...}, ...], ...}, and builds nothing: a
- * row's wanted members are noted as slices, the others are checked and
- * skipped.
+ * This is a strict JSON reader that makes a single pass over the body.  It
+ * knows one grammar only, {..., "value": [{...}, ...], ...}, and builds
+ * nothing: the wanted members of a row are recorded as slices, the others are
+ * checked and skipped.
  *
- * Rows of a page have the same members in the same order, but for nulls that
- * may be left out, so names.c foresees most names: they are compared, not
+ * The rows of a page have the same members in the same order, except for nulls
+ * that may be left out, so names.c foresees most names: they are compared, not
  * parsed.
  *
  * Invariants:
- * - Functions that read take where to start and return where they stopped, or
- *	 NULL after fail().  Once page->json has an error, the page is broken.
- * - DV_PAGE_AT_END is set in one place, behind the last byte of the body.
+ * - The functions that read take the position to start from and return the
+ *	 position where they stopped, or NULL after fail().  Once page->json has an
+ *	 error, the page is broken.
+ * - DV_PAGE_AT_END is set in one place, after the last byte of the body.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <string.h>
 
+#include "dataverse/header.h"
 #include "dataverse/page.h"
 
-/* Longest name that has escapes.  A name without them may have any length. */
+/* Maximum length of a name with escapes.  Other names can have any length. */
 #define LONGEST_ESCAPED_NAME 512
 
-/* Kinds that a member of the envelope may have. */
+/* Types that a member of the envelope may have. */
 #define STRINGS  (1 << DV_VALUE_STRING)
 #define BOOLEANS (1 << DV_VALUE_TRUE | 1 << DV_VALUE_FALSE)
 
@@ -39,19 +41,17 @@ static const struct envelope_member
 	{"@odata.nextLink", offsetof(dv_page, next_link), STRINGS, true},
 	{"@odata.deltaLink", offsetof(dv_page, delta_link), STRINGS, true},
 
-	/* as OData 4.01 has them: a link that goes unseen looks like the end */
+	/* their names in OData 4.01: a link that is overlooked would look like the end */
 	{"@nextLink", offsetof(dv_page, next_link), STRINGS, true},
 	{"@deltaLink", offsetof(dv_page, delta_link), STRINGS, true},
-	{"@Microsoft.Dynamics.CRM.fetchxmlpagingcookie", offsetof(dv_page, paging_cookie), STRINGS,
-	true},
-	/* some answers have it as a string */
-	{"@Microsoft.Dynamics.CRM.morerecords", offsetof(dv_page, more_records), BOOLEANS | STRINGS,
-	false},
+	{"@" DV_ANNOTATION_COOKIE, offsetof(dv_page, paging_cookie), STRINGS, true},
+	/* some answers contain it as a string */
+	{"@" DV_ANNOTATION_MORE, offsetof(dv_page, more_records), BOOLEANS | STRINGS, false},
 };
 
 #define N_ENVELOPE (sizeof(envelope) / sizeof(envelope[0]))
 
-/* Where the page is wrong, and why. */
+/* Records where and why the page is broken. */
 static const char *
 fail(dv_page *page, const char *p, const char *reason)
 {
@@ -63,7 +63,7 @@ fail(dv_page *page, const char *p, const char *reason)
  * ----------
  */
 
-/* A name that was not foreseen. */
+/* Reads a name that was not foreseen. */
 static const char *
 look_up_name(dv_page *page, const char *p, dv_name **entry)
 {
@@ -77,20 +77,20 @@ look_up_name(dv_page *page, const char *p, dv_name **entry)
 		return NULL;
 	if (!name.escaped)
 	{
-		/* it can be foreseen if no blanks stand before the colon */
+		/* a name can be foreseen if no blanks precede the colon */
 		*entry = dv_names_find(page->names, *entry, name.text, name.len, start[name.len + 2] == ':');
 		return p;
 	}
 	if (name.len > sizeof(meaning))
 		return fail(page, start, "member name is too long");
-	/* half a surrogate pair is nobody's name */
+	/* no wanted name contains half a surrogate pair */
 	if (dv_value_string(&name, meaning, &len) != DV_VALUE_OK)
 		len = 0;
 	*entry = dv_names_find(page->names, *entry, meaning, len, false);
 	return p;
 }
 
-/* The member's name at p, after *entry; returns behind the colon. */
+/* Reads the name of a member, which follows *entry; returns the position after the colon. */
 static inline const char *
 read_name(dv_page *page, const char *p, dv_name **entry)
 {
@@ -102,7 +102,7 @@ read_name(dv_page *page, const char *p, dv_name **entry)
 	return p + found->len;
 }
 
-/* What a row's members say about the row. */
+/* What the members of a row say about the kind of row. */
 typedef struct row_nature
 {
 	dv_value	context;
@@ -111,7 +111,7 @@ typedef struct row_nature
 	bool		removed;
 } row_nature;
 
-/* Returns what is wrong with it, or NULL. */
+/* Returns what is wrong with the member, or NULL. */
 static const char *
 note_mark(dv_mark mark, const dv_value *value, row_nature *nature)
 {
@@ -136,8 +136,9 @@ note_mark(dv_mark mark, const dv_value *value, row_nature *nature)
 }
 
 /*
- * A row, or something else among the rows of a delta?  What is not known to be
- * a row must not be taken for one: its members would all seem to be null.
+ * Is this a row, or one of the other things that a delta can contain?
+ * Something else must not be mistaken for a row: all its members would seem to
+ * be null.
  */
 static dv_page_step
 judge_row(dv_page *page, const char *start, const row_nature *nature)
@@ -162,7 +163,7 @@ judge_row(dv_page *page, const char *start, const row_nature *nature)
 	return DV_PAGE_ROW;
 }
 
-/* The members of a row; "p" is behind its brace. */
+/* Reads the members of a row; "p" is after its brace. */
 static const char *
 read_members(dv_page *page, const char *p, dv_value *values, row_nature *nature)
 {
@@ -209,7 +210,7 @@ read_members(dv_page *page, const char *p, dv_value *values, row_nature *nature)
  * ----------
  */
 
-/* Behind the last brace: only here a page is whole. */
+/* Ends the page after its last brace, the only place where it is complete. */
 static void
 finish(dv_page *page, const char *p)
 {
@@ -234,14 +235,14 @@ find_member(const dv_value *name)
 	return NULL;
 }
 
-/* Takes note of a member of the page; returns what is wrong with it, or NULL. */
+/* Records a member of the page; returns what is wrong with it, or NULL. */
 static const char *
 note_member(dv_page *page, const dv_value *name, const dv_value *value)
 {
 	const struct envelope_member *member = find_member(name);
 	dv_value   *to;
 
-	/* the service may find out late that it cannot go on */
+	/* the service may notice late that it cannot continue */
 	if (dv_value_equals(name, "error") || dv_value_equals(name, "@odata.error") ||
 		dv_value_equals(name, "@error"))
 		return "the service reports an error inside the page";
@@ -265,8 +266,8 @@ note_member(dv_page *page, const dv_value *name, const dv_value *value)
 }
 
 /*
- * Members of the page itself, up to the first row or to the end.  "p" is
- * behind the opening brace or behind a member's value.
+ * Reads the members of the page itself, up to the first row or the end.  "p"
+ * is after the opening brace or after a member's value.
  */
 static void
 read_envelope(dv_page *page, const char *p, bool is_first)
@@ -346,7 +347,7 @@ dv_page_open(dv_page *page, dv_names *names, const char *body, size_t len)
 		fail(page, p, "\"{\" expected");
 }
 
-/* What stands at p among the rows, which is not their end. */
+/* Reads what stands at p among the rows, which is not their end. */
 static dv_page_step
 read_row(dv_page *page, const char *p, dv_value *values)
 {
@@ -408,7 +409,7 @@ dv_page_drain(dv_page *page)
 	return step;
 }
 
-/* Back over blanks; "p" is behind the byte of interest. */
+/* Moves backwards over blanks; "p" is after the byte of interest. */
 static const char *
 blanks_back(const char *body, const char *p)
 {
@@ -434,7 +435,7 @@ dv_page_peek_link(const char *body, size_t len, dv_value *link)
 	if (p == body || *--p != '"')
 		return false;
 	close = p;
-	/* the opening quote is the next one back that is not escaped */
+	/* the opening quote is the nearest one before it that is not escaped */
 	do
 	{
 		do

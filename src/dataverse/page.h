@@ -1,19 +1,20 @@
 /*
  * page.h
- *		Pages of rows as the service answers them, read row by row.
+ *		Reads the service's pages row by row.
  *
  *		names = dv_names_init(palloc(dv_names_size(wanted, n)), wanted, n);
  *		dv_page_open(&page, names, body, len);
  *		while ((step = dv_page_next(&page, values)) == DV_PAGE_ROW)
  *			... values[i] is the member wanted[i] of this row ...
  *
- * Then step is DV_PAGE_END, and page.next_link says whether there is more; or
- * DV_PAGE_BROKEN, and page.json.error and page.json.error_at say why and where.
+ * In the end, step is DV_PAGE_END, and page.next_link says whether there is
+ * more; or it is DV_PAGE_BROKEN, and page.json.error and page.json.error_at say
+ * why and where.
  *
- * Only DV_PAGE_END says that the rows were all of this page.  It comes after
- * the last byte of the body was read and found right; anything else that is
- * not a row is DV_PAGE_BROKEN, and stays so.  Rows given before an error are
- * rows of the service, but a page that broke must never count as read.
+ * Only DV_PAGE_END says that these were all rows of the page.  It comes after
+ * the last byte of the body was read and found correct.  Everything else that
+ * is not a row is DV_PAGE_BROKEN, and remains so.  Rows returned before an
+ * error are genuine, but a page that broke must never count as read.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -44,21 +45,21 @@ typedef enum dv_page_state
 typedef struct dv_page
 {
 	/*
-	 * The envelope: what the page says of pages that follow, DV_VALUE_ABSENT until its member was
-	 * read.  What stands behind the rows (the links, as a rule) is known at DV_PAGE_END and not
-	 * before.
+	 * The envelope: what the page says about the pages that follow.  Members are DV_VALUE_ABSENT
+	 * until they have been read; those after the rows (as a rule, the links) are not known before
+	 * DV_PAGE_END.
 	 */
 	dv_value	next_link;		/* STRING, never empty */
 	dv_value	delta_link;		/* STRING, never empty */
-	dv_value	paging_cookie;	/* STRING: of FetchXML, encoded as it came */
+	dv_value	paging_cookie;	/* STRING: of FetchXML, still encoded */
 	dv_value	more_records;	/* TRUE or FALSE: of FetchXML */
 
-	/* the tombstone last given */
+	/* the tombstone returned last */
 	dv_value	deleted_id;		/* STRING */
 	dv_value	deleted_reason; /* STRING, or null */
 
-	uint64_t	rows;			/* rows and tombstones given so far */
-	dv_cursor	json;			/* DV_PAGE_BROKEN: its error says why and where */
+	uint64_t	rows;			/* number of rows and tombstones returned so far */
+	dv_cursor	json;			/* its error says why and where the page is broken */
 
 	/* private */
 	dv_names   *names;
@@ -67,26 +68,28 @@ typedef struct dv_page
 } dv_page;
 
 /*
- * Begins a page and reads up to its first row.  "body" must have a NUL behind
- * its last byte (dv_http_result's have) and live as long as values are used.
- * Errors show in the first dv_page_next().
+ * Begins a page and reads up to its first row.  A NUL must follow the last
+ * byte of "body", as in a dv_http_result, and it must live as long as its
+ * values are used.  Errors are reported by the first dv_page_next().
  */
 extern void dv_page_open(dv_page *page, dv_names *names, const char *body, size_t len);
 
 /*
- * The next row.  "values" has room for the wanted members; NULL is allowed to
- * skip a row, which is checked all the same (but not for members given twice).
+ * Reads the next row.  "values" must have room for the wanted members, or be
+ * NULL to skip the row, which is checked nevertheless (but not for members
+ * given twice).
  */
 extern dv_page_step dv_page_next(dv_page *page, dv_value *values);
 
-/* Reads the rest without giving rows: DV_PAGE_END or DV_PAGE_BROKEN; page->rows counts. */
+/* Reads the rest without returning rows; page->rows counts them.  Returns END or BROKEN. */
 extern dv_page_step dv_page_drain(dv_page *page);
 
 /*
- * The continuation link, found from the end of the body without reading the
- * rows, so that the next page can be asked for before this one is read.  False
- * if the body does not end as the service's do.  A guess about the body until
- * DV_PAGE_END says the same link; good for a request, not for a decision.
+ * Finds the continuation link from the end of the body without reading the
+ * rows, so that the next page can be requested before this one is read. 
+ * Returns false if the body does not end as the service's bodies do.  Until
+ * DV_PAGE_END confirms the link, it is a guess: good enough for a request, but
+ * not for a decision.
  */
 extern bool dv_page_peek_link(const char *body, size_t len, dv_value *link);
 

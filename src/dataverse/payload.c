@@ -1,10 +1,10 @@
 /*
  * payload.c
- *		Values as the service's JSON, and as parts of addresses, has them.
+ *		Writes values as the service's JSON and as parts of addresses.
  *
- * Texts are by far the most of what is written, and hardly any of them has a
- * character that needs an escape: so they are searched eight bytes at a time,
- * and copied as a whole.
+ * Most of what is written is text, and hardly any text contains a character
+ * that needs an escape.  So texts are searched eight bytes at a time, and
+ * copied as a whole.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +28,7 @@
  * ----------
  */
 
-/* Not zero if one of eight bytes is a control character, a quote or a backslash. */
+/* Nonzero if one of eight bytes is a control character, a quote, or a backslash. */
 static inline uint64_t
 special(uint64_t word)
 {
@@ -36,13 +36,13 @@ special(uint64_t word)
 	uint64_t	backslash = word ^ ONES * '\\';
 
 	/*
-	 * in each term a byte's high bit is set if the byte was too small; borrows come from such
-	 * only
+	 * In each term, the high bit of a byte is set if the byte was too small; only such bytes
+	 * cause borrows.
 	 */
 	return ((word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & ~word & HIGH;
 }
 
-/* What stands behind the backslash; 'u' takes four digits more; 0: needs none. */
+/* Returns what follows the backslash ('u': four more digits, too); 0 if no escape is needed. */
 static inline char
 escape_of(unsigned char c)
 {
@@ -226,7 +226,7 @@ dv_payload_base64(char *out, const uint8_t *bytes, size_t len)
  * ----------
  */
 
-/* From days since 1970-01-01.  Years that begin in March end in the leap day. */
+/* Writes days since 1970-01-01.  Years that begin in March end with the leap day. */
 static char *
 put_day(char *out, int32_t day)
 {

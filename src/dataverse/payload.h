@@ -1,10 +1,10 @@
 /*
  * payload.h
- *		Values as the service's JSON, and as parts of addresses, has them.
+ *		Writes values as the service's JSON and as parts of addresses.
  *
- * Each writer puts its text at "out", where there must be room for as much as
- * is said here, without a NUL behind it, and returns the end of what it wrote.
- * What dataverse/value.h reads, these write.
+ * Each function writes its text at "out", which must have room for the number
+ * of bytes given here, without a NUL after it, and returns the end of the
+ * text.  dataverse/value.h reads what these functions write.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DV_PAYLOAD_INT 20		/* bytes at most */
+#define DV_PAYLOAD_INT 20		/* maximum number of bytes */
 #define DV_PAYLOAD_UUID 36
 #define DV_PAYLOAD_TIMESTAMP 27
 #define DV_PAYLOAD_DATE 10
@@ -25,12 +25,13 @@
 #define DV_PAYLOAD_KEY(len) (3 * (len) + 2)
 
 /*
- * Bytes that the escapes of a text (UTF-8) add to it; then dv_payload_text()
- * takes len + extra bytes.  Without any the text is copied as it is.
+ * Returns the number of bytes that escapes add to a text (UTF-8);
+ * dv_payload_text() then writes len + extra bytes.  If it is 0, the text is
+ * copied unchanged.
  */
 extern size_t dv_payload_extra(const char *text, size_t len);
 
-/* The inside of a JSON string. */
+/* Writes the inside of a JSON string. */
 extern char *dv_payload_text(char *out, const char *text, size_t len, size_t extra);
 
 extern char *dv_payload_int(char *out, int64_t n);
@@ -39,18 +40,18 @@ extern char *dv_payload_int(char *out, int64_t n);
 extern char *dv_payload_uuid(char *out, const uint8_t *id);
 
 /*
- * From microseconds since 2000-01-01 00:00 UTC, as PostgreSQL's timestamps:
- * 2023-01-31T10:00:00Z, a fraction only if there is one.  NULL outside of
- * the years 1 to 9999.
+ * From microseconds since 2000-01-01 00:00 UTC, like PostgreSQL's timestamps:
+ * 2023-01-31T10:00:00Z, with a fraction only if it is not zero.  Returns NULL
+ * outside of the years 1 to 9999.
  */
 extern char *dv_payload_timestamp(char *out, int64_t t);
 
-/* From days since 2000-01-01, as PostgreSQL's dates; NULL as above. */
+/* From days since 2000-01-01, like PostgreSQL's dates; NULL as above. */
 extern char *dv_payload_date(char *out, int32_t d);
 
 extern char *dv_payload_base64(char *out, const uint8_t *bytes, size_t len);
 
-/* A text as a key in an address: 'O''Neil', percent-encoded. */
+/* Writes a text as a key in an address: 'O''Neil', percent-encoded. */
 extern char *dv_payload_key(char *out, const char *text, size_t len);
 
 #endif							/* DV_PAYLOAD_H */

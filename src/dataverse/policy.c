@@ -1,8 +1,8 @@
 /*
  * policy.c
- *		Which predicates the service may answer in PostgreSQL's place.
+ *		Which predicates the service may answer in place of PostgreSQL.
  *
- * The table, and why its entries are what they are, is operator_list.h.
+ * operator_list.h contains the table and the reasons for its entries.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -49,14 +49,14 @@ look_up(dv_comparison comparison, dv_op op)
 	char		entry = dv_ops[op].policy[2 * comparison];
 
 #ifdef DV_TEST
-	/* wrong on purpose: what must be checked again is not, what must stay here goes */
+	/* wrong on purpose: checks are omitted, and conditions are pushed down that must not be */
 	if ((int) comparison == flipped_comparison && (int) op == flipped_op)
 		return DV_EXACT;
 #endif
 	return entry == 'E' ? DV_EXACT : entry == 'S' ? DV_SUPERSET : DV_NEVER;
 }
 
-/* Of standard tables all holds; others do less. */
+/* The table holds for standard tables; others can do less. */
 dv_policy
 dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op)
 {
@@ -71,7 +71,7 @@ dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op)
 		return DV_NEVER;
 	if (table == DV_TABLE_VIRTUAL)
 		return DV_SUPERSET;
-	/* elastic: an IS DISTINCT FROM of a time with a fraction cannot be made wider */
+	/* elastic: IS DISTINCT FROM a time with a fraction cannot be made wider */
 	if (comparison == DV_COMPARE_TIME && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
 		return op == DV_OP_DISTINCT ? DV_NEVER : DV_SUPERSET;
 	return policy;

@@ -1,6 +1,6 @@
 /*
  * policy.h
- *		Which predicates the service may answer in PostgreSQL's place.
+ *		Which predicates the service may answer in place of PostgreSQL.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -11,15 +11,15 @@
 
 #include "dataverse/query.h"
 
-/* What SQL asks of a column.  NOT is no operator: it turns each into its opposite. */
+/* What SQL asks of a column.  NOT is not an operator: it turns each into its opposite. */
 typedef enum dv_op
 {
 #define DV_OPERATOR(policy, symbol, opposite, filter) \
 	DV_OP_##symbol,
 #include "dataverse/operator_list.h"
 	DV_OPS,
-	DV_OP_OTHER = DV_OPS,		/* whatever else: no column answers it remotely */
-	/* of conditions */
+	DV_OP_OTHER = DV_OPS,		/* any other: the service cannot answer it for any column */
+	/* of combined conditions */
 	DV_OP_AND,
 	DV_OP_OR
 } dv_op;
@@ -29,7 +29,7 @@ typedef struct dv_op_info
 	char		policy[2 * DV_COMPARISONS];
 	const char *name;			/* "EQ", for messages and tests */
 	dv_op		opposite;		/* see dv_op_opposite() */
-	dv_filter_kind filter;		/* with a value that is not known yet */
+	dv_filter_kind filter;		/* while its value is not known */
 } dv_op_info;
 
 extern const dv_op_info dv_ops[DV_OPS];
@@ -37,23 +37,23 @@ extern const dv_op_info dv_ops[DV_OPS];
 /* How PostgreSQL compares the text of a predicate. */
 typedef enum dv_collation
 {
-	DV_COLLATION_BYTES,			/* any deterministic one: equal is equal byte by byte */
-	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: the service's idea of equality is asked for */
-	DV_COLLATION_OTHER			/* other nondeterministic ones */
+	DV_COLLATION_BYTES,			/* any deterministic collation: equal means equal byte by byte */
+	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: equality as the service understands it */
+	DV_COLLATION_OTHER			/* any other nondeterministic collation */
 } dv_collation;
 
 typedef enum dv_policy
 {
 	DV_NEVER,
-	DV_SUPERSET,				/* what comes is checked again here */
+	DV_SUPERSET,				/* the rows are checked again here */
 	DV_EXACT
 } dv_policy;
 
-/* How columns of the type are compared under that collation. */
+/* Returns how columns of the type are compared under that collation. */
 extern dv_comparison dv_comparison_of(dv_type type, dv_collation collation);
 extern dv_policy dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op);
 
-/* The operator that NOT makes of it; DV_OP_OTHER: there is none. */
+/* Returns the operator's negation, or DV_OP_OTHER if there is none. */
 extern dv_op dv_op_opposite(dv_op op);
 
 /* For messages and tests: "text". */

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * query.h
- *		A query of the service, whatever the language it is written in.
+ *		A query of the service, in whatever language it is written.
  *
- * Built once by the floor above, with all values in place, and rendered by a
- * writer: dataverse/odata.h.  Everything here is plain data in memory of
- * whoever built it; writers only read.
+ * fdw/ builds it once, with all values in place, and dataverse/odata.h writes
+ * it.  Everything here is plain data in the memory of the builder; the writer
+ * only reads it.
  *
  * A filter says what the service does, not what SQL means: its DV_NE is true
- * for NULL.  There is no NOT: each condition has an opposite, and who builds
- * the filter knows which of them is meant.
+ * for NULL.  There is no NOT: each condition has an opposite, and the builder
+ * knows which of the two is meant.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -25,7 +25,7 @@
 
 #include "dataverse/type.h"
 
-/* Conditions and links that a query may have in all (facts 6.1). */
+/* Maximum number of conditions and links in a query (README.md, Filters). */
 #define DV_MAX_CONDITIONS 500
 
 typedef struct dv_column
@@ -50,10 +50,11 @@ typedef enum dv_filter_kind
 	DV_LE,
 	DV_GT,
 	DV_GE,
-	DV_STARTS_WITH,				/* operands are plain text: no character of them is a wildcard */
+	DV_STARTS_WITH,				/* operands are plain text: wildcards are escaped when they are
+								 * written */
 	DV_ENDS_WITH,
 	DV_CONTAINS,
-	DV_IN,						/* with some */
+	DV_IN,						/* with one or more operands */
 	DV_NOT_IN,
 	DV_CONTAIN_VALUES
 } dv_filter_kind;
@@ -61,9 +62,9 @@ typedef enum dv_filter_kind
 #define DV_FILTER_KINDS (DV_CONTAIN_VALUES + 1)
 
 /*
- * A value as the service writes it: 5, 2023-01-31T10:00:00Z, plain text of
- * strings.  A placeholder stands for a value not known yet, and is written as
- * it is.
+ * A value as the service writes it: 5, 2023-01-31T10:00:00Z, strings as plain
+ * text.  A placeholder stands for a value that is not known yet; it is written
+ * without quotes or encoding.
  */
 typedef struct dv_operand
 {
@@ -91,14 +92,14 @@ typedef struct dv_query
 	const char *entity_set;
 	const dv_column *primary_id;
 	const dv_column **columns;
-	int			ncolumns;		/* 0: the primary id */
+	int			ncolumns;		/* 0: only the primary id */
 	const dv_filter *filter;	/* NULL: all rows */
-	const dv_operand *partition;	/* of an elastic table: all rows are in it; NULL: in any */
+	const dv_operand *partition;	/* of an elastic table: all rows are in it; NULL: any */
 	const dv_order *orders;
 	int			norders;
-	bool		by_id;			/* the primary id comes last in the order, so that paging is sure */
+	bool		by_id;			/* add the primary id to the order, so that paging is reliable */
 	int64_t		top;			/* 0: no limit */
-	bool		count;			/* no rows: their number, as "n" */
+	bool		count;			/* return the number of rows, as "n", instead of the rows */
 } dv_query;
 
 #endif							/* DV_QUERY_H */

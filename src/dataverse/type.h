@@ -1,7 +1,7 @@
 /*
  * type.h
- *		Types of Dataverse columns, under the names that the column option
- *		"type" has for them.
+ *		Types of Dataverse columns, with the names that the column option
+ *		"type" accepts.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -21,10 +21,10 @@ typedef enum dv_type
 	DV_TYPES
 } dv_type;
 
-/* How the values of a type are written: bits, so that several can be named at once. */
+/* How the values of a type are written.  These are bits, so that they can be combined. */
 typedef enum dv_wire
 {
-	DV_WIRE_OPAQUE = 0,			/* in a way that nothing here knows: they are only read */
+	DV_WIRE_OPAQUE = 0,			/* in a form that is not interpreted here: only read */
 	DV_WIRE_TEXT = 0x0001,
 	DV_WIRE_ID = 0x0002,
 	DV_WIRE_REFERENCE = 0x0004, /* read as an id, written as a link to another row */
@@ -45,7 +45,7 @@ typedef enum dv_wire
 #define DV_WIRE_NUMBERS (DV_WIRE_INTEGER | DV_WIRE_BIGINT | DV_WIRE_CHOICE | DV_WIRE_REALS)
 #define DV_WIRE_TIMES (DV_WIRE_MOMENT | DV_WIRE_LOCAL_TIME)
 
-/* What a column is to the table of policies. */
+/* The classes of columns that the table of policies distinguishes. */
 typedef enum dv_comparison
 {
 	DV_COMPARE_ID,
@@ -59,23 +59,25 @@ typedef enum dv_comparison
 	DV_COMPARE_TIME,
 	DV_COMPARE_DATE,
 	DV_COMPARE_LABEL,			/* formatted value of another column */
-	DV_COMPARE_TABLE_NAME,		/* where a polymorphic lookup points to */
+	DV_COMPARE_TABLE_NAME,		/* the table that a polymorphic lookup refers to */
 	DV_COMPARE_OPAQUE
 } dv_comparison;
 
 #define DV_COMPARISONS (DV_COMPARE_OPAQUE + 1)
 
 /* Flags of types */
-#define DV_READONLY	0x01		/* not in the body of a row */
+#define DV_READONLY	0x01		/* not part of the body of a row */
 #define DV_LABELLED	0x02		/* has a formatted value that is worth a column */
-#define DV_FREE_TEXT 0x04		/* text that people write and search for parts of */
-#define DV_HELPED	0x08		/* columns that help one of this type are properties of the row */
-#define DV_LISTED	0x10		/* the query functions In and NotIn take it; strings see odata.c */
+#define DV_FREE_TEXT 0x04		/* text written by people, who search for parts of it */
+#define DV_HELPED	0x08		/* columns that are helpers of such a column are properties of the
+								 * row */
+#define DV_LISTED	0x10		/* the query functions In and NotIn take it; for strings see
+								 * odata.c */
 
 /*
- * Least and greatest number that the service's database has room for, which is
- * more than it documents, digits behind the point, and the difference between
- * neighbours.
+ * The least and the greatest number that the service's database can store,
+ * which is more than it documents; the number of digits after the decimal
+ * point; and the difference between neighboring numbers.
  */
 typedef struct dv_number_range
 {
@@ -87,13 +89,14 @@ typedef struct dv_number_range
 
 typedef struct dv_type_info
 {
-	const char *name;			/* of the option's value */
-	const char *attribute_type; /* AttributeTypeName in metadata; NULL: that of another type */
-	const char *sql;			/* PostgreSQL's type, unless a definition says more of its size */
+	const char *name;			/* value of the option */
+	const char *attribute_type; /* AttributeTypeName in metadata; NULL if it is another type's */
+	const char *sql;			/* PostgreSQL's type, unless the definition says more about its
+								 * size */
 	dv_wire		wire;
-	dv_comparison comparison;	/* without a say of the collation */
+	dv_comparison comparison;	/* without regard to the collation */
 	int			flags;
-	const dv_number_range *range;	/* of numbers that filters may have; else NULL */
+	const dv_number_range *range;	/* of numbers that filters may contain, else NULL */
 } dv_type_info;
 
 extern const dv_type_info dv_types[DV_TYPES];
@@ -108,7 +111,7 @@ typedef enum dv_table_type
 
 extern bool dv_type_by_name(const char *name, dv_type *type);
 
-/* Is its value the id of another row, read as _name_value? */
+/* Is the value the id of another row, read as _NAME_value? */
 #define dv_type_is_lookup(type) (dv_types[type].wire == DV_WIRE_REFERENCE)
 
 #endif

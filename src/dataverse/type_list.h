@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * type_list.h
- *		The types of Dataverse columns: a line for each, with all that is
- *		known of it but the C functions that convert its values.
+ *		The types of Dataverse columns: one line for each, with everything that
+ *		is known about it except the C functions that convert its values.
  *
- * Those are found by the wire form, in fdw/conversion_list.h: a new type needs
- * nothing there unless its values are written as no other type's are.  What
- * the members of a line mean is said in dataverse/type.h.
+ * Those are found by the wire form in fdw/conversion_list.h, so a new type
+ * needs a line there only if its values have a form of their own.
+ * dataverse/type.h explains the members of a line.
  *
- * There is deliberately no #ifndef here: whoever includes this file defines
+ * There is deliberately no #ifndef here: a file that includes this one defines
  * DV_TYPE() first, and it is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -38,7 +38,7 @@ DV_TYPE(DATE, "date", NULL, "date", DATE, DATE, DV_HELPED, NULL)
 DV_TYPE(LOOKUP, "lookup", "LookupType", "uuid", REFERENCE, ID, DV_LISTED | DV_LABELLED, NULL)
 DV_TYPE(CUSTOMER, "customer", "CustomerType", "uuid", REFERENCE, ID, DV_LISTED | DV_LABELLED, NULL)
 DV_TYPE(OWNER, "owner", "OwnerType", "uuid", REFERENCE, ID, DV_LISTED | DV_LABELLED, NULL)
-/* a name of a table: nobody searches for parts of one */
+/* the name of a table: nobody searches for parts of it */
 DV_TYPE(ENTITYNAME, "entityname", "EntityNameType", "text", TEXT, TEXT, 0, NULL)
 /* the Web API has no filters for the rest */
 DV_TYPE(IMAGE, "image", "ImageType", "bytea", BYTES, OPAQUE, DV_HELPED, NULL)

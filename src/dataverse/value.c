@@ -1,10 +1,10 @@
 /*
  * value.c
- *		From the service's text to what PostgreSQL stores.
+ *		Converts the service's text to what PostgreSQL stores.
  *
  * The slices come from page.c, which has checked them as JSON: escapes are
- * whole, UTF-8 is valid, numbers follow the grammar.  What is checked here is
- * the meaning: the type's own way of writing, and its range.
+ * complete, UTF-8 is valid, numbers follow the grammar.  What is checked here
+ * is the meaning: the form of the type, and its range.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,10 +20,10 @@
 #define DAYS_TO_2000     10957	/* from 1970-01-01 */
 #define MAX_OFFSET_HOURS 14
 
-/* Longest text of a double that is read; 17 digits say all there is to say. */
+/* Longest text of a double that is read; 17 digits are enough for any double. */
 #define LONGEST_DOUBLE 1000
 
-/* A string of a small type: its meaning, copied only if it was escaped. */
+/* The text of a value of a fixed-size type, copied only if it was escaped. */
 typedef struct plain_text
 {
 	const char *p;
@@ -31,11 +31,11 @@ typedef struct plain_text
 	char		buffer[256];
 } plain_text;
 
-/* A number taken apart: mantissa / 10^scale, and whether an exponent follows. */
+/* A number split up: mantissa / 10^scale, and whether an exponent follows. */
 typedef struct decimal
 {
 	bool		negative;
-	bool		exact;			/* the mantissa has room for all digits */
+	bool		exact;			/* the mantissa holds all digits */
 	bool		has_exponent;
 	uint64_t	mantissa;
 	int			digits;			/* without leading zeros */
@@ -69,7 +69,7 @@ hex4(const char *p)
 					   dv_hex_value(p[2]) << 4 | dv_hex_value(p[3]));
 }
 
-/* The character of the escape at *p, which is moved behind it. */
+/* Reads the escape at *p, and moves *p past it. */
 static dv_value_status
 read_escape(const char **p, const char *end, uint32_t *character)
 {
@@ -159,7 +159,7 @@ dv_value_string(const dv_value *value, char *out, size_t *len)
 	return DV_VALUE_OK;
 }
 
-/* The next character if it is ASCII, else anything above. */
+/* Returns the next character if it is ASCII, else any greater number. */
 static uint32_t
 next_ascii(const char **p, const char *end)
 {
@@ -215,9 +215,9 @@ dv_value_ends_with(const dv_value *value, const char *text)
 }
 
 /*
- * The text of a string of a small type.  Some writers escape a + or a /, so
- * escapes mean nothing bad; but what is longer than the buffer then is no
- * small type.
+ * Returns the text of a value of a fixed-size type.  Some writers escape a +
+ * or a /, so escapes are accepted, but no such value is longer than the
+ * buffer.
  */
 static inline dv_value_status
 get_plain(const dv_value *value, plain_text *plain)
@@ -258,7 +258,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Digits as long as there are any. */
+/* Reads all digits that follow. */
 static inline bool
 read_digits(const char **p, const char *end, uint64_t *number)
 {
@@ -376,7 +376,7 @@ dv_value_decimal(const dv_value *value, int64_t *unscaled, int *scale)
 	return DV_VALUE_OK;
 }
 
-/* What the library makes of it: right, but slow. */
+/* Leaves the conversion to the C library, which is correct but slow. */
 static dv_value_status
 library_double(const dv_value *value, double *out)
 {
@@ -391,16 +391,16 @@ library_double(const dv_value *value, double *out)
 	*out = strtod(copy, &stopped);
 	if (stopped != copy + value->len)
 		return DV_VALUE_SYNTAX;
-	/* too small to be told from zero is not out of range */
+	/* a number too small to be distinguished from zero is not out of range */
 	if (errno == ERANGE && (*out > 1 || *out < -1))
 		return DV_VALUE_RANGE;
 	return DV_VALUE_OK;
 }
 
 /*
- * A mantissa and a power of ten that doubles hold exactly: one division
- * rounds once, so it rounds right.  Not where the processor keeps more bits
- * than a double has (387).
+ * If doubles hold the mantissa and the power of ten exactly, the result of one
+ * division is rounded only once, hence correctly.  This does not hold for
+ * processors that keep more bits than a double has (387).
  */
 dv_value_status
 dv_value_double(const dv_value *value, double *out)
@@ -430,7 +430,7 @@ dv_value_double(const dv_value *value, double *out)
 
 #define EACH_BYTE(b) (UINT64_C(0x0101010101010101) * (b))
 
-/* Eight hexadecimal digits at once, in the bytes of a word, as four bytes. */
+/* Converts eight hexadecimal digits at once, in the bytes of a word, to four bytes. */
 static inline bool
 unhex8(const char *digits, uint8_t *out)
 {
@@ -445,7 +445,7 @@ unhex8(const char *digits, uint8_t *out)
 #endif
 	if (w & EACH_BYTE(0x80))
 		return false;
-	/* the high bit of each byte: at least '0' and not above '9', and so on */
+	/* The high bit of each byte says: at least '0' and not above '9', and so on. */
 	lower = w | EACH_BYTE(0x20);
 	decimals = (w + EACH_BYTE(0x80 - '0')) & ~(w + EACH_BYTE(0x7f - '9'));
 	letters = (lower + EACH_BYTE(0x80 - 'a')) & ~(lower + EACH_BYTE(0x7f - 'f'));
@@ -453,7 +453,7 @@ unhex8(const char *digits, uint8_t *out)
 		return false;
 	/* letters have 0x40 set and count from 1 */
 	w = (w & EACH_BYTE(0x0f)) + 9 * (w >> 6 & EACH_BYTE(1));
-	/* pairs of digits to bytes, then the bytes together */
+	/* combine pairs of digits into bytes, then move the bytes together */
 	w = (w << 4 | w >> 8) & UINT64_C(0x00ff00ff00ff00ff);
 	w = (w | w >> 8) & UINT64_C(0x0000ffff0000ffff);
 	w |= w >> 16;
@@ -493,7 +493,7 @@ dv_value_uuid(const dv_value *value, uint8_t *out)
  * ----------
  */
 
-/* Two digits, or something above 99. */
+/* Returns a number of two digits, or something above 99. */
 static inline unsigned int
 two_digits(const char *p)
 {
@@ -532,7 +532,7 @@ read_day(const char **p, const char *end, int32_t *days)
 	unsigned int year;
 	unsigned int month;
 	unsigned int day;
-	int32_t		shifted;		/* years that begin in March end in the leap day */
+	int32_t		shifted;		/* years begin in March, so that they end with the leap day */
 	int32_t		from_march;
 
 	if (end - s < 10 || s[4] != '-' || s[7] != '-')
@@ -557,7 +557,7 @@ read_day(const char **p, const char *end, int32_t *days)
 	return true;
 }
 
-/* Digits behind the decimal point in microseconds, to the nearest. */
+/* Converts the digits after the decimal point to microseconds, rounded. */
 static bool
 read_fraction(const char **p, const char *end, int64_t *microseconds)
 {
@@ -578,7 +578,7 @@ read_fraction(const char **p, const char *end, int64_t *microseconds)
 	return true;
 }
 
-/* Z, or an offset in minutes east. */
+/* Reads Z, or an offset east of UTC, as minutes. */
 static bool
 read_zone(const char **p, const char *end, int64_t *minutes)
 {
@@ -726,7 +726,7 @@ dv_value_base64(const dv_value *value, uint8_t *out, size_t *len)
 		return DV_VALUE_TYPE;
 	if (value->escaped)
 	{
-		/* then it is decoded in place: the bytes never overtake the digits */
+		/* decode in place: the output never overtakes the input */
 		if (dv_value_string(value, (char *) out, &n) != DV_VALUE_OK)
 			return DV_VALUE_SYNTAX;
 		in = out;
@@ -754,7 +754,7 @@ dv_value_base64(const dv_value *value, uint8_t *out, size_t *len)
 			return DV_VALUE_SYNTAX;
 		rest = rest << 6 | base64_digits[in[i]];
 	}
-	/* two digits left are a byte and four zero bits, three are two and two */
+	/* two digits are a byte and four zero bits, three are two bytes and two zero bits */
 	if (rest & (n % 4 == 2 ? 0xf : 0x3))
 		return DV_VALUE_SYNTAX;
 	if (n % 4 == 2)
