@@ -20,7 +20,7 @@
 #include "dataverse/multipart.h"
 
 /*
- * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows. 
+ * CreateMultipleResponse: {"Ids":["guid",…]} in the order of the rows.
  * Returns false if the answer is broken.  "ids" has room for n; a NUL must
  * follow the body.
  */

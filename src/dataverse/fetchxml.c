@@ -179,7 +179,7 @@ dv_fetchxml_read(const char *xml, dv_fetchxml *query, const char **error)
 	p = skip_misc(xml);
 	if (start_tag(p, "fetch") == NULL)
 	{
-		*error = "It must begin with the element \"fetch\".";
+		*error = "The query must begin with the element \"fetch\".";
 		return false;
 	}
 	p = read_fetch(start_tag(p, "fetch"), query, error);

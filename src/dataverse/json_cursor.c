@@ -15,7 +15,7 @@ dv_cursor_fail(dv_cursor *cursor, const char *p, const char *reason)
 {
 	if (cursor->error == NULL)
 	{
-		cursor->error = p < cursor->end ? reason : "it ends too early";
+		cursor->error = p < cursor->end ? reason : "unexpected end of the text";
 		cursor->error_at = (size_t) (p - cursor->text);
 	}
 	return NULL;
@@ -34,7 +34,7 @@ read_escape(dv_cursor *cursor, const char *p)
 	p++;
 	if (*p != 'u')
 		return *p != '\0' && strchr("\"\\/bfnrt", *p) != NULL ? p + 1
-			: dv_cursor_fail(cursor, p, "no such escape");
+			: dv_cursor_fail(cursor, p, "invalid escape sequence");
 	for (i = 1; i <= 4; i++)
 		if (dv_hex_value(p[i]) < 0)
 			return dv_cursor_fail(cursor, p + i, "hexadecimal digit expected");
@@ -193,7 +193,7 @@ dv_cursor_open(dv_cursor *cursor, const char *text, size_t len)
 	cursor->end = text + len;
 	cursor->at = text;
 	if (len > LONGEST_TEXT)
-		dv_cursor_fail(cursor, text, "it is too long");
+		dv_cursor_fail(cursor, text, "the text is too long");
 }
 
 bool
@@ -265,6 +265,6 @@ dv_cursor_ended(dv_cursor *cursor)
 		return false;
 	cursor->at = dv_cursor_skip_blanks(cursor->at);
 	if (cursor->at != cursor->end)
-		dv_cursor_fail(cursor, cursor->at, "text behind the end");
+		dv_cursor_fail(cursor, cursor->at, "text after the end");
 	return cursor->error == NULL;
 }

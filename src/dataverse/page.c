@@ -149,7 +149,7 @@ judge_row(dv_page *page, const char *start, const row_nature *nature)
 		if (nature->id.kind != DV_VALUE_STRING)
 			fail(page, start, "tombstone without an id");
 		else if (!dv_value_is_null(&nature->reason) && nature->reason.kind != DV_VALUE_STRING)
-			fail(page, start, "tombstone with an odd reason");
+			fail(page, start, "tombstone with an invalid reason");
 		page->deleted_id = nature->id;
 		page->deleted_reason = nature->reason;
 		return page->json.error != NULL ? DV_PAGE_BROKEN : DV_PAGE_TOMBSTONE;
@@ -219,7 +219,7 @@ finish(dv_page *page, const char *p)
 	if (!page->value_seen)
 		fail(page, p - 1, "\"value\" is missing");
 	else if (rest != page->json.end)
-		fail(page, rest, "text behind the end");
+		fail(page, rest, "text after the end");
 	else
 		page->state = DV_PAGE_AT_END;
 }

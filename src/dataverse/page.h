@@ -86,7 +86,7 @@ extern dv_page_step dv_page_drain(dv_page *page);
 
 /*
  * Finds the continuation link from the end of the body without reading the
- * rows, so that the next page can be requested before this one is read. 
+ * rows, so that the next page can be requested before this one is read.
  * Returns false if the body does not end as the service's bodies do.  Until
  * DV_PAGE_END confirms the link, it is a guess: good enough for a request, but
  * not for a decision.

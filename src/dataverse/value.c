@@ -47,10 +47,10 @@ dv_value_reason(dv_value_status status)
 {
 	static const char *const reasons[] = {
 		[DV_VALUE_OK] = "no error",
-		[DV_VALUE_TYPE] = "another kind of JSON value than that type has",
-		[DV_VALUE_SYNTAX] = "not written as a value of that type",
+		[DV_VALUE_TYPE] = "of the wrong JSON type",
+		[DV_VALUE_SYNTAX] = "not in the format of that type",
 		[DV_VALUE_RANGE] = "out of range",
-		[DV_VALUE_CHARACTER] = "a character that cannot be stored",
+		[DV_VALUE_CHARACTER] = "text with a character that cannot be stored",
 	};
 
 	return reasons[status];

@@ -58,7 +58,7 @@ typedef enum dv_value_status
 
 #define dv_value_is_null(v) ((v)->kind <= DV_VALUE_NULL)
 
-/* Describes a failure as a fragment: "not written as a value of that type". */
+/* Describes a failure as a fragment: "not in the format of that type". */
 extern const char *dv_value_reason(dv_value_status status);
 
 /*

@@ -1,29 +1,29 @@
 /*
  * analyze.c
- *		ANALYZE: how many rows a table has, and which of them make its sample.
+ *		ANALYZE: counts and samples the rows of a table.
  *
- * The service gives no random rows, and reading all of a large table would
- * cost its budgets.  So READ_FACTOR times as many rows are read as the sample
- * has (at most twice that, if the service counted too few).  A table with no
- * more is read whole, its sample is as good as that of a local table, and its
- * rows are counted.  Of a larger one RANGES stretches are read, in the order of
- * ids: one from the first id on, the others from points between the first id
- * and the last, drawn at random.  No row is read twice.
+ * The service returns no random rows, and reading all of a large table would
+ * exhaust its limits.  So READ_FACTOR times as many rows are read as the sample
+ * needs (at most twice that, if the service's count is too low).  A table with
+ * no more rows is read completely: its sample is as good as that of a local
+ * table, and its rows are counted.  Of a larger table, RANGES ranges are read
+ * in the order of ids: one from the first id on, the others from random points
+ * between the first id and the last.  No row is read twice.
  *
- * That is no uniform sample.  Ids are mostly made in the order of time, so
- * that rows of quiet times are more likely to be read than those of busy ones,
- * and where ids come from several machines there are gaps: all points that
- * fall in one lead to the rows behind it.  Rows of a stretch resemble each
- * other, too.  How many rows there are comes from the service's own count,
- * which is up to a day old.
+ * That is not a uniform sample.  Most ids are generated in the order of time,
+ * so rows of quiet times are more likely to be read than those of busy ones.
+ * Where ids come from several machines there are gaps, and all points in a gap
+ * lead to the rows after it.  Also, rows of a range resemble each other.  The
+ * number of rows comes from the service's own count, which can be a day old.
  *
- * Elastic tables sort ids as text, which puts first what changes fastest in
- * an id: rows of all times are among the first.  Nobody says whether they
- * compare them so, too, so the first rows are all that is read.  So it is with
- * virtual tables, whose providers filter and sort as they please; nobody
- * counts their rows, and of a large one only those that were read are known.
+ * Elastic tables sort ids as text, which puts the part of an id first that
+ * changes fastest, so rows of all times are among the first.  Whether they
+ * compare ids in the same way is not documented, so only the first rows are
+ * read.  The same holds for virtual tables, whose providers filter and sort as
+ * they like.  The service does not count their rows, so for a large one only
+ * the rows that were read are known.
  *
- * Images are not read: a column of images is taken for one of nulls.
+ * Images are not read: a column of images is treated as if it were null.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -53,18 +53,18 @@
 #include "fdw/scan.h"
 #include "net/json.h"
 
-/* Rows read for each of the sample. */
+/* Rows read for each row of the sample. */
 #define READ_FACTOR 2
-/* Stretches of a table that is not read whole. */
+/* Number of ranges of a table that is not read completely. */
 #define RANGES 32
 
-/* An id, its bytes in the order in which the service compares them. */
+/* An id, with its bytes in the order in which the service compares them. */
 typedef struct ordered_id
 {
 	uint8		bytes[UUID_LEN];
 } ordered_id;
 
-/* Where in an id byte i of its order is: SQL Server begins with the last six. */
+/* The position in an id of byte i of its order: SQL Server begins with the last six. */
 static const uint8 sql_server_order[UUID_LEN] = {
 	10, 11, 12, 13, 14, 15, 8, 9, 7, 6, 5, 4, 3, 2, 1, 0
 };
@@ -80,18 +80,18 @@ typedef struct sample
 	int			target;
 	int			n;
 	double		seen;
-	double		skip;			/* rows until the next that replaces another */
+	double		skip;			/* rows until the next one that replaces another */
 	ReservoirStateData reservoir;
-	ordered_id	first;			/* ids of rows that were read */
+	ordered_id	first;			/* ids of rows that have been read */
 	ordered_id	last;
 } sample;
 
 /*
- * How many rows
+ * The number of rows
  *
- * RetrieveTotalRecordCount tells from a count that is up to a day old.  For
- * some tables of the service's own it says 0, which nobody can tell from the
- * truth.
+ * RetrieveTotalRecordCount answers from a count that can be a day old.  For
+ * some of the service's own tables it says 0, which cannot be distinguished
+ * from an empty table.
  */
 
 /* {"EntityRecordCountCollection":{"Keys":["account"],"Values":[1234]}} */
@@ -132,7 +132,7 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	error = dv_call_error(call);
 	if (error->verdict == DV_VERDICT_OK)
 		rows = count_in(dv_call_result(call));
-	/* there are tables that can be read and are not counted */
+	/* some tables can be read but are not counted */
 	else if (error->status != 404)
 		dv_trouble_raise(error, dv_session_config_of(session)->server_name,
 						 psprintf("estimate foreign table \"%s\"", relation->name));
@@ -141,7 +141,7 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	return Max(rows, DV_FEWEST_ROWS);
 }
 
-/* Nobody counts the rows of virtual tables. */
+/* The service does not count the rows of virtual tables. */
 static double
 count_rows(const dv_relation *relation, Oid userid)
 {
@@ -161,7 +161,7 @@ read_id(const sample *s, const dv_value *value, ordered_id *id)
 	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not analyze foreign table \"%s\": Dataverse gave a row without an id",
+				 errmsg("could not analyze foreign table \"%s\": Dataverse returned a row without an id",
 						s->relation->name)));
 	for (i = 0; i < UUID_LEN; i++)
 		id->bytes[i] = uuid[sql_server_order[i]];
@@ -185,8 +185,8 @@ compare_ids(const void *a, const void *b)
 }
 
 /*
- * A point between two ids.  What they begin with in common stays, the next
- * eight bytes are drawn; those behind do not matter.
+ * Returns a random point between two ids: their common prefix, then eight
+ * random bytes; those after them do not matter.
  */
 static ordered_id
 random_point(const ordered_id *low, const ordered_id *high)
@@ -218,14 +218,14 @@ random_point(const ordered_id *low, const ordered_id *high)
  * Rows
  */
 
-/* Does the service filter and sort it by ids as SQL Server does? */
+/* Does the service filter and sort the table by ids as SQL Server does? */
 static bool
 can_spread(const dv_relation *relation)
 {
 	return relation->type == DV_TABLE_STANDARD || relation->type == DV_TABLE_INTERSECT;
 }
 
-/* Vitter's algorithm, as PostgreSQL samples tables of its own. */
+/* Vitter's algorithm, as PostgreSQL uses it for local tables. */
 static void
 take_row(sample *s)
 {
@@ -246,7 +246,7 @@ take_row(sample *s)
 	s->rows[i] = heap_form_tuple(s->desc, s->values, s->isnull);
 }
 
-/* Reads rows behind an id (NULL: from the start).  False at the table's end. */
+/* Reads rows after an id (NULL: from the start).  Returns false at the end of the table. */
 static bool
 read_range(sample *s, const ordered_id *after, int64 wanted)
 {
@@ -271,7 +271,7 @@ read_range(sample *s, const ordered_id *after, int64 wanted)
 	return n == wanted;
 }
 
-/* The rest of a table whose first rows have been read. */
+/* Samples the rest of a table whose first rows have been read. */
 static void
 read_spread(sample *s, int64 wanted)
 {
@@ -297,7 +297,7 @@ read_spread(sample *s, int64 wanted)
 	}
 }
 
-/* Attribute numbers of what is read, 0 for the rest. */
+/* Returns the attribute numbers of the columns to be read, with 0 for the others. */
 static List *
 columns_of(const dv_relation *relation)
 {
@@ -338,7 +338,7 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	s.scan = dv_scan_open(relation, userid,
 						  psprintf("analyze foreign table \"%s\"", relation->name),
 						  columns_of(relation));
-	/* the count may be too small: then the rest is still to be read */
+	/* the count may be too low, so more may remain to be read */
 	more = read_range(&s, NULL, whole ? most : share);
 	if (more && can_spread(relation))
 		read_spread(&s, share);
@@ -352,7 +352,10 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	return s.n;
 }
 
-/* As many pages as it would have here: they are its weight among the partitions of a table. */
+/*
+ * Returns how many pages the table would have locally, which is its weight
+ * among the partitions of a table.
+ */
 static BlockNumber
 pages_of(const dv_relation *relation, double rows)
 {
@@ -387,11 +390,11 @@ dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNum
 
 #ifdef DV_IMPORT_STATISTICS
 /*
- * One request instead of a sample, for tables whose option asks for that: the
- * service knows how many rows there are, more or less, and nothing about their
- * columns, whose statistics stay as the last sample left them.  ANALYZE of
- * certain columns wants those, and extended statistics come from a sample
- * only.  A table that the service does not count is sampled, too.
+ * Makes one request instead of taking a sample, for tables with the option
+ * import_stats.  The service knows the approximate number of rows but nothing
+ * about columns, whose statistics remain those of the last sample.  ANALYZE of
+ * certain columns needs a sample, and so do extended statistics.  A table that
+ * the service does not count is sampled, too.
  */
 bool
 dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
@@ -415,7 +418,7 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 		!dv_import_row_count(rel, pages_of(relation, rows), rows, began))
 		return false;
 	ereport(elevel,
-			(errmsg("\"%s\": took over the count of about %.0f rows", relation->name, rows)));
+			(errmsg("\"%s\": imported the count of about %.0f rows", relation->name, rows)));
 	return true;
 }
 #endif

@@ -1,6 +1,6 @@
 /*
  * analyze.h
- *		ANALYZE: how many rows a table has, and which of them make its sample.
+ *		ANALYZE: counts and samples the rows of a table.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,12 +11,13 @@
 
 #include "fdw/relation.h"
 
-/* The least that is told; it may mean that the service does not count the table. */
+/* The smallest number reported; it may mean that the service does not count the table. */
 #define DV_FEWEST_ROWS 2
 
 /*
- * Asks the service, on behalf of the role: one request.  Never less than
- * DV_FEWEST_ROWS, since plans made for one row are terrible for many.
+ * Requests the number of rows from the service, on behalf of the role.
+ * Returns at least DV_FEWEST_ROWS, since plans made for one row are terrible
+ * for many.
  */
 extern double dv_remote_row_count(const dv_relation *relation, Oid userid);
 
@@ -24,7 +25,7 @@ extern double dv_remote_row_count(const dv_relation *relation, Oid userid);
 extern bool dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func,
 										 BlockNumber *totalpages);
 
-/* where there is such a thing (compat.h) */
+/* only in versions of PostgreSQL that have it (compat.h) */
 extern bool dataverseImportForeignStatistics(Relation rel, List *columns, int elevel);
 
 #endif							/* DV_ANALYZE_H */

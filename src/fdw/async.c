@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * async.c
- *		Several scans below one Append, waiting for their answers at the same
+ *		Lets several scans below one Append wait for their answers at the same
  *		time.
  *
- * Append asks each scan for a row; one that would have to wait says so and is
- * put aside (ForeignAsyncRequest).  When no scan has a row, Append gives each
- * of those the chance to name a descriptor, waits for all of them and the
- * latch, and calls back those whose descriptor is readable.
+ * Append requests a row from each scan; a scan that would have to wait says so
+ * and is set aside (ForeignAsyncRequest).  When no scan has a row, Append lets
+ * each of those add a descriptor to its wait event set, waits for these and
+ * the latch, and calls back the scans whose descriptors are readable.
  *
- * All calls of a backend share one descriptor, which says that something can
- * be moved on, not for whom, and must not be watched twice.  So only the last
- * of an Append's scans names it, after it has moved all calls on, and sets its
- * timer to when a call wants to be moved on next.  Since the last one speaks
- * for all, a scan does not wait for its callback: when Append prepares to
- * wait and its answer is there already, it gives the row at once, and the
- * descriptor is made readable so that nobody waits.
+ * All calls of a backend share one descriptor.  It says that some call can
+ * make progress, but not which one, and it must not be watched twice.  So only
+ * the last of an Append's pending scans adds it, after all calls have made
+ * progress, and sets its timer to the time when a call wants to continue.
+ * Since the last scan stands for all of them, a scan does not wait for its
+ * callback: if its answer is there already when Append prepares to wait, it
+ * returns the row at once, and the descriptor is made readable so that Append
+ * does not wait.
  *
- * Nothing is kept between these calls that a rescan would have to undo: what
- * is under way belongs to the scan.
+ * Nothing is kept between these calls that a rescan would have to undo:
+ * requests in progress belong to the scan.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -54,7 +55,7 @@ scan_of(const AsyncRequest *areq)
 	return ((ForeignScanState *) areq->requestee)->fdw_state;
 }
 
-/* Has this one been put aside, and is it a scan of ours? */
+/* Has this one been set aside, and is it one of our scans? */
 static bool
 is_pending(const AsyncRequest *areq)
 {
@@ -64,7 +65,7 @@ is_pending(const AsyncRequest *areq)
 		node->fdwroutine->ForeignAsyncRequest == dataverseForeignAsyncRequest;
 }
 
-/* The next row, the end, or neither for now. */
+/* Returns the next row, the end, or neither for now. */
 static void
 answer(AsyncRequest *areq)
 {
@@ -88,7 +89,7 @@ dataverseForeignAsyncNotify(AsyncRequest *areq)
 	answer(areq);
 }
 
-/* What the core does around a callback, where it does not expect an answer. */
+/* Does what the core does around a callback, at a point where it expects no answer. */
 static void
 answer_unasked(AsyncRequest *areq)
 {
@@ -113,7 +114,7 @@ is_last_pending(const AsyncRequest *areq)
 	return true;
 }
 
-/* Is there a row for Append to return, or one of ours that could be asked for one? */
+/* Is there a row for Append to return, or a pending scan that could have one? */
 static bool
 has_something(const AppendState *append, bool *pending)
 {

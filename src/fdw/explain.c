@@ -2,9 +2,9 @@
  * explain.c
  *		What EXPLAIN says about scans.
  *
- * The request is shown as it is sent, with blanks and brackets as they are
- * and $1 … for values that are known at execution only; the values that these
- * stand for come behind it.
+ * The request is shown as it is sent, but with blanks and brackets unencoded
+ * and with $1 … for values that are only known at execution; the expressions
+ * of these values are shown after it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,12 +35,13 @@ has_exec_param(Node *node, void *context)
 }
 
 /*
- * The expression as EXPLAIN shows it elsewhere, or NULL if it cannot tell.
+ * Returns the expression as EXPLAIN shows it elsewhere, or NULL if it cannot
+ * be shown.
  *
- * What a parameter stands for is found in the plan nodes above the scan, of
- * which we are not told.  But EXPLAIN VERBOSE has just shown the node's output
- * and filter, and left its context pointing at the node and those above it.
- * A node that has neither leaves the context where it was.
+ * The meaning of a parameter is found in the plan nodes above the scan, which
+ * are not passed to us.  But EXPLAIN VERBOSE has just shown the node's output
+ * and filter, and left its context pointing at the node and those above it.  A
+ * node that has neither leaves the context where it was.
  */
 static char *
 deparse(ForeignScanState *node, ExplainState *es, Node *expr)
@@ -59,7 +60,7 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 	return deparse_expression(expr, es->deparse_cxt, list_length(es->rtable) > 1, false);
 }
 
-/* Constants are values, all else gets a number.  Says what the numbers stand for. */
+/* Sets constants, and numbers all other values.  Returns what the numbers stand for. */
 static char *
 number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
 {
@@ -91,7 +92,7 @@ number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainS
 	return s.len > 0 ? s.data : NULL;
 }
 
-/* LIMIT and OFFSET, if they are known already. */
+/* Shows LIMIT and OFFSET, and sets the number of rows wanted if they are known already. */
 static void
 set_limit(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
 {
@@ -140,7 +141,7 @@ show_requests(dv_request *request, ExplainState *es)
 		}
 		ExplainPropertyText("Request", psprintf("GET %s", dv_request_url(&query, true)), es);
 		any = true;
-		/* parts of one list look alike: the first will do */
+		/* the parts of a list look alike, so the first one is enough */
 		if (request->binding.nchunks > 1)
 		{
 			ExplainPropertyInteger("Requests Like This", NULL, request->binding.nchunks, es);
@@ -181,7 +182,10 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	}
 }
 
-/* Rows that wait until the last one has come; where they did so, when it is known. */
+/*
+ * Shows that rows are all read before the first one is returned and, if known,
+ * where they were kept.
+ */
 static void
 show_spool(const dv_request *request, const dv_scan *scan, ForeignScanState *node,
 		   ExplainState *es)

@@ -2,23 +2,23 @@
  * plan.c
  *		Planning of reads.
  *
- * Each restriction clause is one of three: the service answers it exactly
- * (and nobody looks at it again), it answers a superset (and the clause is
- * checked here, too), or the clause stays here.  See fdw/ship.c.  The clauses of
- * a path are judged once, and what was found is kept with the table until the
- * plan is made.
+ * Each restriction clause is of one of three kinds: the service answers it
+ * exactly (and it is not checked again), the service returns a superset of its
+ * rows (and it is checked here, too), or it is checked only here.  See
+ * fdw/ship.c.  The clauses of a path are classified once, and the result is
+ * kept with the table until the plan is made.
  *
  * Besides the plain scan there are paths
- * - that take values from the outer side of a join: one request for each
- *	 outer row, which is worth it for few of them;
- * - in an order that the service keeps as PostgreSQL would;
- * - of rows to be updated or deleted whose ids the clauses name: they cost
- *	 nothing, since nobody is asked;
- * - for LIMIT and OFFSET, and for COUNT(*), only when the service answers all
- *	 clauses exactly, and only above the scan, where PostgreSQL knows that
- *	 nothing comes between.
+ * - that take values from the outer side of a join: one request for each outer
+ *	 row, which pays off if there are few of them;
+ * - in an order that the service sorts by as PostgreSQL would;
+ * - of rows to be updated or deleted whose ids are given by the clauses: these
+ *	 need no request, so they cost almost nothing;
+ * - for LIMIT and OFFSET, and for COUNT(*), but only if the service answers all
+ *	 clauses exactly, and only above the scan, where PostgreSQL guarantees that
+ *	 nothing comes in between.
  *
- * Costs: a request is dear, whatever it brings.
+ * In the cost model a request is expensive, however few rows it returns.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -50,22 +50,22 @@
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
 
-/* In PostgreSQL's units, of which a page read in order is one. */
+/* In PostgreSQL's units, in which a page read sequentially costs 1. */
 #define REQUEST_COST 100.0
 #define ROW_COST 0.05
-/* Rows of a table that nobody has counted. */
+/* Number of rows that is assumed for a table without statistics. */
 #define UNKNOWN_ROWS 10000.0
 
 /* The restriction clauses of a path, and what the service does with each of them. */
 typedef struct path_clauses
 {
-	ParamPathInfo *param_info;	/* whose clauses are among them; NULL: only the table's own */
+	ParamPathInfo *param_info;	/* whose clauses are included; NULL: only the table's own */
 	List	   *own;			/* the table's own */
-	dv_shipping shipping;		/* has the values that the conditions refer to */
+	dv_shipping shipping;		/* contains the values that the conditions refer to */
 	List	   *exact;			/* RestrictInfos */
 	List	   *superset;
 	List	   *local;
-	List	   *conditions;		/* of the first two */
+	List	   *conditions;		/* of the exact and superset clauses */
 } path_clauses;
 
 /* What is known about a table of a query while it is planned. */
@@ -73,13 +73,13 @@ typedef struct table_plan
 {
 	RelOptInfo *baserel;
 	dv_relation *relation;
-	dv_shipping shipping;		/* with nothing in it yet */
+	dv_shipping shipping;		/* the initial state, without values */
 	List	   *judged;			/* path_clauses */
-	const path_clauses *own;	/* those that are only the table's own */
-	bool		gated;			/* a clause without columns decides about the whole scan */
-	bool		written;		/* by the statement: all rows have to be read before the first is
-								 * written */
-	double		fetched;		/* rows that come over the wire */
+	const path_clauses *own;	/* the path_clauses of the table alone */
+	bool		gated;			/* a clause without columns decides whether there is a scan at all */
+	bool		written;		/* the statement writes the table, so all rows must be read before
+								 * the first one is written */
+	double		fetched;		/* rows that the service sends */
 } table_plan;
 
 /*
@@ -115,10 +115,11 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
 }
 
 /*
- * The clauses of a path with these parameters.  PostgreSQL has one
- * ParamPathInfo for each set of outer tables.  When a join of partitions takes
- * a path over, it replaces all clauses by those of the partition: the path's
- * ParamPathInfo, and from 17 on the table's own as well.
+ * Returns the clauses of a path with these parameters.  PostgreSQL has one
+ * ParamPathInfo for each set of outer tables.  When a partitionwise join
+ * reparameterizes a path, it replaces all clauses by those of the partition:
+ * those of the path's ParamPathInfo and, as of version 17, the table's own as
+ * well.
  */
 static const path_clauses *
 clauses_of(table_plan *tp, ParamPathInfo *param_info)
@@ -160,7 +161,7 @@ selectivity_of(PlannerInfo *root, RelOptInfo *baserel, List *clauses)
 	return clauselist_selectivity(root, clauses, baserel->relid, JOIN_INNER, NULL);
 }
 
-/* On whose behalf the table will be read. */
+/* The user that the table will be read as. */
 static Oid
 scan_user(PlannerInfo *root, RelOptInfo *baserel)
 {
@@ -204,21 +205,21 @@ scan_cost(const table_plan *tp, double fetched, int requests, Cost *startup, Cos
 	double		pages = ceil(fetched / page_size);
 	QualCost	qual = tp->baserel->baserestrictcost;
 
-	/* the first page comes whole, however few of its rows are wanted */
+	/* the first page is sent completely, however few of its rows are needed */
 	*startup = REQUEST_COST * requests + Min(fetched, page_size) * ROW_COST + qual.startup +
 		tp->baserel->reltarget->cost.startup;
 	*total = *startup + REQUEST_COST * Max(pages - 1, 0) + Max(fetched - page_size, 0) * ROW_COST +
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
 }
 
-/* How many requests it takes to have the first rows. */
+/* Returns how many requests are needed before the first rows arrive. */
 static int
 requests_of(const dv_read_plan *plan)
 {
 	return plan->nulls == DV_NULLS_AS_SORTED ? 1 : 2;
 }
 
-/* Rows whose ids the clauses name, and of which nothing else is wanted. */
+/* Do the clauses give the ids of the rows, and is nothing but the ids needed? */
 static bool
 is_given(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 {
@@ -226,7 +227,7 @@ is_given(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 		dv_resultrel_is_given(root, tp->baserel, tp->relation, c->conditions);
 }
 
-/* What a path costs that asks for nothing. */
+/* The cost of a path that needs no request. */
 static void
 given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
 {
@@ -234,7 +235,7 @@ given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
-/* Adds a path of the table's rows; "rows" of those fetched remain. */
+/* Adds a path for the table's rows, of which "rows" remain out of "fetched". */
 static void
 add_scan_path(PlannerInfo *root, table_plan *tp, const path_clauses *c, double rows,
 			  double fetched, List *pathkeys, dv_read_plan *plan)
@@ -286,9 +287,9 @@ never_null(const path_clauses *c, AttrNumber attnum)
 }
 
 /*
- * Puts the service's words for sort keys into the plan.  False if it would
- * sort otherwise.  What has to be done about nulls can be done for the first
- * key alone.
+ * Translates sort keys to orders in the plan.  Returns false if the service
+ * would sort differently.  Only for the first key can nulls be moved to the
+ * other end.
  */
 static bool
 set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_plan *plan)
@@ -317,14 +318,11 @@ set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_
 		plan->orders = lappend_int(plan->orders, attnum);
 		plan->orders = lappend_int(plan->orders, descending);
 	}
-	/* a list that goes in several requests cannot be sorted by one of them */
+	/* a list that is split over several requests cannot be sorted by the service */
 	return plan->orders != NIL && !c->shipping.long_in;
 }
 
-/*
- * Parameterised paths: clauses that a join gives, with the other side's
- * columns as values.
- */
+/* Parameterized paths: join clauses, with the other side's columns as values. */
 
 static List *
 add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo, List *ppis)
@@ -341,7 +339,7 @@ add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinf
 	return list_append_unique_ptr(ppis, get_baserel_parampathinfo(root, baserel, outer));
 }
 
-/* Which member of equivalence classes is asked about, and which have been. */
+/* The member of equivalence classes being considered, and those considered before. */
 typedef struct member_search
 {
 	Expr	   *current;
@@ -434,7 +432,7 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
  * Above the scan
  */
 
-/* Does the service answer the whole WHERE clause of the only table of a query? */
+/* Is this the only table of the query, and does the service answer all of its WHERE clause? */
 static bool
 answers_all(PlannerInfo *root, const table_plan *tp)
 {
@@ -454,7 +452,7 @@ is_count(Node *node)
 		agg->aggorder == NIL && agg->aggdistinct == NIL && agg->aggsplit == AGGSPLIT_SIMPLE;
 }
 
-/* SELECT count(*): the one aggregate, if there is no other and no group. */
+/* SELECT count(*), provided that there are no other aggregates and no grouping. */
 static void
 add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
 {
@@ -491,7 +489,7 @@ is_limit(Node *limit)
 	return limit == NULL || (!contain_volatile_functions(limit) && !contain_subplans(limit));
 }
 
-/* Only columns of the table: no whole rows, no system columns. */
+/* Are these only columns of the table, without whole rows and system columns? */
 static bool
 has_plain_columns(PathTarget *target)
 {
@@ -543,7 +541,7 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 	int			relid = bms_next_member(root->all_baserels, -1);
 	RelOptInfo *baserel;
 
-	/* the query is about one table, or there is nothing for us above it */
+	/* ours are only paths above the single table of a query */
 	if ((stage != UPPERREL_GROUP_AGG && stage != UPPERREL_FINAL) ||
 		output_rel->fdw_private != NULL || bms_membership(root->all_baserels) != BMS_SINGLETON)
 		return;
@@ -581,7 +579,7 @@ columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
 	return columns;
 }
 
-/* The scan tuple of a path above the scan. */
+/* Builds the scan tuple of a path above the scan. */
 static List *
 upper_tlist(dv_read_plan *plan, List *tlist)
 {
@@ -617,7 +615,7 @@ and_of(List *conditions)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* Were all these clauses judged, and none of them changed since? */
+/* Have all these clauses been classified, and are they still the same? */
 static bool
 are_judged(const path_clauses *c, List *clauses)
 {
@@ -636,9 +634,9 @@ are_judged(const path_clauses *c, List *clauses)
 #endif
 
 /*
- * The clauses to be checked here, and the positions of those that the service
- * has been asked, too.  They stay in PostgreSQL's order: a clause of row
- * security has to come before whatever could tell what it hides.
+ * Returns the clauses to be checked here, and in *rechecks the positions of
+ * those that the service was sent, too.  They stay in PostgreSQL's order: a
+ * clause of row security must precede any that could reveal what it hides.
  */
 static List *
 filter_of(const path_clauses *c, List *clauses, List **rechecks)
@@ -725,7 +723,10 @@ dv_path_gives_rows(const ForeignPath *path)
 {
 	const table_plan *tp = path->path.parent->fdw_private;
 
-	/* what the statement writes is read as a whole, and nobody waits beside it */
+	/*
+	 * a table that the statement writes is read completely first, so its scan cannot wait along
+	 * with others
+	 */
 	return !dv_read_plan_unpack(path->fdw_private).count && !tp->written;
 }
 

@@ -14,54 +14,54 @@
 #include "nodes/parsenodes.h"
 
 /*
- * The service has nulls first when it sorts upwards.  Where they are wanted
- * at the other end, two requests make the order: one for nulls, one for the
- * rest.
+ * The service sorts nulls first in ascending order.  If they are needed at the
+ * other end, two requests produce the order: one for the nulls, one for the
+ * other rows.
  */
 typedef enum dv_nulls
 {
-	DV_NULLS_AS_SORTED,			/* or there are none */
-	DV_NULLS_FIRST,				/* asked for apart */
+	DV_NULLS_AS_SORTED,			/* or the column contains none */
+	DV_NULLS_FIRST,				/* requested separately */
 	DV_NULLS_LAST
 } dv_nulls;
 
 /*
  * A read as it was planned.  A path begins one, and the plan completes it.
  *
- * PostgreSQL copies, keeps and prints plans, so only nodes that it can copy are
- * in the lists.  Expressions are kept in fdw_exprs, where PostgreSQL looks for
- * them, and are referred to by their number there.  The query of
- * dataverse/query.h is built from this when the scan begins and the values are
- * known (fdw/request.c).
+ * PostgreSQL copies, stores, and prints plans, so the lists contain only nodes
+ * that it can copy.  Expressions are in fdw_exprs, where PostgreSQL looks for
+ * them; the plan refers to them by their positions.  fdw/request.c builds the
+ * query (dataverse/query.h) from this when the scan begins and the values are
+ * known.
  */
 typedef struct dv_read_plan
 {
-	List	   *columns;		/* IntList: attribute number for each column of the scan tuple; 0:
-								 * not fetched */
+	List	   *columns;		/* IntList: attribute number for each column of the scan tuple; 0
+								 * if it is not fetched */
 	List	   *condition;		/* see fdw/ship.h; NIL: all rows */
 	List	   *orders;			/* IntList: attribute number, descending, … */
-	dv_nulls	nulls;			/* of the first order */
-	int			limit;			/* number of an expression, or -1 */
+	dv_nulls	nulls;			/* where the nulls of the first sort key are */
+	int			limit;			/* position of an expression, or -1 */
 	int			offset;
 	bool		count;			/* COUNT(*) instead of rows */
-	List	   *rechecks;		/* IntList: positions of the clauses of the filter that the
-								 * service has been asked, too */
-	bool		given;			/* the condition names the ids of all rows wanted, and only their
-								 * ids are wanted: no request is made */
+	List	   *rechecks;		/* IntList: positions of the filter clauses that the service was
+								 * sent, too */
+	bool		given;			/* the condition gives the ids of all rows, and only ids are
+								 * needed: no request is made */
 } dv_read_plan;
 
-/* All rows with these columns, in no order. */
+/* Reads these columns of all rows, in no particular order. */
 #define DV_READ_PLAN(attnums) \
 	((dv_read_plan) {.columns = (attnums), .limit = -1, .offset = -1})
 
-/* To fdw_private of paths and plans, and back. */
+/* Conversion to fdw_private of paths and plans, and back. */
 extern List *dv_read_plan_pack(const dv_read_plan *plan);
 extern dv_read_plan dv_read_plan_unpack(List *packed);
 
-/* The table that a plan reads, also where the plan stands for what is above it. */
+/* Returns the table that a plan reads, even if the plan replaces nodes above the scan. */
 extern RangeTblEntry *dv_plan_table(const ForeignScan *plan, EState *estate);
 
-/* Rows one by one, not their number. */
+/* Does the path return rows, rather than their number? */
 extern bool dv_path_gives_rows(const ForeignPath *path);
 
 /* Callbacks */

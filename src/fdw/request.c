@@ -1,11 +1,11 @@
 /*
  * request.c
- *		What a read asks the service for, with all values in place.
+ *		The requests of a read, with all values in place.
  *
- * A read is a sequence of requests, mostly of one.  There are more when a
- * list of values is too long for one, or when nulls have to stand at the other
- * end of an order.  No row comes in answer to two of them.  Scans, EXPLAIN,
- * ANALYZE and RETURNING all get their requests here.
+ * A read is a sequence of requests, usually of one.  There are more if a list
+ * of values is too long for one, or if nulls are needed at the other end of an
+ * order.  No row is returned by two of them.  Scans, EXPLAIN, ANALYZE, and
+ * RETURNING all get their requests here.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,7 +20,7 @@
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
 
-/* Pages of very wide rows have fewer of them, so that they keep a bearable size. */
+/* Pages of very wide rows have fewer rows, to keep their size reasonable. */
 static const struct
 {
 	int			columns;
@@ -31,7 +31,7 @@ static const struct
 	{500, 500}, {100, 1000}
 };
 
-/* Room for the values of expressions. */
+/* Allocates room for the values of expressions. */
 static dv_bound_value *
 values_of(List *exprs)
 {
@@ -56,7 +56,7 @@ add_column(dv_request *request, const dv_column *column)
 	request->columns[request->ncolumns++] = column;
 }
 
-/* What to ask for, and what the answer has to say besides it. */
+/* Sets the columns to be requested, and the annotations that they need. */
 static void
 add_columns(dv_request *request)
 {
@@ -123,7 +123,7 @@ add_orders(const dv_request *request, dv_query *query)
 															  list_nth_int(numbers, i));
 
 		if (attribute == NULL)
-			elog(ERROR, "column %d of foreign table \"%s\" is gone", list_nth_int(numbers, i),
+			elog(ERROR, "column %d of foreign table \"%s\" does not exist", list_nth_int(numbers, i),
 				 request->relation->name);
 		orders[query->norders].column = &attribute->column;
 		orders[query->norders].descending = list_nth_int(numbers, i + 1) != 0;
@@ -132,7 +132,7 @@ add_orders(const dv_request *request, dv_query *query)
 	query->orders = orders;
 }
 
-/* The value that a filter demands of a column of text, or NULL. */
+/* Returns the value that a filter requires a text column to have, or NULL. */
 static const dv_operand *
 demanded(const dv_filter *filter, const dv_column *column)
 {
@@ -146,7 +146,10 @@ demanded(const dv_filter *filter, const dv_column *column)
 	return operand;
 }
 
-/* The partition of an elastic table that has all rows that are wanted; NULL: more than one may. */
+/*
+ * Returns the partition of an elastic table that contains all wanted rows, or
+ * NULL if there may be several.
+ */
 static const dv_operand *
 partition_of(const dv_request *request, const dv_filter *filter)
 {
@@ -159,7 +162,7 @@ partition_of(const dv_request *request, const dv_filter *filter)
 	if (partition == 0 || condition == NIL || !dv_condition_fixes_text(condition, partition))
 		return NULL;
 	operand = demanded(filter, &request->relation->attributes[partition - 1].column);
-	/* no partition has such a name; and quotes might be taken for those of a literal */
+	/* such a name is not possible, and its quotes could be mistaken for those of a literal */
 	if (operand == NULL || (!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
 		return NULL;
 	return operand;
@@ -173,7 +176,7 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 	dv_filter  *part = dv_filter_of(null_part ? DV_IS_NULL : DV_IS_NOT_NULL,
 									query->orders[0].column, NULL);
 
-	/* what is null has no order by it */
+	/* sorting by a key that is null in all rows is pointless */
 	if (null_part)
 	{
 		query->orders++;
@@ -194,7 +197,7 @@ ask_for_last_id(dv_query *query)
 	query->norders = 1;
 }
 
-/* Request "n"; false if no row could come of it. */
+/* Sets up request "n"; returns false if it cannot return any row. */
 static bool
 fill_query(dv_request *request, int n, dv_query *query)
 {
@@ -208,7 +211,7 @@ fill_query(dv_request *request, int n, dv_query *query)
 	query->columns = request->columns;
 	query->ncolumns = request->ncolumns;
 	query->count = request->plan.count;
-	/* pages in the order of ids are what the service is made for; virtual tables have their own */
+	/* the service pages best in the order of ids; virtual tables have an order of their own */
 	query->by_id = relation->type != DV_TABLE_VIRTUAL;
 	add_orders(request, query);
 	if (request->last)

@@ -1,6 +1,6 @@
 /*
  * request.h
- *		What a read asks the service for, with all values in place.
+ *		The requests of a read, with all values in place.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,36 +16,36 @@ typedef struct dv_request
 {
 	const dv_relation *relation;
 	dv_read_plan plan;
-	const dv_column **columns;	/* of the plan, each once */
+	const dv_column **columns;	/* columns of the plan, each once */
 	int			ncolumns;
-	int			page_size;		/* rows for each page, where $top does not say it */
-	int			largest_top;	/* more rows than this come in pages */
+	int			page_size;		/* rows for each page, unless there is a $top */
+	int			largest_top;	/* more rows than this are requested in pages */
 	const char *annotations;	/* for the Prefer header, or NULL */
 
 	/* to be set before the first request */
 	dv_bindings binding;
-	dv_filter  *within;			/* only these of the plan's rows; NULL: all */
-	bool		last;			/* only the id of the last of them, in the order of ids */
+	dv_filter  *within;			/* a further restriction of the plan's rows; NULL if there is none */
+	bool		last;			/* request only the id of the last row in the order of ids */
 
-	int64		wanted;			/* rows that are still to come, at most; -1: all */
-	int			next;			/* number of the next request, */
-	bool		more;			/* if there may be one */
+	int64		wanted;			/* maximum number of rows still wanted; -1: all */
+	int			next;			/* number of the next request */
+	bool		more;			/* there may be a next request */
 } dv_request;
 
-/* One with room for the values of the plan's expressions, whose types it knows. */
+/*
+ * Initializes a request with room for the values of the plan's expressions,
+ * and with their types.
+ */
 extern void dv_request_init(dv_request *request, const dv_relation *relation,
 							const dv_read_plan *plan, List *exprs);
 
-/* From the first request on, with the values that are now in place. */
+/* Starts again from the first request, with the current values. */
 extern void dv_request_start(dv_request *request, int64 wanted);
 
-/*
- * Fills "query" for the next of the requests that the read consists of.  False
- * at the end.
- */
+/* Fills "query" for the next request of the read.  Returns false at the end. */
 extern bool dv_request_next(dv_request *request, dv_query *query);
 
-/* The URL, in the current memory context. */
+/* Returns the URL, allocated in the current memory context. */
 extern char *dv_request_url(const dv_query *query, bool readable);
 
 #endif							/* DV_REQUEST_H */

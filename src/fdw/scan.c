@@ -1,16 +1,16 @@
 /*
  * scan.c
- *		Reading: requests out, rows in.
+ *		Execution of reads: sends requests and returns rows.
  *
- * The values of the query are taken when the first row is wanted, and again
- * after each rescan.  Rows are decoded one by one, when they are asked for,
- * from the page that is at hand (dataverse/pages.c).
+ * The values of the query are computed when the first row is wanted, and again
+ * after each rescan.  Rows are decoded one at a time, when they are wanted,
+ * from the current page (client/pages.c).
  *
- * Where the statement writes what it reads, all rows are read first
+ * If the statement writes the table that it reads, all rows are read first
  * (fdw/spool.c).
  *
- * Memory: "query" lasts until the next rescan, "row" until the next row,
- * pages have their own below "query".
+ * Memory: "query" lasts until the next rescan, "row" until the next row; pages
+ * have contexts of their own below "query".
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -41,23 +41,23 @@
 /* A column of the scan tuple that is fetched. */
 typedef struct scan_target
 {
-	int			slot;			/* which */
+	int			slot;			/* index in the scan tuple */
 	AttrNumber	attnum;
-	int			member;			/* of the row: which of the names */
+	int			member;			/* index of the name among the row's members */
 	dv_decoder *decoder;
 } scan_target;
 
 struct dv_scan
 {
 	dlist_node	node;			/* in spooled, if there is a spool */
-	ForeignScanState *state;	/* whose it is, while it is in spooled */
+	ForeignScanState *state;	/* set while the scan is in spooled */
 	dv_request	request;
 	Oid			userid;
 	dv_session *session;
 	const char *what;
-	const char *operation;		/* for the view of what is under way */
-	double		expected;		/* rows; < 0: not known */
-	MemoryContext context;		/* that of the scan */
+	const char *operation;		/* shown by the view dataverse.progress */
+	double		expected;		/* number of rows; negative if not known */
+	MemoryContext context;		/* the context of the scan itself */
 	dv_progress *progress;
 	List	   *values;			/* ExprStates */
 	MemoryContext query;
@@ -67,17 +67,17 @@ struct dv_scan
 	int			ntargets;
 	dv_names   *names;
 	dv_value   *members;
-	int			id;				/* without an executor: the primary id among the members */
+	int			id;				/* without an executor: index of the primary id among the members */
 
-	dv_pages   *pages;			/* NULL: none begun */
-	const dv_filter *given;		/* ids that need not be asked for; NULL: none */
-	int			ngiven;			/* so many have been given away */
-	bool		bound;			/* the values are taken */
-	bool		patient;		/* waits for answers, rather than return without a row */
-	bool		waiting;		/* it did return without one */
-	int64		skip;			/* rows of OFFSET still to pass over */
-	Bitmapset  *params;			/* that the values depend on */
-	dv_spool   *spool;			/* the statement writes what it reads here; else NULL */
+	dv_pages   *pages;			/* NULL if no request is in progress */
+	const dv_filter *given;		/* ids for which no request is needed; NULL if there are none */
+	int			ngiven;			/* how many of them have been returned */
+	bool		bound;			/* the values have been computed */
+	bool		patient;		/* waits for answers instead of returning without a row */
+	bool		waiting;		/* it did return without a row */
+	int64		skip;			/* rows of OFFSET that remain to be skipped */
+	Bitmapset  *params;			/* parameters that the values depend on */
+	dv_spool   *spool;			/* used if the statement writes what it reads here, else NULL */
 	dv_pages_stats stats;
 };
 
@@ -112,7 +112,7 @@ dv_scan_ready(const dv_scan *scan)
  * Beginning
  */
 
-/* The number of a name, which is added if it is new. */
+/* Returns the index of a name, which is added if it is new. */
 static int
 add_name(const char **names, int *nnames, const char *name)
 {
@@ -125,7 +125,7 @@ add_name(const char **names, int *nnames, const char *name)
 	return i;
 }
 
-/* The members of rows, each once: two columns may show the same one. */
+/* Collects the members of rows, each once: two columns may show the same one. */
 static void
 add_targets(dv_scan *scan, bool with_id)
 {
@@ -177,7 +177,7 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 	return scan;
 }
 
-/* The planner's guess is worth telling if it knew how many rows there are. */
+/* The planner's estimate is only worth reporting if it knew the table's size. */
 static double
 rows_expected(const dv_scan *scan, const ForeignScanState *node)
 {
@@ -190,7 +190,7 @@ rows_expected(const dv_scan *scan, const ForeignScanState *node)
 	return node->ss.ps.plan->plan_rows;
 }
 
-/* The parameters in expressions that the executor sets. */
+/* Collects the parameters in expressions that the executor sets. */
 static bool
 find_params(Node *node, void *params)
 {
@@ -256,7 +256,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
  * Values
  */
 
-/* The value of LIMIT or OFFSET; -1: none. */
+/* Returns the value of LIMIT or OFFSET; -1 if there is none. */
 static int64
 row_count(const dv_scan *scan, int number)
 {
@@ -308,14 +308,14 @@ bind_values(dv_scan *scan, ForeignScanState *node)
  * Requests
  */
 
-/* So that the rows of an elastic table that this session wrote last are seen. */
+/* Makes the rows of an elastic table visible that this session wrote last. */
 static const char *
 session_token(const dv_scan *scan)
 {
 	const char *token = scan->request.relation->type != DV_TABLE_ELASTIC ? NULL :
 	dv_session_consistency_token(scan->session, scan->request.relation->entity_set);
 
-	/* the next write would replace it */
+	/* the next write would replace it, so it is copied */
 	return token != NULL ? pstrdup(token) : NULL;
 }
 
@@ -343,7 +343,7 @@ start_pages(dv_scan *scan, const dv_query *query, dv_meaning tolerated)
 	return dv_pages_start(&spec, scan->query);
 }
 
-/* Begins the next request; false if there is none. */
+/* Begins the next request; returns false if there is none. */
 static bool
 next_request(dv_scan *scan)
 {
@@ -362,7 +362,7 @@ next_request(dv_scan *scan)
 	return any;
 }
 
-/* The next of the ids that the filter names, as if it came from a page: each of them once. */
+/* Returns the next id given by the filter as if it came from a page, each of them once. */
 static bool
 next_given(dv_scan *scan)
 {
@@ -378,13 +378,13 @@ next_given(dv_scan *scan)
 	}
 	id.text = scan->given->operands[scan->ngiven++].text;
 	id.len = strlen(id.text);
-	/* all columns that are wanted show the id */
+	/* all columns that are needed contain the id */
 	for (i = 0; i < scan->ntargets; i++)
 		scan->members[scan->targets[i].member] = id;
 	return true;
 }
 
-/* The next row of the request that is under way. */
+/* Reads the next row of the current request. */
 static dv_pages_state
 next_row(dv_scan *scan)
 {
@@ -414,9 +414,9 @@ compare_text(const void *key, const void *operand)
 }
 
 /*
- * A list of texts that goes in several requests: the service may give rows
- * for one part that belong to another, since it ignores case.  Each row
- * counts in answer to the part that has its very text.
+ * A list of texts that is split over several requests: because the service
+ * ignores case, its answer to one part may contain rows of another.  A row
+ * counts only in the answer to the part that contains its exact text.
  */
 static bool
 belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
@@ -428,29 +428,31 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 	if (binding->chunk_attnum == 0 || binding->nchunks == 1)
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
-
 	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
 		return true;
 	for (i = 0; i < scan->ntargets; i++)
 	{
 		const scan_target *t = &scan->targets[i];
+		MemoryContext old;
 		char	   *string;
 
 		if (t->attnum != binding->chunk_attnum)
 			continue;
 		if (slot->tts_isnull[t->slot])
 			return false;
+		/* the caller's memory may have to last for all rows (read_all) */
+		old = MemoryContextSwitchTo(scan->row);
 		string = TextDatumGetCString(slot->tts_values[t->slot]);
 		string = pg_server_to_any(string, strlen(string), PG_UTF8);
+		MemoryContextSwitchTo(old);
 		return bsearch(string, binding->chunk_filter->operands, binding->chunk_filter->n,
 					   sizeof(dv_operand), compare_text) != NULL;
 	}
 	return true;
 }
 
-/* The row at hand, of so many columns, in memory that lasts until the next. */
-static void
-fill_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
+void
+dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 {
 	MemoryContext old;
 	int			i;
@@ -468,8 +470,8 @@ fill_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 }
 
 /*
- * COUNT(*).  The service counts up to 50,000 rows; beyond, their ids are
- * read and counted here.
+ * COUNT(*).  The service counts up to 50,000 rows; if there are more, their
+ * ids are read and counted here.
  */
 static int64
 count_rows(dv_scan *scan, const dv_query *query)
@@ -482,7 +484,7 @@ count_rows(dv_scan *scan, const dv_query *query)
 	if (counted && dv_value_int64(&scan->members[0], &n) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse answered without a count", scan->what)));
+				 errmsg("could not %s: Dataverse returned no count", scan->what)));
 	if (counted)
 		while (dv_pages_next(pages, scan->members))
 			;
@@ -526,7 +528,7 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The next row from the service; an empty slot at the end, or when there is none yet. */
+/* Returns the next row from the service; an empty slot at the end, or while none is available. */
 static TupleTableSlot *
 next_tuple(ForeignScanState *node)
 {
@@ -555,7 +557,7 @@ next_tuple(ForeignScanState *node)
 			scan->skip--;
 			continue;
 		}
-		fill_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
+		dv_scan_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
 		if (belongs_here(scan, slot))
 			return ExecStoreVirtualTuple(slot);
 	}
@@ -599,7 +601,7 @@ dv_scan_read_all(EState *estate)
 	{
 		dv_scan    *scan = dlist_container(dv_scan, node, iter.cur);
 
-		/* what waits for values of other rows was planned so that it may be late */
+		/* a scan that depends on other rows was planned so that it can be read later */
 		if (scan->state->ss.ps.state == estate && !dv_spool_is_full(scan->spool) &&
 			bms_is_empty(scan->params))
 			read_all(scan);
@@ -611,7 +613,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
-	/* what is there is what would come again, and what was written since must not */
+	/* the same rows would be returned again, but not what has been written since */
 	if (scan->spool != NULL && dv_spool_is_full(scan->spool) &&
 		!bms_overlap(node->ss.ps.chgParam, scan->params))
 	{
@@ -620,7 +622,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	}
 	if (scan->spool != NULL)
 		dv_spool_clear(scan->spool);
-	/* with it go the requests that are under way */
+	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->pages = NULL;
 	scan->given = NULL;
@@ -640,10 +642,7 @@ dataverseEndForeignScan(ForeignScanState *node)
 		leave_spooled(scan);
 		dv_spool_end(scan->spool);
 	}
-	if (scan->progress != NULL)
-		dv_progress_end(scan->progress);
-	MemoryContextDelete(scan->query);
-	MemoryContextDelete(scan->row);
+	dv_scan_close(scan);
 }
 
 /*
@@ -658,7 +657,7 @@ dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *co
 	scan->what = what;
 	scan->operation = "analyze";
 	scan->expected = -1;
-	/* however few of them are wanted, very wide rows come in pages */
+	/* wide rows come in pages, however few of them are wanted */
 	scan->request.largest_top = scan->request.page_size;
 	return scan;
 }
@@ -671,7 +670,7 @@ dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted)
 	scan->request.last = last;
 	dv_request_start(&scan->request, wanted);
 	if (!next_request(scan))
-		elog(ERROR, "no rows of foreign table \"%s\" to ask for", scan->request.relation->name);
+		elog(ERROR, "no rows of foreign table \"%s\" to request", scan->request.relation->name);
 }
 
 bool
@@ -681,12 +680,6 @@ dv_scan_next(dv_scan *scan)
 		return false;
 	scan->request.wanted--;
 	return true;
-}
-
-void
-dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
-{
-	fill_row(scan, natts, values, isnull);
 }
 
 const dv_value *

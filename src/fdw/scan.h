@@ -1,6 +1,7 @@
 /*
  * scan.h
- *		What a scan that runs tells EXPLAIN, and scans without an executor.
+ *		Running scans, as EXPLAIN and async.c see them, and scans without an
+ *		executor.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,39 +19,41 @@ typedef struct dv_scan dv_scan;
 
 extern const dv_pages_stats *dv_scan_stats(const dv_scan *scan);
 
-/* NULL: rows are given away as they come. */
+/* Returns NULL if rows are returned as they arrive. */
 extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 
 /*
- * Of a scan that does not wait (fdw/async.c): it gave no row because an answer
- * has to come first, and not because it is at its end.
+ * For a scan that does not wait (fdw/async.c): it returned no row because an
+ * answer is outstanding, and not because it has ended.
  */
 extern bool dv_scan_waiting(const dv_scan *scan);
 
-/* What it waited for has come. */
+/* The answer that it was waiting for has arrived. */
 extern bool dv_scan_ready(const dv_scan *scan);
 
 /*
- * Before the first row is written: whatever a statement reads of what it
- * writes is read now, though nobody has asked for it yet.
+ * To be called before a statement writes its first row: reads everything that
+ * it reads of the tables that it writes, even if no row has been requested
+ * yet.
  */
 extern void dv_scan_read_all(EState *estate);
 
 /*
  * For ANALYZE.  "columns" has the attribute number for each column of a row,
- * 0 for one that is left out and will be null; the primary id always comes.
+ * or 0 for a column that is not read and will be null; the primary id is
+ * always read.
  */
 extern dv_scan *dv_scan_open(const dv_relation *relation, Oid userid, const char *what,
 							 List *columns);
 
 /*
- * Asks for so many rows (more than none) in the order of ids, or only for the
- * id of the last one ("wanted" is 1).  What was asked before is given up.
+ * Requests this number of rows (greater than zero) in the order of ids, or
+ * only the id of the last row ("wanted" is 1).  Ends the previous request.
  */
 extern void dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted);
 extern bool dv_scan_next(dv_scan *scan);
 
-/* Of the row at hand: its columns, valid until the next, and its id. */
+/* The columns of the current row, valid until the next one, and its id. */
 extern void dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull);
 extern const dv_value *dv_scan_id(const dv_scan *scan);
 extern void dv_scan_close(dv_scan *scan);

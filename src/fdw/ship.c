@@ -1,16 +1,16 @@
 /*
  * ship.c
- *		Which restriction clauses the service can answer, and how it is asked.
+ *		Decides which restriction clauses can be sent to the service.
  *
- * A clause is taken apart by one small function for each kind of node.  NOT
- * goes down to the leaves with the walk, since only there is it known which
- * operator is the opposite and whether the service answers that one: "not
- * equal" is never what is left of "equal, perhaps too much".  A row is
- * kept when the clause is true, and AND and OR keep truth apart from NULL, so
- * parts can be judged one by one: an AND is sent as far as its parts can be,
- * an OR wholly or not at all.
+ * A clause is taken apart by one small function for each kind of node.  NOT is
+ * passed down to the leaves, since only there is it known which operator is
+ * the opposite, and whether the service can answer that one: "not equal" cannot
+ * be derived from a superset of "equal".  A row is kept if the clause is true,
+ * and AND and OR never make true out of NULL alone, so parts can be judged one
+ * by one: an AND is sent as far as its parts can be, an OR as a whole or not at
+ * all.
  *
- * What an operator means is asked of the operator classes; what the service
+ * The meaning of an operator comes from the operator classes; what the service
  * makes of it is in the table of dataverse/policy.c.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -30,20 +30,20 @@
 #include "dataverse/odata.h"
 #include "fdw/ship.h"
 
-/* what stays free for conditions that are added when pages are asked for */
+/* reserved for conditions that are added when pages are requested */
 #define SPARE_CONDITIONS 10
-/* the service's parser has a limit of its own, which is not documented */
+/* the service's parser has an undocumented limit of its own */
 #define MAX_DEPTH 12
-/* conditions taken for lists whose length is not known, where there is no IN */
+/* assumed for a list of unknown length where there is no IN */
 #define LISTED_CONDITIONS 100
-/* of @>: values beyond are left to the check here */
+/* for @>: further values are left to the check here */
 #define MAX_CONTAINED 10
 
 typedef struct walk
 {
 	dv_shipping *shipping;
-	bool		negate;			/* an odd number of NOTs above */
-	bool		top;			/* only ANDs above */
+	bool		negate;			/* there is an odd number of NOTs above */
+	bool		top;			/* there are only ANDs above */
 	int			depth;
 } walk;
 
@@ -63,7 +63,7 @@ dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid
  * Columns and values
  */
 
-/* Casts that change no value, so that a comparison of the result is one of the column. */
+/* Strips casts that do not change the value, so that the column itself is compared. */
 static Node *
 strip_casts(Node *node)
 {
@@ -91,7 +91,7 @@ strip_casts(Node *node)
 	}
 }
 
-/* The attribute number of a column of this table, or 0. */
+/* Returns the attribute number of a column of this table, or 0. */
 static AttrNumber
 column_of(const dv_shipping *shipping, Node *node)
 {
@@ -102,7 +102,7 @@ column_of(const dv_shipping *shipping, Node *node)
 	return dv_relation_attribute(shipping->relation, var->varattno) != NULL ? var->varattno : 0;
 }
 
-/* Is there anything in it that cannot be evaluated before the scan begins? */
+/* Does it contain anything that cannot be evaluated before the scan begins? */
 static bool
 belongs_to_row(Node *node, void *context)
 {
@@ -144,13 +144,16 @@ add_value(dv_shipping *shipping, Node *node)
 	return list_length(shipping->values) - 1;
 }
 
-/* Types of values that each sort of column is compared with, without loss (fdw/bind.c reads them). */
+/*
+ * Types that each class of columns can be compared with without loss
+ * (fdw/bind.c reads their values).
+ */
 static bool
-type_fits(const dv_attribute *attribute, dv_comparison sort, Oid type)
+type_fits(const dv_attribute *attribute, dv_comparison cmp, Oid type)
 {
 	static const struct
 	{
-		dv_comparison sort;
+		dv_comparison cmp;
 		Oid			types[4];
 	}			fits[] =
 	{
@@ -169,12 +172,12 @@ type_fits(const dv_attribute *attribute, dv_comparison sort, Oid type)
 	int			j;
 
 	type = getBaseType(type);
-	/* only there is comparing with a moment the comparison of moments */
+	/* comparing with a timestamptz compares points in time only for such columns */
 	if (type == TIMESTAMPTZOID)
-		return sort == DV_COMPARE_TIME && attribute->pgtype == TIMESTAMPTZOID;
+		return cmp == DV_COMPARE_TIME && attribute->pgtype == TIMESTAMPTZOID;
 
 	for (i = 0; i < (int) lengthof(fits); i++)
-		for (j = 0; fits[i].sort == sort && j < (int) lengthof(fits[i].types); j++)
+		for (j = 0; fits[i].cmp == cmp && j < (int) lengthof(fits[i].types); j++)
 			if (fits[i].types[j] == type)
 				return true;
 	return false;
@@ -189,7 +192,7 @@ collation_of(const dv_shipping *shipping, Oid collation)
 }
 
 static dv_comparison
-sort_of(const dv_attribute *attribute, dv_collation collation)
+comparison_of(const dv_attribute *attribute, dv_collation collation)
 {
 	if (attribute->is_label)
 		return DV_COMPARE_LABEL;
@@ -204,12 +207,12 @@ sort_of(const dv_attribute *attribute, dv_collation collation)
  * Leaves
  */
 
-/* Conditions that fdw/bind.c makes of it at most, but for lists. */
+/* Maximum number of conditions that fdw/bind.c makes of it, except for lists. */
 static int
-conditions_of(dv_comparison sort, dv_op op)
+conditions_of(dv_comparison cmp, dv_op op)
 {
-	bool		twice = sort == DV_COMPARE_TIME || sort == DV_COMPARE_DOUBLE || sort == DV_COMPARE_TEXT ||
-	sort == DV_COMPARE_TEXT_CI_AI;
+	bool		twice = cmp == DV_COMPARE_TIME || cmp == DV_COMPARE_DOUBLE || cmp == DV_COMPARE_TEXT ||
+	cmp == DV_COMPARE_TEXT_CI_AI;
 
 	if (op == DV_OP_DISTINCT)
 		return 3;
@@ -229,12 +232,12 @@ take_conditions(dv_shipping *shipping, int n)
 	return true;
 }
 
-/* What the table says, if there is room for the condition. */
+/* Returns what the policy says, if there is room for the condition. */
 static bool
-allowed(walk w, const dv_attribute *attribute, dv_comparison sort, dv_op op, dv_policy *policy)
+allowed(walk w, const dv_attribute *attribute, dv_comparison cmp, dv_op op, dv_policy *policy)
 {
-	*policy = dv_policy_of(w.shipping->relation->type, sort, op);
-	/* LIKE is for strings: the service would convert its pattern to any other type */
+	*policy = dv_policy_of(w.shipping->relation->type, cmp, op);
+	/* LIKE is for text columns only: the service would convert its pattern to any other type */
 	if ((op == DV_OP_LIKE || op == DV_OP_ILIKE || op == DV_OP_STARTS) &&
 		!(dv_types[attribute->column.type].flags & DV_FREE_TEXT))
 		*policy = DV_NEVER;
@@ -248,7 +251,7 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 
 	if (w.negate)
 		op = dv_op_opposite(op);
-	if (!allowed(w, attribute, sort_of(attribute, DV_COLLATION_BYTES), op, policy) ||
+	if (!allowed(w, attribute, comparison_of(attribute, DV_COLLATION_BYTES), op, policy) ||
 		!take_conditions(w.shipping, 1))
 		return NIL;
 	return list_make2(makeInteger(op), makeInteger(attnum));
@@ -261,16 +264,16 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
-	dv_comparison sort = sort_of(attribute, collation);
+	dv_comparison cmp = comparison_of(attribute, collation);
 
 	if (w.negate)
 		op = dv_op_opposite(op);
 	*policy = DV_NEVER;
-	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, sort, exprType(value)) ||
+	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, cmp, exprType(value)) ||
 		!is_value(shipping, value))
 		return NIL;
-	if (!allowed(w, attribute, sort, op, policy) ||
-		!take_conditions(shipping, conditions_of(sort, op)))
+	if (!allowed(w, attribute, cmp, op, policy) ||
+		!take_conditions(shipping, conditions_of(cmp, op)))
 		return NIL;
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, value)),
@@ -283,12 +286,12 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 
 typedef struct operator_meaning
 {
-	dv_op		op;				/* of "column operator value", */
-	dv_op		mirrored;		/* of "value operator column"; DV_OP_OTHER: none */
+	dv_op		op;				/* of "column operator value" */
+	dv_op		mirrored;		/* of "value operator column"; DV_OP_OTHER if there is none */
 	bool		negated;
 } operator_meaning;
 
-/* Those that operator classes know, whatever the types. */
+/* Those in operator classes, for any types. */
 static const operator_meaning comparisons[] = {
 	[DV_INTERPRETED_LT] = {DV_OP_LT, DV_OP_GT},
 	[DV_INTERPRETED_LE] = {DV_OP_LE, DV_OP_GE},
@@ -298,7 +301,7 @@ static const operator_meaning comparisons[] = {
 	[DV_INTERPRETED_NE] = {DV_OP_NE, DV_OP_NE},
 };
 
-/* The others, by the functions behind them, which may also be called by name. */
+/* The others, by their functions, which can also be called by name. */
 static const struct
 {
 	Oid			function;
@@ -341,11 +344,9 @@ meaning_of_operator(Oid opno)
 	return meaning_of_function(get_opcode(opno));
 }
 
-/*
- * Functions for kinds of nodes
- */
+/* One function for each kind of node */
 
-/* Two arguments, one of which is a column. */
+/* Ships an operator or function with two arguments, one of which is a column. */
 static List *
 ship_pair(walk w, const operator_meaning *m, List *args, Oid inputcollid, dv_policy *policy)
 {
@@ -391,9 +392,7 @@ ship_distinct(walk w, Node *node, dv_policy *policy)
 	return ship_pair(w, &distinct, expr->args, expr->inputcollid, policy);
 }
 
-/*
- * The length of a list, or -1 if it is known at execution only.
- */
+/* Returns the length of a list, or -1 if it is only known at execution. */
 static int
 length_of(Node *array)
 {
@@ -408,22 +407,22 @@ length_of(Node *array)
 }
 
 /*
- * No row may come in answer to two requests.  Where the service tells values
- * apart as we do, distinct values see to that; text is looked at again when
- * it comes (fdw/scan.c).
+ * No row may be returned by two requests.  If the service distinguishes values
+ * as PostgreSQL does, distinct values guarantee that; text is checked again
+ * when it arrives (fdw/scan.c).
  */
 static bool
-can_be_split(const dv_shipping *shipping, dv_comparison sort, dv_policy policy)
+can_be_split(const dv_shipping *shipping, dv_comparison cmp, dv_policy policy)
 {
-	return (policy == DV_EXACT && sort != DV_COMPARE_TEXT_CI_AI) ||
-		(sort == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
+	return (policy == DV_EXACT && cmp != DV_COMPARE_TEXT_CI_AI) ||
+		(cmp == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
 }
 
 /*
- * column IN (…).  A list that may be long goes in several requests; only one
- * list of a query can, and only where it restricts all rows.  Elsewhere, if
- * it turns out to be too long, it will not be sent: then it has to be checked
- * here.  NOT IN cannot be taken apart that way.
+ * column IN (…).  A list that may be long is split over several requests.
+ * Only one list of a query can be split, and only if it restricts all rows.
+ * Any other list is not sent if it turns out to be too long, so it has to be
+ * checked here.  NOT IN cannot be split.
  */
 static List *
 ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_policy *policy)
@@ -431,7 +430,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	dv_shipping *shipping = w.shipping;
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
-	dv_comparison sort = sort_of(attribute, collation);
+	dv_comparison cmp = comparison_of(attribute, collation);
 	int			n = length_of(array);
 	bool		small = n >= 0 && n <= DV_SMALL_IN;
 	int			conditions = 2;
@@ -440,20 +439,20 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	if (w.negate)
 		op = dv_op_opposite(op);
 	if (collation == DV_COLLATION_OTHER || !is_value(shipping, array) ||
-		!type_fits(attribute, sort, get_element_type(exprType(array))) ||
-		!allowed(w, attribute, sort, op, policy) || (op == DV_OP_NOT_IN && !small))
+		!type_fits(attribute, cmp, get_element_type(exprType(array))) ||
+		!allowed(w, attribute, cmp, op, policy) || (op == DV_OP_NOT_IN && !small))
 	{
 		*policy = DV_NEVER;
 		return NIL;
 	}
 	if (!dv_odata_has_in(&attribute->column, attribute->max_length))
-		conditions = (small ? n : LISTED_CONDITIONS) * conditions_of(sort, DV_OP_EQ) + 1;
+		conditions = (small ? n : LISTED_CONDITIONS) * conditions_of(cmp, DV_OP_EQ) + 1;
 	if (!take_conditions(shipping, conditions))
 	{
 		*policy = DV_NEVER;
 		return NIL;
 	}
-	if (!small && w.top && !shipping->long_in && can_be_split(shipping, sort, *policy))
+	if (!small && w.top && !shipping->long_in && can_be_split(shipping, cmp, *policy))
 	{
 		shipping->long_in = true;
 		flags = DV_CONDITION_LONG;
@@ -518,7 +517,7 @@ ship_boolean_test(walk w, Node *node, dv_policy *policy)
 
 	if (attnum == 0)
 	{
-		/* a row is kept when the condition is true: this says nothing more */
+		/* a row is kept if the condition is true, so IS TRUE adds nothing */
 		if (test->booltesttype == IS_TRUE && !w.negate)
 			return ship_node(w, (Node *) test->arg, policy);
 		return NIL;
@@ -529,7 +528,7 @@ ship_boolean_test(walk w, Node *node, dv_policy *policy)
 					  InvalidOid, policy);
 }
 
-/* A boolean column by itself. */
+/* A boolean column as a condition. */
 static List *
 ship_var(walk w, Node *node, dv_policy *policy)
 {
@@ -541,8 +540,8 @@ ship_var(walk w, Node *node, dv_policy *policy)
 }
 
 /*
- * All parts of an OR or none; of an AND those that can be sent.  Under NOT one
- * is the other.
+ * Ships all parts of an OR or none, and those parts of an AND that can be
+ * shipped.  Under NOT, AND and OR are exchanged.
  */
 static List *
 ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
@@ -659,7 +658,7 @@ dv_condition_guards(List *condition, AttrNumber attnum)
 		op != DV_OP_NOT_DISTINCT && op != DV_OP_NOT_IN;
 }
 
-/* Equalities of the column that every row meets: such that compare bytes, and others. */
+/* Finds equalities of the column that hold for every row: those that compare bytes, and others. */
 static void
 find_equalities(List *condition, AttrNumber attnum, bool *bytes, bool *others)
 {
@@ -683,7 +682,7 @@ dv_condition_fixes_text(List *condition, AttrNumber attnum)
 	bool		others = false;
 
 	find_equalities(condition, attnum, &bytes, &others);
-	/* which of the two is meant could not be told later */
+	/* later, nothing would tell which of the two is meant */
 	return bytes && !others;
 }
 
@@ -700,6 +699,6 @@ dv_ship_order(const dv_shipping *shipping, Expr *expr)
 		return 0;
 	attribute = dv_relation_attribute(shipping->relation, attnum);
 
-	return dv_policy_of(shipping->relation->type, sort_of(attribute, DV_COLLATION_BYTES),
+	return dv_policy_of(shipping->relation->type, comparison_of(attribute, DV_COLLATION_BYTES),
 						DV_OP_ORDER) == DV_EXACT ? attnum : 0;
 }

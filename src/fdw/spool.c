@@ -1,11 +1,11 @@
 /*
  * spool.c
- *		Rows that are all read before the first of them is given away.
+ *		Rows that are all read before the first of them is returned.
  *
- * A statement must not meet what it writes itself.  The service has no
- * snapshots: a row that is updated between two pages may move to a page that
- * is still to come, or away from it.  So a scan of a table that its statement
- * writes reads all rows first, into memory (work_mem) or a temporary file.
+ * A statement must not see its own writes.  The service has no snapshots: a
+ * row that is updated between two pages may move to a page that has yet to be
+ * read, or away from it.  So a scan of a table that its statement writes reads
+ * all rows first, into memory (work_mem) or a temporary file.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -19,11 +19,12 @@
 
 struct dv_spool
 {
-	MemoryContext context;		/* of rows that came from disk: it outlives the executor's rows */
+	MemoryContext context;		/* for rows read back from disk; it outlives the executor's
+								 * per-tuple memory */
 	Tuplestorestate *store;
-	TupleTableSlot *slot;		/* of the form that the store has */
+	TupleTableSlot *slot;		/* for rows in the form in which they are stored */
 	bool		full;
-	bool		on_disk;		/* it was when it was last looked at */
+	bool		on_disk;		/* as of the last time that it was checked */
 };
 
 dv_spool *

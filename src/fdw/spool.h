@@ -1,6 +1,6 @@
 /*
  * spool.h
- *		Rows that are all read before the first of them is given away.
+ *		Rows that are all read before the first of them is returned.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -11,18 +11,21 @@
 
 typedef struct dv_spool dv_spool;
 
-/* In the current memory context. */
+/* Allocated in the current memory context. */
 extern dv_spool *dv_spool_create(TupleDesc desc);
 
-/* False while rows are wanted. */
+/* False as long as rows may be added. */
 extern bool dv_spool_is_full(const dv_spool *spool);
 extern void dv_spool_put(dv_spool *spool, TupleTableSlot *slot);
 extern void dv_spool_fill(dv_spool *spool);
 
-/* The next row goes into "slot", where it is valid until the one after it; empty at the end. */
+/*
+ * Puts the next row into "slot", where it is valid until the next call; leaves
+ * the slot empty at the end.
+ */
 extern TupleTableSlot *dv_spool_next(dv_spool *spool, TupleTableSlot *slot);
 
-/* From the first row again; or forget all rows. */
+/* Start again from the first row; remove all rows. */
 extern void dv_spool_rewind(dv_spool *spool);
 extern void dv_spool_clear(dv_spool *spool);
 extern void dv_spool_end(dv_spool *spool);

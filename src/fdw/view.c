@@ -1,12 +1,11 @@
 /*
  * view.c
- *		What the views of the pool are made of, and the functions that start
- *		it over.
+ *		The functions behind the views of the pool, and those that reset it.
  *
- * A row is shown to who may use its server, and all are shown to
- * pg_read_all_stats: the state is common to all databases, and a server's
- * number means something in its own only.  What somebody does is shown to
- * that role too.
+ * A row is shown to roles that may use its server, and all rows to members of
+ * pg_read_all_stats: the state is common to all databases, but a server's OID
+ * has a meaning in its own database only.  The progress of a statement is shown
+ * to its own role, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,7 +46,7 @@ sees(Oid databaseid, Oid serverid)
 }
 
 /*
- * Values of columns.  Times of the pool are monotonic; "0" is never.
+ * Values of columns.  Times of the pool are monotonic; 0 means never.
  */
 
 typedef struct view_row
@@ -89,7 +88,7 @@ put_interval(view_row *r, int64 microseconds)
 	put(r, IntervalPGetDatum(interval));
 }
 
-/* Negative is not known. */
+/* A negative count is not known. */
 static void
 put_count(view_row *r, double count)
 {
@@ -99,7 +98,7 @@ put_count(view_row *r, double count)
 		put(r, Int64GetDatum((int64) count));
 }
 
-/* An object with a member for each name whose number is not 0. */
+/* Puts a JSON object with a member for each name whose number is not 0. */
 static void
 put_object(view_row *r, int n, const char *const *names, const double *numbers)
 {
@@ -134,7 +133,7 @@ put_kinds(view_row *r, const uint64 *counts)
 	put_object(r, DV_KINDS, names, numbers);
 }
 
-/* Milliseconds, to the microsecond. */
+/* In milliseconds, with microseconds as decimals. */
 static void
 put_averages(view_row *r, const dv_rate *rate)
 {
@@ -340,9 +339,7 @@ dataverse_progress_rows(PG_FUNCTION_ARGS)
 	return show(fcinfo, stats, n, sizeof(*stats), now, fill_progress);
 }
 
-/*
- * Starting over is for the owner of the server.
- */
+/* Only the owner of a server may reset it. */
 
 static Oid
 owned_server(Name name)

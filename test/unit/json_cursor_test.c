@@ -99,27 +99,27 @@ what_is_no_value(void **state)
 		const char *error;
 		size_t		at;
 	}			bad[] = {
-		{"", "it ends too early", 0},
+		{"", "unexpected end of the text", 0},
 		{"x", "value expected", 0},
 		{"nul", "value expected", 0},
 		{"True", "value expected", 0},
 		{"+1", "value expected", 0},
-		{"-", "it ends too early", 1},
+		{"-", "unexpected end of the text", 1},
 		{"-x", "digit expected", 1},
 		{"1.x", "digit expected", 2},
 		{"1ex", "digit expected", 2},
-		{"1e+", "it ends too early", 3},
-		{"\"abc", "it ends too early", 4},
+		{"1e+", "unexpected end of the text", 3},
+		{"\"abc", "unexpected end of the text", 4},
 		{"\"a\nb\"", "control character in a string", 2},
-		{"\"\\x\"", "no such escape", 2},
+		{"\"\\x\"", "invalid escape sequence", 2},
 		{"\"\\u12g4\"", "hexadecimal digit expected", 5},
-		{"\"\\u12", "it ends too early", 5},
+		{"\"\\u12", "unexpected end of the text", 5},
 		{"\"\x80\"", "invalid UTF-8", 1},
 		{"\"\xc0\x80\"", "invalid UTF-8", 1},
 		{"\"\xed\xa0\x80\"", "invalid UTF-8", 2},
 		{"\"\xf4\x90\x80\x80\"", "invalid UTF-8", 2},
 		{"\"\xe2\x82\"", "invalid UTF-8", 3},
-		{"[1", "it ends too early", 2},
+		{"[1", "unexpected end of the text", 2},
 		{"[1 2]", "\",\" or \"]\" expected", 3},
 		{"[1,]", "value expected", 3},
 		{"[,]", "value expected", 1},
@@ -153,7 +153,7 @@ what_stands_behind(void **state)
 	open_bytes("01", 2);
 	assert_true(dv_cursor_value(&cursor, &value));
 	assert_false(dv_cursor_ended(&cursor));
-	assert_string_equal(cursor.error, "text behind the end");
+	assert_string_equal(cursor.error, "text after the end");
 	/* a NUL does not end the text */
 	open_bytes("1\0", 2);
 	assert_true(dv_cursor_value(&cursor, &value));
@@ -161,7 +161,7 @@ what_stands_behind(void **state)
 	assert_int_equal(cursor.error_at, 1);
 	dv_cursor_open(&cursor, "1", (size_t) INT32_MAX + 1);
 	assert_false(dv_cursor_value(&cursor, &value));
-	assert_string_equal(cursor.error, "it is too long");
+	assert_string_equal(cursor.error, "the text is too long");
 }
 
 static void
@@ -234,7 +234,7 @@ step_by_step(void **state)
 	{
 		open_bytes(STEPS, len);
 		assert_int_equal(walk_steps(&items), -1);
-		assert_string_equal(cursor.error, "it ends too early");
+		assert_string_equal(cursor.error, "unexpected end of the text");
 	}
 }
 

@@ -217,7 +217,7 @@ delta_page(void **state)
 	expect_broken("{\"value\":[{" DELETED ",\"id\":5}]}", "tombstone without an id");
 	expect_broken("{\"value\":[{" DELETED ",\"id\":\"1\",\"id\":\"2\"}]}", "member given twice");
 	expect_broken("{\"value\":[{" DELETED ",\"id\":\"1\",\"reason\":{}}]}",
-				  "tombstone with an odd reason");
+				  "tombstone with an invalid reason");
 	expect_broken("{\"value\":[{\"@odata.context\":7}]}", "member of the wrong type");
 	expect_broken("{\"value\":[{\"@removed\":{\"reason\":\"deleted\"},\"id\":\"1\"}]}",
 				  "neither a row nor a tombstone");
@@ -456,9 +456,9 @@ broken_pages(void **state)
 		const char *text;
 		const char *reason;
 	}			cases[] = {
-		{"", "it ends too early"},
-		{" ", "it ends too early"},
-		{"\xef\xbb\xbf", "it ends too early"},
+		{"", "unexpected end of the text"},
+		{" ", "unexpected end of the text"},
+		{"\xef\xbb\xbf", "unexpected end of the text"},
 		{"\xef\xbb{\"value\":[]}", "\"{\" expected"},
 		{"\xef\xbb\xbf\xef\xbb\xbf{\"value\":[]}", "\"{\" expected"},
 		{"[]", "\"{\" expected"},
@@ -473,9 +473,9 @@ broken_pages(void **state)
 		{"{\"value\":\"[]\"}", "\"value\" is not an array"},
 		{"{\"value\":[],\"value\":[]}", "member given twice"},
 		{"{\"value\":[{}],\"v\\u0061lue\":[{}]}", "member given twice"},
-		{"{\"value\":[]}}", "text behind the end"},
-		{"{\"value\":[]}{\"value\":[]}", "text behind the end"},
-		{"{\"value\":[]} x", "text behind the end"},
+		{"{\"value\":[]}}", "text after the end"},
+		{"{\"value\":[]}{\"value\":[]}", "text after the end"},
+		{"{\"value\":[]} x", "text after the end"},
 		{"{\"value\":[]],}", "\",\" or \"}\" expected"},
 		{"{{\"value\":[]}", "member name expected"},
 		{"{\"value\":[],}", "member name expected"},
@@ -498,7 +498,7 @@ broken_pages(void **state)
 		"the service reports an error inside the page"},
 		{"{\"error\":{\"code\":\"0x0\",\"message\":\"early\"}}",
 		"the service reports an error inside the page"},
-		{"{\"value\":[{},{\"error\"", "it ends too early"},
+		{"{\"value\":[{},{\"error\"", "unexpected end of the text"},
 		{"{\"value\":[],\"@odata.nextLink\":null}", "member of the wrong type"},
 		{"{\"value\":[],\"@odata.nextLink\":5}", "member of the wrong type"},
 		{"{\"value\":[],\"@odata.nextLink\":\"\"}", "link is empty"},
@@ -519,10 +519,10 @@ broken_pages(void **state)
 		{"{\"value\":[{\"x\":[1}]}]}", "\",\" or \"]\" expected"},
 		{"{\"value\":[{\"x\":{\"y\":1]}]}", "\",\" or \"}\" expected"},
 		{"{\"value\":[{\"x\":{1:2}}]}", "member name expected"},
-		{"{\"value\":[]} \x01", "text behind the end"},
-		{"{\"value\":[]}\f", "text behind the end"},
+		{"{\"value\":[]} \x01", "text after the end"},
+		{"{\"value\":[]}\f", "text after the end"},
 		/* comments, as some readers allow them */
-		{"{\"value\":[]}//", "text behind the end"},
+		{"{\"value\":[]}//", "text after the end"},
 		{"{/**/\"value\":[]}", "member name expected"},
 	};
 	int			i;
@@ -619,7 +619,7 @@ nul_bytes(void **state)
 	assert_string_equal(page.json.error, "control character in a string");
 	open_bytes(behind, sizeof(behind) - 1);
 	assert_int_equal(read_all(), DV_PAGE_BROKEN);
-	assert_string_equal(page.json.error, "text behind the end");
+	assert_string_equal(page.json.error, "text after the end");
 	open_bytes(between, sizeof(between) - 1);
 	assert_int_equal(read_all(), DV_PAGE_BROKEN);
 	assert_string_equal(page.json.error, "row expected");
@@ -660,7 +660,7 @@ string_boundaries(void **state)
 				/* the same string as the last thing, truncated */
 				open_bytes(text, (size_t) (19 + at));
 				assert_int_equal(read_all(), DV_PAGE_BROKEN);
-				assert_string_equal(page.json.error, "it ends too early");
+				assert_string_equal(page.json.error, "unexpected end of the text");
 			}
 		}
 	}
@@ -672,7 +672,7 @@ too_long(void **state)
 	(void) state;
 	dv_page_open(&page, names, "{\"value\":[]}", (size_t) INT32_MAX + 1);
 	assert_int_equal(dv_page_next(&page, values), DV_PAGE_BROKEN);
-	assert_string_equal(page.json.error, "it is too long");
+	assert_string_equal(page.json.error, "the text is too long");
 }
 
 /* ----------
