@@ -24,7 +24,7 @@ typedef struct dv_arena
 typedef struct dv_arena_text
 {
 	const dv_arena *arena;
-	char	   *s;				/* ends with a zero byte */
+	char	   *s;				/* NUL-terminated */
 	size_t		len;
 	size_t		cap;
 } dv_arena_text;

@@ -158,7 +158,7 @@ is_readonly(const builder *b, const attribute *a)
 {
 	if ((a->type->flags & DV_READONLY) || is_computed(a))
 		return true;
-	/* rows of an intersect table are the pairs of their two ids and nothing else */
+	/* a row of an intersect table consists of its pair of ids only */
 	if (b->entry->intersect && b->entry->sides[0].column != NULL &&
 		b->entry->sides[1].column != NULL)
 		return strcmp(a->name, b->entry->sides[0].column) != 0 &&

@@ -1,6 +1,6 @@
 /*
  * guid.c
- *		Ids in the order of SQL Server's clustered indexes.
+ *		Makes ids that ascend in the order of SQL Server's clustered indexes.
  *
  * The bytes, in the order in which SQL Server compares them:
  *

@@ -1,6 +1,6 @@
 /*
  * guid.h
- *		Ids in the order of SQL Server's clustered indexes.
+ *		Makes ids that ascend in the order of SQL Server's clustered indexes.
  *
  * SQL Server compares the last six bytes of a uniqueidentifier first, then
  * bytes 8 and 9.  These hold a time and a counter, so that the rows of one load

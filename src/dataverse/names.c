@@ -21,8 +21,8 @@
 
 #define MAX_WANTED 10000
 
-/* Entries that stand for no name. */
-#define NOT_REMEMBERED 1		/* too many names, or oddly written */
+/* The first entries do not stand for a name. */
+#define NOT_REMEMBERED 1		/* too many names, or one with blanks or escapes */
 #define FIRST_NAME 2
 
 static const struct

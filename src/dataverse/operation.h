@@ -29,7 +29,7 @@ typedef enum dv_operation
 /* What becomes of the row. */
 typedef enum dv_effect
 {
-	DV_EFFECT_MADE,				/* it was not there before */
+	DV_EFFECT_MADE,				/* it did not exist before */
 	DV_EFFECT_MADE_OR_CHANGED,
 	DV_EFFECT_CHANGED,
 	DV_EFFECT_REMOVED

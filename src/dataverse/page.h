@@ -34,7 +34,7 @@ typedef enum dv_page_step
 	DV_PAGE_BROKEN
 } dv_page_step;
 
-/* Where the reader stands. */
+/* How far the page has been read. */
 typedef enum dv_page_state
 {
 	DV_PAGE_IN_FRONT,			/* before "value" */

@@ -139,7 +139,7 @@ dv_payload_key(char *out, const char *text, size_t len)
 }
 
 /* ----------
- * Numbers, ids and bytes
+ * Numbers, ids, and bytes
  * ----------
  */
 

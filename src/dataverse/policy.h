@@ -61,8 +61,8 @@ extern const char *dv_comparison_name(dv_comparison comparison);
 
 #ifdef DV_TEST
 /*
- * Test builds can turn one entry of the table into a wrong one, to see that
- * the tests notice.  -1 puts everything right again.
+ * Test builds can make one entry of the table wrong, to check that the tests
+ * notice it.  -1 restores the table.
  */
 extern void dv_policy_flip(int comparison, int op);
 #endif

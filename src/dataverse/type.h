@@ -36,7 +36,7 @@ typedef enum dv_wire
 	DV_WIRE_BOOLEAN = 0x0100,
 	DV_WIRE_CHOICES = 0x0200,	/* "1,9" */
 	DV_WIRE_MOMENT = 0x0400,
-	DV_WIRE_LOCAL_TIME = 0x0800,	/* looks like a moment, but has no time zone */
+	DV_WIRE_LOCAL_TIME = 0x0800,	/* looks like a point in time, but has no time zone */
 	DV_WIRE_DATE = 0x1000,
 	DV_WIRE_BYTES = 0x2000		/* base64 */
 } dv_wire;

@@ -522,7 +522,7 @@ read_char(const char **p, const char *end, char c)
 	return true;
 }
 
-/* yyyy-mm-dd as days since 1970-01-01; *p is moved behind it. */
+/* Reads yyyy-mm-dd as days since 1970-01-01, and moves *p past it. */
 static bool
 read_day(const char **p, const char *end, int32_t *days)
 {
