@@ -32,16 +32,16 @@ typedef struct dv_row_answer
 	bool		told;			/* false if the answer says nothing about the row */
 	int			status;			/* HTTP, or with the same meaning */
 	dv_error	error;			/* as dv_error_read() sets it; its verdict is OK for 2xx */
-	bool		has_id;			/* true if the service said the id of the created row */
+	bool		has_id;			/* the answer contains the id of the created row */
 	uint8		id[DV_ID_LEN];
 } dv_row_answer;
 
 /*
  * Plugin.BulkApiErrorDetails (dv_error.details) of an elastic table's partial
- * failure.  Rows that it does not list remain untold.  Returns false if it is
- * broken; all rows remain untold then.  The service gives statuses without
- * reasons; they are read as those of HTTP (409: the row exists already; 424:
- * another row is at fault, so the row is sent again).
+ * failure.  Rows that it does not list keep told = false.  Returns false if it
+ * is broken; then all rows do.  The service gives statuses without reasons;
+ * they are read as those of HTTP (409: the row exists already; 424: another row
+ * is at fault, so the row is sent again).
  */
 extern bool dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
 
@@ -50,8 +50,8 @@ extern void dv_batch_answer_read(const dv_part *part, dv_error *error);
 
 /*
  * The multipart answer to a $batch of single requests, in their order.  If the
- * answer ends early, the remaining rows stay untold.  Returns false if it is
- * broken; the rows that were told before that point count.
+ * answer ends early, the remaining rows keep told = false.  Returns false if it
+ * is broken; the rows before that point count nevertheless.
  */
 extern bool dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
 								  dv_row_answer *rows);
@@ -59,7 +59,7 @@ extern bool dv_batch_answer_parts(const char *content_type, const char *body, si
 /*
  * The answer to a $batch whose only part is a changeset of n rows, sent with
  * or without continue-on-error.  Returns false if it is broken.  *failed is -1
- * if all rows were written (they are told then).  Otherwise no row was
+ * if all rows were written (told is true for all of them then).  Otherwise no row was
  * written, and rows[*failed].error says why; if *failed is n, rows[0].error
  * says why, but not which row is at fault.
  */

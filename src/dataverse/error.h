@@ -49,7 +49,7 @@ typedef enum dv_meaning
 	DV_MEANING_SERVER,			/* 5xx */
 	DV_MEANING_DEADLOCK,
 	DV_MEANING_SQL_TIMEOUT,
-	DV_MEANING_NEW_TABLE		/* a bulk message met a change of the schema */
+	DV_MEANING_NEW_TABLE		/* a bulk message conflicts with a recent change of the schema */
 } dv_meaning;
 
 /* An error in any of the forms that the service uses, in one memory context. */

@@ -112,8 +112,8 @@ extern const char *const dv_meta_solutions_path;
 extern const char *dv_meta_components_path(const dv_arena *arena, const char *solution);
 
 /*
- * Read the answers to these; a member "value" that came in pages has been put
- * together.  Sides are read into the catalog.
+ * Read the answers to these, whose member "value" must be complete.  Sides are
+ * read into the catalog.
  */
 extern void
 			dv_meta_catalog_read(const dv_arena *arena, struct json_object *answer, dv_meta_catalog *catalog);

@@ -11,6 +11,8 @@
  * it accepts LF or CRLF, blanks around the colon of a header, and text before
  * the first delimiter and after the last.
  *
+ * SPDX-License-Identifier: PostgreSQL
+ *
  *-------------------------------------------------------------------------
  */
 #include <string.h>
