@@ -6,9 +6,9 @@
  * passed down to the leaves, since only there is it known which operator is
  * the opposite, and whether the service can answer that one: "not equal" cannot
  * be derived from a superset of "equal".  A row is kept if the clause is true,
- * and AND and OR never make true out of NULL alone, so parts can be judged one
- * by one: an AND is sent as far as its parts can be, an OR as a whole or not at
- * all.
+ * and whether an AND or an OR is true depends only on which of its parts are
+ * true, so parts can be judged one by one: an AND is sent as far as its parts
+ * can be, an OR as a whole or not at all.
  *
  * The meaning of an operator comes from the operator classes; what the service
  * makes of it is in the table of dataverse/policy.c.
