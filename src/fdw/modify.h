@@ -201,7 +201,7 @@ extern void dv_refused_file_held(dv_modify *m);
 /* Reports the number of refused rows at the end. */
 extern void dv_refused_report(const dv_modify *m);
 
-/* modify_explain.c */
+/* explain.c */
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										  List *private, int subplan_index,
 										  struct ExplainState *es);
