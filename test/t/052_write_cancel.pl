@@ -41,9 +41,9 @@ sub told
 	if ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but (\d+) rows? written to Dataverse stays? there$/)
 	{
 		$stay = $1;
-		$doubt = $1 if ($w->{detail} // '') =~ /^Of (\d+) rows? more, sent but not answered, it is not known\.$/;
+		$doubt = $1 if ($w->{detail} // '') =~ /^For (\d+) more rows?, it is not known whether (?:it was|they were) written\.$/;
 	}
-	elsif ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but of (\d+) rows? sent to Dataverse it is not known/)
+	elsif ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but it is not known whether (\d+) rows? sent to Dataverse/)
 	{
 		$doubt = $1;
 	}
