@@ -32,7 +32,7 @@ typedef struct dv_call_spec
 	int			pinned;			/* the only user that may send it; -1: any */
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
-	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL.  Must
+	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
 } dv_call_spec;
 

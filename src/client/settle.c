@@ -522,7 +522,7 @@ settle_parts(dv_job *job, const dv_error *error)
 	else
 	{
 		answers = new_answers(job);
-		/* if the answer is broken, rows without an answer are marked, so the result is not needed */
+		/* the result is not needed: rows that a broken answer does not reach are marked as such */
 		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
 									 result->body_len, job->batch->nrows, answers);
 		settle_rows(job, answers);

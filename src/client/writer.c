@@ -247,7 +247,8 @@ static void
 send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
-	bool		only_isolating = has_isolating(&writer->queue) || has_isolating(&writer->under_way);
+	bool		only_isolating = has_isolating(&writer->under_way) ||
+	has_isolating(&writer->queue);
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;

@@ -89,8 +89,8 @@ typedef struct dv_writer_spec
 	const char *what;			/* "insert into foreign table \"account\"" */
 
 	/*
-	 * Returns true if rows are under way that this writer's rows may refer to.
-	 * Those are waited for, by the second function, before rows are sent.
+	 * Returns true if rows are under way that this writer's rows may refer to. Those are waited
+	 * for, by the second function, before rows are sent.
 	 */
 	bool		(*is_fed) (void *arg);
 	void		(*wait_for_feed) (void *arg);
@@ -145,7 +145,7 @@ extern const dv_tally *dv_writer_tally(const dv_writer *writer);
 /* Returns the number of rows written. */
 extern int64 dv_writer_written(const dv_writer *writer);
 
-/* Gets the id that the service returned for the row created last; returns false if there is none. */
+/* Gets the id returned for the row created last; returns false if there is none. */
 extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);
 
 #endif							/* DV_WRITER_H */
