@@ -247,12 +247,12 @@ static void
 send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
-	bool		only_isolating = has_isolating(&writer->under_way) ||
-	has_isolating(&writer->queue);
+	bool		only_isolating;
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;
 	/* a row was refused, which may end the statement: later rows wait until that is known */
+	only_isolating = has_isolating(&writer->queue) || has_isolating(&writer->under_way);
 	if (only_isolating)
 		recall_waiting(writer);
 	dlist_foreach_modify(iter, &writer->queue)
