@@ -148,7 +148,7 @@ for my $operation (sort keys %statements)
 			# the client may have received it; the log must have it
 			wait_for(sub { log_since($w->node, $log) =~ /rolled back, but/ }, "$what: the log has it");
 			my ($message) = log_since($w->node, $log) =~ /WARNING:  (the transaction was rolled back, but.*)/;
-			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (Of \d+ rows? more.*)/;
+			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (For \d+ more rows?,.*)/;
 			$r->{notices} = [ { S => 'WARNING', message => $message, detail => $detail } ];
 		}
 		($stay, $doubt) = told($r->{notices}, $what);
