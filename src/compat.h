@@ -1,10 +1,10 @@
 /*
  * compat.h
- *		Every difference between PostgreSQL versions that this extension
- *		meets, each with the version and the reason.
+ *		Differences between PostgreSQL versions, each with the version and the
+ *		reason.
  *
- * Include it after postgres.h and the other PostgreSQL headers.  No other
- * file asks for PG_VERSION_NUM.
+ * Include this after postgres.h and the other PostgreSQL headers.  No other
+ * file uses PG_VERSION_NUM.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,18 +12,18 @@
 #define DV_COMPAT_H
 
 /*
- * Before 15.2 the executor flushes pending batches of foreign inserts in the
- * wrong order (es_insert_pending_result_relations came with 15.2), which would
- * break what this extension promises about rows in flight.
+ * Before 15.2, the executor flushes pending batches of foreign inserts in the
+ * wrong order (15.2 introduced es_insert_pending_result_relations), which would
+ * break the guarantees of this extension about rows in flight.
  */
 #if PG_VERSION_NUM < 150002
 #error "dataverse_fdw needs PostgreSQL 15.2 or later"
 #endif
 
 /*
- * We build with hidden visibility and export only what the server looks up.
- * Before 16, PGDLLEXPORT says nothing to the compiler and is not in the
- * declaration that PG_FUNCTION_INFO_V1 makes.
+ * The library is built with hidden visibility and exports only what the server
+ * looks up.  Before 16, PGDLLEXPORT is empty, and the declaration made by
+ * PG_FUNCTION_INFO_V1 does not contain it.
  */
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
@@ -35,14 +35,14 @@
 #define DV_FUNCTION(name) PG_FUNCTION_INFO_V1(name)
 #endif
 
-/* From 18 a module can tell its name and version (pg_get_loaded_modules). */
+/* Since 18, a module can declare its name and version (see pg_get_loaded_modules). */
 #if PG_VERSION_NUM >= 180000
 #define DV_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "dataverse_fdw", .version = DV_VERSION)
 #else
 #define DV_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-/* 19 wants the name of a tranche when it is made, and knows it in all backends. */
+/* 19 takes the name of a tranche when it is created, and shares it with all backends. */
 #if PG_VERSION_NUM >= 190000
 #define dv_lwlock_new_tranche(name)			  LWLockNewTrancheId(name)
 #define dv_lwlock_register_tranche(id, name)  ((void) (id))
@@ -51,28 +51,31 @@
 #define dv_lwlock_register_tranche(id, name)  LWLockRegisterTranche(id, name)
 #endif
 
-/* 17 gave a process's number in the array of processes a global variable. */
+/* 17 introduced a global variable for the process's number in the array of processes. */
 #if PG_VERSION_NUM >= 170000
 #define dv_my_procno() ((int) MyProcNumber)
 #else
 #define dv_my_procno() (MyProc->pgprocno)
 #endif
 
-/* From 17 on a set of wait events has a resource owner (NULL: the session) instead of a context. */
+/* Since 17, a WaitEventSet has a resource owner (NULL: the session), no memory context. */
 #if PG_VERSION_NUM >= 170000
 #define dv_create_wait_event_set(n) CreateWaitEventSet(NULL, n)
 #else
 #define dv_create_wait_event_set(n) CreateWaitEventSet(TopMemoryContext, n)
 #endif
 
-/* From 17 on an extension can name what it waits for. */
+/* Since 17, an extension can define wait events. */
 #if PG_VERSION_NUM >= 170000
 #define dv_wait_event_new(name) WaitEventExtensionNew(name)
 #else
 #define dv_wait_event_new(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
-/* 17 brought shared memory that is made on first use under a name; 19 gave its callback an argument. */
+/*
+ * 17 introduced named shared memory that is created on first use; 19 added an
+ * argument to the callback that initializes it.
+ */
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #define DV_NAMED_SEGMENTS
@@ -85,7 +88,7 @@
 #define dv_named_segment(name, size, init, found) GetNamedDSMSegment(name, size, init, found)
 #endif
 
-/* 16 renamed what prepares a function that returns a set. */
+/* 16 renamed the function that prepares a set-returning function. */
 #if PG_VERSION_NUM >= 160000
 #define dv_init_materialized_srf(fcinfo)	   InitMaterializedSRF(fcinfo, 0)
 #define dv_init_materialized_scalars(fcinfo) InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC)
@@ -94,17 +97,17 @@
 #define dv_init_materialized_scalars(fcinfo) SetSingleFuncCall(fcinfo, SRF_SINGLE_USE_EXPECTED)
 #endif
 
-/* 16 gave the reading of types a place to report errors in; NULL raises them. */
+/* 16 added a parameter for soft errors; NULL raises errors as before. */
 #if PG_VERSION_NUM >= 160000
 #define dv_parse_type(text, type, typmod) parseTypeString(text, type, typmod, NULL)
 #else
 #define dv_parse_type(text, type, typmod) parseTypeString(text, type, typmod, false)
 #endif
 
-/* 19 no longer includes it for those who include what a function of the executor needs. */
+/* In 19, the headers of the executor no longer include this one. */
 #include "utils/tuplestore.h"
 
-/* 16 has one function for the rights on any kind of object. */
+/* 16 has one function to check privileges on any kind of object. */
 #if PG_VERSION_NUM >= 160000
 #define dv_server_aclcheck(serverid, roleid, mode) \
 	object_aclcheck(ForeignServerRelationId, serverid, roleid, mode)
@@ -115,7 +118,7 @@
 #define dv_server_ownercheck(serverid, roleid) pg_foreign_server_ownercheck(serverid, roleid)
 #endif
 
-/* 18 made the interpretation of operators independent of btree; the numbers stayed. */
+/* 18 made the interpretation of operators independent of btree, but kept the numbers. */
 #if PG_VERSION_NUM >= 180000
 #define dv_op_interpretations(opno) get_op_index_interpretation(opno)
 #define dv_interpretation_of(cell) ((int) ((OpIndexInterpretation *) lfirst(cell))->cmptype)
@@ -124,7 +127,7 @@
 #define dv_interpretation_of(cell) (((OpBtreeInterpretation *) lfirst(cell))->strategy)
 #endif
 
-/* What they are: of btree's strategies up to 17, of CompareType from 18 on. */
+/* These are btree strategies before 18, and values of CompareType since 18. */
 #define DV_INTERPRETED_LT 1
 #define DV_INTERPRETED_LE 2
 #define DV_INTERPRETED_EQ 3
@@ -132,14 +135,17 @@
 #define DV_INTERPRETED_GT 5
 #define DV_INTERPRETED_NE 6
 
-/* 18 renamed a sort key's direction. */
+/* 18 replaced the btree strategy of a sort key by a comparison type. */
 #if PG_VERSION_NUM >= 180000
 #define dv_pathkey_descending(key) ((key)->pk_cmptype == COMPARE_GT)
 #else
 #define dv_pathkey_descending(key) ((key)->pk_strategy == BTGreaterStrategyNumber)
 #endif
 
-/* 18 keeps the members of an equivalence class that belong to children, such as partitions, apart. */
+/*
+ * 18 keeps the equivalence class members of child relations, such as
+ * partitions, in separate lists.
+ */
 #if PG_VERSION_NUM >= 180000
 #include "optimizer/paths.h"
 static inline List *
@@ -158,14 +164,14 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #define dv_members_of_class(ec, relids) ((ec)->ec_members)
 #endif
 
-/* 18 has generated columns that are computed whenever they are read. */
+/* 18 introduced virtual generated columns, which are computed when they are read. */
 #if PG_VERSION_NUM >= 180000
 #define dv_is_virtual_column(att) ((att)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
 #else
 #define dv_is_virtual_column(att) ((void) (att), false)
 #endif
 
-/* 17 gave paths the clauses that a foreign join took; 18 counts disabled nodes in them. */
+/* 17 added a foreign join's clauses to paths; 18 added the count of disabled nodes. */
 #if PG_VERSION_NUM >= 180000
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, 0, startup, total, pathkeys, outer, NULL, NIL, \
@@ -186,7 +192,7 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, private)
 #endif
 
-/* From 16 on a scan knows on whose behalf it runs; before, the range table entry did. */
+/* Since 16, the plan node has the user to check permissions for; before, the RTE had it. */
 #if PG_VERSION_NUM >= 160000
 #define dv_scan_user(fsplan, rte) \
 	((void) (rte), OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
@@ -196,9 +202,10 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #endif
 
 /*
- * Before 18.0, 17.5, 16.9 and 15.13 an Append that waits for its asynchronous
- * scans does not notice the latch, and so neither a cancel nor a slot that
- * became free.  What counts is the server that runs, not the headers.
+ * Before 18.0, 17.5, 16.9 and 15.13, an Append that waits for its asynchronous
+ * scans does not wait for the latch, so it notices neither a cancel nor a slot
+ * that becomes free.  What counts is the version of the running server, not
+ * that of the headers.
  */
 static inline bool
 dv_append_notices_latch(int running)
@@ -206,7 +213,7 @@ dv_append_notices_latch(int running)
 	return running >= 180000 || running % 10000 >= (running >= 170000 ? 5 : running >= 160000 ? 9 : 13);
 }
 
-/* 19 made a set of the relations that a statement writes; before, it was a list. */
+/* 19 keeps the result relations of a statement in a set; before, it was a list. */
 #if PG_VERSION_NUM >= 190000
 #define dv_is_result_relation(stmt, rti) bms_is_member(rti, (stmt)->resultRelationRelids)
 #else
@@ -214,8 +221,8 @@ dv_append_notices_latch(int running)
 #endif
 
 /*
- * 19 lets ANALYZE take over statistics instead of drawing a sample.  These are
- * the row count's part of it.
+ * Since 19, ANALYZE can import statistics instead of drawing a sample.  This
+ * imports the row count.
  */
 #if PG_VERSION_NUM >= 190000
 #include "pgstat.h"
@@ -236,7 +243,7 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 }
 #endif
 
-/* On whose behalf a table is written; invalid: whoever runs the statement. */
+/* The user on whose behalf a table is written; InvalidOid: the current user. */
 #if PG_VERSION_NUM >= 160000
 #define dv_result_user(rinfo, estate) ExecGetResultRelCheckAsUser(rinfo, estate)
 #else
@@ -248,7 +255,7 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 	 InvalidOid)
 #endif
 
-/* 18 took a parameter from what runs the executor. */
+/* 18 removed a parameter of the executor's run function. */
 #if PG_VERSION_NUM >= 180000
 #define DV_EXECUTOR_RUN_PARAMETERS QueryDesc *queryDesc, ScanDirection direction, uint64 count
 #define DV_EXECUTOR_RUN_ARGUMENTS queryDesc, direction, count
@@ -258,17 +265,17 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 #define DV_EXECUTOR_RUN_ARGUMENTS queryDesc, direction, count, execute_once
 #endif
 
-/* 16 counts the rows of all runs, too; run by run. */
+/* 16 also counts the rows of all runs of the executor together. */
 #if PG_VERSION_NUM >= 160000
 #define dv_correct_total(estate, n) ((estate)->es_total_processed -= (n))
 #else
 #define dv_correct_total(estate, n) ((void) (n))
 #endif
 
-/* 18 moved what writes EXPLAIN's lines. */
+/* 18 moved the functions that print EXPLAIN output. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #endif
 
-#endif
+#endif							/* DV_COMPAT_H */

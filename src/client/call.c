@@ -3,10 +3,10 @@
  * call.c
  *		One request to Dataverse, repeated until it is answered for good.
  *
- * A call goes round a small circle of states: it wants a slot, perhaps a
- * token, is on the wire, and is either done or wants a slot again, at once
- * (another user is free) or after a backoff.  Whether it is sent again is
- * decided by the rules of retry.h.
+ * A call cycles through a few states: it wants a slot, perhaps wants a token,
+ * is on the wire, and then is either done or wants a slot again, at once (if
+ * another user is free) or after a backoff.  The rules of retry.h decide
+ * whether it is sent again.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -32,7 +32,7 @@
 typedef enum dv_call_state
 {
 	DV_CALL_WANTS_SLOT,
-	DV_CALL_WANTS_TOKEN,		/* of "token_user"; no slot is held */
+	DV_CALL_WANTS_TOKEN,		/* a token of "token_user"; no slot is held */
 	DV_CALL_ON_WIRE,
 	DV_CALL_DONE
 } dv_call_state;
@@ -48,10 +48,10 @@ struct dv_call
 	SubTransactionId subid;
 	dv_call_state state;
 	dv_lease	lease;
-	int			user;			/* of the last attempt; -1: none yet */
-	int			token_user;		/* whose token it waits for */
-	uint64		allowed;		/* users it may be sent by */
-	const char *bearer;			/* sent with the last attempt */
+	int			user;			/* that made the last attempt; -1: none yet */
+	int			token_user;		/* whose token the call waits for */
+	uint64		allowed;		/* a bit for each user that may send it */
+	const char *bearer;			/* token sent with the last attempt */
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;
@@ -59,17 +59,17 @@ struct dv_call
 	dv_retry	retry;
 	bool		was_unknown;	/* an attempt may have been carried out */
 	bool		wait_logged;
-	int64		not_before;		/* it is to be sent again */
-	int64		wake_at;		/* what it waits for; 0: no time */
+	int64		not_before;		/* end of the backoff */
+	int64		wake_at;		/* when to advance the call at the latest; 0: no such time */
 	dv_wait_reason reason;
 	int64		waiting_since;
 	int64		waited;
 };
 
 static dlist_head calls = DLIST_STATIC_INIT(calls);
-static bool watched = false;	/* somebody else waits, or did (dv_call_watch) */
+static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 
-/* The last one that waits for a slot of its pool takes the backend off the list. */
+/* Takes the backend off the list of waiters, unless another call wants a slot of the same pool. */
 static void
 stop_waiting(const dv_call *call)
 {
@@ -88,10 +88,10 @@ stop_waiting(const dv_call *call)
 }
 
 /*
- * The only place that changes a call's state, and that keeps the books of it: a
- * slot is held only on the wire, and a backend is on the list of those that
- * wait for slots only while a call of it does.  "until" is the time that the
- * call waits for (0: none).
+ * Changes the state of a call.  Nothing else does, so the invariants are kept
+ * here: a slot is held only on the wire, and a backend is on the list of
+ * waiters only while one of its calls wants a slot.  "until" is the time that
+ * the call waits for (0: none).
  */
 static void
 set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
@@ -116,10 +116,10 @@ set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until
 		call->waiting_since = now;
 		call->wait_logged = false;
 	}
-	/* taking a slot has taken it off the list */
+	/* acquiring a slot has already taken the backend off the list */
 	if (before == DV_CALL_WANTS_SLOT && state == DV_CALL_DONE)
 		stop_waiting(call);
-	elog(DEBUG5, "request to Dataverse: %s, was: %s", names[state], names[before]);
+	elog(DEBUG5, "state of request to Dataverse: %s, formerly %s", names[state], names[before]);
 }
 
 static void
@@ -130,7 +130,7 @@ end(dv_call *call)
 }
 
 static void
-let_go(void *arg)
+call_gone(void *arg)
 {
 	dv_call    *call = arg;
 
@@ -138,7 +138,7 @@ let_go(void *arg)
 	dlist_delete(&call->node);
 }
 
-/* It ends here, without an answer. */
+/* Ends a call without waiting for its answer. */
 static void
 abandon(dv_call *call)
 {
@@ -188,12 +188,8 @@ static dv_xact_participant xact_participant = {
 	.on_subxact = on_subxact
 };
 
-/*
- * A path below the service root, or a link that the service gave us: that
- * gets our token only if it leads to the same place.
- */
-static const char *
-url_of(const dv_session *session, const char *path)
+const char *
+dv_call_url(const dv_session *session, const char *path)
 {
 	const dv_session_config *config = dv_session_config_of(session);
 	size_t		len = strlen(config->base_url);
@@ -203,7 +199,7 @@ url_of(const dv_session *session, const char *path)
 	if (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/')
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("server \"%s\" gave a link to another host", config->server_name),
+				 errmsg("server \"%s\" returned a link to another host", config->server_name),
 				 errdetail_internal("%.200s", path)));
 	return pstrdup(path);
 }
@@ -223,13 +219,13 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->session = session;
 	call->spec = *spec;
 	call->spec.method = pstrdup(spec->method);
-	call->url = url_of(session, spec->path);
+	call->url = dv_call_url(session, spec->path);
 	call->subid = GetCurrentSubTransactionId();
 	call->user = -1;
 	call->allowed = spec->pinned >= 0 ? UINT64CONST(1) << spec->pinned :
 		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
 	call->waiting_since = dv_now();
-	callback->func = let_go;
+	callback->func = call_gone;
 	callback->arg = call;
 	dlist_push_tail(&calls, &call->node);
 	MemoryContextRegisterResetCallback(context, callback);
@@ -244,7 +240,7 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 static const char *
 new_request_id(void)
 {
-	/* for the service's logs: uniqueness is enough, secrecy is not needed */
+	/* it only identifies the request in the service's logs, so it need not be unpredictable */
 	uint64		random[] = {
 		pg_prng_uint64(&pg_global_prng_state), pg_prng_uint64(&pg_global_prng_state)
 	};
@@ -258,7 +254,7 @@ new_request_id(void)
 }
 
 static bool
-is_given(const char *const *headers, const char *name)
+has_header(const char *const *headers, const char *name)
 {
 	size_t		len = strlen(name);
 
@@ -268,11 +264,11 @@ is_given(const char *const *headers, const char *name)
 	return false;
 }
 
-/* Standing headers, unless the caller gives its own, and the caller's. */
+/* Returns the caller's headers and those defaults that they do not override. */
 static const char **
 headers_of(const dv_call *call)
 {
-	static const char *const standing[][2] = {
+	static const char *const defaults[][2] = {
 		{"Accept", "Accept: application/json"},
 		{"OData-MaxVersion", "OData-MaxVersion: 4.0"},
 		{"OData-Version", "OData-Version: 4.0"},
@@ -286,10 +282,10 @@ headers_of(const dv_call *call)
 
 	headers[n++] = psprintf("Authorization: Bearer %s", call->bearer);
 	headers[n++] = new_request_id();
-	for (i = 0; i < (int) lengthof(standing); i++)
-		if (!is_given(extra, standing[i][0]))
-			headers[n++] = standing[i][1];
-	if (call->spec.body != NULL && !is_given(extra, "Content-Type"))
+	for (i = 0; i < (int) lengthof(defaults); i++)
+		if (!has_header(extra, defaults[i][0]))
+			headers[n++] = defaults[i][1];
+	if (call->spec.body != NULL && !has_header(extra, "Content-Type"))
 		headers[n++] = "Content-Type: application/json; charset=utf-8";
 	if (config->caller_id != NULL)
 		headers[n++] = psprintf(DV_HEADER_CALLER "%s", config->caller_id);
@@ -303,7 +299,7 @@ headers_of(const dv_call *call)
 }
 
 static void
-send_it(dv_call *call, const char *bearer)
+send_call(dv_call *call, const char *bearer)
 {
 	const dv_session_config *config = dv_session_config_of(call->session);
 	dv_http_request request = {0};
@@ -330,7 +326,7 @@ send_it(dv_call *call, const char *bearer)
 }
 
 /*
- * Ends.
+ * Reading the answer.
  */
 
 static void
@@ -358,20 +354,24 @@ fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const
 	done(call);
 }
 
+/* Returns the value of a header such as "1,200.00"; -1 if it is absent or not a number. */
 static double
 header_number(const dv_http_call *http, const char *name)
 {
 	const char *value = dv_http_header(http, name);
 	char		digits[64];
+	char	   *end;
+	double		number;
 	int			n = 0;
 
 	if (value == NULL)
 		return -1;
 	for (; *value != '\0' && n < (int) sizeof(digits) - 1; value++)
-		if (*value != ',')		/* "1,200.00" */
+		if (*value != ',')
 			digits[n++] = *value;
 	digits[n] = '\0';
-	return strtod(digits, NULL);
+	number = strtod(digits, &end);
+	return end != digits && number >= 0 && number <= PG_INT32_MAX ? number : -1;
 }
 
 static void
@@ -410,7 +410,7 @@ fill_report(dv_call *call, dv_lease_report *report)
 		header_number(call->http, "x-ms-ratelimit-time-remaining-xrm-requests");
 }
 
-/* Once more, but not before "delay" is over. */
+/* Sends the call once more, but not before "delay" has passed. */
 static void
 want_slot_again(dv_call *call, int64 delay)
 {
@@ -429,7 +429,7 @@ settle(dv_call *call)
 	};
 	dv_retry_decision decision;
 
-	/* rows are told of one by one */
+	/* the details report each row on its own, so the caller repeats rows, not the request */
 	if (call->error.details != NULL)
 	{
 		done(call);
@@ -461,8 +461,8 @@ open_parts(const dv_call *call, dv_multipart *multipart)
 }
 
 /*
- * Parts of a $batch may be refused although the whole is not.  What becomes
- * of them is the caller's matter; the pool learns of the worst.
+ * Parts of a $batch can be throttled although the $batch itself is not.  The
+ * caller repeats them; here the pool is told of the longest throttle.
  */
 static void
 note_parts(dv_call *call)
@@ -492,7 +492,7 @@ note_parts(dv_call *call)
 		dv_lease_throttled_part(&call->lease, cause, longest);
 }
 
-/* How the rate develops, for those who debug it. */
+/* Logs how the rate develops, for debugging. */
 static void
 log_rate(const dv_call *call)
 {
@@ -509,8 +509,8 @@ log_rate(const dv_call *call)
 }
 
 /*
- * A $batch that ends at its first failure has that part's status, and what
- * the service has to say stands in the part.
+ * Reads the answer into call->error.  A $batch that stops at its first failure
+ * has the status of the part that failed, and the error is in that part.
  */
 static void
 read_error(dv_call *call)
@@ -532,11 +532,14 @@ read_error(dv_call *call)
 					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);
 }
 
-/* What was answered was carried out, or it was not; once in doubt, a refusal is no answer. */
+/*
+ * An answer settles whether the request was carried out.  But if the outcome
+ * of an earlier attempt is unknown, a refusal of a later one settles nothing.
+ */
 static void
 note_outcome(dv_call *call)
 {
-	/* some rows were, some were not: details tell */
+	/* some rows were written and others were not: the details say which */
 	if (call->error.details != NULL)
 		return;
 	call->was_unknown |= call->error.outcome_unknown;
@@ -544,16 +547,24 @@ note_outcome(dv_call *call)
 		*call->spec.in_doubt = false;
 }
 
-/* Writes to elastic tables: entity_set, entity_set(key) or entity_set/message. */
+/*
+ * Notes the consistency token of a write to an elastic table, whose path is
+ * entity_set, entity_set(key), or entity_set/message.
+ */
 static void
-note_session_token(const dv_call *call)
+note_consistency_token(const dv_call *call)
 {
 	const char *token = dv_http_header(call->http, "x-ms-session-token");
-	const char *path = call->url + strlen(dv_session_root(call->session));
+	const char *root = dv_session_root(call->session);
+	const char *path;
 	MemoryContext old;
 
-	if (token == NULL || call->error.verdict != DV_VERDICT_OK || path[0] == '$' ||
-		strcmp(call->spec.method, "GET") == 0)
+	if (token == NULL || call->error.verdict != DV_VERDICT_OK ||
+		strcmp(call->spec.method, "GET") == 0 ||
+		strncmp(call->url, root, strlen(root)) != 0)
+		return;
+	path = call->url + strlen(root);
+	if (path[0] == '$')
 		return;
 	old = MemoryContextSwitchTo(call->attempt);
 	dv_session_note_consistency_token(call->session, pnstrdup(path, strcspn(path, "(/?")), token);
@@ -574,7 +585,7 @@ read_answer(dv_call *call)
 	note_parts(call);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
-	note_session_token(call);
+	note_consistency_token(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
 	log_rate(call);
@@ -582,7 +593,7 @@ read_answer(dv_call *call)
 }
 
 /*
- * Wanting a slot.
+ * Getting a slot and a token.
  */
 
 static void
@@ -613,7 +624,10 @@ token_failed(dv_call *call, int user)
 		 error->hint);
 }
 
-/* The user's token is ready: true; otherwise the call's state says what comes next. */
+/*
+ * Returns true and the user's token if it is ready.  Otherwise, the state of
+ * the call has been set to what it waits for.
+ */
 static bool
 has_token(dv_call *call, int user, const char **bearer)
 {
@@ -644,7 +658,7 @@ wait_for_throttle(dv_call *call, int64 until)
 			 MemoryContextStrdup(call->context,
 								 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
 										  (double) wait / DV_SECOND)),
-			 "Add application users to the user mapping, or raise the option.");
+			 "Add application users to the user mapping, or increase the value of the option.");
 		return;
 	}
 	if (!call->wait_logged)
@@ -679,10 +693,10 @@ try_slot(dv_call *call)
 			}
 			if (call->attempts > 0 && choice.user != last_user)
 				ereport(DEBUG1,
-						(errmsg_internal("request goes on with application user \"%s\"",
+						(errmsg_internal("request continues with application user \"%s\"",
 										 dv_pool_user_name(dv_session_pool(call->session),
 														   choice.user))));
-			send_it(call, bearer);
+			send_call(call, bearer);
 			return;
 		case DV_CHOICE_THROTTLED:
 			wait_for_throttle(call, choice.until);
@@ -696,7 +710,7 @@ try_slot(dv_call *call)
 	}
 }
 
-/* As far as it goes without waiting. */
+/* Advances the call as far as possible without waiting. */
 static void
 advance(dv_call *call)
 {
@@ -738,18 +752,10 @@ dv_call_advance(void)
 		advance(dlist_container(dv_call, node, iter.cur));
 }
 
-static bool
-any_done(void)
-{
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &calls)
-		if (dlist_container(dv_call, node, iter.cur)->state == DV_CALL_DONE)
-			return true;
-	return false;
-}
-
-/* The earliest time that some call waits for, and what the first waits for; false: all are done. */
+/*
+ * Lowers *until to the earliest time that a call waits for, and returns in
+ * *reason what the first call waits for.  Returns false if all calls are done.
+ */
 static bool
 next_event(int64 *until, dv_wait_reason *reason)
 {
@@ -771,7 +777,7 @@ next_event(int64 *until, dv_wait_reason *reason)
 	return found;
 }
 
-/* All waits of a backend are here, but for those of PostgreSQL itself. */
+/* Every wait of a backend goes through here, except those in a WaitEventSet of PostgreSQL. */
 static void
 wait_for(int64 until, dv_wait_reason reason)
 {
@@ -795,14 +801,13 @@ void
 dv_call_wait(dv_call *call)
 {
 	dv_call_advance();
-	while (call != NULL ? call->state != DV_CALL_DONE : !any_done())
+	while (call->state != DV_CALL_DONE)
 	{
-		dv_wait_reason reason = DV_WAIT_RESPONSE;
+		dv_wait_reason reason;
 		int64		until = 0;
 
-		if (!next_event(&until, &reason))
-			return;				/* nothing is under way */
-		wait_for(until, call != NULL ? call->reason : reason);
+		(void) next_event(&until, &reason);
+		wait_for(until, call->reason);
 		dv_call_advance();
 	}
 }

@@ -4,9 +4,9 @@
  *		One request to Dataverse, repeated until it is answered for good.
  *
  * A call waits for a slot of an application user, for that user's token, for
- * the wire and, when it must be repeated, for a backoff; it holds a slot only
- * while it is on the wire.  Many calls of a backend can be under way: each
- * is moved on by dv_call_wait, which waits for whatever comes first.
+ * the answer and, if it has to be repeated, for a backoff to pass.  It holds
+ * a slot only while it is on the wire.  A backend can have many calls under
+ * way; dv_call_wait advances all of them.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -24,54 +24,58 @@ typedef struct dv_call_spec
 {
 	const char *method;
 	const char *path;			/* below the service root, or an absolute URL of the same origin */
-	const char *const *headers; /* extra "Name: value", NULL-terminated, or NULL */
+	const char *const *headers; /* extra "Name: value" lines, NULL-terminated, or NULL */
 	const char *body;			/* must outlive the call */
 	size_t		body_len;
 	dv_kind		kind;
 	int			rows;			/* for the counters */
-	int			pinned;			/* user that must send it; -1: any */
-	bool		in_batch;		/* its body is a $batch of one part, whose answer is this call's */
+	int			pinned;			/* the only user that may send it; -1: any */
+	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
-	bool	   *in_doubt;		/* kept true while it may have been carried out; or NULL. Outlives
-								 * the call */
+	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
+								 * outlive the call */
 } dv_call_spec;
 
-/* Starts it; ended and freed with "owner".  The spec is copied (not the body). */
+/*
+ * Starts a call, which is ended and freed with "owner".  The spec is copied,
+ * except for its body and headers.
+ */
 extern dv_call *dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner);
 
 extern bool dv_call_done(const dv_call *call);
 
-/* Not done and not on the wire: waits for a slot, a token, or its time. */
+/* Returns true if the call waits for a slot, for a token, or for a backoff to pass. */
 extern bool dv_call_waiting(const dv_call *call);
 
-/* Waits for nothing but the time at which it may be repeated. */
+/* Returns true if the call waits for a backoff to pass. */
 extern bool dv_call_resting(const dv_call *call);
 
-/* Moves all calls of this backend on, without waiting. */
+/* Advances all calls of this backend as far as possible without waiting. */
 extern void dv_call_advance(void);
 
-/* Waits until this one, or (NULL) any one, is done.  Processes interrupts. */
+/* Waits until the call is done, and advances all others meanwhile.  Processes interrupts. */
 extern void dv_call_wait(dv_call *call);
 
 /*
- * Waits for whatever happens next to any call, or for "until" (dv_now scale;
- * 0: no time), and moves all on.  For callers that have many calls under way
- * and look at them afterwards.  Processes interrupts.
+ * Waits until something happens to any call, or until "until" (dv_now scale;
+ * 0: no limit), and advances all calls.  This is for callers that have many
+ * calls under way and look at them afterwards.  Processes interrupts.
  */
 extern void dv_call_pause(int64 until);
 
 /*
- * For callers that wait in a WaitEventSet of their own: a descriptor that is
- * readable when it is time for dv_call_advance, at the latest at "until"
- * (dv_now scale, 0: no limit).  A call that waits for a slot is woken by the
- * latch, so the latch has to be waited for, too.  Call it last, when nothing
- * else is left to do.
+ * For callers that wait in a WaitEventSet of their own: returns a descriptor
+ * that becomes readable when it is time for dv_call_advance, at the latest at
+ * "until" (dv_now scale; 0: no limit).  A call that waits for a slot is woken
+ * by the latch, so the caller must wait for the latch, too.  Call this last,
+ * just before waiting.
  */
 extern int	dv_call_watch(int64 until);
 
 /*
- * Of a call that is done.  verdict OK or REFUSED; RETRY and THROTTLED mean
- * that its attempts are used up (or the tolerance exceeded).  The answer
+ * These are for calls that are done.  The verdict RETRY or THROTTLED means
+ * that no attempts are left, or that the tolerance was exceeded; AUTH does not
+ * occur.  Without attempts, there is no result and no header.  The answer
  * lives as long as the call.
  */
 extern const dv_error *dv_call_error(const dv_call *call);
@@ -81,11 +85,18 @@ extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 extern int	dv_call_throttles(const dv_call *call);
 
-/* Did an attempt end without anybody knowing whether it was carried out? */
+/* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
 
-/* Starts a call, waits for it, and raises its error, if any.  For single requests. */
+/*
+ * Returns a path below the service root as a complete URL.  An absolute URL,
+ * such as a link from the service, is returned as it is, but raises an error
+ * if it does not lead to the origin that our tokens are for.
+ */
+extern const char *dv_call_url(const dv_session *session, const char *path);
+
+/* Starts a single call, waits for it, and raises its error, if any. */
 extern dv_call *dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what,
 							MemoryContext owner);
 

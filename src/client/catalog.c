@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * catalog.c
- *		Asks the service for its tables and their definitions.
+ *		Requests the tables of the service and their definitions.
  *
- * metadata.c knows what to ask and what the answers mean; here are the
- * requests, and the memory: answers can be large, so each is given back as
+ * metadata.c knows what to request and what the answers mean.  This file makes
+ * the requests and manages memory: answers can be large, so each is freed as
  * soon as it has been read, and definitions are parsed one at a time.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -51,10 +51,10 @@ static void
 refuse_answer(const char *what)
 {
 	ereport(ERROR, (errcode(ERRCODE_FDW_ERROR),
-					errmsg("could not %s: the answer is not what was asked for", what)));
+					errmsg("could not %s: the answer does not have the expected form", what)));
 }
 
-/* The answer as a document that lives as long as the current memory context. */
+/* Returns the answer as a document that lives as long as the current memory context. */
 static struct json_object *
 ask_document(dv_session *session, const char *path, const char *what)
 {
@@ -84,7 +84,9 @@ dv_catalog_get(dv_session *session, const char *what)
 	return catalog;
 }
 
-/* ---------------------------------------------------------------- solutions */
+/*
+ * Solutions
+ */
 
 static void
 mark_ids(dv_meta_catalog *catalog, struct json_object *components)
@@ -103,8 +105,8 @@ mark_ids(dv_meta_catalog *catalog, struct json_object *components)
 }
 
 /*
- * The solution has no tables: is there such a solution?  If not, says which
- * ones there are.
+ * Raises an error if a solution in which no tables were found does not exist,
+ * with a hint at those that do.
  */
 static void
 check_solution(dv_session *session, const char *solution, const char *what)
@@ -132,10 +134,10 @@ check_solution(dv_session *session, const char *solution, const char *what)
 	ereport(
 			ERROR,
 			(errcode(ERRCODE_FDW_SCHEMA_NOT_FOUND),
-			 errmsg("there is no solution \"%s\" on server \"%s\"", solution, server),
+			 errmsg("solution \"%s\" does not exist on server \"%s\"", solution, server),
 			 errdetail(
 					   "The remote schema is \"dataverse\", for all tables, or the unique name of a solution, for its tables."),
-			 names.len > 0 ? errhint("Solutions are %s.", names.data) : 0));
+			 names.len > 0 ? errhint("Existing solutions are %s.", names.data) : 0));
 }
 
 void
@@ -166,9 +168,11 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	MemoryContextDelete(scratch);
 }
 
-/* ---------------------------------------------------------------- definitions */
+/*
+ * Definitions
+ */
 
-/* Which tables do the intersect tables among the wanted ones tie together? */
+/* If intersect tables are wanted, finds out which tables each of them connects. */
 static void
 get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, const char *what)
 {
@@ -183,8 +187,7 @@ get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, 
 
 static void
 visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const char *text,
-				 size_t len, void (*visit) (const dv_meta_table *table, void *arg), void *arg,
-				 const char *what)
+				 size_t len, dv_catalog_visit visit, void *arg, const char *what)
 {
 	dv_arena	arena = arena_in(CurrentMemoryContext);
 	struct json_object *definition = dv_json_parse(text, len, NULL);
@@ -201,7 +204,7 @@ visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const
 	visit(&table, arg);
 }
 
-/* What is missing must not look as if it did not exist. */
+/* A table whose definition was not sent must not look as if it did not exist. */
 static void
 check_complete(const dv_meta_catalog *catalog, const char *what)
 {
@@ -218,8 +221,7 @@ check_complete(const dv_meta_catalog *catalog, const char *what)
 
 void
 dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_meta_wish *wish,
-					   void (*visit) (const dv_meta_table *table, void *arg), void *arg,
-					   const char *what)
+					   dv_catalog_visit visit, void *arg, const char *what)
 {
 	MemoryContext keep = CurrentMemoryContext;
 	MemoryContext answer = AllocSetContextCreate(keep, "dataverse metadata",

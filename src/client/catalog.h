@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * catalog.h
- *		Asks the service for its tables and their definitions.
+ *		Requests the tables of the service and their definitions.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -10,30 +10,32 @@
 #ifndef DV_CATALOG_H
 #define DV_CATALOG_H
 
-#include "dataverse/metadata.h"
 #include "client/session.h"
+#include "dataverse/metadata.h"
 
 /*
- * All tables, in the current memory context.  One request.  "what" goes on
- * with "could not".
+ * Returns all tables, in the current memory context.  Makes one request.
+ * "what" completes messages that begin with "could not".
  */
 extern dv_meta_catalog *dv_catalog_get(dv_session *session, const char *what);
 
 /*
- * Marks the tables of the solution as wanted; raises if there is no such
- * solution.  One request (each 5,000 tables), more only to say what is wrong.
+ * Marks the tables of the solution as wanted; raises an error if the solution
+ * does not exist.  Makes one request for every 5,000 components, and another
+ * one only if the solution has no tables.
  */
 extern void dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog,
 									 const char *solution, const char *what);
 
 /*
- * Calls "visit" with the definition of each table that is wanted; "table"
- * lives as long as that call.  One request, and another when intersect tables
- * are among them.
+ * Calls "visit" with the definition of each table that is wanted; "table" is
+ * freed when "visit" returns.  Makes one request, and another one if there are
+ * intersect tables among the wanted ones.
  */
-extern void
-			dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_meta_wish *wish,
-								   void (*visit) (const dv_meta_table *table, void *arg), void *arg,
+typedef void (*dv_catalog_visit) (const dv_meta_table *table, void *arg);
+
+extern void dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog,
+								   const dv_meta_wish *wish, dv_catalog_visit visit, void *arg,
 								   const char *what);
 
 #endif							/* DV_CATALOG_H */

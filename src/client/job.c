@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * job.c
- *		A batch on its way: what it is made of, and how it is sent.
+ *		Jobs: creating, copying and sending them.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -18,7 +18,7 @@
  * Routes
  */
 
-/* Tables that were found to have no bulk message, in this backend. */
+/* A bulk message that this backend has found a table not to have. */
 typedef struct no_bulk_table
 {
 	struct no_bulk_table *next;
@@ -66,7 +66,7 @@ dv_job_route(const dv_writer_spec *spec, const dv_batch *batch)
 }
 
 /*
- * Making and freeing
+ * Creating and freeing
  */
 
 dv_job *
@@ -162,7 +162,7 @@ kind_of(const dv_job *job)
 		kinds[dv_operation_rule_of(job->batch->operation)->effect];
 }
 
-/* A request of parts, with the headers that belong to the whole. */
+/* Prepares a $batch. */
 static void
 prepare_parts(dv_job *job, dv_call_spec *spec)
 {
@@ -173,7 +173,7 @@ prepare_parts(dv_job *job, dv_call_spec *spec)
 	resetStringInfo(&job->body);
 	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
 				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
-	/* the status of the whole would say nothing of the rows that went before */
+	/* a $batch that stops at a failure would report nothing about the rows before it */
 	headers[1] = DV_PREFER_CONTINUE;
 	spec->path = "$batch";
 	spec->headers = headers;

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.c
- *		What a transaction has changed in Dataverse.
+ *		What a transaction has written to Dataverse.
  *
  * Rows are counted for the subtransaction in which they were written, moved
- * to its parent when it commits, and reported when it is rolled back.  How many
- * are in doubt is counted when the abort happens, or before, when the memory of
- * the statement goes.
+ * to its parent when it commits, and reported when it is rolled back.  Rows in
+ * doubt are counted at the abort, or earlier if the memory of the statement is
+ * freed before.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -19,7 +19,7 @@
 #include "client/ledger.h"
 #include "net/xact.h"
 
-/* Of one subtransaction; those that wrote nothing have none. */
+/* The counts of one subtransaction.  There is none for those that wrote nothing. */
 typedef struct ledger_page
 {
 	struct ledger_page *next;
@@ -46,7 +46,7 @@ page_of(SubTransactionId subid)
 	return p;
 }
 
-/* An abort is no place to allocate in vain: most have nothing to tell. */
+/* Avoids allocating memory in an abort unless there is something to report. */
 static void
 add_doubt(SubTransactionId subid, int64 rows)
 {
@@ -63,13 +63,13 @@ tell(const char *what, int64 stays, int64 in_doubt)
 							   "the %s was rolled back, but %lld rows written to Dataverse stay there",
 							   stays, what, (long long) stays),
 				 in_doubt > 0 ?
-				 errdetail_plural("Of %lld row more, sent but not answered, it is not known.",
-								  "Of %lld rows more, sent but not answered, it is not known.",
+				 errdetail_plural("For %lld more row, it is not known whether it was written.",
+								  "For %lld more rows, it is not known whether they were written.",
 								  in_doubt, (long long) in_doubt) : 0));
 	else if (in_doubt > 0)
 		ereport(WARNING,
-				(errmsg_plural("the %s was rolled back, but of %lld row sent to Dataverse it is not known whether it was written",
-							   "the %s was rolled back, but of %lld rows sent to Dataverse it is not known whether they were written",
+				(errmsg_plural("the %s was rolled back, but it is not known whether %lld row sent to Dataverse was written",
+							   "the %s was rolled back, but it is not known whether %lld rows sent to Dataverse were written",
 							   in_doubt, what, (long long) in_doubt)));
 }
 
@@ -87,7 +87,7 @@ on_xact(XactEvent event)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("cannot prepare a transaction that has written to Dataverse"),
-						 errdetail("Dataverse has no transactions that it could take part with.")));
+						 errdetail("Dataverse cannot take part in a two-phase commit.")));
 			return;
 		case XACT_EVENT_ABORT:
 			break;

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.h
- *		What a transaction has changed in Dataverse, where nothing can be
+ *		What a transaction has written to Dataverse, where nothing can be
  *		rolled back.
  *
  * When a transaction or a savepoint that wrote is rolled back, one WARNING
- * says how many rows stay as they were written, and of how many it is not
- * known.  A transaction that wrote cannot be prepared.
+ * reports how many rows remain written, and how many are in doubt.  A
+ * transaction that wrote cannot be prepared.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,7 +17,7 @@
 
 #include "lib/ilist.h"
 
-/* Somebody who has requests under way, open until its memory goes. */
+/* A writer that may have requests under way.  The entry is open until its memory is freed. */
 typedef struct dv_ledger_entry
 {
 	dlist_node	node;
@@ -29,12 +29,13 @@ typedef struct dv_ledger_entry
 extern void dv_ledger_open(dv_ledger_entry *entry,
 						   int64 (*in_doubt) (const dv_ledger_entry *entry));
 
-/* What is in doubt now will stay so. */
+/* Closes the entry, unless it is closed.  Its rows that are in doubt now stay in doubt. */
 extern void dv_ledger_close(dv_ledger_entry *entry);
 
 /*
- * Rows that are written for good: of an entry, which may have been opened
- * outside of the savepoint of whoever waits for them now, or NULL.
+ * Counts rows that have been written.  They belong to the subtransaction of
+ * the entry, which need not be the current one, or, if the entry is NULL, to
+ * the current one.
  */
 extern void dv_ledger_stays(const dv_ledger_entry *entry, int64 rows);
 

@@ -2,13 +2,13 @@
  * pages.c
  *		All rows of a query, page after page.
  *
- * The link to the next page is looked for at the end of a page before its
- * rows are read, and asked for at once.  That is a guess about the answer;
- * when the page has been read to its end, the link that it really gave
- * decides, and the guess counts only if it was the same.
+ * Before the rows of a page are read, its end is searched for the link to the
+ * next page, which is requested at once.  That is a guess: when the page has
+ * been read to its end, the link found there decides, and the request made
+ * ahead is used only if it was for the same link.
  *
- * A page that is not whole is an error, never an end.  So is a link that leads
- * back to the page it came with.
+ * An incomplete page is an error; it never looks like the end of the rows.  A
+ * link that leads back to the page it came with is an error, too.
  *
  * A URL that is too long for a request line goes into a $batch of one part.
  *
@@ -26,14 +26,14 @@
 #include "dataverse/multipart.h"
 #include "dataverse/odata.h"
 
-/* while rows are read, what arrives is fetched from the socket every so often */
+/* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
 
-/* One answer being waited for or read. */
+/* The request for a page, whose answer is awaited or being read. */
 typedef struct page_request
 {
 	dv_call    *call;			/* NULL: none */
-	MemoryContext context;		/* the call's and all that belongs to it */
+	MemoryContext context;		/* of the call and of everything that belongs to it */
 	char	   *url;
 	bool		batched;
 } page_request;
@@ -44,21 +44,20 @@ struct dv_pages
 	MemoryContext context;
 	page_request now;
 	page_request ahead;
-	bool		open;			/* "page" is one of "now" */
+	bool		open;			/* "page" reads the answer of "now" */
 	bool		done;
 	bool		refused;
 	dv_page		page;
-	int64		given;			/* rows */
-	int64		waiting_since;	/* for the answer of "now"; 0: that was not asked for yet */
+	int64		given;			/* rows returned to the caller */
+	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
 };
 
-/* The one part of a $batch; inside, a URL may be twice as long. */
+/* Puts the request into a $batch, where a URL can be twice as long. */
 static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 {
 	const char **headers = palloc0(2 * sizeof(char *));
-	bool		is_link = strstr(url, "://") != NULL && strstr(url, "://") - url < 8;
 	StringInfoData body;
 
 	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)
@@ -67,8 +66,7 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 				 errmsg("could not %s: the query is too long for Dataverse", pages->spec.what),
 				 errhint("Shorten the constants of the WHERE clause, or put them in a table and join.")));
 	initStringInfo(&body);
-	dv_batch_read(is_link ? url : psprintf("%s%s", dv_session_root(pages->spec.session), url),
-				  spec->headers, &body, &headers[0]);
+	dv_batch_read(dv_call_url(pages->spec.session, url), spec->headers, &body, &headers[0]);
 	spec->method = "POST";
 	spec->path = "$batch";
 	spec->headers = headers;
@@ -90,7 +88,7 @@ send_request(dv_pages *pages, page_request *r, const char *url)
 	spec.headers = dv_headers_of_page(pages->spec.page_size, pages->spec.annotations,
 									  pages->spec.session_token);
 	spec.rows = pages->spec.page_size;
-	/* the address before it counts, too */
+	/* the service root, which may precede the path, counts as well */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
 	if (r->batched)
 		make_batch(pages, r->url, &spec);
@@ -136,11 +134,11 @@ not_whole(const dv_pages *pages, const char *why, size_t at)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-			 errmsg("could not %s: an answer of Dataverse is not whole", pages->spec.what),
+			 errmsg("could not %s: an answer from Dataverse was incomplete", pages->spec.what),
 			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
 }
 
-/* An error of the service: raised unless it is the one that the caller can live with. */
+/* Raises an error of the service, unless it is the one that the caller tolerates. */
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
@@ -154,7 +152,7 @@ refused(dv_pages *pages, const dv_error *error)
 					 pages->spec.what);
 }
 
-/* The answer within the answer, a copy: pages end with a NUL. */
+/* Extracts the answer from a $batch.  It is copied, because pages must end with a NUL. */
 static void
 unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, size_t *len)
 {
@@ -177,8 +175,8 @@ unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, s
 }
 
 /*
- * A subtransaction that fails takes with it what was asked in it, also on
- * behalf of a cursor that lives on.
+ * When a subtransaction is rolled back, the requests made in it are stopped,
+ * even those of a cursor that was opened outside of it and is still in use.
  */
 static bool
 was_abandoned(const dv_call *call)
@@ -189,7 +187,10 @@ was_abandoned(const dv_call *call)
 		error->sqlstate == ERRCODE_QUERY_CANCELED;
 }
 
-/* Will this page not be enough?  It holds a page's size of rows, unless it is the last. */
+/*
+ * Returns true if the caller will need more than the current page, which holds
+ * page_size rows unless it is the last one.
+ */
 static bool
 more_is_wanted(const dv_pages *pages)
 {
@@ -203,7 +204,7 @@ tell_progress(const dv_pages *pages, int in_flight)
 		dv_progress_read(pages->spec.progress, pages->spec.stats->rows, in_flight);
 }
 
-/* Has the answer of "now" come?  Keeps the time. */
+/* Returns true if the answer of "now" has come.  Measures the time spent waiting. */
 static bool
 has_arrived(dv_pages *pages)
 {
@@ -231,7 +232,7 @@ has_arrived(dv_pages *pages)
 	return true;
 }
 
-/* Begins to read the answer of "now". */
+/* Begins to read the answer of "now", and requests the next page. */
 static void
 open_page(dv_pages *pages)
 {
@@ -268,7 +269,7 @@ open_page(dv_pages *pages)
 	pages->open = true;
 }
 
-/* The end of a page: what is next? */
+/* At the end of a page, goes on to the next one, if any. */
 static void
 turn_page(dv_pages *pages)
 {
@@ -290,8 +291,8 @@ turn_page(dv_pages *pages)
 	if (strcmp(url, pages->now.url) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse goes round in circles", pages->spec.what),
-				 errdetail("A page names itself as the one that follows it.")));
+				 errmsg("could not %s: Dataverse returned the same page again", pages->spec.what),
+				 errdetail("The link to the next page leads back to the page that contains it.")));
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{
 		drop_request(&pages->ahead);

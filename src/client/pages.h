@@ -16,39 +16,43 @@
 
 typedef struct dv_pages dv_pages;
 
-/* What reading took; whoever has it adds up. */
+/* Totals of what reading took.  The caller owns the struct; reading adds to it. */
 typedef struct dv_pages_stats
 {
-	int64		requests;		/* answered, and how often sent */
-	int64		sent;
-	int64		throttles;		/* answers that told to come back later */
+	int64		requests;		/* answered */
+	int64		sent;			/* including repetitions */
+	int64		throttles;		/* answers that asked us to come back later */
 	int64		pages;
 	int64		rows;			/* received */
-	int64		bytes;			/* received, as sent over the wire */
-	int64		waited;			/* microseconds until answers came */
+	int64		bytes;			/* received over the wire */
+	int64		waited;			/* microseconds spent waiting for answers */
 } dv_pages_stats;
 
 typedef struct dv_pages_spec
 {
 	dv_session *session;
 	const char *path;			/* below the service root */
-	int			page_size;		/* 0: that is settled by $top */
-	int64		wanted;			/* rows that will be asked for, at most; -1: all */
+	int			page_size;		/* 0: $top limits the rows */
+	int64		wanted;			/* the most rows that the caller will fetch; -1: all */
 	const char *annotations;	/* NULL: none */
-	const char *session_token;	/* of writes to see; NULL: none */
+	const char *session_token;	/* consistency token of the writes that must be seen, or NULL */
 	dv_names   *names;			/* members wanted */
 	const char *what;			/* "read foreign table \"account\"" */
-	dv_meaning	tolerated;		/* an error that is not to be raised; OTHER: none */
+	dv_meaning	tolerated;		/* the error that is not raised; OTHER: none */
 	dv_pages_stats *stats;
-	dv_progress *progress;		/* is told of rows received; or NULL */
+	dv_progress *progress;		/* updated with the rows received; or NULL */
 } dv_pages_spec;
 
-/* Asks for the first page.  What the spec points to must live as long as it; ended with "owner". */
+/*
+ * Requests the first page.  Whatever the spec points to must live as long as
+ * the result, which is ended with "owner".
+ */
 extern dv_pages *dv_pages_start(const dv_pages_spec *spec, MemoryContext owner);
 
 /*
- * The next row; false at the end.  Values are valid until the next call.
- * Raises if the service refuses, or if an answer is not whole.
+ * Fetches the next row; returns false at the end.  Values are valid until the
+ * next call.  Raises an error if the service refuses the query, or if an
+ * answer is incomplete.
  */
 extern bool dv_pages_next(dv_pages *pages, dv_value *values);
 
@@ -57,15 +61,15 @@ typedef enum dv_pages_state
 {
 	DV_PAGES_ROW,
 	DV_PAGES_END,
-	DV_PAGES_WAITING			/* for an answer: dv_call_watch */
+	DV_PAGES_WAITING			/* for an answer; see dv_call_watch */
 } dv_pages_state;
 
 extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
 
-/* Is there an answer, or a part of one, that was not read yet? */
+/* Returns true if dv_pages_poll would not return DV_PAGES_WAITING. */
 extern bool dv_pages_ready(const dv_pages *pages);
 
-/* Was the end due to the error that is tolerated? */
+/* Returns true if the tolerated error ended the rows. */
 extern bool dv_pages_refused(const dv_pages *pages);
 extern void dv_pages_end(dv_pages *pages);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * retry.c
- *		Is what came to nothing sent again, when, and by whom?
+ *		The rules by which a failed attempt is repeated.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,7 +15,7 @@ later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Doubled each time; a random part keeps apart those that failed together. */
+/* Doubles each time.  The random part separates requests that failed at the same time. */
 static int64_t
 backoff(const dv_retry_policy *policy, int attempt, double random)
 {
@@ -29,18 +29,18 @@ backoff(const dv_retry_policy *policy, int attempt, double random)
 }
 
 /*
- * The pool knows for how long the user is throttled; another may be free, and
- * is asked at once.  Only when throttles are not tracked does the request have
- * to wait by itself.
+ * The pool knows how long the user is throttled, and another user may be free,
+ * so the request is repeated at once.  Only if throttles are not tracked must
+ * the request itself wait.
  */
 static bool
-bear_throttle(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
-			  dv_retry_decision *decision)
+repeat_throttled(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
+				 dv_retry_decision *decision)
 {
 	int		   *times = &retry->times[DV_RETRY_THROTTLE];
 
 	if (event->sent_at >= retry->told_until)
-		++* times;
+		(*times)++;
 	retry->told_until = later(retry->told_until, event->now + later(event->told, 0));
 	decision->cause = DV_RETRY_THROTTLE;
 	decision->delay = event->held_back ? 0 : event->pause;
@@ -49,8 +49,8 @@ bear_throttle(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_eve
 }
 
 static bool
-bear_trouble(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
-			 dv_retry_decision *decision)
+repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
+				 dv_retry_decision *decision)
 {
 	if (retry->times[event->cause] >= policy->max_retries)
 		return false;
@@ -60,7 +60,7 @@ bear_trouble(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_even
 	return true;
 }
 
-/* A token that is refused is renewed once; the next one must do. */
+/* A token that is refused is renewed, but only once in a row. */
 static bool
 renew(dv_retry *retry, const dv_retry_event *event, dv_retry_decision *decision)
 {
@@ -79,7 +79,7 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 	dv_retry_decision decision = {.next = DV_NEXT_END};
 	bool		again = false;
 
-	/* nobody knows what became of it, even if it was told when to come back */
+	/* the outcome is unknown, even if the answer said when to come back */
 	if (event->unknown && !event->repeatable)
 		return decision;
 	switch (event->verdict)
@@ -92,16 +92,16 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 			break;
 		case DV_VERDICT_THROTTLED:
 			retry->renewed = 0;
-			again = bear_throttle(retry, policy, event, &decision);
+			again = repeat_throttled(retry, policy, event, &decision);
 			break;
 		case DV_VERDICT_AUTH:
 			again = renew(retry, event, &decision);
 			break;
 		case DV_VERDICT_RETRY:
-			/* what has come so far had a token that was accepted */
+			/* an attempt that got past authentication had an acceptable token */
 			if (event->cause != DV_RETRY_AUTH)
 				retry->renewed = 0;
-			again = bear_trouble(retry, policy, event, &decision);
+			again = repeat_transient(retry, policy, event, &decision);
 			break;
 	}
 	if (again)

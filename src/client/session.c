@@ -13,7 +13,7 @@
 
 #include "client/session.h"
 
-/* How fresh a table must be for this session to see what it wrote. */
+/* The consistency token with which this session sees what it wrote to a table. */
 typedef struct written_table
 {
 	const char *entity_set;
@@ -32,7 +32,7 @@ struct dv_session
 	written_table *written;
 };
 
-/* The client is malloc'd; whatever deletes the context ends it. */
+/* Frees the client, which is malloc'd, when the session's context is deleted. */
 static void
 session_gone(void *arg)
 {
@@ -63,7 +63,7 @@ copy_config(dv_session *session, const dv_session_config *config)
 	own->names = palloc(config->nusers * sizeof(char *));
 	for (i = 0; i < config->nusers; i++)
 		own->names[i] = copy(config->names[i]);
-	/* the client and the tokens have copies of theirs */
+	/* the client and the tokens have copies of these */
 	memset(&own->http, 0, sizeof(own->http));
 	own->credentials = NULL;
 }
@@ -74,7 +74,7 @@ open_pool(dv_session *session, const dv_session_config *config)
 	const char **ids = palloc(config->nusers * sizeof(char *));
 	int			i;
 
-	/* an identity that has no client id is told apart by its name */
+	/* a user without a client id is identified by its name */
 	for (i = 0; i < config->nusers; i++)
 		ids[i] = config->credentials[i].client_id != NULL ?
 			config->credentials[i].client_id : config->names[i];
@@ -85,8 +85,8 @@ open_pool(dv_session *session, const dv_session_config *config)
 }
 
 /*
- * Made below the caller's context and moved below "parent" when it is
- * complete: an error on the way leaves nothing behind.
+ * The session is created below the current memory context and moved below
+ * "parent" when it is complete, so that an error leaves nothing behind.
  */
 dv_session *
 dv_session_create(const dv_session_config *config, MemoryContext parent)

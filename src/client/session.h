@@ -4,9 +4,9 @@
  *		One backend's dealings with one server on behalf of one user mapping:
  *		connections, tokens, pool.
  *
- * Plain values come in; the floor above reads the catalogues
- * (fdw/connection.c), which also keeps sessions and drops them when the
- * server or the mapping changes.
+ * Sessions are created from plain values.  fdw/connection.c reads those from
+ * the catalogs, keeps the sessions, and drops them when the server or the
+ * mapping changes.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -37,11 +37,11 @@ typedef struct dv_session_config
 
 typedef struct dv_session dv_session;
 
-/* Copies what it needs into a context of its own below "parent". */
+/* Copies what it needs into a new context below "parent". */
 extern dv_session *dv_session_create(const dv_session_config *config, MemoryContext parent);
 extern void dv_session_free(dv_session *session);
 
-/* Without credentials and transport options. */
+/* The configuration, without credentials and transport options. */
 extern const dv_session_config *dv_session_config_of(const dv_session *session);
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
 extern dv_http_client *dv_session_client(const dv_session *session);
@@ -49,12 +49,14 @@ extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
 
 /*
- * What the service gave along with the last write to an elastic table: who
- * shows it when he reads sees that write.  NULL: nothing was written, or it
- * has no such tokens.  dv_call notes them by itself; the parts of a $batch
- * are its caller's matter.
+ * The consistency token that the service returned for the last write to an
+ * elastic table: a read that sends it sees that write.  NULL if nothing was
+ * written, or if the table has no such tokens.  call.c notes the tokens of
+ * requests; whoever sends a $batch must note those of its parts.
  */
-extern void dv_session_note_consistency_token(dv_session *session, const char *entity_set, const char *token);
-extern const char *dv_session_consistency_token(const dv_session *session, const char *entity_set);
+extern void dv_session_note_consistency_token(dv_session *session, const char *entity_set,
+											  const char *token);
+extern const char *dv_session_consistency_token(const dv_session *session,
+												const char *entity_set);
 
 #endif							/* DV_SESSION_H */

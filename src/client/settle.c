@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * settle.c
- *		What answers mean for the rows of a batch.
+ *		Settling: deciding the fate of each row from the answer to its job.
  *
  * A bulk message of a standard table is carried out as a whole or not at
- * all, and a refusal does not say which row is at fault.  Then its rows go
- * again, in one $batch: as single requests if good rows are to be written all
- * the same, as one changeset, whose answer names the row, if they are not.
+ * all, and a refusal does not say which row is at fault.  The rows are then
+ * sent again in one $batch: as single requests if the good rows are to be
+ * written nevertheless, or else as one change set, whose answer names the row.
  *
- * Answers that cannot be read, and requests that got none, leave rows in
- * doubt.  They are sent again, the same bytes; if the second request is
- * refused, that may be because the first was not: rows that were to be
- * created are looked for (verify.c) before a refusal is believed.
+ * Answers that are missing or cannot be read leave rows in doubt.  The same
+ * bytes are sent again.  If the second request is refused, the reason may be
+ * that the first one was carried out, so rows to be created are verified
+ * (verify.c) before a refusal is believed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -21,19 +21,22 @@
 
 #include "utils/memutils.h"
 
-#include "client/trouble.h"
 #include "client/job.h"
+#include "client/trouble.h"
 #include "dataverse/batch_answer.h"
 #include "dataverse/payload.h"
 
-/* A late first attempt may still come while its rows are looked for, but not for ever. */
+/*
+ * How often the rows of a refused change set are verified.  A late first
+ * attempt may be carried out after a verification, but not time and again.
+ */
 #define VERIFICATIONS_MAX 3
 
 /*
  * What errors say
  */
 
-/* It may succeed in halves; so may what took the service too long or caused a deadlock. */
+/* A batch may succeed in halves also if it took too long or ended in a deadlock. */
 static bool
 says_too_large(const dv_error *error)
 {
@@ -42,14 +45,14 @@ says_too_large(const dv_error *error)
 		 (error->meaning == DV_MEANING_SQL_TIMEOUT || error->meaning == DV_MEANING_DEADLOCK));
 }
 
-/* The service has not looked at any row: no answer, no token. */
+/* Returns true if the service has not looked at any row, for lack of an answer or permission. */
 static bool
 is_about_no_row(const dv_error *error)
 {
 	return error->status == 0 || error->meaning == DV_MEANING_CALLER;
 }
 
-/* The row itself is not there; not one that it refers to. */
+/* Returns true if the row itself does not exist, as opposed to one that it refers to. */
 static bool
 says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
 {
@@ -70,7 +73,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 }
 
 /*
- * More than one request for the same rows
+ * Sending rows again in another way
  */
 
 static void
@@ -90,7 +93,7 @@ split(dv_job *job)
 	dv_writer_queue(halves[0]);
 }
 
-/* Its rows go one by one, each with all the patience there is. */
+/* Sends the rows of a job as single requests, and lets all retries start over. */
 static void
 send_singly(dv_job *job)
 {
@@ -105,7 +108,7 @@ dv_settle_isolate(dv_job *job)
 	bool		all_or_none = !job->spec->go_on && !job->spec->ignore_duplicates;
 
 	job->isolating = all_or_none;
-	/* a changeset of an elastic table is not carried out as a whole */
+	/* a change set of an elastic table is not carried out as a whole */
 	if (!all_or_none || job->batch->destination->type == DV_TABLE_ELASTIC)
 		send_singly(job);
 	else
@@ -115,17 +118,17 @@ dv_settle_isolate(dv_job *job)
 	}
 }
 
-static const dv_error not_whole = {
+static const dv_error incomplete = {
 	.verdict = DV_VERDICT_RETRY,
 	.meaning = DV_MEANING_SERVER,
 	.outcome_unknown = true,
 	.retry_after = -1,
 	.code = "",
-	.message = "an answer of Dataverse is not whole",
+	.message = "an answer from Dataverse was incomplete",
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 
-/* For a job, or for rows of it. */
+/* Decides whether a job, or some rows of it, are sent again. */
 static dv_retry_decision
 decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatable)
 {
@@ -140,18 +143,17 @@ decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatabl
 	return dv_trouble_decide(job->spec->session, retry, error, &attempt);
 }
 
-/* The answer makes no sense: the rows may be written or not. */
 void
 dv_settle_unreadable(dv_job *job)
 {
-	dv_retry_decision decision = decide(job, &job->retry, &not_whole,
+	dv_retry_decision decision = decide(job, &job->retry, &incomplete,
 										dv_job_is_repeatable(job));
 
 	job->was_in_doubt = true;
 	if (decision.next == DV_NEXT_AGAIN)
 		dv_writer_again(job, decision.delay);
 	else
-		dv_writer_fail_job(job, &not_whole);
+		dv_writer_fail_job(job, &incomplete);
 }
 
 /*
@@ -168,9 +170,12 @@ acknowledge_all(dv_job *job)
 	dv_job_free(job);
 }
 
-/* There is nothing to read.  A page of some proxy is no answer, whatever its status. */
+/*
+ * Returns true if the answer to a bulk message that returns nothing looks like
+ * one of the service.  A page that a proxy made is no answer, whatever its status.
+ */
 static bool
-says_nothing(const dv_call *call)
+is_plain_success(const dv_call *call)
 {
 	const char *type = dv_call_header(call, "Content-Type");
 
@@ -178,7 +183,7 @@ says_nothing(const dv_call *call)
 		(type != NULL && pg_strncasecmp(type, "application/json", 16) == 0);
 }
 
-/* The service has made it. */
+/* Notes the id that the service has generated. */
 static void
 learn_id(dv_batch_row *row, const uint8 *id)
 {
@@ -208,12 +213,12 @@ settle_bulk_success(dv_job *job)
 				dv_settle_unreadable(job);
 				return;
 			}
-		/* an update may have to follow */
+		/* an update that follows needs the id */
 		for (i = 0; i < batch->nrows; i++)
 			learn_id(&batch->rows[i], ids[i]);
 		dv_writer_note_id(job->writer, ids[batch->nrows - 1]);
 	}
-	else if (!says_nothing(job->call))
+	else if (!is_plain_success(job->call))
 	{
 		dv_settle_unreadable(job);
 		return;
@@ -221,7 +226,7 @@ settle_bulk_success(dv_job *job)
 	acknowledge_all(job);
 }
 
-/* The row is there already, and that is to be ignored. */
+/* Returns true if the row was refused because it exists, and duplicates are ignored. */
 static bool
 is_ignored(const dv_job *job, const dv_error *error)
 {
@@ -229,7 +234,7 @@ is_ignored(const dv_job *job, const dv_error *error)
 		dv_operation_rule_of(job->batch->operation)->effect == DV_EFFECT_MADE;
 }
 
-/* Rows that were refused without a reason are sent once more, singly: then it is told. */
+/* Rows whose refusal has no reason of their own are sent once more, singly, to learn it. */
 void
 dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 {
@@ -254,7 +259,7 @@ dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 	}
 }
 
-/* The whole was refused: notes that as every row's refusal, and looks for the rows. */
+/* Notes the refusal of a job as the refusal of each row, and verifies the rows. */
 static void
 verify_all(dv_job *job, const dv_error *error)
 {
@@ -268,22 +273,25 @@ verify_all(dv_job *job, const dv_error *error)
 }
 
 /*
- * Rows one by one
+ * Settling rows one by one
  */
 
-/* Rows of a job being sorted by what was answered to them. */
+/* The rows of a job, sorted by their answers. */
 typedef struct sorting
 {
 	dv_job	   *job;
 	const dv_row_answer *answers;
-	dv_job	   *again;			/* to be sent once more */
-	dv_job	   *to_verify;		/* to be looked for */
-	const dv_error **refused;	/* for good: why */
-	dv_job	   *lost;			/* in doubt, and they cannot be sent again */
+	dv_job	   *again;			/* rows to be sent once more */
+	dv_job	   *to_verify;		/* rows to be verified */
+	const dv_error **refused;	/* for each row, its error if it was refused, or NULL */
+	dv_job	   *lost;			/* rows in doubt that cannot be sent again */
 	const dv_error *lost_error;
 } sorting;
 
-/* The outcome is unknown, or the service was busy.  False: that was the last attempt. */
+/*
+ * Sends a row again whose outcome is unknown, or that the service was too busy
+ * for.  Returns false if no attempts are left.
+ */
 static bool
 send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
@@ -300,7 +308,7 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 	return true;
 }
 
-/* The same id was given twice: the row that is there is the first one. */
+/* Returns true if an earlier row has the same id, so that the row that exists is that one. */
 static bool
 has_elder_twin(const sorting *s, const dv_batch_row *row)
 {
@@ -315,7 +323,7 @@ has_elder_twin(const sorting *s, const dv_batch_row *row)
 	return false;
 }
 
-/* A refusal of what may have been done already. */
+/* Settles a row that was refused, if the reason may be that it has already been written. */
 static bool
 settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
@@ -332,7 +340,7 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 			is_done = error->meaning == DV_MEANING_DUPLICATE;
 			break;
 		case DV_CREATE:
-			/* elastic tables have no other key: an id made here is taken by its own row */
+			/* elastic tables have no other key, and only this row can have an id made here */
 			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->job->spec->ids_made &&
 				error->meaning == DV_MEANING_DUPLICATE;
 			if (is_done || !row->has_id || has_elder_twin(s, row))
@@ -365,11 +373,11 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	static const dv_row_answer untold = {0};
 	const dv_error *error;
 
-	/* no update can follow a row whose id is not told */
+	/* no update can follow a row whose id is not in the answer */
 	if (row->then_len > 0 && !row->has_id && !answer->has_id && answer->told &&
 		answer->error.verdict == DV_VERDICT_OK)
 		answer = &untold;
-	error = answer->told ? &answer->error : &not_whole;
+	error = answer->told ? &answer->error : &incomplete;
 	if (error->verdict == DV_VERDICT_OK)
 	{
 		if (answer->has_id && s->job->batch->operation == DV_CREATE)
@@ -383,7 +391,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	else if (error->verdict == DV_VERDICT_REFUSED || error->verdict == DV_VERDICT_AUTH)
 		settle_refusal(s, row, error);
 	else if (send_again(s, row, error))
-		 /* nothing more to say */ ;
+		 /* it will be settled later */ ;
 	else if (error->outcome_unknown)
 	{
 		s->lost = dv_job_keep(s->lost, s->job, row, s->job->route);
@@ -406,7 +414,7 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 		dv_writer_queue(s.to_verify);
 	if (s.again != NULL)
 		dv_writer_queue(s.again);
-	/* last, because the callback that files them may raise: all others are accounted for */
+	/* last, because the callback that files them may raise an error: the others are settled */
 	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
 	{
@@ -423,7 +431,7 @@ new_answers(const dv_job *job)
 	return palloc0(sizeof(dv_row_answer) * job->batch->nrows);
 }
 
-/* The whole was refused, and that is the answer to its only row. */
+/* Takes the refusal of a job as the answer to its only row. */
 static void
 settle_only_row(dv_job *job, const dv_error *error)
 {
@@ -432,7 +440,7 @@ settle_only_row(dv_job *job, const dv_error *error)
 	settle_rows(job, &answer);
 }
 
-/* Some rows of an elastic table were written, others were not. */
+/* Settles a job of which some rows were written and others were not (elastic tables). */
 static void
 settle_details(dv_job *job, const dv_error *error)
 {
@@ -455,7 +463,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 		send_singly(job);
 		return;
 	}
-	/* which rows of an elastic table were written all the same, it does not say */
+	/* for an elastic table, some rows may have been written nevertheless */
 	if (batch->nrows > 1 && batch->destination->type == DV_TABLE_ELASTIC)
 		job->was_in_doubt = true;
 	if (batch->nrows > 1 && says_too_large(error))
@@ -468,7 +476,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 		dv_settle_isolate(job);
 }
 
-/* The answer says nothing about rows: the request failed as a whole, or its outcome is unknown. */
+/* Settles a job whose answer, if any, is not about rows. */
 static void
 settle_no_answer(dv_job *job, const dv_error *error)
 {
@@ -498,7 +506,7 @@ settle_bulk(dv_job *job, const dv_error *error)
 }
 
 /*
- * Parts of a $batch
+ * Settling the parts of a $batch
  */
 
 static void
@@ -514,14 +522,14 @@ settle_parts(dv_job *job, const dv_error *error)
 	else
 	{
 		answers = new_answers(job);
-		/* what is missing at the end is not told: that is all there is to know of a broken one */
+		/* the result is not needed: rows that a broken answer does not reach are marked as such */
 		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
 									 result->body_len, job->batch->nrows, answers);
 		settle_rows(job, answers);
 	}
 }
 
-/* None was carried out, and this row is why; the others are not to be blamed. */
+/* Settles a change set that was not carried out because of one row. */
 static void
 blame(dv_job *job, int failed, const dv_error *error)
 {
@@ -533,12 +541,12 @@ blame(dv_job *job, int failed, const dv_error *error)
 	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
 		dv_writer_fail_job(job, error);
 	else if (says_missing(error, batch->operation, &batch->rows[failed]))
-		/* rows that are not there do no harm: the rest is written one by one */
+		/* rows that do not exist are no errors: the others are written one by one */
 		send_singly(job);
 	else
 	{
 		dv_writer_reject(job, &batch->rows[failed], error);
-		/* the statement has failed: the rest was not written now, and will not be */
+		/* the statement has failed, so the other rows are not sent again */
 		job->nrows--;
 		dv_writer_give_up(job);
 	}
@@ -567,7 +575,7 @@ settle_changeset(dv_job *job, const dv_error *error)
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
 		dv_retry_decision decision = decide(job, &job->retry, reason, true);
 
-		/* the request was carried out, and that changed nothing */
+		/* the request was answered, so it is known that nothing was changed */
 		job->in_doubt = false;
 		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * trouble.c
- *		What is done about requests that came to nothing.
+ *		What is done about requests that fail.
  *
- * Here the language's meanings of errors become the pool's causes, and
- * libcurl's failures become errors.
+ * This file maps the meanings of the service's errors to the causes that the
+ * pool counts, and the failures of libcurl to errors.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -30,7 +30,7 @@ static const struct
 	{DV_MEANING_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
 	"Check the host name in option \"url\" and the name servers of this machine."},
 	{DV_MEANING_CONNECTION, false, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
-	"Check option \"url\", option \"proxy\", and that this machine may reach the service."},
+	"Check options \"url\" and \"proxy\" of the server, and that this machine can reach the service."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
 	"Check option \"ca_file\" of the server and the clock of this machine."},
 	{DV_MEANING_TIMEOUT, false, ERRCODE_CONNECTION_FAILURE,
@@ -44,7 +44,7 @@ static const struct
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR, NULL},
 };
 
-/* As what a meaning is counted; whatever is not listed is the server's trouble, or another throttle. */
+/* How meanings are counted.  Those not listed count as DV_RETRY_SERVER or DV_THROTTLE_OTHER. */
 static const struct
 {
 	dv_meaning	meaning;
@@ -166,7 +166,7 @@ dv_trouble_no_token(dv_session *session, dv_retry *retry, const dv_token_error *
 		dv_pool_count_retry(dv_session_pool(session), user, decision.cause);
 	else if (decision.next == DV_NEXT_OTHER_USER)
 		ereport(LOG,
-				(errmsg("no token for application user \"%s\" of server \"%s\": %s",
+				(errmsg("could not get a token for application user \"%s\" of server \"%s\": %s",
 						name, config->server_name, error->message)));
 	return decision;
 }
@@ -183,6 +183,24 @@ dv_trouble_read(const dv_http_result *result, dv_error *error)
 	error->retry_after = -1;
 	error->code = "";
 	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure), result->message);
+}
+
+static const char *
+copy_text(const char *s)
+{
+	return s != NULL ? pstrdup(s) : NULL;
+}
+
+/* The hint is a constant, and the user's name belongs to the session. */
+void
+dv_trouble_copy(dv_error *copy, const dv_error *error)
+{
+	*copy = *error;
+	copy->code = copy_text(error->code);
+	copy->name = copy_text(error->name);
+	copy->message = copy_text(error->message);
+	copy->request_id = copy_text(error->request_id);
+	copy->details = copy_text(error->details);
 }
 
 void

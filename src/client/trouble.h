@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * trouble.h
- *		What is done about requests that came to nothing: sent again by the
- *		rules of retry.h, told to the log, the counters, and the user.
+ *		What is done about requests that fail: they are repeated by the rules
+ *		of retry.h, logged, counted, and reported to the user.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -13,35 +13,40 @@
 
 #include "client/session.h"
 
-/* An attempt that came to nothing. */
+/* An attempt that failed. */
 typedef struct dv_attempt
 {
-	int			user;			/* whose it was */
-	int			number;			/* of the request's attempts, from 1 */
+	int			user;			/* that made it */
+	int			number;			/* among the request's attempts, from 1 */
 	int64		sent_at;
-	bool		repeatable;		/* even if nobody knows what became of it */
-	bool		part;			/* only a part of a request: neither logged nor counted */
+	bool		repeatable;		/* even if the outcome is unknown */
+	bool		part;			/* only part of a request failed: neither logged nor counted */
 } dv_attempt;
 
-/* Decides by what the service said.  Logs throttles, counts what is to be sent again. */
+/* Decides whether to repeat a request that got an error.  Logs throttles, counts repetitions. */
 extern dv_retry_decision dv_trouble_decide(dv_session *session, dv_retry *retry,
 										   const dv_error *error, const dv_attempt *attempt);
 
-/* The same for a request that was not sent, because its user has no token. */
+/* Does the same for a request that was not sent because its user could not get a token. */
 extern dv_retry_decision dv_trouble_no_token(dv_session *session, dv_retry *retry,
 											 const dv_token_error *error, int user, bool others);
 
-/* As an error: an exchange that did not end in an answer. */
+/* Describes an exchange that did not end with an answer as an error. */
 extern void dv_trouble_read(const dv_http_result *result, dv_error *error);
 
-/* What the pool calls a throttle of that meaning. */
+/* Copies an error, with all text of its own, into the current memory context. */
+extern void dv_trouble_copy(dv_error *copy, const dv_error *error);
+
+/* Returns what the pool calls a throttle with the meaning of this error. */
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 
 /*
- * Raises it: "could not WHAT on server …" with what the service said; code,
- * status, request id and who asked in the detail.  "what" is a phrase that
- * begins with a verb: "insert into foreign table \"account\"".
+ * Raises the error as "could not WHAT on server …" with the message of the
+ * service; the detail has the code, status, request id, and application user.
+ * "what" is a phrase that begins with a verb, such as
+ * "insert into foreign table \"account\"".
  */
-extern void dv_trouble_raise(const dv_error *error, const char *server, const char *what) __attribute__((noreturn));
+extern void dv_trouble_raise(const dv_error *error, const char *server,
+							 const char *what) pg_attribute_noreturn();
 
 #endif							/* DV_TROUBLE_H */

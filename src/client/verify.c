@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * verify.c
- *		Which of these rows are there?
+ *		Verification: finding out which rows of a job exist.
  *
- * Looked for when rows that were to be created may have been, and a second
- * attempt was refused.  Rows with ids that were made here and that are there
- * are ours.  Ids that were given may have been there before: then a row is
- * ours if it was created after it was first sent, by the clock of the service.
+ * Rows are verified when they are in doubt after an attempt to create them,
+ * and a later attempt was refused.  If their ids were generated here, rows that
+ * exist are ours.  Rows with ids that the user supplied may have existed
+ * before; such a row is ours if it was created after it was first sent, by
+ * the clock of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,21 +16,23 @@
 #include "postgres.h"
 
 #include "client/job.h"
+#include "client/trouble.h"
 #include "dataverse/address.h"
 #include "dataverse/page.h"
 #include "net/date.h"
 
-/* Rows that one query looks for. */
+/* Rows verified by one query. */
 #define VERIFY_AT_ONCE 100
-/* The service's clock tells seconds, and rows may be stamped a little early. */
+/* The service reports whole seconds, and creation times may be slightly early. */
 #define CLOCK_SLACK (2 * DV_SECOND)
-/* from 1970 to 2000 */
+/* Seconds from 1970 to 2000 */
 #define EPOCH_SECONDS INT64CONST(946684800)
 
 /*
- * When a row came into being: createdon, unless the row says what that is to
- * be, which makes the real time go elsewhere.  In a value the
- * quotes would have backslashes.
+ * Returns the column with the real time of creation.  It is createdon, unless
+ * the rows set overriddencreatedon, which makes the two change places (see
+ * src/dataverse/README.md, State).  The search cannot find the name in a
+ * value, where the quotes would be preceded by backslashes.
  */
 static const char *
 birth_column(const dv_job *job)
@@ -68,28 +71,21 @@ void
 dv_verify_note_refusal(dv_job *job, int row, const dv_error *error)
 {
 	MemoryContext old = MemoryContextSwitchTo(job->context);
-	dv_error   *e;
 
 	if (job->refusals == NULL)
 		job->refusals = palloc0(sizeof(dv_error) * job->batch->room);
-	e = &job->refusals[row];
-	*e = *error;
-	e->code = pstrdup(error->code);
-	e->message = pstrdup(error->message);
-	e->name = error->name != NULL ? pstrdup(error->name) : NULL;
-	e->request_id = error->request_id != NULL ? pstrdup(error->request_id) : NULL;
-	e->details = NULL;
+	dv_trouble_copy(&job->refusals[row], error);
 	MemoryContextSwitchTo(old);
 }
 
-/* The earliest moment that the first attempt can have written, as PostgreSQL counts. */
+/* Returns the earliest time at which the first attempt can have created a row (a TimestampTz). */
 static int64
 first_moment(const dv_job *job)
 {
 	const char *date = dv_call_header(job->call, "Date");
 	int64		now = date != NULL ? dv_http_date(date) : -1;
 
-	/* without it a row is not claimed */
+	/* without the date of the answer, no row is considered ours */
 	if (now < 0)
 		return PG_INT64_MAX;
 	return (now - EPOCH_SECONDS) * DV_SECOND - (dv_now() - job->first_sent) - CLOCK_SLACK;
@@ -130,7 +126,7 @@ read_answer(dv_job *job)
 	return step == DV_PAGE_END && page.next_link.kind == DV_VALUE_ABSENT;
 }
 
-/* All that can be known is known. */
+/* Settles all rows, when each of them has been verified. */
 static void
 conclude(dv_job *job)
 {
@@ -150,7 +146,7 @@ conclude(dv_job *job)
 			refused[i] = &job->refusals[i];
 	}
 	dv_settle_refusals(job, refused);
-	/* the refusal was about some row among these */
+	/* the refusal was about one of these rows */
 	if (rest != NULL)
 	{
 		rest->retry = job->retry;

@@ -1,16 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * writer.c
- *		Rows in, requests out.
+ *		The pipeline of one modification, from rows to requests.
  *
  * A row goes into the open batch.  A full batch becomes a job in the queue.
- * Jobs leave the queue in order, each as a call that waits for a slot; only
- * few may wait at a time, so that rows that are ready do not press upon the
- * pool.  When the queue is full, or too many bytes are held, whoever brings
- * rows waits.
+ * Jobs leave the queue in order, each as a call that waits for a slot.  Only a
+ * few calls may wait at a time, so that one writer does not crowd the pool.
+ * When the queue is full, or too many bytes are held, the caller has to wait.
  *
- * Rows that are the same row of the service are never under way at once: the
- * second waits until the first has come to its end.
+ * Two changes to the same row of the service are never under way at the same
+ * time: the second waits until the first is settled.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -23,18 +22,19 @@
 
 #include "client/job.h"
 #include "client/ledger.h"
+#include "client/trouble.h"
 
-/* Sealed batches that wait behind those that want a slot. */
+/* Jobs in the queue, not counting barred ones */
 #define QUEUE_MAX 8
-/* Sealed batches that wait for rows of another writer: enough to keep that one busy. */
+/* Barred jobs in the queue: enough to keep the writer that they wait for busy */
 #define BARRED_MAX 64
-/* Calls that want a slot: enough to wake up several application users. */
+/* Calls that wait for a slot: enough to use several application users */
 #define WAITING_MAX 4
-/* Calls that rest until they are repeated: few enough to leave a service alone that is down */
+/* Calls that wait for a backoff to pass: few enough to spare a service that is down */
 #define RESTING_MAX 32
-/* Of all that is held. */
+/* Bytes held by all jobs */
 #define HELD_MAX ((size_t) 24 * 1024 * 1024)
-/* A batch is full at that size, too; the service takes 128 MB, its sandbox less */
+/* Bytes at which a batch is full; the service takes 128 MB, its sandbox less */
 #define BATCH_BYTES_MAX (8 * 1024 * 1024)
 
 typedef struct dv_key
@@ -56,9 +56,9 @@ typedef struct dv_key
 
 struct dv_writer
 {
-	dv_ledger_entry entry;		/* first: found by it */
+	dv_ledger_entry entry;		/* must be first: the ledger's callback casts it */
 	MemoryContext context;
-	MemoryContext scratch;		/* of one answer */
+	MemoryContext scratch;		/* for settling one job */
 	dv_writer_spec spec;
 	dv_batch   *open;			/* rows being taken; NULL: none */
 	MemoryContext open_context;
@@ -68,23 +68,24 @@ struct dv_writer
 	uint64		begun_key;
 	dlist_head	queue;			/* sealed, in order */
 	dlist_head	under_way;
-	dlist_head	lost;			/* given up, in doubt */
-	int			queued;
-	int			barred;			/* of them: they wait for another writer's rows */
-	int			sent;			/* jobs under way */
-	int64		next_time;		/* when something queued may be sent, if only time keeps it; or 0 */
+	dlist_head	lost;			/* given up, but in doubt */
+	int			queued;			/* number of jobs in the queue */
+	int			barred;			/* number of those that are barred */
+	int			sent;			/* number of jobs under way */
+	int64		next_time;		/* when a backoff of a queued job ends, if that is what delays the
+								 * queue; or 0 */
 	int64		rows_sent;		/* rows that have been sent at least once */
 	size_t		held;			/* bytes of jobs */
-	dv_keys_hash *keys;			/* rows under way that must not overtake each other */
+	dv_keys_hash *keys;			/* keys of rows that are not settled */
 	dv_tally	tally;
 	bool		failed;			/* nothing more is sent */
-	dv_failure	failure;		/* the first */
-	dv_error	error;			/* it points here */
+	dv_failure	failure;		/* the first one */
+	dv_error	error;			/* what "failure" points to */
 	uint8		last_id[DV_ID_LEN];
 	bool		has_last_id;
 };
 
-/* The fates of rows; a new one is a line here. */
+/* Properties of each fate. */
 const dv_fate_rule dv_fate_rules[DV_FATES] = {
 	[DV_FATE_ACKNOWLEDGED] = {"Rows Written", true, false},
 	[DV_FATE_REJECTED] = {"Rows Refused", false, true},
@@ -182,9 +183,12 @@ send_job(dv_writer *writer, dv_job *job)
 	writer->sent++;
 }
 
-/* Calls that rest do not keep others from the slots that are free meanwhile. */
+/*
+ * Returns true if no more calls should be started now.  Calls in a backoff are
+ * counted separately, so that others can use the slots that are free meanwhile.
+ */
 static bool
-enough_waits(const dv_writer *writer)
+enough_waiting(const dv_writer *writer)
 {
 	int			waiting = 0;
 	int			resting = 0;
@@ -215,12 +219,14 @@ has_isolating(const dlist_head *list)
 	return false;
 }
 
-/* Back into the queue, in order, with what has not left yet. */
+/* Puts jobs that have not been sent yet back into the queue, in order. */
 static void
 recall_waiting(dv_writer *writer)
 {
-	dlist_node *node = dlist_is_empty(&writer->under_way) ? NULL :
-	dlist_tail_node(&writer->under_way);
+	dlist_node *node = NULL;
+
+	if (!dlist_is_empty(&writer->under_way))
+		node = dlist_tail_node(&writer->under_way);
 
 	while (node != NULL)
 	{
@@ -241,12 +247,12 @@ static void
 send_queued(dv_writer *writer)
 {
 	int64		now = dv_now();
-	bool		only_isolating = has_isolating(&writer->queue) ||
-	has_isolating(&writer->under_way);
+	bool		only_isolating;
 	dlist_mutable_iter iter;
 
 	writer->next_time = 0;
-	/* a row was refused, and that may be the end: what comes later waits until it is known */
+	/* a row was refused, which may end the statement: later rows wait until that is known */
+	only_isolating = has_isolating(&writer->queue) || has_isolating(&writer->under_way);
 	if (only_isolating)
 		recall_waiting(writer);
 	dlist_foreach_modify(iter, &writer->queue)
@@ -261,8 +267,8 @@ send_queued(dv_writer *writer)
 				writer->next_time = job->not_before;
 			continue;
 		}
-		/* what is ready waits for a call to end, not for a time */
-		if (enough_waits(writer))
+		/* this job is ready, so the queue waits for a call to end, not for a backoff */
+		if (enough_waiting(writer))
 		{
 			writer->next_time = 0;
 			return;
@@ -314,7 +320,7 @@ settle_done(dv_writer *writer)
 	}
 }
 
-/* Rows that have come to an end: all of them, or those that count as refused. */
+/* Returns the number of rows settled: all of them, or only those that count as refused. */
 static int64
 settled(const dv_writer *writer, bool only_refused)
 {
@@ -337,7 +343,7 @@ tell_progress(const dv_writer *writer)
 						   settled(writer, false) - refused, refused, writer->sent);
 }
 
-/* As far as it goes without waiting. */
+/* Sends and settles jobs as far as possible without waiting. */
 static void
 pump(dv_writer *writer)
 {
@@ -355,7 +361,7 @@ has_work(const dv_writer *writer)
 		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
 }
 
-/* An answer came while something was being sent. */
+/* Returns true if a call has ended since its job was last looked at. */
 static bool
 any_done(const dv_writer *writer)
 {
@@ -383,7 +389,7 @@ wait_a_step(dv_writer *writer)
 	int64		until = writer->failed ? 0 : writer->next_time;
 	int64		start = dv_now();
 
-	/* nothing else is left to be sent: now what these rows refer to has to be there */
+	/* only barred jobs are left to be sent: wait for the rows that they may refer to */
 	if (!writer->failed && writer->barred > 0 && writer->queued == writer->barred)
 	{
 		writer->spec.wait_for_feed(writer->spec.arg);
@@ -402,7 +408,7 @@ wait_a_step(dv_writer *writer)
 }
 
 /*
- * Failing.  What is on the wire is waited for; what has not left never will.
+ * Failing.  Requests on the wire are waited for, and no others are sent.
  */
 
 void
@@ -450,16 +456,10 @@ fail(dv_writer *writer)
 	}
 	writer->failure.in_doubt = in_doubt(&writer->entry);
 	writer->spec.fail(writer->spec.arg, &writer->failure);
-	elog(ERROR, "a modification that failed did not end");
+	elog(ERROR, "callback of a modification that failed did not raise an error");
 }
 
-static const char *
-copy(const char *s)
-{
-	return s != NULL ? pstrdup(s) : NULL;
-}
-
-/* Nothing more is sent, and what is on the wire is the last; the first failure counts. */
+/* Notes that the statement has failed, so that nothing more is sent.  The first failure counts. */
 static void
 fail_with(dv_writer *writer, const dv_failure *failure)
 {
@@ -470,12 +470,7 @@ fail_with(dv_writer *writer, const dv_failure *failure)
 	old = MemoryContextSwitchTo(writer->context);
 	writer->failed = true;
 	writer->failure = *failure;
-	writer->error = *failure->error;
-	writer->error.code = copy(failure->error->code);
-	writer->error.name = copy(failure->error->name);
-	writer->error.message = copy(failure->error->message);
-	writer->error.request_id = copy(failure->error->request_id);
-	writer->error.details = copy(failure->error->details);
+	dv_trouble_copy(&writer->error, failure->error);
 	writer->failure.error = &writer->error;
 	if (failure->id != NULL)
 		writer->failure.id = memcpy(palloc(DV_ID_LEN), failure->id, DV_ID_LEN);
@@ -484,7 +479,7 @@ fail_with(dv_writer *writer, const dv_failure *failure)
 	MemoryContextSwitchTo(old);
 }
 
-/* False: the statement fails. */
+/* Files a row that was refused; returns false if the statement fails instead. */
 static bool
 file(dv_writer *writer, const dv_failure *failure)
 {
@@ -541,7 +536,7 @@ release_key(dv_writer *writer, const dv_batch_row *row)
 		dv_keys_delete(writer->keys, row->key);
 }
 
-/* Nothing is sent: it counts as if the service had taken it. */
+/* In a dry run, counts a batch as if the service had accepted it. */
 static void
 rehearse(dv_writer *writer, dv_batch *batch)
 {
@@ -600,7 +595,7 @@ seal_then(dv_writer *writer)
 	writer->then_context = NULL;
 }
 
-/* An update that follows a row just created. */
+/* Takes the update that follows the creation of a row. */
 static void
 follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *row)
 {
@@ -622,7 +617,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 
 	if (fate == DV_FATE_ACKNOWLEDGED)
 	{
-		/* an update that follows its row's creation has nothing new to stay */
+		/* an update that follows the creation of its row does not add a row */
 		if (job->batch->operation == writer->spec.operation)
 			dv_ledger_stays(&writer->entry, 1);
 		if (row->then_len > 0)
@@ -642,7 +637,7 @@ dv_writer_note_id(dv_writer *writer, const uint8 *id)
 	writer->has_last_id = true;
 }
 
-/* Sends what can be sent; returns when there is room for more. */
+/* Sends what can be sent, and waits until there is room for another batch. */
 static void
 make_room(dv_writer *writer)
 {
@@ -682,7 +677,7 @@ dv_writer_wait_for(dv_writer *writer, uint64 key)
 
 	if (!is_under_way(writer, key))
 		return;
-	/* rows of one batch are made one after the other */
+	/* the rows of a batch are created one after the other */
 	for (i = 0; writer->open != NULL && i < writer->open->nrows; i++)
 		if (writer->open->rows[i].key == key)
 			return;
@@ -696,7 +691,7 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 	MemoryContext old;
 
 	Assert(!writer->row_begun);
-	/* a row that is not yet done comes again: the one before goes first */
+	/* another change to this row is not settled yet: it must be settled first */
 	if (key != 0 && is_under_way(writer, key))
 	{
 		seal_open(writer);
@@ -764,7 +759,7 @@ dv_writer_forget_row(dv_writer *writer, const dv_error *error)
 		writer->tally.taken--;
 		return;
 	}
-	/* told with what was written of it so far */
+	/* it is filed with the members that were appended so far */
 	dv_batch_end_row(writer->open);
 	failure.first = failure.last = writer->tally.taken;
 	describe_row(&failure, writer->open, &writer->open->rows[writer->open->nrows - 1]);
@@ -778,7 +773,7 @@ static void
 check_tally(const dv_writer *writer)
 {
 	if (!dv_writer_is_settled(writer))
-		elog(ERROR, "%lld rows were taken to %s, but %lld are accounted for",
+		elog(ERROR, "%lld rows were taken to %s, but %lld rows are settled",
 			 (long long) writer->tally.taken, writer->spec.what,
 			 (long long) settled(writer, false));
 }
@@ -800,7 +795,7 @@ dv_writer_drain(dv_writer *writer)
 }
 
 /*
- * Beginning and end
+ * Creating and freeing
  */
 
 static void

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * writer.h
- *		Rows in, requests out: the pipeline of one modification.
+ *		The pipeline of one modification, from rows to requests.
  *
  * A row is encoded into the open batch; a full batch is sealed, queued, and
  * sent through whichever application user has a free slot, while the caller
- * goes on encoding.  What is under way is bounded in number and bytes.
+ * goes on encoding.  The batches held are limited in number and bytes.
  *
- * One owner of rows: each row taken is in exactly one batch until it is
- * acknowledged, rejected, ignored or missing; dv_writer_drain() returns when
- * none is left, checks the sum, or raises.
+ * Each row taken is in exactly one batch until it is acknowledged, rejected,
+ * ignored or missing.  dv_writer_drain() returns when no row is left and the
+ * sum is right; otherwise it raises an error.
  *
- * Knows sessions and calls, not executors.
+ * The writer knows sessions and calls, but not the executor.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -26,13 +26,13 @@
 
 typedef struct dv_writer dv_writer;
 
-/* What becomes of a row in the end. */
+/* The fate of a row. */
 typedef enum dv_fate
 {
 	DV_FATE_ACKNOWLEDGED,
-	DV_FATE_REJECTED,			/* refused, and filed */
-	DV_FATE_IGNORED,			/* existed already, which was to be ignored */
-	DV_FATE_MISSING				/* to be updated or deleted, but not there */
+	DV_FATE_REJECTED,			/* refused; filed, or the reason for the statement to fail */
+	DV_FATE_IGNORED,			/* not created, because it existed and duplicates are ignored */
+	DV_FATE_MISSING				/* not updated or deleted, because it did not exist */
 } dv_fate;
 
 #define DV_FATES (DV_FATE_MISSING + 1)
@@ -41,7 +41,7 @@ typedef struct dv_fate_rule
 {
 	const char *label;			/* for EXPLAIN */
 	bool		written;		/* the row counts as changed */
-	bool		refused;		/* the row counts as refused in the view of progress */
+	bool		refused;		/* the row counts as refused in the progress view */
 } dv_fate_rule;
 
 extern const dv_fate_rule dv_fate_rules[DV_FATES];
@@ -49,96 +49,103 @@ extern const dv_fate_rule dv_fate_rules[DV_FATES];
 typedef struct dv_tally
 {
 	int64		taken;
-	int64		fates[DV_FATES];	/* rows that have come to this end */
+	int64		fates[DV_FATES];	/* rows with each fate */
 
-	/* what it took */
+	/* what it took to write them */
 	int64		batches;		/* sealed */
 	int64		requests;		/* answered */
 	int64		repeated;		/* sent again */
 	int64		throttles;
-	int64		bytes;			/* sent, as they travelled */
+	int64		bytes;			/* sent over the wire */
 	int64		waited;			/* microseconds that the caller had to wait for room or answers */
-	uint64		users;			/* a bit for each application user that sent one */
+	uint64		users;			/* a bit for each application user that sent a request */
 } dv_tally;
 
-/* A row, or one of a range of rows, that the service did not take. */
+/* A failure to write a row, or some row in a range of rows. */
 typedef struct dv_failure
 {
 	const dv_error *error;
-	int64		first;			/* ordinals; equal: this very row */
+	int64		first;			/* ordinals of the range; equal if the row is known */
 	int64		last;
-	bool		then;			/* the row was created, the update that followed it was refused */
-	const uint8 *id;			/* of the very row, or NULL */
-	const char *object;			/* its JSON, or NULL for a range */
+	bool		then;			/* the row was created, but the update that follows was refused */
+	const uint8 *id;			/* of the row, or NULL */
+	const char *object;			/* JSON of the row, or NULL for a range */
 	size_t		object_len;
-	int64		in_doubt;		/* rows of which nobody knows whether they were carried out */
+	int64		in_doubt;		/* rows of the statement that are in doubt */
 } dv_failure;
 
 typedef struct dv_writer_spec
 {
 	dv_session *session;
 	dv_operation operation;
-	dv_destination destination; /* what it points to lives as long as the writer */
+	dv_destination destination; /* its pointers must remain valid as long as the writer lives */
 	int			batch_size;
 	bool		go_on;			/* on_error = continue: "reject" is called for each row refused */
-	bool		ignore_duplicates;	/* of a create */
-	bool		ids_made;		/* ids of creates were made here: nobody else can have them */
-	bool		dry_run;		/* count, send nothing */
-	int			max_calls;		/* under way at once; 0: as many as the pool allows */
-	dv_progress *progress;		/* kept up to date; or NULL */
+	bool		ignore_duplicates;	/* creates only: rows that exist are ignored */
+	bool		ids_made;		/* the ids of rows to create were made here, so they are new */
+	bool		dry_run;		/* count rows, but send nothing */
+	int			max_calls;		/* the most calls under way; 0: as many as the pool allows */
+	dv_progress *progress;		/* updated by the writer; or NULL */
 	const char *what;			/* "insert into foreign table \"account\"" */
 
-	/* is anything under way that rows may refer to? then it is waited for before they are sent */
+	/*
+	 * Returns true if rows are under way that this writer's rows may refer
+	 * to.  The second function waits for them before rows are sent.
+	 */
 	bool		(*is_fed) (void *arg);
 	void		(*wait_for_feed) (void *arg);
-	/* files a row; false: that was one too many */
+	/* Files a row that was refused; returns false if there are too many of them. */
 	bool		(*reject) (void *arg, const dv_failure *failure);
-	/* raises; what was under way has come to its end */
+	/* Raises the error.  It is called when no request is under way any more. */
 	void		(*fail) (void *arg, const dv_failure *failure);
 	void	   *arg;
 } dv_writer_spec;
 
-/* Lives in a context of its own below "owner". */
+/* Creates a writer, in a context of its own below "owner". */
 extern dv_writer *dv_writer_create(const dv_writer_spec *spec, MemoryContext owner);
 
 /*
- * A row: begun with its head written, then its members are appended (each
- * with a comma in front) to what begin returned, then it is taken, or
- * forgotten.  "id" NULL: the service makes one.  "address": where it is, if
- * that is not entity_set(id).  "key": of updates, upserts and deletes, a hash
- * of what says which row it is; 0: no other row of the statement can be the same.
+ * Begins a row and writes its head.  The caller appends the members, each
+ * preceded by a comma, to the buffer returned, and then ends or forgets the
+ * row.  If "id" is NULL, the service generates one.  "address" is the address
+ * of the row, if that is not entity_set(id).  "key" is a hash that identifies
+ * the row in updates, upserts and deletes, or 0 if no other row of the
+ * statement can be the same one.
  */
 extern StringInfo dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address,
 									  uint64 key);
 
-/* Before a row is begun that refers to the row of that key: if it is under way, it is waited for. */
+/*
+ * Waits for the row with this key if it is under way.  Must be called before a
+ * row is begun that refers to it.
+ */
 extern void dv_writer_wait_for(dv_writer *writer, uint64 key);
 
-/* An update that is to follow the row's creation; members are appended in the same way. */
+/* Begins the update that follows the row's creation; members are appended in the same way. */
 extern StringInfo dv_writer_begin_then(dv_writer *writer);
 extern void dv_writer_end_then(dv_writer *writer);
 
-/* Takes the row: may send, may wait, may raise. */
+/* Takes the row begun.  May send requests, wait, or raise an error. */
 extern void dv_writer_end_row(dv_writer *writer);
 
-/* Forgets the row begun; with an error it counts as taken and refused. */
+/* Drops the row begun.  If there is an error, the row counts as taken and refused. */
 extern void dv_writer_forget_row(dv_writer *writer, const dv_error *error);
 
-/* Sends what is left and waits for all of it.  May be called again, and rows may follow. */
+/* Sends all rows taken and waits until they are settled.  More rows may follow. */
 extern void dv_writer_drain(dv_writer *writer);
 
-/* Not if its transaction has been rolled back, and its memory is still to go. */
+/* Returns false if the writer's transaction was rolled back, but its memory is not freed yet. */
 extern bool dv_writer_is_open(const dv_writer *writer);
 
-/* All rows that it has taken have come to their end. */
+/* Returns true if all rows taken are settled. */
 extern bool dv_writer_is_settled(const dv_writer *writer);
 
 extern const dv_tally *dv_writer_tally(const dv_writer *writer);
 
-/* Rows that were written. */
+/* Returns the number of rows written. */
 extern int64 dv_writer_written(const dv_writer *writer);
 
-/* Id of the row created last, as the service told it; false: there is none. */
+/* Gets the id returned for the row created last; returns false if there is none. */
 extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);
 
 #endif							/* DV_WRITER_H */

@@ -1,6 +1,6 @@
 /*
  * clock.h
- *		The time that everything is measured by: microseconds.
+ *		The clock for all measurements, in microseconds.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -15,7 +15,7 @@
 #define DV_MILLISECOND INT64_C(1000)
 #define DV_SECOND INT64_C(1000000)
 
-/* Monotonic microseconds, the same clock in all processes of the machine. */
+/* Returns monotonic microseconds, from the same clock in all processes of the machine. */
 static inline int64_t
 dv_now(void)
 {

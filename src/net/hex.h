@@ -2,7 +2,7 @@
  * hex.h
  *		Bytes as hexadecimal digits.
  *
- * Writers return the end of what they wrote; nothing ends with a NUL.
+ * The functions that write return the end of what they wrote, and write no NUL.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a digit is worth; -1: it is none. */
+/* Returns the value of a digit, or -1 if the character is none. */
 static inline int
 dv_hex_value(char c)
 {
@@ -25,7 +25,7 @@ dv_hex_value(char c)
 	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Two digits, in lower case, for each byte. */
+/* Writes two lower-case digits for each byte. */
 static inline char *
 dv_hex_put(char *out, const uint8_t *bytes, size_t n)
 {
@@ -40,7 +40,7 @@ dv_hex_put(char *out, const uint8_t *bytes, size_t n)
 	return out;
 }
 
-/* %2F: a byte as URLs have it. */
+/* Writes a byte as it is encoded in URLs, such as %2F. */
 static inline char *
 dv_hex_put_percent(char *out, unsigned char byte)
 {

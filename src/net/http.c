@@ -3,24 +3,24 @@
  * http.c
  *		HTTP exchanges of one backend.
  *
- * The driver is a set of clients (one libcurl multi handle for each session,
- * so that dropping a session drops its connections), the mux that their
- * sockets live in, and one WaitEventSet.
+ * The driver consists of a set of clients (each with its own libcurl multi
+ * handle, so that dropping a session closes its connections), the mux that
+ * holds their sockets, and one WaitEventSet.
  *
- * What libcurl needs, it gets from malloc: its resolver threads call the
- * allocator, and connections outlive memory contexts.  A call belongs to the
- * memory context that its starter named and goes with it; transaction and
- * subtransaction abort stop what they started, whoever owns it; and exit
- * closes everything.
+ * libcurl allocates with malloc, because its resolver threads call the
+ * allocator, and connections outlive memory contexts.  A call is freed with the
+ * memory context that dv_http_start was given.  The abort of a transaction or
+ * subtransaction stops the calls started in it, whatever context they are in,
+ * and process exit closes everything.
  *
- * A request body is given through a read callback and cannot be rewound.
- * That is on purpose: when a kept-alive connection dies before the first byte of
- * the answer, libcurl would otherwise repeat the request on a new one
- * without telling, and a POST might be carried out twice.
+ * A request body is supplied by a read callback and cannot be rewound.  That
+ * is on purpose: when a kept-alive connection closes before the first byte of
+ * the answer, libcurl would otherwise silently repeat the request on a new
+ * connection, and a POST might be carried out twice.
  *
  * Resolver threads must not run PostgreSQL's signal handlers, so they are
- * born with all signals blocked; and QUICK_EXIT lets a cancel leave a thread
- * behind that waits for a dead name server.
+ * started with all signals blocked.  QUICK_EXIT permits a cancel to leave
+ * behind a thread that waits for a name server that does not answer.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -48,6 +48,7 @@
 #include "net/xact.h"
 
 #define MAX_EVENTS			64
+#define MUX_DESCRIPTORS		2	/* the mux and its timer */
 #define IDLE_HANDLES		16
 #define CACHED_CONNECTIONS	512
 #define DEFAULT_MAX_RESPONSE ((size_t) 1024 * 1024 * 1024)
@@ -57,10 +58,10 @@ struct dv_http_client
 {
 	dlist_node	node;			/* in clients */
 	CURLM	   *multi;
-	CURLSH	   *share;			/* cookies, when they are kept */
-	int64		timer_at;		/* libcurl wants to be called; 0: no */
+	CURLSH	   *share;			/* cookies; NULL if they are not kept */
+	int64		timer_at;		/* when libcurl wants to be called; 0: not at all */
 	dlist_head	calls;
-	CURL	   *idle[IDLE_HANDLES]; /* easy handles to use again */
+	CURL	   *idle[IDLE_HANDLES]; /* easy handles to be reused */
 	int			nidle;
 	int			connect_timeout_ms;
 	bool		allow_http;
@@ -73,20 +74,20 @@ struct dv_http_call
 {
 	dlist_node	node;			/* in client->calls */
 	dv_http_client *client;
-	CURL	   *easy;			/* NULL once it is done */
+	CURL	   *easy;			/* NULL if the exchange has ended */
 	struct curl_slist *headers;
-	MemoryContextCallback *callback;	/* in the owner; NULL once that is gone */
-	SubTransactionId subid;		/* that started it */
+	MemoryContextCallback *callback;	/* of the owner; NULL if that is being deleted */
+	SubTransactionId subid;		/* in which it was started */
 	const char *body;
 	size_t		body_len;
 	size_t		body_read;
 	size_t		max_response;
 	char	   *answer;
 	size_t		answer_cap;
-	char	   *lines;			/* header lines, each ended by NUL */
+	char	   *lines;			/* header lines, each followed by a NUL */
 	size_t		lines_len;
 	size_t		lines_cap;
-	dv_http_failure noted_failure;	/* that libcurl's code does not tell */
+	dv_http_failure noted_failure;	/* takes precedence over libcurl's code */
 	char		message[CURL_ERROR_SIZE];
 	dv_http_result result;
 };
@@ -194,7 +195,7 @@ on_timer(CURLM *multi, long timeout_ms, void *client_arg)
 	return 0;
 }
 
-/* Descriptors are counted, so that fd.c closes files of its own in time. */
+/* Sockets are reported to fd.c, which closes files of its own if descriptors run out. */
 static curl_socket_t
 on_open_socket(void *unused, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -275,7 +276,7 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 	while (len > 0 && (data[len - 1] == '\n' || data[len - 1] == '\r'))
 		len--;
 	if (len >= 5 && memcmp(data, "HTTP/", 5) == 0)
-		call->lines_len = 0;	/* those of an interim answer do not count */
+		call->lines_len = 0;	/* discard the headers of an interim answer */
 	if (!append(&call->lines, &call->lines_len, &call->lines_cap, data, len) ||
 		!append(&call->lines, &call->lines_len, &call->lines_cap, "", 1))
 	{
@@ -286,15 +287,15 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 }
 
 /*
- * Ends of things.
+ * Ending and freeing.
  */
 
 /*
- * A handle is used again only after a complete answer.  After anything else
- * libcurl may still want to repeat the request and to rewind its body, which
- * curl_easy_reset forgets only from 8.16 on (before that, every request that
- * such a handle is used for fails).  Connections belong to the multi handle,
- * so throwing an easy handle away costs none of them.
+ * A handle is reused only after a complete answer.  After anything else,
+ * libcurl may still intend to repeat the request and rewind its body.
+ * curl_easy_reset does not clear that state before 8.16, so that every later
+ * request with the handle would fail.  Connections belong to the multi handle,
+ * so none is lost with the easy handle.
  */
 static void
 release_handle(dv_http_call *call)
@@ -323,7 +324,7 @@ failure_of(CURLcode code)
 	return DV_HTTP_OTHER;
 }
 
-/* The exchange is over; what is known about it goes to the result. */
+/* Ends the exchange and fills in its result. */
 static void
 finish(dv_http_call *call, CURLcode code)
 {
@@ -408,7 +409,7 @@ dv_http_client_free(dv_http_client *client)
 {
 	dlist_mutable_iter iter;
 
-	/* calls that somebody still holds stay readable: they are ended, not freed */
+	/* their owners may still read the calls, so they are ended but not freed */
 	dlist_foreach_modify(iter, &client->calls)
 	{
 		dv_http_call *call = dlist_container(dv_http_call, node, iter.cur);
@@ -430,8 +431,8 @@ dv_http_client_free(dv_http_client *client)
 }
 
 /*
- * Transactions.  An abort stops what began in it, so that nothing is sent
- * any more on behalf of a statement that has failed.
+ * Transactions.  An abort stops the calls that were started in the transaction,
+ * so that nothing more is sent on behalf of a statement that has failed.
  */
 
 static void
@@ -485,9 +486,24 @@ on_exit_close(int code, Datum arg)
 	dv_mux_close();
 }
 
+/* Opens the mux.  The descriptors are reported to fd.c; errno is set on failure. */
+static bool
+open_mux(void)
+{
+	int			acquired = 0;
+
+	while (acquired < MUX_DESCRIPTORS && AcquireExternalFD())
+		acquired++;
+	if (acquired == MUX_DESCRIPTORS && (mux_fd = dv_mux_open()) >= 0)
+		return true;
+	while (acquired-- > 0)
+		ReleaseExternalFD();
+	return false;
+}
+
 /*
- * On first use in a backend, never in the postmaster: libcurl does not
- * survive a fork.
+ * Called on first use in a backend, never in the postmaster, because libcurl
+ * does not survive a fork.
  */
 static void
 initialize(void)
@@ -502,11 +518,10 @@ initialize(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("could not initialize libcurl")));
-	/* the mux and its timer */
-	if (!AcquireExternalFD() || !AcquireExternalFD() || (mux_fd = dv_mux_open()) < 0)
+	if (mux_fd < 0 && !open_mux())
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not create a descriptor to wait on: %m")));
+				 errmsg("could not create a descriptor to wait for: %m")));
 	wait_set = dv_create_wait_event_set(3);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
@@ -521,14 +536,12 @@ initialize(void)
  * Clients and calls.
  */
 
-static char *
-copy_or_null(const char *s)
+/* Copies a string, or NULL, with malloc; returns false if there is no memory. */
+static bool
+copy_option(char **copy, const char *s)
 {
-	char	   *copy = s != NULL ? strdup(s) : NULL;
-
-	if (s != NULL && copy == NULL)
-		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	return copy;
+	*copy = s != NULL ? strdup(s) : NULL;
+	return s == NULL || *copy != NULL;
 }
 
 static void
@@ -537,7 +550,7 @@ no_memory(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_OUT_OF_MEMORY),
 			 errmsg("out of memory"),
-			 errdetail("libcurl could not allocate a handle.")));
+			 errdetail("Failed while preparing an HTTP request.")));
 }
 
 dv_http_client *
@@ -552,17 +565,15 @@ dv_http_client_create(const dv_http_options *options)
 	dlist_init(&client->calls);
 	dlist_push_head(&clients, &client->node);
 	client->multi = curl_multi_init();
-	if (client->multi == NULL)
-	{
-		dlist_delete(&client->node);
-		free(client);
-		no_memory();
-	}
 	client->connect_timeout_ms = options->connect_timeout_ms;
 	client->allow_http = options->allow_http;
-	client->ca_file = copy_or_null(options->ca_file);
-	client->proxy = copy_or_null(options->proxy);
-	client->user_agent = copy_or_null(options->user_agent);
+	if (client->multi == NULL || !copy_option(&client->ca_file, options->ca_file) ||
+		!copy_option(&client->proxy, options->proxy) ||
+		!copy_option(&client->user_agent, options->user_agent))
+	{
+		dv_http_client_free(client);
+		no_memory();
+	}
 	if (options->keep_cookies && (client->share = curl_share_init()) != NULL)
 		curl_share_setopt(client->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE);
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -625,7 +636,11 @@ set_request(dv_http_call *call, const dv_http_request *request)
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
-	/* what has no body libcurl could repeat without telling when a kept connection dies */
+
+	/*
+	 * Without a body that it cannot rewind, libcurl would silently repeat the request when a
+	 * kept-alive connection closes.
+	 */
 	if (request->body_len == 0 && strcmp(request->method, "GET") != 0)
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 	if (request->body != NULL || strcmp(request->method, "POST") == 0)
@@ -642,7 +657,7 @@ set_request(dv_http_call *call, const dv_http_request *request)
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-/* "Expect" and "Transfer-Encoding" are not for us; the rest is the caller's. */
+/* Copies the caller's headers, and suppresses the Expect header of libcurl. */
 static bool
 copy_headers(dv_http_call *call, const dv_http_request *request)
 {
@@ -666,7 +681,7 @@ copy_headers(dv_http_call *call, const dv_http_request *request)
 	return true;
 }
 
-/* Runs libcurl where it may start a thread: the thread inherits a full signal mask. */
+/* libcurl may start a thread here, which inherits the signal mask: all signals are blocked. */
 static CURLMcode
 add_handle(dv_http_call *call)
 {
@@ -808,8 +823,9 @@ drive_sockets(void)
 }
 
 /*
- * In the mux, so that whoever watches only its descriptor wakes up too: when
- * libcurl wants to be called, or at "until" (0: never) if that is earlier.
+ * Sets the timer of the mux to when libcurl wants to be called, or to "until"
+ * (0: never) if that is earlier.  The timer is part of the mux so that it also
+ * wakes a WaitEventSet that watches only the descriptor of the mux.
  */
 static void
 set_timer(int64 until)

@@ -6,10 +6,10 @@
  *
  * All sockets of all clients sit in one private epoll (kqueue) descriptor;
  * one WaitEventSet watches it together with the latch and the postmaster.
- * Nothing raises an error inside a libcurl callback: callbacks note what
- * happened, dv_http_wait and its callers raise.
+ * No error is raised inside a libcurl callback: callbacks note what happened,
+ * and dv_http_wait and its callers raise errors.
  *
- * This floor knows bytes, not Dataverse.
+ * This module knows bytes, not Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -30,13 +30,13 @@ typedef struct dv_http_call dv_http_call;
 
 typedef struct dv_http_options
 {
-	const char *ca_file;		/* NULL: the system's */
-	const char *proxy;			/* NULL: the environment's; "" none */
+	const char *ca_file;		/* NULL: that of the system */
+	const char *proxy;			/* NULL: that of the environment; "": none */
 	const char *user_agent;
 	int			connect_timeout_ms;
-	int			max_connections;	/* 0: no cap of ours */
+	int			max_connections;	/* 0: no limit */
 	bool		keep_cookies;	/* affinity_cookie */
-	bool		allow_http;		/* plain http, loopback only */
+	bool		allow_http;		/* permit plain http, for this machine only */
 } dv_http_options;
 
 typedef struct dv_http_request
@@ -46,17 +46,17 @@ typedef struct dv_http_request
 	const char *const *headers; /* "Name: value", NULL-terminated; copied */
 	const char *body;			/* NULL: none; NOT copied, must outlive the call */
 	size_t		body_len;
-	int			timeout_ms;		/* whole exchange, from the moment it starts */
+	int			timeout_ms;		/* for the whole exchange, from its start */
 	size_t		max_response;	/* bytes after decompression; 0: 1 GB */
-	bool		no_proxy;		/* managed identity */
+	bool		no_proxy;		/* for managed identities */
 } dv_http_request;
 
 typedef enum dv_http_outcome
 {
 	DV_HTTP_PENDING,
 	DV_HTTP_ANSWERED,			/* a complete answer, whatever its status */
-	DV_HTTP_NOT_SENT,			/* no byte of the request left: safe to repeat */
-	DV_HTTP_UNKNOWN				/* sent, at least in part, and no complete answer */
+	DV_HTTP_NOT_SENT,			/* no byte of the request was sent: safe to repeat */
+	DV_HTTP_UNKNOWN				/* sent, at least in part, without a complete answer */
 } dv_http_outcome;
 
 typedef enum dv_http_failure
@@ -70,7 +70,7 @@ typedef enum dv_http_failure
 	DV_HTTP_TRUNCATED,
 	DV_HTTP_TOO_LARGE,
 	DV_HTTP_NO_MEMORY,
-	DV_HTTP_CANCELED,			/* by us: abort, exit, dv_http_stop */
+	DV_HTTP_CANCELED,			/* by an abort, by process exit, or by dv_http_stop */
 	DV_HTTP_OTHER
 } dv_http_failure;
 
@@ -78,13 +78,13 @@ typedef struct dv_http_result
 {
 	dv_http_outcome outcome;
 	dv_http_failure failure;
-	const char *message;		/* libcurl's, "" when answered */
+	const char *message;		/* of libcurl; "" if answered */
 	int			status;
 	const char *body;			/* NUL-terminated, never NULL */
 	size_t		body_len;
 	int64		started_at;		/* monotonic microseconds (dv_now) */
 	int64		done_at;
-	int64		duration;		/* of the exchange alone, without resolving and connecting */
+	int64		duration;		/* microseconds, without resolving and connecting */
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;
@@ -96,39 +96,42 @@ extern void dv_http_client_free(dv_http_client *client);
 
 /*
  * Starts an exchange.  It is ended and freed when "owner" is reset or
- * deleted, or by dv_http_free, whichever comes first.  Raises only for lack
- * of memory or descriptors; transport trouble is in the result.
+ * deleted, or by dv_http_free, whichever comes first.  Raises an error only for
+ * lack of memory or descriptors; transport failures are in the result.
  */
 extern dv_http_call *dv_http_start(dv_http_client *client, const dv_http_request *request,
 								   MemoryContext owner);
 extern const dv_http_result *dv_http_result_of(const dv_http_call *call);
 
-/* First header of that name, without regard to case; NULL if absent.  Lives as long as the call. */
+/*
+ * Returns the value of the first header of that name (case-insensitive), or
+ * NULL if absent.  It lives as long as the call.
+ */
 extern const char *dv_http_header(const dv_http_call *call, const char *name);
 extern void dv_http_free(dv_http_call *call);
 
-/* Cuts it off where it stands; the result says so, the call stays to be freed. */
+/* Cancels the exchange, as its result will show.  The call still has to be freed. */
 extern void dv_http_stop(dv_http_call *call);
 
-/* "could not connect" and the like: a fragment for messages, not translated. */
+/* Returns a fragment for messages, such as "could not connect". */
 extern const char *dv_http_failure_name(dv_http_failure failure);
 
-/* Moves bytes without waiting. */
+/* Sends and receives whatever is possible without waiting. */
 extern void dv_http_drive(void);
 
 /*
- * Waits until an exchange has ended, the latch was set, or "until" (dv_now
- * scale, 0: no limit) has come; moves bytes meanwhile.  Returns at once if an
- * exchange ended since the last call.  Processes interrupts.  What it waits
- * for, pg_stat_activity shows as "wait_event_info".
+ * Waits until data can be sent or received, the latch is set, or the time is
+ * "until" (dv_now scale; 0: no limit), and then sends and receives.  Returns at
+ * once if an exchange has ended since the last call.  Processes interrupts.
+ * pg_stat_activity shows the wait as "wait_event_info".
  */
 extern void dv_http_wait(int64 until, uint32 wait_event_info);
 
 /*
- * For who waits in a WaitEventSet of somebody else: a descriptor that is
- * readable as soon as there is something to move, and when "until" (as above)
- * has come.  It is the same one for all, and holds until dv_http_drive or
- * dv_http_wait is called next.
+ * For waiting in another WaitEventSet: returns a descriptor that becomes
+ * readable when data can be sent or received, and when the time is "until" (as
+ * above).  The descriptor is always the same one; "until" is in force until the
+ * next call of dv_http_drive or dv_http_wait.
  */
 extern int	dv_http_watch(int64 until);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * xact.c
- *		What happens at the end of transactions and subtransactions, in order.
+ *		What is done at the end of transactions and subtransactions, in order.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

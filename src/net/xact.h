@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * xact.h
- *		What happens at the end of transactions and subtransactions, in order.
+ *		What is done at the end of transactions and subtransactions, in order.
  *
  * PostgreSQL calls callbacks in the reverse order of their registration, which
- * depends on what a session did first.  Here every participant belongs to one
- * of three phases.
+ * depends on what a session did first.  Participants that are registered here
+ * are called in three phases.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -18,9 +18,9 @@
 
 typedef enum dv_xact_phase
 {
-	DV_XACT_TELL,				/* what is under way is counted, while it still is */
-	DV_XACT_STOP,				/* it is stopped */
-	DV_XACT_FREE				/* what nobody has in use any more is freed */
+	DV_XACT_TELL,				/* count what is under way, and report it */
+	DV_XACT_STOP,				/* stop it */
+	DV_XACT_FREE				/* free what is no longer in use */
 } dv_xact_phase;
 
 #define DV_XACT_PHASES (DV_XACT_FREE + 1)
@@ -33,7 +33,7 @@ typedef struct dv_subxact_end
 	SubTransactionId parent;
 } dv_subxact_end;
 
-/* Static, joined once. */
+/* A participant is a static variable, and is never unregistered. */
 typedef struct dv_xact_participant
 {
 	dv_xact_phase phase;
@@ -43,15 +43,16 @@ typedef struct dv_xact_participant
 	struct dv_xact_participant *next;
 } dv_xact_participant;
 
-/* From now on it is called.  Joining again changes nothing. */
+/* Registers the participant, unless it has been registered before. */
 extern void dv_xact_join(dv_xact_participant *participant);
 
-/* Is that event the rollback of the whole transaction? */
+/* Returns true if the event is the rollback of the whole transaction. */
 extern bool dv_xact_is_abort(XactEvent event);
 
 /*
- * For what belongs to the subtransaction "owner": true if it ended with it,
- * by a rollback.  If it was committed, it belongs to the parent from now on.
+ * For an object that belongs to the subtransaction *owner: returns true if that
+ * is the one that ended, and it was rolled back.  If it was committed, *owner
+ * becomes its parent.
  */
 extern bool dv_subxact_ended(const dv_subxact_end *end, SubTransactionId *owner);
 

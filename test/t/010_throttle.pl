@@ -92,7 +92,7 @@ for my $preload (1, 0)
 	cmp_ok($r->{seconds}, '<', 30, 'without waiting');
 	like(
 		join("\n", map { $_->{message} } @{ $r->{notices} }),
-		qr/request goes on with application user "$crm number 2"/,
+		qr/request continues with application user "$crm number 2"/,
 		'and says so to who listens');
 	is($b->value(whoami($crm)), "$crm number 2", 'the other backend avoids it, too')
 	  for 1 .. 3;

@@ -147,6 +147,15 @@ for my $preload (1, 0)
 	my $r = $waiting->finish;
 	is($r->{rows}[0][0], 't', 'it goes on');
 	is(in_flight($watcher), 0, 'and nothing is left');
+
+	# ---- a header that is not a number does not mean that nothing remains
+
+	faults($dvsim,
+		{ path => 'WhoAmI', status => 200, body => {},
+			headers => { 'x-ms-ratelimit-burst-remaining-xrm-requests' => 'many' } });
+	$watcher->value("SELECT dataverse.request('$crm', 'GET', 'WhoAmI') IS NOT NULL");
+	cmp_ok(pool($watcher, "$crm one", 'remaining_requests'), '>', 0,
+		"$how: a budget that is not a number is ignored");
 	$dvsim->stop;
 }
 

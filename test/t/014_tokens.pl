@@ -176,7 +176,7 @@ $dvsim = Dvsim->start(
 	my $offset = log_size($node);
 	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	is($session->value(whoami($crm)), 'app3', 'one of two users gets no token: the other is used') for 1 .. 3;
-	like(log_since($node, $offset), qr/no token for application user "app2" of server "$crm": AADSTS7000215/,
+	like(log_since($node, $offset), qr/could not get a token for application user "app2" of server "$crm": AADSTS7000215/,
 		'and the log tells');
 	is($session->query("SELECT application_user, ok FROM dataverse.test_connection('$crm')"),
 		"app2|f\napp3|t", 'test_connection tests each');

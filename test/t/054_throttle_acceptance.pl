@@ -167,7 +167,7 @@ for my $o (@operations)
 		cmp_ok($r->{seconds}, '<', 20, sprintf 'criterion 5: %s: at once (%.2f s)', $what, $r->{seconds});
 		like(
 			join("\n", map { $_->{message} } @{ $r->{notices} }),
-			qr/request goes on with application user "app[23]"/,
+			qr/request continues with application user "app[23]"/,
 			"criterion 5: $what: the same request goes on with another user");
 		is($watcher->query('SELECT users, throttled_users, total_throttle_events FROM dataverse.pool_summary'),
 			'3|1|1', "criteria 8 and 9: $what: the summary");
