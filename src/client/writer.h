@@ -89,8 +89,8 @@ typedef struct dv_writer_spec
 	const char *what;			/* "insert into foreign table \"account\"" */
 
 	/*
-	 * Returns true if rows are under way that this writer's rows may refer
-	 * to.  The second function waits for them before rows are sent.
+	 * Returns true if rows are under way that this writer's rows may refer to.  The second
+	 * function waits for them before rows are sent.
 	 */
 	bool		(*is_fed) (void *arg);
 	void		(*wait_for_feed) (void *arg);
