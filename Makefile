@@ -19,8 +19,8 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.
 OBJS += $(addprefix src/client/,call.o catalog.o trouble.o job.o ledger.o pages.o retry.o session.o \
 	settle.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
-OBJS += $(addprefix src/pool/,budget.o pool.o progress.o rate.o select.o shared.o speed.o \
-	stats.o throttle.o)
+OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o shared.o \
+	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language

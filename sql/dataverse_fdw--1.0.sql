@@ -130,12 +130,16 @@ CREATE FUNCTION dataverse.pool_users(
   OUT last_known_good_stale boolean,
   OUT effective_limit integer,
   OUT limited_by text,
+  OUT throttle_ceiling bigint,
+  OUT throttle_ceiling_until timestamptz,
+  OUT execution_time_ceilings jsonb,
   OUT in_flight integer,
   OUT average_batch_ms jsonb,
   OUT remaining_requests bigint,
   OUT remaining_time interval,
   OUT successes_since_throttle integer,
   OUT last_throttle timestamptz,
+  OUT last_retry_after interval,
   OUT last_increase timestamptz,
   OUT last_activity timestamptz,
   OUT requests bigint,
@@ -159,9 +163,11 @@ COMMENT ON FUNCTION dataverse.pool_users() IS
 CREATE VIEW dataverse.pool AS
   SELECT server, name, throttled, throttled_until, current_parallelism,
          maximum_parallelism, last_known_good, last_known_good_stale,
-         effective_limit, limited_by, in_flight, average_batch_ms,
-         remaining_requests, remaining_time, successes_since_throttle,
-         last_throttle, last_increase, last_activity, requests, rows,
+         effective_limit, limited_by, throttle_ceiling,
+         throttle_ceiling_until, execution_time_ceilings, in_flight,
+         average_batch_ms, remaining_requests, remaining_time,
+         successes_since_throttle, last_throttle, last_retry_after,
+         last_increase, last_activity, requests, rows,
          bytes_sent, bytes_received, failures, retries, throttles,
          time_waited, this_session_only
   FROM dataverse.pool_users();
@@ -243,6 +249,14 @@ AS 'MODULE_PATHNAME', 'dataverse_reset_pool';
 
 COMMENT ON FUNCTION dataverse.reset_pool(name) IS
   'resets throttles and rates of a server''s application users; reserved for the owner of the server';
+
+CREATE FUNCTION dataverse.reset_pool(server name, name text)
+RETURNS integer
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_reset_pool';
+
+COMMENT ON FUNCTION dataverse.reset_pool(name, text) IS
+  'lets throttle and rate of one application user of a server start over; for its owner';
 
 CREATE FUNCTION dataverse.reset_stats(server name)
 RETURNS integer

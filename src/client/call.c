@@ -69,28 +69,10 @@ struct dv_call
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 
-/* Takes the backend off the list of waiters, unless another call wants a slot of the same pool. */
-static void
-stop_waiting(const dv_call *call)
-{
-	dv_pool    *pool = dv_session_pool(call->session);
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &calls)
-	{
-		const dv_call *other = dlist_container(dv_call, node, iter.cur);
-
-		if (other != call && other->state == DV_CALL_WANTS_SLOT &&
-			dv_session_pool(other->session) == pool)
-			return;
-	}
-	dv_pool_delist(pool);
-}
-
 /*
  * Changes the state of a call.  Nothing else does, so the invariants are kept
  * here: a slot is held only on the wire, and a backend is on the list of
- * waiters only while one of its calls wants a slot.  "until" is the time that
+ * waiters only while one of its calls wants a slot (dv_lease_drop).  "until" is the time that
  * the call waits for (0: none).
  */
 static void
@@ -116,9 +98,6 @@ set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until
 		call->waiting_since = now;
 		call->wait_logged = false;
 	}
-	/* acquiring a slot has already taken the backend off the list */
-	if (before == DV_CALL_WANTS_SLOT && state == DV_CALL_DONE)
-		stop_waiting(call);
 	elog(DEBUG5, "state of request to Dataverse: %s, formerly %s", names[state], names[before]);
 }
 
@@ -163,7 +142,7 @@ on_xact(XactEvent event)
 		return;
 	dlist_foreach(iter, &calls)
 		abandon(dlist_container(dv_call, node, iter.cur));
-	dv_pool_delist(NULL);
+	dv_pool_leave();
 }
 
 static void
@@ -179,7 +158,7 @@ on_subxact(const dv_subxact_end *end)
 			abandon(call);
 	}
 	if (end->aborted)
-		dv_pool_delist(NULL);
+		dv_pool_leave();
 }
 
 static dv_xact_participant xact_participant = {
@@ -670,6 +649,18 @@ wait_for_throttle(dv_call *call, int64 until)
 }
 
 static void
+slot_timed_out(dv_call *call)
+{
+	const dv_session_config *config = dv_session_config_of(call->session);
+
+	fail(call, DV_VERDICT_REFUSED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+		 MemoryContextStrdup(call->context,
+							 psprintf("all request slots of the application users were taken for %g s, as long as \"slot_timeout\" allows",
+									  (double) config->pool.slot_timeout / DV_SECOND)),
+		 "Add application users to the user mapping, run fewer statements at a time, or raise the option.");
+}
+
+static void
 try_slot(dv_call *call)
 {
 	dv_choice	choice;
@@ -705,6 +696,9 @@ try_slot(dv_call *call)
 		case DV_CHOICE_PACED:
 			set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, choice.until);
 			return;
+		case DV_CHOICE_TIMEOUT:
+			slot_timed_out(call);
+			return;
 		case DV_CHOICE_NONE:
 			elog(ERROR, "no application user is left");
 	}
@@ -732,6 +726,8 @@ advance(dv_call *call)
 			case DV_CALL_ON_WIRE:
 				if (dv_http_result_of(call->http)->outcome != DV_HTTP_PENDING)
 					read_answer(call);
+				else
+					dv_lease_still_under_way(&call->lease);
 				break;
 			case DV_CALL_DONE:
 				return;
@@ -739,8 +735,8 @@ advance(dv_call *call)
 	} while (call->state != before);
 }
 
-void
-dv_call_advance(void)
+static void
+advance_all(void)
 {
 	dlist_iter	iter;
 
@@ -750,6 +746,14 @@ dv_call_advance(void)
 	dv_http_drive();
 	dlist_foreach(iter, &calls)
 		advance(dlist_container(dv_call, node, iter.cur));
+}
+
+void
+dv_call_advance(void)
+{
+	dv_pool_enter();
+	advance_all();
+	dv_pool_leave();
 }
 
 /*
@@ -794,13 +798,15 @@ dv_call_watch(int64 until)
 	watched = next_event(&until, &reason);
 	if (watched)
 		dv_progress_wait(reason);
+	dv_pool_watch();
 	return dv_http_watch(until);
 }
 
 void
 dv_call_wait(dv_call *call)
 {
-	dv_call_advance();
+	dv_pool_enter();
+	advance_all();
 	while (call->state != DV_CALL_DONE)
 	{
 		dv_wait_reason reason;
@@ -808,8 +814,9 @@ dv_call_wait(dv_call *call)
 
 		(void) next_event(&until, &reason);
 		wait_for(until, call->reason);
-		dv_call_advance();
+		advance_all();
 	}
+	dv_pool_leave();
 }
 
 void
@@ -817,9 +824,11 @@ dv_call_pause(int64 until)
 {
 	dv_wait_reason reason = DV_WAIT_BACKOFF;
 
+	dv_pool_enter();
 	if (next_event(&until, &reason) || until != 0)
 		wait_for(until, reason);
-	dv_call_advance();
+	advance_all();
+	dv_pool_leave();
 }
 
 bool

@@ -72,15 +72,24 @@ static void
 open_pool(dv_session *session, const dv_session_config *config)
 {
 	const char **ids = palloc(config->nusers * sizeof(char *));
+	dv_pool_spec spec = {
+		.organisation = config->base_url,
+		.serverid = config->serverid,
+		.server_name = config->server_name,
+		.roleid = config->roleid,
+		.entitled = config->entitled,
+		.n = config->nusers,
+		.names = config->names,
+		.policy = &config->pool,
+	};
 	int			i;
 
 	/* a user without a client id is identified by its name */
 	for (i = 0; i < config->nusers; i++)
 		ids[i] = config->credentials[i].client_id != NULL ?
 			config->credentials[i].client_id : config->names[i];
-	session->pool = dv_pool_open(config->base_url, config->serverid, config->server_name,
-								 config->nusers, ids, config->names, &config->pool,
-								 session->context);
+	spec.client_ids = ids;
+	session->pool = dv_pool_open(&spec, session->context);
 	pfree(ids);
 }
 

@@ -23,6 +23,8 @@ typedef struct dv_session_config
 {
 	Oid			serverid;
 	const char *server_name;
+	Oid			roleid;			/* of the user mapping, */
+	int			entitled;		/* and how many application users that role's mappings name */
 	const char *base_url;		/* origin, no trailing slash */
 	const char *api_version;	/* "9.2" */
 	dv_http_options http;

@@ -15,6 +15,9 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/reloptions.h"
+#include "access/table.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
@@ -22,9 +25,11 @@
 #include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -179,6 +184,16 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->retry.longest_backoff = 30 * DV_SECOND;
 }
 
+/* Does the mapping say how this application user proves who it is? */
+static bool
+is_named(dv_options options, int number)
+{
+	return dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number)) != NULL ||
+		dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number)) != NULL ||
+		dv_option_text(options, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number)) != NULL ||
+		dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
+}
+
 /* Reads one application user of the mapping.  Returns false if the number is not used. */
 static bool
 fill_credential(dv_credential *credential, const char **name, int number, dv_options options,
@@ -222,6 +237,35 @@ fill_credential(dv_credential *credential, const char **name, int number, dv_opt
 	return true;
 }
 
+/* Application users that the mappings of a role name, as far as they are in this database. */
+static int
+count_application_users(Oid userid)
+{
+	Relation	rel = table_open(UserMappingRelationId, AccessShareLock);
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	int			n = 0;
+
+	ScanKeyInit(&key, Anum_pg_user_mapping_umuser, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(userid));
+	scan = systable_beginscan(rel, UserMappingUserServerIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, Anum_pg_user_mapping_umoptions,
+										 RelationGetDescr(rel), &isnull);
+		dv_options	options = {isnull ? NIL : untransformRelOptions(value), NIL};
+		int			number;
+
+		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+			n += is_named(options, number);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return n;
+}
+
 static dv_session *
 open_session(const ForeignServer *server, const UserMapping *mapping)
 {
@@ -247,6 +291,9 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 				 errhint("Set \"client_id\" and \"client_secret\" in the user mapping.")));
 	config.names = names;
 	config.credentials = credentials;
+	/* a mapping for PUBLIC adds to what those that use it may have */
+	config.roleid = mapping->userid;
+	config.entitled = count_application_users(config.roleid) + count_application_users(InvalidOid);
 	return dv_session_create(&config, cache_context);
 }
 

@@ -48,6 +48,7 @@ DV_OPTION(MAX_RETRIES, "max_retries", ON_SERVER, INTEGER("5", 0, 1000), IN_SESSI
 DV_OPTION(FALLBACK_RETRY_AFTER, "fallback_retry_after", ON_SERVER, DURATION("30s", 0, 3600), IN_SESSION(pool.fallback_retry_after))
 DV_OPTION(RETRY_AFTER_BUFFER, "retry_after_buffer", ON_SERVER, DURATION("1s", 0, 60), IN_SESSION(pool.retry_after_buffer))
 DV_OPTION(MAX_RETRY_AFTER_TOLERANCE, "max_retry_after_tolerance", ON_SERVER, DURATION(NULL, 0, 86400), IN_SESSION(retry.tolerance))
+DV_OPTION(SLOT_TIMEOUT, "slot_timeout", ON_SERVER, DURATION(NULL, 0.001, 86400), IN_SESSION(pool.slot_timeout))
 DV_OPTION(THROTTLE_TRACKING, "throttle_tracking", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.throttle_tracking))
 
 /* the rate controller; defaults that are missing here depend on rate_preset */

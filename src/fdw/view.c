@@ -36,12 +36,22 @@ DV_FUNCTION(dataverse_progress_rows);
 DV_FUNCTION(dataverse_reset_pool);
 DV_FUNCTION(dataverse_reset_stats);
 
+/* As far as that can be known: not, if it is another database's. */
+static bool
+is_dropped(Oid databaseid, Oid serverid)
+{
+	if (databaseid == MyDatabaseId)
+		return !SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid));
+	return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(databaseid));
+}
+
 static bool
 sees(Oid databaseid, Oid serverid)
 {
+	if (is_dropped(databaseid, serverid))
+		return false;
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
 		(databaseid == MyDatabaseId &&
-		 SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid)) &&
 		 dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE) == ACLCHECK_OK);
 }
 
@@ -149,6 +159,24 @@ put_averages(view_row *r, const dv_rate *rate)
 	put_object(r, DV_KINDS, names, numbers);
 }
 
+/* Of the kinds that are slow. */
+static void
+put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *config)
+{
+	const char *names[DV_KINDS];
+	double		numbers[DV_KINDS];
+	int			i;
+
+	for (i = 0; i < DV_KINDS; i++)
+	{
+		int			ceiling = dv_rate_execution_ceiling(rate, config, (dv_kind) i);
+
+		names[i] = dv_kind_name((dv_kind) i);
+		numbers[i] = config->adaptive && ceiling < rate->max ? ceiling : 0;
+	}
+	put_object(r, DV_KINDS, names, numbers);
+}
+
 static void
 put_retries(view_row *r, const uint64 *counts)
 {
@@ -195,22 +223,27 @@ fill_user(view_row *r, const void *item, int64 now)
 {
 	const dv_user_stats *stats = item;
 	const dv_shared_user *user = &stats->user;
+	const dv_shared_view *view = &stats->view;
 	const dv_rate *rate = &user->rate;
-	bool		throttled = user->policy.throttle_tracking &&
+	bool		throttled = view->policy.throttle_tracking &&
 	dv_throttle_active(&user->throttle, now);
+	bool		braked = rate->throttle_ceiling > 0 && now < rate->throttle_ceiling_until;
 
-	if (!sees(user->databaseid, user->serverid))
+	if (!sees(view->databaseid, view->serverid))
 		return false;
-	put(r, CStringGetTextDatum(user->server));
-	put(r, CStringGetTextDatum(user->name));
+	put(r, CStringGetTextDatum(view->server));
+	put(r, CStringGetTextDatum(view->name));
 	put(r, BoolGetDatum(throttled));
 	put_time(r, throttled ? user->throttle.until : 0, now);
 	put(r, Int32GetDatum(rate->current));
-	put(r, Int32GetDatum(rate->max));
+	put(r, Int32GetDatum(stats->maximum));
 	put(r, Int32GetDatum(rate->last_known_good));
-	put(r, BoolGetDatum(dv_rate_known_good_stale(rate, &user->policy.rate, now)));
+	put(r, BoolGetDatum(dv_rate_known_good_stale(rate, &view->policy.rate, now)));
 	put(r, Int32GetDatum(stats->limit));
 	put(r, CStringGetTextDatum(stats->limited_by));
+	put_count(r, braked ? rate->throttle_ceiling : -1);
+	put_time(r, braked ? rate->throttle_ceiling_until : 0, now);
+	put_execution_ceilings(r, rate, &view->policy.rate);
 	put(r, Int32GetDatum(user->in_flight));
 	put_averages(r, rate);
 	put_count(r, user->remaining[DV_RATION_REQUESTS]);
@@ -220,6 +253,10 @@ fill_user(view_row *r, const void *item, int64 now)
 		put_interval(r, (int64) (user->remaining[DV_RATION_SECONDS] * DV_SECOND));
 	put(r, Int32GetDatum(rate->successes));
 	put_time(r, user->throttle.last_at, now);
+	if (user->throttle.last_at == 0)
+		put_null(r);
+	else
+		put_interval(r, user->throttle.last_retry_after);
 	put_time(r, rate->last_increase, now);
 	put_time(r, rate->last_activity, now);
 	put(r, Int64GetDatum((int64) sum_of(user->requests, DV_KINDS)));
@@ -354,7 +391,17 @@ owned_server(Name name)
 Datum
 dataverse_reset_pool(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(dv_stats_reset_pool(MyDatabaseId, owned_server(PG_GETARG_NAME(0))));
+	Oid			serverid = owned_server(PG_GETARG_NAME(0));
+	const char *name = PG_NARGS() > 1 ? text_to_cstring(PG_GETARG_TEXT_PP(1)) : NULL;
+	int			n = dv_stats_reset_pool(MyDatabaseId, serverid, name);
+
+	if (name != NULL && n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("server \"%s\" has used no application user \"%s\"",
+						NameStr(*PG_GETARG_NAME(0)), name),
+				 errhint("The view dataverse.pool has their names.")));
+	PG_RETURN_INT32(n);
 }
 
 Datum

@@ -3,11 +3,11 @@
  * pool.c
  *		Slots of application users: taking, holding, giving back, waiting.
  *
- * A slot is a lease of its backend: counted in the user's in_flight and in
- * the backend's own row, so that whatever happens to the backend it can be
- * given back.  Whoever finds no slot leaves its mark in the backend's row and
- * sleeps on its latch; whoever gives one back wakes those that wait, the
- * ones that hold least first.  Nobody waits with a slot in hand.
+ * A slot is a lease of its backend: counted in the user's in_flight, and
+ * recorded, so that whatever happens to the backend it can be given back, by
+ * whoever is first.  Whoever finds no slot leaves its mark in the backend's
+ * row and sleeps on its latch; whoever gives one back wakes those that wait,
+ * the ones that hold least first (wait.c).  Nobody waits with a slot in hand.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,33 +15,30 @@
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "common/pg_prng.h"
+#include "lib/ilist.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
-#include "storage/proc.h"
 
-#include "compat.h"
-#include "pool/pool.h"
-#include "pool/shared.h"
+#include "pool/entry.h"
+#include "pool/wait.h"
 
 #define SWEEP_INTERVAL	DV_SECOND
 
 struct dv_pool
 {
+	dlist_node	node;			/* in pools */
 	dv_shared  *shared;			/* that of all backends, or this backend's own */
-	uint32		bit;			/* of its organisation, in what a backend waits for */
-	Oid			serverid;
-	const char *server_name;
 	dv_pool_policy policy;
-	int64		yielding_since; /* a slot is left to others; 0: not */
+	char	   *server_name;
 	int			n;
 	const char **names;
-	int			entry[FLEXIBLE_ARRAY_MEMBER];	/* index in shared memory */
+	int		   *entry;			/* index in shared memory, for each user, */
+	int		   *view;			/* and of the server's view of it */
+	int		   *wanting;		/* calls that wait for it */
 };
 
-/* Which of them this backend waits in: an abort takes the mark away. */
-static dv_shared *enlisted = NULL;
+/* Those of this backend. */
+static dlist_head pools = DLIST_STATIC_INIT(pools);
 
 /* In the order of dv_retry_cause. */
 static const char *const cause_names[] = {
@@ -70,89 +67,52 @@ user_at(const dv_pool *pool, int user)
 	return &dv_shared_users(pool->shared)[pool->entry[user]];
 }
 
+static dv_shared_view *
+view_at(const dv_pool *pool, int user)
+{
+	return &dv_shared_views(pool->shared)[pool->view[user]];
+}
+
 /*
- * Opening.
+ * Opening and closing.
  */
 
 static bool
-same_user(const dv_shared_user *user, const char *organisation, const char *client_id)
+is_open(const dv_shared *shared, int view)
 {
-	return user->used && strcmp(user->client_id, client_id) == 0 &&
-		strcmp(user->organisation, organisation) == 0;
-}
+	dlist_iter	iter;
+	int			i;
 
-/* What the views show of the user's entry is this session's from now on. */
-static void
-take_over(const dv_pool *pool, int user)
-{
-	dv_shared_user *entry = user_at(pool, user);
+	dlist_foreach(iter, &pools)
+	{
+		const dv_pool *pool = dlist_container(dv_pool, node, iter.cur);
 
-	entry->databaseid = MyDatabaseId;
-	entry->serverid = pool->serverid;
-	entry->policy = pool->policy;
-	strlcpy(entry->server, pool->server_name, DV_NAME_LEN);
-	strlcpy(entry->name, pool->names[user], DV_NAME_LEN);
+		for (i = 0; i < pool->n; i++)
+			if (pool->shared == shared && pool->view[i] == view)
+				return true;
+	}
+	return false;
 }
 
 static void
-make_entry(dv_pool *pool, int user, const char *organisation, const char *client_id, int64 now)
+close_pool(void *arg)
 {
-	dv_shared_user *entry = user_at(pool, user);
+	dv_pool    *pool = arg;
 	int			i;
 
-	memset(entry, 0, sizeof(*entry));
-	entry->used = true;
-	strlcpy(entry->organisation, organisation, DV_ORGANISATION_LEN);
-	strlcpy(entry->client_id, client_id, DV_NAME_LEN);
-	for (i = 0; i < DV_RATIONS; i++)
-		entry->remaining[i] = -1;
-	dv_rate_init(&entry->rate, &pool->policy.rate,
-				 dv_rate_maximum(pool->policy.max_parallel, 0), now);
-	dv_budget_init(&entry->budget, now);
-	take_over(pool, user);
-}
-
-/* Index of the user's entry, or -1. */
-static int
-find_entry(dv_shared *shared, const char *organisation, const char *client_id)
-{
-	const dv_shared_user *entries = dv_shared_users(shared);
-	int			i;
-
-	for (i = 0; i < shared->nusers; i++)
-		if (same_user(&entries[i], organisation, client_id))
-			return i;
-	return -1;
-}
-
-static int
-unused_entry(dv_shared *shared)
-{
-	const dv_shared_user *entries = dv_shared_users(shared);
-	int			i = 0;
-
-	while (i < shared->nusers && entries[i].used)
-		i++;
-	return i < shared->nusers ? i : -1;
-}
-
-/* Caller holds the lock. */
-static bool
-has_room(const dv_pool *pool, const char *organisation, const char *const *client_ids)
-{
-	int			room = 0;
-	int			i;
-
-	for (i = 0; i < pool->shared->nusers; i++)
-		room += !dv_shared_users(pool->shared)[i].used;
+	dlist_delete(&pool->node);
+	if (dv_shared_claimed(pool->shared) < 0)
+		return;
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
 	for (i = 0; i < pool->n; i++)
-		room -= find_entry(pool->shared, organisation, client_ids[i]) < 0;
-	return room >= 0;
+		if (!is_open(pool->shared, pool->view[i]))
+			dv_set_put(dv_shared_uses(pool->shared, my_row(pool->shared)), pool->view[i], false);
+	LWLockRelease(&pool->shared->lock);
 }
 
-/* All of them, or (false) none: then this memory is of no use for the pool. */
+/* All of its users, or (false) none: then this memory is of no use for the pool. */
 static bool
-enter_users(dv_pool *pool, const char *organisation, const char *const *client_ids)
+enter_users(dv_pool *pool, const dv_pool_spec *spec, const dv_entry_key *keys)
 {
 	int64		now = dv_now();
 	bool		fits;
@@ -161,44 +121,38 @@ enter_users(dv_pool *pool, const char *organisation, const char *const *client_i
 	if (dv_shared_my_backend(pool->shared) < 0)
 		return false;
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	fits = has_room(pool, organisation, client_ids);
+	fits = dv_entry_open(pool->shared, my_row(pool->shared), spec, keys, pool->view, now);
 	for (i = 0; i < pool->n && fits; i++)
-	{
-		pool->entry[i] = find_entry(pool->shared, organisation, client_ids[i]);
-		if (pool->entry[i] >= 0)
-			continue;
-		pool->entry[i] = unused_entry(pool->shared);
-		make_entry(pool, i, organisation, client_ids[i], now);
-	}
+		pool->entry[i] = view_at(pool, i)->user;
 	LWLockRelease(&pool->shared->lock);
 	return fits;
 }
 
 dv_pool *
-dv_pool_open(const char *organisation, Oid serverid, const char *server_name,
-			 int n, const char *const *client_ids, const char *const *names,
-			 const dv_pool_policy *policy, MemoryContext context)
+dv_pool_open(const dv_pool_spec *spec, MemoryContext context)
 {
+	dv_entry_key *keys = dv_entry_keys(spec);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	dv_pool    *pool = palloc0(offsetof(dv_pool, entry) + n * sizeof(int));
+	dv_pool    *pool = palloc0(sizeof(*pool));
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
 	int			i;
 
-	pool->n = n;
-	pool->policy = *policy;
-	pool->serverid = serverid;
-	pool->server_name = pstrdup(server_name);
-	pool->names = palloc(n * sizeof(char *));
-	for (i = 0; i < n; i++)
-		pool->names[i] = pstrdup(names[i]);
-	pool->bit = (uint32) 1 <<
-		(hash_bytes((const unsigned char *) organisation, strlen(organisation)) % 32);
+	pool->n = spec->n;
+	pool->policy = *spec->policy;
+	pool->server_name = pstrdup(spec->server_name);
+	pool->names = palloc(spec->n * sizeof(char *));
+	for (i = 0; i < spec->n; i++)
+		pool->names[i] = pstrdup(spec->names[i]);
+	pool->entry = palloc0(spec->n * sizeof(int));
+	pool->view = palloc0(spec->n * sizeof(int));
+	pool->wanting = palloc0(spec->n * sizeof(int));
 	MemoryContextSwitchTo(old);
 
 	pool->shared = dv_shared_attach();
-	if (!enter_users(pool, organisation, client_ids))
+	if (!enter_users(pool, spec, keys))
 	{
 		pool->shared = dv_shared_private(false);
-		if (!enter_users(pool, organisation, client_ids))
+		if (!enter_users(pool, spec, keys))
 			ereport(ERROR,
 					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 					 errmsg("too many application users"),
@@ -206,6 +160,11 @@ dv_pool_open(const char *organisation, Oid serverid, const char *server_name,
 							   pool->shared->nusers),
 					 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
 	}
+	dlist_push_tail(&pools, &pool->node);
+	callback->func = close_pool;
+	callback->arg = pool;
+	MemoryContextRegisterResetCallback(context, callback);
+	pfree(keys);
 	return pool;
 }
 
@@ -225,15 +184,6 @@ dv_pool_user_name(const dv_pool *pool, int user)
  * Taking a slot.
  */
 
-/* The DOP hint of an environment is for all its users together. */
-static int
-maximum_of(const dv_pool *pool, int dop_hint)
-{
-	if (pool->policy.dop_scope == DV_DOP_ENVIRONMENT && dop_hint > 0)
-		dop_hint = Max(dop_hint / pool->n, 1);
-	return dv_rate_maximum(pool->policy.max_parallel, dop_hint);
-}
-
 /*
  * When the service has said how long to wait and that is over, its word
  * stands above our reckoning: one request goes at once and tells.
@@ -248,19 +198,33 @@ dv_pool_not_before(dv_shared_user *entry, dv_kind kind, int64 now)
 								entry->rate.average[kind] / DV_SECOND, now);
 }
 
+/*
+ * The rate bounds the requests of a user, whichever server they are of.  The
+ * server's own ceiling bounds its own requests: compared with all of them, a
+ * server with a low ceiling would starve beside one with a high one.
+ */
+static int
+limit_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
+{
+	dv_shared_user *entry = user_at(pool, user);
+	dv_shared_view *view = view_at(pool, user);
+	dv_binding	binding;
+	int			limit;
+
+	limit = dv_rate_limit(&entry->rate, &pool->policy.rate, kind, entry->in_flight, now,
+						  &binding);
+	if (dv_throttle_probing(&entry->throttle))
+		limit = Min(limit, 1);
+	return Min(limit, entry->in_flight + dv_view_maximum(view, entry->dop_hint) - view->in_flight);
+}
+
 static dv_candidate
 candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 {
 	dv_shared_user *entry = user_at(pool, user);
 	dv_candidate c = {0};
-	dv_binding	binding;
 
-	c.limit = dv_rate_limit(&entry->rate, &pool->policy.rate, kind, entry->in_flight, now,
-							&binding);
-	/* the entry's maximum is that of the session answered last */
-	c.limit = Min(c.limit, maximum_of(pool, entry->dop_hint));
-	if (dv_throttle_probing(&entry->throttle))
-		c.limit = Min(c.limit, 1);
+	c.limit = limit_of(pool, user, kind, now);
 	c.in_flight = entry->in_flight;
 	c.last_used = entry->last_used;
 	if (pool->policy.throttle_tracking)
@@ -270,211 +234,309 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 	return c;
 }
 
-static dv_claim
-claim_of(const dv_pool *pool, const dv_shared_backend *row)
+/* One try to get a slot. */
+typedef struct dv_try
 {
-	dv_claim	claim = {0, row->waiting_since, row->woken_at};
-	int			i;
+	dv_pool    *pool;
+	dv_shared_backend *mine;
+	dv_lease   *lease;
+	dv_kind		kind;
+	int64		now;
+	int			n;
+	dv_candidate candidates[DV_POOL_USERS_MAX];
+	int			user[DV_POOL_USERS_MAX];	/* in the pool, of each candidate */
+} dv_try;
 
-	for (i = 0; i < pool->n; i++)
-		claim.leases += row->leases[pool->entry[i]];
-	return claim;
+static int
+entry_of(const dv_try *t, int candidate)
+{
+	return t->pool->entry[t->user[candidate]];
 }
 
-static bool
-waits_for(const dv_pool *pool, const dv_shared_backend *row)
+/* Candidates that this backend would try for if it were woken now. */
+static uint64
+wanted_by(const dv_try *t, dv_shared_backend *row)
 {
-	return row->pid != 0 && row->waiting_since != 0 && (row->waiting_for & pool->bit) != 0;
+	uint64		wanted = 0;
+	int			i;
+
+	for (i = 0; i < t->n; i++)
+		if (dv_wait_may_use(t->pool->shared, row, entry_of(t, i), t->now))
+			wanted |= UINT64CONST(1) << i;
+	return wanted;
+}
+
+/* Leaves to others what is theirs. */
+static void
+contest(dv_try *t)
+{
+	dv_shared  *shared = t->pool->shared;
+	dv_claim	claim = dv_wait_claim(t->mine);
+	dv_contest	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
+	int			i;
+
+	for (i = 0; i < shared->nbackends; i++)
+	{
+		dv_shared_backend *row = dv_shared_backend_at(shared, i);
+
+		if (row == t->mine || row->pid == 0 || row->waiting == 0)
+			continue;
+		claim = dv_wait_claim(row);
+		dv_contest_add(&contest, &claim, wanted_by(t, row));
+	}
 }
 
 /*
- * Those who come first may be unable to use what is free (they want a user
- * that is throttled, or a kind of request with another limit): what nobody
- * has taken for a while is not left to them any longer.
+ * What this call could not use may be of use to another: a user that has
+ * changed since it last tried, or whose slots it leaves to others.
  */
-static bool
-must_yield(dv_pool *pool, const dv_shared_backend *mine, int sendable, int64 now)
+static void
+pass_on(const dv_try *t, const dv_choice *choice)
 {
-	dv_claim	claim = claim_of(pool, mine);
-	dv_contest	contest = dv_contest_begin(&claim, now);
 	int			i;
 
-	if (pool->yielding_since != 0 && now - pool->yielding_since >= DV_WAKE_GRACE)
-		return false;
-	for (i = 0; i < pool->shared->nbackends; i++)
+	for (i = 0; i < t->n; i++)
 	{
-		const dv_shared_backend *row = dv_shared_backend_at(pool->shared, i);
+		const dv_candidate *c = &t->candidates[i];
+		int			entry = entry_of(t, i);
+		int			taken = choice->kind == DV_CHOICE_USER && choice->user == i;
 
-		if (row == mine || !waits_for(pool, row))
+		if (c->reserved > 0)
+			dv_wait_wake(t->pool->shared, entry, c->reserved, false, t->now);
+		else if (t->lease->tried >= dv_shared_users(t->pool->shared)[entry].changed ||
+				 (choice->kind == DV_CHOICE_USER && dv_sendable(c, t->now) <= taken))
 			continue;
-		claim = claim_of(pool, row);
-		dv_contest_add(&contest, &claim, now);
+		else
+			dv_wait_wake(t->pool->shared, entry, 1,
+						 t->now < c->throttled_until || t->now < c->not_before, t->now);
 	}
-	return dv_must_yield(&contest, sendable);
 }
 
-/*
- * Waking.  Caller holds the lock.  As many are woken as slots may be free;
- * who has least goes first, then who has waited longest.  A woken row is not
- * woken again until it has tried.
- */
-
-static dv_shared_backend *
-neediest_waiter(const dv_pool *pool)
+/* Marks in the backend's row what its calls wait for, of this pool's user. */
+static void
+show_wanted(const dv_pool *pool, dv_shared_backend *mine, int user)
 {
-	dv_shared_backend *best = NULL;
-	dv_claim	best_claim = {0};
+	bool		wanted = false;
+	dlist_iter	iter;
 	int			i;
 
-	for (i = 0; i < pool->shared->nbackends; i++)
+	dlist_foreach(iter, &pools)
 	{
-		dv_shared_backend *row = dv_shared_backend_at(pool->shared, i);
-		dv_claim	claim;
+		const dv_pool *other = dlist_container(dv_pool, node, iter.cur);
 
-		if (!waits_for(pool, row) || row->woken_at != 0)
-			continue;
-		claim = claim_of(pool, row);
-		if (best == NULL || dv_needier(&claim, &best_claim))
-		{
-			best = row;
-			best_claim = claim;
-		}
+		for (i = 0; i < other->n && other->shared == pool->shared; i++)
+			wanted = wanted || (other->entry[i] == pool->entry[user] && other->wanting[i] > 0);
 	}
-	return best;
+	dv_set_put(dv_shared_wants(mine), pool->entry[user], wanted);
 }
 
 static void
-wake_waiters(const dv_pool *pool, int n, int64 now)
+change_wanted(dv_lease *lease, dv_pool *pool, dv_shared_backend *mine, uint64 wanted)
 {
-	while (n-- > 0)
-	{
-		dv_shared_backend *row = neediest_waiter(pool);
+	uint64		changed = lease->wanted ^ wanted;
+	int			i;
 
-		if (row == NULL)
-			return;
-		row->woken_at = now;
-		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
+	for (i = 0; i < pool->n && changed != 0; i++)
+	{
+		if ((changed >> i & 1) == 0)
+			continue;
+		pool->wanting[i] += (wanted >> i & 1) != 0 ? 1 : -1;
+		show_wanted(pool, mine, i);
 	}
+	lease->wanted = wanted;
 }
 
 static void
-enlist(const dv_pool *pool, dv_shared_backend *mine, int64 now)
+enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 {
+	dv_shared_backend *mine = t->mine;
+	bool		left = false;
+	int			i;
+
+	if (t->lease->waits_in == NULL)
+		mine->waiting++;
+	t->lease->waits_in = t->pool;
 	if (mine->waiting_since == 0)
-		mine->waiting_since = now;
-	mine->waiting_for |= pool->bit;
-	mine->woken_at = 0;
-	enlisted = pool->shared;
+		mine->waiting_since = t->now;
+	change_wanted(t->lease, t->pool, mine, allowed);
+	mine->heedless = mine->heedless || !t->pool->policy.throttle_tracking ||
+		!t->pool->policy.budget_pacing;
+	if (mine->next_try <= t->now || (choice->until != 0 && choice->until < mine->next_try))
+		mine->next_try = choice->until;
+	/* what it leaves to others it wants to hear of if they do not take it */
+	for (i = 0; i < t->n; i++)
+		left = left || t->candidates[i].reserved > 0;
+	if (!left)
+		t->lease->tried = mine->tried = t->pool->shared->ticket;
 }
 
-/* What it still waits for elsewhere it keeps its place for. */
+/* The call has got its slot, or has given up. */
 static void
-delist(uint32 bits, dv_shared_backend *mine)
+delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 {
-	mine->waiting_for &= ~bits;
+	if (lease->waits_in == NULL)
+		return;
+	change_wanted(lease, lease->waits_in, mine, 0);
+	lease->waits_in = NULL;
+	lease->tried = 0;
+	lease->busy_since = 0;
+	mine->waiting--;
+	/* what else it waits for it waits for at the end of the queue */
+	mine->waiting_since = mine->waiting > 0 ? now : 0;
+	if (mine->waiting > 0)
+		return;
 	mine->woken_at = 0;
-	if (mine->waiting_for == 0)
-	{
-		mine->waiting_since = 0;
-		enlisted = NULL;
-	}
+	mine->next_try = 0;
+	mine->heedless = false;
+}
+
+/* Counts the lease; false: nobody knows where to record it. */
+static bool
+record(dv_lease *lease, int64 due)
+{
+	dv_pool    *pool = lease->pool;
+	dv_shared_lease *records = dv_shared_leases(pool->shared, pool->entry[lease->user]);
+	int			i = 0;
+
+	while (i < DV_USER_LEASES && records[i].ticket != 0)
+		i++;
+	lease->slot = i < DV_USER_LEASES ? i : -1;
+	if (lease->slot < 0)
+		return false;
+	records[i].ticket = lease->ticket;
+	records[i].due = due;
+	records[i].backend = dv_shared_claimed(pool->shared);
+	records[i].view = pool->view[lease->user];
+	user_at(pool, lease->user)->in_flight++;
+	view_at(pool, lease->user)->in_flight++;
+	my_row(pool->shared)->leases++;
+	return true;
+}
+
+/* The lease's record; NULL: its slot was lent on. */
+static dv_shared_lease *
+record_of(const dv_lease *lease)
+{
+	dv_pool    *pool = lease->pool;
+	dv_shared_lease *record;
+
+	if (lease->slot < 0)
+		return NULL;
+	record = &dv_shared_leases(pool->shared, pool->entry[lease->user])[lease->slot];
+	return record->ticket == lease->ticket ? record : NULL;
 }
 
 static void
-take(dv_pool *pool, dv_shared_backend *mine, int chosen, dv_kind kind, dv_lease *lease)
+take(const dv_try *t, int chosen)
 {
-	dv_shared_user *user = user_at(pool, chosen);
+	dv_lease   *lease = t->lease;
+	dv_shared_user *user = user_at(t->pool, chosen);
 
+	delist(lease, t->mine, t->now);
 	memset(lease, 0, sizeof(*lease));
-	lease->pool = pool;
+	lease->pool = t->pool;
 	lease->user = chosen;
-	lease->kind = kind;
+	lease->kind = t->kind;
 	lease->last_ticket = user->last_used;
-	lease->ticket = ++pool->shared->ticket;
+	lease->ticket = ++t->pool->shared->ticket;
 	user->last_used = lease->ticket;
-	user->last_kind = kind;
-	user->in_flight++;
-	mine->leases[pool->entry[chosen]]++;
+	user->last_kind = t->kind;
+	(void) record(lease, 0);
 }
 
 static dv_choice
-try_acquire(dv_pool *pool, dv_shared_backend *mine, dv_kind kind, uint64 allowed, int64 now,
-			dv_lease *lease)
+try_acquire(dv_try *t, uint64 allowed)
 {
-	dv_candidate candidates[DV_POOL_USERS_MAX];
-	int			position[DV_POOL_USERS_MAX];
-	int			n = 0;
+	dv_selection strategy = t->pool->policy.selection;
 	dv_choice	choice;
 	int			i;
 
-	for (i = 0; i < pool->n; i++)
+	t->n = 0;
+	for (i = 0; i < t->pool->n; i++)
 	{
 		if ((allowed >> i & 1) == 0)
 			continue;
-		candidates[n] = candidate_of(pool, i, kind, now);
-		position[n++] = i;
+		t->candidates[t->n] = candidate_of(t->pool, i, t->kind, t->now);
+		t->user[t->n++] = i;
 	}
-	choice = dv_select(candidates, n, pool->policy.selection, now);
-	if (choice.user >= 0)
-		choice.user = position[choice.user];
-	if (choice.kind == DV_CHOICE_USER &&
-		must_yield(pool, mine, dv_sendable(candidates, n, now), now))
-	{
-		wake_waiters(pool, 1, now);
-		choice.kind = DV_CHOICE_BUSY;
-		choice.user = -1;
-		choice.until = now + DV_WAKE_GRACE;
-		if (pool->yielding_since == 0)
-			pool->yielding_since = now;
-	}
-	else
-		pool->yielding_since = 0;
+	choice = dv_select(t->candidates, t->n, strategy, t->now);
 	if (choice.kind == DV_CHOICE_USER)
 	{
-		take(pool, mine, choice.user, kind, lease);
-		delist(pool->bit, mine);
+		contest(t);
+		choice = dv_select(t->candidates, t->n, strategy, t->now);
 	}
-	else
-		enlist(pool, mine, now);
 	return choice;
+}
+
+/* So that slots of backends that are elsewhere, or dead, are used: how many were found. */
+static int
+free_slots(dv_try *t, int64 *until)
+{
+	static int64 last_sweep = 0;
+	dv_shared  *shared = t->pool->shared;
+	int			freed = 0;
+	int			i;
+
+	if (t->now - last_sweep > SWEEP_INTERVAL)
+	{
+		last_sweep = t->now;
+		freed += dv_shared_sweep(shared);
+	}
+	for (i = 0; i < t->n; i++)
+		if (t->candidates[i].in_flight >= t->candidates[i].limit)
+			freed += dv_wait_lend(shared, entry_of(t, i), dv_shared_claimed(shared), t->now,
+								  until);
+	return freed;
+}
+
+/* How long all slots may be taken. */
+static void
+watch_timeout(dv_try *t, dv_choice *choice)
+{
+	int64		until;
+
+	if (choice->kind != DV_CHOICE_BUSY)
+	{
+		t->lease->busy_since = 0;
+		return;
+	}
+	if (t->lease->busy_since == 0)
+		t->lease->busy_since = t->now;
+	if (t->pool->policy.slot_timeout == 0)
+		return;
+	until = t->lease->busy_since + t->pool->policy.slot_timeout;
+	if (until <= t->now)
+		choice->kind = DV_CHOICE_TIMEOUT;
+	else if (choice->until == 0 || until < choice->until)
+		choice->until = until;
 }
 
 dv_choice
 dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 {
-	static int64 last_sweep = 0;
-	dv_shared_backend *mine = my_row(pool->shared);
-	int64		now = dv_now();
+	dv_try		t = {.pool = pool, .lease = lease, .kind = kind, .mine = my_row(pool->shared)};
 	dv_choice	choice;
+	int64		until = 0;
 
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	choice = try_acquire(pool, mine, kind, allowed, now, lease);
-	if (choice.kind == DV_CHOICE_BUSY && now - last_sweep > SWEEP_INTERVAL)
-	{
-		last_sweep = now;
-		if (dv_shared_sweep(pool->shared) > 0)
-			choice = try_acquire(pool, mine, kind, allowed, now, lease);
-	}
+	t.now = dv_now();
+	choice = try_acquire(&t, allowed);
+	if (choice.kind == DV_CHOICE_BUSY && free_slots(&t, &until) > 0)
+		choice = try_acquire(&t, allowed);
+	if (choice.kind == DV_CHOICE_BUSY && until != 0 &&
+		(choice.until == 0 || until < choice.until))
+		choice.until = until;
+	pass_on(&t, &choice);
+	t.mine->woken_at = 0;
+	if (choice.user >= 0)
+		choice.user = t.user[choice.user];
+	watch_timeout(&t, &choice);
+	if (choice.kind == DV_CHOICE_USER)
+		take(&t, choice.user);
+	else
+		enlist(&t, allowed, &choice);
 	LWLockRelease(&pool->shared->lock);
 	return choice;
-}
-
-void
-dv_pool_delist(dv_pool *pool)
-{
-	dv_shared  *shared = pool != NULL ? pool->shared : enlisted;
-	uint32		bits = pool != NULL ? pool->bit : ~(uint32) 0;
-	dv_shared_backend *mine;
-
-	/* whose row is given up on the way out has nothing to take back */
-	if (enlisted == NULL || shared != enlisted || dv_shared_claimed(shared) < 0)
-		return;
-	mine = my_row(shared);
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	if (mine->woken_at != 0)	/* the slot it was woken for is another's */
-		dv_shared_wake_all(shared, mine->waiting_for & bits);
-	delist(bits, mine);
-	LWLockRelease(&shared->lock);
 }
 
 /*
@@ -487,16 +549,17 @@ give_back(dv_lease *lease, int64 now)
 {
 	dv_pool    *pool = lease->pool;
 	dv_shared_user *user = user_at(pool, lease->user);
+	dv_shared_lease *record = record_of(lease);
 	dv_binding	binding;
 	int			limit;
 
-	user->in_flight--;
-	my_row(pool->shared)->leases[pool->entry[lease->user]]--;
+	if (record != NULL)
+		dv_shared_free_lease(pool->shared, pool->entry[lease->user], record);
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
 	limit = dv_rate_peek(&user->rate, &pool->policy.rate, lease->kind, now, &binding);
-	wake_waiters(pool, Max(limit - user->in_flight, 1), now);
+	dv_wait_changed(pool->shared, pool->entry[lease->user], Max(limit - user->in_flight, 1), now);
 	lease->pool = NULL;
 }
 
@@ -538,8 +601,8 @@ dv_pool_pause(const dv_pool *pool, int64 retry_after)
 	return retry_after + margin_of(pool);
 }
 
-/* Caller holds the lock. */
-static void
+/* Caller holds the lock.  True: the circuit breaker has opened. */
+static bool
 note_throttle(const dv_lease *lease, dv_throttle_cause cause, int64 retry_after, int64 now)
 {
 	static const dv_ration_kind used_up[DV_THROTTLE_CAUSES] = {
@@ -548,35 +611,66 @@ note_throttle(const dv_lease *lease, dv_throttle_cause cause, int64 retry_after,
 	const dv_pool_policy *policy = &lease->pool->policy;
 	dv_shared_user *user = user_at(lease->pool, lease->user);
 	bool		fallback = retry_after < 0;
+	bool		was_throttled = dv_throttle_active(&user->throttle, now);
+	bool		opened;
 	bool		cut;
 
 	if (fallback)
 		retry_after = policy->fallback_retry_after;
 	cut = dv_rate_throttle(&user->rate, &policy->rate, lease->sent_at, retry_after, now);
-	dv_throttle_record(&user->throttle, cause, cut, retry_after, margin_of(lease->pool), now);
+	opened = dv_throttle_record(&user->throttle, cause, cut, retry_after, margin_of(lease->pool),
+								now);
 	dv_budget_refused(&user->budget, used_up[cause], now);
 	note_event(lease, cause, retry_after, fallback, now);
+	/* all that wait for a slot of this user now wait for the throttle to end */
+	if (!was_throttled)
+		dv_wait_changed(lease->pool->shared, lease->pool->entry[lease->user], INT_MAX, now);
+	return opened;
 }
 
-static void
+/* True: the circuit breaker has closed. */
+static bool
 note_success(const dv_lease *lease, const dv_lease_report *report, int64 now)
 {
 	const dv_pool *pool = lease->pool;
 	dv_shared_user *user = user_at(pool, lease->user);
+	bool		closed;
 	int			i;
 
-	take_over(pool, lease->user);
 	if (report->dop_hint > 0)
 		user->dop_hint = report->dop_hint;
 	for (i = 0; i < DV_RATIONS; i++)
 		if (report->remaining[i] >= 0)
 			user->remaining[i] = report->remaining[i];
 	user->rows[lease->kind] += report->rows;
-	dv_rate_set_max(&user->rate, &pool->policy.rate, maximum_of(pool, user->dop_hint));
-	dv_throttle_success(&user->throttle, lease->sent_at);
+	dv_rate_set_max(&user->rate, &pool->policy.rate,
+					dv_entry_maximum(pool->shared, pool->entry[lease->user]));
+	closed = dv_throttle_success(&user->throttle, lease->sent_at);
 	dv_rate_success(&user->rate, &pool->policy.rate, lease->kind, report->duration, now);
 	dv_budget_answered(&user->budget, lease->mark, (double) report->duration / DV_SECOND,
 					   report->remaining, now);
+	return closed;
+}
+
+static void
+log_breaker(const dv_pool *pool, int user, bool opened, bool closed)
+{
+	if (opened)
+		ereport(LOG,
+				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has opened",
+						pool->names[user], pool->server_name),
+				 errdetail("It was throttled too often; after a pause one request at a time tries whether Dataverse accepts it again.")));
+	else if (closed)
+		ereport(LOG,
+				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has closed",
+						pool->names[user], pool->server_name)));
+}
+
+/* By all experience, how long a request takes at most. */
+static int64
+due_after(const dv_shared_user *user, dv_kind kind)
+{
+	return Max((int64) (2 * user->rate.average[kind]), DV_SECOND);
 }
 
 void
@@ -584,33 +678,56 @@ dv_lease_sent(dv_lease *lease)
 {
 	dv_shared  *shared = lease->pool->shared;
 	dv_shared_user *user = user_at(lease->pool, lease->user);
+	dv_shared_lease *record;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	lease->sent = true;
 	lease->sent_at = dv_now();
 	dv_rate_sent(&user->rate, user->in_flight);
 	lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
+	record = record_of(lease);
+	if (record != NULL)
+		record->due = lease->sent_at + due_after(user, lease->kind);
+	LWLockRelease(&shared->lock);
+}
+
+void
+dv_lease_still_under_way(dv_lease *lease)
+{
+	dv_shared  *shared = lease->pool->shared;
+
+	/* without the lock: it can have been lent on only while this backend was elsewhere */
+	if (record_of(lease) != NULL)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	if (record_of(lease) == NULL)
+		(void) record(lease, dv_now() + due_after(user_at(lease->pool, lease->user), lease->kind));
 	LWLockRelease(&shared->lock);
 }
 
 void
 dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 {
-	dv_shared  *shared = lease->pool->shared;
-	dv_shared_user *user = user_at(lease->pool, lease->user);
+	dv_pool    *pool = lease->pool;
+	dv_shared  *shared = pool->shared;
+	dv_shared_user *user = user_at(pool, lease->user);
 	int64		now = dv_now();
+	bool		opened = false;
+	bool		closed = false;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	user->requests[lease->kind]++;
 	user->bytes_sent += report->bytes_sent;
 	user->bytes_received += report->bytes_received;
+	if (report->outcome != DV_LEASE_FAILED)
+		view_at(pool, lease->user)->answered = true;
 	switch (report->outcome)
 	{
 		case DV_LEASE_SUCCESS:
-			note_success(lease, report, now);
+			closed = note_success(lease, report, now);
 			break;
 		case DV_LEASE_THROTTLED:
-			note_throttle(lease, report->cause, report->retry_after, now);
+			opened = note_throttle(lease, report->cause, report->retry_after, now);
 			break;
 		case DV_LEASE_FAILED:
 			user->failures++;
@@ -618,34 +735,55 @@ dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 	}
 	give_back(lease, now);
 	LWLockRelease(&shared->lock);
+	log_breaker(pool, lease->user, opened, closed);
+}
+
+/* It waits no longer; what it was woken for is for another.  Caller holds the lock. */
+static void
+give_up(dv_lease *lease, int64 now)
+{
+	dv_pool    *pool = lease->waits_in;
+	uint64		wanted = lease->wanted;
+	uint64		tried = lease->tried;
+	int			i;
+
+	delist(lease, my_row(pool->shared), now);
+	for (i = 0; i < pool->n; i++)
+		if ((wanted >> i & 1) != 0 && tried < user_at(pool, i)->changed)
+			dv_wait_wake(pool->shared, pool->entry[i], 1, false, now);
 }
 
 void
 dv_lease_drop(dv_lease *lease)
 {
-	dv_shared  *shared;
+	dv_pool    *pool = lease->pool != NULL ? lease->pool : lease->waits_in;
 
-	if (lease->pool == NULL)
+	if (pool == NULL)
 		return;
-	shared = lease->pool->shared;
-	if (dv_shared_claimed(shared) < 0)
+	/* on the way out everything was given back at once */
+	if (dv_shared_claimed(pool->shared) >= 0)
 	{
-		lease->pool = NULL;		/* on the way out everything was given back at once */
-		return;
+		LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+		if (lease->waits_in != NULL)
+			give_up(lease, dv_now());
+		if (lease->pool != NULL)
+			give_back(lease, dv_now());
+		LWLockRelease(&pool->shared->lock);
 	}
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	give_back(lease, dv_now());
-	LWLockRelease(&shared->lock);
+	lease->pool = NULL;
+	lease->waits_in = NULL;
 }
 
 void
 dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after)
 {
-	dv_shared  *shared = lease->pool->shared;
+	dv_pool    *pool = lease->pool;
+	bool		opened;
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	note_throttle(lease, cause, retry_after, dv_now());
-	LWLockRelease(&shared->lock);
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	opened = note_throttle(lease, cause, retry_after, dv_now());
+	LWLockRelease(&pool->shared->lock);
+	log_breaker(pool, lease->user, opened, false);
 }
 
 void

@@ -32,35 +32,44 @@ typedef enum dv_dop_scope
 	DV_DOP_ENVIRONMENT			/* all users share it */
 } dv_dop_scope;
 
-/* What the server's options say; copied into the shared entries it applies to. */
+/* What the server's options say; copied into the views of the shared entries. */
 typedef struct dv_pool_policy
 {
 	dv_rate_config rate;
 	dv_selection selection;
-	int			max_parallel;	/* 0: the DOP hint */
+	int			max_parallel;	/* of this server's requests; 0: the DOP hint */
 	dv_dop_scope dop_scope;
 	bool		throttle_tracking;
 	bool		budget_pacing;
 	int64		retry_after_buffer;
 	int64		fallback_retry_after;
+	int64		slot_timeout;	/* 0: none */
 } dv_pool_policy;
 
 typedef struct dv_pool dv_pool;
 
+/* What a pool is made of; strings are copied as far as they are kept. */
+typedef struct dv_pool_spec
+{
+	const char *organisation;	/* origin of its service */
+	Oid			serverid;
+	const char *server_name;
+	Oid			roleid;			/* on whose account its entries are, */
+	int			entitled;		/* and how many its user mappings allow */
+	int			n;
+	const char *const *client_ids;
+	const char *const *names;	/* for views and logs */
+	const dv_pool_policy *policy;
+} dv_pool_spec;
+
 /*
  * The pool of a session: one entry for each application user, found or made
- * in shared memory by (organisation, client id).  "names" are what views and
- * logs show.  Lives in "context".
- *
- * What the views say of an entry (server, name, policy) is taken over from
- * the session that was answered last: to know a client id is not enough to
- * change what others see.
+ * in shared memory by (organisation, client id), and the server's view of it.
+ * Lives in "context", and its entries are in use as long.
  */
-extern dv_pool *dv_pool_open(const char *organisation, Oid serverid, const char *server_name,
-							 int n, const char *const *client_ids, const char *const *names,
-							 const dv_pool_policy *policy, MemoryContext context);
+extern dv_pool *dv_pool_open(const dv_pool_spec *spec, MemoryContext context);
 
-/* A slot of one user, held while a request is on the wire. */
+/* A slot of one user, held while a request is on the wire, or waited for. */
 typedef struct dv_lease
 {
 	dv_pool    *pool;			/* NULL: not held */
@@ -70,19 +79,33 @@ typedef struct dv_lease
 	int64		sent_at;
 	uint64		ticket;			/* of this lease, and of the user's one before */
 	uint64		last_ticket;
+	int			slot;			/* which of the user's records has it; -1: none (any more) */
 	dv_budget_mark mark;
+
+	dv_pool    *waits_in;		/* NULL: not waited for */
+	uint64		wanted;			/* users that are waited for */
+	uint64		tried;			/* ticket of the last try that failed */
+	int64		busy_since;		/* since then all slots were taken; 0: not */
 } dv_lease;
 
 /*
  * Takes a slot if there is one now.  DV_CHOICE_USER: the lease is held.
  * Otherwise what to wait for: choice.until (0: only a release), and this
- * backend is enlisted to be woken (latch) when a slot may have become free.
- * "allowed" has a bit for each user that may be chosen.
+ * backend is enlisted to be woken (latch) when a slot may have become free,
+ * until a later try succeeds or dv_lease_drop.  "allowed" has a bit for each
+ * user that may be chosen.
  */
 extern dv_choice dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease);
 
-/* No longer waiting for a slot; NULL: of whatever pool (abort). */
-extern void dv_pool_delist(dv_pool *pool);
+/*
+ * Where this backend is.  Between "enter" and "leave" it notices its latch and
+ * moves its calls on; after "watch" it does so as long as an Append waits.
+ * Elsewhere its wake-ups go to others, and slots that it holds for longer than
+ * such requests take are lent on.
+ */
+extern void dv_pool_enter(void);
+extern void dv_pool_leave(void);
+extern void dv_pool_watch(void);
 
 /* With throttle_tracking off: how long a request that was throttled waits by itself. */
 extern int64 dv_pool_pause(const dv_pool *pool, int64 retry_after);
@@ -111,9 +134,18 @@ typedef struct dv_lease_report
 /* The request is about to leave. */
 extern void dv_lease_sent(dv_lease *lease);
 
+/*
+ * This backend was elsewhere, and the request is not answered yet: if its slot
+ * was lent on meanwhile it is counted again.
+ */
+extern void dv_lease_still_under_way(dv_lease *lease);
+
 extern void dv_lease_release(dv_lease *lease, const dv_lease_report *report);
 
-/* Gives the slot back unused or without knowing the outcome; safe anywhere, also when not held. */
+/*
+ * Gives the slot back unused or without knowing the outcome, or stops waiting
+ * for one; safe anywhere, also when neither is so.
+ */
 extern void dv_lease_drop(dv_lease *lease);
 
 /* A 429 inside a $batch: throttles the user while the lease goes on. */

@@ -204,32 +204,39 @@ is_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
 		rate->average[kind] >= config->slow_batch_threshold;
 }
 
+/* What the AIMD value may not exceed now, whatever the kind, and why. */
+static int
+general_ceiling(const dv_rate *rate, const dv_rate_config *config, int64_t now,
+				dv_binding *binding)
+{
+	*binding = DV_BINDS_MAXIMUM;
+	if (!throttle_ceiling_holds(rate, now) || rate->throttle_ceiling >= rate->max)
+		return rate->max;
+	*binding = DV_BINDS_THROTTLE_CEILING;
+	return Max2(rate->throttle_ceiling, floor_of(rate, config));
+}
+
+int
+dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
+{
+	if (!is_slow(rate, config, kind))
+		return rate->max;
+	return dv_execution_ceiling(config->execution_factor, rate->average[kind],
+								floor_of(rate, config), rate->max);
+}
+
 /* Returns what the AIMD value may not exceed now; *binding is set to the reason. */
 static int
 effective_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 				  int64_t now, dv_binding *binding)
 {
-	int			floor = floor_of(rate, config);
-	int			ceiling = rate->max;
+	int			ceiling = general_ceiling(rate, config, now, binding);
+	int			execution = dv_rate_execution_ceiling(rate, config, kind);
 
-	*binding = DV_BINDS_MAXIMUM;
-	if (throttle_ceiling_holds(rate, now) && rate->throttle_ceiling < ceiling)
-	{
-		ceiling = Max2(rate->throttle_ceiling, floor);
-		*binding = DV_BINDS_THROTTLE_CEILING;
-	}
-	if (is_slow(rate, config, kind))
-	{
-		int			execution = dv_execution_ceiling(config->execution_factor,
-													 rate->average[kind], floor, rate->max);
-
-		if (execution < ceiling)
-		{
-			ceiling = execution;
-			*binding = DV_BINDS_EXECUTION_CEILING;
-		}
-	}
-	return ceiling;
+	if (execution >= ceiling)
+		return ceiling;
+	*binding = DV_BINDS_EXECUTION_CEILING;
+	return execution;
 }
 
 int

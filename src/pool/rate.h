@@ -124,6 +124,16 @@ extern int	dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind ki
 extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 						 int64_t now, dv_binding *binding);
 
+/*
+ * How many requests may be under way, of all kinds, for one of this kind to be
+ * sent; the maximum if it is not slow.  All kinds count, since whatever is
+ * under way uses up execution time, and it is the sum that the window bounds:
+ * ratesim's mix of slow and fast requests gets less done if only the slow
+ * ones are counted.
+ */
+extern int	dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config,
+									  dv_kind kind);
+
 /* A request was sent; "in_flight" includes it. */
 extern void dv_rate_sent(dv_rate *rate, int in_flight);
 

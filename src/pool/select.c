@@ -3,43 +3,82 @@
  * select.c
  *		Selection of an application user.
  *
- * Rotation goes by the ticket of the last request instead of a counter: it
- * needs no memory of its own, is the same seen from any backend, and gives
- * a user that comes back from a throttle its turn at once.  Ties go to the
- * first listed.
+ * Both rotations go by the ticket of the last request instead of a counter:
+ * they need no memory of their own and are the same seen from any backend.
+ * throttle_aware gives a user that comes back from a throttle its turn at
+ * once; round_robin goes on where it was.  No strategy waits for a user that
+ * cannot send while another can.  Ties go to the first listed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
  */
+#include <stddef.h>
+
 #include "pool/select.h"
 
-typedef bool (*better_fn) (const dv_candidate *a, const dv_candidate *b);
+/* What the strategies look at. */
+typedef struct rotation
+{
+	const dv_candidate *candidates;
+	int			n;
+	int			last;			/* who was used last */
+} rotation;
+
+/* Does candidate "a" come before "b"? */
+typedef bool (*better_fn) (const rotation *r, int a, int b);
 
 static bool
-less_recently_used(const dv_candidate *a, const dv_candidate *b)
+less_recently_used(const rotation *r, int a, int b)
 {
-	return a->last_used < b->last_used;
+	return r->candidates[a].last_used < r->candidates[b].last_used;
+}
+
+static int
+steps_after_last(const rotation *r, int i)
+{
+	return (i - r->last - 1 + r->n) % r->n;
 }
 
 static bool
-fewer_under_way(const dv_candidate *a, const dv_candidate *b)
+next_in_line(const rotation *r, int a, int b)
 {
-	return a->in_flight < b->in_flight;
+	return steps_after_last(r, a) < steps_after_last(r, b);
+}
+
+static bool
+fewer_under_way(const rotation *r, int a, int b)
+{
+	return r->candidates[a].in_flight < r->candidates[b].in_flight;
 }
 
 /* In the order of dv_selection. */
-static const struct
-{
-	better_fn	better;
-	bool		sees_throttles;
-}			strategies[] =
+static const better_fn strategies[] = {less_recently_used, next_in_line, fewer_under_way};
 
+static rotation
+rotation_of(const dv_candidate *candidates, int n)
 {
-	{less_recently_used, true},
-	{less_recently_used, false},
-	{fewer_under_way, true},
-};
+	rotation	r = {candidates, n, n - 1};
+	uint64_t	latest = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (candidates[i].last_used <= latest)
+			continue;
+		latest = candidates[i].last_used;
+		r.last = i;
+	}
+	return r;
+}
+
+int
+dv_sendable(const dv_candidate *c, int64_t now)
+{
+	if (now < c->throttled_until || now < c->not_before || c->in_flight >= c->limit)
+		return 0;
+	return c->not_before != 0 ? 1 : c->limit - c->in_flight;
+}
 
 static void
 note_earliest(int64_t *earliest, int64_t when)
@@ -59,11 +98,13 @@ choose(dv_choice_kind kind, int user, int64_t until)
 dv_choice
 dv_select(const dv_candidate *candidates, int n, dv_selection strategy, int64_t now)
 {
+	rotation	r = rotation_of(candidates, n);
 	dv_choice	choice = {DV_CHOICE_NONE, -1, 0};
 	int			best = -1;
 	int			first_free = -1;	/* of the throttled ones */
 	int			throttled = 0;
 	int64_t		paced_until = 0;
+	bool		left = false;
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -75,31 +116,28 @@ dv_select(const dv_candidate *candidates, int n, dv_selection strategy, int64_t 
 			throttled++;
 			if (first_free < 0 || c->throttled_until < candidates[first_free].throttled_until)
 				first_free = i;
-			if (strategies[strategy].sees_throttles)
-				continue;
 		}
-		if (c->in_flight >= c->limit)
+		else if (c->in_flight >= c->limit)
 			continue;
-		if (now < c->not_before)
-		{
+		else if (now < c->not_before)
 			note_earliest(&paced_until, c->not_before);
-			continue;
-		}
-		if (best < 0 || strategies[strategy].better(c, &candidates[best]))
+		else if (c->reserved >= dv_sendable(c, now))
+			left = true;
+		else if (best < 0 || strategies[strategy] (&r, i, best))
 			best = i;
 	}
 
-	if (best >= 0 && now >= candidates[best].throttled_until)
+	if (best >= 0)
 		return choose(DV_CHOICE_USER, best, 0);
-	if (best >= 0)				/* its turn has come, throttled or not: it is waited for */
-		return choose(DV_CHOICE_THROTTLED, best, candidates[best].throttled_until);
 	if (n > 0 && throttled == n)
 		return choose(DV_CHOICE_THROTTLED, first_free, candidates[first_free].throttled_until);
-	if (paced_until != 0)
+	if (paced_until != 0 && !left)
 		choice.kind = DV_CHOICE_PACED;
 	else if (n > 0)
 		choice.kind = DV_CHOICE_BUSY;
 	choice.until = paced_until;
+	if (left)
+		note_earliest(&choice.until, now + DV_WAKE_GRACE);
 	if (first_free >= 0)
 		note_earliest(&choice.until, candidates[first_free].throttled_until);
 	return choice;
@@ -113,11 +151,11 @@ dv_needier(const dv_claim *a, const dv_claim *b)
 	return a->waiting_since < b->waiting_since;
 }
 
-/* Who asks without having waited stands at the end of the queue. */
+/* A backend that asks without having waited stands at the end of the queue. */
 dv_contest
-dv_contest_begin(const dv_claim *mine, int64_t now)
+dv_contest_begin(const dv_claim *mine, dv_candidate *candidates, int n, int64_t now)
 {
-	dv_contest	contest = {*mine, 0};
+	dv_contest	contest = {*mine, candidates, n, now};
 
 	if (contest.mine.waiting_since == 0)
 		contest.mine.waiting_since = now;
@@ -125,35 +163,27 @@ dv_contest_begin(const dv_claim *mine, int64_t now)
 }
 
 void
-dv_contest_add(dv_contest *contest, const dv_claim *other, int64_t now)
+dv_contest_add(dv_contest *contest, const dv_claim *other, uint64_t wanted)
 {
-	if (other->waiting_since == 0)
-		return;
-	if (other->woken_at != 0 && now - other->woken_at > DV_WAKE_GRACE)
-		return;
-	if (dv_needier(other, &contest->mine))
-		contest->needier++;
-}
-
-int
-dv_sendable(const dv_candidate *candidates, int n, int64_t now)
-{
-	int			sendable = 0;
+	dv_candidate *most = NULL;
 	int			i;
 
-	for (i = 0; i < n; i++)
+	if (other->waiting_since == 0 || wanted == 0)
+		return;
+	if (other->woken_at != 0 && contest->now - other->woken_at > DV_WAKE_GRACE)
+		return;
+	if (!dv_needier(other, &contest->mine))
+		return;
+	for (i = 0; i < contest->n; i++)
 	{
-		const dv_candidate *c = &candidates[i];
+		dv_candidate *c = &contest->candidates[i];
 
-		if (now < c->throttled_until || now < c->not_before || c->in_flight >= c->limit)
+		if ((wanted >> i & 1) == 0 || dv_sendable(c, contest->now) <= c->reserved)
 			continue;
-		sendable += c->not_before != 0 ? 1 : c->limit - c->in_flight;
+		if (most == NULL || dv_sendable(c, contest->now) - c->reserved >
+			dv_sendable(most, contest->now) - most->reserved)
+			most = c;
 	}
-	return sendable;
-}
-
-bool
-dv_must_yield(const dv_contest *contest, int sendable)
-{
-	return contest->needier > 0 && contest->needier >= sendable;
+	if (most != NULL)
+		most->reserved++;
 }

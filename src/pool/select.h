@@ -18,7 +18,7 @@
 typedef enum dv_selection
 {
 	DV_SELECT_THROTTLE_AWARE,	/* least recently used among those not throttled */
-	DV_SELECT_ROUND_ROBIN,		/* least recently used, throttles not looked at */
+	DV_SELECT_ROUND_ROBIN,		/* the next one listed that is not throttled */
 	DV_SELECT_LEAST_CONNECTIONS /* fewest requests under way among those not throttled */
 } dv_selection;
 
@@ -27,7 +27,8 @@ typedef struct dv_candidate
 	int64_t		throttled_until;
 	int64_t		not_before;		/* budget pacing: earliest time of its next request; 0: not paced */
 	int			in_flight;
-	int			limit;
+	int			limit;			/* for this request, compared with in_flight */
+	int			reserved;		/* of its free slots: left to others (dv_contest_add) */
 	uint64_t	last_used;		/* ticket of its last request; 0: never used */
 } dv_candidate;
 
@@ -37,8 +38,9 @@ typedef enum dv_choice_kind
 	DV_CHOICE_USER,				/* "user" may send now */
 	DV_CHOICE_BUSY,				/* wait for a slot, or until "until" */
 	DV_CHOICE_PACED,			/* a slot is free but not before "until" */
-	DV_CHOICE_THROTTLED			/* all are throttled; "user" is the first that is free again, at
+	DV_CHOICE_THROTTLED,		/* all are throttled; "user" is the first that is free again, at
 								 * "until" */
+	DV_CHOICE_TIMEOUT			/* a slot was waited for as long as is allowed (pool.h) */
 } dv_choice_kind;
 
 typedef struct dv_choice
@@ -48,7 +50,8 @@ typedef struct dv_choice
 	int64_t		until;			/* 0: nothing to wait for but a slot */
 } dv_choice;
 
-extern dv_choice dv_select(const dv_candidate *candidates, int n, dv_selection strategy, int64_t now);
+extern dv_choice dv_select(const dv_candidate *candidates, int n, dv_selection strategy,
+						   int64_t now);
 
 /*
  * Fairness between the backends that share the users.  Who waits with fewer
@@ -68,29 +71,29 @@ typedef struct dv_claim
 extern bool dv_needier(const dv_claim *a, const dv_claim *b);
 
 /*
- * Gathers what the others want; one dv_contest_add for each other backend
- * that waits for one of these users.
+ * Leaves to the others what is theirs: dv_contest_add, once for each other
+ * backend that waits, reserves one slot of those it wants ("wanted" has a bit
+ * for each candidate) if that backend comes first.  What is not reserved
+ * afterwards may be sent (dv_select); if everything is, the neediest waiters
+ * are to be woken, and this one to try again at the latest after
+ * DV_WAKE_GRACE.  Who wants other users is not in the way.
  */
 typedef struct dv_contest
 {
 	dv_claim	mine;
-	int			needier;		/* how many wait that come before this one */
+	dv_candidate *candidates;
+	int			n;
+	int64_t		now;
 } dv_contest;
 
-extern dv_contest dv_contest_begin(const dv_claim *mine, int64_t now);
-extern void dv_contest_add(dv_contest *contest, const dv_claim *other, int64_t now);
+extern dv_contest dv_contest_begin(const dv_claim *mine, dv_candidate *candidates, int n,
+								   int64_t now);
+extern void dv_contest_add(dv_contest *contest, const dv_claim *other, uint64_t wanted);
 
 /*
- * How many requests could be sent right now: the free slots of the users
- * that may send, but of one whose budget is paced only one.
+ * How many requests this user could send right now, reserved or not: its free
+ * slots, but if its budget is paced only one.
  */
-extern int	dv_sendable(const dv_candidate *candidates, int n, int64_t now);
-
-/*
- * Must this backend leave what is sendable to others?  If so the neediest
- * waiter is to be woken, and this one to try again at the latest after
- * DV_WAKE_GRACE.
- */
-extern bool dv_must_yield(const dv_contest *contest, int sendable);
+extern int	dv_sendable(const dv_candidate *candidate, int64_t now);
 
 #endif							/* DV_SELECT_H */

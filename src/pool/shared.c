@@ -19,7 +19,6 @@
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
@@ -28,6 +27,7 @@
 
 #include "compat.h"
 #include "pool/shared.h"
+#include "pool/wait.h"
 
 /* The version is part of the name: another layout is another segment. */
 #define SEGMENT_NAME "dataverse_fdw 1.0"
@@ -58,10 +58,17 @@ static int	my_backend = -1;	/* in "shared" */
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-static Size
-backend_size(int nusers)
+static int
+words_for(int nusers)
 {
-	return MAXALIGN(offsetof(dv_shared_backend, leases) + nusers * sizeof(uint16));
+	return (nusers + 63) / 64;
+}
+
+static Size
+backend_size(int nwords)
+{
+	return MAXALIGN(offsetof(dv_shared_backend, words) +
+					(1 + DV_VIEWS_PER_USER) * nwords * sizeof(uint64));
 }
 
 static Size
@@ -70,8 +77,10 @@ shared_size(int nusers, int nbackends, int nhistory, int nslots)
 	Size		size = MAXALIGN(sizeof(dv_shared));
 
 	size = add_size(size, MAXALIGN(mul_size(nusers, sizeof(dv_shared_user))));
+	size = add_size(size, MAXALIGN(mul_size(DV_VIEWS_PER_USER * nusers, sizeof(dv_shared_view))));
+	size = add_size(size, MAXALIGN(mul_size(DV_USER_LEASES * nusers, sizeof(dv_shared_lease))));
 	size = add_size(size, MAXALIGN(mul_size(nhistory, sizeof(dv_history))));
-	size = add_size(size, mul_size(nbackends, backend_size(nusers)));
+	size = add_size(size, mul_size(nbackends, backend_size(words_for(nusers))));
 	return add_size(size, mul_size(nslots, sizeof(dv_progress_slot)));
 }
 
@@ -81,11 +90,26 @@ dv_shared_users(dv_shared *s)
 	return (dv_shared_user *) ((char *) s + MAXALIGN(sizeof(dv_shared)));
 }
 
+dv_shared_view *
+dv_shared_views(dv_shared *s)
+{
+	return (dv_shared_view *) ((char *) dv_shared_users(s) +
+							   MAXALIGN(s->nusers * sizeof(dv_shared_user)));
+}
+
+dv_shared_lease *
+dv_shared_leases(dv_shared *s, int user)
+{
+	return (dv_shared_lease *) ((char *) dv_shared_views(s) +
+								MAXALIGN(s->nviews * sizeof(dv_shared_view))) +
+		user * DV_USER_LEASES;
+}
+
 dv_history *
 dv_shared_history(dv_shared *s)
 {
-	return (dv_history *) ((char *) dv_shared_users(s) +
-						   MAXALIGN(s->nusers * sizeof(dv_shared_user)));
+	return (dv_history *) ((char *) dv_shared_leases(s, 0) +
+						   MAXALIGN(s->nusers * DV_USER_LEASES * sizeof(dv_shared_lease)));
 }
 
 dv_shared_backend *
@@ -93,7 +117,7 @@ dv_shared_backend_at(dv_shared *s, int i)
 {
 	return (dv_shared_backend *) ((char *) dv_shared_history(s) +
 								  MAXALIGN(s->nhistory * sizeof(dv_history)) +
-								  i * backend_size(s->nusers));
+								  i * backend_size(s->nwords));
 }
 
 dv_progress_slot *
@@ -102,16 +126,30 @@ dv_shared_slots(dv_shared *s)
 	return (dv_progress_slot *) dv_shared_backend_at(s, s->nbackends);
 }
 
+uint64 *
+dv_shared_wants(dv_shared_backend *row)
+{
+	return row->words;
+}
+
+uint64 *
+dv_shared_uses(const dv_shared *s, dv_shared_backend *row)
+{
+	return row->words + s->nwords;
+}
+
 static void
-lay_out(dv_shared *s, int nusers, int nbackends, int nhistory, int nslots)
+lay_out(dv_shared *s, int nusers, int nbackends, int nhistory, int nslots, int tranche)
 {
 	memset(s, 0, shared_size(nusers, nbackends, nhistory, nslots));
 	s->nusers = nusers;
+	s->nviews = DV_VIEWS_PER_USER * nusers;
 	s->nbackends = nbackends;
 	s->nhistory = nhistory;
 	s->nslots = nslots;
-	s->tranche = dv_lwlock_new_tranche("dataverse_fdw");
-	LWLockInitialize(&s->lock, s->tranche);
+	s->nwords = words_for(nusers);
+	s->tranche = tranche;
+	LWLockInitialize(&s->lock, tranche);
 }
 
 static Size
@@ -138,7 +176,8 @@ on_shmem_startup(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct(SEGMENT_NAME, full_size(), &found);
 	if (!found)
-		lay_out(shared, dv_max_application_users, MaxBackends, dv_throttle_history, FULL_SLOTS);
+		lay_out(shared, dv_max_application_users, MaxBackends, dv_throttle_history, FULL_SLOTS,
+				dv_lwlock_new_tranche("dataverse_fdw"));
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -151,7 +190,7 @@ dv_shared_init(void)
 	DefineCustomIntVariable("dataverse_fdw.max_application_users",
 							"Sets the number of application users whose state is shared by all sessions.",
 							"Takes effect when the library is preloaded.",
-							&dv_max_application_users, DEFAULT_USERS, 1, 4096,
+							&dv_max_application_users, DEFAULT_USERS, 1, DV_SHARED_USERS_MAX,
 							context, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("dataverse_fdw.throttle_history",
 							"Sets the number of throttle events kept for the view dataverse.throttle_history.",
@@ -171,7 +210,8 @@ dv_shared_init(void)
 static void
 DV_SEGMENT_INIT(init_segment, segment)
 {
-	lay_out(segment, DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY, FULL_SLOTS);
+	lay_out(segment, DEFAULT_USERS, MaxBackends, DEFAULT_HISTORY, FULL_SLOTS,
+			dv_lwlock_new_tranche("dataverse_fdw"));
 }
 
 /* The size must be the same in all sessions, so no setting has a say in it. */
@@ -203,7 +243,8 @@ attach_late(void)
 											 SMALL_SLOTS),
 								 &found);
 		if (!found)
-			lay_out(result, SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY, SMALL_SLOTS);
+			lay_out(result, SMALL_USERS, SMALL_BACKENDS, SMALL_HISTORY, SMALL_SLOTS,
+					dv_lwlock_new_tranche("dataverse_fdw"));
 	}
 	PG_CATCH();
 	{
@@ -219,23 +260,36 @@ attach_late(void)
 
 #endif
 
+/*
+ * Nobody ever waits for the lock of private memory, so it takes the tranche
+ * of the shared memory, or the first there is: a number of its own would be
+ * lost to the whole cluster each time that a backend needs one.
+ */
 dv_shared *
 dv_shared_private(bool existing)
 {
 	Size		size = shared_size(PRIVATE_USERS, 1, SMALL_HISTORY, PRIVATE_SLOTS);
+	dv_shared  *fresh;
 
 	if (private != NULL || existing)
 		return private;
-	private = MemoryContextAlloc(TopMemoryContext, size);
-	lay_out(private, PRIVATE_USERS, 1, SMALL_HISTORY, PRIVATE_SLOTS);
-	private->is_private = true;
-	dv_lwlock_register_tranche(private->tranche, "dataverse_fdw");
-	dv_shared_backend_at(private, 0)->pid = MyProcPid;
-	dv_shared_backend_at(private, 0)->procno = dv_my_procno();
+	fresh = MemoryContextAlloc(TopMemoryContext, size);
+	lay_out(fresh, PRIVATE_USERS, 1, SMALL_HISTORY, PRIVATE_SLOTS,
+			shared != NULL ? shared->tranche : LWTRANCHE_FIRST_USER_DEFINED);
+	fresh->is_private = true;
+	dv_shared_backend_at(fresh, 0)->pid = MyProcPid;
+	dv_shared_backend_at(fresh, 0)->procno = dv_my_procno();
+	private = fresh;
 	ereport(WARNING,
 			(errmsg("dataverse_fdw has no shared memory for this session, which throttles of other sessions will not reach"),
 			 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
 	return private;
+}
+
+dv_shared *
+dv_shared_existing(void)
+{
+	return shared;
 }
 
 dv_shared *
@@ -256,17 +310,12 @@ dv_shared_attach(void)
 }
 
 void
-dv_shared_wake_all(dv_shared *s, uint32 waiting_for)
+dv_shared_free_lease(dv_shared *s, int user, dv_shared_lease *lease)
 {
-	int			i;
-
-	for (i = 0; i < s->nbackends; i++)
-	{
-		dv_shared_backend *row = dv_shared_backend_at(s, i);
-
-		if (row->pid != 0 && row->waiting_since != 0 && (row->waiting_for & waiting_for) != 0)
-			SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
-	}
+	dv_shared_users(s)[user].in_flight--;
+	dv_shared_views(s)[lease->view].in_flight--;
+	dv_shared_backend_at(s, lease->backend)->leases--;
+	lease->ticket = 0;
 }
 
 /* Caller holds the lock. */
@@ -274,22 +323,32 @@ static void
 free_backend(dv_shared *s, int which)
 {
 	dv_shared_backend *backend = dv_shared_backend_at(s, which);
-	dv_shared_user *users = dv_shared_users(s);
 	dv_progress_slot *slots = dv_shared_slots(s);
+	int64		now = dv_now();
 	int			i;
+	int			k;
 
 	for (i = 0; i < s->nslots; i++)
 		if (slots[i].backend == which)
 			slots[i].pid = 0;
+	backend->pid = 0;
 	for (i = 0; i < s->nusers; i++)
 	{
-		users[i].in_flight -= Min(backend->leases[i], users[i].in_flight);
-		backend->leases[i] = 0;
+		dv_shared_lease *leases = dv_shared_leases(s, i);
+		int			freed = 0;
+
+		for (k = 0; k < DV_USER_LEASES && backend->leases > 0; k++)
+		{
+			if (leases[k].ticket == 0 || leases[k].backend != which)
+				continue;
+			dv_shared_free_lease(s, i, &leases[k]);
+			freed++;
+		}
+		/* what it was woken for, or came before others for, is now theirs */
+		if (freed > 0 || (backend->waiting > 0 && dv_set_has(dv_shared_wants(backend), i)))
+			dv_wait_changed(s, i, Max(freed, 1), now);
 	}
-	backend->waiting_since = 0;
-	backend->waiting_for = 0;
-	backend->woken_at = 0;
-	backend->pid = 0;
+	memset(backend, 0, backend_size(s->nwords));
 }
 
 /*
@@ -305,7 +364,6 @@ on_exit_free(int code, Datum arg)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	free_backend(shared, my_backend);
-	dv_shared_wake_all(shared, ~(uint32) 0);
 	LWLockRelease(&shared->lock);
 	my_backend = -1;
 }

@@ -4,20 +4,26 @@
  *		The pool's memory, common to all backends.
  *
  * Locking.  One LWLock, "lock", guards everything: it is held for a walk
- * over the users of one server (at most 64) and never across anything that
- * can wait or raise an error.  Field by field:
+ * over the users of one server (at most 64) and the rows of the backends, and
+ * never across anything that can wait or raise an error.  Field by field:
  *
- *	 nusers, nbackends, nhistory, nslots, tranche,
- *	 is_private								constant after creation
+ *	 nusers, nviews, nbackends, nhistory,
+ *	 nslots, nwords, tranche, is_private	constant after creation
  *	 ticket, history_next					lock, exclusive
- *	 users[i], all fields					lock; exclusive to change, shared to read
+ *	 users[i], views[i], leases[i],
+ *	 all fields								lock; exclusive to change, shared to read
  *	 backends[i].pid						lock exclusive; set by its owner, cleared
  *											by its owner or by a sweep when it is dead
- *	 backends[i].leases[]					lock exclusive; written by the owner
- *											(and by a sweep)
- *	 backends[i].waiting*					lock exclusive; written by the owner
- *	 backends[i].woken_at					lock exclusive; written by who wakes it,
- *											cleared by the owner
+ *	 backends[i].leases						lock exclusive; written by the owner, and
+ *											by whoever lends on or sweeps
+ *	 backends[i].uses, wants, waiting,
+ *	 waiting_since, tried, next_try,
+ *	 heedless								lock exclusive; written by the owner
+ *	 backends[i].woken_at					lock exclusive; written by the backend that
+ *											wakes it, cleared by the owner; the owner
+ *											reads it without the lock when it leaves
+ *	 backends[i].presence, left_at			none; written by the owner, as said in
+ *											wait.c
  *	 history[i]								lock exclusive to write, shared to read
  *	 slots[i].pid and what is constant
  *	 while it has an owner					lock exclusive to write, shared to read
@@ -39,21 +45,21 @@
 #include "pool/speed.h"
 
 #define DV_NAME_LEN			64
-#define DV_ORGANISATION_LEN 128
 #define DV_TABLE_LEN		140 /* schema, dot, table, quotes */
 #define DV_OPERATION_LEN	16
+#define DV_KEY_LEN			32	/* of a SHA-256 */
 
+/* More than a user can ever have: the hard ceiling, and what came back after it was lent on. */
+#define DV_USER_LEASES		64
+
+/* The state of one application user. */
 typedef struct dv_shared_user
 {
 	bool		used;
-	char		organisation[DV_ORGANISATION_LEN];	/* origin of its service */
-	char		client_id[DV_NAME_LEN];
-	/* of the session that opened the pool first, then of the one answered last */
-	char		server[DV_NAME_LEN];
-	char		name[DV_NAME_LEN];
-	Oid			databaseid;
-	Oid			serverid;
-	dv_pool_policy policy;
+	bool		kept;			/* not to be reclaimed while the lock is held (entry.c) */
+	uint8		key[DV_KEY_LEN];	/* hash of organisation and client id */
+	Oid			databaseid;		/* on whose account the entry is: */
+	Oid			roleid;			/* the role it was opened for last */
 
 	dv_throttle throttle;
 	dv_rate		rate;
@@ -61,6 +67,7 @@ typedef struct dv_shared_user
 	int			dop_hint;		/* 0: not heard yet */
 	double		remaining[DV_RATIONS];	/* as the service last said; < 0: never */
 	int			in_flight;
+	uint64		changed;		/* ticket: since then waiters that failed may succeed */
 	uint64		last_used;		/* ticket */
 	dv_kind		last_kind;
 	uint64		requests[DV_KINDS];
@@ -72,14 +79,54 @@ typedef struct dv_shared_user
 	int64		waited;			/* microseconds, summed over waiters */
 } dv_shared_user;
 
+/* A user as one server sees it: several servers, also of several databases, can share one. */
+typedef struct dv_shared_view
+{
+	bool		used;
+	int			user;
+	Oid			databaseid;
+	Oid			serverid;
+	char		server[DV_NAME_LEN];
+	char		name[DV_NAME_LEN];
+	dv_pool_policy policy;
+	int			sharing;		/* users that share the DOP hint of an environment */
+	bool		answered;		/* the service has accepted a request of this server */
+	int			in_flight;		/* requests of this server */
+	uint64		opened;			/* ticket */
+} dv_shared_view;
+
+/* A slot that is held. */
+typedef struct dv_shared_lease
+{
+	uint64		ticket;			/* of the dv_lease; 0: this record is free */
+	int64		due;			/* when such requests have ended; 0: not sent */
+	int			backend;		/* which row */
+	int			view;
+} dv_shared_lease;
+
+/* Where a backend is. */
+typedef enum dv_presence
+{
+	DV_ELSEWHERE,				/* in the executor, with its client, at its end */
+	DV_INSIDE,					/* in the extension: it notices its latch */
+	DV_WATCHING					/* in the extension while an Append waits, else elsewhere */
+} dv_presence;
+
 typedef struct dv_shared_backend
 {
 	int			pid;			/* 0: free */
 	int			procno;
-	int64		waiting_since;	/* 0: not waiting */
-	uint32		waiting_for;	/* a bit for each organisation (dv_pool.bit) */
+	int			leases;			/* slots held */
+	int			waiting;		/* calls that wait for a slot */
+	int64		waiting_since;	/* 0: none does */
 	int64		woken_at;		/* 0: not since it last tried */
-	uint16		leases[FLEXIBLE_ARRAY_MEMBER];	/* for each user */
+	uint64		tried;			/* ticket of its last try that failed */
+	int64		next_try;		/* when it tries by itself; 0: no time */
+	bool		heedless;		/* throttles or budgets do not stop all of its calls */
+	volatile int presence;		/* dv_presence */
+	volatile int64 left_at;		/* when it was inside last */
+	/* two sets: users it waits for, views it has in use */
+	uint64		words[FLEXIBLE_ARRAY_MEMBER];
 } dv_shared_backend;
 
 /* One throttle event. */
@@ -128,16 +175,22 @@ typedef struct dv_progress_slot
 typedef struct dv_shared
 {
 	int			nusers;
+	int			nviews;
 	int			nbackends;
 	int			nhistory;
 	int			nslots;
+	int			nwords;			/* of a set of users; a set of views has twice as many */
 	int			tranche;
 	bool		is_private;
 	LWLock		lock;
 	uint64		ticket;
 	uint64		history_next;	/* events ever recorded */
-	/* followed by users, history, backends and slots */
+	/* followed by users, views, leases, history, backends and slots */
 } dv_shared;
+
+/* More are not possible (dataverse_fdw.max_application_users). */
+#define DV_SHARED_USERS_MAX 4096
+#define DV_VIEWS_PER_USER	2
 
 extern PGDLLIMPORT int dv_max_application_users;
 extern PGDLLIMPORT int dv_throttle_history;
@@ -148,6 +201,9 @@ extern void dv_shared_init(void);
 /* Never NULL: if there is no shared memory to be had, this backend's own. */
 extern dv_shared *dv_shared_attach(void);
 
+/* The shared one, if this backend is attached to it, or NULL. */
+extern dv_shared *dv_shared_existing(void);
+
 /* This backend's own, with one WARNING that says so; "existing": only if there is one, else NULL. */
 extern dv_shared *dv_shared_private(bool existing);
 
@@ -155,9 +211,30 @@ extern dv_shared *dv_shared_private(bool existing);
 extern int64 dv_pool_not_before(dv_shared_user *user, dv_kind kind, int64 now);
 
 extern dv_shared_user *dv_shared_users(dv_shared *shared);
+extern dv_shared_view *dv_shared_views(dv_shared *shared);
+extern dv_shared_lease *dv_shared_leases(dv_shared *shared, int user);
 extern dv_history *dv_shared_history(dv_shared *shared);
 extern dv_shared_backend *dv_shared_backend_at(dv_shared *shared, int i);
 extern dv_progress_slot *dv_shared_slots(dv_shared *shared);
+
+/* The sets of a backend's row. */
+extern uint64 *dv_shared_wants(dv_shared_backend *row);
+extern uint64 *dv_shared_uses(const dv_shared *shared, dv_shared_backend *row);
+
+static inline bool
+dv_set_has(const uint64 *set, int i)
+{
+	return (set[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static inline void
+dv_set_put(uint64 *set, int i, bool on)
+{
+	if (on)
+		set[i / 64] |= UINT64CONST(1) << (i % 64);
+	else
+		set[i / 64] &= ~(UINT64CONST(1) << (i % 64));
+}
 
 /* What a slot shows; caller holds the lock (progress.c). */
 extern dv_progress_counts dv_progress_counts_of(const dv_progress_slot *slot);
@@ -168,8 +245,12 @@ extern int	dv_shared_my_backend(dv_shared *shared);
 /* The same without claiming one; -1 also when this backend is on its way out. */
 extern int	dv_shared_claimed(const dv_shared *shared);
 
-/* Lets all try that wait for one of these organisations; caller holds the lock. */
-extern void dv_shared_wake_all(dv_shared *shared, uint32 waiting_for);
+/*
+ * The slot is free again: whoever is the first to call this, of the owner,
+ * those that lend it on and those that sweep, counts it.  Caller holds the
+ * lock, and wakes.
+ */
+extern void dv_shared_free_lease(dv_shared *shared, int user, dv_shared_lease *lease);
 
 /* Gives back what dead backends held; caller holds the lock. */
 extern int	dv_shared_sweep(dv_shared *shared);

@@ -12,8 +12,9 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
+#include "pool/entry.h"
 #include "pool/stats.h"
+#include "pool/wait.h"
 
 /* The memories that this session knows; the second may be NULL. */
 static void
@@ -34,26 +35,52 @@ static void
 find_limit(dv_user_stats *stats, int64 now)
 {
 	dv_shared_user *user = &stats->user;
+	const dv_pool_policy *policy = &stats->view.policy;
 	dv_binding	binding;
 
-	stats->limit = dv_rate_peek(&user->rate, &user->policy.rate, user->last_kind, now, &binding);
-	stats->limited_by = dv_binding_name(binding);
-	if (dv_throttle_probing(&user->throttle))
+	stats->maximum = dv_view_maximum(&stats->view, user->dop_hint);
+	stats->limit = dv_rate_peek(&user->rate, &policy->rate, user->last_kind, now, &binding);
+	if (stats->maximum < stats->limit)
 	{
-		stats->limit = 1;
-		stats->limited_by = "circuit breaker";
+		stats->limit = stats->maximum;
+		binding = policy->rate.adaptive ? DV_BINDS_MAXIMUM : DV_BINDS_FIXED;
 	}
-	if (user->policy.budget_pacing &&
-		dv_pool_not_before(user, user->last_kind, now) > now)
+	stats->limited_by = dv_binding_name(binding);
+	if (policy->budget_pacing && dv_pool_not_before(user, user->last_kind, now) > now)
 	{
 		stats->limit = Min(stats->limit, user->in_flight);
 		stats->limited_by = "budget";
 	}
-	if (user->policy.throttle_tracking && dv_throttle_active(&user->throttle, now))
+	if (policy->throttle_tracking && dv_throttle_active(&user->throttle, now))
 	{
 		stats->limit = 0;
 		stats->limited_by = "throttle";
 	}
+	if (dv_throttle_probing(&user->throttle))
+	{
+		stats->limit = Min(stats->limit, 1);
+		stats->limited_by = "circuit breaker";
+	}
+}
+
+/* Caller holds the lock. */
+static int
+copy_users(dv_shared *shared, dv_user_stats *stats)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < shared->nviews; i++)
+	{
+		const dv_shared_view *view = &dv_shared_views(shared)[i];
+
+		if (!view->used)
+			continue;
+		stats[n].view = *view;
+		stats[n].user = dv_shared_users(shared)[view->user];
+		stats[n++].is_private = shared->is_private;
+	}
+	return n;
 }
 
 dv_user_stats *
@@ -68,21 +95,13 @@ dv_stats_users(int64 now, int *n)
 	find_memories(memories);
 	for (m = 0; m < 2; m++)
 		if (memories[m] != NULL)
-			room += memories[m]->nusers;
+			room += memories[m]->nviews;
 	stats = palloc_extended(room * sizeof(*stats), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	*n = 0;
 	for (m = 0; m < 2 && memories[m] != NULL; m++)
 	{
 		LWLockAcquire(&memories[m]->lock, LW_SHARED);
-		for (i = 0; i < memories[m]->nusers; i++)
-		{
-			const dv_shared_user *user = &dv_shared_users(memories[m])[i];
-
-			if (!user->used)
-				continue;
-			stats[*n].user = *user;
-			stats[(*n)++].is_private = memories[m]->is_private;
-		}
+		*n += copy_users(memories[m], stats + *n);
 		LWLockRelease(&memories[m]->lock);
 	}
 	for (i = 0; i < *n; i++)
@@ -90,32 +109,71 @@ dv_stats_users(int64 now, int *n)
 	return stats;
 }
 
-/* Caller holds the lock. */
+static int
+count_views(dv_shared *shared, int user)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < shared->nviews; i++)
+		n += dv_shared_views(shared)[i].used && dv_shared_views(shared)[i].user == user;
+	return n;
+}
+
+/* Caller holds the lock.  How many there are; "stats" NULL: only counts. */
 static int
 copy_events(dv_shared *shared, dv_event_stats *stats)
 {
 	uint64		first = 0;
 	uint64		k;
 	int			n = 0;
+	int			i;
 
 	if (shared->history_next > (uint64) shared->nhistory)
 		first = shared->history_next - shared->nhistory;
 	for (k = first; k < shared->history_next; k++)
 	{
 		const dv_history *event = &dv_shared_history(shared)[k % shared->nhistory];
-		const dv_shared_user *user;
 
-		if (event->user < 0)
-			continue;
-		user = &dv_shared_users(shared)[event->user];
-		stats[n].event = *event;
-		stats[n].databaseid = user->databaseid;
-		stats[n].serverid = user->serverid;
-		strlcpy(stats[n].server, user->server, DV_NAME_LEN);
-		strlcpy(stats[n].name, user->name, DV_NAME_LEN);
-		n++;
+		if (stats == NULL)
+			n += event->user >= 0 ? count_views(shared, event->user) : 0;
+		for (i = 0; i < shared->nviews && stats != NULL && event->user >= 0; i++)
+		{
+			const dv_shared_view *view = &dv_shared_views(shared)[i];
+
+			if (!view->used || view->user != event->user)
+				continue;
+			stats[n].event = *event;
+			stats[n].databaseid = view->databaseid;
+			stats[n].serverid = view->serverid;
+			strlcpy(stats[n].server, view->server, DV_NAME_LEN);
+			strlcpy(stats[n].name, view->name, DV_NAME_LEN);
+			n++;
+		}
 	}
 	return n;
+}
+
+/* How many there are is known only under the lock, under which nothing is allocated. */
+static dv_event_stats *
+copy_all_events(dv_shared *shared, int *n)
+{
+	dv_event_stats *stats = NULL;
+	int			room = -1;
+
+	do
+	{
+		if (stats != NULL)
+			pfree(stats);
+		room = Max(2 * room, shared->nhistory + 1);
+		stats = palloc_extended((Size) room * sizeof(*stats), MCXT_ALLOC_HUGE);
+		LWLockAcquire(&shared->lock, LW_SHARED);
+		*n = copy_events(shared, NULL);
+		if (*n <= room)
+			*n = copy_events(shared, stats);
+		LWLockRelease(&shared->lock);
+	} while (*n > room);
+	return stats;
 }
 
 dv_event_stats *
@@ -123,21 +181,17 @@ dv_stats_events(int *n)
 {
 	dv_shared  *memories[2];
 	dv_event_stats *stats;
-	int			room = 1;
-	int			m;
+	dv_event_stats *private;
+	int			more;
 
 	find_memories(memories);
-	for (m = 0; m < 2; m++)
-		if (memories[m] != NULL)
-			room += memories[m]->nhistory;
-	stats = palloc_extended(room * sizeof(*stats), MCXT_ALLOC_HUGE);
-	*n = 0;
-	for (m = 0; m < 2 && memories[m] != NULL; m++)
-	{
-		LWLockAcquire(&memories[m]->lock, LW_SHARED);
-		*n += copy_events(memories[m], stats + *n);
-		LWLockRelease(&memories[m]->lock);
-	}
+	stats = copy_all_events(memories[0], n);
+	if (memories[1] == NULL)
+		return stats;
+	private = copy_all_events(memories[1], &more);
+	stats = repalloc_huge(stats, (Size) (*n + more + 1) * sizeof(*stats));
+	memcpy(stats + *n, private, more * sizeof(*stats));
+	*n += more;
 	return stats;
 }
 
@@ -193,9 +247,7 @@ dv_stats_progress(int64 now, int *n)
 	for (m = 0; m < 2 && memories[m] != NULL; m++)
 	{
 		LWLockAcquire(&memories[m]->lock, LW_EXCLUSIVE);
-		/* who waits for what is given back here is not to wait longer */
-		if (dv_shared_sweep(memories[m]) > 0)
-			dv_shared_wake_all(memories[m], ~(uint32) 0);
+		(void) dv_shared_sweep(memories[m]);
 		*n += copy_slots(memories[m], stats + *n);
 		LWLockRelease(&memories[m]->lock);
 	}
@@ -209,20 +261,20 @@ dv_stats_progress(int64 now, int *n)
  */
 
 static void
-reset_pool(dv_shared *shared, int which, int64 now)
+reset_pool(dv_shared *shared, const dv_shared_view *view, int64 now)
 {
-	dv_shared_user *user = &dv_shared_users(shared)[which];
+	dv_shared_user *user = &dv_shared_users(shared)[view->user];
 
-	user->throttle.until = 0;
-	user->throttle.consecutive = 0;
-	dv_rate_reset(&user->rate, &user->policy.rate, now);
+	dv_throttle_reset(&user->throttle);
+	dv_rate_reset(&user->rate, &view->policy.rate, now);
 	dv_budget_init(&user->budget, now);
+	dv_wait_changed(shared, view->user, INT_MAX, now);
 }
 
 static void
-reset_counters(dv_shared *shared, int which, int64 now)
+reset_counters(dv_shared *shared, const dv_shared_view *view, int64 now)
 {
-	dv_shared_user *user = &dv_shared_users(shared)[which];
+	dv_shared_user *user = &dv_shared_users(shared)[view->user];
 	int			i;
 
 	(void) now;
@@ -238,12 +290,13 @@ reset_counters(dv_shared *shared, int which, int64 now)
 	user->bytes_received = 0;
 	user->waited = 0;
 	for (i = 0; i < shared->nhistory; i++)
-		if (dv_shared_history(shared)[i].user == which)
+		if (dv_shared_history(shared)[i].user == view->user)
 			dv_shared_history(shared)[i].user = -1;
 }
 
 static int
-for_users_of(Oid databaseid, Oid serverid, void (*reset) (dv_shared *, int, int64))
+for_users_of(Oid databaseid, Oid serverid, const char *name,
+			 void (*reset) (dv_shared *, const dv_shared_view *, int64))
 {
 	dv_shared  *memories[2];
 	int64		now = dv_now();
@@ -255,29 +308,31 @@ for_users_of(Oid databaseid, Oid serverid, void (*reset) (dv_shared *, int, int6
 	for (m = 0; m < 2 && memories[m] != NULL; m++)
 	{
 		LWLockAcquire(&memories[m]->lock, LW_EXCLUSIVE);
-		for (i = 0; i < memories[m]->nusers; i++)
+		for (i = 0; i < memories[m]->nviews; i++)
 		{
-			const dv_shared_user *user = &dv_shared_users(memories[m])[i];
+			const dv_shared_view *view = &dv_shared_views(memories[m])[i];
 
-			if (!user->used || user->databaseid != databaseid || user->serverid != serverid)
+			/* to know a client id is not enough to change what others depend on */
+			if (!view->used || !view->answered ||
+				view->databaseid != databaseid || view->serverid != serverid ||
+				(name != NULL && strcmp(view->name, name) != 0))
 				continue;
-			reset(memories[m], i, now);
+			reset(memories[m], view, now);
 			n++;
 		}
-		dv_shared_wake_all(memories[m], ~(uint32) 0);
 		LWLockRelease(&memories[m]->lock);
 	}
 	return n;
 }
 
 int
-dv_stats_reset_pool(Oid databaseid, Oid serverid)
+dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name)
 {
-	return for_users_of(databaseid, serverid, reset_pool);
+	return for_users_of(databaseid, serverid, name, reset_pool);
 }
 
 int
 dv_stats_reset_counters(Oid databaseid, Oid serverid)
 {
-	return for_users_of(databaseid, serverid, reset_counters);
+	return for_users_of(databaseid, serverid, NULL, reset_counters);
 }

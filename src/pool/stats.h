@@ -12,16 +12,18 @@
 
 #include "pool/shared.h"
 
-/* The state of one application user as it was at "now". */
+/* The state of one application user as it was at "now", as one server sees it. */
 typedef struct dv_user_stats
 {
 	dv_shared_user user;
+	dv_shared_view view;
 	bool		is_private;		/* of this session alone */
+	int			maximum;		/* of requests of this server */
 	int			limit;			/* for requests of the last kind, now */
 	const char *limited_by;		/* the rule that binds it */
 } dv_user_stats;
 
-/* All of them, copied into the current memory context. */
+/* All of them, for each server that uses them, copied into the current memory context. */
 extern dv_user_stats *dv_stats_users(int64 now, int *n);
 
 typedef struct dv_event_stats
@@ -33,7 +35,7 @@ typedef struct dv_event_stats
 	char		name[DV_NAME_LEN];
 } dv_event_stats;
 
-/* Throttle events, oldest first. */
+/* Throttle events, oldest first, for each server that uses the user. */
 extern dv_event_stats *dv_stats_events(int *n);
 
 /* An operation that is under way, as it was at "now". */
@@ -49,8 +51,11 @@ typedef struct dv_progress_stats
 
 extern dv_progress_stats *dv_stats_progress(int64 now, int *n);
 
-/* Throttles and rates of a server's users start over, what was counted stays; how many users. */
-extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid);
+/*
+ * Throttles and rates of a server's users start over, what was counted stays;
+ * how many users.  "name": only the user that the server knows by this name.
+ */
+extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name);
 
 /* The reverse: counters and history; throttles and rates stay. */
 extern int	dv_stats_reset_counters(Oid databaseid, Oid serverid);

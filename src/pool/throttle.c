@@ -13,10 +13,11 @@
 #include "net/clock.h"
 #include "pool/throttle.h"
 
-/* After this many cuts in a row, the pause is longer than the service asks for. */
-#define BREAKER_AFTER		5
+/* How long the user is left unused at least once the circuit breaker is open. */
 #define BREAKER_FIRST		(30 * DV_SECOND)
 #define BREAKER_LONGEST		(300 * DV_SECOND)
+
+#define WINDOW				(300 * DV_SECOND)
 
 /* No sensible value is longer.  The limit keeps sums from overflowing. */
 #define LONGEST_RETRY_AFTER (86400 * DV_SECOND)
@@ -26,24 +27,44 @@ static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
 
 #define NCODES ((int) (sizeof(codes) / sizeof(codes[0])))
 
+/* Longer each time that it is cut without one request going through. */
 static int64_t
-breaker_pause(int consecutive)
+breaker_pause(const dv_throttle *throttle)
 {
 	int64_t		pause = BREAKER_FIRST;
 	int			i;
 
-	if (consecutive < BREAKER_AFTER)
+	if (!throttle->open)
 		return 0;
-	for (i = BREAKER_AFTER; i < consecutive && pause < BREAKER_LONGEST; i++)
+	for (i = DV_BREAKER_ROW; i < throttle->consecutive && pause < BREAKER_LONGEST; i++)
 		pause *= 2;
 	return pause < BREAKER_LONGEST ? pause : BREAKER_LONGEST;
 }
 
-void
+/* True: this is the one that opens the circuit breaker. */
+static bool
+note_cut(dv_throttle *throttle, int64_t now)
+{
+	int64_t		oldest;
+	bool		many;
+
+	throttle->cuts[throttle->ncuts++ % DV_BREAKER_WINDOW] = now;
+	oldest = throttle->cuts[throttle->ncuts % DV_BREAKER_WINDOW];
+	many = throttle->ncuts >= DV_BREAKER_WINDOW && now - oldest < WINDOW;
+	throttle->consecutive++;
+	throttle->burst_at = now;
+	if (throttle->open || (throttle->consecutive < DV_BREAKER_ROW && !many))
+		return false;
+	throttle->open = true;
+	return true;
+}
+
+bool
 dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 				   int64_t retry_after, int64_t margin, int64_t now)
 {
 	int64_t		since = throttle->until > now ? throttle->until : now;
+	bool		opened = false;
 	int64_t		pause;
 	int64_t		until;
 
@@ -55,12 +76,9 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 	throttle->last_at = now;
 	throttle->last_retry_after = retry_after;
 	if (cut)
-	{
-		throttle->consecutive++;
-		throttle->burst_at = now;
-	}
+		opened = note_cut(throttle, now);
 
-	pause = breaker_pause(throttle->consecutive);
+	pause = breaker_pause(throttle);
 	if (retry_after > pause)
 		pause = retry_after;
 	until = now + pause + margin;
@@ -70,13 +88,30 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 		throttle->total_backoff += until - since;
 		throttle->until = until;
 	}
+	return opened;
+}
+
+bool
+dv_throttle_success(dv_throttle *throttle, int64_t sent_at)
+{
+	bool		closed = throttle->open;
+
+	if (sent_at < throttle->burst_at)
+		return false;
+	throttle->consecutive = 0;
+	if (closed)
+		throttle->ncuts = 0;
+	throttle->open = false;
+	return closed;
 }
 
 void
-dv_throttle_success(dv_throttle *throttle, int64_t sent_at)
+dv_throttle_reset(dv_throttle *throttle)
 {
-	if (sent_at >= throttle->burst_at)
-		throttle->consecutive = 0;
+	throttle->until = 0;
+	throttle->consecutive = 0;
+	throttle->open = false;
+	throttle->ncuts = 0;
 }
 
 bool
@@ -88,7 +123,7 @@ dv_throttle_active(const dv_throttle *throttle, int64_t now)
 bool
 dv_throttle_probing(const dv_throttle *throttle)
 {
-	return throttle->consecutive >= BREAKER_AFTER;
+	return throttle->open;
 }
 
 uint64_t

@@ -31,6 +31,10 @@ typedef enum dv_throttle_cause
 
 #define DV_THROTTLE_CAUSES (DV_THROTTLE_OTHER + 1)
 
+/* The circuit breaker opens after so many cuts in a row, or in a window of five minutes. */
+#define DV_BREAKER_ROW		5
+#define DV_BREAKER_WINDOW	20
+
 typedef struct dv_throttle
 {
 	int64_t		until;			/* 0: never throttled */
@@ -38,6 +42,9 @@ typedef struct dv_throttle
 	int64_t		last_retry_after;
 	int64_t		burst_at;		/* when the last burst of throttles began */
 	int			consecutive;	/* cuts since the last request that succeeded */
+	bool		open;			/* the circuit breaker, until a request goes through */
+	uint32_t	ncuts;			/* since it was closed last */
+	int64_t		cuts[DV_BREAKER_WINDOW];	/* when the last of them were, in turn */
 	uint64_t	events[DV_THROTTLE_CAUSES];
 	int64_t		total_backoff;	/* time during which the user could not be used */
 } dv_throttle;
@@ -46,19 +53,26 @@ typedef struct dv_throttle
  * Records a 429.  "margin" (buffer and jitter) is added to the Retry-After,
  * and the end of the throttle never moves to an earlier time.  "cut" means
  * that this 429 began a new burst (see dv_rate_throttle).  An application
- * user that is cut repeatedly, without a successful request in between, is
- * left unused for a longer time after each cut.
+ * user that is cut too often opens the circuit breaker: it is left unused for
+ * a while, and for a longer time after each cut that has no successful request
+ * before it.  Returns true if the circuit breaker has just opened.
  */
-extern void dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
+extern bool dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 							   int64_t retry_after, int64_t margin, int64_t now);
 
-/* A request succeeded.  If it was sent before the last burst, that proves nothing. */
-extern void dv_throttle_success(dv_throttle *throttle, int64_t sent_at);
+/*
+ * A request succeeded.  If it was sent before the last burst, that proves
+ * nothing.  Returns true if the circuit breaker has just closed.
+ */
+extern bool dv_throttle_success(dv_throttle *throttle, int64_t sent_at);
 
 extern bool dv_throttle_active(const dv_throttle *throttle, int64_t now);
 
-/* Has the circuit breaker tripped?  If so, requests are sent one at a time until one succeeds. */
+/* Is the circuit breaker open?  If so, requests are sent one at a time until one succeeds. */
 extern bool dv_throttle_probing(const dv_throttle *throttle);
+
+/* Forgets that it was throttled; what was counted stays. */
+extern void dv_throttle_reset(dv_throttle *throttle);
 
 extern uint64_t dv_throttle_events(const dv_throttle *throttle);
 

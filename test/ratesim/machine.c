@@ -59,12 +59,13 @@ claim_of(const struct backend *backend)
 	};
 }
 
-static bool
-must_yield(struct machine *machine, struct backend *mine, int sendable)
+/* All want every user. */
+static void
+contest(struct machine *machine, struct backend *mine, dv_candidate *candidates)
 {
 	int64_t		now = machine->engine->now;
 	dv_claim	claim = claim_of(mine);
-	dv_contest	contest = dv_contest_begin(&claim, now);
+	dv_contest	contest = dv_contest_begin(&claim, candidates, machine->config.users, now);
 	int			i;
 
 	for (i = 0; i < machine->config.backends; i++)
@@ -72,9 +73,8 @@ must_yield(struct machine *machine, struct backend *mine, int sendable)
 		dv_claim	other = claim_of(&machine->backends[i]);
 
 		if (&machine->backends[i] != mine)
-			dv_contest_add(&contest, &other, now);
+			dv_contest_add(&contest, &other, UINT64_MAX);
 	}
-	return dv_must_yield(&contest, sendable);
 }
 
 static struct backend *
@@ -194,14 +194,12 @@ acquire(struct machine *machine, struct backend *backend, const struct work *wor
 		candidates[i] = candidate_of(machine, i, work->kind);
 	choice = dv_select(candidates, n, machine->config.selection, now);
 	note_silence(machine, false);
-	if (choice.kind == DV_CHOICE_USER &&
-		must_yield(machine, backend, dv_sendable(candidates, n, now)))
+	if (choice.kind == DV_CHOICE_USER)
 	{
-		wake_waiters(machine, 1);
-		choice = (dv_choice)
-		{
-			DV_CHOICE_BUSY, -1, now + DV_WAKE_GRACE
-		};
+		contest(machine, backend, candidates);
+		choice = dv_select(candidates, n, machine->config.selection, now);
+		if (choice.kind != DV_CHOICE_USER)
+			wake_waiters(machine, 1);
 	}
 	if (choice.kind == DV_CHOICE_USER)
 	{

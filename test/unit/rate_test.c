@@ -445,6 +445,17 @@ idleness_resets(void **state)
 }
 
 static void
+asking_is_activity(void **state)
+{
+	(void) state;
+	drive(45);
+	now += 200 * DV_SECOND;
+	assert_int_equal(limit(0), 44);
+	now += 200 * DV_SECOND;		/* more than the period since a request, not since it was asked */
+	assert_int_equal(limit(0), 44);
+}
+
+static void
 idleness_clears_the_throttle_ceiling(void **state)
 {
 	(void) state;
@@ -787,6 +798,7 @@ main(void)
 		TEST(an_unused_level_is_not_blamed),
 		TEST(known_good_goes_stale),
 		TEST(idleness_resets),
+		TEST(asking_is_activity),
 		TEST(idleness_clears_the_throttle_ceiling),
 		TEST(waiting_out_a_throttle_is_not_idleness),
 		TEST(looking_is_not_activity),

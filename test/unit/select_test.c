@@ -93,11 +93,21 @@ throttled_users_are_passed_over(void **state)
 }
 
 static void
-round_robin_waits_for_whose_turn_it_is(void **state)
+round_robin_passes_over_throttled_users(void **state)
 {
 	(void) state;
 	users[0].throttled_until = NOW + 7;
-	assert_choice(dv_select(users, 2, DV_SELECT_ROUND_ROBIN, NOW), DV_CHOICE_THROTTLED, 0, NOW + 7);
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 1);
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 2);
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 1);
+	users[0].throttled_until = NOW;
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 2);	/* it goes on where it was … */
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 0);
+	users[0].throttled_until = NOW + 7;
+	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 1);
+	users[0].throttled_until = NOW;
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 2); /* … throttle_aware takes who waited
+															 * longest */
 }
 
 static void
@@ -123,7 +133,7 @@ all_throttled(void **state)
 	users[0].throttled_until = NOW + 9;
 	users[1].throttled_until = NOW + 5;
 	users[2].throttled_until = NOW + 5;
-	for (strategy = 0; strategy < 3; strategy += 2)
+	for (strategy = 0; strategy < 3; strategy++)
 		assert_choice(dv_select(users, 3, (dv_selection) strategy, NOW), DV_CHOICE_THROTTLED, 1,
 					  NOW + 5);
 }
@@ -167,17 +177,17 @@ static void
 sendable(void **state)
 {
 	(void) state;
-	assert_int_equal(dv_sendable(users, 2, NOW), 8);
+	assert_int_equal(dv_sendable(&users[0], NOW), 4);
 	users[0].in_flight = 3;
-	assert_int_equal(dv_sendable(users, 2, NOW), 5);
-	users[1].not_before = NOW;	/* paced, but its time has come */
-	assert_int_equal(dv_sendable(users, 2, NOW), 2);
+	assert_int_equal(dv_sendable(&users[0], NOW), 1);
+	users[1].not_before = NOW;	/* paced, and its time has come */
+	assert_int_equal(dv_sendable(&users[1], NOW), 1);
 	users[1].not_before = NOW + 1;
-	assert_int_equal(dv_sendable(users, 2, NOW), 1);
+	assert_int_equal(dv_sendable(&users[1], NOW), 0);
 	users[0].throttled_until = NOW + 1;
-	assert_int_equal(dv_sendable(users, 2, NOW), 0);
-	users[1].in_flight = 9;
-	assert_int_equal(dv_sendable(users, 2, NOW), 0);
+	assert_int_equal(dv_sendable(&users[0], NOW), 0);
+	users[2].in_flight = 9;
+	assert_int_equal(dv_sendable(&users[2], NOW), 0);
 }
 
 static void
@@ -203,13 +213,17 @@ claim(int leases, int64_t waiting_since, int64_t woken_at)
 	return result;
 }
 
+/* Has to leave the free slots of the first user to another backend? */
 static bool
 yields(dv_claim mine, dv_claim other, int free)
 {
-	dv_contest	contest = dv_contest_begin(&mine, NOW);
+	dv_contest	contest = dv_contest_begin(&mine, users, 1, NOW);
 
-	dv_contest_add(&contest, &other, NOW);
-	return dv_must_yield(&contest, free);
+	users[0].in_flight = 0;
+	users[0].limit = free;
+	users[0].reserved = 0;
+	dv_contest_add(&contest, &other, 1);
+	return dv_select(users, 1, DV_SELECT_THROTTLE_AWARE, NOW).kind != DV_CHOICE_USER;
 }
 
 static void
@@ -236,14 +250,51 @@ who_does_not_come_is_not_waited_for(void **state)
 	assert_false(yields(claim(2, 0, 0), other, 1));
 }
 
+/* Each waits for other users: the two that want the first one are served by it. */
 static void
-nobody_yields_to_nobody(void **state)
+only_who_wants_the_same_user_is_waited_for(void **state)
 {
-	dv_claim	mine = {5, 0, 0};
-	dv_contest	contest = dv_contest_begin(&mine, NOW);
+	dv_claim	mine = claim(2, 0, 0);
+	dv_claim	other = claim(0, 10, 0);
+	dv_contest	contest = dv_contest_begin(&mine, users, 2, NOW);
 
 	(void) state;
-	assert_false(dv_must_yield(&contest, 0));
+	users[0].limit = users[1].limit = 1;
+	dv_contest_add(&contest, &other, 0);
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_USER, 0, 0);
+	dv_contest_add(&contest, &other, 1);
+	dv_contest_add(&contest, &other, 1);
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_USER, 1, 0);
+	dv_contest_add(&contest, &other, 3);
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1,
+				  NOW + DV_WAKE_GRACE);
+}
+
+static void
+who_can_use_either_takes_one(void **state)
+{
+	dv_claim	mine = claim(2, 0, 0);
+	dv_claim	other = claim(0, 10, 0);
+	dv_contest	contest = dv_contest_begin(&mine, users, 2, NOW);
+
+	(void) state;
+	users[0].limit = users[1].limit = 1;
+	dv_contest_add(&contest, &other, 3);
+	assert_choice(dv_select(users, 2, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_USER, 1, 0);
+}
+
+static void
+of_a_paced_user_one_is_sendable(void **state)
+{
+	dv_claim	mine = claim(2, 0, 0);
+	dv_claim	other = claim(0, 10, 0);
+	dv_contest	contest = dv_contest_begin(&mine, users, 1, NOW);
+
+	(void) state;
+	users[0].not_before = NOW;
+	dv_contest_add(&contest, &other, 1);
+	assert_choice(dv_select(users, 1, DV_SELECT_THROTTLE_AWARE, NOW), DV_CHOICE_BUSY, -1,
+				  NOW + DV_WAKE_GRACE);
 }
 
 static void
@@ -257,6 +308,7 @@ random_users(int n)
 		users[i].not_before = random_below(3) ? 0 : NOW - 5 + random_below(10);
 		users[i].in_flight = (int) random_below(6);
 		users[i].limit = (int) random_below(6);
+		users[i].reserved = 0;
 		users[i].last_used = (uint64_t) random_below(4);
 	}
 }
@@ -271,7 +323,7 @@ assert_sound(dv_choice choice, int n)
 	if (choice.kind == DV_CHOICE_USER)
 	{
 		assert_true(c->in_flight < c->limit && NOW >= c->throttled_until && NOW >= c->not_before);
-		assert_true(dv_sendable(users, n, NOW) > 0);
+		assert_true(dv_sendable(c, NOW) > c->reserved);
 	}
 	else
 		assert_true(choice.until == 0 || choice.until > NOW);
@@ -281,10 +333,22 @@ assert_sound(dv_choice choice, int n)
 		assert_true(choice.until > NOW);
 }
 
+static bool
+any_sendable(int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+		if (dv_sendable(&users[i], NOW) > users[i].reserved)
+			return true;
+	return false;
+}
+
 /* Of any set of backends that compete for too few slots, at least one need not yield. */
 static void
 assert_somebody_goes(void)
 {
+	dv_candidate one = {.limit = 1};
 	dv_claim	claims[USERS];
 	int			n = 1 + (int) random_below(USERS);
 	int			going = 0;
@@ -296,14 +360,30 @@ assert_somebody_goes(void)
 						  random_below(2) ? NOW - random_below(2 * DV_WAKE_GRACE) : 0);
 	for (i = 0; i < n; i++)
 	{
-		dv_contest	contest = dv_contest_begin(&claims[i], NOW);
+		dv_contest	contest = dv_contest_begin(&claims[i], &one, 1, NOW);
 
+		one.reserved = 0;
 		for (k = 0; k < n; k++)
 			if (k != i)
-				dv_contest_add(&contest, &claims[k], NOW);
-		going += !dv_must_yield(&contest, 1);
+				dv_contest_add(&contest, &claims[k], 1);
+		going += one.reserved == 0;
 	}
 	assert_true(going >= 1);
+}
+
+static void
+random_contest(int n)
+{
+	dv_claim	mine = claim((int) random_below(4), 0, 0);
+	dv_contest	contest = dv_contest_begin(&mine, users, n, NOW);
+	int			others = (int) random_below(20);
+
+	while (others-- > 0)
+	{
+		dv_claim	other = claim((int) random_below(4), NOW - random_below(20), 0);
+
+		dv_contest_add(&contest, &other, (uint64_t) random_below(1 << USERS));
+	}
 }
 
 static void
@@ -322,8 +402,11 @@ choices_are_sound(void **state)
 		random_users(n);
 		choice = dv_select(users, n, strategy, NOW);
 		assert_sound(choice, n);
-		if (strategy != DV_SELECT_ROUND_ROBIN && dv_sendable(users, n, NOW) > 0)
-			assert_int_equal(choice.kind, DV_CHOICE_USER);
+		assert_int_equal(choice.kind == DV_CHOICE_USER, any_sendable(n));
+		random_contest(n);
+		choice = dv_select(users, n, strategy, NOW);
+		assert_sound(choice, n);
+		assert_int_equal(choice.kind == DV_CHOICE_USER, any_sendable(n));
 		assert_somebody_goes();
 	}
 }
@@ -337,7 +420,7 @@ main(void)
 		TEST(nobody_and_one),
 		TEST(rotation),
 		TEST(throttled_users_are_passed_over),
-		TEST(round_robin_waits_for_whose_turn_it_is),
+		TEST(round_robin_passes_over_throttled_users),
 		TEST(least_connections),
 		TEST(all_throttled),
 		TEST(full_users_are_passed_over),
@@ -347,7 +430,9 @@ main(void)
 		TEST(who_is_needier),
 		TEST(yielding),
 		TEST(who_does_not_come_is_not_waited_for),
-		TEST(nobody_yields_to_nobody),
+		TEST(only_who_wants_the_same_user_is_waited_for),
+		TEST(who_can_use_either_takes_one),
+		TEST(of_a_paced_user_one_is_sendable),
 		TEST(choices_are_sound),
 	};
 

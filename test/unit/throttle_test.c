@@ -176,6 +176,58 @@ only_a_later_success_closes_the_breaker(void **state)
 	assert_int_equal(throttle.until, NOW + 101 * SECOND);
 }
 
+/* With a request that goes through after each cut, so that no five are in a row. */
+static int64_t
+cut_often(int n, int64_t apart, int64_t now)
+{
+	int			i;
+
+	for (i = 0; i < n; i++, now += apart)
+	{
+		assert_false(dv_throttle_record(&throttle, DV_THROTTLE_REQUESTS, true, SECOND, 0, now));
+		assert_false(dv_throttle_success(&throttle, now + SECOND));
+	}
+	return now;
+}
+
+static void
+breaker_opens_after_many_cuts_in_a_window(void **state)
+{
+	int64_t		now = cut_often(DV_BREAKER_WINDOW - 1, 10 * SECOND, NOW);
+
+	(void) state;
+	assert_true(dv_throttle_record(&throttle, DV_THROTTLE_REQUESTS, true, SECOND, 0, now));
+	assert_true(dv_throttle_probing(&throttle));
+	assert_int_equal(throttle.until, now + 30 * SECOND);
+	assert_false(dv_throttle_record(&throttle, DV_THROTTLE_REQUESTS, true, SECOND, 0,
+									now + 31 * SECOND));
+	assert_true(dv_throttle_success(&throttle, now + 70 * SECOND));
+	assert_false(dv_throttle_probing(&throttle));
+	/* and the count begins anew */
+	cut_often(DV_BREAKER_WINDOW - 1, SECOND, now + 80 * SECOND);
+}
+
+static void
+breaker_stays_closed_when_cuts_are_few(void **state)
+{
+	(void) state;
+	cut_often(10 * DV_BREAKER_WINDOW, 300 * SECOND / (DV_BREAKER_WINDOW - 1) + 1, NOW);
+}
+
+static void
+a_reset_closes_the_breaker(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 5; i++)
+		record(SECOND, NOW + i * 10 * SECOND);
+	dv_throttle_reset(&throttle);
+	assert_false(dv_throttle_probing(&throttle));
+	assert_false(dv_throttle_active(&throttle, NOW + 41 * SECOND));
+	assert_int_equal(dv_throttle_events(&throttle), 5);
+}
+
 static void
 names_of_causes(void **state)
 {
@@ -230,6 +282,9 @@ main(void)
 		TEST(breaker_respects_a_longer_wait),
 		TEST(one_burst_does_not_open_the_breaker),
 		TEST(only_a_later_success_closes_the_breaker),
+		TEST(breaker_opens_after_many_cuts_in_a_window),
+		TEST(breaker_stays_closed_when_cuts_are_few),
+		TEST(a_reset_closes_the_breaker),
 		TEST(names_of_causes),
 		TEST(expiry_never_moves_earlier),
 	};

@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * wait.c
+ *		Backends that wait for slots: who is woken, who is there, and slots of
+ *		those that are not.
+ *
+ * Waking.  A backend that finds no slot notes in its row which users it could
+ * use, and the ticket at which it tried.  Whoever changes something about a
+ * user (gives a slot back, lifts its limit, ends its throttle) gives it a new
+ * ticket and wakes the neediest waiter that wants it and has not tried since.
+ * A waiter that cannot use what it was woken for, or leaves something over,
+ * wakes the next one.  Nobody is woken twice for the same change, so that
+ * comes to an end; and nobody who could send sleeps on.
+ *
+ * Presence.  A backend with an open cursor, whose client sends no more rows,
+ * or that waits for a lock, has calls under way or enlisted, but does not
+ * notice its latch.  Nobody waits for it, no wake-up is spent on it, and it
+ * tries by itself when it comes back.  "presence" is written without the
+ * lock, so a backend may be woken in the moment in which it leaves: each side
+ * writes its own word (woken_at, presence) before it reads the other's, so at
+ * least one of the two notices, and the wake-up goes to another.
+ *
+ * Lending on.  The slot of a request that should have ended by all experience
+ * while its backend is elsewhere is taken from it.  The record of the lease is
+ * freed; that is how the owner finds out, and then it has nothing to give back.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/wait_event.h"
+
+#include "compat.h"
+#include "pool/wait.h"
+
+/* A backend that comes back sooner was not away. */
+#define ABSENCE DV_SECOND
+
+bool
+dv_wait_is_there(const dv_shared_backend *row)
+{
+	if (row->presence == DV_WATCHING)
+		return ProcGlobal->allProcs[row->procno].wait_event_info == WAIT_EVENT_APPEND_READY;
+	return row->presence == DV_INSIDE;
+}
+
+dv_claim
+dv_wait_claim(const dv_shared_backend *row)
+{
+	dv_claim	claim = {row->leases, row->waiting_since, row->woken_at};
+
+	return claim;
+}
+
+static bool
+waits_for(dv_shared_backend *row, int user)
+{
+	return row->pid != 0 && row->waiting > 0 && dv_set_has(dv_shared_wants(row), user);
+}
+
+bool
+dv_wait_may_use(dv_shared *s, dv_shared_backend *row, int user, int64 now)
+{
+	return waits_for(row, user) && dv_wait_is_there(row) &&
+		(row->tried < dv_shared_users(s)[user].changed ||
+		 (row->next_try != 0 && row->next_try <= now));
+}
+
+static dv_shared_backend *
+neediest_waiter(dv_shared *s, int user, bool closed)
+{
+	uint64		changed = dv_shared_users(s)[user].changed;
+	dv_shared_backend *best = NULL;
+	dv_claim	best_claim = {0};
+	int			i;
+
+	for (i = 0; i < s->nbackends; i++)
+	{
+		dv_shared_backend *row = dv_shared_backend_at(s, i);
+		dv_claim	claim;
+
+		if (!waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
+			(closed && !row->heedless) || !dv_wait_is_there(row))
+			continue;
+		claim = dv_wait_claim(row);
+		if (best == NULL || dv_needier(&claim, &best_claim))
+		{
+			best = row;
+			best_claim = claim;
+		}
+	}
+	return best;
+}
+
+void
+dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
+{
+	while (n > 0)
+	{
+		dv_shared_backend *row = neediest_waiter(s, user, closed);
+
+		if (row == NULL)
+			return;
+		row->woken_at = now;
+		pg_memory_barrier();
+		if (!dv_wait_is_there(row))
+		{
+			row->woken_at = 0;	/* it has left this moment */
+			continue;
+		}
+		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
+		n--;
+	}
+}
+
+void
+dv_wait_changed(dv_shared *s, int user, int n, int64 now)
+{
+	dv_shared_user *entry = &dv_shared_users(s)[user];
+
+	entry->changed = ++s->ticket;
+	dv_wait_wake(s, user, n, false, now);
+}
+
+/* When the slot can be lent on at the earliest, if its owner stays as it is now, or leaves now. */
+static int64
+lendable_at(const dv_shared_backend *owner, const dv_shared_lease *lease, int64 now)
+{
+	return Max(lease->due, (dv_wait_is_there(owner) ? now : owner->left_at) + ABSENCE);
+}
+
+int
+dv_wait_lend(dv_shared *s, int user, int mine, int64 now, int64 *next)
+{
+	dv_shared_lease *leases = dv_shared_leases(s, user);
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < DV_USER_LEASES; i++)
+	{
+		dv_shared_lease *lease = &leases[i];
+		int64		when;
+
+		if (lease->ticket == 0 || lease->backend == mine)
+			continue;
+		when = lendable_at(dv_shared_backend_at(s, lease->backend), lease, now);
+		if (when <= now)
+		{
+			dv_shared_free_lease(s, user, lease);
+			n++;
+		}
+		else if (*next == 0 || when < *next)
+			*next = when;
+	}
+	if (n > 0)
+		dv_shared_users(s)[user].changed = ++s->ticket;
+	return n;
+}
+
+/*
+ * Coming and going.
+ */
+
+/* This backend's row in the memory of all; in its own nobody else looks. */
+static dv_shared_backend *
+row_of_mine(dv_shared **s)
+{
+	*s = dv_shared_existing();
+	if (*s == NULL || dv_shared_claimed(*s) < 0)
+		return NULL;
+	return dv_shared_backend_at(*s, dv_shared_claimed(*s));
+}
+
+/* A wake-up that came while this backend left is for another. */
+static void
+pass_on_wake(dv_shared *s, dv_shared_backend *mine)
+{
+	int64		now = dv_now();
+	int			i;
+
+	LWLockAcquire(&s->lock, LW_EXCLUSIVE);
+	mine->woken_at = 0;
+	for (i = 0; i < s->nusers; i++)
+		if (waits_for(mine, i) && mine->tried < dv_shared_users(s)[i].changed)
+			dv_wait_wake(s, i, 1, false, now);
+	LWLockRelease(&s->lock);
+}
+
+void
+dv_pool_enter(void)
+{
+	dv_shared  *s;
+	dv_shared_backend *mine = row_of_mine(&s);
+
+	if (mine != NULL)
+		mine->presence = DV_INSIDE;
+}
+
+static void
+go(dv_presence presence)
+{
+	dv_shared  *s;
+	dv_shared_backend *mine = row_of_mine(&s);
+
+	if (mine == NULL)
+		return;
+	mine->left_at = dv_now();
+	pg_write_barrier();
+	mine->presence = presence;
+	pg_memory_barrier();
+	if (presence == DV_ELSEWHERE && mine->woken_at != 0)
+		pass_on_wake(s, mine);
+}
+
+void
+dv_pool_leave(void)
+{
+	go(DV_ELSEWHERE);
+}
+
+void
+dv_pool_watch(void)
+{
+	go(DV_WATCHING);
+}
