@@ -1,0 +1,122 @@
+# 061_user_table.pl
+#		The table of application users: it does not fill for good, is shared
+#		by servers that each see their own side, and nobody has more of it
+#		than the user mappings allow.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use PoolTest;
+use Dvsim;
+
+my $long = 'a' x 100;
+my @users = ('one', 'two', 'three', (map { "app$_" } 1 .. 12), "${long}1", "${long}2");
+my $dvsim = Dvsim->start(map { ('--app-user', "$_:secret") } @users);
+my $node = new_node('user_table', preload => 1, conf => "dataverse_fdw.max_application_users = 4\n");
+my $watcher = Session->new($node);
+
+sub whoami { return "SELECT count(*) FROM dataverse.whoami('$_[0]')"; }
+
+sub server
+{
+	my ($name, $user, %options) = @_;
+
+	create_server($node, $name, { url => $dvsim->base, budget_pacing => 'off', retry_after_buffer => '10ms', %options },
+		{ client_id => $user, client_secret => 'secret', name => "$name user" });
+	return;
+}
+
+# ---- two servers that share a user
+
+server('first', 'one');
+server('second', 'one', max_parallel => 3);
+$watcher->query(whoami($_)) for 'first', 'second', 'first';
+is($watcher->query("SELECT server, name, requests FROM dataverse.pool ORDER BY 1"),
+	"first|first user|3\nsecond|second user|3", 'each server has its own view of a user that they share');
+faults($dvsim, { app_user => 'one', path => 'WhoAmI', status => 429, code => '0x80072326', retry_after => 60 });
+my $waiting = Session->new($node);
+$waiting->start(whoami('first'));
+wait_for(sub { pool($watcher, 'first user', 'throttled') eq 't' }, 'it is throttled');
+is(pool($watcher, 'second user', 'throttled'), 't', 'what happens to one happens to the other');
+is($watcher->query("SELECT server, name FROM dataverse.throttle_history ORDER BY 1"),
+	"first|first user\nsecond|second user", 'and both see it in the history');
+is($watcher->value("SELECT dataverse.reset_pool('second')"), 1, 'the owner of either server can start it over');
+ok($waiting->done(10), 'and those that wait are told');
+$waiting->finish;
+$waiting->close;
+
+# ---- dropped servers leave the views
+
+$watcher->query('DROP SERVER second CASCADE');
+is($watcher->query("SELECT server FROM dataverse.pool ORDER BY 1"), 'first', 'a dropped server leaves the pool');
+is($watcher->query("SELECT server FROM dataverse.throttle_history ORDER BY 1"), 'first', 'and the history');
+$watcher->query('DROP SERVER first CASCADE');
+is($watcher->value('SELECT count(*) FROM dataverse.pool'), 0, 'both');
+
+# ---- one role's changing mappings take one entry
+
+$watcher->query("CREATE ROLE changing LOGIN; CREATE SERVER changing FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url '"
+	  . $dvsim->base . "', authority '" . $dvsim->base . "', tenant_id 'contoso', budget_pacing 'off'); GRANT USAGE ON FOREIGN SERVER changing TO changing;"
+	  . " GRANT USAGE ON SCHEMA dataverse TO changing");
+my $private = 0;
+for my $i (1 .. 12)
+{
+	my $session = Session->new($node, user => 'changing');
+
+	$session->query("CREATE USER MAPPING FOR CURRENT_USER SERVER changing OPTIONS (client_id 'app$i', client_secret 'secret')");
+	my $r = $session->try(whoami('changing'));
+	is($r->{sqlstate}, undef, "mapping $i works") or diag $r->{message};
+	$private += grep { $_->{message} =~ /no shared memory for this session/ } @{ $r->{notices} };
+	$session->query('DROP USER MAPPING FOR CURRENT_USER SERVER changing');
+	$session->close;
+}
+is($private, 0, 'a table of four has room for twelve mappings, one after the other');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 1, 'which leave one entry');
+
+# ---- entries in use are not displaced
+
+my @sessions;
+for my $name ('one', 'two', 'three')
+{
+	server($name, $name);
+	push @sessions, Session->new($node);
+	$sessions[-1]->query(whoami($name));
+}
+$watcher->query("CREATE USER MAPPING FOR changing SERVER changing OPTIONS (client_id 'app1', client_secret 'secret')");
+push @sessions, Session->new($node, user => 'changing');
+$sessions[-1]->query(whoami('changing'));
+server('four', "${long}1");
+my $late = Session->new($node);
+my $r = $late->try(whoami('four'));
+is($r->{sqlstate}, undef, 'all four entries are in use: the fifth works');
+is(scalar(grep { $_->{message} =~ /no shared memory for this session/ } @{ $r->{notices} }), 1, 'on its own, and says so');
+is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'four'"), 't', 'in the view, too');
+is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), 4, 'the four are still there');
+$late->close;
+$_->close for @sessions;
+
+# ---- long client ids are told apart and found again
+
+$node->append_conf('postgresql.conf', "dataverse_fdw.max_application_users = 20\n");
+$node->restart;
+$watcher = Session->new($node);
+server('five', "${long}2");
+for (1 .. 3)
+{
+	my $session = Session->new($node);
+	$session->query(whoami($_)) for 'four', 'five';
+	$session->close;
+}
+is($watcher->query("SELECT server, requests FROM dataverse.pool ORDER BY 1"), "five|3\nfour|3",
+	'long client ids are shared by sessions, and those that begin alike are not the same');
+
+$watcher->close;
+$node->stop;
+done_testing();
