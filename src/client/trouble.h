@@ -11,6 +11,7 @@
 #ifndef DV_TROUBLE_H
 #define DV_TROUBLE_H
 
+#include "compat.h"
 #include "client/session.h"
 
 /* An attempt that failed. */
@@ -46,7 +47,7 @@ extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
  * "what" is a phrase that begins with a verb, such as
  * "insert into foreign table \"account\"".
  */
-extern void dv_trouble_raise(const dv_error *error, const char *server,
-							 const char *what) pg_attribute_noreturn();
+extern dv_noreturn void dv_trouble_raise(const dv_error *error, const char *server,
+										 const char *what);
 
 #endif							/* DV_TROUBLE_H */
