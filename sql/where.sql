@@ -139,6 +139,11 @@ SELECT ask($$z > '2024-02-29 12:00:00+00'::timestamptz$$);
 SELECT ask($$day = '2024-02-29'$$);
 SELECT ask($$day < '2024-03-01'::timestamp - interval '1 hour'$$);
 SELECT ask($$day < '1700-01-01'$$);
+-- intersect tables have whole seconds, too
+ALTER FOREIGN TABLE t OPTIONS (ADD table_type 'intersect');
+SELECT ask($$t = '2024-02-29 12:00:00.5+00'$$);
+SELECT ask($$t <> '2024-02-29 13:00:00+01'$$);
+ALTER FOREIGN TABLE t OPTIONS (DROP table_type);
 -- ids, lookups, choices
 SELECT ask($$id = '00000001-0000-4000-8000-000000000000'$$);
 SELECT ask($$id > '00000001-0000-4000-8000-000000000000'$$);
