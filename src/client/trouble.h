@@ -47,6 +47,6 @@ extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
  * "insert into foreign table \"account\"".
  */
 extern void dv_trouble_raise(const dv_error *error, const char *server,
-							 const char *what) pg_attribute_noreturn();
+							 const char *what) __attribute__((noreturn));
 
 #endif							/* DV_TROUBLE_H */
