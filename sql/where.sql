@@ -139,6 +139,11 @@ SELECT ask($$z > '2024-02-29 12:00:00+00'::timestamptz$$);
 SELECT ask($$day = '2024-02-29'$$);
 SELECT ask($$day < '2024-03-01'::timestamp - interval '1 hour'$$);
 SELECT ask($$day < '1700-01-01'$$);
+-- intersect tables have whole seconds, too
+ALTER FOREIGN TABLE t OPTIONS (ADD table_type 'intersect');
+SELECT ask($$t = '2024-02-29 12:00:00.5+00'$$);
+SELECT ask($$t <> '2024-02-29 13:00:00+01'$$);
+ALTER FOREIGN TABLE t OPTIONS (DROP table_type);
 -- ids, lookups, choices
 SELECT ask($$id = '00000001-0000-4000-8000-000000000000'$$);
 SELECT ask($$id > '00000001-0000-4000-8000-000000000000'$$);
@@ -172,6 +177,18 @@ SELECT count(*) FROM t WHERE s = ANY (ARRAY(SELECT ('abc' || repeat(' ', n % 5) 
 SELECT count(*) FROM t WHERE t = ANY (ARRAY(SELECT '2024-02-29 12:00:00+00'::timestamptz + n * interval '1 second' FROM generate_series(0, 300) n));
 -- a URL beyond what a request line takes
 SELECT count(*) FROM t WHERE s = repeat('x', 1900) OR s = repeat('y', 1900) OR s = repeat('%', 1900) OR s = repeat('&', 1900) OR s = repeat('ä', 900) OR s = repeat('ö', 900) OR s = repeat('ü', 900) OR s = repeat(' x', 900) OR s = repeat('#x', 900) OR s = 'abc';
+
+-- an operator class may have an equality of its own, which the service does not know
+CREATE FUNCTION same_size(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+  'BEGIN RETURN abs($1::bigint) = abs($2::bigint); END';
+CREATE OPERATOR |=| (FUNCTION = same_size, LEFTARG = integer, RIGHTARG = integer);
+CREATE OPERATOR FAMILY sizes USING btree;
+ALTER OPERATOR FAMILY sizes USING btree ADD OPERATOR 3 |=| (integer, integer);
+SELECT ask('i |=| -1');
+SELECT ask('i |=| ANY (''{-1,-2}'')');
+DROP OPERATOR FAMILY sizes USING btree;
+DROP OPERATOR |=| (integer, integer);
+DROP FUNCTION same_size;
 
 -- what a parent's row security hides stays hidden from functions that leak, also where the clause is checked here
 CREATE FUNCTION leak(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$

@@ -278,11 +278,4 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 #include "commands/explain_state.h"
 #endif
 
-/* 18 replaced the attribute by C11's word, which stands before the declaration. */
-#if PG_VERSION_NUM >= 180000
-#define dv_noreturn pg_noreturn
-#else
-#define dv_noreturn pg_attribute_noreturn()
-#endif
-
 #endif							/* DV_COMPAT_H */

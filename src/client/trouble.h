@@ -47,7 +47,7 @@ extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
  * "what" is a phrase that begins with a verb, such as
  * "insert into foreign table \"account\"".
  */
-extern dv_noreturn void dv_trouble_raise(const dv_error *error, const char *server,
-										 const char *what);
+extern void dv_trouble_raise(const dv_error *error, const char *server,
+							 const char *what) __attribute__((noreturn));
 
 #endif							/* DV_TROUBLE_H */

@@ -249,7 +249,9 @@ bind_number(const leaf *l, dv_op op, Oid type, Datum value)
 static bool
 has_fractions(const leaf *l)
 {
-	return l->binding->relation->type != DV_TABLE_STANDARD;
+	dv_table_type type = l->binding->relation->type;
+
+	return type == DV_TABLE_ELASTIC || type == DV_TABLE_VIRTUAL;
 }
 
 static dv_filter *

@@ -17,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -332,10 +333,11 @@ meaning_of_function(Oid function)
 	return &nothing_known;
 }
 
+/* PostgreSQL's own classes agree about its own operators; others may mean anything by theirs. */
 static const operator_meaning *
 meaning_of_operator(Oid opno)
 {
-	List	   *interpretations = dv_op_interpretations(opno);
+	List	   *interpretations = opno < FirstGenbkiObjectId ? dv_op_interpretations(opno) : NIL;
 	int			strategy = interpretations == NIL ? 0 :
 	dv_interpretation_of(list_head(interpretations));
 
