@@ -135,8 +135,9 @@ decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatabl
 	dv_attempt	attempt = {
 		.user = dv_call_user(job->call),
 		.number = dv_call_attempts(job->call),
-		.sent_at = job->started_at,
+		.sent_at = dv_call_sent_at(job->call),
 		.repeatable = repeatable,
+		.pool_told = dv_call_told_pool(job->call),
 		.part = true,
 	};
 

@@ -181,6 +181,27 @@ $r = run($w->delete('standard', 'true'),
 	rules => [ { path => '$batch', batch_part => 1, %$busy, retry_after => 0, times => 3 } ]);
 is($r->{sqlstate}, '53400', 'a part that is throttled more often than is borne');
 is($r->{hits}, 2, '... which is twice');
+
+# throttles count, too, if they have been waited for as the service asked, and nothing is sent before
+for my $how ({ %$busy, retry_after => 1 }, { status => 503, retry_after => 1 }, { status => 400, code => '0x8005F103' })
+{
+	my $what = "a part that is throttled by $how->{status}";
+
+	$r = run($w->delete('standard', 'true'),
+		prepare => sub { $w->fill('standard', 10) },
+		rules => [ { path => '$batch', batch_part => 1, times => 20, %$how } ]);
+	isnt($r->{sqlstate}, undef, "$what: the statement fails");
+	is($r->{hits}, 2, '... after two attempts');
+	$r = run($bad,
+		prepare => \&taken,
+		rules => [ { path => '$batch', batch_part => 3, times => 20, %$how } ]);
+	isnt($r->{sqlstate}, '23505', "$what, in a change set: the statement fails");
+	is($r->{hits}, 2, '... after two attempts');
+}
+
+# throttles of the rows of an elastic table, of which the pool does not know
+$r = run($w->insert('elastic', 1, 4), rules => [ partly({ status => 400, code => '0x80048d0b', times => 20 }, (429) x 4) ]);
+cmp_ok($r->{hits}, '<=', 2, 'rows of an elastic table that are throttled: in few requests');
 $w->set(max_throttle_retries => undef);
 
 # ---------------------------------------------------------------- verification
