@@ -16,6 +16,7 @@
 
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
@@ -114,8 +115,11 @@ call_gone(void *arg)
 {
 	dv_call    *call = arg;
 
+	/* a message at DEBUG5 would look for a cancel, but nothing may be raised here */
+	HOLD_INTERRUPTS();
 	end(call);
 	dlist_delete(&call->node);
+	RESUME_INTERRUPTS();
 }
 
 /* Ends a call without waiting for its answer. */
