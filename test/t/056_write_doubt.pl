@@ -204,6 +204,20 @@ $r = run($w->insert('elastic', 1, 4), rules => [ partly({ status => 400, code =>
 cmp_ok($r->{hits}, '<=', 2, 'rows of an elastic table that are throttled: in few requests');
 $w->set(max_throttle_retries => undef);
 
+# ---------------------------------------------------------------- missing rows
+
+# a refusal that has the code of a missing row, but another status, is about something else
+for my $kind ('standard', 'elastic')
+{
+	my %missing = (status => 400, code => '0x80040217', message => 'Entity With Id = 1 Does Not Exist');
+
+	$r = run($w->delete($kind, 'true'),
+		prepare => sub { $w->fill($kind, 10) },
+		rules => [ { path => 'DeleteMultiple', %missing }, { path => '$batch', batch_part => 3, %missing } ]);
+	is($r->{sqlstate}, '23503', "$kind: a row that cannot be deleted is not missing");
+	is($w->rows_there($kind), 1, '... and is still there');
+}
+
 # ---------------------------------------------------------------- verification
 
 # repeated verification does not change that an id is a duplicate
