@@ -16,6 +16,7 @@
 
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
@@ -58,6 +59,7 @@ struct dv_call
 	int			throttles;
 	dv_retry	retry;
 	bool		was_unknown;	/* an attempt may have been carried out */
+	bool		pool_told;		/* of a throttle in the last answer, or in a part of it */
 	bool		wait_logged;
 	int64		not_before;		/* end of the backoff */
 	int64		wake_at;		/* when to advance the call at the latest; 0: no such time */
@@ -113,8 +115,11 @@ call_gone(void *arg)
 {
 	dv_call    *call = arg;
 
+	/* a message at DEBUG5 would look for a cancel, but nothing may be raised here */
+	HOLD_INTERRUPTS();
 	end(call);
 	dlist_delete(&call->node);
+	RESUME_INTERRUPTS();
 }
 
 /* Ends a call without waiting for its answer. */
@@ -405,6 +410,7 @@ settle(dv_call *call)
 		.number = call->attempts,
 		.sent_at = call->lease.sent_at,
 		.repeatable = call->spec.repeatable,
+		.pool_told = call->pool_told,
 	};
 	dv_retry_decision decision;
 
@@ -457,9 +463,9 @@ note_parts(dv_call *call)
 		return;
 	while (dv_multipart_failure(&multipart, &part))
 	{
-		if (part.status != 429)
-			continue;
 		dv_batch_answer_read(&part, &error);
+		if (error.verdict != DV_VERDICT_THROTTLED)
+			continue;
 		if (!found || error.retry_after > longest)
 		{
 			longest = error.retry_after;
@@ -467,8 +473,10 @@ note_parts(dv_call *call)
 		}
 		found = true;
 	}
-	if (found)
-		dv_lease_throttled_part(&call->lease, cause, longest);
+	if (!found)
+		return;
+	dv_lease_throttled_part(&call->lease, cause, longest);
+	call->pool_told = true;
 }
 
 /* Logs how the rate develops, for debugging. */
@@ -561,6 +569,7 @@ read_answer(dv_call *call)
 		read_error(call);
 	else
 		dv_trouble_read(result, &call->error);
+	call->pool_told = call->error.verdict == DV_VERDICT_THROTTLED;
 	note_parts(call);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
@@ -883,6 +892,18 @@ int
 dv_call_throttles(const dv_call *call)
 {
 	return call->throttles;
+}
+
+int64
+dv_call_sent_at(const dv_call *call)
+{
+	return call->lease.sent_at;
+}
+
+bool
+dv_call_told_pool(const dv_call *call)
+{
+	return call->pool_told;
 }
 
 bool

@@ -85,6 +85,12 @@ extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 extern int	dv_call_throttles(const dv_call *call);
 
+/* Returns the time at which the last attempt was sent. */
+extern int64 dv_call_sent_at(const dv_call *call);
+
+/* Returns true if the pool was told of a throttle in the last answer, or in a part of it. */
+extern bool dv_call_told_pool(const dv_call *call);
+
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);

@@ -209,7 +209,6 @@ dv_job_start(dv_job *job)
 	}
 	if (job->route != DV_ROUTE_VERIFY)
 		spec.in_doubt = &job->in_doubt;
-	job->started_at = dv_now();
 	job->call = dv_call_start(job->spec->session, &spec, job->context);
 	MemoryContextSwitchTo(old);
 }

@@ -49,7 +49,6 @@ typedef struct dv_job
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	dv_retry	retry;
 	int64		not_before;		/* end of the backoff */
-	int64		started_at;		/* when the call was started */
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	int			verifications;	/* how often the rows of a refused change set were verified */
 

@@ -30,8 +30,9 @@ backoff(const dv_retry_policy *policy, int attempt, double random)
 
 /*
  * The pool knows how long the user is throttled, and another user may be free,
- * so the request is repeated at once.  Only if throttles are not tracked must
- * the request itself wait.
+ * so the request is repeated at once.  The request itself must wait only if
+ * throttles are not tracked, or if the pool was not told of this one, because
+ * it was the table that was throttled and not the user.
  */
 static bool
 repeat_throttled(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
@@ -43,7 +44,10 @@ repeat_throttled(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_
 		(*times)++;
 	retry->told_until = later(retry->told_until, event->now + later(event->told, 0));
 	decision->cause = DV_RETRY_THROTTLE;
-	decision->delay = event->held_back ? 0 : event->pause;
+	if (event->held_back)
+		decision->delay = 0;
+	else
+		decision->delay = event->pause >= 0 ? event->pause : backoff(policy, *times, event->random);
 	return (policy->max_throttle_retries <= 0 || *times <= policy->max_throttle_retries) &&
 		dv_retry_tolerates(policy, decision->delay);
 }

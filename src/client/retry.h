@@ -53,8 +53,9 @@ typedef struct dv_retry_event
 	int64_t		sent_at;
 	int64_t		told;			/* how long the service asked us to wait; < 0: not said.  A
 								 * minimum if the verdict is RETRY */
-	bool		held_back;		/* the pool keeps throttled users from sending */
-	int64_t		pause;			/* how long the request has to wait if the pool does not */
+	bool		held_back;		/* the pool keeps the throttled user from sending */
+	int64_t		pause;			/* how long the request has to wait if the pool does not; < 0: not
+								 * said */
 	int64_t		now;
 	double		random;			/* 0 <= random < 1 */
 } dv_retry_event;

@@ -59,7 +59,8 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 	char		text[DV_PAYLOAD_UUID];
 	const char *at;
 
-	if (error->meaning != DV_MEANING_MISSING)
+	/* with another status, the code is about something that a plug-in looked for */
+	if (error->meaning != DV_MEANING_MISSING || error->status != 404)
 		return false;
 	if (dv_operation_rule_of(operation)->effect == DV_EFFECT_REMOVED)
 		return true;
@@ -135,8 +136,9 @@ decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatabl
 	dv_attempt	attempt = {
 		.user = dv_call_user(job->call),
 		.number = dv_call_attempts(job->call),
-		.sent_at = job->started_at,
+		.sent_at = dv_call_sent_at(job->call),
 		.repeatable = repeatable,
+		.pool_told = dv_call_told_pool(job->call),
 		.part = true,
 	};
 

@@ -122,7 +122,8 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 		.user = attempt->user,
 		.sent_at = attempt->sent_at,
 		.told = error->retry_after,
-		.held_back = config->pool.throttle_tracking,
+		.held_back = config->pool.throttle_tracking && attempt->pool_told,
+		.pause = -1,
 		.now = dv_now(),
 		.random = pg_prng_double(&pg_global_prng_state),
 	};
@@ -130,7 +131,7 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 
 	if (error->verdict == DV_VERDICT_RETRY)
 		event.cause = retry_cause(error);
-	if (error->verdict == DV_VERDICT_THROTTLED)
+	if (error->verdict == DV_VERDICT_THROTTLED && (attempt->pool_told || error->retry_after >= 0))
 	{
 		if (error->retry_after < 0)
 			event.told = config->pool.fallback_retry_after;

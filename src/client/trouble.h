@@ -21,6 +21,7 @@ typedef struct dv_attempt
 	int			number;			/* among the request's attempts, from 1 */
 	int64		sent_at;
 	bool		repeatable;		/* even if the outcome is unknown */
+	bool		pool_told;		/* the pool knows of the throttle */
 	bool		part;			/* only part of a request failed: neither logged nor counted */
 } dv_attempt;
 

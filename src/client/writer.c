@@ -172,13 +172,13 @@ in_doubt(const dv_ledger_entry *entry)
 static void
 send_job(dv_writer *writer, dv_job *job)
 {
-	dv_job_start(job);
 	if (job->first_sent == 0)
 	{
-		job->first_sent = job->started_at;
+		job->first_sent = dv_now();
 		if (job->batch->operation == writer->spec.operation)
 			writer->rows_sent += job->nrows;
 	}
+	dv_job_start(job);
 	dlist_push_tail(&writer->under_way, &job->node);
 	writer->sent++;
 }

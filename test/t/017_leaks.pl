@@ -49,6 +49,30 @@ sub resident
 	return $kb;
 }
 
+# ---- a cancel that is noticed while a page is asked for that nobody will read
+
+{
+	my $session = Session->new($node);
+	my $result;
+
+	$dvsim->control('POST', '/_dvsim/seed?table=account&rows=40');
+	$watcher->query('IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO public');
+	$watcher->query("ALTER FOREIGN TABLE account OPTIONS (ADD page_size '10')");
+	# it ends the scan after its first row, and does not look for a cancel in between
+	$watcher->query(q{CREATE FUNCTION cancel_itself() RETURNS bool LANGUAGE sql AS
+		'SELECT pg_cancel_backend(pg_backend_pid()) FROM account'});
+	faults($dvsim, { path => 'accounts', after => 1, action => 'delay', delay_ms => 60_000 });
+	# messages that are logged look for one
+	$session->query('SET log_min_messages = debug5');
+	$result = $session->try('SELECT cancel_itself()');
+	is($result->{sqlstate}, '57014', 'a cancel while a scan ends');
+	is($result->{gone}, undef, '... ends the statement, not the session');
+	clear_faults($dvsim);
+	is($session->value('SELECT count(*) FROM account'), 40, '... which goes on') unless $result->{gone};
+	is(in_flight($watcher), 0, '... and no slot is held') unless $result->{gone};
+	$session->close;
+}
+
 # ---- subtransactions
 
 {

@@ -181,7 +181,42 @@ $r = run($w->delete('standard', 'true'),
 	rules => [ { path => '$batch', batch_part => 1, %$busy, retry_after => 0, times => 3 } ]);
 is($r->{sqlstate}, '53400', 'a part that is throttled more often than is borne');
 is($r->{hits}, 2, '... which is twice');
+
+# throttles count, too, if they have been waited for as the service asked, and nothing is sent before
+for my $how ({ %$busy, retry_after => 1 }, { status => 503, retry_after => 1 }, { status => 400, code => '0x8005F103' })
+{
+	my $what = "a part that is throttled by $how->{status}";
+
+	$r = run($w->delete('standard', 'true'),
+		prepare => sub { $w->fill('standard', 10) },
+		rules => [ { path => '$batch', batch_part => 1, times => 20, %$how } ]);
+	isnt($r->{sqlstate}, undef, "$what: the statement fails");
+	is($r->{hits}, 2, '... after two attempts');
+	$r = run($bad,
+		prepare => \&taken,
+		rules => [ { path => '$batch', batch_part => 3, times => 20, %$how } ]);
+	isnt($r->{sqlstate}, '23505', "$what, in a change set: the statement fails");
+	is($r->{hits}, 2, '... after two attempts');
+}
+
+# throttles of the rows of an elastic table, of which the pool does not know
+$r = run($w->insert('elastic', 1, 4), rules => [ partly({ status => 400, code => '0x80048d0b', times => 20 }, (429) x 4) ]);
+cmp_ok($r->{hits}, '<=', 2, 'rows of an elastic table that are throttled: in few requests');
 $w->set(max_throttle_retries => undef);
+
+# ---------------------------------------------------------------- missing rows
+
+# a refusal that has the code of a missing row, but another status, is about something else
+for my $kind ('standard', 'elastic')
+{
+	my %missing = (status => 400, code => '0x80040217', message => 'Entity With Id = 1 Does Not Exist');
+
+	$r = run($w->delete($kind, 'true'),
+		prepare => sub { $w->fill($kind, 10) },
+		rules => [ { path => 'DeleteMultiple', %missing }, { path => '$batch', batch_part => 3, %missing } ]);
+	is($r->{sqlstate}, '23503', "$kind: a row that cannot be deleted is not missing");
+	is($w->rows_there($kind), 1, '... and is still there');
+}
 
 # ---------------------------------------------------------------- verification
 

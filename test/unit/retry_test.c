@@ -148,6 +148,19 @@ the_pool_waits_or_the_request_does(void **state)
 	assert_int_equal(throttle_after_waiting(10 * SECOND).delay, 12 * SECOND);
 }
 
+/* A throttle that the pool does not know of, and that does not say for how long. */
+static void
+without_a_pause_it_backs_off(void **state)
+{
+	(void) state;
+	event.held_back = false;
+	event.pause = -1;
+	assert_int_equal(throttle_after_waiting(-1).delay, SECOND / 4);
+	assert_int_equal(throttle_after_waiting(-1).delay, SECOND / 2);
+	assert_int_equal(throttle_after_waiting(-1).delay, SECOND);
+	assert_int_equal(throttle_after_waiting(-1).next, DV_NEXT_END);
+}
+
 static void
 a_pause_beyond_the_tolerance_ends(void **state)
 {
@@ -317,6 +330,7 @@ main(void)
 		cmocka_unit_test_setup(told_until_never_moves_earlier, setup),
 		cmocka_unit_test_setup(a_throttle_without_a_bound, setup),
 		cmocka_unit_test_setup(the_pool_waits_or_the_request_does, setup),
+		cmocka_unit_test_setup(without_a_pause_it_backs_off, setup),
 		cmocka_unit_test_setup(a_pause_beyond_the_tolerance_ends, setup),
 		cmocka_unit_test_setup(each_cause_has_its_own_patience, setup),
 		cmocka_unit_test_setup(no_patience_at_all, setup),
