@@ -73,6 +73,13 @@ convert(const dv_value *value)
 	free(room);
 }
 
+/* json-c 0.18 takes every byte beyond ASCII for a control character when it is strict. */
+#if JSON_C_MAJOR_VERSION == 0 && JSON_C_MINOR_VERSION == 18
+#define STRICT 0
+#else
+#define STRICT JSON_TOKENER_STRICT
+#endif
+
 /* the whole text as json-c reads it, NULL if it does not */
 static struct json_object *
 parse_tree(const char *text, size_t len)
@@ -87,7 +94,7 @@ parse_tree(const char *text, size_t len)
 	}
 	while (len > 0 && strchr(" \t\r\n", text[len - 1]) != NULL)
 		len--;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	json_tokener_set_flags(tokener, STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	tree = json_tokener_parse_ex(tokener, text, (int) len);
 	if (json_tokener_get_error(tokener) != json_tokener_success ||
 		json_tokener_get_parse_end(tokener) != len)

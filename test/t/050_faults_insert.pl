@@ -85,7 +85,7 @@ for my $kind ('standard', 'elastic')
 		like($r->{message} // 'none', qr/The value 4711 of '$choice'/, "$what: the statement fails for that reason") || diag explain $r;
 		like($r->{detail} // 'none', qr/^It is row 1511\b/, "$what: and names it");
 		($stay) = ($r->{notices}[0]{message} // '') =~ /^the transaction was rolled back, but (\d+) rows/;
-		($doubt) = ($r->{notices}[0]{detail} // '') =~ /^Of (\d+) rows more/;
+		($doubt) = ($r->{notices}[0]{detail} // '') =~ /^For (\d+) more rows, it is not known/;
 		$there = $w->rows_there($kind);
 		cmp_ok($there, '>=', $stay, "$what: $stay rows stay, $there are there");
 		cmp_ok($there, '<=', $stay + ($doubt // 0), "$what: no more than it says");
@@ -110,7 +110,7 @@ for my $rule (
 	$r = $w->run($w->insert('standard', 1, 1000));
 	like($r->{sqlstate} // 'none', qr/^(?:08|HV)/, "$what: the statement fails") || diag explain $r;
 	($stay) = ($r->{notices}[0]{message} // '') =~ /^the transaction was rolled back, but (\d+) rows/;
-	($doubt) = ($r->{notices}[0]{detail} // '') =~ /^Of (\d+) rows more/;
+	($doubt) = ($r->{notices}[0]{detail} // '') =~ /^For (\d+) more rows, it is not known/;
 	is($doubt, WriteTest::BATCH, "$what: one batch is in doubt");
 	$there = $w->rows_there('standard');
 	cmp_ok($there, '>=', $stay, "$what: $stay rows stay, $there are there");

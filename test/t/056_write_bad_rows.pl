@@ -159,7 +159,7 @@ my ($stay, $doubt) = (0, 0);
 for (@{ $r->{notices} })
 {
 	$stay = $1 if $_->{message} =~ /but (\d+) rows? written/;
-	$doubt = $1 if "$_->{message} " . ($_->{detail} // '') =~ /of (\d+) rows? (?:sent|more)/i;
+	$doubt = $1 if "$_->{message} " . ($_->{detail} // '') =~ /(\d+) (?:more )?rows?(?: sent to Dataverse were|, it is not known)/;
 }
 my $there = $w->rows_there('standard') - $bad;
 ok($there >= $stay && $there <= $stay + $doubt, "abort: $there rows are there, $stay are told, $doubt in doubt");
