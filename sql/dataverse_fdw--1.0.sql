@@ -256,7 +256,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_reset_pool';
 
 COMMENT ON FUNCTION dataverse.reset_pool(name, text) IS
-  'lets throttle and rate of one application user of a server start over; for its owner';
+  'resets throttle and rate of one application user of a server; reserved for the owner of the server';
 
 CREATE FUNCTION dataverse.reset_stats(server name)
 RETURNS integer

@@ -257,9 +257,11 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 
 	faults($dvsim, { app_user => $two, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 120 });
 	my @waiting = map { Session->new($node) } 1 .. 4;
-	$_->start(whoami($second)) for @waiting;
-	wait_event($watcher, $_->pid, 'DataverseThrottle') for @waiting;
+	# one request is throttled; only then is it known that the others will wait
+	$waiting[0]->start(whoami($second));
 	wait_for(sub { pool($watcher, "$second $two", 'throttled') eq 't' }, 'it is throttled');
+	$_->start(whoami($second)) for @waiting[1 .. 3];
+	wait_event($watcher, $_->pid, 'DataverseThrottle') for @waiting;
 	my $session = Session->new($node);
 	$session->query(whoami($first));
 	my $r = $session->try("SELECT count(*) FROM generate_series(1, 100) i, LATERAL (SELECT i, dataverse.whoami('$first')) x");
