@@ -41,7 +41,8 @@ SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,j
 	$(or $(call found,--libs,libcrypto,false),-lcrypto)
 
 # PostgreSQL's callbacks and headers have parameters that are not always used.
-PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter
+# a function that is not declared would be missing only when the library is loaded
+PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration
 # For test/t/030_differential.pl, which needs to select wrong policies.
 ifeq ($(DV_TEST),1)
 PG_CPPFLAGS += -DDV_TEST
