@@ -332,6 +332,9 @@ bind_text(const leaf *l, dv_op op, Oid type, Datum value)
 		/* the filter may accept more rows than the condition; the operator is always = */
 		if (strlen(text) > MAX_TEXT)
 			return not_null(l);
+		/* a text that has been cut has exactly as many characters as there is room for */
+		if (l->attribute->cut && strlen(text) >= (size_t) l->attribute->max_length)
+			return not_null(l);
 		if (text[strspn(text, " ")] == '\0')
 			return either(compare(l, DV_EQ, text), is_null(l));
 	}

@@ -4,12 +4,12 @@
  *
  * Values of the common types are converted directly from the page to a Datum;
  * the others go through the input function of their type.  A value that does
- * not fit its column raises an error that names the column, because it means
- * that the foreign table does not describe the service's table.
+ * not fit its column raises an error that names the row and the column, because
+ * it means that the foreign table does not describe the service's table.
  *
- * A value is never changed, not even rounded to the declared scale of a
- * numeric: the filters that the service evaluates must apply to the same values
- * that are seen here.
+ * The functions for the common types do not look at the column's type modifier.
+ * They only note in "doubtful" whether the value may be too long for it, so that
+ * values that clearly fit cost nothing more; fit.c decides about the others.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,6 +27,7 @@
 #include "utils/uuid.h"
 
 #include "fdw/decode.h"
+#include "fdw/fit.h"
 
 /* More choices than a multi-select column can hold (the service allows 150) */
 #define MAX_CHOICES 1000
@@ -39,10 +40,17 @@ struct dv_decoder
 	const char *table;
 	const char *column;
 	Oid			type;
+	size_t		max_bytes;		/* text of this length certainly fits */
 	int			scale;			/* numeric: decimal places to keep; -1: as many as needed */
+	int64		bound;			/* numeric: unscaled values below this one certainly fit */
 	FmgrInfo	input;
 	Oid			ioparam;
-	int32		typmod;
+	int32		typmod;			/* for the input function */
+	dv_fit	   *fit;			/* NULL if the type admits all values */
+	bool		doubtful;		/* the last value may not fit */
+	bool		domain;			/* the column's type has constraints of its own */
+	const dv_value *id;			/* of the row, for messages */
+	ErrorContextCallback callback;
 };
 
 static dv_value_status
@@ -114,6 +122,7 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 
 	if (status == DV_VALUE_RANGE)
 	{
+		decoder->doubtful = decoder->fit != NULL;
 		*out = DirectFunctionCall3(numeric_in,
 								   CStringGetDatum(pnstrdup(value->text, value->len)),
 								   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
@@ -129,6 +138,8 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 		n *= 10;
 		scale++;
 	}
+	decoder->doubtful = decoder->fit != NULL &&
+		(scale != decoder->scale || n <= -decoder->bound || n >= decoder->bound);
 	*out = NumericGetDatum(int64_div_fast_to_numeric(n, scale));
 	return status;
 }
@@ -211,6 +222,7 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 	size_t		len = 0;
 	dv_value_status status = spell(value, VARDATA(result), &len);
 
+	decoder->doubtful = len > decoder->max_bytes;
 	SET_VARSIZE(result, VARHDRSZ + len);
 	*out = PointerGetDatum(result);
 	if (status != DV_VALUE_OK)
@@ -251,6 +263,32 @@ static const struct
 #include "fdw/conversion_list.h"
 };
 
+/* Sets what the functions for the common types need to recognize values that certainly fit. */
+static void
+set_bounds(dv_decoder *decoder, int32 typmod)
+{
+	int			precision;
+
+	decoder->doubtful = decoder->fit != NULL;
+	decoder->max_bytes = SIZE_MAX;
+	decoder->scale = -1;
+	decoder->bound = PG_INT64_MAX;
+	if (typmod < (int32) VARHDRSZ)
+		return;
+	typmod -= VARHDRSZ;
+	if (decoder->type == VARCHAROID)
+		decoder->max_bytes = typmod;
+	if (decoder->type != NUMERICOID)
+		return;
+	/* the scale is a signed number of eleven bits */
+	decoder->scale = ((typmod & 0x7ff) ^ 1024) - 1024;
+	precision = (typmod >> 16) & 0xffff;
+	if (precision > 18)
+		return;
+	for (decoder->bound = 1; precision > 0; precision--)
+		decoder->bound *= 10;
+}
+
 dv_decoder *
 dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 {
@@ -261,11 +299,10 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	decoder->table = relation->name;
 	decoder->column = attribute->name;
 	decoder->type = attribute->pgtype;
-	decoder->typmod = attribute->typmod;
-
-	decoder->scale = -1;
-	if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
-		decoder->scale = (attribute->typmod - VARHDRSZ) & 0x7ff;
+	decoder->fit = dv_fit_create(relation, attribute);
+	decoder->domain = OidIsValid(attribute->domain);
+	decoder->typmod = dv_fit_input_typmod(decoder->fit);
+	set_bounds(decoder, attribute->typmod);
 	while (conversions[i].pgtype != attribute->pgtype && conversions[i].pgtype != InvalidOid)
 		i++;
 	decoder->decode = conversions[i].decode;
@@ -274,16 +311,25 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	return decoder;
 }
 
-Datum
-dv_decode(dv_decoder *decoder, const dv_value *value, bool *isnull)
+bool
+dv_decoder_names_rows(const dv_decoder *decoder)
+{
+	return decoder->fit != NULL || decoder->decode == decode_input;
+}
+
+void
+dv_decoder_end(dv_decoder *decoder)
+{
+	if (decoder->fit != NULL)
+		dv_fit_end(decoder->fit);
+}
+
+static Datum
+decode_plainly(dv_decoder *decoder, const dv_value *value)
 {
 	Datum		datum = (Datum) 0;
-	dv_value_status status;
+	dv_value_status status = decoder->decode(decoder, value, &datum);
 
-	*isnull = dv_value_is_null(value);
-	if (*isnull)
-		return datum;
-	status = decoder->decode(decoder, value, &datum);
 	if (status != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
@@ -293,5 +339,76 @@ dv_decode(dv_decoder *decoder, const dv_value *value, bool *isnull)
 						   pg_mbcliplen(value->text, value->len, 60), value->text,
 						   value->len > 60 ? "..." : "", dv_value_reason(status),
 						   format_type_be(decoder->type))));
+	return datum;
+}
+
+/*
+ * Functions of types raise errors of their own, which do not name the row: their
+ * calls are between these two.
+ */
+
+static void
+describe_value(void *arg)
+{
+	const dv_decoder *decoder = arg;
+
+	errcontext("column \"%s\" of foreign table \"%s\"%s", decoder->column, decoder->table,
+			   dv_fit_row(decoder->id, ", row "));
+}
+
+static void
+enter_type(dv_decoder *decoder, const dv_value *id)
+{
+	decoder->id = id;
+	decoder->callback.callback = describe_value;
+	decoder->callback.arg = decoder;
+	decoder->callback.previous = error_context_stack;
+	error_context_stack = &decoder->callback;
+}
+
+static void
+leave_type(const dv_decoder *decoder)
+{
+	error_context_stack = decoder->callback.previous;
+}
+
+/* Returns the value as the column's type modifier admits it. */
+static Datum
+fit_to_modifier(dv_decoder *decoder, Datum datum, const dv_value *id)
+{
+	bool		changed;
+
+	enter_type(decoder, id);
+	datum = dv_fit_cast(decoder->fit, datum, &changed);
+	leave_type(decoder);
+	if (changed)
+		dv_fit_report(decoder->fit, id);
+	return datum;
+}
+
+Datum
+dv_decode(dv_decoder *decoder, const dv_value *value, const dv_value *id, bool *isnull)
+{
+	Datum		datum = (Datum) 0;
+
+	*isnull = dv_value_is_null(value);
+	if (*isnull)
+		;
+	else if (decoder->decode == decode_input)
+	{
+		enter_type(decoder, id);
+		datum = decode_plainly(decoder, value);
+		leave_type(decoder);
+	}
+	else
+		datum = decode_plainly(decoder, value);
+	if (decoder->doubtful && !*isnull)
+		datum = fit_to_modifier(decoder, datum, id);
+	if (decoder->domain)
+	{
+		enter_type(decoder, id);
+		dv_fit_check(decoder->fit, datum, *isnull);
+		leave_type(decoder);
+	}
 	return datum;
 }

@@ -111,6 +111,7 @@ static const char *const selections[] = {"throttle_aware", "round_robin", "least
 static const char *const dop_scopes[] = {"user", "environment", NULL};
 static const char *const presets[] = {"conservative", "balanced", "aggressive", NULL};
 static const char *const error_modes[] = {"abort", "continue", NULL};
+static const char *const oversize_modes[] = {"error", "truncate", NULL};
 static const char *const insert_modes[] = {"create", "upsert", "ignore_duplicates", NULL};
 static const char *const bypasses[] = {"none", "sync", "async", "all", NULL};
 static const char *const table_types[] = {"standard", "elastic", "virtual", "intersect", NULL};

@@ -74,6 +74,8 @@ DV_OPTION(PAGE_SIZE, "page_size", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 5000))
 DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
 DV_OPTION(MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))
+/* no setting: plans depend on it */
+DV_OPTION(ON_OVERSIZE, "on_oversize", ON_SERVER | ON_TABLE | ON_COLUMN, CHOICE("error", oversize_modes))
 DV_OPTION(GENERATE_IDS, "generate_ids", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_SETTING("Sets how rows are inserted: create, upsert, or ignore_duplicates.",
 		   INSERT_MODE, "insert_mode", ON_SERVER | ON_TABLE, CHOICE("create", insert_modes))

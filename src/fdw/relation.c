@@ -123,6 +123,21 @@ type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options o
 	return type;
 }
 
+/*
+ * Are values that do not fit the column cut?  Never those that say which row is
+ * meant: what is left of them could be another row's.
+ */
+static bool
+is_cut(const dv_relation *relation, dv_options options, const char *name)
+{
+	const char *partition = dv_option_text(relation->options, DV_OPT_PARTITION_ID);
+
+	if (!dv_option_given(options, DV_OPT_ON_OVERSIZE))
+		options = relation->options;
+	return dv_option_choice(options, DV_OPT_ON_OVERSIZE) == DV_ON_OVERSIZE_TRUNCATE &&
+		(partition == NULL || strcmp(partition, name) != 0);
+}
+
 static void
 fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 {
@@ -132,8 +147,9 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	const char *base = dv_option_text(options, DV_OPT_LABEL_OF);
 
 	attribute->name = pstrdup(NameStr(att->attname));
-	attribute->pgtype = getBaseType(att->atttypid);
 	attribute->typmod = att->atttypmod;
+	attribute->pgtype = getBaseTypeAndTypmod(att->atttypid, &attribute->typmod);
+	attribute->domain = attribute->pgtype != att->atttypid ? att->atttypid : InvalidOid;
 	attribute->is_label = base != NULL;
 	attribute->readonly = dv_option_bool(options, DV_OPT_READONLY);
 	if (base == NULL)
@@ -147,8 +163,9 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	check_name(name, "a column", relation);
 	set_column(&attribute->column, name, type_of(relation, attribute, options, name));
 	attribute->natural = is_natural(attribute->pgtype, attribute->column.type);
-	if (attribute->pgtype == VARCHAROID && att->atttypmod > (int32) VARHDRSZ)
-		attribute->max_length = att->atttypmod - VARHDRSZ;
+	attribute->cut = attribute->typmod >= 0 && is_cut(relation, options, name);
+	if (attribute->pgtype == VARCHAROID && attribute->typmod > (int32) VARHDRSZ)
+		attribute->max_length = attribute->typmod - VARHDRSZ;
 }
 
 /*

@@ -15,8 +15,10 @@
 typedef struct dv_attribute
 {
 	const char *name;			/* in the foreign table; NULL if dropped or virtual */
-	Oid			pgtype;
+	Oid			pgtype;			/* if it is a domain, its base type */
 	int32		typmod;
+	Oid			domain;			/* or InvalidOid */
+	bool		cut;			/* values that do not fit are cut, rather than refused */
 	dv_column	column;			/* in the service; for labels and table names, the column that
 								 * they belong to */
 	const char *member;			/* member of a row: the property, or an annotation of it */

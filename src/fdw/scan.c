@@ -67,7 +67,7 @@ struct dv_scan
 	int			ntargets;
 	dv_names   *names;
 	dv_value   *members;
-	int			id;				/* without an executor: index of the primary id among the members */
+	int			id;				/* index of the primary id among the members, or -1 */
 
 	dv_pages   *pages;			/* NULL if no request is in progress */
 	const dv_filter *given;		/* ids for which no request is needed; NULL if there are none */
@@ -147,10 +147,13 @@ add_targets(dv_scan *scan, bool with_id)
 		t->attnum = lfirst_int(lc);
 		t->member = add_name(names, &nnames, attribute->member);
 		t->decoder = dv_decoder_create(scan->request.relation, attribute);
+		/* the service returns the id of a row whether or not it is asked for */
+		with_id = with_id || dv_decoder_names_rows(t->decoder);
 		scan->ntargets++;
 	}
 	if (scan->request.plan.count)
 		names[nnames++] = "n";
+	scan->id = -1;
 	if (with_id)
 		scan->id = add_name(names, &nnames, scan->request.relation->primary_id.property);
 	scan->names = dv_names_init(palloc(dv_names_size(names, nnames)), names, nnames);
@@ -381,6 +384,8 @@ next_given(dv_scan *scan)
 	/* all columns that are needed contain the id */
 	for (i = 0; i < scan->ntargets; i++)
 		scan->members[scan->targets[i].member] = id;
+	if (scan->id >= 0)
+		scan->members[scan->id] = id;
 	return true;
 }
 
@@ -454,6 +459,7 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 void
 dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 {
+	const dv_value *id = scan->id >= 0 ? &scan->members[scan->id] : NULL;
 	MemoryContext old;
 	int			i;
 
@@ -464,7 +470,7 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 	{
 		const scan_target *t = &scan->targets[i];
 
-		values[t->slot] = dv_decode(t->decoder, &scan->members[t->member], &isnull[t->slot]);
+		values[t->slot] = dv_decode(t->decoder, &scan->members[t->member], id, &isnull[t->slot]);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -691,6 +697,10 @@ dv_scan_id(const dv_scan *scan)
 void
 dv_scan_close(dv_scan *scan)
 {
+	int			i;
+
+	for (i = 0; i < scan->ntargets; i++)
+		dv_decoder_end(scan->targets[i].decoder);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
 	MemoryContextDelete(scan->query);

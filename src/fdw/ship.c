@@ -233,11 +233,29 @@ take_conditions(dv_shipping *shipping, int n)
 	return true;
 }
 
-/* Returns what the policy says, if there is room for the condition. */
+/*
+ * What the policy says of a column.  If its values may be cut here, the service
+ * compares others than PostgreSQL does.  Only NULL remains NULL, and a text that
+ * is cut begins as it did before (fdw/bind.c treats equality accordingly).
+ */
+static dv_policy
+policy_of(const dv_shipping *shipping, const dv_attribute *attribute, dv_comparison cmp, dv_op op)
+{
+	dv_policy	policy = dv_policy_of(shipping->relation->type, cmp, op);
+
+	if (!attribute->cut || op == DV_OP_NULL || op == DV_OP_NOT_NULL)
+		return policy;
+	if (cmp == DV_COMPARE_TEXT &&
+		(op == DV_OP_EQ || op == DV_OP_IN || op == DV_OP_NOT_DISTINCT || op == DV_OP_STARTS))
+		return Min(policy, DV_SUPERSET);
+	return DV_NEVER;
+}
+
+/* Returns what the policy says, if the column allows for it. */
 static bool
 allowed(walk w, const dv_attribute *attribute, dv_comparison cmp, dv_op op, dv_policy *policy)
 {
-	*policy = dv_policy_of(w.shipping->relation->type, cmp, op);
+	*policy = policy_of(w.shipping, attribute, cmp, op);
 	/* LIKE is for text columns only: the service would convert its pattern to any other type */
 	if ((op == DV_OP_LIKE || op == DV_OP_ILIKE || op == DV_OP_STARTS) &&
 		!(dv_types[attribute->column.type].flags & DV_FREE_TEXT))
@@ -701,6 +719,6 @@ dv_ship_order(const dv_shipping *shipping, Expr *expr)
 		return 0;
 	attribute = dv_relation_attribute(shipping->relation, attnum);
 
-	return dv_policy_of(shipping->relation->type, comparison_of(attribute, DV_COLLATION_BYTES),
-						DV_OP_ORDER) == DV_EXACT ? attnum : 0;
+	return policy_of(shipping, attribute, comparison_of(attribute, DV_COLLATION_BYTES),
+					 DV_OP_ORDER) == DV_EXACT ? attnum : 0;
 }
