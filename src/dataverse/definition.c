@@ -167,7 +167,10 @@ is_readonly(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
-/* MaxLength limits what is written; older values may fill all of DatabaseLength. */
+/*
+ * MaxLength limits what is written; older values may fill all of DatabaseLength.
+ * Both count units of UTF-16, each of which takes up to three bytes in UTF-8.
+ */
 static const char *
 sql_of_string(builder *b, const attribute *a)
 {
@@ -176,6 +179,8 @@ sql_of_string(builder *b, const attribute *a)
 
 	if (room > length)
 		length = room;
+	if (b->wish->bytes && length <= VARCHAR_MAX)
+		length *= 3;
 	if (length <= 0 || length > VARCHAR_MAX || dv_meta_bool(a->json, "IsLogical", false) ||
 		strcmp(b->table->table_type, "virtual") == 0)
 		return "text";

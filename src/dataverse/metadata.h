@@ -99,6 +99,7 @@ typedef struct dv_meta_wish
 	bool		labels;			/* include columns with the formatted values */
 	bool		readonly;		/* include columns that cannot be written */
 	bool		comments;
+	bool		bytes;			/* PostgreSQL counts the bytes of a text, not its characters */
 } dv_meta_wish;
 
 /* The request for all tables, below the service root. */

@@ -25,6 +25,7 @@
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
 #include "parser/parse_type.h"
@@ -444,7 +445,8 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 {
 	ForeignServer *server = GetForeignServer(state->serverid);
 	AclResult	acl = dv_server_aclcheck(server->serverid, GetUserId(), ACL_USAGE);
-	dv_meta_wish wish = {.labels = false, .readonly = true, .comments = false};
+	dv_meta_wish wish = {.labels = false, .readonly = true, .comments = false,
+	.bytes = GetDatabaseEncoding() == PG_SQL_ASCII};
 	dv_session *session;
 	dv_meta_catalog *catalog;
 	bool		any = false;

@@ -134,7 +134,9 @@ dv_fit_check(dv_fit *fit, Datum value, bool isnull)
 static int
 sqlstate_of(Oid type)
 {
-	switch (TypeCategory(type))
+	Oid			element = get_element_type(type);
+
+	switch (TypeCategory(OidIsValid(element) ? element : type))
 	{
 		case TYPCATEGORY_STRING:
 		case TYPCATEGORY_BITSTRING:

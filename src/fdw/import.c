@@ -516,6 +516,7 @@ dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 	wish.labels = state.options.labels;
 	wish.readonly = state.options.readonly;
 	wish.comments = state.options.comments;
+	wish.bytes = GetDatabaseEncoding() == PG_SQL_ASCII;
 	if (state.options.collation)
 		check_collation();
 	begin_import();
