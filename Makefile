@@ -16,7 +16,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,call.o catalog.o trouble.o job.o ledger.o pages.o retry.o session.o \
+OBJS += $(addprefix src/client/,call.o catalog.o chain.o trouble.o job.o ledger.o pages.o retry.o session.o \
 	settle.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o shared.o \
@@ -25,7 +25,7 @@ OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o
 OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o names.o odata.o operation.o page.o payload.o policy.o \
+	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay

@@ -25,6 +25,7 @@
 #include "dataverse/address.h"
 #include "dataverse/batch_answer.h"
 #include "dataverse/header.h"
+#include "net/date.h"
 #include "net/xact.h"
 #include "pool/progress.h"
 
@@ -338,24 +339,10 @@ fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const
 	done(call);
 }
 
-/* Returns the value of a header such as "1,200.00"; -1 if it is absent or not a number. */
 static double
 header_number(const dv_http_call *http, const char *name)
 {
-	const char *value = dv_http_header(http, name);
-	char		digits[64];
-	char	   *end;
-	double		number;
-	int			n = 0;
-
-	if (value == NULL)
-		return -1;
-	for (; *value != '\0' && n < (int) sizeof(digits) - 1; value++)
-		if (*value != ',')
-			digits[n++] = *value;
-	digits[n] = '\0';
-	number = strtod(digits, &end);
-	return end != digits && number >= 0 && number <= PG_INT32_MAX ? number : -1;
+	return dv_http_number(dv_http_header(http, name));
 }
 
 static void

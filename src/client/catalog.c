@@ -19,14 +19,20 @@
 
 #include "client/call.h"
 #include "client/catalog.h"
+#include "client/chain.h"
 #include "net/json.h"
 
 /* The most solutions that a hint names. */
 #define NAMED_SOLUTIONS 10
 
+/*
+ * The language of the service cannot be interrupted, but it allocates memory for
+ * whatever it reads, so here is the place to stop it.
+ */
 static void *
 allocate(void *context, size_t size)
 {
+	CHECK_FOR_INTERRUPTS();
 	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE);
 }
 
@@ -98,6 +104,7 @@ mark_ids(dv_meta_catalog *catalog, struct json_object *components)
 	{
 		const char *id = dv_json_string(dv_json_item(components, i), "objectid");
 
+		CHECK_FOR_INTERRUPTS();
 		for (j = 0; id != NULL && j < catalog->n; j++)
 			if (catalog->entries[j].id != NULL && pg_strcasecmp(catalog->entries[j].id, id) == 0)
 				catalog->entries[j].wanted = true;
@@ -149,6 +156,7 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 												  ALLOCSET_DEFAULT_SIZES);
 	dv_arena	arena = arena_in(scratch);
 	const char *path;
+	dv_chain	chain = {0};
 	bool		any = false;
 
 	MemoryContextSwitchTo(scratch);
@@ -161,6 +169,11 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 		any = any || dv_json_length(components) > 0;
 		mark_ids(catalog, components);
 		path = dv_json_string(root, "@odata.nextLink");
+		if (path != NULL && dv_chain_leads_back(&chain, scratch, path))
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+					 errmsg("could not %s: Dataverse returned the same page again", what),
+					 errdetail("The link to the next page leads back to a page that has been read.")));
 	}
 	if (!any)
 		check_solution(session, solution, what);

@@ -17,8 +17,10 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "client/chain.h"
 #include "client/pages.h"
 #include "client/trouble.h"
 #include "dataverse/batch.h"
@@ -48,6 +50,7 @@ struct dv_pages
 	bool		done;
 	bool		refused;
 	dv_page		page;
+	dv_chain	chain;			/* of the links to the pages */
 	int64		given;			/* rows returned to the caller */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
@@ -288,11 +291,12 @@ turn_page(dv_pages *pages)
 	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
 		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.json.text);
 	url[len] = '\0';
-	if (strcmp(url, pages->now.url) == 0)
+	if (strcmp(url, pages->now.url) == 0 ||
+		dv_chain_leads_back(&pages->chain, pages->context, url))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse returned the same page again", pages->spec.what),
-				 errdetail("The link to the next page leads back to the page that contains it.")));
+				 errdetail("The link to the next page leads back to a page that has been read.")));
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{
 		drop_request(&pages->ahead);
@@ -315,6 +319,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 {
 	while (!pages->done)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!pages->open)
 		{
 			if (!has_arrived(pages))

@@ -14,7 +14,10 @@
 
 #include <stddef.h>
 
-/* Where memory comes from.  "alloc" does not return if there is none. */
+/*
+ * Where memory comes from.  "alloc" does not return if there is none, or if the
+ * caller no longer wants the result.
+ */
 typedef struct dv_arena
 {
 	void	   *(*alloc) (void *context, size_t size);

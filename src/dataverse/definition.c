@@ -40,6 +40,8 @@ typedef struct attribute
 	bool		primary;
 	bool		shown;			/* becomes a column of the foreign table */
 	const char *local;
+	const char *label;			/* the helper that is most likely its label; NULL if none is */
+	int			label_distance;
 } attribute;
 
 typedef struct builder
@@ -51,6 +53,9 @@ typedef struct builder
 	const dv_meta_wish *wish;
 	attribute  *attributes;
 	int			nattributes;
+	dv_name_index by_name;		/* positions of attributes */
+	dv_name_index relationships;	/* their positions, by column and target */
+	dv_meta_names names;		/* of the foreign table's columns */
 	dv_meta_table *table;
 } builder;
 
@@ -247,23 +252,44 @@ set_type(builder *b, const attribute *a, dv_meta_column *column)
 
 /* ---------------------------------------------------------------- lookups */
 
-/* Returns the navigation property for that target, or NULL if there is none. */
 static const char *
-navigation_to(builder *b, const char *column, const char *target)
+relationship_key(builder *b, const char *column, const char *target)
+{
+	dv_arena_text key = dv_arena_text_begin(b->arena);
+
+	dv_arena_append(&key, column);
+	dv_arena_append(&key, "/");
+	dv_arena_append(&key, target);
+	return key.s;
+}
+
+static void
+read_relationships(builder *b)
 {
 	struct json_object *all = dv_meta_array(b->definition, "ManyToOneRelationships");
 	size_t		i;
 
+	b->relationships = dv_name_index_begin(b->arena);
 	for (i = 0; i < dv_meta_length(all); i++)
 	{
 		struct json_object *one = json_object_array_get_idx(all, i);
 		const char *from = dv_meta_string(one, "ReferencingAttribute");
 		const char *to = dv_meta_string(one, "ReferencedEntity");
 
-		if (from != NULL && to != NULL && strcmp(from, column) == 0 && strcmp(to, target) == 0)
-			return dv_meta_string(one, "ReferencingEntityNavigationPropertyName");
+		if (from != NULL && to != NULL)
+			(void) dv_name_index_add(&b->relationships, relationship_key(b, from, to), i);
 	}
-	return NULL;
+}
+
+/* Returns the navigation property for that target, or NULL if there is none. */
+static const char *
+navigation_to(builder *b, const char *column, const char *target)
+{
+	struct json_object *all = dv_meta_array(b->definition, "ManyToOneRelationships");
+	const size_t *i = dv_name_index_find(&b->relationships, relationship_key(b, column, target));
+
+	return i != NULL ? dv_meta_string(json_object_array_get_idx(all, *i),
+									  "ReferencingEntityNavigationPropertyName") : NULL;
 }
 
 typedef struct target_lists
@@ -361,29 +387,16 @@ set_targets(builder *b, const attribute *a, dv_meta_column *column)
 
 /* ---------------------------------------------------------------- names */
 
-static bool
-is_column_name_taken(const void *context, const char *name)
+/* System columns have their names in every table. */
+static void
+begin_names(builder *b)
 {
 	static const char *const system[] = {"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"};
-	const builder *b = context;
 	size_t		i;
 
+	b->names = dv_meta_names_begin(b->arena);
 	for (i = 0; i < sizeof(system) / sizeof(system[0]); i++)
-		if (strcmp(system[i], name) == 0)
-			return true;
-	for (i = 0; i < (size_t) b->nattributes; i++)
-		if (b->attributes[i].local != NULL && strcmp(b->attributes[i].local, name) == 0)
-			return true;
-	for (i = 0; i < (size_t) b->table->ncolumns; i++)
-		if (b->table->columns[i].column == NULL && strcmp(b->table->columns[i].name, name) == 0)
-			return true;
-	return false;
-}
-
-static const char *
-free_name(builder *b, const char *name)
-{
-	return dv_meta_short_name(b->arena, name, is_column_name_taken, b);
+		(void) dv_meta_names_take(&b->names, system[i]);
 }
 
 static bool
@@ -417,43 +430,44 @@ label_distance(const attribute *helper, const attribute *a)
 	return ends_with(helper->name, "name") ? 1 : 2;
 }
 
+static attribute *
+find_attribute(const builder *b, const char *name)
+{
+	const size_t *i = dv_name_index_find(&b->by_name, name);
+
+	return i != NULL ? &b->attributes[*i] : NULL;
+}
+
 /*
  * For most labels the service has a column, which cannot be read but has the
  * name that people know.  That need not be the column's name with "name"
  * appended.
  */
-static const char *
-label_name(builder *b, const attribute *a)
+static void
+find_labels(builder *b)
 {
-	const char *name = NULL;
-	int			best = 3;
 	int			i;
 
 	for (i = 0; i < b->nattributes; i++)
 	{
-		int			distance = label_distance(&b->attributes[i], a);
+		const attribute *helper = &b->attributes[i];
+		attribute  *a = helper->parent != NULL ? find_attribute(b, helper->parent) : NULL;
+		int			distance = a != NULL ? label_distance(helper, a) : 3;
 
-		if (distance < best)
-		{
-			best = distance;
-			name = b->attributes[i].name;
-		}
+		if (distance == 3 || (a->label != NULL && a->label_distance <= distance))
+			continue;
+		a->label = helper->name;
+		a->label_distance = distance;
 	}
-	return name != NULL ? name : dv_arena_printf(b->arena, "%sname", a->name);
+}
+
+static const char *
+label_name(builder *b, const attribute *a)
+{
+	return a->label != NULL ? a->label : dv_arena_printf(b->arena, "%sname", a->name);
 }
 
 /* ---------------------------------------------------------------- columns */
-
-static const attribute *
-find_attribute(const builder *b, const char *name)
-{
-	int			i;
-
-	for (i = 0; i < b->nattributes; i++)
-		if (strcmp(b->attributes[i].name, name) == 0)
-			return &b->attributes[i];
-	return NULL;
-}
 
 /*
  * Helpers do not become columns, except those that are properties of the row:
@@ -516,6 +530,10 @@ read_attributes(builder *b)
 		b->nattributes++;
 	}
 	qsort(b->attributes, (size_t) b->nattributes, sizeof(*b->attributes), compare_attributes);
+	b->by_name = dv_name_index_begin(b->arena);
+	for (i = 0; i < (size_t) b->nattributes; i++)
+		(void) dv_name_index_add(&b->by_name, b->attributes[i].name, i);
+	find_labels(b);
 }
 
 /*
@@ -527,18 +545,20 @@ name_attributes(builder *b)
 {
 	int			i;
 
+	begin_names(b);
 	for (i = 0; i < b->nattributes; i++)
 		b->attributes[i].shown = is_shown(b, &b->attributes[i]);
 	for (i = 0; i < b->nattributes; i++)
 	{
 		attribute  *a = &b->attributes[i];
 
-		if (a->shown && strlen(a->name) <= DV_META_NAME_MAX && !is_column_name_taken(b, a->name))
+		if (a->shown && strlen(a->name) <= DV_META_NAME_MAX &&
+			dv_meta_names_take(&b->names, a->name))
 			a->local = a->name;
 	}
 	for (i = 0; i < b->nattributes; i++)
 		if (b->attributes[i].shown && b->attributes[i].local == NULL)
-			b->attributes[i].local = free_name(b, b->attributes[i].name);
+			b->attributes[i].local = dv_meta_names_give(&b->names, b->attributes[i].name);
 }
 
 static dv_meta_column *
@@ -567,8 +587,8 @@ add_attribute(builder *b, const attribute *a, bool labels)
 		column->comment = comment_of(b, a->json);
 	if (is_lookup(a) && ntargets > 1)
 	{
-		dv_meta_column *type = add_column(
-										  b, free_name(b, dv_arena_printf(b->arena, "%stype", a->name)));
+		const char *name = dv_arena_printf(b->arena, "%stype", a->name);
+		dv_meta_column *type = add_column(b, dv_meta_names_give(&b->names, name));
 
 		type->type = DV_TYPE_ENTITYNAME;
 		type->sql = dv_types[DV_TYPE_ENTITYNAME].sql;
@@ -577,7 +597,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	}
 	if ((a->type->flags & DV_LABELLED) && labels)
 	{
-		dv_meta_column *label = add_column(b, free_name(b, label_name(b, a)));
+		dv_meta_column *label = add_column(b, dv_meta_names_give(&b->names, label_name(b, a)));
 
 		label->type = DV_TYPE_OTHER;
 		label->sql = dv_types[DV_TYPE_OTHER].sql;
@@ -679,6 +699,7 @@ dv_meta_table_read(const dv_arena *arena, const dv_meta_catalog *catalog,
 	if (wish->comments)
 		table->comment = comment_of(&b, definition);
 	read_attributes(&b);
+	read_relationships(&b);
 	if (strcmp(table->table_type, "elastic") == 0 && find_attribute(&b, "partitionid") != NULL)
 		table->partition_id = "partitionid";
 	name_attributes(&b);

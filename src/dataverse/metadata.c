@@ -99,37 +99,66 @@ clip(const char *name, size_t room)
 	return len;
 }
 
-const char *
-dv_meta_short_name(const dv_arena *arena, const char *name,
-				   bool (*taken) (const void *context, const char *name), const void *context)
+dv_meta_names
+dv_meta_names_begin(const dv_arena *arena)
 {
-	char		out[DV_META_NAME_MAX + 1];
-	char		suffix[16] = "";
-	int			n = 1;
+	dv_meta_names names = {arena, dv_name_index_begin(arena), dv_name_index_begin(arena)};
 
-	do
-	{
-		size_t		len = clip(name, DV_META_NAME_MAX - strlen(suffix));
-
-		memcpy(out, name, len);
-		strcpy(out + len, suffix);
-		snprintf(suffix, sizeof(suffix), "_%d", ++n);
-	}
-	while (taken(context, out));
-	return dv_arena_copy(arena, out);
+	return names;
 }
 
-static bool
-is_table_name_taken(const void *context, const char *name)
+bool
+dv_meta_names_take(dv_meta_names *names, const char *name)
 {
-	const dv_meta_catalog *catalog = context;
-	size_t		i;
+	return dv_name_index_add(&names->taken, name, 0);
+}
 
-	/* later entries have no names yet, so this starts with the nearest ones */
-	for (i = catalog->n; i-- > 0;)
-		if (catalog->entries[i].local != NULL && strcmp(catalog->entries[i].local, name) == 0)
-			return true;
-	return false;
+/*
+ * Tries the names with a number of so many digits, beginning with the first
+ * number that has not been tried for the same truncated name.
+ */
+static const char *
+give_numbered(dv_meta_names *names, const char *name, int digits)
+{
+	char		key[DV_META_NAME_MAX + 16];
+	size_t		len = clip(name, (size_t) (DV_META_NAME_MAX - 1 - digits));
+	size_t		end = 10;
+	size_t	   *next;
+	int			i;
+
+	for (i = 1; i < digits; i++)
+		end *= 10;
+	snprintf(key, sizeof(key), "%.*s/%d", (int) len, name, digits);
+	next = dv_name_index_find(&names->numbers, key);
+	if (next == NULL)
+	{
+		(void) dv_name_index_add(&names->numbers, dv_arena_copy(names->arena, key),
+								 digits == 1 ? 2 : end / 10);
+		next = dv_name_index_find(&names->numbers, key);
+	}
+	while (*next < end)
+	{
+		const char *numbered = dv_arena_printf(names->arena, "%.*s_%zu", (int) len, name, (*next)++);
+
+		if (dv_meta_names_take(names, numbered))
+			return numbered;
+	}
+	return NULL;
+}
+
+const char *
+dv_meta_names_give(dv_meta_names *names, const char *name)
+{
+	const char *given = dv_arena_printf(names->arena, "%.*s", (int) clip(name, DV_META_NAME_MAX),
+										name);
+	int			digits;
+
+	if (dv_meta_names_take(names, given))
+		return given;
+	given = NULL;
+	for (digits = 1; given == NULL; digits++)
+		given = give_numbered(names, name, digits);
+	return given;
 }
 
 /*
@@ -140,15 +169,16 @@ is_table_name_taken(const void *context, const char *name)
 static void
 name_locally(const dv_arena *arena, dv_meta_catalog *catalog)
 {
+	dv_meta_names names = dv_meta_names_begin(arena);
 	size_t		i;
 
 	for (i = 0; i < catalog->n; i++)
-		if (strlen(catalog->entries[i].table) <= DV_META_NAME_MAX)
+		if (strlen(catalog->entries[i].table) <= DV_META_NAME_MAX &&
+			dv_meta_names_take(&names, catalog->entries[i].table))
 			catalog->entries[i].local = catalog->entries[i].table;
 	for (i = 0; i < catalog->n; i++)
 		if (catalog->entries[i].local == NULL)
-			catalog->entries[i].local = dv_meta_short_name(arena, catalog->entries[i].table,
-														   is_table_name_taken, catalog);
+			catalog->entries[i].local = dv_meta_names_give(&names, catalog->entries[i].table);
 }
 
 void

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "dataverse/arena.h"
+#include "dataverse/name_index.h"
 
 /* Returns a member of any type; NULL if it is absent or null, or if "object" is not an object. */
 static inline struct json_object *
@@ -67,11 +68,24 @@ dv_meta_length(struct json_object *array)
 	return array != NULL ? json_object_array_length(array) : 0;
 }
 
+/* Names that have been given to the tables of a catalog, or to the columns of a table. */
+typedef struct dv_meta_names
+{
+	const dv_arena *arena;
+	dv_name_index taken;
+	dv_name_index numbers;		/* for a truncated name, the next number to be appended */
+} dv_meta_names;
+
+extern dv_meta_names dv_meta_names_begin(const dv_arena *arena);
+
+/* Gives this name, which must be short enough, unless it is taken. */
+extern bool dv_meta_names_take(dv_meta_names *names, const char *name);
+
 /*
- * Returns the name, truncated to the length that PostgreSQL supports, and
- * numbered ("_2", "_3" …) if it is taken.
+ * Gives the name, truncated to the length that PostgreSQL supports, and
+ * numbered ("_2", "_3" …) if it is taken.  What this takes does not depend on
+ * how many names are equal.
  */
-extern const char *dv_meta_short_name(const dv_arena *arena, const char *name,
-									  bool (*taken) (const void *context, const char *name), const void *context);
+extern const char *dv_meta_names_give(dv_meta_names *names, const char *name);
 
 #endif							/* DV_METADATA_JSON_H */

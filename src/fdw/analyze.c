@@ -149,6 +149,64 @@ count_rows(const dv_relation *relation, Oid userid)
 }
 
 /*
+ * PostgreSQL first asks for the size of a table and then for its sample, or for
+ * the sizes of all partitions and then for their samples.  The number of rows is
+ * kept from the one to the other.
+ */
+typedef struct known_count
+{
+	Oid			relid;
+	double		rows;
+} known_count;
+
+static List *known_counts = NIL;
+
+/* Called at the end of the transaction. */
+static void
+forget_counts(void *arg)
+{
+	known_counts = NIL;
+}
+
+static void
+keep_count(Oid relid, double rows)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	known_count *known = palloc(sizeof(*known));
+
+	if (known_counts == NIL)
+	{
+		MemoryContextCallback *callback = palloc0(sizeof(*callback));
+
+		callback->func = forget_counts;
+		MemoryContextRegisterResetCallback(TopTransactionContext, callback);
+	}
+	known->relid = relid;
+	known->rows = rows;
+	known_counts = lappend(known_counts, known);
+	MemoryContextSwitchTo(old);
+}
+
+/* Returns the number that was kept last, which is then forgotten; else asks the service. */
+static double
+take_count(const dv_relation *relation, Oid userid)
+{
+	double		rows = -1;
+	ListCell   *lc;
+
+	foreach(lc, known_counts)
+	{
+		known_count *known = lfirst(lc);
+
+		if (known->relid != relation->relid)
+			continue;
+		rows = known->rows;
+		known_counts = foreach_delete_current(known_counts, lc);
+	}
+	return rows >= 0 ? rows : count_rows(relation, userid);
+}
+
+/*
  * Ids
  */
 
@@ -322,7 +380,7 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	Oid			userid = rel->rd_rel->relowner;
 	int64		most = (int64) target * READ_FACTOR;
 	int64		share = (most + RANGES - 1) / RANGES;
-	double		counted = count_rows(relation, userid);
+	double		counted = take_count(relation, userid);
 	bool		whole = counted <= most || !can_spread(relation);
 	bool		more;
 	sample		s = {0};
@@ -383,7 +441,10 @@ dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNum
 {
 	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 
-	*totalpages = pages_of(relation, count_rows(relation, rel->rd_rel->relowner));
+	double		rows = count_rows(relation, rel->rd_rel->relowner);
+
+	keep_count(relation->relid, rows);
+	*totalpages = pages_of(relation, rows);
 	*func = acquire_sample_rows;
 	return true;
 }

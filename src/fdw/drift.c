@@ -349,6 +349,7 @@ compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
 		const dv_meta_column *column = &there->columns[i];
 		here_column *match = find_column(here, column);
 
+		CHECK_FOR_INTERRUPTS();
 		if (match == NULL)
 		{
 			if (!is_left_out(here, there, column))

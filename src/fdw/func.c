@@ -133,7 +133,7 @@ static void
 fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 {
 	const dv_error *error = dv_call_error(call);
-	const char *dop;
+	double		dop;
 	int64_t		date;
 
 	values[TEST_OK] = BoolGetDatum(error->verdict == DV_VERDICT_OK);
@@ -155,9 +155,9 @@ fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 		interval_of(dv_token_lifetime(dv_session_access_token(session, dv_call_user(call))));
 	values[TEST_ROUND_TRIP] = interval_of(dv_call_result(call)->duration / 1e6);
 	nulls[TEST_ROUND_TRIP] = false;
-	dop = dv_call_header(call, "x-ms-dop-hint");
-	nulls[TEST_DOP] = dop == NULL;
-	values[TEST_DOP] = Int32GetDatum(dop != NULL ? atoi(dop) : 0);
+	dop = dv_http_number(dv_call_header(call, "x-ms-dop-hint"));
+	nulls[TEST_DOP] = dop < 0;
+	values[TEST_DOP] = Int32GetDatum((int32) dop);
 	date = dv_http_date(dv_call_header(call, "Date"));
 	nulls[TEST_CLOCK_SKEW] = date < 0;
 	values[TEST_CLOCK_SKEW] = interval_of((double) (date - (int64_t) time(NULL)));
@@ -422,6 +422,7 @@ put_rows(struct json_object *root, const fetch_state *state, ReturnSetInfo *rsin
 		Datum		value = text_to_jsonb(dv_json_text(dv_json_item(rows, i)));
 		bool		isnull = false;
 
+		CHECK_FOR_INTERRUPTS();
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
 	}
 }

@@ -142,10 +142,13 @@ nearest_table(const dv_meta_catalog *catalog, const char *name)
 	for (i = 0; i < catalog->n; i++)
 	{
 		const char *local = catalog->entries[i].local;
-		int			distance = !catalog->entries[i].wanted
-		? best
-		: varstr_levenshtein_less_equal(name, strlen(name), local, strlen(local),
-										1, 1, 1, best, true);
+		int			distance;
+
+		CHECK_FOR_INTERRUPTS();
+		distance = !catalog->entries[i].wanted
+			? best
+			: varstr_levenshtein_less_equal(name, strlen(name), local, strlen(local),
+											1, 1, 1, best, true);
 
 		if (distance < best)
 		{
@@ -190,6 +193,7 @@ mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
 		const char *name = lfirst_node(RangeVar, lc)->relname;
 		dv_meta_entry *entry = dv_meta_find_local(catalog, name);
 
+		CHECK_FOR_INTERRUPTS();
 		if (entry != NULL)
 			listed[entry - catalog->entries] = true;
 		if (stmt->list_type == FDW_IMPORT_SCHEMA_LIMIT_TO && (entry == NULL || !entry->wanted))

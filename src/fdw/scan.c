@@ -485,21 +485,19 @@ count_rows(dv_scan *scan, const dv_query *query)
 	dv_query	all = *query;
 	dv_pages   *pages = start_pages(scan, query, DV_MEANING_COUNT_LIMIT);
 	int64_t		n = 0;
-	bool		counted = dv_pages_next(pages, scan->members);
+	bool		counted = dv_pages_next(pages, scan->members) &&
+	dv_value_int64(&scan->members[0], &n) == DV_VALUE_OK && n >= 0 &&
+	!dv_pages_next(pages, scan->members);
+	bool		refused = dv_pages_refused(pages);
 
-	if (counted && dv_value_int64(&scan->members[0], &n) != DV_VALUE_OK)
+	dv_pages_end(pages);
+	if (counted && !refused)
+		return n;
+	/* an answer without a row is not a count of 0 */
+	if (!refused)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse returned no count", scan->what)));
-	if (counted)
-		while (dv_pages_next(pages, scan->members))
-			;
-	if (!dv_pages_refused(pages))
-	{
-		dv_pages_end(pages);
-		return n;
-	}
-	dv_pages_end(pages);
 	all.count = false;
 	pages = start_pages(scan, &all, DV_MEANING_OTHER);
 	while (dv_pages_next(pages, scan->members))

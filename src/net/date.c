@@ -1,6 +1,6 @@
 /*
  * date.c
- *		Dates and delays in HTTP headers.
+ *		Dates, delays, and other numbers in HTTP headers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,6 +15,8 @@
 #include "net/clock.h"
 #include "net/date.h"
 
+#define LONGEST_NUMBER 63		/* bytes */
+#define LARGEST_NUMBER INT32_MAX
 #define LONGEST_WAIT (366 * 86400)	/* seconds */
 
 static bool
@@ -66,4 +68,23 @@ dv_retry_after(const char *value, int64_t unix_now)
 	if (date < 0 || date - unix_now > LONGEST_WAIT)
 		return -1;
 	return date > unix_now ? (date - unix_now) * DV_SECOND : 0;
+}
+
+double
+dv_http_number(const char *value)
+{
+	char		digits[LONGEST_NUMBER + 1];
+	char	   *end;
+	double		number;
+	int			n = 0;
+
+	if (value == NULL)
+		return -1;
+	for (; *value != '\0' && n < LONGEST_NUMBER; value++)
+		if (*value != ',')
+			digits[n++] = *value;
+	digits[n] = '\0';
+	number = strtod(digits, &end);
+	/* not a number compares as false, too */
+	return end != digits && number >= 0 && number <= LARGEST_NUMBER ? number : -1;
 }

@@ -1,6 +1,6 @@
 /*
  * date.h
- *		Dates and delays in HTTP headers.
+ *		Dates, delays, and other numbers in HTTP headers.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -20,5 +20,11 @@ extern int64_t dv_http_date(const char *value);
  * longer than a year.
  */
 extern int64_t dv_retry_after(const char *value, int64_t unix_now);
+
+/*
+ * Converts a header such as "1,200.00" to a number that every integer type holds.
+ * Returns -1 if it is absent, not a number, negative, or too large.
+ */
+extern double dv_http_number(const char *value);
 
 #endif							/* DV_DATE_H */

@@ -12,48 +12,100 @@
 #include <json-c/json.h>
 #include <limits.h>
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "net/json.h"
 
-static void
-put(void *document)
+/* So many bytes are parsed without looking for interrupts. */
+#define PARSED_AT_ONCE (512 * 1024)
+
+/* What json-c has allocated. */
+typedef struct parsed
 {
-	json_object_put(document);
+	MemoryContextCallback callback;
+	struct json_tokener *tokener;
+	struct json_object *root;
+} parsed;
+
+static void
+put(void *arg)
+{
+	parsed	   *p = arg;
+
+	if (p->tokener != NULL)
+		json_tokener_free(p->tokener);
+	json_object_put(p->root);
+}
+
+/*
+ * Returns how much of the text to parse next: up to a comma, because json-c may
+ * misread a number of which it gets only a part, and it takes half a character
+ * for a broken one.
+ */
+static size_t
+next_portion(const char *text, size_t len)
+{
+	size_t		n = PARSED_AT_ONCE;
+
+	if (len <= n)
+		return len;
+	while (n > 0 && text[n - 1] != ',')
+		n--;
+	for (n = n > 0 ? n : PARSED_AT_ONCE; n < len && n < INT_MAX && text[n - 1] != ','; n++)
+		;
+	return n;
+}
+
+/* Parses the text, and returns how json-c fared. */
+static enum json_tokener_error
+parse(parsed *p, const char *text, size_t len)
+{
+	enum json_tokener_error code = json_tokener_continue;
+	size_t		done = 0;
+
+	do
+	{
+		size_t		n = next_portion(text + done, len - done);
+
+		CHECK_FOR_INTERRUPTS();
+		p->root = json_tokener_parse_ex(p->tokener, text + done, (int) n);
+		code = json_tokener_get_error(p->tokener);
+		done += n;
+	} while (code == json_tokener_continue && done < len);
+	if (code == json_tokener_continue && len > 0 && p->root == NULL)
+	{
+		/* a bare number or literal ends with the text */
+		p->root = json_tokener_parse_ex(p->tokener, "", 1);
+		code = json_tokener_get_error(p->tokener);
+	}
+	return code;
 }
 
 struct json_object *
 dv_json_parse(const char *text, size_t len, const char **error)
 {
-	MemoryContextCallback *callback = palloc0(sizeof(*callback));
-	struct json_tokener *tokener = json_tokener_new();
-	struct json_object *root;
+	parsed	   *p = palloc0(sizeof(*p));
 	enum json_tokener_error code;
 
-	if (tokener == NULL)
+	p->callback.func = put;
+	p->callback.arg = p;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &p->callback);
+	p->tokener = json_tokener_new();
+	if (p->tokener == NULL)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	/* nothing raises an error from here to the registration of the callback */
-	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
-	root = json_tokener_parse_ex(tokener, text, (int) Min(len, (size_t) INT_MAX));
-	code = json_tokener_get_error(tokener);
-	if (code == json_tokener_continue && len > 0 && root == NULL)
-	{
-		/* a bare number or literal ends with the text */
-		root = json_tokener_parse_ex(tokener, "", 1);
-		code = json_tokener_get_error(tokener);
-	}
-	json_tokener_free(tokener);
+	json_tokener_set_flags(p->tokener, JSON_TOKENER_VALIDATE_UTF8);
+	code = parse(p, text, len);
+	json_tokener_free(p->tokener);
+	p->tokener = NULL;
 	if (error != NULL)
 		*error = code == json_tokener_success ? NULL : json_tokener_error_desc(code);
 	if (code != json_tokener_success)
 	{
-		json_object_put(root);
-		return NULL;
+		json_object_put(p->root);
+		p->root = NULL;
 	}
-	callback->func = put;
-	callback->arg = root;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
-	return root;
+	return p->root;
 }
 
 struct json_object *
