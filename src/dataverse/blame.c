@@ -36,26 +36,43 @@ static const dv_phrase phrases[] = {
 
 #define PHRASES (sizeof(phrases) / sizeof(phrases[0]))
 
+/* Returns the length of the name that ends before "after"; 0 if there is none. */
+static size_t
+name_length(const char *name, const char *after)
+{
+	size_t		after_len = strlen(after);
+	size_t		len;
+
+	for (len = 0; len < DV_BLAME_MAX; len++)
+	{
+		if (strncmp(name + len, after, after_len) == 0)
+			return len;
+		/* names contain no blanks */
+		if (name[len] == '\0' || name[len] == ' ')
+			return 0;
+	}
+	return 0;
+}
+
+/* The first occurrence of the phrase that contains a name counts. */
 static bool
 read_phrase(const char *message, const dv_phrase *phrase, char *name)
 {
-	const char *start = strstr(message, phrase->before);
-	const char *end;
-	size_t		len;
+	const char *start = message;
 
-	if (start == NULL)
-		return false;
-	start += strlen(phrase->before);
-	end = strstr(start, phrase->after);
-	if (end == NULL)
-		return false;
-	len = (size_t) (end - start);
-	/* names contain no blanks */
-	if (len == 0 || len >= DV_BLAME_MAX || memchr(start, ' ', len) != NULL)
-		return false;
-	memcpy(name, start, len);
-	name[len] = '\0';
-	return true;
+	while ((start = strstr(start, phrase->before)) != NULL)
+	{
+		size_t		len;
+
+		start += strlen(phrase->before);
+		len = name_length(start, phrase->after);
+		if (len == 0)
+			continue;
+		memcpy(name, start, len);
+		name[len] = '\0';
+		return true;
+	}
+	return false;
 }
 
 void

@@ -64,12 +64,31 @@ test_retry_after(void **state)
 	assert_int_equal(dv_retry_after("1e30", 0), -1);
 }
 
+static void
+test_numbers(void **state)
+{
+	static const char *const wrong[] = {
+		"", "-1", "x", "nan", "inf", "1e300", "2147483648", "99999999999999999999999999999999999999999999999999999999999999999999"
+	};
+	size_t		i;
+
+	(void) state;
+	assert_true(dv_http_number("0") == 0);
+	assert_true(dv_http_number("5") == 5);
+	assert_true(dv_http_number("1,200.50") == 1200.5);
+	assert_true(dv_http_number("2147483647") == 2147483647);
+	assert_true(dv_http_number(NULL) == -1);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_true(dv_http_number(wrong[i]) == -1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dates),
 		cmocka_unit_test(test_retry_after),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests_name("date", tests, NULL, NULL);

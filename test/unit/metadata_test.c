@@ -17,6 +17,7 @@
 #include <json-c/json.h>
 
 #include "dataverse/metadata.h"
+#include "dataverse/name_index.h"
 
 /* ---------------------------------------------------------------- help */
 
@@ -616,8 +617,49 @@ labels_give_way(void **state)
 int
 main(void)
 {
+#define MANY 20000
+
+/* With time that grows faster than their number, this would take hours. */
+static void
+test_many_names(void **state)
+{
+	char	   *text = allocate(NULL, MANY * 200);
+	dv_name_index seen = dv_name_index_begin(&arena);
+	char	   *end = text;
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < MANY; i++)
+		end += sprintf(end, "%s{\"LogicalName\":\"" LONG "%zu\",\"EntitySetName\":\"x\"}",
+					   i > 0 ? "," : "", i);
+	read_catalog(text);
+	assert_int_equal(catalog.n, MANY);
+	for (i = 0; i < catalog.n; i++)
+	{
+		assert_true(strlen(catalog.entries[i].local) <= DV_META_NAME_MAX);
+		assert_true(dv_name_index_add(&seen, catalog.entries[i].local, i));
+		assert_int_equal(*dv_name_index_find(&seen, catalog.entries[i].local), i);
+	}
+	assert_string_equal(catalog.entries[MANY - 1].local + 57, "_20000");
+	assert_null(dv_name_index_find(&seen, "another"));
+}
+
+/* A number is skipped where a name that is short enough has it already. */
+static void
+test_taken_numbers(void **state)
+{
+	(void) state;
+	read_table(ATTRIBUTE("ctid", "IntegerType", "") "," ATTRIBUTE("ctid_2", "IntegerType", "") ","
+			   ATTRIBUTE("ctid_4", "IntegerType", "") "," ATTRIBUTE("tableoid", "IntegerType", ""),
+			   "", &all_columns);
+	assert_string_equal(column("ctid_3")->column, "ctid");
+	assert_string_equal(column("tableoid_2")->column, "tableoid");
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, forget)
 	const struct CMUnitTest tests[] = {
+		TEST(test_many_names),
+		TEST(test_taken_numbers),
 		TEST(tables_are_sorted_and_named),
 		TEST(short_names_come_first),
 		TEST(no_catalogue),

@@ -16,6 +16,7 @@
 #undef appendBinaryStringInfo
 
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "net/http.h"
@@ -37,6 +38,12 @@ static piece pieces = {&pieces, &pieces, 0, 0};
 static MemoryContextCallback *callbacks;
 
 MemoryContext CurrentMemoryContext;
+volatile sig_atomic_t InterruptPending;
+
+void
+ProcessInterrupts(void)
+{
+}
 
 void
 pg_stand_in_reset(void)
