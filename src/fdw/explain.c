@@ -89,12 +89,13 @@ number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainS
 			value->isnull = ((Const *) expr)->constisnull;
 			continue;
 		}
-		value->placeholder = psprintf("$%d", ++n);
+		/* not $1, which is what PostgreSQL calls a parameter of the statement */
+		value->placeholder = psprintf(":%d", ++n);
 		/* the join above says where such a value comes from */
 		if (IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN)
 			continue;
 		string = deparse(node, es, expr);
-		if (string != NULL && strcmp(string, value->placeholder) != 0)
+		if (string != NULL)
 			appendStringInfo(&s, "%s%s = %s", s.len > 0 ? ", " : "", value->placeholder, string);
 	}
 	return s.len > 0 ? s.data : NULL;
@@ -220,7 +221,8 @@ show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
 	values = number_values(&request, plan->fdw_exprs, node, es);
 	set_limit(&request, plan->fdw_exprs, node, es);
 	show_requests(&request, es);
-	if (values != NULL)
+	/* if the keys are given, no request is shown that could refer to them */
+	if (values != NULL && !read.given)
 		ExplainPropertyText("Values", values, es);
 	show_recheck(&read, node, es);
 	show_spool(&request, scan, node, es);

@@ -111,16 +111,16 @@ my $id = attribute('id', 'UniqueidentifierType');
 
 # ---- names
 
-my @names = map { "$long$_" } 1 .. 2000;
+my @names = map { sprintf "$long%05d", $_ } 1 .. 20000;
+my $second = substr($long, 0, 61) . '_2';
 serve(
 	[ qr/EntityDefinitions/, list(map { table($_) } @names) ],
 	[ qr/RetrieveMetadataChanges/, definitions(map { definition($_, [$id]) } @names) ]);
-my $seconds = time_of($import, qr/^$/, 'tables that share one long name are imported');
-cmp_ok($seconds, '<', 15, 'and that does not take forever');
-my @expected = sort(substr($long, 0, 63), map { substr($long, 0, 63 - length "_$_") . "_$_" } 2 .. 2000);
-is_deeply(
-	[ sort split /\n/, $node->safe_psql('postgres', 'SELECT foreign_table_name FROM information_schema.foreign_tables') ],
-	\@expected, 'each by a name of its own, with numbers as ever');
+my $seconds = time_of($import =~ s/FROM/LIMIT TO ($second) FROM/r, qr/^$/, 'one of 20,000 tables that share one long name is imported');
+cmp_ok($seconds, '<', 10, 'and that does not take forever');
+is($node->safe_psql('postgres', qq{SELECT option_value FROM pg_foreign_table, pg_options_to_table(ftoptions)
+		WHERE ftrelid = 'dv.$second'::regclass AND option_name = 'table'}),
+	$names[1], 'by a name of its own');
 
 my @columns = map { attribute("$long$_", 'StringType', ',"MaxLength":10') } 1 .. 40000;
 serve(

@@ -614,9 +614,6 @@ labels_give_way(void **state)
 	assert_true(table.without_labels);
 }
 
-int
-main(void)
-{
 #define MANY 20000
 
 /* With time that grows faster than their number, this would take hours. */
@@ -656,6 +653,9 @@ test_taken_numbers(void **state)
 	assert_string_equal(column("tableoid_2")->column, "tableoid");
 }
 
+int
+main(void)
+{
 #define TEST(f) cmocka_unit_test_teardown(f, forget)
 	const struct CMUnitTest tests[] = {
 		TEST(test_many_names),

@@ -38,7 +38,7 @@ static piece pieces = {&pieces, &pieces, 0, 0};
 static MemoryContextCallback *callbacks;
 
 MemoryContext CurrentMemoryContext;
-volatile sig_atomic_t InterruptPending;
+volatile	sig_atomic_t InterruptPending;
 
 void
 ProcessInterrupts(void)
