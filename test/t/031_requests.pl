@@ -125,6 +125,24 @@ asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-00
 asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
 asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
 
+# ---- ANALYZE asks for the number of rows of each table once, those below a parent first
+
+sub counts { return scalar grep { target($_) =~ /^RetrieveTotalRecordCount/ } requests(); }
+
+requests();
+$crm->sql('ANALYZE dv.account');
+is(counts(), 1, 'ANALYZE of a table counts its rows once');
+$crm->sql('ANALYZE dv.account, dv.contact');
+is(counts(), 2, 'ANALYZE of two tables counts each of them once');
+$crm->sql(
+	join ';', 'CREATE TABLE dv.whole (name text)',
+	map { qq{CREATE FOREIGN TABLE dv.part$_ () INHERITS (dv.whole) SERVER crm OPTIONS ("table" 'account', entity_set 'accounts')} }
+	  1, 2);
+$crm->sql('ANALYZE dv.whole');
+is(counts(), 2, 'ANALYZE of a parent counts each child once');
+is($crm->sql(q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regclass}), $rows, 'and knows their number');
+$crm->sql('DROP TABLE dv.whole CASCADE');
+
 # ---- a query that is too long for a request line is sent in a $batch, whose part may be throttled
 
 my @names = map { ('z' x 250) . $_ } 1 .. 160;
