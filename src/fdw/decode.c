@@ -269,7 +269,7 @@ set_bounds(dv_decoder *decoder, int32 typmod)
 {
 	int			precision;
 
-	decoder->doubtful = decoder->fit != NULL;
+	decoder->doubtful = typmod >= 0;
 	decoder->max_bytes = SIZE_MAX;
 	decoder->scale = -1;
 	decoder->bound = PG_INT64_MAX;
