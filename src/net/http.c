@@ -324,6 +324,20 @@ failure_of(CURLcode code)
 	return DV_HTTP_OTHER;
 }
 
+/*
+ * Returns true if a byte of the request itself may have been sent.  libcurl
+ * counts what it sends to a proxy to have a tunnel made, too, but the transfer
+ * begins only when there is a connection to the service.
+ */
+static bool
+was_sent(const dv_http_call *call, curl_off_t began_after)
+{
+	long		connections = 0;
+
+	curl_easy_getinfo(call->easy, CURLINFO_NUM_CONNECTS, &connections);
+	return call->result.bytes_sent > 0 && (began_after > 0 || connections == 0);
+}
+
 /* Ends the exchange and fills in its result. */
 static void
 finish(dv_http_call *call, CURLcode code)
@@ -358,9 +372,12 @@ finish(dv_http_call *call, CURLcode code)
 	}
 	else
 	{
-		result->outcome = result->bytes_sent > 0 ? DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
+		result->outcome = was_sent(call, before) ? DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
 		result->failure = call->noted_failure != DV_HTTP_NO_FAILURE ?
 			call->noted_failure : failure_of(code);
+		/* without a connection, nothing of one can have been lost */
+		if (result->outcome == DV_HTTP_NOT_SENT && result->failure == DV_HTTP_RESET)
+			result->failure = DV_HTTP_CONNECT;
 		result->message = call->message[0] != '\0' ? call->message : curl_easy_strerror(code);
 	}
 	release_handle(call);
