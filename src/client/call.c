@@ -14,22 +14,18 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/uuid.h"
 
 #include "client/call.h"
+#include "client/senders.h"
 #include "client/trouble.h"
-#include "dataverse/address.h"
 #include "dataverse/batch_answer.h"
 #include "dataverse/header.h"
 #include "net/date.h"
 #include "net/xact.h"
 #include "pool/progress.h"
-
-#define MAX_HEADERS 24
 
 typedef enum dv_call_state
 {
@@ -52,8 +48,9 @@ struct dv_call
 	dv_lease	lease;
 	int			user;			/* that made the last attempt; -1: none yet */
 	int			token_user;		/* whose token the call waits for */
-	uint64		allowed;		/* a bit for each user that may send it */
-	const char *bearer;			/* token sent with the last attempt */
+	dv_senders	senders;
+	bool		is_batch;		/* each part has an answer of its own */
+	dv_bearer  *bearer;			/* carried by the request on the wire, or NULL */
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;
@@ -72,11 +69,22 @@ struct dv_call
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 
+/* The answer says this about the token.  Returns true if it is the first to find it refused. */
+static bool
+settle_bearer(dv_call *call, dv_bearer_fate fate)
+{
+	dv_bearer  *bearer = call->bearer;
+
+	call->bearer = NULL;
+	return bearer != NULL &&
+		dv_token_settle(dv_session_access_token(call->session, call->user), bearer, fate);
+}
+
 /*
  * Changes the state of a call.  Nothing else does, so the invariants are kept
- * here: a slot is held only on the wire, and a backend is on the list of
- * waiters only while one of its calls wants a slot (dv_lease_drop).  "until" is the time that
- * the call waits for (0: none).
+ * here: a slot and a bearer are held only on the wire, and a backend is on the
+ * list of waiters only while one of its calls wants a slot (dv_lease_drop).
+ * "until" is the time that the call waits for (0: none).
  */
 static void
 set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
@@ -93,7 +101,10 @@ set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until
 	if (state == before)
 		return;
 	if (state != DV_CALL_ON_WIRE)
+	{
 		dv_lease_drop(&call->lease);
+		(void) settle_bearer(call, DV_BEARER_UNTOLD);
+	}
 	else
 		call->waited += now - call->waiting_since;
 	if (before == DV_CALL_ON_WIRE)
@@ -189,6 +200,16 @@ dv_call_url(const dv_session *session, const char *path)
 	return pstrdup(path);
 }
 
+/* The path of a request is entity_set, entity_set(key), or entity_set/message. */
+static const char *
+table_of(const dv_session *session, const char *url)
+{
+	const char *root = dv_session_root(session);
+	const char *path = url + strlen(root);
+
+	return strncmp(url, root, strlen(root)) == 0 ? pnstrdup(path, strcspn(path, "(/?")) : "";
+}
+
 dv_call *
 dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner)
 {
@@ -207,7 +228,13 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->url = dv_call_url(session, spec->path);
 	call->subid = GetCurrentSubTransactionId();
 	call->user = -1;
-	call->allowed = spec->pinned >= 0 ? UINT64CONST(1) << spec->pinned :
+	call->senders.session = session;
+	call->senders.context = context;
+	call->senders.deed.kind = spec->kind;
+	call->senders.deed.table = spec->table != NULL ? pstrdup(spec->table) :
+		table_of(session, call->url);
+	call->is_batch = strcmp(spec->path, "$batch") == 0;
+	call->senders.allowed = spec->only != 0 ? spec->only :
 		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
 	call->waiting_since = dv_now();
 	callback->func = call_gone;
@@ -222,69 +249,8 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
  * Sending.
  */
 
-static const char *
-new_request_id(void)
-{
-	/* it only identifies the request in the service's logs, so it need not be unpredictable */
-	uint64		random[] = {
-		pg_prng_uint64(&pg_global_prng_state), pg_prng_uint64(&pg_global_prng_state)
-	};
-	uint8		id[UUID_LEN];
-
-	memcpy(id, random, sizeof(id));
-	/* version 4 */
-	id[6] = (id[6] & 0x0f) | 0x40;
-	id[8] = (id[8] & 0x3f) | 0x80;
-	return psprintf("x-ms-client-request-id: %s", dv_id_text(id));
-}
-
-static bool
-has_header(const char *const *headers, const char *name)
-{
-	size_t		len = strlen(name);
-
-	for (; headers != NULL && *headers != NULL; headers++)
-		if (pg_strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
-			return true;
-	return false;
-}
-
-/* Returns the caller's headers and those defaults that they do not override. */
-static const char **
-headers_of(const dv_call *call)
-{
-	static const char *const defaults[][2] = {
-		{"Accept", "Accept: application/json"},
-		{"OData-MaxVersion", "OData-MaxVersion: 4.0"},
-		{"OData-Version", "OData-Version: 4.0"},
-		{"If-None-Match", "If-None-Match: null"},
-	};
-	const dv_session_config *config = dv_session_config_of(call->session);
-	const char *const *extra = call->spec.headers;
-	const char **headers = palloc0((MAX_HEADERS + 1) * sizeof(char *));
-	int			n = 0;
-	int			i;
-
-	headers[n++] = psprintf("Authorization: Bearer %s", call->bearer);
-	headers[n++] = new_request_id();
-	for (i = 0; i < (int) lengthof(defaults); i++)
-		if (!has_header(extra, defaults[i][0]))
-			headers[n++] = defaults[i][1];
-	if (call->spec.body != NULL && !has_header(extra, "Content-Type"))
-		headers[n++] = "Content-Type: application/json; charset=utf-8";
-	if (config->caller_id != NULL)
-		headers[n++] = psprintf(DV_HEADER_CALLER "%s", config->caller_id);
-	for (; extra != NULL && *extra != NULL; extra++)
-	{
-		if (n >= MAX_HEADERS)
-			elog(ERROR, "too many request headers");
-		headers[n++] = *extra;
-	}
-	return headers;
-}
-
 static void
-send_call(dv_call *call, const char *bearer)
+send_call(dv_call *call, dv_bearer *bearer)
 {
 	const dv_session_config *config = dv_session_config_of(call->session);
 	dv_http_request request = {0};
@@ -294,10 +260,11 @@ send_call(dv_call *call, const char *bearer)
 	MemoryContextReset(call->attempt);
 	old = MemoryContextSwitchTo(call->attempt);
 	call->user = call->lease.user;
-	call->bearer = pstrdup(bearer);
+	call->bearer = bearer;
 	request.method = call->spec.method;
 	request.url = call->url;
-	request.headers = headers_of(call);
+	request.headers = dv_headers_of_request(dv_bearer_carry(bearer), config->caller_id,
+											call->spec.headers, call->spec.body != NULL);
 	request.body = call->spec.body;
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
@@ -321,7 +288,8 @@ done(dv_call *call)
 	call->error.attempts = call->attempts;
 	if (call->user >= 0)
 	{
-		call->error.user = dv_pool_user_name(dv_session_pool(call->session), call->user);
+		if (call->error.user == NULL)
+			call->error.user = dv_pool_user_name(dv_session_pool(call->session), call->user);
 		dv_pool_count_wait(dv_session_pool(call->session), call->user, call->waited);
 	}
 }
@@ -390,7 +358,7 @@ want_slot_again(dv_call *call, int64 delay)
 }
 
 static void
-settle(dv_call *call)
+settle(dv_call *call, bool found_out)
 {
 	dv_attempt	attempt = {
 		.user = call->user,
@@ -398,6 +366,8 @@ settle(dv_call *call)
 		.sent_at = call->lease.sent_at,
 		.repeatable = call->spec.repeatable,
 		.pool_told = call->pool_told,
+		.others = dv_senders_others(&call->senders, call->user) != 0,
+		.found_out = found_out,
 	};
 	dv_retry_decision decision;
 
@@ -409,16 +379,17 @@ settle(dv_call *call)
 	}
 	if (call->error.verdict == DV_VERDICT_THROTTLED)
 		call->throttles++;
+	attempt.at_fault = dv_senders_blame(&call->senders, call->user, &call->error);
 	decision = dv_trouble_decide(call->session, &call->retry, &call->error, &attempt);
-	if (decision.next == DV_NEXT_AGAIN)
+	if (decision.next == DV_NEXT_OTHER_USER)
+		call->senders.allowed = dv_senders_others(&call->senders, call->user);
+	if (decision.next != DV_NEXT_END)
 	{
-		if (call->error.verdict == DV_VERDICT_AUTH)
-			dv_token_refused(dv_session_access_token(call->session, call->user), call->bearer);
 		want_slot_again(call, decision.delay);
 		return;
 	}
-	if (call->error.verdict == DV_VERDICT_AUTH)
-		call->error.verdict = DV_VERDICT_REFUSED;
+	if (attempt.at_fault || call->error.verdict == DV_VERDICT_AUTH)
+		dv_senders_explain(&call->senders, call->user, &call->error);
 	done(call);
 }
 
@@ -466,22 +437,6 @@ note_parts(dv_call *call)
 	call->pool_told = true;
 }
 
-/* Logs how the rate develops, for debugging. */
-static void
-log_rate(const dv_call *call)
-{
-	dv_pool    *pool = dv_session_pool(call->session);
-	dv_rate		rate;
-
-	if (!message_level_is_interesting(DEBUG2))
-		return;
-	rate = dv_pool_rate(pool, call->user);
-	ereport(DEBUG2,
-			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
-							 dv_pool_user_name(pool, call->user), rate.current, rate.max,
-							 rate.successes, (long long) rate.total_throttles)));
-}
-
 /*
  * Reads the answer into call->error.  A $batch that stops at its first failure
  * has the status of the part that failed, and the error is in that part.
@@ -521,28 +476,33 @@ note_outcome(dv_call *call)
 		*call->spec.in_doubt = false;
 }
 
-/*
- * Notes the consistency token of a write to an elastic table, whose path is
- * entity_set, entity_set(key), or entity_set/message.
- */
+/* Notes the consistency token of a write to an elastic table. */
 static void
 note_consistency_token(const dv_call *call)
 {
 	const char *token = dv_http_header(call->http, "x-ms-session-token");
-	const char *root = dv_session_root(call->session);
-	const char *path;
-	MemoryContext old;
+	const char *table = call->senders.deed.table;
 
-	if (token == NULL || call->error.verdict != DV_VERDICT_OK ||
-		strcmp(call->spec.method, "GET") == 0 ||
-		strncmp(call->url, root, strlen(root)) != 0)
-		return;
-	path = call->url + strlen(root);
-	if (path[0] == '$')
-		return;
-	old = MemoryContextSwitchTo(call->attempt);
-	dv_session_note_consistency_token(call->session, pnstrdup(path, strcspn(path, "(/?")), token);
-	MemoryContextSwitchTo(old);
+	if (token != NULL && call->error.verdict == DV_VERDICT_OK && !call->is_batch &&
+		table[0] != '\0' && strcmp(call->spec.method, "GET") != 0)
+		dv_session_note_consistency_token(call->session, table, token);
+}
+
+/* Notes what an answer says about the user and its token; returns as settle_bearer does. */
+static bool
+note_user(dv_call *call)
+{
+	dv_standing *standing = dv_session_standing(call->session);
+
+	if (dv_http_result_of(call->http)->outcome != DV_HTTP_ANSWERED)
+		return settle_bearer(call, DV_BEARER_UNTOLD);
+	if (call->error.verdict == DV_VERDICT_AUTH)
+		return settle_bearer(call, DV_BEARER_REFUSED);
+	(void) settle_bearer(call, DV_BEARER_ACCEPTED);
+	if (call->error.verdict == DV_VERDICT_OK)
+		dv_standing_proved(standing, call->user, call->is_batch ? NULL : &call->senders.deed,
+						   call->lease.sent_at);
+	return false;
 }
 
 static void
@@ -563,8 +523,8 @@ read_answer(dv_call *call)
 	note_consistency_token(call);
 	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
-	log_rate(call);
-	settle(call);
+	dv_pool_log_rate(dv_session_pool(call->session), call->user);
+	settle(call, note_user(call));
 }
 
 /*
@@ -574,29 +534,16 @@ read_answer(dv_call *call)
 static void
 token_failed(dv_call *call, int user)
 {
-	const dv_token_error *error = dv_token_last_error(dv_session_access_token(call->session, user));
-	uint64		others = call->allowed & ~(UINT64CONST(1) << user);
-	dv_retry_decision decision = dv_trouble_no_token(call->session, &call->retry, error, user,
-													 others != 0);
+	dv_retry_decision decision = dv_senders_no_token(&call->senders, &call->retry, user,
+													 &call->error);
 
-	switch (decision.next)
+	if (decision.next != DV_NEXT_END)
 	{
-		case DV_NEXT_AGAIN:
-			want_slot_again(call, decision.delay);
-			return;
-		case DV_NEXT_OTHER_USER:
-			call->allowed = others;
-			want_slot_again(call, 0);
-			return;
-		case DV_NEXT_END:
-			break;
+		want_slot_again(call, decision.delay);
+		return;
 	}
-	fail(call, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-		 MemoryContextStrdup(call->context,
-							 psprintf("could not get a token for application user \"%s\": %s",
-									  dv_pool_user_name(dv_session_pool(call->session), user),
-									  error->message)),
-		 error->hint);
+	dv_senders_explain(&call->senders, call->user, &call->error);
+	done(call);
 }
 
 /*
@@ -604,7 +551,7 @@ token_failed(dv_call *call, int user)
  * the call has been set to what it waits for.
  */
 static bool
-has_token(dv_call *call, int user, const char **bearer)
+has_token(dv_call *call, int user, dv_bearer **bearer)
 {
 	switch (dv_token_poll(dv_session_access_token(call->session, user), bearer))
 	{
@@ -660,16 +607,21 @@ static void
 try_slot(dv_call *call)
 {
 	dv_choice	choice;
-	const char *bearer;
+	dv_bearer  *bearer;
 	int			last_user = call->user;
+	uint64		users;
+	int64		until;
 
 	if (call->not_before > dv_now())
 	{
 		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 		return;
 	}
-	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, call->allowed,
-							 &call->lease);
+	users = dv_senders_choose(&call->senders, &until);
+	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, users, &call->lease);
+	/* by then a user that is set aside may be free */
+	if (until != 0 && (choice.until == 0 || until < choice.until))
+		choice.until = until;
 	switch (choice.kind)
 	{
 		case DV_CHOICE_USER:
@@ -705,7 +657,7 @@ static void
 advance(dv_call *call)
 {
 	dv_call_state before;
-	const char *bearer;
+	dv_bearer  *bearer;
 
 	do
 	{
@@ -891,6 +843,22 @@ bool
 dv_call_told_pool(const dv_call *call)
 {
 	return call->pool_told;
+}
+
+uint64
+dv_call_others(dv_call *call, const dv_error *error)
+{
+	if (error->verdict != DV_VERDICT_REFUSED || !dv_error_is_about_user(error))
+		return 0;
+	dv_standing_refused(dv_session_standing(call->session), call->user, &call->senders.deed, error);
+	return dv_senders_others(&call->senders, call->user);
+}
+
+void
+dv_call_proved(dv_call *call)
+{
+	dv_standing_proved(dv_session_standing(call->session), call->user, &call->senders.deed,
+					   call->lease.sent_at);
 }
 
 bool

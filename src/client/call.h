@@ -29,7 +29,8 @@ typedef struct dv_call_spec
 	size_t		body_len;
 	dv_kind		kind;
 	int			rows;			/* for the counters */
-	int			pinned;			/* the only user that may send it; -1: any */
+	const char *table;			/* entity set that it is about; NULL: the path says it */
+	uint64		only;			/* a bit for each user that may send it; 0: any */
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
@@ -90,6 +91,16 @@ extern int64 dv_call_sent_at(const dv_call *call);
 
 /* Returns true if the pool was told of a throttle in the last answer, or in a part of it. */
 extern bool dv_call_told_pool(const dv_call *call);
+
+/*
+ * These are for callers that read the parts of a $batch, or the details of
+ * rows.  The first notes what the error of one of them says about the user,
+ * and returns the other users that may be asked, 0 if there are none or if the
+ * error is not about the user.  The second notes that the user was allowed to
+ * do what was asked.
+ */
+extern uint64 dv_call_others(dv_call *call, const dv_error *error);
+extern void dv_call_proved(dv_call *call);
 
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);

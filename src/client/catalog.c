@@ -48,7 +48,7 @@ static dv_call *
 ask(dv_session *session, const char *path, const char *what)
 {
 	dv_call_spec spec = {
-	.method = "GET", .path = path, .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+	.method = "GET", .path = path, .kind = DV_KIND_OTHER, .repeatable = true};
 
 	return dv_call_run(session, &spec, what, CurrentMemoryContext);
 }

@@ -103,6 +103,7 @@ new_like(const dv_job *from, dv_route route)
 	MemoryContextSwitchTo(old);
 	job->was_in_doubt = from->was_in_doubt;
 	job->isolating = from->isolating;
+	job->only = from->only;
 	job->first_sent = from->first_sent;
 	if (route == from->route)
 		job->retry = from->retry;
@@ -185,11 +186,13 @@ void
 dv_job_start(dv_job *job)
 {
 	MemoryContext old = MemoryContextSwitchTo(job->context);
-	dv_call_spec spec = {.method = "POST", .pinned = -1};
+	dv_call_spec spec = {.method = "POST"};
 
 	spec.kind = kind_of(job);
 	spec.rows = job->batch->nrows;
 	spec.repeatable = dv_job_is_repeatable(job);
+	spec.table = job->batch->destination->entity_set;
+	spec.only = job->only;
 	switch (job->route)
 	{
 		case DV_ROUTE_BULK:

@@ -47,6 +47,8 @@ typedef struct dv_job
 	bool		was_in_doubt;	/* an earlier request has put its rows in doubt */
 	bool		isolating;		/* a row was refused, and this finds out which */
 	bool		barred;			/* rows that its rows may refer to are still under way */
+	uint64		only;			/* a bit for each user that may send it; 0: any.  The others were
+								 * refused for lack of a privilege */
 	dv_retry	retry;
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */

@@ -81,7 +81,7 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 static void
 send_request(dv_pages *pages, page_request *r, const char *url)
 {
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = true};
 	MemoryContext old;
 
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);

@@ -8,6 +8,14 @@
  *-------------------------------------------------------------------------
  */
 #include "client/retry.h"
+#include "net/clock.h"
+
+#define SHORTEST_ASIDE (5 * DV_SECOND)
+#define LONGEST_ASIDE (300 * DV_SECOND)
+
+/* For one request; chance explains no more refusals than these. */
+#define RENEWALS_AT_ONCE 3
+#define RENEWALS_MAX 20
 
 static int64_t
 later(int64_t a, int64_t b)
@@ -64,16 +72,18 @@ repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_
 	return true;
 }
 
-/* A token that is refused is renewed, but only once in a row. */
+/* A token that was refused is renewed; one that has been renewed meanwhile is just used. */
 static bool
-renew(dv_retry *retry, const dv_retry_event *event, dv_retry_decision *decision)
+renew(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
+	  dv_retry_decision *decision)
 {
-	uint64_t	bit = UINT64_C(1) << event->user;
-
-	if ((retry->renewed & bit) != 0)
-		return false;
-	retry->renewed |= bit;
 	decision->cause = DV_RETRY_AUTH;
+	if (!event->found_out)
+		return true;
+	if (++retry->renewals > RENEWALS_MAX)
+		return false;
+	if (retry->renewals > RENEWALS_AT_ONCE)
+		decision->delay = backoff(policy, retry->renewals - RENEWALS_AT_ONCE, event->random);
 	return true;
 }
 
@@ -86,25 +96,27 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 	/* the outcome is unknown, even if the answer said when to come back */
 	if (event->unknown && !event->repeatable)
 		return decision;
+	if (event->at_fault && event->others)
+	{
+		decision.next = DV_NEXT_OTHER_USER;
+		return decision;
+	}
 	switch (event->verdict)
 	{
 		case DV_VERDICT_OK:
-			break;
 		case DV_VERDICT_REFUSED:
-			if (event->others)
-				decision.next = DV_NEXT_OTHER_USER;
 			break;
 		case DV_VERDICT_THROTTLED:
-			retry->renewed = 0;
+			retry->renewals = 0;
 			again = repeat_throttled(retry, policy, event, &decision);
 			break;
 		case DV_VERDICT_AUTH:
-			again = renew(retry, event, &decision);
+			again = !event->at_fault && renew(retry, policy, event, &decision);
 			break;
 		case DV_VERDICT_RETRY:
 			/* an attempt that got past authentication had an acceptable token */
 			if (event->cause != DV_RETRY_AUTH)
-				retry->renewed = 0;
+				retry->renewals = 0;
 			again = repeat_transient(retry, policy, event, &decision);
 			break;
 	}
@@ -122,11 +134,45 @@ dv_retry_join(dv_retry *retry, const dv_retry *other)
 		if (retry->times[i] < other->times[i])
 			retry->times[i] = other->times[i];
 	retry->told_until = later(retry->told_until, other->told_until);
-	retry->renewed |= other->renewed;
+	if (retry->renewals < other->renewals)
+		retry->renewals = other->renewals;
 }
 
 bool
 dv_retry_tolerates(const dv_retry_policy *policy, int64_t wait)
 {
 	return policy->tolerance < 0 || wait <= policy->tolerance;
+}
+
+bool
+dv_aside_set(dv_aside *aside, int64_t told, int64_t now)
+{
+	int64_t		pause = SHORTEST_ASIDE;
+	int			i;
+
+	aside->last_at = now;
+	if (dv_aside_active(aside, now))
+		return false;
+	for (i = 0; i < aside->times && pause < LONGEST_ASIDE; i++)
+		pause *= 2;
+	if (pause > LONGEST_ASIDE)
+		pause = LONGEST_ASIDE;
+	aside->until = now + later(pause, told);
+	return aside->times++ == 0;
+}
+
+bool
+dv_aside_clear(dv_aside *aside, int64_t sent_at)
+{
+	if (aside->times == 0 || sent_at <= aside->last_at)
+		return false;
+	aside->times = 0;
+	aside->until = 0;
+	return true;
+}
+
+bool
+dv_aside_active(const dv_aside *aside, int64_t now)
+{
+	return now < aside->until;
 }

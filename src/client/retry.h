@@ -4,6 +4,12 @@
  *		The rules by which a failed attempt is repeated: whether, when, and
  *		by which user.
  *
+ * What the application user is at fault for is not the request's fault: if
+ * there are others, one of them sends it at once, and nothing is counted.  A
+ * refused token that has worked has expired, which can happen any number of
+ * times; only a request that is refused again and again, with tokens that
+ * others succeed with, is delayed and finally given up.
+ *
  * The rules are the same for a whole request and for a part of a $batch.
  * Each cause of repetition has a counter of its own, so that throttles do not
  * use up the retries that deadlocks need.  A throttle counts only if the
@@ -38,7 +44,7 @@ typedef struct dv_retry
 	int			times[DV_RETRY_CAUSES]; /* number of repetitions; for throttles, only those that
 										 * count */
 	int64_t		told_until;		/* when the longest wait that a throttle asked for ends */
-	uint64_t	renewed;		/* users whose token was renewed, since one was last accepted */
+	int			renewals;		/* tokens that it found refused, since one was last accepted */
 } dv_retry;
 
 /* How an attempt ended. */
@@ -48,8 +54,9 @@ typedef struct dv_retry_event
 	dv_retry_cause cause;		/* verdict RETRY */
 	bool		unknown;		/* it may have been carried out */
 	bool		repeatable;		/* carrying it out twice would do no harm */
-	bool		others;			/* the user is at fault, and there are others; verdict REFUSED */
-	int			user;			/* that sent it */
+	bool		at_fault;		/* its user is at fault; verdict REFUSED, AUTH, or RETRY */
+	bool		others;			/* then: there are other users that may send it */
+	bool		found_out;		/* it is the first to find its token refused; verdict AUTH */
 	int64_t		sent_at;
 	int64_t		told;			/* how long the service asked us to wait; < 0: not said.  A
 								 * minimum if the verdict is RETRY */
@@ -76,6 +83,30 @@ typedef struct dv_retry_decision
 
 extern dv_retry_decision dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy,
 										 const dv_retry_event *event);
+
+/* A user that is set aside, so that others are preferred.  All zeros at first. */
+typedef struct dv_aside
+{
+	int			times;			/* in a row; 0: it is in good standing */
+	int64_t		until;
+	int64_t		last_at;		/* of the last trouble */
+} dv_aside;
+
+/*
+ * Sets the user aside: for 5 s at first, twice as long each time, up to 5
+ * minutes, and at least for as long as we were told to wait.  Trouble during
+ * the pause does not make it longer.  Returns true if the user was in good
+ * standing.
+ */
+extern bool dv_aside_set(dv_aside *aside, int64_t told, int64_t now);
+
+/*
+ * A request of the user succeeded.  Returns true if it had been set aside and
+ * is back, which only a request that was sent after the last trouble shows.
+ */
+extern bool dv_aside_clear(dv_aside *aside, int64_t sent_at);
+
+extern bool dv_aside_active(const dv_aside *aside, int64_t now);
 
 /* Merges the history of other parts, which from now on are sent together with these. */
 extern void dv_retry_join(dv_retry *retry, const dv_retry *other);

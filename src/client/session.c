@@ -28,6 +28,7 @@ struct dv_session
 	const char *root;
 	dv_http_client *client;
 	dv_pool    *pool;
+	dv_standing *standing;
 	dv_token  **tokens;			/* one for each application user */
 	written_table *written;
 };
@@ -84,10 +85,8 @@ open_pool(dv_session *session, const dv_session_config *config)
 	};
 	int			i;
 
-	/* a user without a client id is identified by its name */
 	for (i = 0; i < config->nusers; i++)
-		ids[i] = config->credentials[i].client_id != NULL ?
-			config->credentials[i].client_id : config->names[i];
+		ids[i] = dv_credential_identity(&config->credentials[i]);
 	spec.client_ids = ids;
 	session->pool = dv_pool_open(&spec, session->context);
 	pfree(ids);
@@ -116,6 +115,7 @@ dv_session_create(const dv_session_config *config, MemoryContext parent)
 	session->root = psprintf("%s/api/data/v%s/", config->base_url, config->api_version);
 	session->client = dv_http_client_create(&config->http);
 	open_pool(session, config);
+	session->standing = dv_standing_create(session->pool, session->config.server_name);
 	session->tokens = palloc(config->nusers * sizeof(dv_token *));
 	for (i = 0; i < config->nusers; i++)
 		session->tokens[i] = dv_token_create(session->client, &config->credentials[i], context);
@@ -152,6 +152,12 @@ dv_pool *
 dv_session_pool(const dv_session *session)
 {
 	return session->pool;
+}
+
+dv_standing *
+dv_session_standing(const dv_session *session)
+{
+	return session->standing;
 }
 
 dv_token *

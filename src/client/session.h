@@ -16,6 +16,7 @@
 #define DV_SESSION_H
 
 #include "client/retry.h"
+#include "client/standing.h"
 #include "net/token.h"
 #include "pool/pool.h"
 
@@ -48,6 +49,7 @@ extern const dv_session_config *dv_session_config_of(const dv_session *session);
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
 extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
+extern dv_standing *dv_session_standing(const dv_session *session);
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
 
 /*

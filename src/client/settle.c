@@ -49,7 +49,8 @@ says_too_large(const dv_error *error)
 static bool
 is_about_no_row(const dv_error *error)
 {
-	return error->status == 0 || error->meaning == DV_MEANING_CALLER;
+	return error->status == 0 || error->meaning == DV_MEANING_CALLER ||
+		error->meaning == DV_MEANING_USER;
 }
 
 /* Returns true if the row itself does not exist, as opposed to one that it refers to. */
@@ -284,6 +285,7 @@ typedef struct sorting
 	dv_job	   *job;
 	const dv_row_answer *answers;
 	dv_job	   *again;			/* rows to be sent once more */
+	dv_job	   *for_others;		/* rows to be sent by other users */
 	dv_job	   *to_verify;		/* rows to be verified */
 	const dv_error **refused;	/* for each row, its error if it was refused, or NULL */
 	dv_job	   *lost;			/* rows in doubt that cannot be sent again */
@@ -307,6 +309,22 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 	s->again->was_in_doubt |= error->outcome_unknown;
 	s->again->not_before = Max(s->again->not_before, dv_now() + decision.delay);
 	dv_retry_join(&s->again->retry, &retry);
+	return true;
+}
+
+/*
+ * Lets another user send a row that was refused because of the user.  Only a
+ * row that every user was refused for is a refused row.
+ */
+static bool
+pass_on(sorting *s, const dv_batch_row *row, const dv_error *error)
+{
+	uint64		others = dv_call_others(s->job->call, error);
+
+	if (others == 0)
+		return false;
+	s->for_others = dv_job_keep(s->for_others, s->job, row, s->job->route);
+	s->for_others->only = others;
 	return true;
 }
 
@@ -361,6 +379,8 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 static void
 settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
+	if (pass_on(s, row, error))
+		return;
 	if (s->job->was_in_doubt && settle_in_doubt(s, row, error))
 		return;
 	if (says_missing(error, s->job->batch->operation, row))
@@ -407,15 +427,23 @@ static void
 settle_rows(dv_job *job, const dv_row_answer *answers)
 {
 	sorting		s = {.job = job, .answers = answers};
+	bool		acknowledged = false;
 	int			i;
 
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
+	{
+		acknowledged |= answers[i].told && answers[i].error.verdict == DV_VERDICT_OK;
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
+	}
 	if (s.to_verify != NULL)
 		dv_writer_queue(s.to_verify);
 	if (s.again != NULL)
 		dv_writer_queue(s.again);
+	if (s.for_others != NULL)
+		dv_writer_queue(s.for_others);
+	else if (acknowledged)
+		dv_call_proved(job->call);
 	/* last, because the callback that files them may raise an error: the others are settled */
 	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
@@ -576,6 +604,7 @@ settle_changeset(dv_job *job, const dv_error *error)
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
 		dv_retry_decision decision = decide(job, &job->retry, reason, true);
+		uint64		others = dv_call_others(job->call, reason);
 
 		/* the request was answered, so it is known that nothing was changed */
 		job->in_doubt = false;
@@ -583,6 +612,11 @@ settle_changeset(dv_job *job, const dv_error *error)
 		{
 			job->was_in_doubt |= reason->outcome_unknown;
 			dv_writer_again(job, decision.delay);
+		}
+		else if (others != 0)
+		{
+			job->only = others;
+			dv_writer_again(job, 0);
 		}
 		else
 			blame(job, failed, reason);

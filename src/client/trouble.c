@@ -119,7 +119,9 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 		.verdict = error->verdict,
 		.unknown = error->outcome_unknown,
 		.repeatable = attempt->repeatable,
-		.user = attempt->user,
+		.at_fault = attempt->at_fault,
+		.others = attempt->others,
+		.found_out = attempt->found_out,
 		.sent_at = attempt->sent_at,
 		.told = error->retry_after,
 		.held_back = config->pool.throttle_tracking && attempt->pool_told,
@@ -152,12 +154,11 @@ dv_trouble_no_token(dv_session *session, dv_retry *retry, const dv_token_error *
 					bool others)
 {
 	const dv_session_config *config = dv_session_config_of(session);
-	const char *name = dv_pool_user_name(dv_session_pool(session), user);
 	dv_retry_event event = {
 		.verdict = error->transient ? DV_VERDICT_RETRY : DV_VERDICT_REFUSED,
 		.cause = DV_RETRY_AUTH,
+		.at_fault = true,
 		.others = others,
-		.user = user,
 		.told = error->retry_after,
 		.random = pg_prng_double(&pg_global_prng_state),
 	};
@@ -165,10 +166,6 @@ dv_trouble_no_token(dv_session *session, dv_retry *retry, const dv_token_error *
 
 	if (decision.next == DV_NEXT_AGAIN)
 		dv_pool_count_retry(dv_session_pool(session), user, decision.cause);
-	else if (decision.next == DV_NEXT_OTHER_USER)
-		ereport(LOG,
-				(errmsg("could not get a token for application user \"%s\" of server \"%s\": %s",
-						name, config->server_name, error->message)));
 	return decision;
 }
 

@@ -22,6 +22,9 @@ typedef struct dv_attempt
 	int64		sent_at;
 	bool		repeatable;		/* even if the outcome is unknown */
 	bool		pool_told;		/* the pool knows of the throttle */
+	bool		at_fault;		/* the user is at fault, not the request */
+	bool		others;			/* then: other users may send it */
+	bool		found_out;		/* it is the first to find its token refused */
 	bool		part;			/* only part of a request failed: neither logged nor counted */
 } dv_attempt;
 

@@ -38,8 +38,10 @@ typedef struct dv_code_rule
 
 #define REFUSED(code, state) {code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, NULL}
 #define REFUSED_AS(code, state, meaning) {code, NULL, state, DV_VERDICT_REFUSED, meaning, NULL}
-#define REFUSED_HINT(code, state, hint) \
-	{code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, hint}
+#define REFUSED_USER(code, hint) \
+	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_REFUSED, DV_MEANING_USER, hint}
+#define REFUSED_ACCESS(code) \
+	{code, NULL, ERRCODE_INSUFFICIENT_PRIVILEGE, DV_VERDICT_REFUSED, DV_MEANING_ACCESS, privilege_hint}
 #define AUTH(code) \
 	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, DV_MEANING_OTHER, NULL}
 #define RETRY(code, state, meaning) {code, NULL, state, DV_VERDICT_RETRY, meaning, NULL}
@@ -70,14 +72,12 @@ static const dv_code_rule code_rules[] = {
 	/* authentication and privileges */
 	AUTH("0x80041d52"),
 	AUTH("0x8005F101"),
-	REFUSED_HINT("0x80072560", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-				 "Create an application user for this client id in the environment."),
-	REFUSED_HINT("0x80040225", ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-				 "Enable the application user in the environment."),
-	REFUSED_HINT("0x80040220", ERRCODE_INSUFFICIENT_PRIVILEGE, privilege_hint),
-	REFUSED_HINT("0x80040231", ERRCODE_INSUFFICIENT_PRIVILEGE, privilege_hint),
-	REFUSED_HINT("0x80048306", ERRCODE_INSUFFICIENT_PRIVILEGE, privilege_hint),
-	REFUSED_HINT("0x80048405", ERRCODE_INSUFFICIENT_PRIVILEGE, privilege_hint),
+	REFUSED_USER("0x80072560", "Create an application user for this client id in the environment."),
+	REFUSED_USER("0x80040225", "Enable the application user in the environment."),
+	REFUSED_ACCESS("0x80040220"),
+	REFUSED_ACCESS("0x80040231"),
+	REFUSED_ACCESS("0x80048306"),
+	REFUSED_ACCESS("0x80048405"),
 
 	/* rows and keys */
 	REFUSED_AS("0x80040237", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
@@ -161,7 +161,7 @@ static const struct
 
 {
 	{401, DV_VERDICT_AUTH, DV_MEANING_CALLER, false, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION},
-	{403, DV_VERDICT_REFUSED, DV_MEANING_OTHER, false, ERRCODE_INSUFFICIENT_PRIVILEGE},
+	{403, DV_VERDICT_REFUSED, DV_MEANING_ACCESS, false, ERRCODE_INSUFFICIENT_PRIVILEGE},
 	{404, DV_VERDICT_REFUSED, DV_MEANING_MISSING, false, ERRCODE_FDW_TABLE_NOT_FOUND},
 	{408, DV_VERDICT_RETRY, DV_MEANING_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
 	{409, DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE, false, ERRCODE_FDW_ERROR},
@@ -311,13 +311,16 @@ judge(dv_error *error)
 	if (rule != NULL && error->status != 401)
 	{
 		error->verdict = rule->verdict;
-		if (rule->meaning != DV_MEANING_OTHER)
+		if (rule->meaning != DV_MEANING_OTHER || error->meaning == DV_MEANING_ACCESS)
 			error->meaning = rule->meaning;
 		error->sqlstate = rule->sqlstate;
 		error->hint = rule->hint;
 		/* the service has said what happened to the request */
 		error->outcome_unknown = false;
 	}
+	/* the name of the privilege begins with prv */
+	if (error->meaning == DV_MEANING_ACCESS && strstr(error->message, "is missing prv") != NULL)
+		error->meaning = DV_MEANING_PRIVILEGE;
 	/* a busy server that says when to come back is throttling under another name */
 	if (error->status == 503 && error->retry_after >= 0 && error->verdict == DV_VERDICT_RETRY)
 		error->verdict = DV_VERDICT_THROTTLED;
@@ -347,6 +350,13 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 	/* a token must not be sent to wherever an answer points */
 	if (status < 400)
 		error->hint = "Redirects are not followed; check option \"url\" of the server.";
+}
+
+bool
+dv_error_is_about_user(const dv_error *error)
+{
+	return error->meaning == DV_MEANING_USER || error->meaning == DV_MEANING_PRIVILEGE ||
+		error->meaning == DV_MEANING_ACCESS;
 }
 
 const char *

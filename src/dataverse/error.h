@@ -20,7 +20,7 @@ typedef enum dv_verdict
 	DV_VERDICT_OK,				/* 2xx or 304 */
 	DV_VERDICT_REFUSED,			/* final: the request or the caller is at fault */
 	DV_VERDICT_THROTTLED,
-	DV_VERDICT_AUTH,			/* the token was not accepted: try another one, once */
+	DV_VERDICT_AUTH,			/* the token was not accepted: try another one */
 	DV_VERDICT_RETRY			/* transient: the same request may succeed later */
 } dv_verdict;
 
@@ -31,6 +31,9 @@ typedef enum dv_meaning
 
 	/* refused */
 	DV_MEANING_CALLER,			/* it is about the caller: no row has been looked at */
+	DV_MEANING_USER,			/* the service does not admit the application user at all */
+	DV_MEANING_PRIVILEGE,		/* the user may not do this to any row of the table */
+	DV_MEANING_ACCESS,			/* the user may not do this, perhaps only to this row */
 	DV_MEANING_DUPLICATE,		/* a row with that key exists already */
 	DV_MEANING_MISSING,			/* a row does not exist: the one addressed, or one that it refers
 								 * to */
@@ -78,6 +81,9 @@ typedef struct dv_error
  */
 extern void dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 						  const char *request_id, dv_error *error);
+
+/* Returns true if the error is about the user that sent the request: another one may succeed. */
+extern bool dv_error_is_about_user(const dv_error *error);
 
 /* Returns code, status, request id, and application user as a sentence; "" if none is known. */
 extern const char *dv_error_detail(const dv_error *error);

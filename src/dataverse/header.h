@@ -57,4 +57,11 @@ extern const char *const *dv_headers_of_write(const dv_write_manner *manner);
 extern const char *const *dv_headers_of_page(int page_size, const char *annotations,
 											 const char *session_token);
 
+/*
+ * All headers of a request, NULL-terminated: the extra ones and those defaults
+ * that they do not override.  "caller_id" (impersonation) and "extra" may be NULL.
+ */
+extern const char *const *dv_headers_of_request(const char *bearer, const char *caller_id,
+												const char *const *extra, bool has_body);
+
 #endif							/* DV_HEADER_H */

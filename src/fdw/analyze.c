@@ -125,7 +125,6 @@ dv_remote_row_count(const dv_relation *relation, Oid userid)
 	spec.method = "GET";
 	spec.path = dv_address_row_count(relation->table);
 	spec.kind = DV_KIND_READ;
-	spec.pinned = -1;
 	spec.repeatable = true;
 	call = dv_call_start(session, &spec, context);
 	dv_call_wait(call);

@@ -89,7 +89,7 @@ Datum
 dataverse_whoami(PG_FUNCTION_ARGS)
 {
 	dv_session *session = session_of(PG_GETARG_NAME(0));
-	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .repeatable = true};
 	dv_call    *call = dv_call_run(session, &spec, "identify the application user", CurrentMemoryContext);
 	struct json_object *root = object_of(call, "identify the application user");
 	TupleDesc	tupdesc;
@@ -175,7 +175,7 @@ dataverse_test_connection(PG_FUNCTION_ARGS)
 	dv_init_materialized_srf(fcinfo);
 	for (i = 0; i < n; i++)
 	{
-		dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .pinned = i, .repeatable = true};
+		dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .only = UINT64CONST(1) << i, .repeatable = true};
 		dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
 		Datum		values[TEST_COLUMNS] = {0};
 		bool		nulls[TEST_COLUMNS];
@@ -270,7 +270,7 @@ Datum
 dataverse_request(PG_FUNCTION_ARGS)
 {
 	char	   *method;
-	dv_call_spec spec = {.pinned = -1, .rows = 1};
+	dv_call_spec spec = {.rows = 1};
 	dv_session *session;
 	dv_call    *call;
 	bool		isnull;
@@ -320,7 +320,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 static const char *
 entity_set_of(dv_session *session, const char *table)
 {
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_OTHER, .pinned = -1, .repeatable = true};
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_OTHER, .repeatable = true};
 	const char *set;
 	dv_call    *call;
 
@@ -434,7 +434,7 @@ fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
 		DV_PREFER_ANNOTATIONS(DV_ANNOTATION_COOKIE "," DV_ANNOTATION_MORE),
 		NULL
 	};
-	dv_call_spec spec = {.method = "GET", .headers = headers, .kind = DV_KIND_READ, .pinned = -1, .repeatable = true};
+	dv_call_spec spec = {.method = "GET", .headers = headers, .kind = DV_KIND_READ, .repeatable = true};
 	const char *what = psprintf("read from \"%s\"", state->query.entity);
 	struct json_object *root;
 

@@ -99,7 +99,7 @@ static struct json_object *
 ask(const dv_truncation *t, const char *method, const char *path, const char *body)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
-	dv_call_spec spec = {.method = method, .path = path, .kind = DV_KIND_OTHER, .pinned = -1};
+	dv_call_spec spec = {.method = method, .path = path, .kind = DV_KIND_OTHER};
 	const dv_http_result *result;
 	struct json_object *root;
 

@@ -35,13 +35,27 @@
 #define MAX_ANSWER			(256 * 1024)
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
 
+/*
+ * One value of a token.  It is freed when it has been replaced or refused and
+ * no request carries it any more.
+ */
+struct dv_bearer
+{
+	char	   *value;
+	int			carriers;		/* requests whose fate is not known yet */
+	bool		current;		/* it is the token's */
+	bool		worked;			/* a request that carried it was accepted */
+	bool		refused;
+};
+
 struct dv_token
 {
 	MemoryContext context;		/* of the token */
 	MemoryContext request;		/* of the current request, or of the last one */
 	dv_http_client *client;
 	dv_credential credential;	/* its strings are copies */
-	char	   *value;			/* NULL: no token */
+	dv_bearer  *bearer;			/* the current one, or NULL */
+	int			strikes;		/* bearers in a row that never worked */
 	int64		expires_at;
 	int64		usable_until;
 	int64		refresh_at;
@@ -71,6 +85,41 @@ copy(const char *s)
 	return s != NULL ? pstrdup(s) : NULL;
 }
 
+static dv_bearer *
+new_bearer(const char *value)
+{
+	dv_bearer  *bearer = palloc0(sizeof(*bearer));
+
+	bearer->value = pstrdup(value);
+	bearer->current = true;
+	return bearer;
+}
+
+/* Frees a bearer that is of no use any more.  Now it is known whether it has ever worked. */
+static void
+bury(dv_token *token, dv_bearer *bearer)
+{
+	if (bearer->current || bearer->carriers > 0)
+		return;
+	if (bearer->refused && !bearer->worked)
+		token->strikes++;
+	pfree(bearer->value);
+	pfree(bearer);
+}
+
+/* The current bearer is not sent any more. */
+static void
+retire_bearer(dv_token *token)
+{
+	dv_bearer  *bearer = token->bearer;
+
+	token->bearer = NULL;
+	if (bearer == NULL)
+		return;
+	bearer->current = false;
+	bury(token, bearer);
+}
+
 dv_token *
 dv_token_create(dv_http_client *client, const dv_credential *credential, MemoryContext context)
 {
@@ -87,6 +136,8 @@ dv_token_create(dv_http_client *client, const dv_credential *credential, MemoryC
 	token->credential.key = copy(credential->key);
 	token->credential.token_url = copy(credential->token_url);
 	token->credential.resource = copy(credential->resource);
+	if (credential->kind == DV_CREDENTIAL_TOKEN)
+		token->bearer = new_bearer(credential->secret);
 	MemoryContextSwitchTo(old);
 	return token;
 }
@@ -98,6 +149,7 @@ failed(dv_token *token, bool transient, int64 retry_after, const char *message, 
 	token->error.transient = transient;
 	token->error.retry_after = retry_after;
 	token->error.message = MemoryContextStrdup(token->request, message);
+	token->error.brief = token->error.message;
 	token->error.hint = hint;
 }
 
@@ -134,6 +186,7 @@ grant_form(dv_token *token)
 		{
 			failed(token, false, 0, reason,
 				   "Check options \"client_certificate\", \"client_key\", and \"client_key_password\" of the user mapping.");
+			token->error.brief = "the certificate or its key cannot be used";
 			return NULL;
 		}
 		add_field(&form, "client_assertion_type",
@@ -209,10 +262,12 @@ static void
 accept_token(dv_token *token, const char *value, int64 lifetime)
 {
 	int64		now = dv_now();
+	MemoryContext old = MemoryContextSwitchTo(token->context);
+	dv_bearer  *bearer = new_bearer(value);
 
-	if (token->value != NULL)
-		pfree(token->value);
-	token->value = MemoryContextStrdup(token->context, value);
+	MemoryContextSwitchTo(old);
+	retire_bearer(token);
+	token->bearer = bearer;
 	token->expires_at = now + lifetime * DV_SECOND;
 	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * DV_SECOND / 10);
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
@@ -309,25 +364,21 @@ wants_request(const dv_token *token, bool usable, int64 now)
 }
 
 dv_token_state
-dv_token_poll(dv_token *token, const char **bearer)
+dv_token_poll(dv_token *token, dv_bearer **bearer)
 {
 	int64		now = dv_now();
 	bool		usable;
 
+	*bearer = token->bearer;
 	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
-	{
-		*bearer = token->credential.secret;
-		return token->failed_at == 0 ? DV_TOKEN_READY : DV_TOKEN_FAILED;
-	}
+		return DV_TOKEN_READY;
 	finish_request(token);
-	usable = token->value != NULL && now < token->usable_until;
+	usable = token->bearer != NULL && now < token->usable_until;
 	if (wants_request(token, usable, now))
 		start_request(token);
+	*bearer = token->bearer;
 	if (usable)
-	{
-		*bearer = token->value;
 		return DV_TOKEN_READY;
-	}
 	return token->call != NULL ? DV_TOKEN_PENDING : DV_TOKEN_FAILED;
 }
 
@@ -337,27 +388,125 @@ dv_token_last_error(const dv_token *token)
 	return &token->error;
 }
 
-void
-dv_token_refused(dv_token *token, const char *bearer)
+const char *
+dv_bearer_carry(dv_bearer *bearer)
+{
+	bearer->carriers++;
+	return bearer->value;
+}
+
+bool
+dv_token_settle(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate)
+{
+	bool		found_out = fate == DV_BEARER_REFUSED && bearer->current;
+
+	bearer->carriers--;
+	if (fate == DV_BEARER_ACCEPTED)
+	{
+		bearer->worked = true;
+		token->strikes = 0;
+	}
+	if (fate == DV_BEARER_REFUSED)
+		bearer->refused = true;
+	/* a fixed token has no successor, but the service may accept it again */
+	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
+		token->strikes = fate == DV_BEARER_REFUSED ? DV_TOKEN_STRIKES : token->strikes;
+	else if (found_out)
+		retire_bearer(token);
+	else
+		bury(token, bearer);
+	return found_out;
+}
+
+bool
+dv_token_hopeless(const dv_token *token)
+{
+	return token->strikes >= DV_TOKEN_STRIKES;
+}
+
+const char *
+dv_token_hint(const dv_token *token)
 {
 	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
-	{
-		failed(token, false, 0, "the service does not accept the access token",
-			   "Set a valid \"access_token\" in the user mapping, or use a client secret, which renews its tokens.");
-		return;
-	}
-	/* another call may have replaced the token in the meantime */
-	if (token->value != NULL && strcmp(token->value, bearer) == 0)
-	{
-		pfree(token->value);
-		token->value = NULL;
-	}
+		return "The service has refused option \"access_token\" of the user mapping.  Set a valid one, or use a client secret, which renews its tokens.";
+	return NULL;
 }
 
 int
 dv_token_lifetime(const dv_token *token)
 {
-	if (token->value == NULL)
+	if (token->credential.kind == DV_CREDENTIAL_TOKEN || token->bearer == NULL)
 		return -1;
 	return (int) (Max(token->expires_at - dv_now(), 0) / DV_SECOND);
+}
+
+/*
+ * Identity.
+ */
+
+/* Returns the claims of a JSON Web Token, which nobody has verified, or NULL if it is none. */
+static struct json_object *
+claims_of(const char *value)
+{
+	const char *payload = strchr(value, '.');
+	size_t		len = payload != NULL ? strcspn(payload + 1, ".") : 0;
+	struct json_object *claims;
+	char	   *text;
+	int			bits = 0;
+	uint32		buffer = 0;
+	size_t		n = 0;
+	size_t		i;
+
+	if (len == 0 || payload[1 + len] != '.')
+		return NULL;
+	text = palloc(len);
+	for (i = 1; i <= len; i++)
+	{
+		static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+		const char *digit = strchr(digits, payload[i]);
+
+		if (digit == NULL)
+			return NULL;
+		buffer = buffer << 6 | (uint32) (digit - digits);
+		bits += 6;
+		if (bits >= 8)
+			text[n++] = (char) (buffer >> (bits -= 8));
+	}
+	claims = dv_json_parse(text, n, NULL);
+	return claims != NULL && json_object_is_type(claims, json_type_object) ? claims : NULL;
+}
+
+/*
+ * A token of an application names it (appid or azp).  A token with scopes is
+ * that of a person who uses an application, and the service limits the person.
+ */
+static const char *
+identity_in_token(const char *value)
+{
+	struct json_object *claims = claims_of(value);
+	const char *name = NULL;
+
+	if (claims != NULL && dv_json_string(claims, "scp") == NULL)
+	{
+		name = dv_json_string(claims, "appid");
+		if (name == NULL)
+			name = dv_json_string(claims, "azp");
+	}
+	if (name != NULL)
+		return pstrdup(name);
+	if (claims != NULL && (name = dv_json_string(claims, "oid")) != NULL)
+		return psprintf("person %s", name);
+	return psprintf("token %s", value);
+}
+
+const char *
+dv_credential_identity(const dv_credential *credential)
+{
+	if (credential->kind == DV_CREDENTIAL_TOKEN)
+		return identity_in_token(credential->secret);
+	if (credential->client_id != NULL)
+		return credential->client_id;
+	return psprintf("managed identity of %s",
+					credential->token_url != NULL ? credential->token_url : IMDS_URL);
 }

@@ -4,8 +4,15 @@
  *		Access tokens of application users.
  *
  * A token belongs to the backend that knows the secret.  It is requested on
- * first use, again some minutes before it expires, and once when the service
+ * first use, again some minutes before it expires, and whenever the service
  * answers 401.  However many calls wait for it, only one request is in flight.
+ *
+ * Each value that the authority sends is a bearer.  A bearer that the service
+ * refuses has expired if any request that carried it was accepted; this can
+ * happen any number of times.  Only a bearer that all its requests were
+ * refused with, which is known when the last of them has been answered,
+ * speaks against the application user.  After DV_TOKEN_STRIKES of these in a
+ * row, the token is hopeless.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -36,6 +43,18 @@ typedef struct dv_credential
 } dv_credential;
 
 typedef struct dv_token dv_token;
+typedef struct dv_bearer dv_bearer;
+
+/* So many bearers in a row that never worked make a token hopeless. */
+#define DV_TOKEN_STRIKES 3
+
+/* What the answer to a request says about its bearer. */
+typedef enum dv_bearer_fate
+{
+	DV_BEARER_UNTOLD,			/* nothing: there was no answer */
+	DV_BEARER_ACCEPTED,			/* the answer was anything but 401 */
+	DV_BEARER_REFUSED
+} dv_bearer_fate;
 
 typedef enum dv_token_state
 {
@@ -50,6 +69,7 @@ typedef struct dv_token_error
 	int64		retry_after;	/* microseconds; 0: not said */
 	const char *message;		/* the first line, "AADSTS7000215: …", without secrets */
 	const char *hint;			/* what to do, or NULL */
+	const char *brief;			/* the message without names of files, for everybody to see */
 } dv_token_error;
 
 /* Creates a token in "context" and copies all strings of the credential there. */
@@ -59,18 +79,36 @@ extern dv_token *dv_token_create(dv_http_client *client, const dv_credential *cr
 /*
  * Gets the token, or starts a request for it.  Never waits, and raises no
  * error for what the authority answers.  If the result is DV_TOKEN_READY,
- * *bearer is valid until the next call.
+ * *bearer is valid until the next call, or for longer if it is carried.
  */
-extern dv_token_state dv_token_poll(dv_token *token, const char **bearer);
+extern dv_token_state dv_token_poll(dv_token *token, dv_bearer **bearer);
 extern const dv_token_error *dv_token_last_error(const dv_token *token);
 
+/* The value to be sent.  A request carries the bearer until its fate is known. */
+extern const char *dv_bearer_carry(dv_bearer *bearer);
+
 /*
- * The service refused this bearer token.  The next poll requests another
- * one, unless it has been replaced already.
+ * A request that carried the bearer has ended.  Returns true if the bearer was
+ * refused and this request is the first to find out; the next poll requests
+ * another one.  The caller must not use the bearer afterwards.
  */
-extern void dv_token_refused(dv_token *token, const char *bearer);
+extern bool dv_token_settle(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate);
+
+/* Returns true if another bearer would be refused, too. */
+extern bool dv_token_hopeless(const dv_token *token);
+
+/* Returns what to do if the service refuses the token, or NULL. */
+extern const char *dv_token_hint(const dv_token *token);
 
 /* Returns for how many seconds the token is still valid, or -1 if there is none. */
 extern int	dv_token_lifetime(const dv_token *token);
+
+/*
+ * Returns, in the current memory context, text that identifies the application
+ * user of a credential: the same for every credential of the same user, as far
+ * as that can be known.  It can contain the access token, so only a hash of it
+ * may be shown or stored.
+ */
+extern const char *dv_credential_identity(const dv_credential *credential);
 
 #endif							/* DV_TOKEN_H */

@@ -17,6 +17,7 @@
 
 #include "common/pg_prng.h"
 #include "lib/ilist.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
 #include "pool/entry.h"
@@ -787,6 +788,21 @@ dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_af
 }
 
 void
+dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)
+{
+	int			len = pg_mbcliplen(reason, strlen(reason), DV_REASON_LEN - 1);
+	dv_shared_view *view;
+
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	view = view_at(pool, user);
+	view->aside_until = until;
+	view->aside_whole = whole;
+	memcpy(view->aside_reason, reason, len);
+	view->aside_reason[len] = '\0';
+	LWLockRelease(&pool->shared->lock);
+}
+
+void
 dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause)
 {
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
@@ -802,13 +818,18 @@ dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds)
 	LWLockRelease(&pool->shared->lock);
 }
 
-dv_rate
-dv_pool_rate(const dv_pool *pool, int user)
+void
+dv_pool_log_rate(const dv_pool *pool, int user)
 {
 	dv_rate		rate;
 
+	if (!message_level_is_interesting(DEBUG2))
+		return;
 	LWLockAcquire(&pool->shared->lock, LW_SHARED);
 	rate = user_at(pool, user)->rate;
 	LWLockRelease(&pool->shared->lock);
-	return rate;
+	ereport(DEBUG2,
+			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
+							 pool->names[user], rate.current, rate.max, rate.successes,
+							 (long long) rate.total_throttles)));
 }

@@ -151,13 +151,20 @@ extern void dv_lease_drop(dv_lease *lease);
 /* A 429 inside a $batch: throttles the user while the lease goes on. */
 extern void dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after);
 
+/*
+ * Shows in the views, until then, that a session of this server has set the
+ * user aside, for all requests ("whole") or for some, and why.
+ */
+extern void dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole,
+							   const char *reason);
+
 extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
 
-/* A copy of the rate controller's state. */
-extern dv_rate dv_pool_rate(const dv_pool *pool, int user);
+/* Logs how the rate of a user develops, for debugging. */
+extern void dv_pool_log_rate(const dv_pool *pool, int user);
 
 extern const char *dv_pool_user_name(const dv_pool *pool, int user);
 extern int	dv_pool_size(const dv_pool *pool);

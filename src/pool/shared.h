@@ -47,6 +47,7 @@
 #define DV_NAME_LEN			64
 #define DV_TABLE_LEN		140 /* schema, dot, table, quotes */
 #define DV_OPERATION_LEN	16
+#define DV_REASON_LEN		128
 #define DV_KEY_LEN			32	/* of a SHA-256 */
 
 /* More than a user can ever have: the hard ceiling, and what came back after it was lent on. */
@@ -93,6 +94,9 @@ typedef struct dv_shared_view
 	bool		answered;		/* the service has accepted a request of this server */
 	int			in_flight;		/* requests of this server */
 	uint64		opened;			/* ticket */
+	int64		aside_until;	/* until then some session of this server prefers others: */
+	bool		aside_whole;	/* for all requests, or for some */
+	char		aside_reason[DV_REASON_LEN];
 } dv_shared_view;
 
 /* A slot that is held. */

@@ -29,7 +29,7 @@ find_memories(dv_shared *memories[2])
 /*
  * The limit for one more request, by the same rules as those of who sends:
  * of the throttle (nothing), the circuit breaker, the rate controller, and
- * the budget, which delays.
+ * the budget, which delays.  What sessions think of the user comes last.
  */
 static void
 find_limit(dv_user_stats *stats, int64 now)
@@ -60,6 +60,12 @@ find_limit(dv_user_stats *stats, int64 now)
 	{
 		stats->limit = Min(stats->limit, 1);
 		stats->limited_by = "circuit breaker";
+	}
+	if (now < stats->view.aside_until)
+	{
+		if (stats->view.aside_whole)
+			stats->limit = 0;
+		stats->limited_by = psprintf("set aside: %s", stats->view.aside_reason);
 	}
 }
 

@@ -107,14 +107,22 @@ $dvsim = Dvsim->start(
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 200' ], 'with a new token');
 	is($session->value("SELECT retries FROM dataverse.pool WHERE server = '$crm'"), '{"token": 1}', 'which is counted');
 
-	# ---- two are too many
+	# ---- tokens that expire twice in a row: the second has never worked
 
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 2 });
+	is($session->value(whoami($crm)), 'app1', '401 again with a new token: the request succeeds');
+	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401', 'token 200', 'other 200' ], 'with the third');
+
+	# ---- a service that refuses all tokens
+
+	$since = mark();
+	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 0 });
 	my $r = $session->try(whoami($crm));
-	is($r->{sqlstate}, '28000', '401 again with a new token: an error');
+	is($r->{sqlstate}, '28000', '401 for ever: an error');
 	like($r->{message}, qr/could not identify the application user on server "$crm": /, 'that says so');
-	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 401' ], 'and no endless loop');
+	is_deeply([ arrived($since) ], [ 'other 401', ('token 200', 'other 401') x 3 ], 'and no endless loop');
+	clear_faults($dvsim);
 	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
 
 	# ---- one for each user: all tokens may have expired, as after a restart of the service
@@ -176,7 +184,7 @@ $dvsim = Dvsim->start(
 	my $offset = log_size($node);
 	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	is($session->value(whoami($crm)), 'app3', 'one of two users gets no token: the other is used') for 1 .. 3;
-	like(log_since($node, $offset), qr/could not get a token for application user "app2" of server "$crm": AADSTS7000215/,
+	like(log_since($node, $offset), qr/application user "app2" of server "$crm" is set aside.*?DETAIL:  AADSTS7000215/s,
 		'and the log tells');
 	is($session->query("SELECT application_user, ok FROM dataverse.test_connection('$crm')"),
 		"app2|f\napp3|t", 'test_connection tests each');

@@ -81,8 +81,25 @@ a_refusal_of_the_user_goes_to_another(void **state)
 	(void) state;
 	event.verdict = DV_VERDICT_REFUSED;
 	event.others = true;
+	assert_int_equal(decide().next, DV_NEXT_END);
+	event.at_fault = true;
 	assert_int_equal(decide().next, DV_NEXT_OTHER_USER);
 	assert_int_equal(decide().delay, 0);
+	event.verdict = DV_VERDICT_AUTH;
+	assert_int_equal(decide().next, DV_NEXT_OTHER_USER);
+	/* it gets no token, but might later: the others do not wait for that, and nothing is counted */
+	event.verdict = DV_VERDICT_RETRY;
+	event.cause = DV_RETRY_AUTH;
+	assert_int_equal(decide().next, DV_NEXT_OTHER_USER);
+	assert_int_equal(decide().delay, 0);
+	assert_int_equal(retry.times[DV_RETRY_AUTH], 0);
+	event.others = false;
+	assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	assert_int_equal(retry.times[DV_RETRY_AUTH], 1);
+	event.verdict = DV_VERDICT_AUTH;
+	assert_int_equal(decide().next, DV_NEXT_END);
+	event.verdict = DV_VERDICT_REFUSED;
+	assert_int_equal(decide().next, DV_NEXT_END);
 }
 
 static void
@@ -246,39 +263,104 @@ not_before_it_was_told(void **state)
 }
 
 static void
-each_user_has_its_token_renewed_once(void **state)
+a_token_that_was_renewed_meanwhile_is_just_used(void **state)
 {
+	int			i;
+
 	(void) state;
 	event.verdict = DV_VERDICT_AUTH;
-	event.user = 63;
-	assert_int_equal(decide().next, DV_NEXT_AGAIN);
-	event.user = 0;
-	assert_int_equal(decide().next, DV_NEXT_AGAIN);
-	assert_int_equal(decide().delay, 0);
-	assert_int_equal(decide().next, DV_NEXT_END);
-	event.user = 63;
+	for (i = 0; i < 1000; i++)
+	{
+		assert_int_equal(decide().next, DV_NEXT_AGAIN);
+		assert_int_equal(decide().delay, 0);
+	}
+}
+
+static void
+a_request_that_finds_every_token_refused_is_given_up(void **state)
+{
+	int			i;
+
+	(void) state;
+	event.verdict = DV_VERDICT_AUTH;
+	event.found_out = true;
+	for (i = 1; i <= 20; i++)
+	{
+		dv_retry_decision decision = decide();
+
+		assert_int_equal(decision.next, DV_NEXT_AGAIN);
+		assert_int_equal(decision.cause, DV_RETRY_AUTH);
+		assert_int_equal(decision.delay > 0, i > 3);
+	}
 	assert_int_equal(decide().next, DV_NEXT_END);
 }
 
 static void
 a_token_that_was_accepted_may_expire_again(void **state)
 {
+	int			i;
+
 	(void) state;
-	event.verdict = DV_VERDICT_AUTH;
-	assert_int_equal(decide().next, DV_NEXT_AGAIN);
-	event.verdict = DV_VERDICT_RETRY;
-	decide();
-	event.verdict = DV_VERDICT_AUTH;
-	assert_int_equal(decide().next, DV_NEXT_AGAIN);
-	throttle_after_waiting(SECOND);
-	event.verdict = DV_VERDICT_AUTH;
-	assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	for (i = 0; i < 100; i++)
+	{
+		event.verdict = DV_VERDICT_AUTH;
+		event.found_out = true;
+		assert_int_equal(decide().next, DV_NEXT_AGAIN);
+		assert_int_equal(decide().delay, 0);
+		if (i % 2 == 0)
+		{
+			event.verdict = DV_VERDICT_RETRY;
+			event.cause = DV_RETRY_SERVER;
+			retry.times[DV_RETRY_SERVER] = 0;
+			decide();
+		}
+		else
+		{
+			policy.max_throttle_retries = 0;
+			throttle_after_waiting(SECOND);
+		}
+	}
 	/* could not get a token, so no token was accepted */
-	event.verdict = DV_VERDICT_RETRY;
-	event.cause = DV_RETRY_AUTH;
-	decide();
+	for (i = 0; i < 3; i++)
+	{
+		event.verdict = DV_VERDICT_AUTH;
+		decide();
+		event.verdict = DV_VERDICT_RETRY;
+		event.cause = DV_RETRY_AUTH;
+		decide();
+	}
 	event.verdict = DV_VERDICT_AUTH;
-	assert_int_equal(decide().next, DV_NEXT_END);
+	assert_true(decide().delay > 0);
+}
+
+static void
+a_user_is_set_aside_for_longer_each_time(void **state)
+{
+	static const int seconds[] = {5, 10, 20, 40, 80, 160, 300, 300, 300};
+	dv_aside	aside = {0};
+	int64_t		now = NOW;
+	size_t		i;
+
+	(void) state;
+	assert_false(dv_aside_active(&aside, now));
+	for (i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
+	{
+		/* only the first time is news */
+		assert_int_equal(dv_aside_set(&aside, 0, now), i == 0);
+		assert_int_equal(aside.until, now + seconds[i] * SECOND);
+		assert_true(dv_aside_active(&aside, aside.until - 1));
+		/* trouble during the pause changes nothing */
+		assert_false(dv_aside_set(&aside, 1000 * SECOND, aside.until - 1));
+		assert_int_equal(aside.until, now + seconds[i] * SECOND);
+		now = aside.until;
+		assert_false(dv_aside_active(&aside, now));
+	}
+	/* an answer to what was sent before the trouble is no news of the user */
+	assert_false(dv_aside_clear(&aside, aside.last_at));
+	assert_true(dv_aside_clear(&aside, aside.last_at + 1));
+	assert_false(dv_aside_clear(&aside, aside.last_at + 1));
+	assert_true(dv_aside_set(&aside, 60 * SECOND, now));
+	assert_int_equal(aside.until, now + 60 * SECOND);
 }
 
 static void
@@ -305,19 +387,19 @@ an_unknown_outcome_is_repeated_only_if_that_does_no_harm(void **state)
 static void
 who_travels_together_has_the_least_patience_of_both(void **state)
 {
-	dv_retry	other = {.told_until = 7, .renewed = 4};
+	dv_retry	other = {.told_until = 7, .renewals = 4};
 
 	(void) state;
 	retry.times[DV_RETRY_SERVER] = 3;
 	retry.told_until = 5;
-	retry.renewed = 1;
+	retry.renewals = 1;
 	other.times[DV_RETRY_SERVER] = 2;
 	other.times[DV_RETRY_THROTTLE] = 1;
 	dv_retry_join(&retry, &other);
 	assert_int_equal(retry.times[DV_RETRY_SERVER], 3);
 	assert_int_equal(retry.times[DV_RETRY_THROTTLE], 1);
 	assert_int_equal(retry.told_until, 7);
-	assert_int_equal(retry.renewed, 5);
+	assert_int_equal(retry.renewals, 4);
 }
 
 int
@@ -336,7 +418,9 @@ main(void)
 		cmocka_unit_test_setup(no_patience_at_all, setup),
 		cmocka_unit_test_setup(backoff_doubles_up_to_its_cap, setup),
 		cmocka_unit_test_setup(not_before_it_was_told, setup),
-		cmocka_unit_test_setup(each_user_has_its_token_renewed_once, setup),
+		cmocka_unit_test_setup(a_token_that_was_renewed_meanwhile_is_just_used, setup),
+		cmocka_unit_test_setup(a_request_that_finds_every_token_refused_is_given_up, setup),
+		cmocka_unit_test_setup(a_user_is_set_aside_for_longer_each_time, setup),
 		cmocka_unit_test_setup(a_token_that_was_accepted_may_expire_again, setup),
 		cmocka_unit_test_setup(an_unknown_outcome_is_repeated_only_if_that_does_no_harm, setup),
 		cmocka_unit_test_setup(who_travels_together_has_the_least_patience_of_both, setup),
