@@ -13,7 +13,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 OBJS = $(addprefix src/fdw/,analyze.o async.o bind.o connection.o dataverse_fdw.o decode.o \
 	drain.o drift.o encode.o explain.o fit.o func.o grid.o import.o modify.o \
 	modify_identity.o modify_plan.o modify_refused.o modify_return.o \
-	modify_row.o option.o pattern.o plan.o rejects.o relation.o request.o result_relation.o \
+	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,call.o catalog.o chain.o trouble.o job.o ledger.o pages.o retry.o senders.o \

@@ -3,6 +3,37 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION dataverse_fdw" to load this file. \quit
 
+-- CREATE EXTENSION creates the schema, or uses one that exists.  What others have
+-- put there, or can put there, would run with the rights of whoever uses the
+-- extension.
+DO $$
+DECLARE
+  reason text;
+BEGIN
+  SELECT CASE
+    WHEN NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS o WHERE o.oid = n.nspowner AND o.rolsuper)
+      THEN 'Its owner is not a superuser.'
+    WHEN EXISTS (SELECT FROM pg_catalog.aclexplode(n.nspacl) AS a
+                 WHERE a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner)
+      THEN 'Other roles than its owner can create objects in it.'
+    WHEN EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+                 WHERE d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.refobjid = n.oid
+                   AND d.classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass)
+      THEN 'It is not empty.'
+    END
+  INTO reason
+  FROM pg_catalog.pg_namespace AS n
+  WHERE n.nspname = 'dataverse';
+  IF reason IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'duplicate_schema',
+      message = 'schema "dataverse" exists and cannot be used for the extension',
+      detail = reason,
+      hint = 'Rename or drop the schema, or have a superuser own it alone.';
+  END IF;
+END
+$$;
+
 -- Every name is qualified, because some (version) also exist in pg_catalog,
 -- which comes first in every search path.
 
@@ -267,18 +298,38 @@ COMMENT ON FUNCTION dataverse.reset_stats(name) IS
   'resets the counters of a server''s application users and clears its throttle history; reserved for the owner of the server';
 
 --
--- Refused rows.  The extension files them.  The role that wrote a row may see
--- it, try it again, and delete it.  (Locking rows requires the privilege to
--- update at least one column.)
+-- Refused rows.  The extension files them.  A row is filed for the current
+-- user, who may see it, try it again, and delete it.
+--
+-- pg_dump includes the rows.  It can do so for whoever may read the whole table,
+-- which is why the table has no row security, and why the views have the
+-- conditions.  In a dump, roles and tables are names, and what has these names
+-- is looked up when the rows are restored: OIDs of another database mean nothing.
 --
 
-CREATE TABLE dataverse.rejects (
+CREATE FUNCTION dataverse.role_oid(name text)
+RETURNS oid
+LANGUAGE sql IMMUTABLE STRICT
+AS $$ SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname::text = $1 $$;
+
+COMMENT ON FUNCTION dataverse.role_oid(text) IS
+  'the role that has this name when a row is filed or restored; for dataverse.rejected_rows';
+
+CREATE FUNCTION dataverse.table_oid(name text)
+RETURNS oid
+LANGUAGE sql IMMUTABLE STRICT
+AS $$ SELECT pg_catalog.to_regclass($1)::oid $$;
+
+COMMENT ON FUNCTION dataverse.table_oid(text) IS
+  'the table that has this name when a row is filed or restored; for dataverse.rejected_rows';
+
+CREATE TABLE dataverse.rejected_rows (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
-  role regrole NOT NULL,
+  role text NOT NULL,
   server text NOT NULL,
-  foreign_table regclass NOT NULL,
+  foreign_table text NOT NULL,
   operation text NOT NULL,
   row_number bigint,
   row_id uuid,
@@ -286,24 +337,83 @@ CREATE TABLE dataverse.rejects (
   code text,
   sqlstate text NOT NULL,
   message text NOT NULL,
-  attempts integer NOT NULL
+  attempts integer NOT NULL,
+  role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED,
+  table_oid oid GENERATED ALWAYS AS (dataverse.table_oid(foreign_table)) STORED
 );
 
-CREATE INDEX rejects_row_id_idx ON dataverse.rejects (row_id);
+CREATE INDEX rejected_rows_row_id_idx ON dataverse.rejected_rows (row_id);
 
-ALTER TABLE dataverse.rejects ENABLE ROW LEVEL SECURITY;
+COMMENT ON TABLE dataverse.rejected_rows IS
+  'the rows behind the view dataverse.rejects, of all roles';
 
-CREATE POLICY writers ON dataverse.rejects
-  USING (pg_catalog.pg_has_role(role::oid, 'MEMBER'));
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows_id_seq', '');
 
-CREATE POLICY readers ON dataverse.rejects FOR SELECT
-  USING (pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+-- The roles for which rows are filed are true: not even members of
+-- pg_write_all_data can file one for somebody else.
+CREATE FUNCTION dataverse.refuse_forgery()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT (SELECT pg_has_role(c.relowner, 'MEMBER') FROM pg_class AS c WHERE c.oid = TG_RELID) THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege',
+      message = 'rows of dataverse.rejected_rows are filed by the extension only';
+  END IF;
+  RETURN NULL;
+END
+$$;
 
-SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.rejects_id_seq', '');
+COMMENT ON FUNCTION dataverse.refuse_forgery() IS
+  'lets only the owner of dataverse.rejected_rows add and change rows';
 
-COMMENT ON TABLE dataverse.rejects IS
+CREATE TRIGGER refuse_forgery BEFORE INSERT OR UPDATE ON dataverse.rejected_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION dataverse.refuse_forgery();
+
+-- A role is the one for which a row was filed if it has the same OID (it is not
+-- another one of that name) and the same name (the OID was not used again).  Rows
+-- of roles that are gone belong to superusers (10 is the first one).
+CREATE VIEW dataverse.rejects WITH (security_barrier) AS
+  SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
+         message, attempts
+  FROM dataverse.rejected_rows
+  WHERE pg_catalog.pg_has_role(
+      coalesce((SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.oid = role_oid AND r.rolname = role), 10), 'MEMBER')
+    OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+
+COMMENT ON VIEW dataverse.rejects IS
   'rows that Dataverse refused with on_error = continue, and the reasons';
+
+-- Who may only read all rows may not delete them.
+CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
+  DELETE FROM dataverse.rejected_rows AS t
+  WHERE t.id = OLD.id
+    AND pg_catalog.pg_has_role(
+      coalesce((SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.oid = t.role_oid AND r.rolname = t.role), 10), 'MEMBER')
+  RETURNING t.id, t.at, t.pid, t.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
+            t.sqlstate, t.message, t.attempts;
+
+-- Only these rows are tried again.  A role of which the current user is a member
+-- may have filed rows that it would not have been allowed to write elsewhere.
+CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
+  SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
+  FROM dataverse.rejected_rows
+  WHERE role = CURRENT_USER
+    AND role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER);
+
+COMMENT ON VIEW dataverse.own_rejects IS
+  'the rows that were filed for the current user; for dataverse.retry_rejects()';
+
+CREATE FUNCTION dataverse.may_retry(table_oid oid)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_may_retry';
+
+COMMENT ON FUNCTION dataverse.may_retry(oid) IS
+  'whether the caller can write to a foreign table without giving rights away; for dataverse.retry_rejects()';
 
 -- Runs one statement for each combination of table, operation, and set of
 -- columns.  A row that is refused again is filed again, with one more attempt,
@@ -337,32 +447,34 @@ BEGIN
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (
-      SELECT r.id, r.foreign_table, r.operation, r.row_id, r.row
-      FROM dataverse.rejects AS r
-      WHERE (r.foreign_table = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
+      SELECT r.id, r.table_oid, r.operation, r.row_id, r.row
+      FROM dataverse.own_rejects AS r
+      WHERE (r.table_oid = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
         AND (r.at >= since OR since IS NULL)
-        AND pg_has_role(r.role::oid, 'MEMBER')
-        AND EXISTS (SELECT FROM pg_foreign_table AS f WHERE f.ftrelid = r.foreign_table)
         AND r.row <> '{}'
       ORDER BY r.id
-      FOR UPDATE OF r)
-    SELECT m.foreign_table, m.operation, c.names,
+      FOR UPDATE OF r),
+    tables AS MATERIALIZED (
+      SELECT t.table_oid
+      FROM (SELECT DISTINCT m.table_oid FROM mine AS m ORDER BY m.table_oid) AS t
+      WHERE dataverse.may_retry(t.table_oid))
+    SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
            array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
            array_agg(m.row_id ORDER BY m.id) AS row_ids,
            (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
             FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS columns,
            (SELECT string_agg('r.' || quote_ident(c), ', ' ORDER BY i)
             FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS inputs
-    FROM mine AS m, LATERAL (
+    FROM mine AS m JOIN tables AS t USING (table_oid), LATERAL (
       SELECT array_agg(a.attname ORDER BY a.attnum) AS names
       FROM pg_attribute AS a
-      WHERE a.attrelid = m.foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+      WHERE a.attrelid = m.table_oid AND a.attnum > 0 AND NOT a.attisdropped
         AND m.row ? a.attname) AS c
     WHERE c.names IS NOT NULL
-    GROUP BY m.foreign_table, m.operation, c.names
+    GROUP BY m.table_oid, m.operation, c.names
     ORDER BY min(m.id)
   LOOP
-    SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.rejects;
+    SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
     PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
     CASE part.operation
       WHEN 'insert', 'upsert' THEN
@@ -372,7 +484,7 @@ BEGIN
                        part.foreign_table, part.columns, part.inputs)
           USING part.rows;
       WHEN 'delete' THEN
-        EXECUTE format('DELETE FROM %1$s AS t USING unnest($1) AS u (value),'
+        EXECUTE format('DELETE FROM ONLY %1$s AS t USING unnest($1) AS u (value),'
                        ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
                        part.foreign_table,
                        (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
@@ -386,7 +498,7 @@ BEGIN
                           WHERE v.value ->> c IS DISTINCT FROM v.row_id::text)
         ORDER BY i LIMIT 1;
         CONTINUE WHEN key_column IS NULL OR cardinality(part.names) < 2;
-        EXECUTE format('UPDATE %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
+        EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
                        ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE t.%3$I = r.%3$I',
                        part.foreign_table,
                        (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
@@ -394,9 +506,9 @@ BEGIN
                        key_column)
           USING part.rows;
     END CASE;
-    SELECT failed + count(*) INTO failed FROM dataverse.rejects
+    SELECT failed + count(*) INTO failed FROM dataverse.own_rejects
     WHERE id > last_id AND pid = pg_backend_pid();
-    DELETE FROM dataverse.rejects WHERE id = ANY (part.ids);
+    DELETE FROM dataverse.own_rejects WHERE id = ANY (part.ids);
     GET DIAGNOSTICS n = ROW_COUNT;
     retried := retried + n;
   END LOOP;
@@ -451,8 +563,17 @@ GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress
   TO PUBLIC;
 
-GRANT SELECT, DELETE, UPDATE (attempts) ON dataverse.rejects TO PUBLIC;
+GRANT SELECT, DELETE ON dataverse.rejects TO PUBLIC;
+
+-- (Locking rows requires the privilege to update a column; no row is updated.)
+GRANT SELECT, DELETE, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
+
+-- For pg_dump.
+GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq TO pg_database_owner;
 
 -- Nobody needs to call the handler or the validator directly; only DDL does.
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_validator(text[], oid) FROM PUBLIC;
+
+-- Only the table calls these.
+REVOKE ALL ON FUNCTION dataverse.role_oid(text), dataverse.table_oid(text), dataverse.refuse_forgery() FROM PUBLIC;

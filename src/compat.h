@@ -118,6 +118,13 @@
 #define dv_server_ownercheck(serverid, roleid) pg_foreign_server_ownercheck(serverid, roleid)
 #endif
 
+/* Since 16, membership does not always include the right to become the role. */
+#if PG_VERSION_NUM >= 160000
+#define dv_can_become(member, role) member_can_set_role(member, role)
+#else
+#define dv_can_become(member, role) is_member_of_role(member, role)
+#endif
+
 /* 18 made the interpretation of operators independent of btree, but kept the numbers. */
 #if PG_VERSION_NUM >= 180000
 #define dv_op_interpretations(opno) get_op_index_interpretation(opno)

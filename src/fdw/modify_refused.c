@@ -13,6 +13,7 @@
 
 #include "foreign/foreign.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 
 #include "dataverse/address.h"
@@ -23,6 +24,7 @@
 void
 dv_refused_prepare(dv_modify *m)
 {
+	m->refusal.roleid = GetUserId();
 	m->refusal.go_on = dv_option_choice(m->options, DV_OPT_ON_ERROR) == DV_ON_ERROR_CONTINUE;
 	m->refusal.most = dv_option_given(m->options, DV_OPT_MAX_ERRORS) ?
 		dv_option_int(m->options, DV_OPT_MAX_ERRORS) : -1;
@@ -187,7 +189,7 @@ dv_refused_file_held(dv_modify *m)
 	ListCell   *lc;
 
 	foreach(lc, m->refusal.held)
-		dv_rejects_file(m->relation, lfirst(lc));
+		dv_rejects_file(m->relation, m->refusal.roleid, lfirst(lc));
 	list_free_deep(m->refusal.held);
 	m->refusal.held = NIL;
 }
@@ -223,7 +225,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	else
 	{
 		dv_refused_file_held(m);
-		dv_rejects_file(m->relation, &reject);
+		dv_rejects_file(m->relation, m->refusal.roleid, &reject);
 	}
 	return true;
 }
@@ -239,5 +241,5 @@ dv_refused_report(const dv_modify *m)
 						   "%lld rows were refused: could not %s on server \"%s\"",
 						   (unsigned long) m->refusal.rows, (long long) m->refusal.rows, m->what,
 						   server_name(m)),
-			 errhint("The table dataverse.rejects contains the refused rows and the reasons.")));
+			 errhint("The view dataverse.rejects contains the refused rows and the reasons.")));
 }

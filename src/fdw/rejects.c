@@ -1,6 +1,6 @@
 /*
  * rejects.c
- *		Files refused rows in the table dataverse.rejects.
+ *		Files refused rows in the table behind the view dataverse.rejects.
  *
  * A row is filed as an object that jsonb_populate_record() can turn into a row
  * of the foreign table again.  Its members have the names of the foreign
@@ -17,16 +17,19 @@
  * what it must know about the foreign table as arrays.
  *
  * The table belongs to the owner of the extension, and only this role may
- * insert into it, so that its contents can be trusted.  Nothing that the caller
- * can set, including search_path, affects the statement.
+ * insert into it, so that its contents can be trusted.  Becoming this role is
+ * safe because the table is known to be that of the extension, rather than one
+ * that only has its name, and because nothing that the caller can set,
+ * including search_path, affects the statement.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/namespace.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_foreign_data_wrapper.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "foreign/foreign.h"
@@ -81,7 +84,7 @@ enum
 
 /* If a column occurs twice, its last value counts.  Nulls come first, so others override them. */
 static const char statement[] =
-"INSERT INTO dataverse.rejects (role, server, foreign_table, operation, row_number, row_id,"
+"INSERT INTO %1$s (role, server, foreign_table, operation, row_number, row_id,"
 "  code, sqlstate, message, \"row\", attempts)"
 " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
 "  (SELECT jsonb_object_agg(x.name, x.value ORDER BY x.value <> 'null')"
@@ -101,11 +104,11 @@ static const char statement[] =
 "              AND (m.prefix IS NULL OR e.value = 'null' OR starts_with(e.value #>> '{}', m.prefix))"
 "         UNION ALL"
 "         SELECT key, value FROM jsonb_each($13::jsonb) WHERE key = ANY ($14)) AS x),"
-"  1 + coalesce((SELECT max(attempts) FROM dataverse.rejects AS r"
+"  1 + coalesce((SELECT max(attempts) FROM %1$s AS r"
 "                WHERE r.row_id = $6 AND r.foreign_table = $3 AND r.role = $1), 0)";
 
 static Oid	argument_types[NARGS] = {
-	REGROLEOID, TEXTOID, REGCLASSOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, TEXTOID, TEXTOID,
 	TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
 	TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID
 };
@@ -336,30 +339,79 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 		set_array(values, ARG_MAP + i, m[i]);
 }
 
+/*
+ * The table is found by the extension that the server's wrapper belongs to: a
+ * name could be that of anything.
+ */
 static Oid
-owner_of_rejects(void)
+find_table(const dv_relation *relation)
 {
-	Oid			relid = get_relname_relid("rejects", get_namespace_oid("dataverse", false));
+	ForeignDataWrapper *wrapper = GetForeignDataWrapper(GetForeignServer(relation->serverid)->fdwid);
+	Oid			extension = getExtensionOfObject(ForeignDataWrapperRelationId, wrapper->fdwid);
+	Oid			relid = get_relname_relid("rejected_rows", get_func_namespace(wrapper->fdwhandler));
+
+	if (!OidIsValid(extension) || !OidIsValid(relid) ||
+		getExtensionOfObject(RelationRelationId, relid) != extension)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table \"rejected_rows\" of foreign-data wrapper \"%s\" does not exist",
+						wrapper->fdwname),
+				 errhint("The extension must have created the foreign-data wrapper.")));
+	return relid;
+}
+
+static Oid
+owner_of(Oid relid)
+{
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("table dataverse.rejects does not exist")));
+		elog(ERROR, "cache lookup failed for relation %u", relid);
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;
 }
 
-/*
- * Runs the statement as the table's owner and with a safe search_path.  If the
- * transaction aborts, PostgreSQL resets both.
- */
-static void
-insert(Datum *values, const char *nulls)
+static char *
+qualified_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid));
+}
+
+/* The plan is made again if the table has another name than before. */
+static SPIPlanPtr
+plan_for(Oid relid)
 {
 	static SPIPlanPtr plan = NULL;
+	static char *planned_for = NULL;
+	const char *name = qualified_name(relid);
+	SPIPlanPtr	made;
+
+	if (plan != NULL && strcmp(planned_for, name) == 0)
+		return plan;
+	made = SPI_prepare(psprintf(statement, name), NARGS, argument_types);
+	if (made == NULL || SPI_keepplan(made) != 0)
+		elog(ERROR, "could not prepare to file a row: %s", SPI_result_code_string(SPI_result));
+	if (plan != NULL)
+	{
+		SPI_freeplan(plan);
+		pfree(planned_for);
+		plan = NULL;
+	}
+	planned_for = MemoryContextStrdup(TopMemoryContext, name);
+	plan = made;
+	return plan;
+}
+
+/*
+ * Runs the statement as the table's owner, with a safe search_path, and so that
+ * nothing can outlast it with these rights.  If the transaction aborts,
+ * PostgreSQL resets all of this.
+ */
+static void
+insert(Oid relid, Datum *values, const char *nulls)
+{
 	int			guc_level = NewGUCNestLevel();
 	Oid			userid;
 	int			sec_context;
@@ -367,25 +419,18 @@ insert(Datum *values, const char *nulls)
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&userid, &sec_context);
-	SetUserIdAndSecContext(owner_of_rejects(), sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(owner_of(relid), sec_context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
 	SPI_connect();
-	if (plan == NULL)
-	{
-		SPIPlanPtr	made = SPI_prepare(statement, NARGS, argument_types);
-
-		if (made == NULL || SPI_keepplan(made) != 0)
-			elog(ERROR, "could not prepare to file a row: %s", SPI_result_code_string(SPI_result));
-		plan = made;
-	}
-	if (SPI_execute_plan(plan, values, nulls, false, 0) != SPI_OK_INSERT)
-		elog(ERROR, "could not file a row in dataverse.rejects");
+	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not file a row in %s", qualified_name(relid));
 	SPI_finish();
 	SetUserIdAndSecContext(userid, sec_context);
 	AtEOXact_GUC(true, guc_level);
 }
 
 void
-dv_rejects_file(const dv_relation *relation, const dv_reject *reject)
+dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reject",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -397,8 +442,8 @@ dv_rejects_file(const dv_relation *relation, const dv_reject *reject)
 	if (pushed)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	memset(nulls, ' ', sizeof(nulls));
-	values[ARG_ROLE] = ObjectIdGetDatum(GetUserId());
-	values[ARG_TABLE] = ObjectIdGetDatum(relation->relid);
+	set_arg(values, nulls, ARG_ROLE, GetUserNameFromId(roleid, false));
+	set_arg(values, nulls, ARG_TABLE, qualified_name(relation->relid));
 	values[ARG_ORDINAL] = Int64GetDatum(reject->ordinal);
 	nulls[ARG_ORDINAL] = reject->ordinal > 0 ? ' ' : 'n';
 	values[ARG_ID] = PointerGetDatum(reject->id);
@@ -410,7 +455,7 @@ dv_rejects_file(const dv_relation *relation, const dv_reject *reject)
 	set_arg(values, nulls, ARG_MESSAGE, reject->message);
 	set_slot(values, nulls, relation, reject);
 	set_object(values, nulls, relation, reject);
-	insert(values, nulls);
+	insert(find_table(relation), values, nulls);
 	if (pushed)
 		PopActiveSnapshot();
 	MemoryContextSwitchTo(old);

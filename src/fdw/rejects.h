@@ -1,6 +1,6 @@
 /*
  * rejects.h
- *		Files refused rows in the table dataverse.rejects.
+ *		Files refused rows in the table behind the view dataverse.rejects.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,7 +30,7 @@ typedef struct dv_reject
 	const char *message;
 } dv_reject;
 
-/* Files a row on behalf of the current user. */
-extern void dv_rejects_file(const dv_relation *relation, const dv_reject *reject);
+/* Files a row for a role. */
+extern void dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject);
 
 #endif							/* DV_REJECTS_H */

@@ -1,0 +1,149 @@
+/*
+ * replay.c
+ *		Which foreign tables dataverse.retry_rejects() writes to.
+ *
+ * A row is written again with the rights of the role that filed it and calls
+ * the function.  The table may have another owner, whose code (triggers,
+ * default expressions, and the like) runs when the table is written.  That role
+ * has agreed to this when it wrote to the table itself.  It has not agreed to
+ * whatever the owner has added since, and with a single call it can write to
+ * many tables that it does not name.
+ *
+ * Hence the rule: the code of a table's owner never runs with more rights than
+ * the owner has.  A table is written if its owner could become the caller (the
+ * owner is the caller, a member of the caller's role, or a superuser), or if
+ * there is no such code.  Running the code as the owner instead is no solution,
+ * because that would lend the owner's rights to the caller, who has chosen the
+ * values that the code handles.
+ *
+ * A lock keeps the table as it is from the check until the transaction ends.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/transam.h"
+#include "catalog/dependency.h"
+#include "catalog/partition.h"
+#include "catalog/pg_foreign_data_wrapper.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#include "compat.h"
+
+DV_FUNCTION(dataverse_may_retry);
+
+/* Does the extension that has this function serve the table? */
+static bool
+is_served(Oid relid, Oid function)
+{
+	Oid			wrapper = GetForeignServer(GetForeignTable(relid)->serverid)->fdwid;
+	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
+
+	return OidIsValid(extension) &&
+		getExtensionOfObject(ForeignDataWrapperRelationId, wrapper) == extension;
+}
+
+/* Types that come with PostgreSQL belong to nobody else; others can be domains. */
+static bool
+has_foreign_types(TupleDesc desc)
+{
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped &&
+			TupleDescAttr(desc, i)->atttypid >= FirstNormalObjectId)
+			return true;
+	return false;
+}
+
+/* Planning evaluates parts of the partition constraint. */
+static bool
+has_partition_expressions(Relation rel)
+{
+	bool		found = false;
+	ListCell   *lc;
+
+	if (!rel->rd_rel->relispartition)
+		return false;
+	foreach(lc, get_partition_ancestors(RelationGetRelid(rel)))
+	{
+		Relation	parent = relation_open(lfirst_oid(lc), AccessShareLock);
+
+		found = found || RelationGetPartitionKey(parent)->partexprs != NIL;
+		relation_close(parent, AccessShareLock);
+	}
+	return found;
+}
+
+/*
+ * What there is of the owner's code, or NULL.  Expressions count even if they
+ * only call functions of PostgreSQL, and even if no row is checked against
+ * them, because the planner can evaluate any of them.
+ */
+static const char *
+code_of(Relation rel)
+{
+	const TupleConstr *constraints = RelationGetDescr(rel)->constr;
+
+	if (rel->trigdesc != NULL)
+		return "a trigger";
+	if (constraints != NULL && constraints->num_defval > 0)
+		return "a default or generated column";
+	if (constraints != NULL && constraints->num_check > 0)
+		return "a check constraint";
+	if (RelationGetStatExtList(rel) != NIL)
+		return "extended statistics";
+	if (has_foreign_types(RelationGetDescr(rel)))
+		return "a column of a type that does not come with PostgreSQL";
+	if (has_partition_expressions(rel))
+		return "a partition key with expressions";
+	return NULL;
+}
+
+static bool
+may_retry(Relation rel)
+{
+	Oid			owner = rel->rd_rel->relowner;
+	const char *code;
+
+	if (dv_can_become(owner, GetUserId()) || (code = code_of(rel)) == NULL)
+		return true;
+	ereport(WARNING,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("rejected rows of foreign table \"%s\" are not tried again",
+					RelationGetRelationName(rel)),
+			 errdetail("The table has %s, and its owner, \"%s\", would gain the rights of role \"%s\".",
+					   code, GetUserNameFromId(owner, false), GetUserNameFromId(GetUserId(), false)),
+			 errhint("Use INSERT with jsonb_populate_record() to write them nevertheless.")));
+	return false;
+}
+
+/* may_retry(table_oid): false for what is not a foreign table of this extension */
+Datum
+dataverse_may_retry(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	Relation	rel;
+	bool		result;
+
+	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE ||
+		pg_class_aclmask(relid, GetUserId(), ACL_INSERT | ACL_UPDATE | ACL_DELETE, ACLMASK_ANY) == 0)
+		PG_RETURN_BOOL(false);
+	/* of all locks that keep others from changing the table, the one that lets them write to it */
+	rel = try_relation_open(relid, ShareUpdateExclusiveLock);
+	if (rel == NULL)
+		PG_RETURN_BOOL(false);
+	result = is_served(relid, fcinfo->flinfo->fn_oid) && may_retry(rel);
+	relation_close(rel, NoLock);
+	PG_RETURN_BOOL(result);
+}
