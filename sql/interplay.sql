@@ -107,9 +107,9 @@ ALTER FUNCTION interplay_rolled_back OWNER TO regress_interplay;
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO account (name, employees) SELECT repeat('x', 140 + i * 10), interplay_rolled_back() FROM generate_series(1, 4) i;
 SELECT length(name), employees FROM account ORDER BY 1;
-SELECT role = current_user::regrole AS mine, row_number, sqlstate FROM dataverse.rejects WHERE foreign_table = 'account'::regclass ORDER BY row_number;
+SELECT role = current_user AS mine, row_number, sqlstate FROM dataverse.rejects WHERE foreign_table = 'public.account' ORDER BY row_number;
 RESET dataverse_fdw.on_error;
-DELETE FROM dataverse.rejects WHERE foreign_table = 'account'::regclass;
+DELETE FROM dataverse.rejects WHERE foreign_table = 'public.account';
 DELETE FROM account;
 
 -- triggers AFTER STATEMENT see what WITH has written, though nobody reads it

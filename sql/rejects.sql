@@ -36,7 +36,7 @@ GRANT ALL ON rejects_dv.client TO regress_rejects_writer;
 
 SET ROLE regress_rejects_writer;
 CREATE VIEW pg_temp.filed AS
-  SELECT foreign_table::text, operation, row_number, row_id, "row", code, sqlstate, left(message, 40) AS message, attempts
+  SELECT foreign_table, operation, row_number, row_id, "row", code, sqlstate, left(message, 40) AS message, attempts
   FROM dataverse.rejects ORDER BY id;
 
 -- names of columns are those here; numbers stay what they were

@@ -208,7 +208,7 @@ is_deeply(
 	'rows of an elastic table that were refused are sent once more');
 is(scalar(() = $r[1]{body} =~ /\r\nPOST /g), 2, '… and they alone');
 is( $crm->sql("SELECT string_agg(substring(message FROM 'The value .* is outside'), ', ' ORDER BY row_number)
-		FROM dataverse.rejects WHERE foreign_table = 'dv.new_reading'::regclass"),
+		FROM dataverse.rejects WHERE foreign_table = 'dv.new_reading'"),
 	join(', ', map { "The value $_ of 'new_quality' on record of type 'new_reading' is outside" } 4704, 4708),
 	'… to learn why');
 is($crm->sql('SELECT count(*) FROM dv.new_reading'), 8, '… the others are written once');
