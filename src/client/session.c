@@ -69,10 +69,33 @@ copy_config(dv_session *session, const dv_session_config *config)
 	own->credentials = NULL;
 }
 
+static const char **
+identities_of(const dv_session_config *config)
+{
+	const char **ids = palloc(config->nusers * sizeof(char *));
+	int			i;
+
+	for (i = 0; i < config->nusers; i++)
+		ids[i] = dv_credential_identity(&config->credentials[i]);
+	return ids;
+}
+
+dv_entry_key *
+dv_session_keys(const dv_session_config *config)
+{
+	dv_pool_spec spec = {
+		.organisation = config->base_url,
+		.n = config->nusers,
+		.client_ids = identities_of(config),
+	};
+
+	return dv_entry_keys(&spec);
+}
+
 static void
 open_pool(dv_session *session, const dv_session_config *config)
 {
-	const char **ids = palloc(config->nusers * sizeof(char *));
+	const char **ids = identities_of(config);
 	dv_pool_spec spec = {
 		.organisation = config->base_url,
 		.serverid = config->serverid,
@@ -80,14 +103,11 @@ open_pool(dv_session *session, const dv_session_config *config)
 		.roleid = config->roleid,
 		.entitled = config->entitled,
 		.n = config->nusers,
+		.client_ids = ids,
 		.names = config->names,
 		.policy = &config->pool,
 	};
-	int			i;
 
-	for (i = 0; i < config->nusers; i++)
-		ids[i] = dv_credential_identity(&config->credentials[i]);
-	spec.client_ids = ids;
 	session->pool = dv_pool_open(&spec, session->context);
 	pfree(ids);
 }

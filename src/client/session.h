@@ -18,6 +18,7 @@
 #include "client/retry.h"
 #include "client/standing.h"
 #include "net/token.h"
+#include "pool/entry.h"
 #include "pool/pool.h"
 
 typedef struct dv_session_config
@@ -39,6 +40,9 @@ typedef struct dv_session_config
 } dv_session_config;
 
 typedef struct dv_session dv_session;
+
+/* The keys by which the pool knows the application users: of the URL, their names, and credentials. */
+extern dv_entry_key *dv_session_keys(const dv_session_config *config);
 
 /* Copies what it needs into a new context below "parent". */
 extern dv_session *dv_session_create(const dv_session_config *config, MemoryContext parent);

@@ -195,10 +195,9 @@ is_named(dv_options options, int number)
 		dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
 }
 
-/* Reads one application user of the mapping.  Returns false if the number is not used. */
+/* Reads who an application user of the mapping is.  Returns false if the number is not used. */
 static bool
-fill_credential(dv_credential *credential, const char **name, int number, dv_options options,
-				const ForeignServer *server)
+read_credential(dv_credential *credential, const char **name, int number, dv_options options)
 {
 	const char *value;
 
@@ -226,16 +225,47 @@ fill_credential(dv_credential *credential, const char **name, int number, dv_opt
 	else
 		return false;
 
-	if (credential->kind == DV_CREDENTIAL_MANAGED_IDENTITY)
-		credential->token_url = dv_option_text(options, DV_OPT_TOKEN_URL);
-	else if (credential->kind != DV_CREDENTIAL_TOKEN)
-		credential->token_url = token_url_of(options, server);
-
 	*name = dv_option_text(options, dv_option_numbered(DV_OPT_NAME, number));
 	if (*name == NULL)
 		*name = credential->client_id != NULL ? credential->client_id :
 			psprintf("%s_%d", credential->kind == DV_CREDENTIAL_TOKEN ? "token" : "identity", number);
 	return true;
+}
+
+static void
+read_credentials(dv_session_config *config, dv_options options)
+{
+	int			number;
+
+	config->names = palloc(DV_APPLICATION_USERS_MAX * sizeof(char *));
+	config->credentials = palloc(DV_APPLICATION_USERS_MAX * sizeof(dv_credential));
+	for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+		config->nusers += read_credential(&config->credentials[config->nusers],
+										  &config->names[config->nusers], number, options);
+}
+
+/* Where an application user gets its tokens, and for what. */
+static void
+fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
+				const ForeignServer *server)
+{
+	if (credential->kind == DV_CREDENTIAL_MANAGED_IDENTITY)
+		credential->token_url = dv_option_text(options, DV_OPT_TOKEN_URL);
+	else if (credential->kind != DV_CREDENTIAL_TOKEN)
+		credential->token_url = token_url_of(options, server);
+	credential->resource = config->base_url;
+}
+
+dv_entry_key *
+dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
+{
+	dv_options	options = {mapping_options, server->options};
+	dv_session_config config = {.base_url = dv_option_address(options, DV_OPT_URL)};
+
+	if (config.base_url != NULL)
+		read_credentials(&config, options);
+	*n = config.nusers;
+	return dv_session_keys(&config);
 }
 
 /* Application users that the mappings of a role name, as far as they are in this database. */
@@ -272,26 +302,18 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 {
 	dv_options	options = {mapping->options, server->options};
 	dv_session_config config = {0};
-	dv_credential credentials[DV_APPLICATION_USERS_MAX];
-	const char *names[DV_APPLICATION_USERS_MAX];
-	int			number;
+	int			i;
 
 	fill_config(&config, server, options);
-	for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
-	{
-		if (!fill_credential(&credentials[config.nusers], &names[config.nusers], number,
-							 options, server))
-			continue;
-		credentials[config.nusers++].resource = config.base_url;
-	}
+	read_credentials(&config, options);
+	for (i = 0; i < config.nusers; i++)
+		fill_credential(&config.credentials[i], &config, options, server);
 	if (config.nusers == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 				 errmsg("user mapping for server \"%s\" does not specify an application user",
 						server->servername),
 				 errhint("Set \"client_id\" and \"client_secret\" in the user mapping.")));
-	config.names = names;
-	config.credentials = credentials;
 	/* a mapping for PUBLIC adds to what those that use it may have */
 	config.roleid = mapping->userid;
 	config.entitled = count_application_users(config.roleid) + count_application_users(InvalidOid);

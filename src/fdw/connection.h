@@ -7,6 +7,8 @@
 #ifndef DV_CONNECTION_H
 #define DV_CONNECTION_H
 
+#include "foreign/foreign.h"
+
 #include "client/session.h"
 
 /*
@@ -15,5 +17,8 @@
  * been altered.  It is valid at least until the end of the statement.
  */
 extern dv_session *dv_connection_get(Oid serverid, Oid userid);
+
+/* The keys by which the pool knows the application users of a user mapping. */
+extern dv_entry_key *dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n);
 
 #endif							/* DV_CONNECTION_H */

@@ -2,16 +2,12 @@
  * view.c
  *		The functions behind the views of the pool, and those that reset it.
  *
- * A row is shown to roles that may use its server, and all rows to members of
- * pg_read_all_stats: the state is common to all databases, but a server's OID
- * has a meaning in its own database only.  The progress of a statement is shown
- * to its own role, too.
+ * What the current user sees of them is decided in audience.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
-#include "catalog/pg_authid.h"
 #include "catalog/pg_foreign_server.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
@@ -23,10 +19,10 @@
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "fdw/audience.h"
 #include "pool/progress.h"
 #include "pool/stats.h"
 
@@ -36,31 +32,14 @@ DV_FUNCTION(dataverse_progress_rows);
 DV_FUNCTION(dataverse_reset_pool);
 DV_FUNCTION(dataverse_reset_stats);
 
-/* As far as that can be known: not, if it is another database's. */
-static bool
-is_dropped(Oid databaseid, Oid serverid)
-{
-	if (databaseid == MyDatabaseId)
-		return !SearchSysCacheExists1(FOREIGNSERVEROID, ObjectIdGetDatum(serverid));
-	return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(databaseid));
-}
-
-static bool
-sees(Oid databaseid, Oid serverid)
-{
-	if (is_dropped(databaseid, serverid))
-		return false;
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		(databaseid == MyDatabaseId &&
-		 dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE) == ACLCHECK_OK);
-}
-
 /*
  * Values of columns.  Times of the pool are monotonic; 0 means never.
  */
 
 typedef struct view_row
 {
+	dv_audience *audience;
+	bool		hidden;			/* columns are null from here on */
 	int			n;
 	Datum		values[40];
 	bool		nulls[40];
@@ -69,7 +48,7 @@ typedef struct view_row
 static void
 put(view_row *r, Datum value)
 {
-	r->nulls[r->n] = false;
+	r->nulls[r->n] = r->hidden;
 	r->values[r->n++] = value;
 }
 
@@ -229,7 +208,7 @@ fill_user(view_row *r, const void *item, int64 now)
 	dv_throttle_active(&user->throttle, now);
 	bool		braked = rate->throttle_ceiling > 0 && now < rate->throttle_ceiling_until;
 
-	if (!sees(view->databaseid, view->serverid))
+	if (!dv_audience_sees_user(r->audience, view->databaseid, view->serverid, user->key))
 		return false;
 	put(r, CStringGetTextDatum(view->server));
 	put(r, CStringGetTextDatum(view->name));
@@ -280,7 +259,7 @@ fill_event(view_row *r, const void *item, int64 now)
 	const dv_event_stats *stats = item;
 	const dv_history *event = &stats->event;
 
-	if (!sees(stats->databaseid, stats->serverid))
+	if (!dv_audience_sees_user(r->audience, stats->databaseid, stats->serverid, stats->key))
 		return false;
 	put_time(r, event->at, now);
 	put(r, CStringGetTextDatum(stats->server));
@@ -300,11 +279,14 @@ fill_progress(view_row *r, const void *item, int64 now)
 	const dv_progress_stats *stats = item;
 	const dv_progress_slot *slot = &stats->slot;
 	const dv_progress_counts *counts = &stats->counts;
+	dv_sight	sight = dv_audience_sees_operation(r->audience, slot->databaseid, slot->serverid,
+													   slot->roleid);
 
-	if (!sees(slot->databaseid, slot->serverid) && !has_privs_of_role(GetUserId(), slot->roleid))
+	if (sight == DV_SEES_NOTHING)
 		return false;
 	put(r, Int32GetDatum(slot->pid));
 	put(r, CStringGetTextDatum(slot->server));
+	r->hidden = sight == DV_SEES_OUTLINE;
 	put(r, CStringGetTextDatum(slot->table));
 	put(r, CStringGetTextDatum(slot->operation));
 	put_count(r, stats->total);
@@ -312,14 +294,18 @@ fill_progress(view_row *r, const void *item, int64 now)
 	put_count(r, counts->reads ? -1 : counts->sent);
 	put_count(r, counts->reads ? -1 : counts->acknowledged);
 	put_count(r, counts->reads ? -1 : counts->rejected);
+	r->hidden = false;
 	put(r, Int32GetDatum(counts->in_flight));
+	r->hidden = sight == DV_SEES_OUTLINE;
 	put(r, Float8GetDatum(stats->per_second));
 	put(r, Float8GetDatum(stats->per_second_overall));
+	r->hidden = false;
 	if (slot->waiting_for < 0)
 		put_null(r);
 	else
 		put(r, CStringGetTextDatum(dv_wait_reason_name((dv_wait_reason) slot->waiting_for)));
 	put_time(r, slot->started, now);
+	r->hidden = sight == DV_SEES_OUTLINE;
 	if (stats->left < 0)
 		put_null(r);
 	else
@@ -333,12 +319,13 @@ show(FunctionCallInfo fcinfo, const void *items, int n, size_t size, int64 now,
 	 bool (*fill) (view_row *, const void *, int64))
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	dv_audience *audience = dv_audience_create();
 	int			i;
 
 	dv_init_materialized_srf(fcinfo);
 	for (i = 0; i < n; i++)
 	{
-		view_row	r = {0};
+		view_row	r = {.audience = audience};
 
 		if (fill(&r, (const char *) items + i * size, now))
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);

@@ -150,6 +150,7 @@ copy_events(dv_shared *shared, dv_event_stats *stats)
 			if (!view->used || view->user != event->user)
 				continue;
 			stats[n].event = *event;
+			memcpy(stats[n].key, dv_shared_users(shared)[event->user].key, DV_KEY_LEN);
 			stats[n].databaseid = view->databaseid;
 			stats[n].serverid = view->serverid;
 			strlcpy(stats[n].server, view->server, DV_NAME_LEN);

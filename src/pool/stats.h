@@ -29,6 +29,7 @@ extern dv_user_stats *dv_stats_users(int64 now, int *n);
 typedef struct dv_event_stats
 {
 	dv_history	event;
+	uint8		key[DV_KEY_LEN];	/* of its user */
 	Oid			databaseid;
 	Oid			serverid;
 	char		server[DV_NAME_LEN];

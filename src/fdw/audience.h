@@ -1,0 +1,32 @@
+/*
+ * audience.h
+ *		Who sees what in the views of the pool.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_AUDIENCE_H
+#define DV_AUDIENCE_H
+
+#include "pool/entry.h"
+
+/* What the current user sees; found out as it is asked, in the current memory context. */
+typedef struct dv_audience dv_audience;
+
+extern dv_audience *dv_audience_create(void);
+
+/* Does this application user, as this server uses it, belong to the current user? */
+extern bool dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid,
+								  const uint8 *key);
+
+typedef enum dv_sight
+{
+	DV_SEES_NOTHING,
+	DV_SEES_OUTLINE,			/* that it exists, and what it waits for */
+	DV_SEES_ALL
+} dv_sight;
+
+/* What does the current user see of an operation of this role? */
+extern dv_sight dv_audience_sees_operation(dv_audience *audience, Oid databaseid, Oid serverid,
+										   Oid roleid);
+
+#endif							/* DV_AUDIENCE_H */
