@@ -146,8 +146,8 @@ COMMENT ON FUNCTION dataverse.fetchxml(name, text) IS
   'returns all rows of a FetchXML query';
 
 --
--- The pool of application users.  The functions show callers the servers that
--- they may use, and show members of pg_read_all_stats all servers.
+-- The pool of application users.  The functions show callers what belongs to
+-- them, and show members of pg_read_all_stats everything.
 --
 
 CREATE FUNCTION dataverse.pool_users(
@@ -396,8 +396,8 @@ CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
   RETURNING t.id, t.at, t.pid, t.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
             t.sqlstate, t.message, t.attempts;
 
--- Only these rows are tried again.  A role of which the current user is a member
--- may have filed rows that it would not have been allowed to write elsewhere.
+-- Only these rows are tried again.  Members of a role see and delete its rows,
+-- but they have not written them.
 CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
   SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
   FROM dataverse.rejected_rows
@@ -574,6 +574,3 @@ GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq TO pg_da
 -- Nobody needs to call the handler or the validator directly; only DDL does.
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_validator(text[], oid) FROM PUBLIC;
-
--- Only the table calls these.
-REVOKE ALL ON FUNCTION dataverse.role_oid(text), dataverse.table_oid(text), dataverse.refuse_forgery() FROM PUBLIC;

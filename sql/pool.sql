@@ -62,7 +62,7 @@ FROM dataverse.pool_summary WHERE server = 'pool';
 SELECT at > now() - interval '1 min' AS at, name, code, retry_after, fallback, operation, in_flight
 FROM dataverse.throttle_history WHERE server = 'pool';
 
--- who sees it: who may use the server, and who may see all
+-- who sees it: the owner of the server, and who may see all; not who may only use the server
 SET ROLE regress_dataverse_owner;
 SELECT count(*) FROM dataverse.pool WHERE server = 'pool';
 SET ROLE regress_dataverse_user;

@@ -27,6 +27,7 @@
 #include "catalog/dependency.h"
 #include "catalog/partition.h"
 #include "catalog/pg_foreign_data_wrapper.h"
+#include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
@@ -34,9 +35,9 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
-#include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 
@@ -66,23 +67,36 @@ has_foreign_types(TupleDesc desc)
 	return false;
 }
 
-/* Planning evaluates parts of the partition constraint. */
+static bool
+has_key_expressions(Oid partitioned)
+{
+	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(partitioned));
+	bool		isnull = true;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	(void) SysCacheGetAttr(PARTRELID, tuple, Anum_pg_partitioned_table_partexprs, &isnull);
+	ReleaseSysCache(tuple);
+	return !isnull;
+}
+
+/*
+ * Whoever looks at the partition constraint evaluates what is constant in these
+ * expressions; so does the relation cache, which is why it is not asked here.
+ */
 static bool
 has_partition_expressions(Relation rel)
 {
-	bool		found = false;
 	ListCell   *lc;
 
 	if (!rel->rd_rel->relispartition)
 		return false;
 	foreach(lc, get_partition_ancestors(RelationGetRelid(rel)))
 	{
-		Relation	parent = relation_open(lfirst_oid(lc), AccessShareLock);
-
-		found = found || RelationGetPartitionKey(parent)->partexprs != NIL;
-		relation_close(parent, AccessShareLock);
+		if (has_key_expressions(lfirst_oid(lc)))
+			return true;
 	}
-	return found;
+	return false;
 }
 
 /*
@@ -93,7 +107,7 @@ has_partition_expressions(Relation rel)
 static const char *
 code_of(Relation rel)
 {
-	const TupleConstr *constraints = RelationGetDescr(rel)->constr;
+	const		TupleConstr *constraints = RelationGetDescr(rel)->constr;
 
 	if (rel->trigdesc != NULL)
 		return "a trigger";

@@ -280,7 +280,7 @@ fill_progress(view_row *r, const void *item, int64 now)
 	const dv_progress_slot *slot = &stats->slot;
 	const dv_progress_counts *counts = &stats->counts;
 	dv_sight	sight = dv_audience_sees_operation(r->audience, slot->databaseid, slot->serverid,
-													   slot->roleid);
+												   slot->roleid);
 
 	if (sight == DV_SEES_NOTHING)
 		return false;

@@ -1,0 +1,272 @@
+# 064_security_roles.pl
+#		What roles can do to each other: refused rows and the code that runs
+#		when they are written again, schemas that others made, dumps, and who
+#		sees what in the views.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+use PoolTest;
+use Session;
+
+my $crm = Crm->start('roles', users => 4);
+my $node = $crm->node;
+my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+my $nobody = '20000000-0000-0000-0000-000000000001';
+my $account = "accountid uuid, name text, primarycontactid uuid OPTIONS (type 'lookup', target 'contact', target_set 'contacts')";
+
+sub as { my ($role, $sql) = @_; return $crm->sql("SET ROLE $role; $sql"); }
+
+# Runs a statement; returns its error or warning.
+sub complaint
+{
+	my ($sql, $dbname) = @_;
+	my ($status, $out, $err) = $node->psql($dbname // 'postgres', $sql, on_error_stop => 1);
+	return $err;
+}
+
+# A row of a table that is refused as long as the contact does not exist.
+sub file
+{
+	my ($role, $table, $name) = @_;
+	return as($role, "SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error;
+		INSERT INTO $table (accountid, name, primarycontactid) VALUES (gen_random_uuid(), '$name', '$nobody')");
+}
+
+sub retry { my ($role) = @_; return as($role, 'SELECT retried, succeeded FROM dataverse.retry_rejects()'); }
+sub names { return $crm->sql("SELECT string_agg(name, ' ' ORDER BY name) FROM dv.account"); }
+
+$crm->sql(
+	"CREATE ROLE mallory LOGIN; CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE boss LOGIN IN ROLE alice;
+	 CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE reader LOGIN IN ROLE pg_read_all_data;
+	 CREATE ROLE forger LOGIN IN ROLE pg_write_all_data; CREATE ROLE stranger LOGIN; CREATE ROLE super LOGIN SUPERUSER; CREATE ROLE dba LOGIN;
+	 GRANT USAGE ON FOREIGN SERVER crm TO mallory, alice, bob, dba;
+	 CREATE USER MAPPING FOR super SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+	 CREATE USER MAPPING FOR alice SERVER crm OPTIONS (client_id 'app2', client_secret 'secret2');
+	 CREATE USER MAPPING FOR bob SERVER crm OPTIONS (client_id 'app3', client_secret 'secret3');
+	 CREATE USER MAPPING FOR PUBLIC SERVER crm OPTIONS (client_id 'app4', client_secret 'secret4');
+	 CREATE SCHEMA dv; CREATE SCHEMA wild AUTHORIZATION mallory; GRANT USAGE ON SCHEMA dv, wild TO PUBLIC;
+	 CREATE FOREIGN TABLE dv.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+	 CREATE FOREIGN TABLE dv.contact (contactid uuid, lastname text) SERVER crm OPTIONS (\"table\" 'contact', entity_set 'contacts');
+	 GRANT ALL ON dv.account TO alice, bob, boss; GRANT SELECT ON dv.contact TO bob");
+as('mallory', "CREATE FOREIGN TABLE wild.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+	GRANT ALL ON wild.account TO PUBLIC;
+	CREATE FUNCTION wild.try() RETURNS void LANGUAGE plpgsql AS
+		'BEGIN ALTER ROLE mallory SUPERUSER; EXCEPTION WHEN insufficient_privilege THEN NULL; END';
+	CREATE FUNCTION wild.rise(text DEFAULT '') RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM wild.try(); RETURN \$1; END';
+	CREATE FUNCTION wild.rise_by_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM wild.try(); RETURN NEW; END'");
+
+sub is_low { my ($what) = @_; return is($crm->sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), 'f', $what); }
+
+# ---- whose rows are tried again
+
+file($_, 'dv.account', $_) for qw(alice bob super);
+is(as('boss', 'SELECT string_agg(role, $$ $$ ORDER BY role) FROM dataverse.rejects'), 'alice', 'a member of a role sees its rows');
+is(as('mallory', 'SELECT count(*) FROM dataverse.rejects'), 0, 'others do not');
+is(as($_, 'SELECT count(*) FROM dataverse.rejects'), 3, "$_ sees all rows") for qw(super reader);
+is(as('reader', 'WITH d AS (DELETE FROM dataverse.rejects RETURNING id) SELECT count(*) FROM d'), 0, 'and reader deletes none');
+$crm->sql("INSERT INTO dv.contact VALUES ('$nobody', 'Somebody')");
+is(retry('boss'), '0|0', 'a member of a role does not try its rows again');
+is(retry('super'), '1|1', 'nor does a superuser those of others');
+is(retry('alice'), '1|1', 'the role that filed them does');
+is(names(), 'alice super', 'that much is written');
+$crm->sql("CREATE FUNCTION dv.as_postgres() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT retried FROM dataverse.retry_rejects()'");
+is(as('bob', 'SELECT dv.as_postgres()'), 0, 'a function of another role tries the rows of that role again');
+is(as('bob', 'WITH d AS (DELETE FROM dataverse.rejects RETURNING role) SELECT string_agg(role, $$ $$) FROM d'), 'bob', 'who filed a row can delete it');
+
+$crm->sql("DELETE FROM dv.contact; DELETE FROM dv.account");
+file('alice', 'dv.account', 'of before');
+$crm->sql('ALTER ROLE alice RENAME TO alice_before; CREATE ROLE alice');
+is(as('alice', 'SELECT count(*) FROM dataverse.rejects'), 0, 'a role does not inherit rows with its name');
+is(as('alice_before', 'SELECT count(*) FROM dataverse.rejects'), 0, 'nor does an OID alone');
+is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, 'they are left to superusers');
+$crm->sql("DROP ROLE alice; ALTER ROLE alice_before RENAME TO alice");
+is(as('alice', 'WITH d AS (DELETE FROM dataverse.rejects RETURNING id) SELECT count(*) FROM d'), 1, 'until both are right again');
+
+for my $target (qw(rejects own_rejects rejected_rows))
+{
+	like(complaint("SET ROLE forger; INSERT INTO dataverse.$target (" . ($target eq 'own_rejects' ? 'pid, operation, attempts) VALUES (1, $$insert$$, 1)'
+			: 'role, server, foreign_table, operation, sqlstate, message, attempts) VALUES ($$super$$, $$crm$$, $$dv.account$$, $$insert$$, $$$$, $$$$, 1)')),
+		qr/filed by the extension only/, "a member of pg_write_all_data files nothing in $target");
+}
+like(complaint('SET ROLE alice; UPDATE dataverse.own_rejects SET attempts = 0'), qr/filed by the extension only/, 'nobody changes rows');
+like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
+
+# ---- whose code runs
+
+my @code = (
+	[ 'a trigger', 'CREATE TRIGGER rise BEFORE INSERT ON wild.account FOR EACH ROW EXECUTE FUNCTION wild.rise_by_trigger()',
+		'DROP TRIGGER rise ON wild.account' ],
+	[ 'a trigger', 'CREATE TRIGGER rise AFTER INSERT ON wild.account EXECUTE FUNCTION wild.rise_by_trigger();
+		ALTER FOREIGN TABLE wild.account ENABLE ALWAYS TRIGGER rise', 'DROP TRIGGER rise ON wild.account' ],
+	[ 'a default', 'ALTER FOREIGN TABLE wild.account ADD telephone1 text DEFAULT wild.rise()', 'ALTER FOREIGN TABLE wild.account DROP telephone1' ],
+	[ 'a default or generated', 'ALTER FOREIGN TABLE wild.account ADD fax text GENERATED ALWAYS AS (wild.rise(name)) STORED',
+		'ALTER FOREIGN TABLE wild.account DROP fax' ],
+	[ 'a check constraint', 'ALTER FOREIGN TABLE wild.account ADD CONSTRAINT rise CHECK (name <> wild.rise()) NOT VALID',
+		'ALTER FOREIGN TABLE wild.account DROP CONSTRAINT rise' ],
+	[ 'extended statistics', 'CREATE STATISTICS wild.rise ON (name || wild.rise()), accountid FROM wild.account', 'DROP STATISTICS wild.rise' ],
+	[ 'a column of a type', 'CREATE DOMAIN wild.checked AS text CHECK (wild.rise(VALUE) <> $$$$); ALTER FOREIGN TABLE wild.account ALTER name TYPE wild.checked',
+		'ALTER FOREIGN TABLE wild.account ALTER name TYPE text; DROP DOMAIN wild.checked' ],
+	[ 'a partition key', 'CREATE TABLE wild.parts (accountid uuid, name text, primarycontactid uuid) PARTITION BY LIST ((name || wild.rise()));
+		ALTER TABLE wild.parts ATTACH PARTITION wild.account DEFAULT', 'ALTER TABLE wild.parts DETACH PARTITION wild.account; DROP TABLE wild.parts' ]);
+
+file('super', 'wild.account', 'mine');
+for (@code)
+{
+	my ($what, $set, $drop) = @$_;
+
+	as('mallory', $set);
+	my $said = complaint('SET ROLE super; SELECT * FROM dataverse.retry_rejects()');
+	like($said, qr/^psql:\S+ WARNING:  rejected rows of foreign table "account" are not tried again\n.*DETAIL:  The table has $what.* "mallory", would gain the rights of role "super"/s,
+		"a superuser's row does not run $what of the table's owner");
+	is_low('… and nobody rises');
+	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… and the row is still there');
+	as('mallory', $drop);
+}
+is(retry('super'), '1|0', 'without code of its owner, the table is written');
+as('mallory', 'CREATE FUNCTION wild.note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE WARNING \'% runs\', current_user; RETURN NEW; END$$;
+	CREATE TRIGGER note BEFORE INSERT ON wild.account FOR EACH ROW EXECUTE FUNCTION wild.note()');
+file('alice', 'wild.account', 'of alice');
+like(complaint('SET ROLE alice; SELECT * FROM dataverse.retry_rejects()'), qr/would gain the rights of role "alice"/, 'nor does it run for a role that is no superuser');
+$crm->sql('GRANT alice TO mallory');
+like(complaint('SET ROLE alice; SELECT * FROM dataverse.retry_rejects()'), qr/WARNING:  alice runs/, 'unless the owner could become that role anyway');
+$crm->sql('REVOKE alice FROM mallory; ALTER FOREIGN TABLE wild.account OWNER TO super');
+like(complaint('SET ROLE alice; SELECT * FROM dataverse.retry_rejects()'), qr/WARNING:  alice runs/, 'as a superuser can');
+$crm->sql('DROP TRIGGER note ON wild.account; ALTER FOREIGN TABLE wild.account OWNER TO mallory');
+
+$crm->sql("INSERT INTO dv.contact VALUES ('$nobody', 'Somebody')");
+as('mallory', "ALTER FOREIGN TABLE wild.account RENAME TO account_before;
+	CREATE FOREIGN TABLE wild.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+	CREATE TABLE wild.child () INHERITS (wild.account_before);
+	GRANT ALL ON wild.account TO PUBLIC; DROP FOREIGN TABLE wild.account_before CASCADE");
+is(retry('super'), '0|0', 'a new table with the name of the old one gets none of its rows');
+is(retry('alice'), '0|0', 'from nobody');
+is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 2, 'they stay filed');
+$crm->sql('DELETE FROM dataverse.rejects; DELETE FROM dv.contact');
+
+# ---- how rows are filed
+
+$crm->sql('CREATE FUNCTION public.rise() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
+	CREATE CONSTRAINT TRIGGER later AFTER INSERT ON dataverse.rejected_rows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.rise()');
+my $insert = "SET dataverse_fdw.on_error = 'continue'; SET ROLE alice; INSERT INTO dv.account (name) VALUES (repeat('x', 161))";
+like(complaint($insert), qr/cannot fire deferred trigger within security-restricted operation/, 'nothing outlasts the rights with which a row is filed');
+$crm->sql('DROP TRIGGER later ON dataverse.rejected_rows; ALTER EXTENSION dataverse_fdw DROP TABLE dataverse.rejected_rows');
+like(complaint($insert), qr/ERROR:  table "rejected_rows" of foreign-data wrapper "dataverse_fdw" does not exist/, 'a table that only has the name is not written');
+$crm->sql('ALTER EXTENSION dataverse_fdw ADD TABLE dataverse.rejected_rows');
+
+# ---- a schema that somebody else made
+
+$crm->sql('CREATE DATABASE other; GRANT CREATE ON DATABASE other TO mallory; CREATE ROLE second_super SUPERUSER');
+sub other { my ($sql) = @_; return $node->safe_psql('other', $sql); }
+my $refused = qr/ERROR:  schema "dataverse" exists and cannot be used for the extension\nDETAIL:  /;
+other('SET ROLE mallory; CREATE SCHEMA dataverse');
+like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/${refused}Its owner is not a superuser/, 'a schema of another role is refused');
+other('ALTER SCHEMA dataverse OWNER TO super; GRANT CREATE ON SCHEMA dataverse TO mallory');
+like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/${refused}Other roles than its owner can create/, 'and one in which other roles can create objects');
+other('SET ROLE mallory; CREATE FUNCTION dataverse.evil() RETURNS int LANGUAGE sql AS $$SELECT 1$$');
+other('REVOKE CREATE ON SCHEMA dataverse FROM mallory');
+like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/${refused}It is not empty/, 'and one in which they have');
+other('DROP FUNCTION dataverse.evil(); SET ROLE second_super; CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
+is(complaint('CREATE EXTENSION dataverse_fdw', 'other'), '', 'a clean one of a superuser can be used, also again');
+
+# ---- dumps by roles that are not superusers
+
+$crm->sql('CREATE DATABASE owned OWNER dba; CREATE DATABASE copy OWNER dba');
+like(complaint('SET ROLE dba; CREATE EXTENSION dataverse_fdw', 'owned'), qr/permission denied to create extension/, 'the owner of a database does not install the extension');
+my $server = "OPTIONS (url '" . $crm->dvsim->base . "', token_url '" . $crm->dvsim->base . "/t/oauth2/v2.0/token', on_error 'continue')";
+my $mapping = "CREATE USER MAPPING FOR alice SERVER elsewhere OPTIONS (client_id 'app2', client_secret 'secret2')";
+$node->safe_psql('owned', "CREATE EXTENSION dataverse_fdw; CREATE SERVER elsewhere FOREIGN DATA WRAPPER dataverse_fdw $server;
+	CREATE ROLE gone LOGIN; GRANT USAGE ON FOREIGN SERVER elsewhere TO dba, alice, gone; $mapping;
+	CREATE USER MAPPING FOR gone SERVER elsewhere OPTIONS (client_id 'app2', client_secret 'secret2');
+	SET ROLE dba; CREATE SCHEMA \"D v\"; GRANT USAGE ON SCHEMA \"D v\" TO alice, gone;
+	CREATE FOREIGN TABLE \"D v\".\"An account\" ($account) SERVER elsewhere OPTIONS (\"table\" 'account', entity_set 'accounts');
+	GRANT ALL ON \"D v\".\"An account\" TO alice, gone");
+my $add = "INSERT INTO \"D v\".\"An account\" VALUES (gen_random_uuid(), 'dumped', '$nobody')";
+$node->psql('owned', "SET ROLE alice; $add; $add");
+$node->psql('owned', "SET ROLE gone; $add");
+$node->safe_psql('owned', 'DROP USER MAPPING FOR gone SERVER elsewhere; DROP OWNED BY gone; DROP ROLE gone');
+my $all = 'SELECT * FROM dataverse.rejects ORDER BY id';
+my $before = $node->safe_psql('owned', $all);
+
+sub dump_as
+{
+	my ($role, @options) = @_;
+	return ('pg_dump', '-d', $node->connstr('owned'), '-U', $role, '-f', $dump, @options);
+}
+$node->command_ok([ dump_as('reader') ], 'a member of pg_read_all_data makes a dump');
+$node->command_fails([ dump_as('stranger') ], 'a role that may read nothing makes none');
+$node->command_ok([ dump_as('stranger', '--exclude-table-data=dataverse.*', '--exclude-schema=D v') ], 'but can leave the rows out');
+$node->command_ok([ dump_as('dba') ], 'the owner of the database makes a dump');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('copy'), '-f', $dump ], '… which can be read');
+is($node->safe_psql('copy', $all), $before, '… with all rows');
+is($node->safe_psql('copy', "SET ROLE alice; SELECT count(*), min(foreign_table) FROM dataverse.rejects"), '2|"D v"."An account"', '… for those that filed them');
+$node->safe_psql('copy', "DROP USER MAPPING IF EXISTS FOR alice SERVER elsewhere; $mapping");
+$node->psql('copy', "SET ROLE alice; $add");
+is($node->safe_psql('copy', 'SELECT array_agg(id ORDER BY id) FROM dataverse.rejects'), '{1,2,3,4}', '… to which others are added');
+$crm->sql("INSERT INTO dv.contact VALUES ('$nobody', 'Somebody')");
+is($node->safe_psql('copy', 'SET ROLE alice; SELECT retried, succeeded FROM dataverse.retry_rejects()'), '3|3', '… and which are tried again');
+is($node->safe_psql('copy', 'SELECT string_agg(role, $$ $$) FROM dataverse.rejects'), 'gone', '… but for those of a role that is gone');
+
+# ---- who sees what in the views
+
+sub whoami { my ($role) = @_; return as($role, "SELECT count(*) FROM dataverse.whoami('crm')"); }
+sub seen
+{
+	my ($role, $what) = @_;
+	return as($role, "SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM dataverse.$what WHERE server = 'crm'");
+}
+
+# sessions of their own, so that the state is shared
+$crm->sql("ALTER SERVER crm OPTIONS (ADD max_retry_after_tolerance '1s', ADD budget_pacing 'off')");
+whoami($_) for qw(alice bob super mallory);
+$crm->fault(action => 'status', path => 'WhoAmI', app_user => 'app3', status => 429, code => '0x80072322', message => 'Too many.', retry_after => 20);
+complaint("SET ROLE bob; SELECT dataverse.whoami('crm')");
+my %sees = (
+	alice => [ 'app2 app4', '' ],
+	bob => [ 'app3 app4', 'app3' ],
+	mallory => [ 'app4', '' ],
+	stranger => [ '', '' ],
+	boss => [ 'app2 app4', '' ],
+	monitor => [ 'app1 app2 app3 app4', 'app3' ],
+	super => [ 'app1 app2 app3 app4', 'app3' ]);
+for my $role (sort keys %sees)
+{
+	is(seen($role, 'pool'), $sees{$role}[0], "$role sees these application users");
+	is(seen($role, 'throttle_history'), $sees{$role}[1], '… and the throttles of these');
+	my $n = split / /, $sees{$role}[0];
+	is(as($role, "SELECT coalesce(max(users), 0) FROM dataverse.pool_summary WHERE server = 'crm'"), $n, '… and counts these');
+}
+$crm->sql('ALTER SERVER crm OWNER TO mallory');
+is(seen('mallory', 'pool'), $sees{super}[0], "the owner of the server sees all of its users");
+$crm->sql('ALTER SERVER crm OWNER TO super; GRANT USAGE ON FOREIGN SERVER crm TO mallory');
+as('mallory', "CREATE USER MAPPING FOR mallory SERVER crm OPTIONS (client_id 'app1x', client_secret 'x', name 'app1')");
+is(seen('mallory', 'pool'), 'app4', 'a name is not enough to see a user of that name');
+
+$crm->no_faults;
+$crm->sql("SELECT dataverse.reset_pool('crm')");
+my $session = Session->new($node, user => 'bob');
+$session->query("SET max_parallel_workers_per_gather = 0; BEGIN; DECLARE c CURSOR FOR SELECT * FROM dv.contact; FETCH 1 FROM c");
+my $pid = $session->pid;
+my %progress = (
+	bob => "$pid|crm|dv.contact|read|1|f",
+	monitor => "$pid|crm|dv.contact|read|1|f",
+	alice => "$pid|crm||||f",
+	stranger => '');
+for my $role (sort keys %progress)
+{
+	like(as($role, "SELECT pid, server, foreign_table, operation, rows_taken, in_flight IS NULL, rate_now, rows_acknowledged FROM dataverse.progress WHERE pid = $pid"),
+		$progress{$role} eq '' ? qr/^$/ : qr/^\Q$progress{$role}\E/, "what $role sees of what bob reads");
+}
+$session->close;
+
+$crm->stop;
+done_testing();
