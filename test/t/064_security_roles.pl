@@ -216,6 +216,55 @@ $crm->sql("INSERT INTO dv.contact VALUES ('$nobody', 'Somebody')");
 is($node->safe_psql('copy', 'SET ROLE alice; SELECT retried, succeeded FROM dataverse.retry_rejects()'), '3|3', '… and which are tried again');
 is($node->safe_psql('copy', 'SELECT string_agg(role, $$ $$) FROM dataverse.rejects'), 'gone', '… but for those of a role that is gone');
 
+# ---- whose user mapping is used
+
+# Each statement is bob's.  Those that go through what belongs to alice are sent as app2, his own as app3.
+$crm->sql("CREATE SCHEMA mine AUTHORIZATION alice; GRANT USAGE ON SCHEMA mine TO bob; DELETE FROM dv.account; DELETE FROM dv.contact");
+as('alice', "CREATE FOREIGN TABLE mine.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts', use_remote_estimate 'on', truncatable 'on');
+	CREATE TABLE mine.parts (accountid uuid, name text) PARTITION BY LIST (name);
+	CREATE FOREIGN TABLE mine.part PARTITION OF mine.parts DEFAULT SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts')");
+as('alice', 'CREATE VIEW mine.accounts AS SELECT * FROM mine.account; CREATE VIEW mine.all_parts AS SELECT * FROM mine.parts;
+	CREATE FUNCTION mine.of_alice() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$SELECT application_user FROM dataverse.whoami(\'crm\')$$;
+	CREATE FUNCTION mine.of_caller() RETURNS text LANGUAGE sql AS $$SELECT application_user FROM dataverse.whoami(\'crm\')$$;
+	CREATE VIEW mine.caller AS SELECT mine.of_caller();
+	GRANT ALL ON ALL TABLES IN SCHEMA mine TO bob');
+my ($next) = sent($crm->dvsim);
+my $row = "'30000000-0000-0000-0000-000000000001'";
+for (
+	[ 'app2', "INSERT INTO mine.accounts VALUES ($row, 'x')" ],
+	[ 'app2', "INSERT INTO mine.accounts (name) VALUES ('y') RETURNING name, primarycontactid" ],
+	[ 'app2', 'INSERT INTO mine.all_parts (name) VALUES ($$z$$)' ],
+	[ 'app2', 'SELECT * FROM mine.accounts' ],
+	[ 'app2', 'SELECT count(*) FROM mine.accounts' ],
+	[ 'app2', 'SELECT * FROM mine.all_parts' ],
+	[ 'app2', 'EXPLAIN SELECT * FROM mine.accounts' ],
+	[ 'app2', "UPDATE mine.accounts SET name = 'new' WHERE name = 'x'" ],
+	[ 'app2', "DELETE FROM mine.accounts WHERE accountid = $row" ],
+	[ 'app2', 'SELECT mine.of_alice()' ],
+	[ 'app3', 'SELECT mine.of_caller()' ],
+	[ 'app3', 'SELECT * FROM mine.caller' ],
+	[ 'app3', "INSERT INTO mine.account VALUES ($row, 'x') RETURNING *" ],
+	[ 'app3', 'INSERT INTO mine.parts (name) VALUES ($$z$$)' ],
+	[ 'app3', 'COPY mine.part (name) FROM PROGRAM $$echo c$$' ],
+	[ 'app3', 'SELECT count(*) FROM mine.account' ],
+	[ 'app3', 'EXPLAIN SELECT * FROM mine.account' ],
+	[ 'app3', "UPDATE mine.account SET name = 'new' WHERE name = 'x'" ],
+	[ 'app3', 'TRUNCATE mine.account' ])
+{
+	my ($user, $sql) = @$_;
+	my %users;
+
+	$crm->sql('GRANT pg_execute_server_program TO bob') if $sql =~ /PROGRAM/;
+	as('bob', $sql);
+	($next, my @requests) = sent($crm->dvsim, $next);
+	$users{ $_->{user} // '' }++ for grep { $_->{target} =~ m{/api/} } @requests;
+	is(join(' ', sort keys %users), $user, "$sql: sent as $user");
+}
+$crm->sql('ANALYZE mine.account');
+($next, my @analyzed) = sent($crm->dvsim, $next);
+is_deeply([ grep { $_ ne 'app2' } map { $_->{user} } grep { $_->{target} =~ m{/api/} } @analyzed ], [], 'ANALYZE is sent as the owner of the table');
+$crm->sql("INSERT INTO dv.contact VALUES ('$nobody', 'Somebody')");
+
 # ---- who sees what in the views
 
 sub whoami { my ($role) = @_; return as($role, "SELECT count(*) FROM dataverse.whoami('crm')"); }
@@ -257,9 +306,9 @@ my $session = Session->new($node, user => 'bob');
 $session->query("SET max_parallel_workers_per_gather = 0; BEGIN; DECLARE c CURSOR FOR SELECT * FROM dv.contact; FETCH 1 FROM c");
 my $pid = $session->pid;
 my %progress = (
-	bob => "$pid|crm|dv.contact|read|1|f",
-	monitor => "$pid|crm|dv.contact|read|1|f",
-	alice => "$pid|crm||||f",
+	bob => "$pid|crm|dv.contact|read|",
+	monitor => "$pid|crm|dv.contact|read|",
+	alice => "$pid|crm||||f|",
 	stranger => '');
 for my $role (sort keys %progress)
 {
