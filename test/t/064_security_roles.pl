@@ -101,6 +101,18 @@ for my $target (qw(rejects own_rejects rejected_rows))
 like(complaint('SET ROLE alice; UPDATE dataverse.own_rejects SET attempts = 0'), qr/filed by the extension only/, 'nobody changes rows');
 like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 
+$crm->sql("INSERT INTO dataverse.rejects (role, server, foreign_table, operation, sqlstate, message, attempts)
+	VALUES ('bob', 'crm', 'dv.account', 'insert', '22001', 'of bob', 1), ('alice', 'crm', 'dv.account', 'insert', '22001', 'of alice', 1)");
+my $leak = "CREATE FUNCTION pg_temp.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS 'BEGIN RAISE WARNING ''leak %'', \$1; RETURN true; END'";
+for my $sql ('SELECT FROM dataverse.rejects WHERE pg_temp.leak(message)', 'DELETE FROM dataverse.rejects WHERE pg_temp.leak(message)')
+{
+	is(join(' ', complaint("SET ROLE alice; $leak; $sql") =~ /leak (.*)/g), 'of alice', "no function sees more: $sql");
+}
+like($crm->sql("SET ROLE alice; BEGIN; LOCK TABLE dataverse.rejects, dataverse.own_rejects IN ACCESS EXCLUSIVE MODE;
+	SELECT string_agg(DISTINCT relation::regclass::text, ' ') FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND locktype = 'relation'"),
+	qr/^dataverse\.own_rejects dataverse\.rejected_rows dataverse\.rejects$/, 'and whoever locks the views locks no catalog');
+$crm->sql('DELETE FROM dataverse.rejects');
+
 # ---- whose code runs
 
 my @code = (
