@@ -16,24 +16,31 @@
  * because that would lend the owner's rights to the caller, who has chosen the
  * values that the code handles.
  *
- * A lock keeps the table as it is from the check until the transaction ends.
+ * Locks keep the table as it is, and where it is, from the check until the
+ * transaction ends: statements find it by its name.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/heapam.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/partition.h"
 #include "catalog/pg_foreign_data_wrapper.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
+#include "storage/bufmgr.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -142,6 +149,37 @@ may_retry(Relation rel)
 	return false;
 }
 
+/*
+ * Keeps the schema's name, which is the key of its catalog row, so that no other
+ * table can take the place of the one that was checked.
+ */
+static void
+lock_schema_name(Oid schemaid)
+{
+	Relation	rel = table_open(NamespaceRelationId, RowShareLock);
+	TM_FailureData failure;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	Buffer		buffer;
+
+	ScanKeyInit(&key, Anum_pg_namespace_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(schemaid));
+	scan = systable_beginscan(rel, NamespaceOidIndexId, true, NULL, 1, &key);
+	tuple = heap_copytuple(systable_getnext(scan));
+	systable_endscan(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for schema %u", schemaid);
+	if (heap_lock_tuple(rel, tuple, GetCurrentCommandId(false), LockTupleKeyShare, LockWaitBlock,
+						false, &buffer, &failure) != TM_Ok)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("schema \"%s\" was changed by another transaction",
+						NameStr(((Form_pg_namespace) GETSTRUCT(tuple))->nspname))));
+	ReleaseBuffer(buffer);
+	table_close(rel, NoLock);
+}
+
 /* may_retry(table_oid): false for what is not a foreign table of this extension */
 Datum
 dataverse_may_retry(PG_FUNCTION_ARGS)
@@ -158,6 +196,8 @@ dataverse_may_retry(PG_FUNCTION_ARGS)
 	if (rel == NULL)
 		PG_RETURN_BOOL(false);
 	result = is_served(relid, fcinfo->flinfo->fn_oid) && may_retry(rel);
+	if (result)
+		lock_schema_name(RelationGetNamespace(rel));
 	relation_close(rel, NoLock);
 	PG_RETURN_BOOL(result);
 }

@@ -49,7 +49,7 @@ $crm->sql(
 	"CREATE ROLE mallory LOGIN; CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE boss LOGIN IN ROLE alice;
 	 CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE reader LOGIN IN ROLE pg_read_all_data;
 	 CREATE ROLE forger LOGIN IN ROLE pg_write_all_data; CREATE ROLE stranger LOGIN; CREATE ROLE super LOGIN SUPERUSER; CREATE ROLE dba LOGIN;
-	 GRANT USAGE ON FOREIGN SERVER crm TO mallory, alice, bob, dba;
+	 GRANT USAGE ON FOREIGN SERVER crm TO mallory, alice, bob, dba; GRANT CREATE ON DATABASE postgres TO mallory;
 	 CREATE USER MAPPING FOR super SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
 	 CREATE USER MAPPING FOR alice SERVER crm OPTIONS (client_id 'app2', client_secret 'secret2');
 	 CREATE USER MAPPING FOR bob SERVER crm OPTIONS (client_id 'app3', client_secret 'secret3');
@@ -145,6 +145,15 @@ for (@code)
 	as('mallory', $drop);
 }
 is(retry('super'), '1|0', 'without code of its owner, the table is written');
+my $retrying = Session->new($node, user => 'super');
+$retrying->query('BEGIN');
+$retrying->query('SELECT * FROM dataverse.retry_rejects()');
+for my $change ('ALTER SCHEMA wild RENAME TO tame', 'ALTER FOREIGN TABLE wild.account RENAME TO tame',
+	'CREATE STATISTICS wild.rise ON (name || wild.rise()), accountid FROM wild.account', $code[0][1])
+{
+	like(complaint("SET ROLE mallory; SET lock_timeout = '100ms'; $change"), qr/lock timeout/, "meanwhile nothing takes its place: $change");
+}
+$retrying->close;
 as('mallory', 'CREATE FUNCTION wild.note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE WARNING \'% runs\', current_user; RETURN NEW; END$$;
 	CREATE TRIGGER note BEFORE INSERT ON wild.account FOR EACH ROW EXECUTE FUNCTION wild.note()');
 file('alice', 'wild.account', 'of alice');
