@@ -216,7 +216,10 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 		credential->secret = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_KEY_PASSWORD, number));
 	}
 	else if (dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number)))
+	{
 		credential->kind = DV_CREDENTIAL_MANAGED_IDENTITY;
+		credential->token_url = dv_option_text(options, DV_OPT_TOKEN_URL);
+	}
 	else if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_TOKEN;
@@ -249,9 +252,7 @@ static void
 fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
 				const ForeignServer *server)
 {
-	if (credential->kind == DV_CREDENTIAL_MANAGED_IDENTITY)
-		credential->token_url = dv_option_text(options, DV_OPT_TOKEN_URL);
-	else if (credential->kind != DV_CREDENTIAL_TOKEN)
+	if (credential->kind == DV_CREDENTIAL_SECRET || credential->kind == DV_CREDENTIAL_CERTIFICATE)
 		credential->token_url = token_url_of(options, server);
 	credential->resource = config->base_url;
 }

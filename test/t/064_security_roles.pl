@@ -323,6 +323,18 @@ is(seen('mallory', 'pool'), 'app4', 'a name is not enough to see a user of that 
 
 $crm->no_faults;
 $crm->sql("SELECT dataverse.reset_pool('crm')");
+for (
+	[ 'token_1', "access_token 'none'" ],
+	[ 'machine', "managed_identity 'on', name 'machine'" ])
+{
+	my ($name, $options) = @$_;
+
+	$crm->sql("CREATE USER MAPPING FOR dba SERVER crm OPTIONS ($options)");
+	complaint("SET ROLE dba; SELECT dataverse.whoami('crm')");
+	is(seen('dba', 'pool'), "app4 $name", "$name has no client id, but an owner");
+	is(seen('alice', 'pool'), 'app2 app4', 'and nobody else sees it');
+	$crm->sql('DROP USER MAPPING FOR dba SERVER crm');
+}
 my $session = Session->new($node, user => 'bob');
 $session->query("SET max_parallel_workers_per_gather = 0; BEGIN; DECLARE c CURSOR FOR SELECT * FROM dv.contact; FETCH 1 FROM c");
 my $pid = $session->pid;
