@@ -82,6 +82,7 @@ demo:
 test:
 	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' \
 		PG_CONFIGS='$(PG_CONFIGS)' DIFFERENTIAL='$(DIFFERENTIAL)' FUZZ='$(FUZZ)' SEED='$(SEED)' \
+		DURATION='$(DURATION)' \
 		test/run
 
 # SECONDS sets the time for each target, NAMES="page answer" selects some; their corpus is kept.

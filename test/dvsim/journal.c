@@ -32,6 +32,7 @@ struct sim_journal_entry
 	size_t		body_len;
 	size_t		received;		/* of the body, before the cut */
 	char	   *user;
+	char	   *retry_after;
 };
 
 struct sim_journal
@@ -114,6 +115,7 @@ entry_free(struct sim_journal_entry *entry)
 	free(entry->text);
 	free(entry->body);
 	free(entry->user);
+	free(entry->retry_after);
 	free(entry);
 }
 
@@ -209,7 +211,16 @@ next_text(const char *s)
 	return s + strlen(s) + 1;
 }
 
-/* one line: no field but the last may hold a blank, so the user's are replaced */
+/* one line: no field but the last may hold a blank, so those of a text are replaced */
+static void
+log_word(struct sim_buf *line, const char *s)
+{
+	if (s == NULL)
+		sim_putc(line, '-');
+	for (; s != NULL && *s; s++)
+		sim_putc(line, (unsigned char) *s <= ' ' ? '_' : *s);
+}
+
 static void
 log_line(struct sim_journal *journal, const struct sim_journal_entry *entry)
 {
@@ -218,14 +229,13 @@ log_line(struct sim_journal *journal, const struct sim_journal_entry *entry)
 
 	sim_put_time_us(&line, entry->unix_us);
 	sim_putf(&line, " %lld ", (long long) entry->number);
-	if (entry->user == NULL)
-		sim_putc(&line, '-');
-	for (const char *s = entry->user ? entry->user : ""; *s; s++)
-		sim_putc(&line, (unsigned char) *s <= ' ' ? '_' : *s);
-	sim_putf(&line, " %s %d %.3fms in=%zu out=%zu rows=%d fault=%s %s %s\n",
+	log_word(&line, entry->user);
+	sim_putf(&line, " %s %d %.3fms in=%zu out=%zu rows=%d retry_after=",
 			 sim_kind_name(outcome->kind), outcome->status, (double) outcome->duration_us / 1000,
-			 entry->received, outcome->bytes, outcome->rows,
-			 outcome->fault ? outcome->fault : "-", entry->text, next_text(entry->text));
+			 entry->received, outcome->bytes, outcome->rows);
+	log_word(&line, entry->retry_after);
+	sim_putf(&line, " fault=%s %s %s\n", outcome->fault ? outcome->fault : "-", entry->text,
+			 next_text(entry->text));
 	fwrite(line.s, 1, line.len, journal->log);
 	sim_buf_free(&line);
 }
@@ -238,6 +248,8 @@ sim_journal_finish(struct sim_journal *journal, struct sim_journal_entry *entry,
 	entry->finished = true;
 	if (outcome->user != NULL)
 		entry->user = sim_xstrdup(outcome->user);
+	if (outcome->retry_after != NULL)
+		entry->retry_after = sim_xstrdup(outcome->retry_after);
 	if (journal->log != NULL)
 		log_line(journal, entry);
 	if (entry->dropped)
@@ -312,6 +324,11 @@ print_entry(const struct sim_journal_entry *entry, struct sim_buf *out)
 			 (double) outcome->duration_us / 1000);
 	if (outcome->fault != NULL)
 		sim_putf(out, "\"%s\"", outcome->fault);
+	else
+		sim_puts(out, "null");
+	sim_puts(out, ",\"retry_after\":");
+	if (entry->retry_after != NULL)
+		sim_put_json_bytes(out, entry->retry_after, strlen(entry->retry_after));
 	else
 		sim_puts(out, "null");
 	sim_putf(out, ",\"rows\":%d,\"kind\":\"%s\"}", outcome->rows, sim_kind_name(outcome->kind));

@@ -25,6 +25,7 @@ struct sim_outcome
 	int			rows;
 	enum sim_kind kind;
 	size_t		bytes;			/* of the answer's body as sent */
+	const char *retry_after;	/* header of the answer, or NULL */
 };
 
 /* NULL with a message on stderr when the log file cannot be written */

@@ -633,6 +633,17 @@ sim_serve(struct sim_wire *wire, struct sim_exchange *exchange)
 	}
 }
 
+static const char *
+retry_after_of(const struct sim_res *res)
+{
+	for (int i = 0; i < res->headers.n; i++)
+	{
+		if (strcasecmp(res->headers.items[i].name, "Retry-After") == 0)
+			return res->headers.items[i].value;
+	}
+	return NULL;
+}
+
 void
 sim_serve_end(struct sim_wire *wire, struct sim_exchange *exchange, bool sent)
 {
@@ -659,6 +670,7 @@ sim_serve_end(struct sim_wire *wire, struct sim_exchange *exchange, bool sent)
 		outcome.rows = exchange->res.rows;
 		outcome.kind = exchange->res.kind;
 		outcome.bytes = sent ? exchange->res.body.len : 0;
+		outcome.retry_after = sent ? retry_after_of(&exchange->res) : NULL;
 		wire->bytes_out += outcome.bytes;
 		sim_journal_finish(wire->journal, exchange->entry, &outcome);
 		exchange->entry = NULL;

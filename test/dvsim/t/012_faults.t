@@ -53,6 +53,8 @@ is($r->status, 503, 'a rule without members: 503');
 $r = $s->get('accounts');
 is($r->status, 429, 'with retry_after: 429');
 is($r->header('Retry-After'), 'Wed, 21 Oct 2026 07:28:00 GMT', 'Retry-After as a date');
+is_deeply([ map { $_->{retry_after} } (journal())[ -2, -1 ] ], [ undef, 'Wed, 21 Oct 2026 07:28:00 GMT' ],
+	'which is in the journal');
 
 faults({ status => 502, body => '<html>Bad Gateway</html>' },
 	{ status => 500, body => { odd => [ 1, 2 ] } },

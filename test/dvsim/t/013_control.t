@@ -185,7 +185,7 @@ ok($s->stop, 'ends cleanly');
 my @lines = split /\n/, Dvsim::slurp("$dir/log");
 cmp_ok(scalar @lines, '>', 10, 'log file');
 like($lines[0],
-	qr{^\S+Z\ 1\ app1\ token\ 200\ [\d.]+ms\ in=\d+\ out=\d+\ rows=0\ fault=-
+	qr{^\S+Z\ 1\ app1\ token\ 200\ [\d.]+ms\ in=\d+\ out=\d+\ rows=0\ retry_after=-\ fault=-
 	\ POST\ /tenant/oauth2/v2.0/token$}x,
 	'a line of it');
 

@@ -14,6 +14,11 @@
 #	is($r->{sqlstate}, '57014');
 #	note "$r->{seconds} s";
 #
+#	$s->start('COPY t FROM STDIN');
+#	$s->copy("1\tone\n");					# as often as is liked, with pauses
+#	$s->copy_end;
+#	is($s->finish->{tag}, 'COPY 1');
+#
 # A result has rows (arrays of texts), tag, seconds, and ended_at; if the statement
 # failed, sqlstate, message, detail, hint, and context; notices (an array of
 # hashes with the same members); and gone, if the connection was lost.
@@ -144,6 +149,35 @@ sub close
 	return;
 }
 
+# Sends lines of a COPY FROM STDIN; waits only until the server is ready for them.
+sub copy
+{
+	my ($self, $lines) = @_;
+	$self->await_copy;
+	return $self->send_message('d', $lines);
+}
+
+sub copy_end
+{
+	my ($self) = @_;
+	$self->await_copy;
+	return $self->send_message('c', '');
+}
+
+# If the COPY has failed already, what is sent now is ignored by the server.
+sub await_copy
+{
+	my ($self) = @_;
+	my $until = time + PATIENCE;
+
+	until ($self->{result}{copies} || $self->{complete})
+	{
+		croak 'the COPY did not begin' if time > $until;
+		$self->receive(1);
+	}
+	return;
+}
+
 # ---------------------------------------------------------------- protocol
 
 sub begin
@@ -221,6 +255,7 @@ sub message
 
 	if ($type eq 'Z') { $self->complete; }
 	elsif ($type eq 'K') { ($self->{pid}) = unpack 'N', $body; }
+	elsif ($type eq 'G') { $result->{copies} = 1; }
 	elsif ($type eq 'C') { ($result->{tag}) = unpack 'Z*', $body; }
 	elsif ($type eq 'D')
 	{
