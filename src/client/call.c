@@ -68,6 +68,7 @@ struct dv_call
 
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
+static bool started = false;	/* a request was started and its socket not driven yet */
 
 /* The answer says this about the token.  Returns true if it is the first to find it refused. */
 static bool
@@ -273,6 +274,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
+	started = true;
 	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
 	MemoryContextSwitchTo(old);
 }
@@ -696,11 +698,19 @@ advance_all(void)
 		advance(dlist_container(dv_call, node, iter.cur));
 }
 
+/*
+ * A request leaves when its socket is driven, and the backend may not come
+ * back for long: a slot would be held for a request that nobody works on.
+ */
 void
 dv_call_advance(void)
 {
 	dv_pool_enter();
-	advance_all();
+	do
+	{
+		started = false;
+		advance_all();
+	} while (started);
 	dv_pool_leave();
 }
 

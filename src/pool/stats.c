@@ -301,9 +301,29 @@ reset_counters(dv_shared *shared, const dv_shared_view *view, int64 now)
 			dv_shared_history(shared)[i].user = -1;
 }
 
+/*
+ * To know a client id is not enough to change what others depend on: a server
+ * has a say as soon as the service has accepted a request of it, and until
+ * then if no other server has.
+ */
+static bool
+has_a_say(dv_shared *shared, const dv_shared_view *view)
+{
+	int			i;
+
+	for (i = 0; i < shared->nviews && !view->answered; i++)
+	{
+		const dv_shared_view *other = &dv_shared_views(shared)[i];
+
+		if (other->used && other->user == view->user && other->answered)
+			return false;
+	}
+	return true;
+}
+
 static int
 for_users_of(Oid databaseid, Oid serverid, const char *name,
-			 void (*reset) (dv_shared *, const dv_shared_view *, int64))
+			 void (*reset) (dv_shared *, const dv_shared_view *, int64), int *refused)
 {
 	dv_shared  *memories[2];
 	int64		now = dv_now();
@@ -311,6 +331,7 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 	int			m;
 	int			i;
 
+	*refused = 0;
 	find_memories(memories);
 	for (m = 0; m < 2 && memories[m] != NULL; m++)
 	{
@@ -319,11 +340,14 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 		{
 			const dv_shared_view *view = &dv_shared_views(memories[m])[i];
 
-			/* to know a client id is not enough to change what others depend on */
-			if (!view->used || !view->answered ||
-				view->databaseid != databaseid || view->serverid != serverid ||
+			if (!view->used || view->databaseid != databaseid || view->serverid != serverid ||
 				(name != NULL && strcmp(view->name, name) != 0))
 				continue;
+			if (!has_a_say(memories[m], view))
+			{
+				(*refused)++;
+				continue;
+			}
 			reset(memories[m], view, now);
 			n++;
 		}
@@ -333,13 +357,15 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 }
 
 int
-dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name)
+dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name, int *refused)
 {
-	return for_users_of(databaseid, serverid, name, reset_pool);
+	return for_users_of(databaseid, serverid, name, reset_pool, refused);
 }
 
 int
 dv_stats_reset_counters(Oid databaseid, Oid serverid)
 {
-	return for_users_of(databaseid, serverid, NULL, reset_counters);
+	int			refused;
+
+	return for_users_of(databaseid, serverid, NULL, reset_counters, &refused);
 }

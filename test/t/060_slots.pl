@@ -19,7 +19,8 @@ use Dvsim;
 use constant SOON => 10;	# the defects that are tested for here last until something is canceled
 
 my @users = map { "app$_" } 1 .. 30;
-my $dvsim = Dvsim->start(map { ('--app-user', "$_:secret") } @users);
+# answers to reads and writes come when whoever sent them is elsewhere already
+my $dvsim = Dvsim->start('--latency', 'read=50ms,create=50ms', map { ('--app-user', "$_:secret") } @users);
 my $node = new_node('slots', preload => 1);
 my $watcher = Session->new($node);
 my $serial = 0;
@@ -117,7 +118,7 @@ sub table
 
 	$watcher->query("DROP FOREIGN TABLE IF EXISTS account;"
 		  . " CREATE FOREIGN TABLE account (accountid uuid, name text) SERVER $crm"
-		  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid', page_size '5')");
+		  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid', page_size '20')");
 	return;
 }
 
@@ -125,7 +126,9 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 
 # ---- a free slot is for those that want that user
 
+sub free_slots
 {
+	my ($how) = @_;
 	my ($one, $two) = (fresh(), fresh());
 	my ($first, $second) = (server([$one], max_parallel => 1), server([$two], max_parallel => 1));
 	my ($other, $waiting) = (ready($second), ready($first));
@@ -135,12 +138,14 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 	waiting($waiting, whoami($first));
 
 	cancel($holder1);
-	goes_on($waiting, 'a slot goes to who wants that user, not to who waits longer for another one');
+	goes_on($waiting, "$how: a slot goes to who wants that user, not to who waits longer for another one");
 	ok(!$other->done, 'who waits for another user goes on waiting');
 	cancel($holder2);
 	goes_on($other, 'until that is free');
 	nothing_is_left('two users');
+	return;
 }
+free_slots('preloaded');
 
 # ---- whoever cannot use a slot leaves it to the next one
 
@@ -217,7 +222,7 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 	$cursor->start('UPDATE locked SET id = 3');
 	wait_for(
 		sub {
-			$watcher->value('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $cursor->pid) eq 'Lock';
+			($watcher->value('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $cursor->pid) // '') eq 'Lock';
 		},
 		'it waits for a lock');
 	is($locker->try(whoami($crm))->{rows}[0][0], 1, 'a lock and a slot make no deadlock');
@@ -248,6 +253,40 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 	}
 	$_->close for $cursor, $locker;
 }
+
+# ---- a COPY whose client pauses lends its slot on, and gets one from a cursor that nobody reads from
+
+sub copies_that_pause
+{
+	my ($how) = @_;
+	my $user = fresh();
+	my $crm = server([$user], max_parallel => 1, batch_size => 5);
+	my ($copier, $cursor) = map { ready($crm) } 1 .. 2;
+	my $sent = sub { user_stats($dvsim, $user)->{requests}{create} // 0 };
+
+	table($crm);
+	$copier->start('COPY account (name) FROM STDIN');
+	for my $pause (1 .. 2)
+	{
+		$copier->copy(join '', map { "$how $pause.$_\n" } 1 .. 7);
+		wait_for(sub { $sent->() >= $pause }, 'a batch is sent');
+		is(pool($watcher, "$crm $user", 'in_flight'), 1, "$how, pause $pause of a COPY: it holds a slot");
+		my $other = Session->new($node);
+		$other->start(whoami($crm));
+		goes_on($other, '... which is lent on');
+	}
+	$cursor->query("BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
+	is(pool($watcher, "$crm $user", 'in_flight'), 1, 'now a cursor holds the slot');
+	$copier->copy_end;
+	ok($copier->done(SOON), 'which is lent to the COPY');
+	is($copier->finish->{tag}, 'COPY 14', '... that comes to its end');
+	$cursor->query('FETCH ALL FROM c; COMMIT');
+	is($watcher->query("SELECT count(*), count(DISTINCT name) FROM account WHERE name LIKE '$how %'"), '14|14', 'each row is written once');
+	nothing_is_left('a COPY that pauses');
+	$_->close for $copier, $cursor;
+	return;
+}
+copies_that_pause('preloaded');
 
 # ---- those that wait for another user are not in the way
 
@@ -333,6 +372,9 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 	my $crm = server([$user], max_throttle_retries => -1, max_parallel => 4);
 	my $offset = log_size($node);
 	my $session = Session->new($node);
+	# does not wait for throttles to end, and has four slots whatever the rate control says
+	my $eager = server([$user], throttle_tracking => 'off', adaptive_rate => 'off', max_parallel => 4);
+	my $second = ready($eager);
 
 	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 0, times => 0 });
 	$session->start(whoami($crm));
@@ -341,12 +383,26 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 	is(pool($watcher, "$crm $user", "effective_limit || ' ' || limited_by"), '0 circuit breaker', 'limited_by says so');
 	is(pool($watcher, "$crm $user", 'last_retry_after'), '00:00:00', 'the last Retry-After is shown');
 	clear_faults($dvsim);
+	my $probe = holder($eager, $user);
+	waiting($second, whoami($eager));
+	ok(!$second->done(0.2), 'as long as it is open only one request at a time is sent');
+	is(pool($watcher, "$eager $user", 'in_flight'), 1, '... although there are four slots');
 	is($watcher->value("SELECT dataverse.reset_pool('$crm', '$crm $user')"), 1, 'reset_pool of one user');
 	is(pool($watcher, "$crm $user", 'limited_by'), 'maximum', 'closes it');
 	goes_on($session, 'and who waited goes on');
+	goes_on($second, '... beside the request that still hangs');
+	cancel($probe);
 	is($watcher->try("SELECT dataverse.reset_pool('$crm', 'nobody')")->{sqlstate}, '42704', 'an unknown name is an error');
 	nothing_is_left('circuit breaker');
 }
+
+# ---- not preloaded: the memory is made on first use
+
+$watcher->close;
+preload($node, 0);
+$watcher = Session->new($node);
+free_slots('not preloaded');
+copies_that_pause('not preloaded');
 
 $watcher->close;
 $node->stop;

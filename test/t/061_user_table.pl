@@ -52,6 +52,19 @@ ok($waiting->done(10), 'and those that wait are told');
 $waiting->finish;
 $waiting->close;
 
+# ---- to know a client id is not enough to start over a user that others depend on
+
+server('third', 'one', token_url => $dvsim->base . '/unknown/oauth2/v2.0/token');
+is($watcher->try(whoami('third'))->{sqlstate} // 'none', '28000', 'a server that gets no token');
+my $refused = $watcher->try("SELECT dataverse.reset_pool('third', 'third user')");
+is($refused->{sqlstate}, '42501', 'cannot start a user over that others use');
+like($refused->{message}, qr/^server "third" may not reset application user "third user", which other servers use$/, '... and is told so');
+is($watcher->value("SELECT dataverse.reset_pool('third')"), 0, '... nor with all its users');
+server('alone', 'three', token_url => $dvsim->base . '/unknown/oauth2/v2.0/token');
+$watcher->try(whoami('alone'));
+is($watcher->value("SELECT dataverse.reset_pool('alone', 'alone user')"), 1, 'but one that nobody else uses');
+$watcher->query('DROP SERVER third CASCADE; DROP SERVER alone CASCADE');
+
 # ---- dropped servers leave the views
 
 $watcher->query('DROP SERVER second CASCADE');
@@ -116,6 +129,53 @@ for (1 .. 3)
 }
 is($watcher->query("SELECT server, requests FROM dataverse.pool ORDER BY 1"), "five|3\nfour|3",
 	'long client ids are shared by sessions, and those that begin alike are not the same');
+
+$watcher->close;
+
+# ---- without preloading: a small table before PostgreSQL 17, a full one since then
+
+preload($node, 0);
+$watcher = Session->new($node);
+my $room = $watcher->value("SELECT current_setting('server_version_num')::int >= 170000") eq 't' ? 128 : 8;
+server('shared', 'one');
+my ($here, $there) = map { Session->new($node) } 1 .. 2;
+$_->query(whoami('shared')) for $here, $there;
+is(pool($watcher, 'shared user', 'requests'), 2, 'not preloaded: sessions share a user');
+faults($dvsim, { app_user => 'one', path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 60 });
+$here->start(whoami('shared'));
+wait_for(sub { pool($watcher, 'shared user', 'throttled') eq 't' }, 'it is throttled');
+$there->start(whoami('shared'));
+wait_event($watcher, $there->pid, 'DataverseThrottle');
+$watcher->value("SELECT dataverse.reset_pool('shared')");
+ok($_->done(10), '... and what happens to it is known to both') for $here, $there;
+$_->finish for $here, $there;
+
+my @full;
+for (my $left = $room - 1; $left > 0; $left -= 64)
+{
+	my $name = 'full' . @full;
+	my $n = $left < 64 ? $left : 64;
+	my %mapping = map { ("client_id_$_" => "$name.$_", "client_secret_$_" => 'secret') } 2 .. $n;
+
+	# only the first one is ever asked for a token
+	@mapping{ 'client_id', 'client_secret' } = ('app' . (@full + 1), 'secret');
+	create_server($node, $name, { url => $dvsim->base, budget_pacing => 'off' }, \%mapping);
+	$there->query(whoami($name));
+	push @full, $name;
+}
+is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), $room, "there is room for $room users");
+server('six', 'app12');
+$late = Session->new($node);
+$r = $late->try(whoami('six'));
+is($r->{sqlstate}, undef, 'one more works');
+is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'six'"), 't', '... on its own');
+$_->close for $late, $here, $there;
+$watcher->query(join ';', map { "DROP SERVER $_ CASCADE" } @full);
+$late = Session->new($node);
+$late->query(whoami('six'));
+is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'six'"), 'f',
+	'what the same role named before gives way');
+$late->close;
 
 $watcher->close;
 $node->stop;

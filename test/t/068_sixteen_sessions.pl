@@ -43,7 +43,7 @@ use Dvsim;
 use constant DURATION => $ENV{DURATION} // 12;
 use constant SESSIONS => 16;
 use constant USERS => 6;
-use constant LONG_PAUSE => DURATION / 3 < 8 ? DURATION / 3 : 8;
+use constant LONG_PAUSE => DURATION / 2 < 20 ? DURATION / 2 : 20;
 use constant MARGIN => 0.2;		# at most, of retry_after_buffer 100ms
 use constant ABSENCE => 1;
 use constant SERVED => 0.3;		# for a backend to be scheduled, and to plan
@@ -112,8 +112,8 @@ sub create_servers
 my @sessions;
 
 sub between { my ($from, $to) = @_; return $from + rand($to - $from); }
-# Most pauses are short, and every fourth is long.
-sub pause_of { return [ pause => int(rand 4) > 0 ? between(0.1, 1) : between(1, LONG_PAUSE) ]; }
+# Most pauses are short, and every third is long.
+sub pause_of { return [ pause => int(rand 3) > 0 ? between(0.1, 1) : between(LONG_PAUSE / 2, LONG_PAUSE) ]; }
 sub some { my ($from, $to) = @_; return int between($from, $to + 1); }
 
 sub names
@@ -186,8 +186,9 @@ my %work = (
 
 sub start_sessions
 {
-	my @kinds = qw(inserts copies cursors readers updates cursors dawdles copies cursors inserts readers copies updates cursors inserts readers);
-	my @servers = qw(crm1 crm1 crm1 crm2 crm3 crm2 crm1 crm3 crm3 crm4 crm4 crm4 crm5 crm5 crm5 crm2);
+	# of crm2, which may have one request of each of two users, three sessions pause
+	my @kinds = qw(inserts copies cursors cursors updates cursors dawdles copies cursors inserts readers copies updates cursors inserts readers);
+	my @servers = qw(crm1 crm1 crm1 crm2 crm3 crm2 crm1 crm2 crm3 crm4 crm4 crm4 crm5 crm5 crm5 crm2);
 
 	for my $i (0 .. SESSIONS - 1)
 	{
