@@ -1,0 +1,323 @@
+/*
+ * pg_entry_test.c
+ *		The table of application users: which entries are reclaimed, and when.
+ *
+ * The memory is laid out here, with room for three users, and two backends.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "common/cryptohash.h"
+#include "miscadmin.h"
+
+#include "pg_stand_in.h"
+#include "pool/entry.h"
+
+#define USERS		3
+#define VIEWS		(DV_VIEWS_PER_USER * USERS)
+#define BACKENDS	2
+#define HISTORY		4
+#define START		(1000000 * DV_SECOND)
+#define WINDOW		(300 * DV_SECOND)
+#define HOUR		(3600 * DV_SECOND)
+
+Oid			MyDatabaseId = 1;
+
+static dv_shared shared;
+static dv_shared_user users[USERS];
+static dv_shared_view views[VIEWS];
+static dv_history history[HISTORY];
+static union
+{
+	dv_shared_backend row;
+	char		space[sizeof(dv_shared_backend) + (1 + DV_VIEWS_PER_USER) * sizeof(uint64)];
+}			backends[BACKENDS];
+
+dv_shared_user *
+dv_shared_users(dv_shared *s)
+{
+	(void) s;
+	return users;
+}
+
+dv_shared_view *
+dv_shared_views(dv_shared *s)
+{
+	(void) s;
+	return views;
+}
+
+dv_history *
+dv_shared_history(dv_shared *s)
+{
+	(void) s;
+	return history;
+}
+
+dv_shared_backend *
+dv_shared_backend_at(dv_shared *s, int i)
+{
+	(void) s;
+	return &backends[i].row;
+}
+
+uint64 *
+dv_shared_uses(const dv_shared *s, dv_shared_backend *row)
+{
+	return row->words + s->nwords;
+}
+
+/* What else the module needs; the tests do not compute hashes. */
+
+pg_cryptohash_ctx *
+pg_cryptohash_create(pg_cryptohash_type type)
+{
+	(void) type;
+	abort();
+}
+
+int
+pg_cryptohash_init(pg_cryptohash_ctx * ctx)
+{
+	return ctx != NULL;
+}
+
+int
+pg_cryptohash_update(pg_cryptohash_ctx * ctx, const uint8 *data, size_t len)
+{
+	return ctx != NULL && data != NULL && len > 0;
+}
+
+int
+pg_cryptohash_final(pg_cryptohash_ctx * ctx, uint8 *dest, size_t len)
+{
+	return ctx != NULL && dest != NULL && len > 0;
+}
+
+void
+pg_cryptohash_free(pg_cryptohash_ctx * ctx)
+{
+	(void) ctx;
+}
+
+const char *
+pg_cryptohash_error(pg_cryptohash_ctx * ctx)
+{
+	return ctx != NULL ? "error" : "";
+}
+
+int
+errmsg_internal(const char *fmt,...)
+{
+	return fmt != NULL;
+}
+
+#if !defined(HAVE_DECL_STRLCPY) || !HAVE_DECL_STRLCPY
+size_t
+strlcpy(char *dst, const char *src, size_t size)
+{
+	size_t		len = strlen(src);
+
+	memcpy(dst, src, Min(len + 1, size));
+	dst[size - 1] = '\0';
+	return len;
+}
+#endif
+
+static int
+begin(void **state)
+{
+	(void) state;
+	memset(&shared, 0, sizeof(shared));
+	memset(users, 0, sizeof(users));
+	memset(views, 0, sizeof(views));
+	memset(history, 0, sizeof(history));
+	memset(backends, 0, sizeof(backends));
+	shared.nusers = USERS;
+	shared.nviews = VIEWS;
+	shared.nbackends = BACKENDS;
+	shared.nhistory = HISTORY;
+	shared.nwords = 1;
+	backends[0].row.pid = 1;
+	backends[1].row.pid = 2;
+	return 0;
+}
+
+/* A session of a role opens a pool with the users whose names are the letters. */
+static bool
+open_pool(int backend, Oid role, const char *letters, int64 now)
+{
+	static const char *const names[] = {"one", "two", "three", "four"};
+	dv_pool_policy policy = {.rate = dv_rate_preset(DV_PRESET_BALANCED)};
+	dv_pool_spec spec = {
+		.serverid = 100 + role, .server_name = "crm", .roleid = role, .names = names,
+		.policy = &policy, .n = (int) strlen(letters)
+	};
+	dv_entry_key keys[USERS + 1];
+	int			which[USERS + 1];
+	int			i;
+
+	spec.entitled = spec.n;
+	for (i = 0; i < spec.n; i++)
+		memset(keys[i], letters[i], sizeof(keys[i]));
+	return dv_entry_open(&shared, &backends[backend].row, &spec, keys, which, now);
+}
+
+static void
+end_session(int backend)
+{
+	memset(backends[backend].row.words, 0, (1 + DV_VIEWS_PER_USER) * sizeof(uint64));
+}
+
+static dv_shared_user *
+user_of(char letter)
+{
+	int			i;
+
+	for (i = 0; i < USERS; i++)
+		if (users[i].used && users[i].key[0] == (uint8) letter)
+			return &users[i];
+	return NULL;
+}
+
+/* Three roles, each with a user, a second after the other; no session is left. */
+static void
+fill(void)
+{
+	assert_true(open_pool(0, 11, "a", START));
+	assert_true(open_pool(0, 12, "b", START + DV_SECOND));
+	assert_true(open_pool(0, 13, "c", START + 2 * DV_SECOND));
+	end_session(0);
+}
+
+static void
+idle_for_a_window(void **state)
+{
+	(void) state;
+	fill();
+	assert_false(open_pool(1, 14, "d", START + WINDOW - 1));
+	assert_non_null(user_of('a'));
+	assert_true(open_pool(1, 14, "d", START + WINDOW));
+	assert_null(user_of('a'));
+	assert_non_null(user_of('b'));
+	assert_non_null(user_of('c'));
+}
+
+static void
+idle_longest_goes_first(void **state)
+{
+	(void) state;
+	fill();
+	user_of('a')->rate.last_activity = START + 10 * DV_SECOND;
+	assert_true(open_pool(1, 14, "d", START + 2 * WINDOW));
+	assert_null(user_of('b'));
+	assert_non_null(user_of('a'));
+}
+
+static void
+kept_while_throttled(void **state)
+{
+	(void) state;
+	fill();
+	user_of('a')->throttle.until = START + 3 * WINDOW;
+	user_of('b')->throttle.until = START + 3 * WINDOW + 1;
+	user_of('c')->throttle.until = START + 3 * WINDOW + 1;
+	assert_false(open_pool(1, 14, "d", START + 3 * WINDOW - 1));
+	assert_true(open_pool(1, 14, "d", START + 3 * WINDOW));
+	assert_null(user_of('a'));
+}
+
+static void
+kept_while_in_the_history(void **state)
+{
+	(void) state;
+	fill();
+	user_of('a')->throttle.last_at = START;
+	user_of('b')->throttle.last_at = START + DV_SECOND;
+	user_of('c')->throttle.last_at = START + DV_SECOND;
+	history[0].user = (int) (user_of('b') - users);
+	history[1].user = (int) (user_of('a') - users);
+	assert_false(open_pool(1, 14, "d", START + HOUR - 1));
+	assert_true(open_pool(1, 14, "d", START + HOUR));
+	assert_null(user_of('a'));
+	assert_int_equal(history[1].user, -1);
+	assert_int_equal(history[0].user, (int) (user_of('b') - users));
+}
+
+static void
+kept_while_in_use(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "abc", START));
+	assert_false(open_pool(1, 14, "d", START + 10 * HOUR));
+	end_session(0);
+	user_of('a')->in_flight = 1;
+	assert_true(open_pool(1, 14, "de", START + 10 * HOUR));
+	assert_non_null(user_of('a'));
+	assert_false(open_pool(1, 15, "f", START + 20 * HOUR));
+}
+
+static void
+not_for_others_of_the_same_pool(void **state)
+{
+	(void) state;
+	fill();
+	assert_true(open_pool(1, 14, "ade", START + HOUR));
+	assert_non_null(user_of('a'));
+	end_session(1);
+	assert_false(open_pool(1, 15, "adef", START + 10 * HOUR));
+}
+
+static void
+views_go_with_their_user(void **state)
+{
+	int			used = 0;
+	int			i;
+
+	(void) state;
+	fill();
+	assert_true(open_pool(1, 14, "d", START + HOUR));
+	for (i = 0; i < VIEWS; i++)
+		used += views[i].used;
+	assert_int_equal(used, USERS);
+}
+
+static void
+a_role_displaces_its_own_first(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "a", START));
+	assert_true(open_pool(1, 12, "b", START));
+	end_session(0);
+	end_session(1);
+	user_of('a')->throttle.until = START + HOUR;
+	assert_true(open_pool(0, 11, "c", START + DV_SECOND));
+	assert_null(user_of('a'));
+	assert_non_null(user_of('b'));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(idle_for_a_window, begin),
+		cmocka_unit_test_setup(idle_longest_goes_first, begin),
+		cmocka_unit_test_setup(kept_while_throttled, begin),
+		cmocka_unit_test_setup(kept_while_in_the_history, begin),
+		cmocka_unit_test_setup(kept_while_in_use, begin),
+		cmocka_unit_test_setup(not_for_others_of_the_same_pool, begin),
+		cmocka_unit_test_setup(views_go_with_their_user, begin),
+		cmocka_unit_test_setup(a_role_displaces_its_own_first, begin),
+	};
+
+	return cmocka_run_group_tests_name("entry", tests, NULL, NULL);
+}
