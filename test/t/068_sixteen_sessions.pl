@@ -112,8 +112,8 @@ sub create_servers
 my @sessions;
 
 sub between { my ($from, $to) = @_; return $from + rand($to - $from); }
-# Most pauses are short, and every third is long.
-sub pause_of { return [ pause => int(rand 3) > 0 ? between(0.1, 1) : between(LONG_PAUSE / 2, LONG_PAUSE) ]; }
+# Every other pause is long.
+sub pause_of { return [ pause => int(rand 2) > 0 ? between(0.1, 1) : between(LONG_PAUSE / 2, LONG_PAUSE) ]; }
 sub some { my ($from, $to) = @_; return int between($from, $to + 1); }
 
 sub names
@@ -157,7 +157,7 @@ my %work = (
 		push @steps, [ "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT name FROM $s->{table} WHERE name LIKE '$s->{name}-%'" ];
 		for (my $rounds = 0; $left > 0 && $rounds < 5; $rounds++)
 		{
-			my $n = min($left, some(1, 40));
+			my $n = min($left, some(1, 9));
 
 			push @steps, [ "FETCH $n FROM c", $n ], pause_of();
 			$left -= $n;
@@ -186,9 +186,9 @@ my %work = (
 
 sub start_sessions
 {
-	# of crm2, which may have one request of each of two users, three sessions pause
+	# of crm2, which may have one request of each of two users, four sessions pause
 	my @kinds = qw(inserts copies cursors cursors updates cursors dawdles copies cursors inserts readers copies updates cursors inserts readers);
-	my @servers = qw(crm1 crm1 crm1 crm2 crm3 crm2 crm1 crm2 crm3 crm4 crm4 crm4 crm5 crm5 crm5 crm2);
+	my @servers = qw(crm1 crm1 crm1 crm2 crm3 crm2 crm1 crm2 crm2 crm4 crm4 crm4 crm5 crm5 crm5 crm2);
 
 	for my $i (0 .. SESSIONS - 1)
 	{
