@@ -90,6 +90,8 @@ sub create_servers
 			my $suffix = $i > 0 ? '_' . ($i + 1) : '';
 			@mapping{ "client_id$suffix", "client_secret$suffix" } = ($users[ $of[$i] - 1 ], 'secret');
 		}
+		# this user never gets a token
+		@mapping{ 'client_id_9', 'client_secret_9' } = ('app1', 'wrong') if $server eq 'crm3';
 		create_server($node, $server, { %common, %$options }, \%mapping);
 		$watcher->query("CREATE SCHEMA $server;"
 			  . " CREATE FOREIGN TABLE $server.account (accountid uuid, name text, numberofemployees int) SERVER $server"
@@ -303,7 +305,9 @@ my @troubles = (
 	[ 'unavailable', sub { return { status => 503, times => 4 } } ],
 	[ 'connections break', sub { return { action => 'reset_before_commit', times => 3 } } ],
 	[ 'answers are lost', sub { return { action => 'reset_after_commit', times => 2 } } ],
-	[ 'the token expires', sub { return { action => 'expire_token' } } ]);
+	[ 'the token expires', sub { return { action => 'expire_token' } } ],
+	[ 'tokens expire again and again', sub { return { action => 'expire_token', every => 3, times => 4 } } ],
+	[ 'a privilege is lost', sub { return { status => 403, code => '0x80040220', message => 'is missing prvCreateAccount', method => 'POST', times => 2 } } ]);
 my %suffered;
 
 sub trouble
