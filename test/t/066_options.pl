@@ -22,7 +22,7 @@ use PoolTest;
 use Dvsim;
 
 my $users = 16;
-my $dvsim = Dvsim->start('--dop', 20, '--latency', 'create=40ms',
+my $dvsim = Dvsim->start('--dop', 20, '--latency', 'create=40ms,update=200ms',
 	map { ('--app-user', "app$_:secret$_") } 1 .. $users);
 my $node = new_node('options', preload => 1);
 my $session = Session->new($node);
@@ -132,6 +132,23 @@ is(rows($crm, 58), 20, 'slow_batch_threshold 1h: such batches are not slow');
 $crm = server(%all, slow_batch_threshold => '20ms', execution_time_ceiling_factor => 0);
 rows($crm, 5);
 is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: there is no ceiling');
+
+# ---- slow requests beside fast ones: four updates of 200 ms at once, and what is left for inserts
+
+{
+	my $other = Session->new($node);
+
+	$crm = server(%all, slow_batch_threshold => '150ms', execution_time_ceiling_factor => 0.8);
+	rows($crm, 20);
+	$session->query("UPDATE $crm.t SET name = 'warm ' || name WHERE name < 'row 13'");
+	$other->start("INSERT INTO $crm.t (name) SELECT 'other ' || i FROM generate_series(1, 20000) i");
+	wait_for(sub { in_flight($session) >= 20 }, 'inserts use all slots');
+	$session->query("UPDATE $crm.t SET name = 'slow ' || name WHERE name LIKE 'row%'");
+	ok(!$other->done, 'updates, which are slow, are done beside inserts, which are not');
+	$session->value('SELECT pg_cancel_backend(' . $other->pid . ')');
+	$other->finish;
+	$other->close;
+}
 
 # ---- presets: a throttle leaves 0.4, 0.5, or 0.6 of 20
 
