@@ -21,9 +21,8 @@ use Test::More;
 use PoolTest;
 use Dvsim;
 
-my $users = 16;
-my $dvsim = Dvsim->start('--dop', 20, '--latency', 'create=40ms,update=200ms',
-	map { ('--app-user', "app$_:secret$_") } 1 .. $users);
+my @app_users = map { ('--app-user', "app$_:secret$_") } 1 .. 16;
+my $dvsim = Dvsim->start('--dop', 20, '--latency', 'create=40ms', @app_users);
 my $node = new_node('options', preload => 1);
 my $session = Session->new($node);
 my $serial = 0;
@@ -133,21 +132,24 @@ $crm = server(%all, slow_batch_threshold => '20ms', execution_time_ceiling_facto
 rows($crm, 5);
 is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: there is no ceiling');
 
-# ---- slow requests beside fast ones: four updates of 200 ms at once, and what is left for inserts
+# ---- slow requests beside fast ones: four updates at once, and what is left for inserts, which never pause together
 
 {
+	my $uneven = Dvsim->start('--dop', 20, '--latency', 'create=60ms~70%,update=200ms', @app_users);
 	my $other = Session->new($node);
 
-	$crm = server(%all, slow_batch_threshold => '150ms', execution_time_ceiling_factor => 0.8);
-	rows($crm, 20);
-	$session->query("UPDATE $crm.t SET name = 'warm ' || name WHERE name < 'row 13'");
-	$other->start("INSERT INTO $crm.t (name) SELECT 'other ' || i FROM generate_series(1, 20000) i");
+	$crm = server(%all, url => $uneven->base, slow_batch_threshold => '150ms', execution_time_ceiling_factor => 0.8);
+	$session->query("INSERT INTO $crm.t (name) SELECT 'row ' || i FROM generate_series(1, 28) i");
+	$session->query("UPDATE $crm.t SET name = 'warm ' || name WHERE name LIKE 'row 1%'");
+	$other->start("INSERT INTO $crm.t (name) SELECT 'other ' || i FROM generate_series(1, 1500) i");
 	wait_for(sub { in_flight($session) >= 20 }, 'inserts use all slots');
-	$session->query("UPDATE $crm.t SET name = 'slow ' || name WHERE name LIKE 'row%'");
-	ok(!$other->done, 'updates, which are slow, are done beside inserts, which are not');
+	is($session->try("UPDATE $crm.t SET name = 'slow ' || name WHERE name LIKE 'row%'")->{tag},
+		'UPDATE 17', 'updates, which are slow, are done');
+	ok(!$other->done, 'beside inserts, which are not');
 	$session->value('SELECT pg_cancel_backend(' . $other->pid . ')');
 	$other->finish;
 	$other->close;
+	$uneven->stop;
 }
 
 # ---- presets: a throttle leaves 0.4, 0.5, or 0.6 of 20
