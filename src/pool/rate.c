@@ -248,16 +248,16 @@ general_limit(const dv_rate *rate, const dv_rate_config *config, int64_t now,
 	return rate->current;
 }
 
-/* Lowers the limit if there is room for fewer requests of a slow kind, with so many others. */
+/* Lowers the limit of a slow kind to its ceiling, which the "fast" requests in flight do not fill. */
 static int
-leave_out_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-			   int others, int limit, dv_binding *binding)
+apply_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+						int fast, int limit, dv_binding *binding)
 {
 	int			room;
 
 	if (!config->adaptive || !is_slow(rate, config, kind))
 		return limit;
-	room = others + dv_rate_execution_ceiling(rate, config, kind);
+	room = fast + dv_rate_execution_ceiling(rate, config, kind);
 	if (room >= limit)
 		return limit;
 	*binding = DV_BINDS_EXECUTION_CEILING;
@@ -270,7 +270,7 @@ dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 {
 	int			limit = general_limit(rate, config, now, binding);
 
-	return leave_out_slow(rate, config, kind, 0, limit, binding);
+	return apply_execution_ceiling(rate, config, kind, 0, limit, binding);
 }
 
 int
@@ -278,18 +278,22 @@ dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 			  const int in_flight[DV_KINDS], int64_t now, dv_binding *binding)
 {
 	int64_t		idle_since = Max2(rate->last_activity, rate->paused_until);
+	int			total = 0;
 	int			fast = 0;
-	int			slow = 0;
 	int			limit;
 	int			i;
 
 	for (i = 0; i < DV_KINDS; i++)
-		*(is_slow(rate, config, (dv_kind) i) ? &slow : &fast) += in_flight[i];
-	if (fast + slow == 0 && now - idle_since > config->idle_reset_period)
+	{
+		total += in_flight[i];
+		if (!is_slow(rate, config, (dv_kind) i))
+			fast += in_flight[i];
+	}
+	if (total == 0 && now - idle_since > config->idle_reset_period)
 		start_over(rate, config, now);
 	rate->last_activity = now;
 	limit = general_limit(rate, config, now, binding);
-	return leave_out_slow(rate, config, kind, fast, limit, binding);
+	return apply_execution_ceiling(rate, config, kind, fast, limit, binding);
 }
 
 void
