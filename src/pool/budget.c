@@ -75,6 +75,12 @@
 /* The same after a refusal, once Retry-After is over, whatever our estimate. */
 #define PROBE_AFTER_REFUSAL (5 * DV_SECOND)
 
+/*
+ * A request waits for room for at most this many average requests.  If it had
+ * to wait for all that it costs, faster ones would always be sent before it.
+ */
+#define MUCH_SLOWER 1.2
+
 /* How many requests may be sent early to make up for late ones. */
 #define CATCH_UP 2
 
@@ -545,7 +551,7 @@ dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds, 
 		return budget->known_time;
 
 	delay = Max2(expected_seconds, typical_in_flight(budget));
-	seconds.cost = expected_seconds;
+	seconds.cost = Min2(expected_seconds, MUCH_SLOWER * budget->typical);
 	seconds.committed = in_flight * typical_in_flight(budget);
 	seconds.delay = (int64_t) (Min2(delay, LONGEST_DELAY) * DV_SECOND);
 	a = allowance_of(budget, DV_RATION_REQUESTS, requests, now);

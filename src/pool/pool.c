@@ -212,7 +212,7 @@ limit_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 	dv_binding	binding;
 	int			limit;
 
-	limit = dv_rate_limit(&entry->rate, &pool->policy.rate, kind, entry->in_flight, now,
+	limit = dv_rate_limit(&entry->rate, &pool->policy.rate, kind, entry->in_flight_of, now,
 						  &binding);
 	if (dv_throttle_probing(&entry->throttle))
 		limit = Min(limit, 1);
@@ -408,7 +408,9 @@ record(dv_lease *lease, int64 due)
 	records[i].due = due;
 	records[i].backend = dv_shared_claimed(pool->shared);
 	records[i].view = pool->view[lease->user];
+	records[i].kind = lease->kind;
 	user_at(pool, lease->user)->in_flight++;
+	user_at(pool, lease->user)->in_flight_of[lease->kind]++;
 	view_at(pool, lease->user)->in_flight++;
 	my_row(pool->shared)->leases++;
 	return true;

@@ -10,7 +10,8 @@
  * read, not only when it would grow: the throttle ceiling, which remembers
  * for a while how long the service made us wait, and the execution-time
  * ceiling, which keeps slow batches from using up the execution time that
- * the service grants per window.
+ * the service grants per window.  The latter counts slow requests only:
+ * compared with all requests, it would let fast ones keep slow ones out.
  *
  * The limit grows only if it has been fully used since it last changed, so
  * light load does not inflate it.
@@ -26,6 +27,9 @@
 #define MIN_SAMPLES			3
 #define AVERAGE_WEIGHT		0.3
 #define WINDOW				(300 * DV_SECOND)
+
+/* A Retry-After up to this does not cast doubt on the last known good value. */
+#define SHORT_WAIT			(30 * DV_SECOND)
 
 #define Min2(a, b) ((a) < (b) ? (a) : (b))
 #define Max2(a, b) ((a) > (b) ? (a) : (b))
@@ -204,7 +208,7 @@ is_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
 		rate->average[kind] >= config->slow_batch_threshold;
 }
 
-/* What the AIMD value may not exceed now, whatever the kind, and why. */
+/* Returns what the AIMD value may not exceed now, whatever the kind; "binding" is set to the reason. */
 static int
 general_ceiling(const dv_rate *rate, const dv_rate_config *config, int64_t now,
 				dv_binding *binding)
@@ -225,23 +229,10 @@ dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_
 								floor_of(rate, config), rate->max);
 }
 
-/* Returns what the AIMD value may not exceed now; *binding is set to the reason. */
+/* Returns the limit of all requests together, however slow they are. */
 static int
-effective_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-				  int64_t now, dv_binding *binding)
-{
-	int			ceiling = general_ceiling(rate, config, now, binding);
-	int			execution = dv_rate_execution_ceiling(rate, config, kind);
-
-	if (execution >= ceiling)
-		return ceiling;
-	*binding = DV_BINDS_EXECUTION_CEILING;
-	return execution;
-}
-
-int
-dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-			 int64_t now, dv_binding *binding)
+general_limit(const dv_rate *rate, const dv_rate_config *config, int64_t now,
+			  dv_binding *binding)
 {
 	int			ceiling;
 
@@ -250,25 +241,59 @@ dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 		*binding = DV_BINDS_FIXED;
 		return rate->max;
 	}
-	ceiling = effective_ceiling(rate, config, kind, now, binding);
-	if (rate->current < ceiling)
-	{
-		*binding = DV_BINDS_CURRENT;
-		return rate->current;
-	}
-	return ceiling;
+	ceiling = general_ceiling(rate, config, now, binding);
+	if (rate->current >= ceiling)
+		return ceiling;
+	*binding = DV_BINDS_CURRENT;
+	return rate->current;
+}
+
+/* Lowers the limit of a slow kind to its ceiling, which the "fast" requests in flight do not fill. */
+static int
+apply_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+						int fast, int limit, dv_binding *binding)
+{
+	int			room;
+
+	if (!config->adaptive || !is_slow(rate, config, kind))
+		return limit;
+	room = fast + dv_rate_execution_ceiling(rate, config, kind);
+	if (room >= limit)
+		return limit;
+	*binding = DV_BINDS_EXECUTION_CEILING;
+	return room;
+}
+
+int
+dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
+			 int64_t now, dv_binding *binding)
+{
+	int			limit = general_limit(rate, config, now, binding);
+
+	return apply_execution_ceiling(rate, config, kind, 0, limit, binding);
 }
 
 int
 dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-			  int in_flight, int64_t now, dv_binding *binding)
+			  const int in_flight[DV_KINDS], int64_t now, dv_binding *binding)
 {
 	int64_t		idle_since = Max2(rate->last_activity, rate->paused_until);
+	int			total = 0;
+	int			fast = 0;
+	int			limit;
+	int			i;
 
-	if (in_flight == 0 && now - idle_since > config->idle_reset_period)
+	for (i = 0; i < DV_KINDS; i++)
+	{
+		total += in_flight[i];
+		if (!is_slow(rate, config, (dv_kind) i))
+			fast += in_flight[i];
+	}
+	if (total == 0 && now - idle_since > config->idle_reset_period)
 		start_over(rate, config, now);
 	rate->last_activity = now;
-	return dv_rate_peek(rate, config, kind, now, binding);
+	limit = general_limit(rate, config, now, binding);
+	return apply_execution_ceiling(rate, config, kind, fast, limit, binding);
 }
 
 void
@@ -312,7 +337,8 @@ dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 		rate->peak_in_flight < rate->current)
 		return;
 
-	ceiling = effective_ceiling(rate, config, kind, now, &binding);
+	ceiling = Min2(general_ceiling(rate, config, now, &binding),
+				   dv_rate_execution_ceiling(rate, config, kind));
 	if (rate->current >= ceiling)
 		return;
 	step = config->increase_rate;
@@ -331,9 +357,11 @@ static void
 note_ceiling(dv_rate *rate, int floor, int64_t retry_after, int64_t now)
 {
 	int			existing = throttle_ceiling_holds(rate, now) ? rate->throttle_ceiling : 0;
+	int			ceiling = dv_throttle_ceiling(rate->current, existing, retry_after, floor);
 
-	rate->throttle_ceiling = Min2(dv_throttle_ceiling(rate->current, existing, retry_after, floor),
-								  rate->max);
+	if (retry_after <= SHORT_WAIT)
+		ceiling = Max2(ceiling, rate->last_known_good);
+	rate->throttle_ceiling = Min2(ceiling, rate->max);
 	rate->throttle_ceiling_until = now + retry_after + WINDOW;
 }
 
@@ -342,7 +370,8 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 				 int64_t sent_at, int64_t retry_after, int64_t now)
 {
 	int			floor = floor_of(rate, config);
-	int			level = rate->current;
+	int			good = Max2(rate->current - config->increase_rate, floor);
+	bool		used = rate->peak_in_flight == 0 || rate->peak_in_flight >= rate->current;
 
 	rate->last_activity = now;
 	rate->last_throttle = now;
@@ -355,18 +384,13 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 	rate->last_cut = now;
 	rate->cut = true;
 
-	/* The requests in flight were too many, not those that would have been allowed. */
-	if (rate->peak_in_flight > 0)
-		level = Min2(level, rate->peak_in_flight);
-
+	/* If the limit was not fully used, it was not shown to be good so far. */
+	if (used || rate->last_known_good > good)
+		rate->last_known_good = good;
+	rate->last_known_good_at = now;
 	if (retry_after > 0)
 		note_ceiling(rate, floor, retry_after, now);
-
-	/* If the limit was not fully used, it was not shown to be bad: a lower good value stays. */
-	if (level == rate->current || rate->last_known_good > rate->current - config->increase_rate)
-		rate->last_known_good = Max2(rate->current - config->increase_rate, floor);
-	rate->last_known_good_at = now;
-	set_current(rate, Max2(part_of(level, config->decrease_factor), floor));
+	set_current(rate, Max2(part_of(rate->current, config->decrease_factor), floor));
 	return true;
 }
 

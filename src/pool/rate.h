@@ -115,21 +115,21 @@ extern void dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t n
 extern void dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max);
 
 /*
- * Return the limit for the next request of this kind.  Callers that are about
- * to send a request use dv_rate_limit, which starts over after an idle period
- * and records the activity.  Observers, such as views, use dv_rate_peek.
+ * Return the limit for the next request of this kind, to be compared with the
+ * number of all requests in flight.  Callers that are about to send a request
+ * use dv_rate_limit, which starts over after an idle period and records the
+ * activity; "in_flight" is the number of requests of each kind.  Observers,
+ * such as views, use dv_rate_peek, which assumes that no others are in flight.
  */
 extern int	dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-						  int in_flight, int64_t now, dv_binding *binding);
+						  const int in_flight[DV_KINDS], int64_t now, dv_binding *binding);
 extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 						 int64_t now, dv_binding *binding);
 
 /*
- * How many requests may be under way, of all kinds, for one of this kind to be
- * sent; the maximum if it is not slow.  All kinds count, since whatever is
- * under way uses up execution time, and it is the sum that the window bounds:
- * ratesim's mix of slow and fast requests gets less done if only the slow
- * ones are counted.
+ * How many requests of slow kinds may be in flight for one of this kind to be
+ * sent; the maximum if it is not slow.  Fast requests do not count: as they
+ * have no such ceiling, they would fill it up and keep the slow ones out.
  */
 extern int	dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config,
 									  dv_kind kind);

@@ -313,6 +313,7 @@ void
 dv_shared_free_lease(dv_shared *s, int user, dv_shared_lease *lease)
 {
 	dv_shared_users(s)[user].in_flight--;
+	dv_shared_users(s)[user].in_flight_of[lease->kind]--;
 	dv_shared_views(s)[lease->view].in_flight--;
 	dv_shared_backend_at(s, lease->backend)->leases--;
 	lease->ticket = 0;

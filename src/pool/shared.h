@@ -68,6 +68,7 @@ typedef struct dv_shared_user
 	int			dop_hint;		/* 0: not heard yet */
 	double		remaining[DV_RATIONS];	/* as the service last said; < 0: never */
 	int			in_flight;
+	int			in_flight_of[DV_KINDS];
 	uint64		changed;		/* ticket: since then waiters that failed may succeed */
 	uint64		last_used;		/* ticket */
 	dv_kind		last_kind;
@@ -106,6 +107,7 @@ typedef struct dv_shared_lease
 	int64		due;			/* when such requests have ended; 0: not sent */
 	int			backend;		/* which row */
 	int			view;
+	dv_kind		kind;
 } dv_shared_lease;
 
 /* Where a backend is. */

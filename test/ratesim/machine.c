@@ -18,7 +18,7 @@ struct ticket
 {
 	struct backend *backend;
 	int			user;
-	dv_kind		kind;
+	const struct work *work;
 	double		seconds;
 	int64_t		sent_at;
 	int64_t		from;			/* for the part that has run by the end */
@@ -28,6 +28,40 @@ struct ticket
 
 static void try(struct engine *engine, void *target, int64_t number);
 
+static bool
+is_slow(const struct machine *machine, const struct user *user, dv_kind kind)
+{
+	return user->rate.samples[kind] >= 3 &&
+		user->rate.average[kind] >= machine->config.rate.slow_batch_threshold;
+}
+
+/* Where the ceiling of throttles applies to slow kinds only: hides it from the others. */
+static void
+apply_reading(const struct machine *machine, struct user *user, dv_kind kind)
+{
+	if (machine->config.reading == READING_SLOW_CEILING)
+		user->rate.throttle_ceiling = is_slow(machine, user, kind) ? user->ceiling : 0;
+}
+
+static bool
+throttle_rate(struct machine *machine, struct user *user, const struct ticket *ticket,
+			  int64_t retry_after)
+{
+	dv_rate    *rate = &user->rate;
+	bool		cut;
+
+	rate->throttle_ceiling = user->ceiling;
+	if (machine->config.reading == READING_CUT_WHAT_IS_USED && rate->peak_in_flight > 0 &&
+		rate->peak_in_flight < rate->current)
+		rate->current = rate->peak_in_flight;
+	cut = dv_rate_throttle(rate, &machine->config.rate, ticket->sent_at, retry_after,
+						   machine->engine->now);
+	if (machine->config.reading == READING_NO_CEILING)
+		rate->throttle_ceiling = 0;
+	user->ceiling = rate->throttle_ceiling;
+	return cut;
+}
+
 static dv_candidate
 candidate_of(struct machine *machine, int which, dv_kind kind)
 {
@@ -36,7 +70,8 @@ candidate_of(struct machine *machine, int which, dv_kind kind)
 	dv_candidate c = {0};
 	dv_binding	binding;
 
-	c.limit = dv_rate_limit(&user->rate, &machine->config.rate, kind, user->in_flight, now,
+	apply_reading(machine, user, kind);
+	c.limit = dv_rate_limit(&user->rate, &machine->config.rate, kind, user->in_flight_of, now,
 							&binding);
 	if (dv_throttle_probing(&user->throttle) && c.limit > 1)
 		c.limit = 1;
@@ -59,6 +94,15 @@ claim_of(const struct backend *backend)
 	};
 }
 
+/* Would the backend try for this user if it were woken, or does it by itself? */
+static bool
+may_use(const struct backend *backend, const struct user *user, int64_t now)
+{
+	return backend->waiting_since != 0 &&
+		(backend->tried < user->changed ||
+		 (backend->next_try != 0 && backend->next_try <= now));
+}
+
 /* All want every user. */
 static void
 contest(struct machine *machine, struct backend *mine, dv_candidate *candidates)
@@ -67,18 +111,24 @@ contest(struct machine *machine, struct backend *mine, dv_candidate *candidates)
 	dv_claim	claim = claim_of(mine);
 	dv_contest	contest = dv_contest_begin(&claim, candidates, machine->config.users, now);
 	int			i;
+	int			k;
 
 	for (i = 0; i < machine->config.backends; i++)
 	{
-		dv_claim	other = claim_of(&machine->backends[i]);
+		const struct backend *backend = &machine->backends[i];
+		uint64_t	wanted = 0;
 
-		if (&machine->backends[i] != mine)
-			dv_contest_add(&contest, &other, UINT64_MAX);
+		for (k = 0; k < machine->config.users; k++)
+			if (may_use(backend, &machine->users[k], now))
+				wanted |= UINT64_C(1) << k;
+		claim = claim_of(backend);
+		if (backend != mine)
+			dv_contest_add(&contest, &claim, wanted);
 	}
 }
 
 static struct backend *
-neediest_waiter(struct machine *machine)
+neediest_waiter(struct machine *machine, const struct user *user)
 {
 	struct backend *best = NULL;
 	int			i;
@@ -89,7 +139,7 @@ neediest_waiter(struct machine *machine)
 		dv_claim	claim = claim_of(b);
 		dv_claim	best_claim;
 
-		if (b->waiting_since == 0 || b->woken_at != 0)
+		if (b->waiting_since == 0 || b->woken_at != 0 || b->tried >= user->changed)
 			continue;
 		if (best != NULL)
 			best_claim = claim_of(best);
@@ -100,13 +150,13 @@ neediest_waiter(struct machine *machine)
 }
 
 static void
-wake_waiters(struct machine *machine, int n)
+wake_waiters(struct machine *machine, const struct user *user, int n)
 {
 	struct engine *engine = machine->engine;
 
 	while (n-- > 0)
 	{
-		struct backend *backend = neediest_waiter(machine);
+		struct backend *backend = neediest_waiter(machine, user);
 
 		if (backend == NULL)
 			return;
@@ -117,7 +167,7 @@ wake_waiters(struct machine *machine, int n)
 }
 
 static const struct work *
-draw_work(struct machine *machine)
+draw_work(struct machine *machine, const struct backend *backend)
 {
 	const struct machine_config *config = &machine->config;
 	double		total = 0;
@@ -126,6 +176,8 @@ draw_work(struct machine *machine)
 
 	if (config->requests > 0)
 		return &config->works[machine->job];
+	if (config->own_work)
+		return &config->works[(backend - machine->backends) % config->nworks];
 	for (i = 0; i < config->nworks; i++)
 		total += config->works[i].weight;
 	at = engine_random(machine->engine) * total;
@@ -149,11 +201,12 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 
 	ticket->backend = backend;
 	ticket->user = which;
-	ticket->kind = work->kind;
+	ticket->work = work;
 	ticket->seconds = work->shortest +
 		engine_random(machine->engine) * (work->longest - work->shortest);
 	ticket->sent_at = now;
 	user->in_flight++;
+	user->in_flight_of[work->kind]++;
 	user->last_used = ++machine->ticket;
 	backend->leases++;
 	dv_rate_sent(&user->rate, user->in_flight);
@@ -181,6 +234,31 @@ note_silence(struct machine *machine, bool sent)
 		machine->last_sent = now;
 }
 
+/* What this backend does not use may be of use to another.  Returns whether it left slots to others. */
+static bool
+pass_on(struct machine *machine, const struct backend *mine, const dv_candidate *candidates,
+		const dv_choice *choice)
+{
+	int64_t		now = machine->engine->now;
+	bool		left = false;
+	int			i;
+
+	for (i = 0; i < machine->config.users; i++)
+	{
+		const dv_candidate *c = &candidates[i];
+		const struct user *user = &machine->users[i];
+		int			taken = choice->kind == DV_CHOICE_USER && choice->user == i;
+
+		left = left || c->reserved > 0;
+		if (c->reserved > 0)
+			wake_waiters(machine, user, c->reserved);
+		else if (mine->tried < user->changed && now >= c->throttled_until && now >= c->not_before &&
+				 (choice->kind != DV_CHOICE_USER || dv_sendable(c, now) > taken))
+			wake_waiters(machine, user, 1);
+	}
+	return left;
+}
+
 static dv_choice
 acquire(struct machine *machine, struct backend *backend, const struct work *work)
 {
@@ -188,6 +266,7 @@ acquire(struct machine *machine, struct backend *backend, const struct work *wor
 	int64_t		now = machine->engine->now;
 	int			n = machine->config.users;
 	dv_choice	choice;
+	bool		left;
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -198,17 +277,22 @@ acquire(struct machine *machine, struct backend *backend, const struct work *wor
 	{
 		contest(machine, backend, candidates);
 		choice = dv_select(candidates, n, machine->config.selection, now);
-		if (choice.kind != DV_CHOICE_USER)
-			wake_waiters(machine, 1);
 	}
+	left = pass_on(machine, backend, candidates, &choice);
 	if (choice.kind == DV_CHOICE_USER)
 	{
 		note_silence(machine, true);
 		send_one(machine, backend, choice.user, work);
 		backend->waiting_since = 0;
 	}
-	else if (backend->waiting_since == 0)
-		backend->waiting_since = now;
+	else
+	{
+		if (backend->waiting_since == 0)
+			backend->waiting_since = now;
+		backend->next_try = choice.until;
+		if (!left)
+			backend->tried = machine->ticket;
+	}
 	backend->woken_at = 0;
 	return choice;
 }
@@ -239,7 +323,7 @@ try(struct engine *engine, void *target, int64_t number)
 		dv_choice	choice;
 
 		if (backend->next == NULL)
-			backend->next = draw_work(machine);
+			backend->next = draw_work(machine, backend);
 		choice = acquire(machine, backend, backend->next);
 		if (choice.kind == DV_CHOICE_USER)
 		{
@@ -262,12 +346,14 @@ note_throttle(struct machine *machine, const struct ticket *ticket, const struct
 	struct user *user = &machine->users[ticket->user];
 	int64_t		retry_after = (answer->retry_after + SECOND - 1) / SECOND * SECOND;
 	int64_t		margin = BUFFER + (int64_t) (engine_random(engine) * SECOND);
+	bool		was_throttled = engine->now < user->throttle.until;
 	bool		cut;
 
 	machine->throttles++;
 	machine->job_throttles[machine->job < WORKS ? machine->job : WORKS - 1]++;
-	cut = dv_rate_throttle(&user->rate, &machine->config.rate, ticket->sent_at, retry_after,
-						   engine->now);
+	if (!was_throttled)
+		user->changed = ++machine->ticket;
+	cut = throttle_rate(machine, user, ticket, retry_after);
 	dv_throttle_record(&user->throttle, (dv_throttle_cause) answer->limit, cut, retry_after, margin,
 					   engine->now);
 	dv_budget_refused(&user->pacing.budget, answer->limit == SIM_LIMIT_REQUESTS ? DV_RATION_REQUESTS
@@ -303,13 +389,15 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	user->pacing.said_seconds = answer->remaining_seconds;
 	dv_rate_set_max(&user->rate, &machine->config.rate,
 					dv_rate_maximum(machine->config.max_parallel, answer->dop_hint));
+	apply_reading(machine, user, ticket->work->kind);
 	dv_throttle_success(&user->throttle, ticket->sent_at);
-	dv_rate_success(&user->rate, &machine->config.rate, ticket->kind, answer->duration, now);
+	dv_rate_success(&user->rate, &machine->config.rate, ticket->work->kind, answer->duration, now);
 	dv_budget_answered(&user->pacing.budget, ticket->mark, (double) answer->duration / SECOND,
 					   remaining, now);
 	ticket->backend->done++;
 	ticket->backend->done_seconds += ticket->seconds;
 	machine->done++;
+	machine->done_of[ticket->work - machine->config.works]++;
 	machine->done_seconds += ticket->seconds;
 	if (machine->config.requests > 0 &&
 		machine->done == machine->config.requests * (machine->job + 1))
@@ -331,10 +419,12 @@ answered(void *target, void *request, const struct answer *answer)
 	else
 		note_success(machine, ticket, answer);
 	user->in_flight--;
+	user->in_flight_of[ticket->work->kind]--;
+	user->changed = ++machine->ticket;
 	backend->leases--;
-	limit = dv_rate_peek(&user->rate, &machine->config.rate, ticket->kind, machine->engine->now,
+	limit = dv_rate_peek(&user->rate, &machine->config.rate, ticket->work->kind, machine->engine->now,
 						 &binding);
-	wake_waiters(machine, limit - user->in_flight > 1 ? limit - user->in_flight : 1);
+	wake_waiters(machine, user, limit - user->in_flight > 1 ? limit - user->in_flight : 1);
 	free(ticket);
 	try(machine->engine, backend, ++backend->timer);
 }

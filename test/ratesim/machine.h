@@ -3,9 +3,10 @@
  *		One PostgreSQL machine: users in shared memory and the backends that
  *		send through them.
  *
- * This follows the rules of src/pool/pool.c and uses the same pure modules:
- * candidates, dv_select, fairness, leases, and waking.  A backend keeps up to
- * "want" requests in flight as long as there is work.
+ * This follows the rules of src/pool/pool.c and wait.c and uses the same pure
+ * modules: candidates, dv_select, fairness, leases, and waking.  A backend keeps
+ * up to "want" requests in flight as long as there is work.  All backends are
+ * always present, so no slots are lent on.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,6 +33,15 @@ struct work
 
 #define WORKS 4
 
+/* Rules of the rate controller that the founding documents contradict one another about. */
+enum reading
+{
+	READING_OURS,
+	READING_NO_CEILING,			/* throttles leave no ceiling */
+	READING_SLOW_CEILING,		/* they leave one for slow kinds only */
+	READING_CUT_WHAT_IS_USED	/* they cut what was in flight instead of the limit */
+};
+
 struct machine_config
 {
 	int			users;
@@ -39,10 +49,12 @@ struct machine_config
 	int			want;			/* most requests that a backend has in flight */
 	dv_rate_config rate;
 	int			max_parallel;
+	enum reading reading;
 	enum policy policy;
 	dv_selection selection;
 	int			nworks;
 	struct work works[WORKS];
+	bool		own_work;		/* each backend has one of them; else all have all */
 	double		begin;			/* seconds after the start */
 	int64_t		requests;		/* of each kind of work, one kind after the other; 0: all kinds
 								 * mixed, without end */
@@ -57,6 +69,8 @@ struct backend
 	int			leases;
 	int64_t		waiting_since;
 	int64_t		woken_at;
+	uint64_t	tried;			/* ticket of its last try that failed */
+	int64_t		next_try;		/* when it tries by itself; 0: no time */
 	int64_t		timer;			/* number of the current timer; others are stale */
 	bool		started;
 	const struct work *next;	/* the request to send next */
@@ -70,6 +84,9 @@ struct user
 	dv_throttle throttle;
 	struct policy_state pacing;
 	int			in_flight;
+	int			in_flight_of[DV_KINDS];
+	int			ceiling;		/* of the last throttle, where it applies to slow kinds only */
+	uint64_t	changed;		/* ticket: since then waiters that failed may succeed */
 	uint64_t	last_used;
 	int			dop_hint;
 };
@@ -94,6 +111,7 @@ struct machine
 	int64_t		sent;
 	int64_t		done;
 	double		done_seconds;	/* execution time of the requests done */
+	int64_t		done_of[WORKS];
 	int64_t		throttles;
 	int			job;			/* current work, if kinds come one after the other */
 	double		job_ended[WORKS];	/* seconds after the start */

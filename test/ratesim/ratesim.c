@@ -41,6 +41,8 @@ main(int argc, char **argv)
 	scenario_recovery(&report);
 	scenario_backends(&report);
 	scenario_machines(&report);
+	scenario_readings(&report);
+	scenario_tables(&report);
 	if (!report.quiet)
 		scenario_policies(&report);
 	if (report.quiet)

@@ -24,4 +24,8 @@ void		scenario_policies(struct report *report);
 void		scenario_backends(struct report *report);
 void		scenario_machines(struct report *report);
 
+/* (f) rules that the founding documents leave open, (g) a slow table beside a fast one */
+void		scenario_readings(struct report *report);
+void		scenario_tables(struct report *report);
+
 #endif

@@ -44,10 +44,11 @@ second(dv_rate *rate, const dv_rate_config *config, int64_t now, int at)
 static int
 limit_at(dv_rate *rate, const dv_rate_config *config, int64_t now, int at)
 {
+	static const int none[DV_KINDS] = {0};
 	dv_binding	binding;
 
 	if (at > QUIET_AT + 300)
-		return dv_rate_limit(rate, config, DV_KIND_CREATE, 0, now, &binding);
+		return dv_rate_limit(rate, config, DV_KIND_CREATE, none, now, &binding);
 	return dv_rate_peek(rate, config, DV_KIND_CREATE, now, &binding);
 }
 

@@ -166,6 +166,20 @@ what_is_in_flight_counts(void **state)
 }
 
 static void
+a_long_request_is_not_kept_out_by_short_ones(void **state)
+{
+	int			i;
+
+	(void) state;
+	use(0, 0);
+	use(100, 10);				/* little is left, and short requests go on */
+	for (i = 0; i < 60; i++, now += DV_SECOND / 10)
+		use(1, 0.2);
+	assert_true(not_before(0.2) > now);
+	assert_true(not_before(10) - now < 2 * (not_before(0.2) - now));
+}
+
+static void
 no_silence_after_a_burst(void **state)
 {
 	int			sent = 0;
@@ -418,6 +432,7 @@ main(void)
 		TEST(small_parts_add_up),
 		TEST(the_first_half_is_free),
 		TEST(what_is_in_flight_counts),
+		TEST(a_long_request_is_not_kept_out_by_short_ones),
 		TEST(no_silence_after_a_burst),
 		TEST(others_are_seen),
 		TEST(a_larger_limit_is_learnt),

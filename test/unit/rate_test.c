@@ -259,6 +259,40 @@ golden_recovery_from_41(void **state)
 	ASSERT_CLIMB(60, 20, 24, 28, 32, 36, 40, 42, 44);
 }
 
+/* A short wait leaves the way to the known good value open, and a ceiling just above it. */
+static void
+a_short_wait_lets_recover_what_was_good(void **state)
+{
+	static const int waits[] = {1, 5, 15, 30};
+	static const int ceilings[] = {51, 51, 50, 50};
+	int64_t		until;
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 4; i++)
+	{
+		init(52);
+		rate.current = 52;
+		throttle(waits[i]);
+		until = rate.throttle_ceiling_until;
+		assert_int_equal(rate.last_known_good, 50);
+		assert_int_equal(rate.throttle_ceiling, ceilings[i]);
+		now += waits[i] * DV_SECOND;
+		drive(30);				/* 26, 30, 34, …, 50 */
+		assert_true(rate.current >= 50);
+		drive(30);
+		assert_int_equal(rate.current, ceilings[i]);
+		assert_int_equal(binds(DV_KIND_CREATE), DV_BINDS_THROTTLE_CEILING);
+		now = until;
+		drive(6);
+		assert_int_equal(rate.current, 52);
+	}
+	init(52);
+	rate.current = 52;
+	throttle(31);				/* a longer one does not */
+	assert_int_equal(rate.throttle_ceiling, 49);
+}
+
 static void
 recovery_takes_23_seconds(void **state)
 {
@@ -334,6 +368,16 @@ throttle_halves_and_counts(void **state)
 }
 
 static void
+a_lone_request_halves_the_limit_too(void **state)
+{
+	(void) state;
+	rate.current = 10;
+	dv_rate_sent(&rate, 1);
+	assert_true(dv_rate_throttle(&rate, &config, now, 0, now));
+	assert_int_equal(rate.current, 5);
+}
+
+static void
 throttles_stop_at_the_minimum(void **state)
 {
 	int			i;
@@ -395,7 +439,7 @@ an_unused_level_is_not_blamed(void **state)
 	now += 10 * DV_SECOND;
 	dv_rate_sent(&rate, 3);
 	assert_true(dv_rate_throttle(&rate, &config, now, 0, now));
-	assert_int_equal(rate.current, 1);	/* three requests in flight were too many */
+	assert_int_equal(rate.current, 11); /* half of the limit, however little of it was used */
 	assert_int_equal(rate.last_known_good, 20);
 }
 
@@ -422,9 +466,10 @@ known_good_goes_stale(void **state)
 static int
 limit(int in_flight)
 {
+	const int	reads[DV_KINDS] = {[DV_KIND_READ] = in_flight};
 	dv_binding	binding;
 
-	return dv_rate_limit(&rate, &config, DV_KIND_READ, in_flight, now, &binding);
+	return dv_rate_limit(&rate, &config, DV_KIND_READ, reads, now, &binding);
 }
 
 static void
@@ -590,6 +635,27 @@ slow_batches_bind_after_three(void **state)
 	assert_int_equal(peek(DV_KIND_DELETE), 20);
 	assert_int_equal(binds(DV_KIND_DELETE), DV_BINDS_EXECUTION_CEILING);
 	assert_int_equal(peek(DV_KIND_CREATE), 52); /* each kind separately */
+}
+
+static void
+fast_requests_do_not_keep_slow_ones_out(void **state)
+{
+	int			in_flight[DV_KINDS] = {[DV_KIND_CREATE] = 30};
+	dv_binding	binding;
+
+	(void) state;
+	rate.current = 52;
+	rate.samples[DV_KIND_DELETE] = rate.samples[DV_KIND_UPDATE] = 3;
+	rate.average[DV_KIND_DELETE] = 10 * DV_SECOND;
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 50);
+	assert_int_equal(binding, DV_BINDS_EXECUTION_CEILING);
+	in_flight[DV_KIND_CREATE] = 40; /* and not more than all together may be */
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 52);
+	in_flight[DV_KIND_CREATE] = 0;
+	in_flight[DV_KIND_UPDATE] = 12; /* what is slow itself counts */
+	rate.average[DV_KIND_UPDATE] = 8 * DV_SECOND;
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 20);
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_CREATE, in_flight, now, &binding), 52);
 }
 
 static void
@@ -787,11 +853,13 @@ main(void)
 		TEST(golden_climb),
 		TEST(golden_recovery_from_44),
 		TEST(golden_recovery_from_41),
+		TEST(a_short_wait_lets_recover_what_was_good),
 		TEST(recovery_takes_23_seconds),
 		TEST(both_gates_are_needed),
 		TEST(never_above_the_maximum),
 		TEST(grows_only_when_used),
 		TEST(throttle_halves_and_counts),
+		TEST(a_lone_request_halves_the_limit_too),
 		TEST(throttles_stop_at_the_minimum),
 		TEST(a_burst_is_one_cut),
 		TEST(a_burst_ends_by_time_and_by_sending),
@@ -809,6 +877,7 @@ main(void)
 		TEST(execution_ceiling_vectors),
 		TEST(average_vectors),
 		TEST(slow_batches_bind_after_three),
+		TEST(fast_requests_do_not_keep_slow_ones_out),
 		TEST(slow_threshold_is_inclusive),
 		TEST(a_ceiling_binds_at_every_read),
 		TEST(throttle_ceiling_vectors),
