@@ -27,6 +27,10 @@
 #include "net/xact.h"
 #include "pool/progress.h"
 
+#define LARGEST_ROW		((size_t) 16 * 1024 * 1024) /* that a write returns */
+#define LARGEST_RESULT	((size_t) 64 * 1024)	/* of one row of a batch */
+#define SCARCITY_PAUSE	(DV_SECOND / 10)
+
 typedef enum dv_call_state
 {
 	DV_CALL_WANTS_SLOT,
@@ -249,6 +253,18 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
  * Sending.
  */
 
+/*
+ * The answer to a write is in proportion to its rows, and errors and other small
+ * answers have limits of their own.  Only a page may be as large as any.
+ */
+static size_t
+largest_answer(const dv_call_spec *spec)
+{
+	if (spec->kind == DV_KIND_READ || spec->kind == DV_KIND_OTHER)
+		return 0;
+	return LARGEST_ROW + (size_t) spec->rows * LARGEST_RESULT;
+}
+
 static void
 send_call(dv_call *call, dv_bearer *bearer)
 {
@@ -268,6 +284,8 @@ send_call(dv_call *call, dv_bearer *bearer)
 	request.body = call->spec.body;
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
+	request.max_response = largest_answer(&call->spec);
+	request.affinity = true;
 	call->attempts++;
 	if (call->spec.in_doubt != NULL)
 		*call->spec.in_doubt = true;
@@ -375,6 +393,12 @@ settle(dv_call *call, bool found_out)
 	if (call->error.details != NULL)
 	{
 		done(call);
+		return;
+	}
+	/* descriptors come back when other requests end */
+	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR && dv_http_under_way() > 0)
+	{
+		want_slot_again(call, SCARCITY_PAUSE);
 		return;
 	}
 	if (call->error.verdict == DV_VERDICT_THROTTLED)
@@ -617,6 +641,13 @@ try_slot(dv_call *call)
 		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 		return;
 	}
+	if (dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
+	{
+		/* what this call was woken for is for another session */
+		dv_lease_drop(&call->lease);
+		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_CONNECT, 0);
+		return;
+	}
 	users = dv_senders_choose(&call->senders, &until);
 	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, users, &call->lease);
 	/* by then a user that is set aside may be free */
@@ -704,6 +735,14 @@ dv_call_advance(void)
 	dv_pool_leave();
 }
 
+/* Returns what the call waits for now. */
+static dv_wait_reason
+reason_of(const dv_call *call)
+{
+	return call->state == DV_CALL_ON_WIRE && dv_http_connecting(call->http) ?
+		DV_WAIT_CONNECT : call->reason;
+}
+
 /*
  * Lowers *until to the earliest time that a call waits for, and returns in
  * *reason what the first call waits for.  Returns false if all calls are done.
@@ -721,7 +760,7 @@ next_event(int64 *until, dv_wait_reason *reason)
 		if (call->state == DV_CALL_DONE)
 			continue;
 		if (!found)
-			*reason = call->reason;
+			*reason = reason_of(call);
 		found = true;
 		if (call->wake_at != 0 && (*until == 0 || call->wake_at < *until))
 			*until = call->wake_at;
@@ -761,7 +800,7 @@ dv_call_wait(dv_call *call)
 		int64		until = 0;
 
 		(void) next_event(&until, &reason);
-		wait_for(until, call->reason);
+		wait_for(until, reason_of(call));
 		advance_all();
 	}
 	dv_pool_leave();

@@ -64,7 +64,8 @@ static bool
 repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
 				 dv_retry_decision *decision)
 {
-	if (retry->times[event->cause] >= policy->max_retries)
+	if (retry->times[event->cause] >= policy->max_retries ||
+		!dv_retry_tolerates(policy, event->told))
 		return false;
 	decision->cause = event->cause;
 	decision->delay = later(backoff(policy, ++retry->times[event->cause], event->random),
