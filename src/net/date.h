@@ -14,6 +14,9 @@
 /* Converts "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since 1970; -1 if it is not a date. */
 extern int64_t dv_http_date(const char *value);
 
+/* The longest time that is waited because of a Retry-After, in microseconds. */
+#define DV_LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
+
 /*
  * Converts a Retry-After header, which has seconds (fractions are allowed) or
  * a date, to microseconds from now.  Returns -1 if it is absent, malformed, or
