@@ -71,6 +71,7 @@ struct dv_call
 };
 
 static dlist_head calls = DLIST_STATIC_INIT(calls);
+static bool sent = false;		/* a request has been started since the calls were last advanced */
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 
 /* The answer says this about the token.  Returns true if it is the first to find it refused. */
@@ -292,6 +293,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
 	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
+	sent = true;
 	MemoryContextSwitchTo(old);
 }
 
@@ -723,8 +725,12 @@ advance_all(void)
 		dv_progress_go_on();
 	watched = false;
 	dv_http_drive();
+	sent = false;
 	dlist_foreach(iter, &calls)
 		advance(dlist_container(dv_call, node, iter.cur));
+	/* the backend may be elsewhere for long: what has been started shall leave before */
+	if (sent)
+		dv_http_drive();
 }
 
 void

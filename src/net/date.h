@@ -14,7 +14,10 @@
 /* Converts "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since 1970; -1 if it is not a date. */
 extern int64_t dv_http_date(const char *value);
 
-/* The longest time that is waited because of a Retry-After, in microseconds. */
+/*
+ * The longest time that is waited because of a Retry-After, in microseconds.  No
+ * sensible value is longer, and the limit keeps sums from overflowing.
+ */
 #define DV_LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
 
 /*

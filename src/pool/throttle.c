@@ -20,8 +20,6 @@
 
 #define WINDOW				(300 * DV_SECOND)
 
-/* No sensible value is longer.  The limit keeps sums from overflowing. */
-
 /* The names of the causes in views, which are the codes of the service. */
 static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
 
