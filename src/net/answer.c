@@ -19,7 +19,7 @@
 static dv_answer_result
 append(char **buffer, size_t *len, size_t *room, size_t max, const char *data, size_t n)
 {
-	if (n > max - *len)
+	if (*len > max || n > max - *len)
 		return DV_ANSWER_TOO_LARGE;
 	if (*len + n + 1 > *room)
 	{

@@ -125,7 +125,7 @@ dv_http_room_for(const dv_http_client *client, bool token)
 {
 	int			under_way = total_under_way();
 	int			more = client->under_way + 1 + (client->multi == NULL ? MULTI_DESCRIPTORS : 0) -
-		Max(client->under_way, client->sockets);
+	Max(client->under_way, client->sockets);
 
 	if (under_way == 0)
 		return DV_HTTP_ROOM;	/* dv_http_start raises an error if there is none */

@@ -192,7 +192,7 @@ note_cookie(dv_http_call *call)
 {
 	size_t		len = 0;
 	const char *cookie = call->keep_cookie ?
-		dv_answer_cookie(&call->answer, AFFINITY_COOKIE, &len) : NULL;
+	dv_answer_cookie(&call->answer, AFFINITY_COOKIE, &len) : NULL;
 
 	if (cookie != NULL && len < sizeof(call->client->cookie))
 		strlcpy(call->client->cookie, cookie, len + 1);

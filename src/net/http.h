@@ -45,8 +45,8 @@ typedef struct dv_http_request
 	const char *const *headers; /* "Name: value", NULL-terminated; copied */
 	const char *body;			/* NULL: none; NOT copied, must outlive the call */
 	size_t		body_len;
-	int			timeout_ms;		/* for the whole exchange, from its start, as far as the backend attends
-								 * to it (attention.h) */
+	int			timeout_ms;		/* for the whole exchange, from its start, as far as the backend
+								 * attends to it (attention.h) */
 	size_t		max_response;	/* bytes after decompression; 0: 256 MB */
 	bool		no_proxy;		/* for managed identities */
 	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
@@ -86,8 +86,8 @@ typedef struct dv_http_result
 	size_t		body_len;
 	int64		started_at;		/* monotonic microseconds (dv_now) */
 	int64		done_at;
-	int64		duration;		/* microseconds, without resolving and connecting, and without absences
-								 * of this backend */
+	int64		duration;		/* microseconds, without resolving and connecting, and without
+								 * absences of this backend */
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;

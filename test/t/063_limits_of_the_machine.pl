@@ -260,7 +260,7 @@ my $zipped = sub {
 	return sub { my ($s) = @_; print {$s} "HTTP/1.1 $status X\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: " . length($bomb) . "\r\n\r\n$bomb"; return 0; };
 };
 my $uuid = '"00000000-0000-0000-0000-000000000001"';
-my @lifetimes = (14000000000000, '1e300', '-1e300', '-5', 0, '"3600"', '"soon"', '"inf"', '1800.5', 'true', 'null', '[]', '9223372036854775807');
+my @lifetimes = (14000000000000, '1e300', '-1e300', '-5', 0, '"3600"', '"soon"', '"inf"', '1800.5', 'null', '[]', '9223372036854775807');
 my $hostile = Hostile->start(
 	'/trailers' => sub { my ($s) = @_; print {$s} "${ok}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"; pour($s, 610) },
 	'/trailer' => sub { my ($s) = @_; print {$s} "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nOData-EntityId: http://evil/\r\nContent-Type: text/plain\r\n\r\n"; 1 },

@@ -30,7 +30,9 @@ sub start
 	$self->{base} = 'http://127.0.0.1:' . $listener->sockport;
 	$self->{pid} = fork // die $!;
 	return $self if $self->{pid};
+	# what the test does at its end is not to be done here
 	setpgrp;
+	$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
 	$SIG{CHLD} = 'IGNORE';
 	$SIG{PIPE} = 'IGNORE';
 	while (1)
