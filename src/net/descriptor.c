@@ -148,14 +148,13 @@ note_scarcity(dv_http_call *call)
 {
 	int			save_errno = errno;
 
-	if (errno != EMFILE && errno != ENFILE)
+	if (save_errno != EMFILE && save_errno != ENFILE)
 		return;
 	scarce_limit = Max(total_under_way() - 1, 1);
 	scarce_until = dv_now() + SCARCITY_LASTS;
 	call->noted_failure = DV_HTTP_NO_DESCRIPTOR;
-	snprintf(call->message, sizeof(call->message), "could not create a socket: %s",
-			 save_errno == EMFILE ? "too many open files in this process" :
-			 "too many open files in the system");
+	call->noted_message = save_errno == EMFILE ? "too many open files in the process" :
+		"too many open files in the system";
 }
 
 curl_socket_t

@@ -61,7 +61,8 @@ struct dv_http_call
 	int64		answer_by;
 	int64		missed;			/* of dv_attention, when the exchange began */
 	dv_answer	answer;
-	dv_http_failure noted_failure;	/* takes precedence over libcurl's code */
+	dv_http_failure noted_failure;	/* takes precedence over libcurl's code, */
+	const char *noted_message;	/* and this over its message; a constant, or NULL */
 	char		message[CURL_ERROR_SIZE];
 	dv_http_result result;
 };

@@ -139,7 +139,7 @@ on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_p
 	if (call->begun && call->once)
 	{
 		call->noted_failure = DV_HTTP_RESET;
-		strlcpy(call->message, "the connection was closed", sizeof(call->message));
+		call->noted_message = "it had been opened for an earlier request";
 		return CURL_PREREQFUNC_ABORT;
 	}
 	call->begun = true;
@@ -244,7 +244,8 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 		/* without a connection, nothing of one can have been lost */
 		if (result->outcome == DV_HTTP_NOT_SENT && result->failure == DV_HTTP_RESET)
 			result->failure = DV_HTTP_CONNECT;
-		result->message = call->message[0] != '\0' ? call->message : curl_easy_strerror(code);
+		result->message = call->noted_message != NULL ? call->noted_message :
+			call->message[0] != '\0' ? call->message : curl_easy_strerror(code);
 	}
 	release_handle(call);
 }
