@@ -12,6 +12,6 @@
  * functions quote what they do not understand, and that may be a whole answer.
  * Use it in PG_CATCH, with the memory context that was current before PG_TRY.
  */
-extern void dv_excerpt_rethrow(MemoryContext context) pg_attribute_noreturn();
+extern void dv_excerpt_rethrow(MemoryContext context);
 
 #endif							/* DV_EXCERPT_H */

@@ -142,6 +142,9 @@ on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_p
 		call->noted_message = "it had been opened for an earlier request";
 		return CURL_PREREQFUNC_ABORT;
 	}
+	/* whatever has happened to other addresses of the host */
+	call->noted_failure = DV_HTTP_NO_FAILURE;
+	call->noted_message = NULL;
 	call->begun = true;
 	return CURL_PREREQFUNC_OK;
 }

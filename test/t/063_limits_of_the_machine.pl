@@ -276,6 +276,8 @@ my $hostile = Hostile->start(
 	'/overloaded' => sub { my ($s) = @_; Hostile::answer($s, 500, '{}', 'Retry-After: 3600') },
 	(map { my $lifetime = $lifetimes[$_]; "/token$_" => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"access_token\": \"t\", \"expires_in\": $lifetime}") } }
 	  0 .. $#lifetimes),
+	'/accounts' => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"value\": [{\"accountid\": $uuid, \"name\": \"first\"}], \"\@odata.nextLink\": \"/api/data/v9.2/next\"}") },
+	'/next' => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"value\": [{\"accountid\": $uuid, \"name\": \"" . 'n' x 60_000_000 . '"}]}') },
 	'/token/refused' => sub { my ($s) = @_; Hostile::answer($s, 400, '{"error_description": "' . 'y' x 200_000 . '"}') },
 	'/token/later' => sub { my ($s) = @_; Hostile::answer($s, 503, '{}', 'Retry-After: 3600') },
 	'/token/large' => sub { my ($s) = @_; Hostile::answer($s, 200, '{"access_token": "' . 'z' x 1_000_000 . '"}') });
@@ -321,6 +323,21 @@ for my $case (
 	$r = ask($session, 'overloaded');
 	is($r->{sqlstate}, 'HV000', '500 with a Retry-After beyond the tolerance: an error');
 	cmp_ok($r->{seconds}, '<', 2, '... at once');
+}
+
+# ---- a page that is not whole after a pause is read on
+
+{
+	create_server($node, 'long', { url => $hostile->base, %quick, max_retries => 0, request_timeout => TIMEOUT }, { access_token => 'token' });
+	$session->query('CREATE SCHEMA long; CREATE FOREIGN TABLE long.account (accountid uuid, name text) SERVER long'
+		  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid')");
+	$session->query('BEGIN; DECLARE c CURSOR FOR SELECT length(name) FROM long.account; FETCH 1 FROM c');
+	wait_for(sub { $hostile->count('/next') == 1 }, 'the next page is requested');
+	sleep PAUSE;
+	my $r = $session->try('FETCH ALL FROM c');
+	is($r->{rows}[0][0], 60_000_000, 'a page of 60 MB that arrives during a pause') or diag $r->{message};
+	is($hostile->count('/next'), 1, '... is requested once');
+	$session->query('ROLLBACK');
 }
 
 # ---- tokens

@@ -6,7 +6,7 @@
 #		'/endless' => …);
 #	is($server->count('/token'), 1);
 #
-# A handler is chosen by the end of the path.  It writes to the socket; if it
+# A handler is chosen by the end of the path (without the query).  It writes to the socket; if it
 # returns false, the connection is closed.  A request is a hash with method,
 # path, head, and body.  Every connection has a process of its own, so handlers
 # share no variables; "n" is the number of requests for that path so far.
@@ -57,7 +57,7 @@ sub requests
 	open my $log, '<', $self->{log} or return ();
 	local $/ = "\0";
 	my @heads = map { chomp; $_ } <$log>;
-	return grep { (split / /)[1] =~ /\Q$path\E$/ } @heads;
+	return grep { /^\S+ [^ ?]*\Q$path\E[ ?]/ } @heads;
 }
 
 sub count { my ($self, $path) = @_; return scalar(my @requests = $self->requests($path)); }
@@ -84,7 +84,7 @@ sub serve
 
 		$length //= 0;
 		while (length $rest < $length) { sysread $socket, $rest, 65536, length $rest or return; }
-		my ($method, $path) = split / /, $head;
+		my ($method, $path) = $head =~ /^(\S+) ([^ ?]*)/;
 		my %request = (method => $method, path => $path, head => $head, body => substr $rest, 0, $length, '');
 		my ($name) = grep { $path =~ /\Q$_\E$/ } keys %{ $self->{handlers} };
 
