@@ -354,7 +354,16 @@ read_answer(dv_token *token)
 	accept_token(token, value, lifetime_of(root));
 }
 
-/* Processes the answer, if there is one.  Canceled requests leave no trace. */
+/* Requests that were canceled, or that could not be sent yet, leave no trace. */
+static bool
+is_answer(const dv_http_result *result)
+{
+	if (result->failure == DV_HTTP_NO_DESCRIPTOR)
+		return dv_http_under_way() == 0;
+	return result->failure != DV_HTTP_CANCELED;
+}
+
+/* Processes the answer, if there is one. */
 static void
 finish_request(dv_token *token)
 {
@@ -364,7 +373,7 @@ finish_request(dv_token *token)
 		dv_http_result_of(token->call)->outcome == DV_HTTP_PENDING)
 		return;
 	old = MemoryContextSwitchTo(token->request);
-	if (dv_http_result_of(token->call)->failure != DV_HTTP_CANCELED)
+	if (is_answer(dv_http_result_of(token->call)))
 		read_answer(token);
 	dv_http_free(token->call);
 	token->call = NULL;
