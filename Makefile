@@ -11,7 +11,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dataverse_fdw.o decode.o \
-	drain.o drift.o encode.o explain.o fit.o func.o grid.o import.o modify.o \
+	drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o modify.o \
 	modify_identity.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
@@ -22,7 +22,7 @@ OBJS += $(addprefix src/client/,call.o catalog.o chain.o trouble.o job.o ledger.
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
-OBJS += $(addprefix src/net/,assertion.o date.o http.o json.o mux.o token.o url.o xact.o)
+OBJS += $(addprefix src/net/,answer.o assertion.o attention.o date.o descriptor.o drive.o http.o json.o mux.o token.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
 	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \

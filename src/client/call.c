@@ -27,6 +27,10 @@
 #include "net/xact.h"
 #include "pool/progress.h"
 
+#define LARGEST_ROW		((size_t) 16 * 1024 * 1024) /* that a write returns */
+#define LARGEST_RESULT	((size_t) 64 * 1024)	/* of one row of a batch */
+#define SCARCITY_PAUSE	(DV_SECOND / 10)
+
 typedef enum dv_call_state
 {
 	DV_CALL_WANTS_SLOT,
@@ -67,6 +71,7 @@ struct dv_call
 };
 
 static dlist_head calls = DLIST_STATIC_INIT(calls);
+static bool sent = false;		/* a request has been started since the calls were last advanced */
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 static bool started = false;	/* a request was started and its socket not driven yet */
 
@@ -250,6 +255,18 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
  * Sending.
  */
 
+/*
+ * The answer to a write is in proportion to its rows, and errors and other small
+ * answers have limits of their own.  Only a page may be as large as any.
+ */
+static size_t
+largest_answer(const dv_call_spec *spec)
+{
+	if (spec->kind == DV_KIND_READ || spec->kind == DV_KIND_OTHER)
+		return 0;
+	return LARGEST_ROW + (size_t) spec->rows * LARGEST_RESULT;
+}
+
 static void
 send_call(dv_call *call, dv_bearer *bearer)
 {
@@ -269,6 +286,8 @@ send_call(dv_call *call, dv_bearer *bearer)
 	request.body = call->spec.body;
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
+	request.max_response = largest_answer(&call->spec);
+	request.affinity = true;
 	call->attempts++;
 	if (call->spec.in_doubt != NULL)
 		*call->spec.in_doubt = true;
@@ -276,6 +295,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
 	started = true;
 	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
+	sent = true;
 	MemoryContextSwitchTo(old);
 }
 
@@ -377,6 +397,13 @@ settle(dv_call *call, bool found_out)
 	if (call->error.details != NULL)
 	{
 		done(call);
+		return;
+	}
+	/* descriptors come back when other requests end */
+	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR &&
+		!call->error.outcome_unknown && dv_http_under_way() > 0)
+	{
+		want_slot_again(call, SCARCITY_PAUSE);
 		return;
 	}
 	if (call->error.verdict == DV_VERDICT_THROTTLED)
@@ -619,6 +646,13 @@ try_slot(dv_call *call)
 		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 		return;
 	}
+	if (dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
+	{
+		/* what this call was woken for is for another session */
+		dv_lease_drop(&call->lease);
+		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_CONNECT, 0);
+		return;
+	}
 	users = dv_senders_choose(&call->senders, &until);
 	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, users, &call->lease);
 	/* by then a user that is set aside may be free */
@@ -694,8 +728,12 @@ advance_all(void)
 		dv_progress_go_on();
 	watched = false;
 	dv_http_drive();
+	sent = false;
 	dlist_foreach(iter, &calls)
 		advance(dlist_container(dv_call, node, iter.cur));
+	/* the backend may be elsewhere for long: what has been started shall leave before */
+	if (sent)
+		dv_http_drive();
 }
 
 /*
@@ -712,6 +750,14 @@ dv_call_advance(void)
 		advance_all();
 	} while (started);
 	dv_pool_leave();
+}
+
+/* Returns what the call waits for now. */
+static dv_wait_reason
+reason_of(const dv_call *call)
+{
+	return call->state == DV_CALL_ON_WIRE && dv_http_connecting(call->http) ?
+		DV_WAIT_CONNECT : call->reason;
 }
 
 /*
@@ -731,7 +777,7 @@ next_event(int64 *until, dv_wait_reason *reason)
 		if (call->state == DV_CALL_DONE)
 			continue;
 		if (!found)
-			*reason = call->reason;
+			*reason = reason_of(call);
 		found = true;
 		if (call->wake_at != 0 && (*until == 0 || call->wake_at < *until))
 			*until = call->wake_at;
@@ -771,7 +817,7 @@ dv_call_wait(dv_call *call)
 		int64		until = 0;
 
 		(void) next_event(&until, &reason);
-		wait_for(until, call->reason);
+		wait_for(until, reason_of(call));
 		advance_all();
 	}
 	dv_pool_leave();

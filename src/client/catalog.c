@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -134,7 +135,8 @@ check_solution(dv_session *session, const char *solution, const char *what)
 		if (pg_strcasecmp(name, solution) == 0)
 			return;
 		if (i < NAMED_SOLUTIONS)
-			appendStringInfo(&names, "%s\"%s\"", names.len > 0 ? ", " : "", name);
+			appendStringInfo(&names, "%s\"%.*s\"", names.len > 0 ? ", " : "",
+							 pg_mbcliplen(name, (int) strlen(name), NAMEDATALEN), name);
 	}
 	if (dv_json_length(all) > NAMED_SOLUTIONS)
 		appendStringInfoString(&names, " and more");

@@ -9,6 +9,7 @@
  */
 #include "client/retry.h"
 #include "net/clock.h"
+#include "net/date.h"
 
 #define SHORTEST_ASIDE (5 * DV_SECOND)
 #define LONGEST_ASIDE (300 * DV_SECOND)
@@ -64,11 +65,12 @@ static bool
 repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
 				 dv_retry_decision *decision)
 {
-	if (retry->times[event->cause] >= policy->max_retries)
+	int64_t		told = event->told < DV_LONGEST_RETRY_AFTER ? event->told : DV_LONGEST_RETRY_AFTER;
+
+	if (retry->times[event->cause] >= policy->max_retries || !dv_retry_tolerates(policy, told))
 		return false;
 	decision->cause = event->cause;
-	decision->delay = later(backoff(policy, ++retry->times[event->cause], event->random),
-							event->told);
+	decision->delay = later(backoff(policy, ++retry->times[event->cause], event->random), told);
 	return true;
 }
 

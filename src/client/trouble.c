@@ -40,6 +40,8 @@ static const struct
 	{DV_MEANING_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
 	"Lower option \"page_size\" or \"batch_size\"."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_OUT_OF_MEMORY, NULL},
+	{DV_MEANING_CONNECTION, false, ERRCODE_INSUFFICIENT_RESOURCES,
+	"Increase the limits of open files of the server process and of the machine, or use fewer sessions at a time."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_QUERY_CANCELED, NULL},
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR, NULL},
 };

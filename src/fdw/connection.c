@@ -7,6 +7,10 @@
  * as stale and is replaced when it is next used.  A stale session that a
  * running statement still uses is kept until the end of the transaction.
  *
+ * A backend can use any number of user mappings one after the other.  Of those
+ * sessions, it keeps the ones that were used last (net/descriptor.c closes the
+ * connections of idle ones earlier).
+ *
  * If a backend has missed invalidation messages because there were too many,
  * PostgreSQL reports that anything may have changed.  Usually nothing relevant
  * has, so the options are compared, and a session that is still valid is kept.
@@ -38,6 +42,8 @@
 #include "fdw/option.h"
 #include "net/xact.h"
 
+#define SESSIONS_KEPT 32		/* at the end of a transaction */
+
 typedef struct connection
 {
 	Oid			umid;			/* hash key */
@@ -48,6 +54,7 @@ typedef struct connection
 	uint64		made_of;		/* fingerprint of the options */
 	uint32		server_hash;	/* of the catalog rows, for invalidation */
 	uint32		mapping_hash;
+	uint64		last_use;
 } connection;
 
 /* Sessions that have been replaced but may still be used by a statement. */
@@ -60,6 +67,7 @@ typedef struct retired
 static HTAB *connections = NULL;
 static MemoryContext cache_context = NULL;
 static retired *retired_sessions = NULL;
+static uint64 uses = 0;
 
 /* Sessions are only marked here, not freed, because a statement may be using them. */
 static void
@@ -99,6 +107,26 @@ free_stale(void)
 	}
 }
 
+/* Frees the sessions that have not been used for the longest time. */
+static void
+free_unused(void)
+{
+	while (hash_get_num_entries(connections) > SESSIONS_KEPT)
+	{
+		connection *oldest = NULL;
+		HASH_SEQ_STATUS scan;
+		connection *c;
+
+		hash_seq_init(&scan, connections);
+		while ((c = hash_seq_search(&scan)) != NULL)
+			if (oldest == NULL || c->last_use < oldest->last_use)
+				oldest = c;
+		if (oldest->session != NULL)
+			dv_session_free(oldest->session);
+		hash_search(connections, &oldest->umid, HASH_REMOVE, NULL);
+	}
+}
+
 static void
 on_xact(XactEvent event)
 {
@@ -113,6 +141,7 @@ on_xact(XactEvent event)
 		pfree(r);
 	}
 	free_stale();
+	free_unused();
 }
 
 static dv_xact_participant xact_participant = {
@@ -397,6 +426,7 @@ dv_connection_get(Oid serverid, Oid userid)
 		c->stale = false;
 		c->doubtful = false;
 	}
+	c->last_use = ++uses;
 	if (c->doubtful)
 	{
 		settle_doubts();

@@ -27,6 +27,7 @@
 #include "utils/uuid.h"
 
 #include "fdw/decode.h"
+#include "fdw/excerpt.h"
 #include "fdw/fit.h"
 
 /* More choices than a multi-select column can hold (the service allows 150) */
@@ -240,14 +241,24 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 static dv_value_status
 decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
+	MemoryContext context = CurrentMemoryContext;
 	char	   *string = palloc(value->len + 8);
 	size_t		len = 0;
 	dv_value_status status = spell(value, string, &len);
 
 	string[len] = '\0';
-	if (status == DV_VALUE_OK)
+	if (status != DV_VALUE_OK)
+		return status;
+	PG_TRY();
+	{
 		*out = InputFunctionCall(&decoder->input, pg_any_to_server(string, len, PG_UTF8),
 								 decoder->ioparam, decoder->typmod);
+	}
+	PG_CATCH();
+	{
+		dv_excerpt_rethrow(context);
+	}
+	PG_END_TRY();
 	return status;
 }
 

@@ -40,6 +40,7 @@
 #include "dataverse/header.h"
 #include "dataverse/odata.h"
 #include "fdw/connection.h"
+#include "fdw/excerpt.h"
 #include "net/date.h"
 #include "net/json.h"
 #include "net/url.h"
@@ -61,13 +62,32 @@ session_of(Name server_name)
 	return dv_connection_get(server->serverid, GetUserId());
 }
 
+/* Calls an input function with a text of the service. */
+static Datum
+read_text(PGFunction input, const char *text)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Datum		value = (Datum) 0;
+
+	PG_TRY();
+	{
+		value = DirectFunctionCall1(input, CStringGetDatum(text));
+	}
+	PG_CATCH();
+	{
+		dv_excerpt_rethrow(context);
+	}
+	PG_END_TRY();
+	return value;
+}
+
 static Datum
 uuid_member(struct json_object *object, const char *name, bool *isnull)
 {
 	const char *text = dv_json_string(object, name);
 
 	*isnull = text == NULL;
-	return text == NULL ? (Datum) 0 : DirectFunctionCall1(uuid_in, CStringGetDatum(text));
+	return text == NULL ? (Datum) 0 : read_text(uuid_in, text);
 }
 
 static struct json_object *
@@ -230,7 +250,7 @@ tidy_path(const char *path)
 static Datum
 text_to_jsonb(const char *text)
 {
-	return DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
+	return read_text(jsonb_in, text);
 }
 
 /*

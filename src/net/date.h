@@ -15,6 +15,12 @@
 extern int64_t dv_http_date(const char *value);
 
 /*
+ * The longest time that is waited because of a Retry-After, in microseconds.  No
+ * sensible value is longer, and the limit keeps sums from overflowing.
+ */
+#define DV_LONGEST_RETRY_AFTER (INT64_C(86400) * 1000000)
+
+/*
  * Converts a Retry-After header, which has seconds (fractions are allowed) or
  * a date, to microseconds from now.  Returns -1 if it is absent, malformed, or
  * longer than a year.

@@ -3,9 +3,8 @@
  * http.c
  *		HTTP exchanges of one backend.
  *
- * The driver consists of a set of clients (each with its own libcurl multi
- * handle, so that dropping a session closes its connections), the mux that
- * holds their sockets, and one WaitEventSet.
+ * There is a client for each session, with a libcurl multi handle of its own, so
+ * that dropping a session closes its connections.
  *
  * libcurl allocates with malloc, because its resolver threads call the
  * allocator, and connections outlive memory contexts.  A call is freed with the
@@ -16,7 +15,8 @@
  * A request body is supplied by a read callback and cannot be rewound.  That
  * is on purpose: when a kept-alive connection closes before the first byte of
  * the answer, libcurl would otherwise silently repeat the request on a new
- * connection, and a POST might be carried out twice.
+ * connection, and a POST might be carried out twice.  A request without a body,
+ * such as a DELETE, would be repeated nevertheless; on_begin prevents that.
  *
  * Resolver threads must not run PostgreSQL's signal handlers, so they are
  * started with all signals blocked.  QUICK_EXIT permits a cancel to leave
@@ -28,79 +28,20 @@
  */
 #include "postgres.h"
 
-#include <curl/curl.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "lib/ilist.h"
 #include "libpq/pqsignal.h"
-#include "miscadmin.h"
-#include "storage/fd.h"
-#include "storage/ipc.h"
-#include "storage/latch.h"
 #include "utils/memutils.h"
 
-#include "compat.h"
-#include "net/http.h"
-#include "net/mux.h"
+#include "net/exchange.h"
 #include "net/xact.h"
 
-#define MAX_EVENTS			64
-#define MUX_DESCRIPTORS		2	/* the mux and its timer */
-#define IDLE_HANDLES		16
 #define CACHED_CONNECTIONS	512
-#define DEFAULT_MAX_RESPONSE ((size_t) 1024 * 1024 * 1024)
-#define FIRST_BUFFER		(16 * 1024)
+#define DEFAULT_MAX_RESPONSE ((size_t) 256 * 1024 * 1024)
+#define CONNECT_GRACE_MS	1000
+#define AFFINITY_COOKIE		"ARRAffinity"
 
-struct dv_http_client
-{
-	dlist_node	node;			/* in clients */
-	CURLM	   *multi;
-	CURLSH	   *share;			/* cookies; NULL if they are not kept */
-	int64		timer_at;		/* when libcurl wants to be called; 0: not at all */
-	dlist_head	calls;
-	CURL	   *idle[IDLE_HANDLES]; /* easy handles to be reused */
-	int			nidle;
-	int			connect_timeout_ms;
-	bool		allow_http;
-	char	   *ca_file;
-	char	   *proxy;
-	char	   *user_agent;
-};
-
-struct dv_http_call
-{
-	dlist_node	node;			/* in client->calls */
-	dv_http_client *client;
-	CURL	   *easy;			/* NULL if the exchange has ended */
-	struct curl_slist *headers;
-	MemoryContextCallback *callback;	/* of the owner; NULL if that is being deleted */
-	SubTransactionId subid;		/* in which it was started */
-	const char *body;
-	size_t		body_len;
-	size_t		body_read;
-	size_t		max_response;
-	char	   *answer;
-	size_t		answer_cap;
-	char	   *lines;			/* header lines, each followed by a NUL */
-	size_t		lines_len;
-	size_t		lines_cap;
-	dv_http_failure noted_failure;	/* takes precedence over libcurl's code */
-	char		message[CURL_ERROR_SIZE];
-	dv_http_result result;
-};
-
-static bool initialized = false;
-static int	owner_pid = 0;
-static int	mux_fd = -1;
-static WaitEventSet *wait_set = NULL;
-static dlist_head clients = DLIST_STATIC_INIT(clients);
-static dv_http_client **sockets = NULL; /* by descriptor */
-static int	nsockets = 0;
-static uint64 finished = 0;		/* exchanges that ended */
-static uint64 finished_seen = 0;	/* of these, reported by dv_http_wait */
+dlist_head	dv_http_clients = DLIST_STATIC_INIT(dv_http_clients);
 
 static const struct
 {
@@ -138,6 +79,7 @@ static const char *const failure_names[] = {
 	"answer was incomplete",
 	"answer was too large",
 	"out of memory",
+	"no file descriptor was left",
 	"canceled",
 	"transfer failed"
 };
@@ -152,76 +94,6 @@ dv_http_failure_name(dv_http_failure failure)
  * Callbacks of libcurl.  None of them may raise an error.
  */
 
-static int
-on_socket(CURL *easy, curl_socket_t fd, int what, void *client_arg, void *known)
-{
-	dv_http_client *client = client_arg;
-	int			events = 0;
-
-	if (what == CURL_POLL_REMOVE)
-	{
-		if (fd < nsockets)
-			sockets[fd] = NULL;
-		return dv_mux_set(fd, 0, known != NULL) ? 0 : -1;
-	}
-	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
-		events |= DV_MUX_READ;
-	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
-		events |= DV_MUX_WRITE;
-
-	if (fd >= nsockets)
-	{
-		int			n = fd + 64;
-		dv_http_client **grown = realloc(sockets, n * sizeof(*grown));
-
-		if (grown == NULL)
-			return -1;
-		memset(grown + nsockets, 0, (n - nsockets) * sizeof(*grown));
-		sockets = grown;
-		nsockets = n;
-	}
-	if (!dv_mux_set(fd, events, known != NULL))
-		return -1;
-	sockets[fd] = client;
-	return curl_multi_assign(client->multi, fd, client) == CURLM_OK ? 0 : -1;
-}
-
-static int
-on_timer(CURLM *multi, long timeout_ms, void *client_arg)
-{
-	dv_http_client *client = client_arg;
-
-	client->timer_at = timeout_ms < 0 ? 0 : dv_now() + timeout_ms * DV_MILLISECOND;
-	return 0;
-}
-
-/* Sockets are reported to fd.c, which closes files of its own if descriptors run out. */
-static curl_socket_t
-on_open_socket(void *unused, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	int			fd;
-
-	if (!AcquireExternalFD())
-		return CURL_SOCKET_BAD;
-	fd = socket(address->family, address->socktype, address->protocol);
-	if (fd < 0)
-	{
-		ReleaseExternalFD();
-		return CURL_SOCKET_BAD;
-	}
-	(void) fcntl(fd, F_SETFD, FD_CLOEXEC);
-	return fd;
-}
-
-static int
-on_close_socket(void *unused, curl_socket_t fd)
-{
-	if (fd < nsockets)
-		sockets[fd] = NULL;
-	ReleaseExternalFD();
-	return close(fd);
-}
-
 static size_t
 on_read(char *buffer, size_t size, size_t n, void *call_arg)
 {
@@ -233,24 +105,13 @@ on_read(char *buffer, size_t size, size_t n, void *call_arg)
 	return len;
 }
 
-/* Appends to a malloc'd buffer and keeps it NUL-terminated. */
-static bool
-append(char **buffer, size_t *len, size_t *cap, const char *data, size_t n)
+static size_t
+taken(dv_http_call *call, dv_answer_result result, size_t len)
 {
-	if (*len + n + 1 > *cap)
-	{
-		size_t		want = Max(*cap * 2, Max(*len + n + 1, FIRST_BUFFER));
-		char	   *grown = realloc(*buffer, want);
-
-		if (grown == NULL)
-			return false;
-		*buffer = grown;
-		*cap = want;
-	}
-	memcpy(*buffer + *len, data, n);
-	*len += n;
-	(*buffer)[*len] = '\0';
-	return true;
+	if (result == DV_ANSWER_TAKEN)
+		return len;
+	call->noted_failure = result == DV_ANSWER_TOO_LARGE ? DV_HTTP_TOO_LARGE : DV_HTTP_NO_MEMORY;
+	return CURL_WRITEFUNC_ERROR;
 }
 
 static size_t
@@ -258,32 +119,34 @@ on_write(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
 
-	if (call->result.body_len + size * n > call->max_response)
-		call->noted_failure = DV_HTTP_TOO_LARGE;
-	else if (!append(&call->answer, &call->result.body_len, &call->answer_cap, data, size * n))
-		call->noted_failure = DV_HTTP_NO_MEMORY;
-	else
-		return size * n;
-	return 0;
+	return taken(call, dv_answer_add_body(&call->answer, data, size * n), size * n);
 }
 
 static size_t
 on_header(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
-	size_t		len = size * n;
 
-	while (len > 0 && (data[len - 1] == '\n' || data[len - 1] == '\r'))
-		len--;
-	if (len >= 5 && memcmp(data, "HTTP/", 5) == 0)
-		call->lines_len = 0;	/* discard the headers of an interim answer */
-	if (!append(&call->lines, &call->lines_len, &call->lines_cap, data, len) ||
-		!append(&call->lines, &call->lines_len, &call->lines_cap, "", 1))
+	return taken(call, dv_answer_add_line(&call->answer, data, size * n), size * n);
+}
+
+/* There is a connection, and the request is about to be sent, perhaps for the second time. */
+static int
+on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_port)
+{
+	dv_http_call *call = call_arg;
+
+	if (call->begun && call->once)
 	{
-		call->noted_failure = DV_HTTP_NO_MEMORY;
-		return 0;
+		call->noted_failure = DV_HTTP_RESET;
+		call->noted_message = "it had been opened for an earlier request";
+		return CURL_PREREQFUNC_ABORT;
 	}
-	return size * n;
+	/* whatever has happened to other addresses of the host */
+	call->noted_failure = DV_HTTP_NO_FAILURE;
+	call->noted_message = NULL;
+	call->begun = true;
+	return CURL_PREREQFUNC_OK;
 }
 
 /*
@@ -303,7 +166,7 @@ release_handle(dv_http_call *call)
 	dv_http_client *client = call->client;
 
 	curl_multi_remove_handle(client->multi, call->easy);
-	if (call->result.outcome == DV_HTTP_ANSWERED && client->nidle < IDLE_HANDLES)
+	if (call->result.outcome == DV_HTTP_ANSWERED && client->nidle < DV_IDLE_HANDLES)
 	{
 		curl_easy_reset(call->easy);
 		client->idle[client->nidle++] = call->easy;
@@ -311,6 +174,8 @@ release_handle(dv_http_call *call)
 	else
 		curl_easy_cleanup(call->easy);
 	call->easy = NULL;
+	client->under_way--;
+	(void) dv_http_report_descriptors(client);
 }
 
 static dv_http_failure
@@ -324,23 +189,21 @@ failure_of(CURLcode code)
 	return DV_HTTP_OTHER;
 }
 
-/*
- * Returns true if a byte of the request itself may have been sent.  libcurl
- * counts what it sends to a proxy to have a tunnel made, too, but the transfer
- * begins only when there is a connection to the service.
- */
-static bool
-was_sent(const dv_http_call *call, curl_off_t began_after)
+/* Notes the cookie with which the service finds its way back to the same one of its hosts. */
+static void
+note_cookie(dv_http_call *call)
 {
-	long		connections = 0;
+	size_t		len = 0;
+	const char *cookie = call->keep_cookie ?
+	dv_answer_cookie(&call->answer, AFFINITY_COOKIE, &len) : NULL;
 
-	curl_easy_getinfo(call->easy, CURLINFO_NUM_CONNECTS, &connections);
-	return call->result.bytes_sent > 0 && (began_after > 0 || connections == 0);
+	if (cookie != NULL && len < sizeof(call->client->cookie))
+		strlcpy(call->client->cookie, cookie, len + 1);
 }
 
 /* Ends the exchange and fills in its result. */
-static void
-finish(dv_http_call *call, CURLcode code)
+void
+dv_http_finish(dv_http_call *call, CURLcode code)
 {
 	dv_http_result *result = &call->result;
 	long		status = 0;
@@ -363,36 +226,46 @@ finish(dv_http_call *call, CURLcode code)
 	result->bytes_sent = head_sent + sent;
 	result->bytes_received = head_received + received;
 	result->done_at = dv_now();
-	result->duration = total - before;
-	result->body = call->answer != NULL ? call->answer : "";
+	/* the answer may have come during an absence of this backend, whose length says nothing */
+	result->duration = Max(total - before - (dv_http_attention.missed - call->missed), 0);
+	result->body = call->answer.body != NULL ? call->answer.body : "";
+	result->body_len = call->answer.body_len;
 	if (code == CURLE_OK)
 	{
 		result->outcome = DV_HTTP_ANSWERED;
 		result->message = "";
+		note_cookie(call);
 	}
 	else
 	{
-		result->outcome = was_sent(call, before) ? DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
+		/* what a proxy was sent to have a tunnel made is no part of the request */
+		result->outcome = call->begun && (result->bytes_sent > 0 ||
+										  call->noted_failure == DV_HTTP_RESET) ?
+			DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
 		result->failure = call->noted_failure != DV_HTTP_NO_FAILURE ?
 			call->noted_failure : failure_of(code);
 		/* without a connection, nothing of one can have been lost */
 		if (result->outcome == DV_HTTP_NOT_SENT && result->failure == DV_HTTP_RESET)
 			result->failure = DV_HTTP_CONNECT;
-		result->message = call->message[0] != '\0' ? call->message : curl_easy_strerror(code);
+		result->message = call->noted_message != NULL ? call->noted_message :
+			call->message[0] != '\0' ? call->message : curl_easy_strerror(code);
 	}
 	release_handle(call);
-	finished++;
+}
+
+void
+dv_http_fail(dv_http_call *call, dv_http_failure failure, const char *message)
+{
+	strlcpy(call->message, message, sizeof(call->message));
+	call->noted_failure = failure;
+	dv_http_finish(call, CURLE_ABORTED_BY_CALLBACK);
 }
 
 void
 dv_http_stop(dv_http_call *call)
 {
 	if (call->easy != NULL)
-	{
-		strlcpy(call->message, "canceled", sizeof(call->message));
-		call->noted_failure = DV_HTTP_CANCELED;
-		finish(call, CURLE_ABORTED_BY_CALLBACK);
-	}
+		dv_http_fail(call, DV_HTTP_CANCELED, "canceled");
 }
 
 void
@@ -404,8 +277,7 @@ dv_http_free(dv_http_call *call)
 	if (call->client != NULL)
 		dlist_delete(&call->node);
 	curl_slist_free_all(call->headers);
-	free(call->answer);
-	free(call->lines);
+	dv_answer_free(&call->answer);
 	free(call);
 }
 
@@ -435,11 +307,7 @@ dv_http_client_free(dv_http_client *client)
 		dlist_delete(&call->node);
 		call->client = NULL;
 	}
-	while (client->nidle > 0)
-		curl_easy_cleanup(client->idle[--client->nidle]);
-	curl_multi_cleanup(client->multi);
-	if (client->share != NULL)
-		curl_share_cleanup(client->share);
+	dv_http_rest(client);
 	dlist_delete(&client->node);
 	free(client->ca_file);
 	free(client->proxy);
@@ -459,7 +327,7 @@ on_xact(XactEvent event)
 
 	if (!dv_xact_is_abort(event))
 		return;
-	dlist_foreach(c, &clients)
+	dlist_foreach(c, &dv_http_clients)
 	{
 		dlist_iter	iter;
 
@@ -473,7 +341,7 @@ on_subxact(const dv_subxact_end *end)
 {
 	dlist_iter	c;
 
-	dlist_foreach(c, &clients)
+	dlist_foreach(c, &dv_http_clients)
 	{
 		dlist_iter	iter;
 
@@ -492,62 +360,6 @@ static dv_xact_participant xact_participant = {
 	.on_xact = on_xact,
 	.on_subxact = on_subxact
 };
-
-static void
-on_exit_close(int code, Datum arg)
-{
-	if (owner_pid != MyProcPid)
-		return;
-	while (!dlist_is_empty(&clients))
-		dv_http_client_free(dlist_head_element(dv_http_client, node, &clients));
-	dv_mux_close();
-}
-
-/* Opens the mux.  The descriptors are reported to fd.c; errno is set on failure. */
-static bool
-open_mux(void)
-{
-	int			acquired = 0;
-
-	while (acquired < MUX_DESCRIPTORS && AcquireExternalFD())
-		acquired++;
-	if (acquired == MUX_DESCRIPTORS && (mux_fd = dv_mux_open()) >= 0)
-		return true;
-	while (acquired-- > 0)
-		ReleaseExternalFD();
-	return false;
-}
-
-/*
- * Called on first use in a backend, never in the postmaster, because libcurl
- * does not survive a fork.
- */
-static void
-initialize(void)
-{
-	if (initialized)
-	{
-		if (owner_pid != MyProcPid)
-			elog(ERROR, "libcurl was initialized by another process");
-		return;
-	}
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not initialize libcurl")));
-	if (mux_fd < 0 && !open_mux())
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not create a descriptor to wait for: %m")));
-	wait_set = dv_create_wait_event_set(3);
-	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
-	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, mux_fd, NULL, NULL);
-	dv_xact_join(&xact_participant);
-	on_proc_exit(on_exit_close, (Datum) 0);
-	owner_pid = MyProcPid;
-	initialized = true;
-}
 
 /*
  * Clients and calls.
@@ -575,36 +387,39 @@ dv_http_client_create(const dv_http_options *options)
 {
 	dv_http_client *client;
 
-	initialize();
+	dv_http_initialize();
+	dv_xact_join(&xact_participant);
 	client = calloc(1, sizeof(*client));
 	if (client == NULL)
 		no_memory();
 	dlist_init(&client->calls);
-	dlist_push_head(&clients, &client->node);
-	client->multi = curl_multi_init();
+	dlist_push_head(&dv_http_clients, &client->node);
 	client->connect_timeout_ms = options->connect_timeout_ms;
 	client->allow_http = options->allow_http;
-	if (client->multi == NULL || !copy_option(&client->ca_file, options->ca_file) ||
+	client->keep_cookie = options->keep_cookies;
+	if (!copy_option(&client->ca_file, options->ca_file) ||
 		!copy_option(&client->proxy, options->proxy) ||
 		!copy_option(&client->user_agent, options->user_agent))
 	{
 		dv_http_client_free(client);
 		no_memory();
 	}
-	if (options->keep_cookies && (client->share = curl_share_init()) != NULL)
-		curl_share_setopt(client->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE);
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long) CACHED_CONNECTIONS);
-	curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
-					  (long) options->max_connections);
-#if CURL_AT_LEAST_VERSION(8, 20, 0)
-	curl_multi_setopt(client->multi, CURLMOPT_QUICK_EXIT, 1L);
-#endif
 	return client;
+}
+
+static void
+no_descriptor(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+			 errmsg("no file descriptor is left for a connection"),
+			 errhint("Increase \"max_files_per_process\", or use fewer connections of other extensions in this session.")));
+}
+
+long
+dv_http_connect_limit(int connect_timeout_ms, int64 since)
+{
+	return (long) (since / DV_MILLISECOND) + connect_timeout_ms + CONNECT_GRACE_MS;
 }
 
 static void
@@ -622,10 +437,11 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) client->connect_timeout_ms);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long) request->timeout_ms);
-	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
-	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+					 dv_http_connect_limit(client->connect_timeout_ms, 0));
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, dv_http_open_socket);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, dv_http_close_socket);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, client);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
 	if (client->ca_file != NULL)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
@@ -633,11 +449,6 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	else if (client->proxy != NULL)
 		curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy);
-	if (client->share != NULL)
-	{
-		curl_easy_setopt(easy, CURLOPT_SHARE, client->share);
-		curl_easy_setopt(easy, CURLOPT_COOKIEFILE, "");
-	}
 }
 
 static void
@@ -653,13 +464,11 @@ set_request(dv_http_call *call, const dv_http_request *request)
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_begin);
+	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
 
-	/*
-	 * Without a body that it cannot rewind, libcurl would silently repeat the request when a
-	 * kept-alive connection closes.
-	 */
-	if (request->body_len == 0 && strcmp(request->method, "GET") != 0)
-		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 	if (request->body != NULL || strcmp(request->method, "POST") == 0)
 	{
 		curl_easy_setopt(easy, CURLOPT_POST, 1L);
@@ -674,13 +483,18 @@ set_request(dv_http_call *call, const dv_http_request *request)
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-/* Copies the caller's headers, and suppresses the Expect header of libcurl. */
+/* Copies the caller's headers, adds the cookie, and suppresses the Expect header of libcurl. */
 static bool
 copy_headers(dv_http_call *call, const dv_http_request *request)
 {
-	static const char *const standing[] = {"Expect:", NULL};
+	char		cookie[sizeof("Cookie: ") + DV_COOKIE_SIZE];
+	const char *const standing[] = {
+		"Expect:", call->keep_cookie && call->client->cookie[0] != '\0' ? cookie : NULL, NULL
+	};
 	const char *const *lists[] = {standing, request->headers};
 	int			i;
+
+	snprintf(cookie, sizeof(cookie), "Cookie: %s", call->client->cookie);
 
 	for (i = 0; i < (int) lengthof(lists); i++)
 	{
@@ -711,6 +525,31 @@ add_handle(dv_http_call *call)
 	return code;
 }
 
+static bool
+take_handle(dv_http_call *call)
+{
+	dv_http_client *client = call->client;
+
+	call->easy = client->nidle > 0 ? client->idle[--client->nidle] : curl_easy_init();
+	if (call->easy == NULL)
+		return false;
+	client->under_way++;
+	return true;
+}
+
+/* The time of the exchange begins now, however long ago the backend last looked at its sockets. */
+static void
+set_deadlines(dv_http_call *call, const dv_http_request *request)
+{
+	call->result.started_at = dv_now();
+	dv_attention_look(&dv_http_attention, false, true, call->result.started_at);
+	call->timeout_ms = request->timeout_ms;
+	call->answer_by = dv_http_attention.attended + request->timeout_ms * DV_MILLISECOND;
+	call->connect_by = dv_http_attention.attended +
+		call->client->connect_timeout_ms * DV_MILLISECOND;
+	call->missed = dv_http_attention.missed;
+}
+
 dv_http_call *
 dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryContext owner)
 {
@@ -723,22 +562,28 @@ dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryCont
 	call->subid = GetCurrentSubTransactionId();
 	call->body = request->body;
 	call->body_len = request->body_len;
-	call->max_response = request->max_response > 0 ? request->max_response : DEFAULT_MAX_RESPONSE;
+	call->once = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
+	call->keep_cookie = client->keep_cookie && request->affinity;
+	call->answer.max_body = request->max_response > 0 ? request->max_response : DEFAULT_MAX_RESPONSE;
 	call->result.body = "";
 	call->result.message = "";
-	call->result.started_at = dv_now();
 	dlist_push_tail(&client->calls, &call->node);
 	callback->func = owner_gone;
 	callback->arg = call;
 	call->callback = callback;
 	MemoryContextRegisterResetCallback(owner, callback);
 
-	call->easy = client->nidle > 0 ? client->idle[--client->nidle] : curl_easy_init();
-	if (call->easy == NULL || !copy_headers(call, request))
+	if (!dv_http_wake(client) || !copy_headers(call, request) || !take_handle(call))
 	{
 		dv_http_free(call);
 		no_memory();
 	}
+	if (!dv_http_report_descriptors(client))
+	{
+		dv_http_free(call);
+		no_descriptor();
+	}
+	set_deadlines(call, request);
 	set_transport(call->easy, client, request);
 	set_request(call, request);
 	if (add_handle(call) != CURLM_OK)
@@ -758,159 +603,11 @@ dv_http_result_of(const dv_http_call *call)
 const char *
 dv_http_header(const dv_http_call *call, const char *name)
 {
-	size_t		len = strlen(name);
-	const char *line = call->lines;
-	const char *end = line + call->lines_len;
-
-	for (; line < end; line += strlen(line) + 1)
-	{
-		if (pg_strncasecmp(line, name, len) == 0 && line[len] == ':')
-		{
-			const char *value = line + len + 1;
-
-			while (*value == ' ' || *value == '\t')
-				value++;
-			return value;
-		}
-	}
-	return NULL;
+	return dv_answer_header(&call->answer, name);
 }
 
-/*
- * Driving.
- */
-
-static void
-act(dv_http_client *client, curl_socket_t fd, int events)
+bool
+dv_http_connecting(const dv_http_call *call)
 {
-	sigset_t	before;
-	int			running;
-
-	sigprocmask(SIG_SETMASK, &BlockSig, &before);
-	curl_multi_socket_action(client->multi, fd, events, &running);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-static void
-collect_finished(dv_http_client *client)
-{
-	CURLMsg    *message;
-	int			left;
-
-	while ((message = curl_multi_info_read(client->multi, &left)) != NULL)
-	{
-		dv_http_call *call = NULL;
-
-		if (message->msg != CURLMSG_DONE)
-			continue;
-		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **) &call);
-		finish(call, message->data.result);
-	}
-}
-
-static void
-drive_sockets(void)
-{
-	dv_mux_event events[MAX_EVENTS];
-	int			n;
-	int			i;
-
-	do
-	{
-		n = dv_mux_poll(events, MAX_EVENTS);
-		if (n < 0)
-			ereport(ERROR,
-					(errcode_for_socket_access(),
-					 errmsg("could not poll sockets: %m")));
-		for (i = 0; i < n; i++)
-		{
-			int			fd = events[i].fd;
-			int			ready = 0;
-
-			/* an earlier event of this round may have closed it */
-			if (fd < 0 || fd >= nsockets || sockets[fd] == NULL)
-				continue;
-			if (events[i].ready & DV_MUX_READ)
-				ready |= CURL_CSELECT_IN;
-			if (events[i].ready & DV_MUX_WRITE)
-				ready |= CURL_CSELECT_OUT;
-			act(sockets[fd], fd, ready);
-		}
-	} while (n == MAX_EVENTS);
-}
-
-/*
- * Sets the timer of the mux to when libcurl wants to be called, or to "until"
- * (0: never) if that is earlier.  The timer is part of the mux so that it also
- * wakes a WaitEventSet that watches only the descriptor of the mux.
- */
-static void
-set_timer(int64 until)
-{
-	int64		next = until;
-	dlist_iter	c;
-
-	dlist_foreach(c, &clients)
-	{
-		const dv_http_client *client = dlist_container(dv_http_client, node, c.cur);
-
-		if (client->timer_at != 0 && (next == 0 || client->timer_at < next))
-			next = client->timer_at;
-	}
-	if (!dv_mux_timer(next == 0 ? -1 : Max(next - dv_now(), 0)))
-		ereport(ERROR,
-				(errcode_for_socket_access(),
-				 errmsg("could not set a timer: %m")));
-}
-
-void
-dv_http_drive(void)
-{
-	dlist_iter	c;
-
-	if (!initialized)
-		return;
-	drive_sockets();
-	dlist_foreach(c, &clients)
-	{
-		dv_http_client *client = dlist_container(dv_http_client, node, c.cur);
-
-		if (client->timer_at != 0 && client->timer_at <= dv_now())
-		{
-			client->timer_at = 0;
-			act(client, CURL_SOCKET_TIMEOUT, 0);
-		}
-		collect_finished(client);
-	}
-	set_timer(0);
-}
-
-int
-dv_http_watch(int64 until)
-{
-	initialize();
-	set_timer(until);
-	return mux_fd;
-}
-
-void
-dv_http_wait(int64 until, uint32 wait_event_info)
-{
-	WaitEvent	event;
-	long		timeout = -1;
-
-	initialize();
-	dv_http_drive();
-	if (finished == finished_seen)
-	{
-		if (until != 0)
-			timeout = Max((until - dv_now() + DV_MILLISECOND - 1) / DV_MILLISECOND, 0);
-		if (timeout != 0 &&
-			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event_info) == 1 &&
-			(event.events & WL_LATCH_SET) != 0)
-			ResetLatch(MyLatch);
-		dv_http_drive();
-	}
-	finished_seen = finished;
-	CHECK_FOR_INTERRUPTS();
+	return call->easy != NULL && !call->begun;
 }

@@ -34,7 +34,6 @@ typedef struct dv_http_options
 	const char *proxy;			/* NULL: that of the environment; "": none */
 	const char *user_agent;
 	int			connect_timeout_ms;
-	int			max_connections;	/* 0: no limit */
 	bool		keep_cookies;	/* affinity_cookie */
 	bool		allow_http;		/* permit plain http, for this machine only */
 } dv_http_options;
@@ -46,9 +45,11 @@ typedef struct dv_http_request
 	const char *const *headers; /* "Name: value", NULL-terminated; copied */
 	const char *body;			/* NULL: none; NOT copied, must outlive the call */
 	size_t		body_len;
-	int			timeout_ms;		/* for the whole exchange, from its start */
-	size_t		max_response;	/* bytes after decompression; 0: 1 GB */
+	int			timeout_ms;		/* for the whole exchange, from its start, as far as the backend
+								 * attends to it (attention.h) */
+	size_t		max_response;	/* bytes after decompression; 0: 256 MB */
 	bool		no_proxy;		/* for managed identities */
+	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
 } dv_http_request;
 
 typedef enum dv_http_outcome
@@ -70,6 +71,7 @@ typedef enum dv_http_failure
 	DV_HTTP_TRUNCATED,
 	DV_HTTP_TOO_LARGE,
 	DV_HTTP_NO_MEMORY,
+	DV_HTTP_NO_DESCRIPTOR,
 	DV_HTTP_CANCELED,			/* by an abort, by process exit, or by dv_http_stop */
 	DV_HTTP_OTHER
 } dv_http_failure;
@@ -84,7 +86,8 @@ typedef struct dv_http_result
 	size_t		body_len;
 	int64		started_at;		/* monotonic microseconds (dv_now) */
 	int64		done_at;
-	int64		duration;		/* microseconds, without resolving and connecting */
+	int64		duration;		/* microseconds, without resolving and connecting, and without
+								 * absences of this backend */
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;
@@ -93,6 +96,19 @@ extern dv_http_client *dv_http_client_create(const dv_http_options *options);
 
 /* Ends the calls under way and closes the connections. */
 extern void dv_http_client_free(dv_http_client *client);
+
+/* Can the client start an exchange now? */
+typedef enum dv_http_room
+{
+	DV_HTTP_ROOM,
+	DV_HTTP_ROOM_LATER			/* when an exchange of this backend has ended */
+} dv_http_room;
+
+/* Requests leave some descriptors for those of tokens. */
+extern dv_http_room dv_http_room_for(const dv_http_client *client, bool token);
+
+/* Returns the number of exchanges of this backend that have not ended. */
+extern int	dv_http_under_way(void);
 
 /*
  * Starts an exchange.  It is ended and freed when "owner" is reset or
@@ -110,6 +126,9 @@ extern const dv_http_result *dv_http_result_of(const dv_http_call *call);
 extern const char *dv_http_header(const dv_http_call *call, const char *name);
 extern void dv_http_free(dv_http_call *call);
 
+/* Returns true if the exchange still waits for its connection. */
+extern bool dv_http_connecting(const dv_http_call *call);
+
 /* Cancels the exchange, as its result will show.  The call still has to be freed. */
 extern void dv_http_stop(dv_http_call *call);
 
@@ -118,6 +137,13 @@ extern const char *dv_http_failure_name(dv_http_failure failure);
 
 /* Sends and receives whatever is possible without waiting. */
 extern void dv_http_drive(void);
+
+/*
+ * Returns the time in microseconds that this backend has spent in the
+ * extension.  Timeouts for anything but answers are measured by this clock, so
+ * that none passes while the backend is elsewhere.
+ */
+extern int64 dv_http_present(void);
 
 /*
  * Waits until data can be sent or received, the latch is set, or the time is

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
 #include "net/assertion.h"
@@ -33,6 +34,9 @@
 #define REFRESH_AGAIN		(10 * DV_SECOND)	/* after a failure, while the old token is valid */
 #define REQUEST_TIMEOUT_MS	30000
 #define MAX_ANSWER			(256 * 1024)
+#define MAX_MESSAGE			1000
+#define USUAL_LIFETIME		3600	/* seconds */
+#define LONGEST_LIFETIME	86400	/* later the token is renewed, whatever is said about it */
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
 
 /*
@@ -247,15 +251,22 @@ start_request(dv_token *token)
 	MemoryContextSwitchTo(old);
 }
 
-/* Gets a number, which managed identities have as a string. */
+/*
+ * Gets the lifetime of a token, which managed identities have as a string.  It
+ * may be anything, but not so short that tokens are requested all the time.
+ */
 static int64
-number_member(struct json_object *root, const char *name)
+lifetime_of(struct json_object *root)
 {
 	struct json_object *value;
+	double		seconds;
 
-	if (!json_object_object_get_ex(root, name, &value))
-		return -1;
-	return json_object_get_int64(value);
+	if (!json_object_object_get_ex(root, "expires_in", &value))
+		return USUAL_LIFETIME;
+	seconds = json_object_get_double(value);
+	if (!(seconds > 0))
+		return USUAL_LIFETIME;
+	return (int64) Max(Min(seconds, (double) LONGEST_LIFETIME), 1);
 }
 
 static void
@@ -271,6 +282,15 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	token->expires_at = now + lifetime * DV_SECOND;
 	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * DV_SECOND / 10);
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
+}
+
+/* Returns the first line of a text, as far as a message can have it. */
+static char *
+clip_line(const char *text)
+{
+	int			len = (int) strcspn(text, "\r\n");
+
+	return pnstrdup(text, len > MAX_MESSAGE ? pg_mbcliplen(text, len, MAX_MESSAGE) : len);
 }
 
 /* Records the first line of the authority's error message, and a hint. */
@@ -296,7 +316,7 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 		transient = true;
 	failed(token, transient,
 		   Max(dv_retry_after(retry_after, (int64) time(NULL)), 0),
-		   pnstrdup(text, strcspn(text, "\r\n")), hint);
+		   clip_line(text), hint);
 }
 
 static const char *
@@ -313,7 +333,6 @@ read_answer(dv_token *token)
 	const dv_http_result *result = dv_http_result_of(token->call);
 	struct json_object *root;
 	const char *value = NULL;
-	int64		lifetime;
 
 	if (result->outcome != DV_HTTP_ANSWERED)
 	{
@@ -332,11 +351,19 @@ read_answer(dv_token *token)
 		refused(token, result->status, root, dv_http_header(token->call, "Retry-After"));
 		return;
 	}
-	lifetime = number_member(root, "expires_in");
-	accept_token(token, value, lifetime > 0 ? lifetime : 3600);
+	accept_token(token, value, lifetime_of(root));
 }
 
-/* Processes the answer, if there is one.  Canceled requests leave no trace. */
+/* Requests that were canceled, or that could not be sent yet, leave no trace. */
+static bool
+is_answer(const dv_http_result *result)
+{
+	if (result->failure == DV_HTTP_NO_DESCRIPTOR)
+		return dv_http_under_way() == 0;
+	return result->failure != DV_HTTP_CANCELED;
+}
+
+/* Processes the answer, if there is one. */
 static void
 finish_request(dv_token *token)
 {
@@ -346,7 +373,7 @@ finish_request(dv_token *token)
 		dv_http_result_of(token->call)->outcome == DV_HTTP_PENDING)
 		return;
 	old = MemoryContextSwitchTo(token->request);
-	if (dv_http_result_of(token->call)->failure != DV_HTTP_CANCELED)
+	if (is_answer(dv_http_result_of(token->call)))
 		read_answer(token);
 	dv_http_free(token->call);
 	token->call = NULL;
@@ -368,18 +395,23 @@ dv_token_poll(dv_token *token, dv_bearer **bearer)
 {
 	int64		now = dv_now();
 	bool		usable;
+	bool		wanted;
 
 	*bearer = token->bearer;
 	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
 		return DV_TOKEN_READY;
 	finish_request(token);
 	usable = token->bearer != NULL && now < token->usable_until;
-	if (wants_request(token, usable, now))
+	wanted = wants_request(token, usable, now);
+	if (wanted && dv_http_room_for(token->client, true) == DV_HTTP_ROOM)
+	{
 		start_request(token);
+		wanted = false;
+	}
 	*bearer = token->bearer;
 	if (usable)
 		return DV_TOKEN_READY;
-	return token->call != NULL ? DV_TOKEN_PENDING : DV_TOKEN_FAILED;
+	return token->call != NULL || wanted ? DV_TOKEN_PENDING : DV_TOKEN_FAILED;
 }
 
 const dv_token_error *

@@ -59,7 +59,8 @@ typedef enum dv_bearer_fate
 typedef enum dv_token_state
 {
 	DV_TOKEN_READY,
-	DV_TOKEN_PENDING,			/* a request is in flight: call dv_http_wait and poll again */
+	DV_TOKEN_PENDING,			/* a request is in flight, or waits for a descriptor: call
+								 * dv_http_wait and poll again */
 	DV_TOKEN_FAILED
 } dv_token_state;
 

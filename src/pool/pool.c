@@ -504,10 +504,10 @@ watch_timeout(dv_try *t, dv_choice *choice)
 		return;
 	}
 	if (t->lease->busy_since == 0)
-		t->lease->busy_since = t->now;
+		t->lease->busy_since = dv_http_present();
 	if (t->pool->policy.slot_timeout == 0)
 		return;
-	until = t->lease->busy_since + t->pool->policy.slot_timeout;
+	until = t->now + t->lease->busy_since + t->pool->policy.slot_timeout - dv_http_present();
 	if (until <= t->now)
 		choice->kind = DV_CHOICE_TIMEOUT;
 	else if (choice->until == 0 || until < choice->until)

@@ -85,7 +85,8 @@ typedef struct dv_lease
 	dv_pool    *waits_in;		/* NULL: not waited for */
 	uint64		wanted;			/* users that are waited for */
 	uint64		tried;			/* ticket of the last try that failed */
-	int64		busy_since;		/* since then all slots were taken; 0: not */
+	int64		busy_since;		/* when all slots were taken, in the time of dv_http_present; 0:
+								 * not */
 } dv_lease;
 
 /*

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "net/clock.h"
+#include "net/date.h"
 #include "pool/throttle.h"
 
 /* How long the user is left unused at least once the circuit breaker is open. */
@@ -18,9 +19,6 @@
 #define BREAKER_LONGEST		(300 * DV_SECOND)
 
 #define WINDOW				(300 * DV_SECOND)
-
-/* No sensible value is longer.  The limit keeps sums from overflowing. */
-#define LONGEST_RETRY_AFTER (86400 * DV_SECOND)
 
 /* The names of the causes in views, which are the codes of the service. */
 static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
@@ -70,8 +68,8 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 
 	if (retry_after < 0)
 		retry_after = 0;
-	if (retry_after > LONGEST_RETRY_AFTER)
-		retry_after = LONGEST_RETRY_AFTER;
+	if (retry_after > DV_LONGEST_RETRY_AFTER)
+		retry_after = DV_LONGEST_RETRY_AFTER;
 	throttle->events[cause]++;
 	throttle->last_at = now;
 	throttle->last_retry_after = retry_after;

@@ -133,6 +133,7 @@ my @states = (
 		mapping => { access_token => 'x' },
 		is_in => sub {
 			wait_for(sub { connecting($full->sockport) > $already_connecting }, 'it connects');
+			wait_event($watcher, $_[0]->pid, 'DataverseConnect');
 		},
 	},
 	{

@@ -263,6 +263,19 @@ not_before_it_was_told(void **state)
 }
 
 static void
+what_it_was_told_is_limited(void **state)
+{
+	(void) state;
+	event.told = 300 * 86400 * SECOND;
+	assert_int_equal(decide().delay, 86400 * SECOND);
+	policy.tolerance = 100 * SECOND;
+	event.told = 100 * SECOND;
+	assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	event.told = 101 * SECOND;
+	assert_int_equal(decide().next, DV_NEXT_END);
+}
+
+static void
 a_token_that_was_renewed_meanwhile_is_just_used(void **state)
 {
 	int			i;
@@ -418,6 +431,7 @@ main(void)
 		cmocka_unit_test_setup(no_patience_at_all, setup),
 		cmocka_unit_test_setup(backoff_doubles_up_to_its_cap, setup),
 		cmocka_unit_test_setup(not_before_it_was_told, setup),
+		cmocka_unit_test_setup(what_it_was_told_is_limited, setup),
 		cmocka_unit_test_setup(a_token_that_was_renewed_meanwhile_is_just_used, setup),
 		cmocka_unit_test_setup(a_request_that_finds_every_token_refused_is_given_up, setup),
 		cmocka_unit_test_setup(a_user_is_set_aside_for_longer_each_time, setup),

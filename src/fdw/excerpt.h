@@ -1,0 +1,17 @@
+/*
+ * excerpt.h
+ *		Errors of PostgreSQL's input functions about text of the service.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_EXCERPT_H
+#define DV_EXCERPT_H
+
+/*
+ * Raises the current error again, with texts of bounded length.  Input
+ * functions quote what they do not understand, and that may be a whole answer.
+ * Use it in PG_CATCH, with the memory context that was current before PG_TRY.
+ */
+extern void dv_excerpt_rethrow(MemoryContext context);
+
+#endif							/* DV_EXCERPT_H */

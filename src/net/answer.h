@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * answer.h
+ *		The answer of an exchange while it arrives: its headers and its body,
+ *		neither of which may grow without bound.
+ *
+ * Everything that the other side can make longer is counted here and has a
+ * limit: the header lines of the answer, of interim answers, and of trailers
+ * together, and the body after decompression.  An answer that is an error has
+ * a smaller limit.
+ *
+ * The memory is malloc'd, because libcurl's callbacks fill it.
+ *
+ * Pure: needs neither PostgreSQL nor libcurl.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_ANSWER_H
+#define DV_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Dataverse sends about three kilobytes of header lines. */
+#define DV_ANSWER_MAX_HEAD	((size_t) 128 * 1024)
+
+/* An error of the service; the largest ones describe each of a thousand rows. */
+#define DV_ANSWER_MAX_ERROR ((size_t) 8 * 1024 * 1024)
+
+typedef struct dv_answer
+{
+	size_t		max_body;		/* the limit that the caller has set */
+	int			status;			/* of the last status line; 0: none yet */
+	bool		has_head;		/* the header lines of the final answer are complete */
+	size_t		head_received;	/* bytes of all header lines, also of those not kept */
+	char	   *lines;			/* header lines of the final answer, each followed by a NUL */
+	size_t		lines_len;
+	size_t		lines_room;
+	char	   *body;			/* NUL-terminated; NULL if it is empty */
+	size_t		body_len;
+	size_t		body_room;
+} dv_answer;
+
+typedef enum dv_answer_result
+{
+	DV_ANSWER_TAKEN,
+	DV_ANSWER_TOO_LARGE,
+	DV_ANSWER_NO_MEMORY
+} dv_answer_result;
+
+/*
+ * Takes a header line as libcurl reports it, that is a status line, a header,
+ * the empty line after the headers, or a trailer.  Trailers are counted, but
+ * never kept: what they say must not be taken for a header.
+ */
+extern dv_answer_result dv_answer_add_line(dv_answer *answer, const char *line, size_t len);
+
+/* Takes a piece of the body. */
+extern dv_answer_result dv_answer_add_body(dv_answer *answer, const char *data, size_t len);
+
+/* Returns the value of the first header of that name (case-insensitive), or NULL if absent. */
+extern const char *dv_answer_header(const dv_answer *answer, const char *name);
+
+/*
+ * Returns "name=value" of the cookie that the answer sets, and its length, or
+ * NULL if it does not set that cookie.
+ */
+extern const char *dv_answer_cookie(const dv_answer *answer, const char *name, size_t *len);
+
+extern void dv_answer_free(dv_answer *answer);
+
+#endif							/* DV_ANSWER_H */
