@@ -73,7 +73,6 @@ struct dv_call
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool sent = false;		/* a request has been started since the calls were last advanced */
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
-static bool started = false;	/* a request was started and its socket not driven yet */
 
 /* The answer says this about the token.  Returns true if it is the first to find it refused. */
 static bool
@@ -293,7 +292,6 @@ send_call(dv_call *call, dv_bearer *bearer)
 		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
-	started = true;
 	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
 	sent = true;
 	MemoryContextSwitchTo(old);
@@ -731,24 +729,20 @@ advance_all(void)
 	sent = false;
 	dlist_foreach(iter, &calls)
 		advance(dlist_container(dv_call, node, iter.cur));
-	/* the backend may be elsewhere for long: what has been started shall leave before */
+
+	/*
+	 * A request leaves when its socket is driven, and the backend may not come
+	 * back for long: a slot would be held for a request that nobody works on.
+	 */
 	if (sent)
 		dv_http_drive();
 }
 
-/*
- * A request leaves when its socket is driven, and the backend may not come
- * back for long: a slot would be held for a request that nobody works on.
- */
 void
 dv_call_advance(void)
 {
 	dv_pool_enter();
-	do
-	{
-		started = false;
-		advance_all();
-	} while (started);
+	advance_all();
 	dv_pool_leave();
 }
 
