@@ -28,6 +28,7 @@
 
 #include "fdw/decode.h"
 #include "fdw/fit.h"
+#include "net/text.h"
 
 /* More choices than a multi-select column can hold (the service allows 150) */
 #define MAX_CHOICES 1000
@@ -232,7 +233,7 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 	else
 	{
 		VARDATA(result)[len] = '\0';
-		*out = CStringGetTextDatum(pg_any_to_server(VARDATA(result), len, PG_UTF8));
+		*out = CStringGetTextDatum(dv_text_in(VARDATA(result), len));
 	}
 	return status;
 }
@@ -246,7 +247,7 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 
 	string[len] = '\0';
 	if (status == DV_VALUE_OK)
-		*out = InputFunctionCall(&decoder->input, pg_any_to_server(string, len, PG_UTF8),
+		*out = InputFunctionCall(&decoder->input, unconstify(char *, dv_text_in(string, len)),
 								 decoder->ioparam, decoder->typmod);
 	return status;
 }
@@ -335,8 +336,9 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\"",
 						decoder->column, decoder->table),
-				 errdetail("The value %.*s%s is %s, and the column has type %s.",
-						   pg_mbcliplen(value->text, value->len, 60), value->text,
+				 errdetail("The value %s%s is %s, and the column has type %s.",
+						   dv_text_shown(value->text,
+										 pg_encoding_mbcliplen(PG_UTF8, value->text, value->len, 60)),
 						   value->len > 60 ? "..." : "", dv_value_reason(status),
 						   format_type_be(decoder->type))));
 	return datum;

@@ -45,6 +45,8 @@
 #include "compat.h"
 #include "net/http.h"
 #include "net/mux.h"
+#include "net/text.h"
+#include "net/transport.h"
 #include "net/xact.h"
 
 #define MAX_EVENTS			64
@@ -65,8 +67,7 @@ struct dv_http_client
 	int			nidle;
 	int			connect_timeout_ms;
 	bool		allow_http;
-	char	   *ca_file;
-	char	   *proxy;
+	dv_transport *transport;
 	char	   *user_agent;
 };
 
@@ -233,6 +234,15 @@ on_read(char *buffer, size_t size, size_t n, void *call_arg)
 	return len;
 }
 
+/* Control characters in a header have no meaning, and it must not end at a NUL. */
+static void
+blank_controls(char *header, size_t len)
+{
+	for (; len > 0; header++, len--)
+		if (dv_text_has_controls(header, 1))
+			*header = ' ';
+}
+
 /* Appends to a malloc'd buffer and keeps it NUL-terminated. */
 static bool
 append(char **buffer, size_t *len, size_t *cap, const char *data, size_t n)
@@ -283,6 +293,7 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 		call->noted_failure = DV_HTTP_NO_MEMORY;
 		return 0;
 	}
+	blank_controls(call->lines + call->lines_len - len - 1, len);
 	return size * n;
 }
 
@@ -441,8 +452,7 @@ dv_http_client_free(dv_http_client *client)
 	if (client->share != NULL)
 		curl_share_cleanup(client->share);
 	dlist_delete(&client->node);
-	free(client->ca_file);
-	free(client->proxy);
+	dv_transport_free(client->transport);
 	free(client->user_agent);
 	free(client);
 }
@@ -531,7 +541,7 @@ initialize(void)
 			elog(ERROR, "libcurl was initialized by another process");
 		return;
 	}
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (!dv_transport_init())
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("could not initialize libcurl")));
@@ -552,14 +562,6 @@ initialize(void)
 /*
  * Clients and calls.
  */
-
-/* Copies a string, or NULL, with malloc; returns false if there is no memory. */
-static bool
-copy_option(char **copy, const char *s)
-{
-	*copy = s != NULL ? strdup(s) : NULL;
-	return s == NULL || *copy != NULL;
-}
 
 static void
 no_memory(void)
@@ -584,9 +586,9 @@ dv_http_client_create(const dv_http_options *options)
 	client->multi = curl_multi_init();
 	client->connect_timeout_ms = options->connect_timeout_ms;
 	client->allow_http = options->allow_http;
-	if (client->multi == NULL || !copy_option(&client->ca_file, options->ca_file) ||
-		!copy_option(&client->proxy, options->proxy) ||
-		!copy_option(&client->user_agent, options->user_agent))
+	client->transport = dv_transport_create(options);
+	client->user_agent = strdup(options->user_agent);
+	if (client->multi == NULL || client->transport == NULL || client->user_agent == NULL)
 	{
 		dv_http_client_free(client);
 		no_memory();
@@ -620,19 +622,13 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) client->connect_timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long) request->timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
-	if (client->ca_file != NULL)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
-	if (request->no_proxy)
-		curl_easy_setopt(easy, CURLOPT_PROXY, "");
-	else if (client->proxy != NULL)
-		curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy);
+	dv_transport_apply(client->transport, easy, request->no_proxy);
 	if (client->share != NULL)
 	{
 		curl_easy_setopt(easy, CURLOPT_SHARE, client->share);
@@ -711,12 +707,33 @@ add_handle(dv_http_call *call)
 	return code;
 }
 
+/*
+ * Wherever a text comes from, an option, a statement, or an answer, a line break
+ * in it must not become another header or another request.
+ */
+static void
+refuse_controls(const dv_http_client *client, const dv_http_request *request)
+{
+	const char *const *header;
+	bool		refused = dv_text_has_controls(request->url, strlen(request->url)) ||
+	dv_text_has_controls(client->user_agent, strlen(client->user_agent));
+
+	for (header = request->headers; header != NULL && *header != NULL; header++)
+		refused = refused || dv_text_has_controls(*header, strlen(*header));
+	if (refused)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("request to Dataverse was not sent, because its URL or a header would contain a control character")));
+}
+
 dv_http_call *
 dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryContext owner)
 {
 	MemoryContextCallback *callback = MemoryContextAllocZero(owner, sizeof(*callback));
-	dv_http_call *call = calloc(1, sizeof(*call));
+	dv_http_call *call;
 
+	refuse_controls(client, request);
+	call = calloc(1, sizeof(*call));
 	if (call == NULL)
 		no_memory();
 	call->client = client;

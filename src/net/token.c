@@ -25,6 +25,7 @@
 #include "net/clock.h"
 #include "net/date.h"
 #include "net/json.h"
+#include "net/text.h"
 #include "net/token.h"
 
 #define REFRESH_BEFORE		(300 * DV_SECOND)	/* but at most a tenth of the lifetime */
@@ -323,6 +324,8 @@ read_answer(dv_token *token)
 		return;
 	}
 	root = dv_json_parse(result->body, result->body_len, NULL);
+	if (root == NULL && result->status != 200)
+		root = dv_json_parse(dv_text_mended(result->body, result->body_len), result->body_len, NULL);
 	if (root != NULL && !json_object_is_type(root, json_type_object))
 		root = NULL;
 	if (root != NULL)
@@ -330,6 +333,12 @@ read_answer(dv_token *token)
 	if (result->status != 200 || value == NULL)
 	{
 		refused(token, result->status, root, dv_http_header(token->call, "Retry-After"));
+		return;
+	}
+	if (!dv_text_is_word(value))
+	{
+		failed(token, false, 0, "the token endpoint sent a token that cannot be put into a header",
+			   "Check options \"authority\" and \"token_url\" of the server.");
 		return;
 	}
 	lifetime = number_member(root, "expires_in");
