@@ -267,7 +267,7 @@ tidy_path(const char *path)
 static Datum
 json_to_jsonb(const char *text, size_t len)
 {
-	return DirectFunctionCall1(jsonb_in, CStringGetDatum(dv_text_in(text, len)));
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(dv_text_json_in(text, len)));
 }
 
 /* Appends text of the service as a JSON string. */

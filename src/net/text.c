@@ -52,6 +52,77 @@ dv_text_in(const char *utf8, size_t len)
 	return pg_any_to_server(utf8, (int) len, PG_UTF8);
 }
 
+/* The code point of an escape \uXXXX; 0 if this is none. */
+static pg_wchar
+escaped_unit(const char *p)
+{
+	char		digits[5] = "";
+
+	if (p[0] != '\\' || p[1] != 'u')
+		return 0;
+	memcpy(digits, p + 2, strnlen(p + 2, 4));
+	return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtoul(digits, NULL, 16) : 0;
+}
+
+/*
+ * Reads an escape of a character beyond ASCII, or of a pair of surrogates, and
+ * returns its length, or 0 if this is something else.
+ */
+static int
+read_escape(const char *p, pg_wchar * character)
+{
+	*character = escaped_unit(p);
+	if (is_utf16_surrogate_first(*character))
+	{
+		pg_wchar	second = escaped_unit(p + 6);
+
+		if (!is_utf16_surrogate_second(second))
+			return 0;
+		*character = surrogate_pair_to_codepoint(*character, second);
+		return 12;
+	}
+	return *character >= 0x80 && !is_utf16_surrogate_second(*character) ? 6 : 0;
+}
+
+static const char *
+without_escapes(const char *json, size_t *len)
+{
+	const char *end = json + *len;
+	char	   *result = palloc_extended(*len + 1, MCXT_ALLOC_HUGE);
+	char	   *out = result;
+
+	while (json < end)
+	{
+		pg_wchar	character;
+		int			n = read_escape(json, &character);
+
+		if (n > 0)
+		{
+			unicode_to_utf8(character, (unsigned char *) out);
+			out += pg_utf_mblen((unsigned char *) out);
+		}
+		else
+		{
+			/* an escaped backslash does not begin another escape */
+			n = *json == '\\' && json + 1 < end ? 2 : 1;
+			memcpy(out, json, n);
+			out += n;
+		}
+		json += n;
+	}
+	*out = '\0';
+	*len = out - result;
+	return result;
+}
+
+const char *
+dv_text_json_in(const char *utf8, size_t len)
+{
+	if (GetDatabaseEncoding() == PG_SQL_ASCII)
+		utf8 = without_escapes(utf8, &len);
+	return dv_text_in(utf8, len);
+}
+
 const char *
 dv_text_out(const char *text)
 {

@@ -8,6 +8,7 @@
  * encoding only here:
  *
  *	 dv_text_in, dv_text_in_if_possible		data and names of the service
+ *	 dv_text_json_in						JSON, as a whole
  *	 dv_text_shown							what is only shown: errors, log lines
  *	 dv_text_out							everything that is sent
  *	 dv_text_common							names that other databases read
@@ -35,6 +36,13 @@ extern const char *dv_text_in(const char *utf8, size_t len);
 
 /* The same as a copy, or NULL instead of an error. */
 extern char *dv_text_in_if_possible(const char *utf8, size_t len);
+
+/*
+ * Converts JSON text.  In a database with encoding SQL_ASCII, characters beyond
+ * ASCII are stored as UTF-8 even if the service has escaped them, which jsonb
+ * would not accept there.
+ */
+extern const char *dv_text_json_in(const char *utf8, size_t len);
 
 /*
  * Converts text of the service, or of a library, that is only shown.  Never
