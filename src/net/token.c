@@ -297,7 +297,7 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 		transient = true;
 	failed(token, transient,
 		   Max(dv_retry_after(retry_after, (int64) time(NULL)), 0),
-		   pnstrdup(text, strcspn(text, "\r\n")), hint);
+		   dv_text_shown(text, strcspn(text, "\r\n")), hint);
 }
 
 static const char *
@@ -319,7 +319,8 @@ read_answer(dv_token *token)
 	if (result->outcome != DV_HTTP_ANSWERED)
 	{
 		failed(token, result->failure != DV_HTTP_TLS, 0,
-			   psprintf("%s: %s", dv_http_failure_name(result->failure), result->message),
+			   psprintf("%s: %s", dv_http_failure_name(result->failure),
+						dv_text_shown(result->message, strlen(result->message))),
 			   transport_hint(result->failure));
 		return;
 	}
