@@ -471,6 +471,7 @@ put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 		Datum		value;
 		bool		isnull = false;
 
+		CHECK_FOR_INTERRUPTS();
 		if (row.kind != DV_VALUE_OBJECT)
 		{
 			(void) dv_cursor_fail(json, row.text, "row expected");

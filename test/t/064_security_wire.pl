@@ -158,11 +158,16 @@ create_server($node, 'crm', \%plain, \%app);
 	create_server($node, 'tls_other', { %service, ca_file => "$dir/other.pem" }, \%app);
 	create_server($node, 'tls_service', { %elsewhere, ca_file => "$dir/other.pem" }, \%app);
 
+	my %proxied = (%plain, proxy => $tls->base);
+
+	create_server($node, 'tls_proxy', { %proxied, ca_file => "$dir/other.pem" }, \%app);
+	create_server($node, 'tls_proxy_system', \%proxied, \%app);
+
 	my $r = $whoami->('tls_system');
 
   SKIP:
 	{
-		skip 'this libcurl knows no directory of authorities', 2 if defined $r->{sqlstate};
+		skip 'this libcurl knows no directory of authorities', 6 if defined $r->{sqlstate};
 		pass('without ca_file, an authority of the system\'s directory is trusted');
 		$r = $whoami->('tls_other');
 		is($r->{sqlstate}, '28000', 'with ca_file, the token endpoint is not')
@@ -170,6 +175,8 @@ create_server($node, 'crm', \%plain, \%app);
 		like($r->{message}, qr/could not establish TLS/, 'because of its certificate');
 		$r = $whoami->('tls_service');
 		is($r->{sqlstate}, '08001', 'nor the service');
+		like($whoami->('tls_proxy')->{message}, qr/could not establish TLS/, 'nor a proxy');
+		unlike($whoami->('tls_proxy_system')->{message}, qr/TLS/, 'which is trusted without ca_file');
 	}
 	is($whoami->('tls_right')->{sqlstate}, undef, 'the authorities of the file are');
 	ok(!-e "$dir/keys", 'SSLKEYLOGFILE of the environment: no keys are written');
