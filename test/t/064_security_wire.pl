@@ -422,6 +422,32 @@ is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHER
 	$writer->query('ROLLBACK');
 }
 
+# comments of imported tables
+{
+	my $schema = "$dir/schema.json";
+
+	open my $out, '>:raw', $schema or die $!;
+	print {$out} qq({"tables": [
+		{"name": "new_e", "label": "$e_acute", "columns": [{"name": "new_Name", "type": "string"}]},
+		{"name": "new_s", "label": "$sun", "columns": [{"name": "new_Name", "type": "string"}]}]});
+	close $out;
+	my $dvsim = Dvsim->start('--schema', $schema);
+	for my $expected ([ LATIN1 => "new_e \xe9,new_s -" ], [ EUC_JP => "new_e \x8f\xab\xb1,new_s \xc6\xfc" ],
+		[ SQL_ASCII => "new_e $e_acute,new_s $sun" ])
+	{
+		my ($encoding, $comments) = @$expected;
+		my $s = $sessions{$encoding};
+
+		$s->query('CREATE SERVER meta FOREIGN DATA WRAPPER dataverse_fdw OPTIONS ('
+			  . options_of(url => $dvsim->base, authority => $dvsim->base, tenant_id => 'contoso') . ')');
+		$s->query('CREATE USER MAPPING FOR PUBLIC SERVER meta OPTIONS (' . options_of(%app) . ')');
+		$s->query('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_e, new_s) FROM SERVER meta INTO dv');
+		is($s->value(q{SELECT string_agg(relname || ' ' || coalesce(obj_description(oid, 'pg_class'), '-'), ',' ORDER BY relname)
+				FROM pg_class WHERE relnamespace = 'dv'::regnamespace}),
+			$comments, "$encoding: an import has the comments that can be written");
+	}
+}
+
 # the log
 {
 	my $offset = log_size($node);
