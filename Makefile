@@ -22,7 +22,8 @@ OBJS += $(addprefix src/client/,call.o catalog.o chain.o trouble.o job.o ledger.
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
-OBJS += $(addprefix src/net/,answer.o assertion.o attention.o date.o descriptor.o drive.o http.o json.o mux.o token.o url.o xact.o)
+OBJS += $(addprefix src/net/,answer.o assertion.o attention.o date.o descriptor.o drive.o http.o json.o mux.o text.o token.o \
+	transport.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
 	fetchxml.o guid.o header.o json_cursor.o metadata.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \

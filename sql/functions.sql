@@ -162,7 +162,7 @@ FROM dataverse.test_connection('crm');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_id 'nobody', SET client_secret 'secret1');
 SELECT ok, regexp_replace(error, 'Trace ID.*', '…') AS error, hint FROM dataverse.test_connection('crm');
 ALTER SERVER crm OPTIONS (SET url 'http://127.0.0.1:1');
-ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token 'hush hush');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token 'hush-hush');
 SELECT ok, regexp_replace(error, ': .*', '') AS error, hint FROM dataverse.test_connection('crm');
 
 DROP SERVER crm CASCADE;

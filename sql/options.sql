@@ -95,6 +95,43 @@ ALTER SERVER crm OPTIONS (ADD adaptive_rate 'perhaps');
 ALTER SERVER crm OPTIONS (ADD budget_pacing 'off');
 -- texts
 ALTER SERVER crm OPTIONS (ADD user_agent '');
+-- no control characters, and nothing that would mean something else in a header or an address
+ALTER SERVER crm OPTIONS (ADD user_agent E'x\r\nX-Smuggled: 1');
+ALTER SERVER crm OPTIONS (ADD user_agent 'dataverse_fdw (of contoso)');
+ALTER SERVER crm OPTIONS (ADD api_version '9.2/../../x');
+ALTER SERVER crm OPTIONS (ADD api_version '..');
+ALTER SERVER crm OPTIONS (ADD api_version '9.1');
+ALTER SERVER crm OPTIONS (SET tenant_id 'contoso/../other');
+ALTER SERVER crm OPTIONS (SET tenant_id '..');
+ALTER SERVER crm OPTIONS (ADD tag E'a\nb');
+ALTER SERVER crm OPTIONS (SET url E'https://contoso.crm.dynamics.com\r\nX-Smuggled: 1');
+ALTER SERVER crm OPTIONS (SET token_url E'https://login.example.com/t\noken');
+ALTER SERVER crm OPTIONS (ADD ca_file E'/etc/ssl/ca\t.pem');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET caller_id E'x\nX-Smuggled: 1');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET caller_id 'x y');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_id E'app1\x7f');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret_2 E'hush\rhush');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET name_2 E'night\nshift');
+CREATE USER MAPPING FOR PUBLIC SERVER crm OPTIONS (access_token E'hush\r\nX-Smuggled: 1');
+CREATE USER MAPPING FOR PUBLIC SERVER crm OPTIONS (access_token 'hush hush');
+ALTER FOREIGN TABLE account OPTIONS (SET "table" 'account/x');
+ALTER FOREIGN TABLE account OPTIONS (ADD entity_set '../accounts');
+ALTER FOREIGN TABLE account OPTIONS (ADD primary_id 'id,x');
+ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET navigation 'a/b');
+ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET target 'account, contact');
+ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET target 'account');
+ALTER FOREIGN TABLE account ALTER parent OPTIONS (ADD target_set 'accounts(1)');
+-- a setting accepts what the option accepts
+SET dataverse_fdw.tag = E'a\nb';
+-- a proxy's password is a secret of the user mapping
+ALTER SERVER crm OPTIONS (ADD proxy 'http://me:hush@proxy:3128');
+ALTER SERVER crm OPTIONS (ADD proxy E'http://proxy:3128\n');
+ALTER SERVER crm OPTIONS (ADD proxy 'http://proxy:3128');
+ALTER SERVER crm OPTIONS (DROP proxy);
+ALTER SERVER crm OPTIONS (ADD proxy_password 'hush');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD proxy_password 'hush');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD proxy_user 'me', ADD proxy_password 'hush');
+ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD proxy_user_2 'me');
 
 -- combinations that cannot work
 ALTER SERVER crm OPTIONS (SET max_parallel '4', ADD min_parallelism '5');
@@ -119,7 +156,7 @@ CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://cont
 CREATE SERVER mine FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
 CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (client_id 'x', client_certificate '/etc/passwd');
 CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (managed_identity 'on');
-CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (client_id 'x', client_secret 'hush');
+CREATE USER MAPPING FOR regress_dataverse SERVER mine OPTIONS (client_id 'x', client_secret 'hush', proxy_user 'me', proxy_password 'hush');
 DROP SERVER mine CASCADE;
 RESET ROLE;
 DROP OWNED BY regress_dataverse;

@@ -153,8 +153,7 @@ SELECT count(*) FROM account WHERE employees > 3000000000;
 CREATE FOREIGN TABLE bare (accountid uuid) SERVER scan_crm;
 SELECT * FROM bare;
 ALTER FOREIGN TABLE bare OPTIONS (ADD "table" 'account', ADD entity_set 'accounts?$top=1');
-SELECT * FROM bare;
-ALTER FOREIGN TABLE bare OPTIONS (SET entity_set 'accounts');
+ALTER FOREIGN TABLE bare OPTIONS (ADD "table" 'account', ADD entity_set 'accounts');
 SELECT count(accountid) FROM bare;
 ALTER FOREIGN TABLE bare ADD COLUMN name integer;
 SELECT * FROM bare;
@@ -163,8 +162,9 @@ ALTER FOREIGN TABLE bare DROP COLUMN name, ADD COLUMN nmae text;
 SELECT * FROM bare;
 \set VERBOSITY default
 ALTER FOREIGN TABLE bare ALTER COLUMN nmae OPTIONS (ADD "column" 'na me');
+ALTER FOREIGN TABLE bare RENAME COLUMN nmae TO "na me";
 SELECT * FROM bare;
-ALTER FOREIGN TABLE bare DROP COLUMN nmae;
+ALTER FOREIGN TABLE bare DROP COLUMN "na me";
 ALTER FOREIGN TABLE bare OPTIONS (ADD primary_id 'id');
 \set VERBOSITY terse
 SELECT * FROM bare;

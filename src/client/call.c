@@ -24,6 +24,8 @@
 #include "dataverse/batch_answer.h"
 #include "dataverse/header.h"
 #include "net/date.h"
+#include "net/text.h"
+#include "net/url.h"
 #include "net/xact.h"
 #include "pool/progress.h"
 
@@ -193,16 +195,24 @@ const char *
 dv_call_url(const dv_session *session, const char *path)
 {
 	const dv_session_config *config = dv_session_config_of(session);
+	const char *root = dv_session_root(session);
 	size_t		len = strlen(config->base_url);
+	bool		absolute = dv_url_is_absolute(path);
+	const char *below = path;
 
-	if (strstr(path, "://") == NULL || strstr(path, "://") - path > 8)
-		return psprintf("%s%s", dv_session_root(session), path);
-	if (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/')
+	if (absolute && (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/'))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("server \"%s\" returned a link to another host", config->server_name),
-				 errdetail_internal("%.200s", path)));
-	return pstrdup(path);
+				 errdetail_internal("%s", dv_text_shown(path, strlen(path)))));
+	if (absolute)
+		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
+	if (dv_path_check(below) != DV_PATH_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("address does not lead to the Web API of server \"%s\"", config->server_name),
+				 errdetail_internal("%s", dv_text_shown(path, strlen(path)))));
+	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
 }
 
 /* The path of a request is entity_set, entity_set(key), or entity_set/message. */
@@ -481,7 +491,7 @@ read_error(dv_call *call)
 	{
 		dv_batch_answer_read(&part, &call->error);
 		if (call->error.request_id == NULL && request_id != NULL)
-			call->error.request_id = pstrdup(request_id);
+			call->error.request_id = dv_text_shown(request_id, strlen(request_id));
 	}
 	else
 		dv_error_read(result->status, result->body, result->body_len,

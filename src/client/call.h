@@ -108,8 +108,9 @@ extern void dv_call_free(dv_call *call);
 
 /*
  * Returns a path below the service root as a complete URL.  An absolute URL,
- * such as a link from the service, is returned as it is, but raises an error
- * if it does not lead to the origin that our tokens are for.
+ * such as a link from the service, is returned as it is.  Raises an error if
+ * the URL does not lead to a place below the root of the service that our
+ * tokens are for, whichever way a server normalizes it.
  */
 extern const char *dv_call_url(const dv_session *session, const char *path);
 

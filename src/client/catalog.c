@@ -22,6 +22,7 @@
 #include "client/catalog.h"
 #include "client/chain.h"
 #include "net/json.h"
+#include "net/text.h"
 
 /* The most solutions that a hint names. */
 #define NAMED_SOLUTIONS 10
@@ -122,6 +123,7 @@ check_solution(dv_session *session, const char *solution, const char *what)
 	struct json_object *root = ask_document(session, dv_meta_solutions_path, what);
 	struct json_object *all = dv_json_array(root, "value");
 	const char *server = dv_session_config_of(session)->server_name;
+	const char *wanted = dv_text_out(solution);
 	StringInfoData names;
 	size_t		i;
 
@@ -132,11 +134,11 @@ check_solution(dv_session *session, const char *solution, const char *what)
 
 		if (name == NULL)
 			continue;
-		if (pg_strcasecmp(name, solution) == 0)
+		if (pg_strcasecmp(name, wanted) == 0)
 			return;
 		if (i < NAMED_SOLUTIONS)
-			appendStringInfo(&names, "%s\"%.*s\"", names.len > 0 ? ", " : "",
-							 pg_mbcliplen(name, (int) strlen(name), NAMEDATALEN), name);
+			appendStringInfo(&names, "%s\"%s\"", names.len > 0 ? ", " : "",
+							 dv_text_shown(name, strlen(name)));
 	}
 	if (dv_json_length(all) > NAMED_SOLUTIONS)
 		appendStringInfoString(&names, " and more");
@@ -162,7 +164,7 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	bool		any = false;
 
 	MemoryContextSwitchTo(scratch);
-	path = dv_meta_components_path(&arena, solution);
+	path = dv_meta_components_path(&arena, dv_text_out(solution));
 	while (path != NULL)
 	{
 		struct json_object *root = ask_document(session, path, what);
@@ -200,6 +202,40 @@ get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, 
 		dv_meta_sides_read(arena, ask_document(session, dv_meta_sides_path, what), catalog);
 }
 
+/* Names are ASCII as a rule, but nothing ensures it before this. */
+static void
+convert_names(const char **const *names, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+		if (*names[i] != NULL)
+			*names[i] = dv_text_in(*names[i], strlen(*names[i]));
+}
+
+/* Converts everything that becomes part of a command.  Comments are left to those who want them. */
+static void
+convert_table(dv_meta_table *table)
+{
+	const char **const names[] = {
+		&table->table, &table->local, &table->entity_set, &table->primary_id,
+		&table->table_type, &table->partition_id, &table->keys
+	};
+	int			i;
+
+	convert_names(names, lengthof(names));
+	for (i = 0; i < table->ncolumns; i++)
+	{
+		dv_meta_column *column = &table->columns[i];
+		const char **const parts[] = {
+			&column->name, &column->column, &column->navigation, &column->target,
+			&column->target_set, &column->ref_type_of, &column->label_of
+		};
+
+		convert_names(parts, lengthof(parts));
+	}
+}
+
 static void
 visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const char *text,
 				 size_t len, dv_catalog_visit visit, void *arg, const char *what)
@@ -216,6 +252,7 @@ visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const
 		return;
 	dv_meta_table_read(&arena, catalog, entry, definition, wish, &table);
 	entry->met = true;
+	convert_table(&table);
 	visit(&table, arg);
 }
 
@@ -230,7 +267,8 @@ check_complete(const dv_meta_catalog *catalog, const char *what)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 					 errmsg("could not %s: the service did not send the definition of table \"%s\"",
-							what, catalog->entries[i].table),
+							what, dv_text_shown(catalog->entries[i].table,
+												strlen(catalog->entries[i].table))),
 					 errhint("If the table has just been deleted, try again.")));
 }
 

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "client/session.h"
+#include "net/text.h"
 
 /* The consistency token with which this session sees what it wrote to a table. */
 typedef struct written_table
@@ -200,10 +201,15 @@ find_written(const dv_session *session, const char *entity_set)
 void
 dv_session_note_consistency_token(dv_session *session, const char *entity_set, const char *token)
 {
-	MemoryContext old = MemoryContextSwitchTo(session->context);
+	MemoryContext old;
 	written_table *w = find_written(session, entity_set);
-	char	   *own = pstrdup(token);
+	char	   *own;
 
+	/* it becomes a header, also inside of a $batch */
+	if (dv_text_has_controls(token, strlen(token)))
+		return;
+	old = MemoryContextSwitchTo(session->context);
+	own = pstrdup(token);
 	if (w == NULL)
 	{
 		w = palloc0(sizeof(*w));

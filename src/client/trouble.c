@@ -15,6 +15,7 @@
 #include "common/pg_prng.h"
 
 #include "client/trouble.h"
+#include "net/text.h"
 
 /* In the order of dv_http_failure. */
 static const struct
@@ -182,7 +183,8 @@ dv_trouble_read(const dv_http_result *result, dv_error *error)
 	error->outcome_unknown = result->outcome == DV_HTTP_UNKNOWN;
 	error->retry_after = -1;
 	error->code = "";
-	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure), result->message);
+	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure),
+							  dv_text_shown(result->message, strlen(result->message)));
 }
 
 static const char *

@@ -18,13 +18,11 @@
 #include <time.h>
 
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 
 #include "dataverse/error.h"
 #include "net/date.h"
 #include "net/json.h"
-
-#define MAX_MESSAGE 2000
+#include "net/text.h"
 
 typedef struct dv_code_rule
 {
@@ -196,14 +194,11 @@ rule_of(const char *code, const char *message)
 	return NULL;
 }
 
+/* What the service says is shown as far as possible, so that nothing in it can hide the error. */
 static char *
-clip(const char *s)
+shown(const char *s)
 {
-	int			len = strlen(s);
-
-	if (len > MAX_MESSAGE)
-		len = pg_mbcliplen(s, len, MAX_MESSAGE);
-	return pnstrdup(s, len);
+	return dv_text_shown(s, strlen(s));
 }
 
 /* Returns the member whose name ends with the suffix, whatever its prefix. */
@@ -235,11 +230,11 @@ read_odata_shape(struct json_object *root, dv_error *error)
 		!json_object_is_type(inner, json_type_object))
 		return false;
 	if ((s = dv_json_string(inner, "code")) != NULL)
-		error->code = clip(s);
+		error->code = shown(s);
 	if ((s = dv_json_string(inner, "message")) != NULL && *s != '\0')
-		error->message = clip(s);
+		error->message = shown(s);
 	if ((s = member_by_suffix(inner, "ErrorDetails.ApiExceptionMessageName")) != NULL)
-		error->name = clip(s);
+		error->name = shown(s);
 	if ((s = member_by_suffix(inner, "Plugin.BulkApiErrorDetails")) != NULL)
 		error->details = pstrdup(s);
 	return true;
@@ -252,10 +247,10 @@ read_host_shape(struct json_object *root, dv_error *error)
 	const char *s;
 
 	if ((s = dv_json_string(root, "ErrorCode")) != NULL)
-		error->code = clip(s);
+		error->code = shown(s);
 	if ((s = dv_json_string(root, "ExceptionMessage")) != NULL ||
 		(s = dv_json_string(root, "Message")) != NULL)
-		error->message = clip(s);
+		error->message = shown(s);
 }
 
 static void
@@ -263,6 +258,8 @@ read_body(const char *body, size_t len, dv_error *error)
 {
 	struct json_object *root = len > 0 ? dv_json_parse(body, len, NULL) : NULL;
 
+	if (root == NULL && len > 0)
+		root = dv_json_parse(dv_text_mended(body, len), len, NULL);
 	if (root != NULL && json_object_is_type(root, json_type_object) &&
 		!read_odata_shape(root, error))
 		read_host_shape(root, error);
@@ -336,7 +333,7 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 	error->status = status;
 	error->code = "";
 	error->message = "";
-	error->request_id = request_id != NULL ? clip(request_id) : NULL;
+	error->request_id = request_id != NULL ? shown(request_id) : NULL;
 	error->retry_after = dv_retry_after(retry_after, (int64) time(NULL));
 	if (status < 300 || status == 304)
 	{

@@ -55,7 +55,10 @@ typedef enum dv_meaning
 	DV_MEANING_NEW_TABLE		/* a bulk message conflicts with a recent change of the schema */
 } dv_meaning;
 
-/* An error in any of the forms that the service uses, in one memory context. */
+/*
+ * An error in any of the forms that the service uses, in one memory context.
+ * Its texts are in the database encoding, except the details.
+ */
 typedef struct dv_error
 {
 	dv_verdict	verdict;
@@ -68,7 +71,7 @@ typedef struct dv_error
 	const char *message;		/* never empty */
 	bool		vague;			/* the message is about another row, or about none in particular */
 	const char *request_id;		/* REQ_ID, or NULL */
-	const char *details;		/* BulkApiErrorDetails (JSON text), or NULL */
+	const char *details;		/* BulkApiErrorDetails (JSON text, in UTF-8), or NULL */
 	const char *user;			/* application user of the last attempt, or NULL */
 	int			attempts;		/* 0 if not known */
 	int			sqlstate;		/* MAKE_SQLSTATE form */

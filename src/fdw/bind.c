@@ -27,7 +27,6 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
-#include "mb/pg_wchar.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -41,6 +40,7 @@
 #include "fdw/grid.h"
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
+#include "net/text.h"
 
 /* Maximum number of values in one IN, and how much of a URL they may take up. */
 #define CHUNK_VALUES 500
@@ -315,7 +315,7 @@ text_of(Oid type, Datum value)
 	char	   *string = type == NAMEOID ? pstrdup(NameStr(*DatumGetName(value))) :
 	TextDatumGetCString(value);
 
-	return pg_server_to_any(string, strlen(string), PG_UTF8);
+	return dv_text_out(string);
 }
 
 static dv_filter *

@@ -40,6 +40,7 @@
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/option.h"
+#include "net/text.h"
 #include "net/xact.h"
 
 #define SESSIONS_KEPT 32		/* at the end of a transaction */
@@ -206,6 +207,8 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	if (config->base_url == NULL)
 		refuse_unset(DV_OPT_URL, server,
 					 "Set it to the URL of the environment, such as https://contoso.crm.dynamics.com.");
+	config->http.proxy_user = dv_text_out(config->http.proxy_user);
+	config->http.proxy_password = dv_text_out(config->http.proxy_password);
 	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
 	if (config->retry.max_throttle_retries == 0)
@@ -218,9 +221,9 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 static bool
 is_named(dv_options options, int number)
 {
-	return dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number)) != NULL ||
-		dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number)) != NULL ||
-		dv_option_text(options, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number)) != NULL ||
+	return dv_option_given(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number)) ||
+		dv_option_given(options, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number)) ||
+		dv_option_given(options, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number)) ||
 		dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
 }
 
@@ -228,10 +231,11 @@ is_named(dv_options options, int number)
 static bool
 read_credential(dv_credential *credential, const char **name, int number, dv_options options)
 {
+	const char *id = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_ID, number));
 	const char *value;
 
 	memset(credential, 0, sizeof(*credential));
-	credential->client_id = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_ID, number));
+	credential->client_id = dv_text_out(id);
 	if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_SECRET;
@@ -257,9 +261,10 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	else
 		return false;
 
+	credential->secret = dv_text_out(credential->secret);
 	*name = dv_option_text(options, dv_option_numbered(DV_OPT_NAME, number));
 	if (*name == NULL)
-		*name = credential->client_id != NULL ? credential->client_id :
+		*name = id != NULL ? id :
 			psprintf("%s_%d", credential->kind == DV_CREDENTIAL_TOKEN ? "token" : "identity", number);
 	return true;
 }

@@ -29,6 +29,7 @@
 #include "fdw/decode.h"
 #include "fdw/excerpt.h"
 #include "fdw/fit.h"
+#include "net/text.h"
 
 /* More choices than a multi-select column can hold (the service allows 150) */
 #define MAX_CHOICES 1000
@@ -233,7 +234,7 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 	else
 	{
 		VARDATA(result)[len] = '\0';
-		*out = CStringGetTextDatum(pg_any_to_server(VARDATA(result), len, PG_UTF8));
+		*out = CStringGetTextDatum(dv_text_in(VARDATA(result), len));
 	}
 	return status;
 }
@@ -243,15 +244,17 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
 	MemoryContext context = CurrentMemoryContext;
 	char	   *string = palloc(value->len + 8);
+	char	   *text;
 	size_t		len = 0;
 	dv_value_status status = spell(value, string, &len);
 
 	string[len] = '\0';
 	if (status != DV_VALUE_OK)
 		return status;
+	text = unconstify(char *, dv_text_in(string, len));
 	PG_TRY();
 	{
-		*out = InputFunctionCall(&decoder->input, pg_any_to_server(string, len, PG_UTF8),
+		*out = InputFunctionCall(&decoder->input, text,
 								 decoder->ioparam, decoder->typmod);
 	}
 	PG_CATCH();
@@ -346,8 +349,9 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\"",
 						decoder->column, decoder->table),
-				 errdetail("The value %.*s%s is %s, and the column has type %s.",
-						   pg_mbcliplen(value->text, value->len, 60), value->text,
+				 errdetail("The value %s%s is %s, and the column has type %s.",
+						   dv_text_shown(value->text,
+										 pg_encoding_mbcliplen(PG_UTF8, value->text, value->len, 60)),
 						   value->len > 60 ? "..." : "", dv_value_reason(status),
 						   format_type_be(decoder->type))));
 	return datum;

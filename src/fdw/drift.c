@@ -40,6 +40,7 @@
 #include "client/catalog.h"
 #include "fdw/connection.h"
 #include "fdw/import.h"
+#include "net/text.h"
 
 #define WHAT "compare foreign tables with Dataverse"
 
@@ -415,12 +416,15 @@ report_new_tables(drift_state *state, const dv_meta_catalog *catalog, const char
 	for (i = 0; i < catalog->n; i++)
 	{
 		const dv_meta_entry *entry = &catalog->entries[i];
+		const char *local;
 
 		if (entry->wanted || entry->internal)
 			continue;
-		report(state, entry->local, NULL, "new table", NULL, entry->table,
+		local = dv_text_in(entry->local, strlen(entry->local));
+		report(state, local, NULL, "new table", NULL,
+			   dv_text_in(entry->table, strlen(entry->table)),
 			   psprintf("IMPORT FOREIGN SCHEMA dataverse LIMIT TO (%s) FROM SERVER %s INTO %s",
-						quote_identifier(entry->local), quote_identifier(server),
+						quote_identifier(local), quote_identifier(server),
 						quote_identifier(state->schema)));
 	}
 }

@@ -38,11 +38,13 @@
 #include "dataverse/address.h"
 #include "dataverse/fetchxml.h"
 #include "dataverse/header.h"
+#include "dataverse/json_cursor.h"
 #include "dataverse/odata.h"
 #include "fdw/connection.h"
 #include "fdw/excerpt.h"
 #include "net/date.h"
 #include "net/json.h"
+#include "net/text.h"
 #include "net/url.h"
 
 DV_FUNCTION(dataverse_whoami);
@@ -87,7 +89,7 @@ uuid_member(struct json_object *object, const char *name, bool *isnull)
 	const char *text = dv_json_string(object, name);
 
 	*isnull = text == NULL;
-	return text == NULL ? (Datum) 0 : read_text(uuid_in, text);
+	return text == NULL ? (Datum) 0 : read_text(uuid_in, dv_text_in(text, strlen(text)));
 }
 
 static struct json_object *
@@ -226,31 +228,72 @@ static const struct
 	{"DELETE", DV_KIND_DELETE, true},
 };
 
-/* Accepts paths with blanks and a leading slash, neither of which can be sent. */
+static void
+refuse_path(const char *message, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg_internal("%s", message),
+			 errhint("%s", hint)));
+}
+
+static void
+check_path(const char *path)
+{
+	switch (dv_url_is_absolute(path) ? DV_PATH_OK : dv_path_check(path))
+	{
+		case DV_PATH_OK:
+			break;
+		case DV_PATH_CHARACTER:
+			refuse_path("path contains a backslash", "Write %5C if it is meant literally.");
+			break;
+		case DV_PATH_FRAGMENT:
+			refuse_path("path contains a number sign", "Write %23 if it is meant literally.");
+			break;
+		case DV_PATH_DOTS:
+			refuse_path("path contains \".\" or \"..\" as a segment",
+						"It must lead to a place below the service root.");
+			break;
+	}
+}
+
+/* Accepts paths with a leading slash, with blanks, and with any letters, none of which can be sent. */
 static const char *
 tidy_path(const char *path)
 {
 	StringInfoData buf;
 
+	if (dv_text_has_controls(path, strlen(path)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("path contains a control character")));
 	initStringInfo(&buf);
-	for (path += strspn(path, "/"); *path != '\0'; path++)
+	for (path = dv_text_out(path + strspn(path, "/")); *path != '\0'; path++)
 	{
-		if (*path == ' ')
-			appendStringInfoString(&buf, "%20");
-		else if ((unsigned char) *path <= ' ' || *path == 127)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("path contains a control character")));
+		if (*path == ' ' || IS_HIGHBIT_SET(*path))
+		{
+			enlargeStringInfo(&buf, 3);
+			buf.len = dv_url_put(buf.data + buf.len, *path) - buf.data;
+			buf.data[buf.len] = '\0';
+		}
 		else
 			appendStringInfoChar(&buf, *path);
 	}
+	check_path(buf.data);
 	return buf.data;
 }
 
 static Datum
-text_to_jsonb(const char *text)
+json_to_jsonb(const char *text, size_t len)
 {
-	return read_text(jsonb_in, text);
+	return read_text(jsonb_in, dv_text_json_in(text, len));
+}
+
+/* Appends text of the service as a JSON string. */
+static void
+append_string(StringInfo json, const char *text, size_t len)
+{
+	escape_json(json, dv_text_in(text, len));
 }
 
 /*
@@ -267,14 +310,14 @@ answer_to_jsonb(const dv_call *call, bool *isnull)
 
 	*isnull = false;
 	if (result->body_len > 0 && type != NULL && strncmp(type, "application/json", 16) == 0)
-		return text_to_jsonb(result->body);
+		return json_to_jsonb(result->body, result->body_len);
 	initStringInfo(&buf);
 	if (result->body_len > 0)
-		escape_json(&buf, result->body);
+		append_string(&buf, result->body, result->body_len);
 	else if (id != NULL)
 	{
 		appendStringInfoString(&buf, "{\"@odata.id\":");
-		escape_json(&buf, id);
+		append_string(&buf, id, strlen(id));
 		appendStringInfoChar(&buf, '}');
 	}
 	else
@@ -282,7 +325,7 @@ answer_to_jsonb(const dv_call *call, bool *isnull)
 		*isnull = true;
 		return (Datum) 0;
 	}
-	return text_to_jsonb(buf.data);
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
 /* request(server, method, path, body) */
@@ -321,7 +364,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 	{
 		Jsonb	   *body = PG_GETARG_JSONB_P(3);
 
-		spec.body = JsonbToCString(NULL, &body->root, VARSIZE(body));
+		spec.body = dv_text_out(JsonbToCString(NULL, &body->root, VARSIZE(body)));
 		spec.body_len = strlen(spec.body);
 	}
 	call = dv_call_run(session, &spec, psprintf("send %s %s", spec.method, spec.path),
@@ -347,7 +390,7 @@ entity_set_of(dv_session *session, const char *table)
 	spec.path = dv_address_entity_set(table);
 	call = dv_call_run(session, &spec, psprintf("find table \"%s\"", table), CurrentMemoryContext);
 	set = dv_json_string(object_of(call, psprintf("find table \"%s\"", table)), "EntitySetName");
-	if (set == NULL)
+	if (set == NULL || !dv_url_is_name(set))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 				 errmsg("table \"%s\" is not available in the Web API", table)));
@@ -400,51 +443,97 @@ fetch_path(const fetch_state *state)
 	return path;
 }
 
+/* What a page says about the next one. */
+typedef struct page_end
+{
+	bool		more;
+	dv_value	cookie;			/* a string, if there is one */
+} page_end;
+
 /* Finds out whether there is a next page, and how to request it. */
 static void
-read_paging(fetch_state *state, struct json_object *root, MemoryContext keep)
+note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 {
-	const char *annotation = dv_json_string(root, "@" DV_ANNOTATION_COOKIE);
+	char	   *annotation;
+	size_t		len;
 
-	state->more = state->query.top == 0 && state->query.page == 0 &&
-		dv_json_true(root, "@" DV_ANNOTATION_MORE);
+	state->more = state->query.top == 0 && state->query.page == 0 && end->more;
 	if (state->cookie != NULL)
 		pfree(state->cookie);
 	state->cookie = NULL;
 	if (!state->more)
 		return;
 	state->page++;
-	if (annotation != NULL)
+	annotation = palloc(end->cookie.len + 1);
+	if (end->cookie.kind != DV_VALUE_STRING ||
+		dv_value_string(&end->cookie, annotation, &len) != DV_VALUE_OK)
+		return;
+	annotation[len] = '\0';
+	state->cookie = MemoryContextAlloc(keep, len + 1);
+	if (!dv_fetchxml_cookie(annotation, state->cookie))
 	{
-		state->cookie = MemoryContextAlloc(keep, strlen(annotation) + 1);
-		if (!dv_fetchxml_cookie(annotation, state->cookie))
+		/* without a cookie, the page number must be enough */
+		pfree(state->cookie);
+		state->cookie = NULL;
+	}
+}
+
+/* Each row is a slice of the answer, which PostgreSQL parses. */
+static void
+put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
+{
+	dv_value	row;
+
+	(void) dv_cursor_enter(json, '[');
+	while (dv_cursor_next(json, ']') && dv_cursor_value(json, &row))
+	{
+		Datum		value;
+		bool		isnull = false;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row.kind != DV_VALUE_OBJECT)
 		{
-			/* without a cookie, the page number must be enough */
-			pfree(state->cookie);
-			state->cookie = NULL;
+			(void) dv_cursor_fail(json, row.text, "row expected");
+			return;
 		}
+		value = json_to_jsonb(pnstrdup(row.text, row.len), row.len);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
 	}
 }
 
 static void
-put_rows(struct json_object *root, const fetch_state *state, ReturnSetInfo *rsinfo)
+read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo *rsinfo,
+		  page_end *end)
 {
-	struct json_object *rows = dv_json_array(root, "value");
-	size_t		i;
+	dv_cursor	json;
+	dv_value	name;
+	dv_value	value;
+	bool		found = false;
 
-	if (rows == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not read from \"%s\": the answer of Dataverse has no list of rows",
-						state->query.entity)));
-	for (i = 0; i < dv_json_length(rows); i++)
+	memset(end, 0, sizeof(*end));
+	dv_cursor_open(&json, result->body, result->body_len);
+	(void) dv_cursor_enter(&json, '{');
+	while (dv_cursor_next(&json, '}') && dv_cursor_name(&json, &name))
 	{
-		Datum		value = text_to_jsonb(dv_json_text(dv_json_item(rows, i)));
-		bool		isnull = false;
-
-		CHECK_FOR_INTERRUPTS();
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
+		if (dv_value_equals(&name, "value"))
+		{
+			found = true;
+			put_rows(&json, rsinfo);
+		}
+		else if (!dv_cursor_value(&json, &value))
+			break;
+		else if (dv_value_equals(&name, "@" DV_ANNOTATION_MORE))
+			end->more = value.kind == DV_VALUE_TRUE || dv_value_equals(&value, "true");
+		else if (dv_value_equals(&name, "@" DV_ANNOTATION_COOKIE))
+			end->cookie = value;
 	}
+	if (dv_cursor_ended(&json) && found)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_ERROR),
+			 errmsg("could not read from \"%s\": the answer of Dataverse has no list of rows",
+					state->query.entity),
+			 json.error != NULL ? errdetail("At byte %zu: %s.", json.error_at, json.error) : 0));
 }
 
 static void
@@ -456,12 +545,13 @@ fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
 	};
 	dv_call_spec spec = {.method = "GET", .headers = headers, .kind = DV_KIND_READ, .repeatable = true};
 	const char *what = psprintf("read from \"%s\"", state->query.entity);
-	struct json_object *root;
+	dv_call    *call;
+	page_end	end;
 
 	spec.path = fetch_path(state);
-	root = object_of(dv_call_run(state->session, &spec, what, CurrentMemoryContext), what);
-	put_rows(root, state, rsinfo);
-	read_paging(state, root, keep);
+	call = dv_call_run(state->session, &spec, what, CurrentMemoryContext);
+	read_page(state, dv_call_result(call), rsinfo, &end);
+	note_page_end(state, &end, keep);
 }
 
 Datum
@@ -473,12 +563,17 @@ dataverse_fetchxml(PG_FUNCTION_ARGS)
 	fetch_state state = {.page = 1};
 	const char *error;
 
-	state.xml = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	state.xml = dv_text_out(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	if (!dv_fetchxml_read(state.xml, &state.query, &error))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid FetchXML"),
 				 errdetail("%s", error)));
+	if (!dv_url_is_name(state.query.entity))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid FetchXML"),
+				 errdetail("The name of the table must consist of letters, digits, and underscores.")));
 	state.session = session_of(PG_GETARG_NAME(0));
 	dv_init_materialized_scalars(fcinfo);
 	state.set = entity_set_of(state.session, state.query.entity);

@@ -37,6 +37,7 @@
 #include "client/catalog.h"
 #include "fdw/connection.h"
 #include "fdw/import.h"
+#include "net/text.h"
 
 #define ALL_TABLES "dataverse"
 #define WHAT       "import foreign schema"
@@ -141,7 +142,8 @@ nearest_table(const dv_meta_catalog *catalog, const char *name)
 
 	for (i = 0; i < catalog->n; i++)
 	{
-		const char *local = catalog->entries[i].local;
+		const char *local = dv_text_shown(catalog->entries[i].local,
+										  strlen(catalog->entries[i].local));
 		int			distance;
 
 		CHECK_FOR_INTERRUPTS();
@@ -191,7 +193,7 @@ mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
 	foreach(lc, stmt->table_list)
 	{
 		const char *name = lfirst_node(RangeVar, lc)->relname;
-		dv_meta_entry *entry = dv_meta_find_local(catalog, name);
+		dv_meta_entry *entry = dv_meta_find_local(catalog, dv_text_out(name));
 
 		CHECK_FOR_INTERRUPTS();
 		if (entry != NULL)
@@ -321,40 +323,16 @@ command_for(const dv_meta_table *table, const char *server, bool collate)
  */
 
 /*
- * Converts a text of the service to the database encoding.  Names are pure
- * ASCII, but comments may contain characters that the database encoding does not
- * have.  In this case the comment is omitted, rather than the table.
+ * A comment may contain characters that the database encoding does not have.  In
+ * this case the comment is omitted, rather than the table.
  */
-static const char *
-comment_text(const char *utf8)
-{
-	int			encoding = GetDatabaseEncoding();
-	size_t		len;
-	size_t		size;
-	char	   *out;
-	Oid			conversion;
-
-	if (utf8 == NULL || encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
-		return utf8 != NULL ? pstrdup(utf8) : NULL;
-	len = strlen(utf8);
-	size = len * MAX_CONVERSION_GROWTH + 1;
-	out = palloc(size);
-	conversion = FindDefaultConversionProc(PG_UTF8, encoding);
-	if (!OidIsValid(conversion) || len >= MaxAllocSize / MAX_CONVERSION_GROWTH ||
-		pg_do_encoding_conversion_buf(conversion, PG_UTF8, encoding, (unsigned char *) utf8,
-									  (int) len, (unsigned char *) out, (int) size,
-									  true) < (int) len)
-		return NULL;
-	return out;
-}
-
 static void
 add_comment(waiting_table *table, const char *column, const char *utf8)
 {
 	waiting_comment *comment = palloc(sizeof(*comment));
 
 	comment->column = column != NULL ? pstrdup(column) : NULL;
-	comment->text = comment_text(utf8);
+	comment->text = utf8 != NULL ? dv_text_in_if_possible(utf8, strlen(utf8)) : NULL;
 	if (comment->text != NULL)
 		table->comments = lappend(table->comments, comment);
 }

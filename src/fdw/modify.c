@@ -37,6 +37,7 @@
 #include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/scan.h"
+#include "net/text.h"
 
 /*
  * Beginning
@@ -67,7 +68,7 @@ new_writer(dv_modify *m)
 	spec.destination.entity_set = m->relation->entity_set;
 	spec.destination.primary_id = m->relation->primary_id.property;
 	spec.destination.type = m->relation->type;
-	spec.destination.tag = dv_address_encode(dv_option_text(m->options, DV_OPT_TAG));
+	spec.destination.tag = dv_address_encode(dv_text_out(dv_option_text(m->options, DV_OPT_TAG)));
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);

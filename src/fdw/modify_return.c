@@ -13,7 +13,6 @@
 
 #include "access/htup_details.h"
 #include "executor/executor.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
@@ -24,6 +23,7 @@
 #include "fdw/option.h"
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
+#include "net/text.h"
 
 /* Does the statement write a column of one of these types? */
 static bool
@@ -133,11 +133,9 @@ operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 	{
 		Oid			output;
 		bool		varlena;
-		char	   *s;
 
 		getTypeOutputInfo(attribute->pgtype, &output, &varlena);
-		s = OidOutputFunctionCall(output, value);
-		return pg_server_to_any(s, strlen(s), PG_UTF8);
+		return dv_text_out(OidOutputFunctionCall(output, value));
 	}
 	initStringInfo(&text);
 	if (!dv_encode(column->encoder, value, false, NULL, &text, &misfit))

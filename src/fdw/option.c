@@ -43,6 +43,7 @@
 #include "compat.h"
 #include "fdw/option.h"
 #include "net/clock.h"
+#include "net/text.h"
 #include "net/url.h"
 
 /* where an option may be set */
@@ -61,7 +62,14 @@
 typedef enum value_type
 {
 	VALUE_TEXT,
-	VALUE_NAMES,				/* comma-separated */
+	VALUE_LINE,					/* a header's value */
+	VALUE_WORD,					/* the same without blanks */
+	VALUE_DOMAIN,				/* a segment of a URL: an id or a domain name */
+	VALUE_VERSION,				/* likewise: 9.2 */
+	VALUE_NAME,					/* a name in Dataverse, which is part of URLs */
+	VALUE_NAMES,				/* the same, comma-separated */
+	VALUE_COLUMNS,				/* columns of the foreign table, comma-separated */
+	VALUE_PROXY,
 	VALUE_BOOLEAN,
 	VALUE_INTEGER,
 	VALUE_REAL,
@@ -74,16 +82,36 @@ typedef enum value_type
 
 #define VALUE_TYPES (VALUE_ADDRESS + 1)
 
-/* The type's name in dataverse.options(), and the size of its member in dv_session_config. */
+#define DIGITS "0123456789"
+#define ALPHANUMERIC DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define VISIBLE_BUT_AT ALPHANUMERIC "!\"#$%&'()*+,-./:;<=>?[\\]^_`{|}~"
+
+/*
+ * The type's name in dataverse.options(), and the size of its member in
+ * dv_session_config.  Text that becomes part of a header or a URL is confined to
+ * characters that need no encoding there.
+ */
 static const struct
 {
 	const char *name;
 	size_t		size;
+	const char *characters;		/* of which a text must consist; NULL: all but control characters */
+	const char *fault;			/* a sentence for a text that has others */
 }			value_types[VALUE_TYPES] =
 
 {
 	[VALUE_TEXT] = {"text", sizeof(char *)},
-	[VALUE_NAMES] = {"list", sizeof(char *)},
+	[VALUE_LINE] = {"text", sizeof(char *), VISIBLE_BUT_AT "@ ", "It can contain only ASCII characters."},
+	[VALUE_WORD] = {"text", sizeof(char *), VISIBLE_BUT_AT "@", "It can contain only ASCII characters, and no blanks."},
+	[VALUE_DOMAIN] = {"text", sizeof(char *), ALPHANUMERIC "-._", "It must be an id or a domain name."},
+	[VALUE_VERSION] = {"text", sizeof(char *), DIGITS ".", "It must be a version number, such as 9.2."},
+	[VALUE_NAME] = {"text", sizeof(char *), ALPHANUMERIC "_",
+	"It must be a name in Dataverse, which consists of letters, digits, and underscores."},
+	[VALUE_NAMES] = {"list", sizeof(char *), ALPHANUMERIC "_, ",
+	"It must be a list of names in Dataverse, which consist of letters, digits, and underscores."},
+	[VALUE_COLUMNS] = {"list", sizeof(char *)},
+	[VALUE_PROXY] = {"text", sizeof(char *), VISIBLE_BUT_AT,
+	"It must be an address without a user name or password; set \"proxy_user\" and \"proxy_password\" in the user mapping."},
 	[VALUE_BOOLEAN] = {"boolean", sizeof(bool)},
 	[VALUE_INTEGER] = {"integer", sizeof(int)},
 	[VALUE_REAL] = {"number", sizeof(double)},
@@ -118,7 +146,14 @@ static const char *const table_types[] = {"standard", "elastic", "virtual", "int
 
 #define VALUE(value_type, value) .type = value_type, .default_value = value
 #define TEXT(value) VALUE(VALUE_TEXT, value)
+#define LINE(value) VALUE(VALUE_LINE, value)
+#define WORD(value) VALUE(VALUE_WORD, value)
+#define DOMAIN_NAME(value) VALUE(VALUE_DOMAIN, value)
+#define VERSION(value) VALUE(VALUE_VERSION, value)
+#define NAME_IN_URL(value) VALUE(VALUE_NAME, value)
 #define NAMES(value) VALUE(VALUE_NAMES, value)
+#define COLUMNS(value) VALUE(VALUE_COLUMNS, value)
+#define HTTP_PROXY(value) VALUE(VALUE_PROXY, value)
 #define BOOLEAN(value) VALUE(VALUE_BOOLEAN, value)
 #define INTEGER(value, least, most) VALUE(VALUE_INTEGER, value), .min = least, .max = most
 #define REAL(value, least, most) VALUE(VALUE_REAL, value), .min = least, .max = most
@@ -322,6 +357,23 @@ address_fault(const char *value, bool path_allowed)
 	return details[dv_url_check(value, path_allowed)];
 }
 
+static const char *
+text_fault(value_type type, const char *value)
+{
+	const char *characters = value_types[type].characters;
+	size_t		len = strlen(value);
+
+	if (len == 0)
+		return "It cannot be empty.";
+	if (dv_text_has_controls(value, len))
+		return "It cannot contain control characters.";
+	/* a segment of a URL that begins with a dot may lead to another one */
+	if ((characters != NULL && strspn(value, characters) < len) ||
+		((type == VALUE_DOMAIN || type == VALUE_VERSION) && value[0] == '.'))
+		return value_types[type].fault;
+	return NULL;
+}
+
 static bool
 in_range(const option_row *option, double value)
 {
@@ -368,9 +420,6 @@ fault_of(const option_row *option, const char *value)
 
 	switch (option->type)
 	{
-		case VALUE_TEXT:
-		case VALUE_NAMES:
-			return value[0] == '\0' ? "It cannot be empty." : NULL;
 		case VALUE_BOOLEAN:
 			return parse_bool(value, &boolean) ? NULL : "It must be \"on\" or \"off\".";
 		case VALUE_INTEGER:
@@ -397,8 +446,9 @@ fault_of(const option_row *option, const char *value)
 			return address_fault(value, false);
 		case VALUE_ADDRESS:
 			return address_fault(value, true);
+		default:
+			return text_fault(option->type, value);
 	}
-	return NULL;
 }
 
 static bool
@@ -407,18 +457,23 @@ is_plain_http(const char *value)
 	return pg_strncasecmp(value, "http:", 5) == 0;
 }
 
+static bool
+is_address(const option_row *option)
+{
+	return option->type == VALUE_SITE || option->type == VALUE_ADDRESS;
+}
+
 /*
- * Raises an error unless the value may be stored.  The error does not show
- * addresses and secrets, because a URL may contain a password, and messages are
- * logged.
+ * Raises an error unless the value is valid.  The error does not show addresses
+ * and secrets, because a URL may contain a password, and messages are logged.
  */
 static void
-check_value(const option_row *option, const char *name, const char *value)
+check_fault(const option_row *option, const char *name, const char *value)
 {
 	const char *fault = fault_of(option, value);
-	bool		address = option->type == VALUE_SITE || option->type == VALUE_ADDRESS;
 
-	if (fault != NULL && (address || (option->flags & SECRET)))
+	if (fault != NULL && (is_address(option) || option->type == VALUE_PROXY ||
+						  (option->flags & SECRET) || dv_text_has_controls(value, strlen(value))))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("invalid value for option \"%s\"", name),
@@ -428,12 +483,19 @@ check_value(const option_row *option, const char *name, const char *value)
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("invalid value for option \"%s\": \"%s\"", name, value),
 				 errdetail("%s", fault)));
+}
+
+/* Raises an error unless the value may be stored by the current user. */
+static void
+check_value(const option_row *option, const char *name, const char *value)
+{
+	check_fault(option, name, value);
 	if ((option->flags & SUPERUSER) && !superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to set option \"%s\"", name),
 				 errdetail("Only superusers can set options that let the server process use a file, an identity, or a proxy.")));
-	if (address && is_plain_http(value) && !superuser())
+	if (is_address(option) && is_plain_http(value) && !superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to set option \"%s\" to an http address", name),
@@ -484,11 +546,14 @@ dv_option_given(dv_options opts, dv_option option)
 	return given_text(opts, option) != NULL;
 }
 
+/* What was stored by an older version or by other means than the validator is checked again. */
 const char *
 dv_option_text(dv_options opts, dv_option option)
 {
 	const char *text = given_text(opts, option);
 
+	if (text != NULL)
+		check_fault(row_of(option), dv_option_name(option), text);
 	return text != NULL ? text : row_of(option)->default_value;
 }
 
@@ -556,11 +621,6 @@ put_into(void *member, dv_options opts, dv_option option)
 {
 	switch (row_of(option)->type)
 	{
-		case VALUE_TEXT:
-		case VALUE_NAMES:
-		case VALUE_ADDRESS:
-			*(const char **) member = dv_option_text(opts, option);
-			break;
 		case VALUE_SITE:
 			*(const char **) member = dv_option_address(opts, option);
 			break;
@@ -582,6 +642,8 @@ put_into(void *member, dv_options opts, dv_option option)
 		case VALUE_CHOICE:
 			*(int *) member = dv_option_choice(opts, option);
 			break;
+		default:
+			*(const char **) member = dv_option_text(opts, option);
 	}
 }
 
@@ -647,6 +709,10 @@ check_combination(List *list, Oid catalog)
 	dv_options	opts = {list, NIL};
 	int			number;
 
+	if (catalog == UserMappingRelationId && dv_option_given(opts, DV_OPT_PROXY_PASSWORD) &&
+		!dv_option_given(opts, DV_OPT_PROXY_USER))
+		refuse_combination("option \"proxy_user\" is missing",
+						   "Set \"proxy_user\" together with \"proxy_password\".");
 	if (catalog == UserMappingRelationId)
 		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
 			check_application_user(opts, number);

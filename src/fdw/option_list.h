@@ -25,18 +25,18 @@
 
 /* address of the service */
 DV_OPTION(URL, "url", ON_SERVER, SITE(NULL), IN_SESSION(base_url))
-DV_OPTION(API_VERSION, "api_version", ON_SERVER, TEXT("9.2"), IN_SESSION(api_version))
-DV_OPTION(TENANT_ID, "tenant_id", ON_SERVER, TEXT(NULL))
+DV_OPTION(API_VERSION, "api_version", ON_SERVER, VERSION("9.2"), IN_SESSION(api_version))
+DV_OPTION(TENANT_ID, "tenant_id", ON_SERVER, DOMAIN_NAME(NULL))
 DV_OPTION(AUTHORITY, "authority", ON_SERVER, ADDRESS("https://login.microsoftonline.com"))
 DV_OPTION(TOKEN_URL, "token_url", ON_SERVER, ADDRESS(NULL))
 
 /* connections to the service */
 DV_OPTION(CA_FILE, "ca_file", ON_SERVER | SUPERUSER, TEXT(NULL), IN_SESSION(http.ca_file))
-DV_OPTION(PROXY, "proxy", ON_SERVER | SUPERUSER, TEXT(NULL), IN_SESSION(http.proxy))
+DV_OPTION(PROXY, "proxy", ON_SERVER | SUPERUSER, HTTP_PROXY(NULL), IN_SESSION(http.proxy))
 DV_OPTION(CONNECT_TIMEOUT, "connect_timeout", ON_SERVER, TIMEOUT("30s", 0.001, 3600), IN_SESSION(http.connect_timeout_ms))
 DV_OPTION(REQUEST_TIMEOUT, "request_timeout", ON_SERVER, TIMEOUT("150s", 0.001, 3600), IN_SESSION(request_timeout_ms))
 DV_OPTION(AFFINITY_COOKIE, "affinity_cookie", ON_SERVER, BOOLEAN("off"), IN_SESSION(http.keep_cookies))
-DV_OPTION(USER_AGENT, "user_agent", ON_SERVER, TEXT("dataverse_fdw"), IN_SESSION(http.user_agent))
+DV_OPTION(USER_AGENT, "user_agent", ON_SERVER, LINE("dataverse_fdw"), IN_SESSION(http.user_agent))
 
 /* the pool of application users */
 DV_OPTION(SELECTION, "selection", ON_SERVER, CHOICE("throttle_aware", selections), IN_SESSION(pool.selection))
@@ -93,16 +93,16 @@ DV_OPTION(USE_REMOTE_ESTIMATE, "use_remote_estimate", ON_SERVER | ON_TABLE, BOOL
 DV_OPTION(IMPORT_STATS, "import_stats", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 
 /* the table in Dataverse */
-DV_OPTION(TABLE, "table", ON_TABLE, TEXT(NULL))
-DV_OPTION(ENTITY_SET, "entity_set", ON_TABLE, TEXT(NULL))
-DV_OPTION(PRIMARY_ID, "primary_id", ON_TABLE, TEXT(NULL))
+DV_OPTION(TABLE, "table", ON_TABLE, NAME_IN_URL(NULL))
+DV_OPTION(ENTITY_SET, "entity_set", ON_TABLE, NAME_IN_URL(NULL))
+DV_OPTION(PRIMARY_ID, "primary_id", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(TABLE_TYPE, "table_type", ON_TABLE, CHOICE("standard", table_types))
-DV_OPTION(UPSERT_KEY, "upsert_key", ON_TABLE, NAMES(NULL))
+DV_OPTION(UPSERT_KEY, "upsert_key", ON_TABLE, COLUMNS(NULL))
 DV_OPTION(PARTITION_ID, "partition_id", ON_TABLE, TEXT(NULL))
 DV_OPTION(KEYS, "keys", ON_TABLE, TEXT(NULL))
 
 /* the column in Dataverse */
-DV_OPTION(COLUMN, "column", ON_COLUMN, TEXT(NULL))
+DV_OPTION(COLUMN, "column", ON_COLUMN, NAME_IN_URL(NULL))
 DV_OPTION(NAVIGATION, "navigation", ON_COLUMN, NAMES(NULL))
 DV_OPTION(TARGET, "target", ON_COLUMN, NAMES(NULL))
 DV_OPTION(TARGET_SET, "target_set", ON_COLUMN, NAMES(NULL))
@@ -119,8 +119,12 @@ DV_OPTION(CLIENT_CERTIFICATE, "client_certificate", ON_USER | NUMBERED | SUPERUS
 DV_OPTION(CLIENT_KEY, "client_key", ON_USER | NUMBERED | SUPERUSER, TEXT(NULL))
 DV_OPTION(CLIENT_KEY_PASSWORD, "client_key_password", ON_USER | NUMBERED | SECRET, TEXT(NULL))
 DV_OPTION(MANAGED_IDENTITY, "managed_identity", ON_USER | NUMBERED | SUPERUSER, BOOLEAN("off"))
-DV_OPTION(ACCESS_TOKEN, "access_token", ON_USER | NUMBERED | SECRET, TEXT(NULL))
-DV_OPTION(CALLER_ID, "caller_id", ON_USER, TEXT(NULL), IN_SESSION(caller_id))
+DV_OPTION(ACCESS_TOKEN, "access_token", ON_USER | NUMBERED | SECRET, WORD(NULL))
+DV_OPTION(CALLER_ID, "caller_id", ON_USER, WORD(NULL), IN_SESSION(caller_id))
+
+/* credentials for the proxy */
+DV_OPTION(PROXY_USER, "proxy_user", ON_USER, TEXT(NULL), IN_SESSION(http.proxy_user))
+DV_OPTION(PROXY_PASSWORD, "proxy_password", ON_USER | SECRET, TEXT(NULL), IN_SESSION(http.proxy_password))
 
 #undef DV_OPTION
 #undef DV_SETTING

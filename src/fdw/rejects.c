@@ -34,7 +34,6 @@
 #include "executor/spi.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -49,6 +48,7 @@
 #include "dataverse/header.h"
 #include "fdw/encode.h"
 #include "fdw/rejects.h"
+#include "net/text.h"
 
 /* How members of the object are converted: arrays with one entry for each member. */
 enum
@@ -196,7 +196,7 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
  */
 
 /* Decodes percent-encoded text and converts it to the database encoding. */
-static char *
+static const char *
 decode_text(const char *text, size_t len)
 {
 	char	   *decoded = palloc(len + 1);
@@ -216,7 +216,7 @@ decode_text(const char *text, size_t len)
 			decoded[n++] = text[i];
 	}
 	decoded[n] = '\0';
-	return pg_any_to_server(decoded, (int) n, PG_UTF8);
+	return dv_text_in(decoded, n);
 }
 
 /*
@@ -224,7 +224,7 @@ decode_text(const char *text, size_t len)
  * it doubled, and returns the position after it.
  */
 static const char *
-read_key_value(const char *p, char **value)
+read_key_value(const char *p, const char **value)
 {
 	StringInfoData text;
 	bool		quoted = *p == '\'';
@@ -256,7 +256,7 @@ read_keys(const char *object, ArrayBuildState *names, ArrayBuildState *values)
 	while (p != NULL && (*p == '(' || *p == ','))
 	{
 		size_t		len = strcspn(++p, "=,)\"");
-		char	   *value;
+		const char *value;
 
 		if (p[len] != '=')
 			return;
@@ -313,15 +313,14 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	ArrayBuildState *key_names = new_array();
 	ArrayBuildState *key_values = new_array();
 	ArrayBuildState *m[MAP_ARRAYS];
-	char	   *object = NULL;
+	const char *object = NULL;
 	int			i;
 
 	if (reject->object != NULL)
 	{
 		object = pnstrdup(reject->object, reject->object_len);
 		read_keys(object, key_names, key_values);
-		/* everything that is exchanged with the service is UTF-8 */
-		object = pg_any_to_server(object, (int) reject->object_len, PG_UTF8);
+		object = dv_text_in(object, reject->object_len);
 	}
 	else if (reject->slot != NULL && reject->id != NULL)
 	{

@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "dataverse/header.h"
 #include "fdw/relation.h"
+#include "net/url.h"
 
 #define STANDARD_PAGE_SIZE 5000
 #define ELASTIC_PAGE_SIZE 500
@@ -72,13 +73,7 @@ is_natural(Oid pgtype, dv_type type)
 static void
 check_name(const char *name, const char *option, const dv_relation *relation)
 {
-	const char *c;
-
-	for (c = name; *c != '\0'; c++)
-		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-			  *c == '_'))
-			break;
-	if (*c == '\0' && c != name)
+	if (dv_url_is_name(name))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),

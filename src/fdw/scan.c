@@ -20,7 +20,6 @@
 #include "executor/executor.h"
 #include "foreign/foreign.h"
 #include "lib/ilist.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
@@ -37,6 +36,7 @@
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
+#include "net/text.h"
 
 /* A column of the scan tuple that is fetched. */
 typedef struct scan_target
@@ -439,7 +439,7 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 	{
 		const scan_target *t = &scan->targets[i];
 		MemoryContext old;
-		char	   *string;
+		const char *string;
 
 		if (t->attnum != binding->chunk_attnum)
 			continue;
@@ -447,8 +447,7 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 			return false;
 		/* the caller's memory may have to last for all rows (read_all) */
 		old = MemoryContextSwitchTo(scan->row);
-		string = TextDatumGetCString(slot->tts_values[t->slot]);
-		string = pg_server_to_any(string, strlen(string), PG_UTF8);
+		string = dv_text_out(TextDatumGetCString(slot->tts_values[t->slot]));
 		MemoryContextSwitchTo(old);
 		return bsearch(string, binding->chunk_filter->operands, binding->chunk_filter->n,
 					   sizeof(dv_operand), compare_text) != NULL;

@@ -33,6 +33,7 @@
 #include "fdw/option.h"
 #include "fdw/truncate.h"
 #include "net/json.h"
+#include "net/text.h"
 
 /* Time between two requests for the status of a job. */
 #define FIRST_POLL	(250 * DV_MILLISECOND)
@@ -119,6 +120,17 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 	return root;
 }
 
+/* It becomes part of URLs, so nothing but an id is accepted; NULL if it is something else. */
+static const char *
+id_member(struct json_object *object, const char *name)
+{
+	const char *id = dv_json_string(object, name);
+
+	if (id == NULL || id[0] == '\0' || strspn(id, "0123456789abcdefABCDEF-") < strlen(id))
+		return NULL;
+	return id;
+}
+
 static const char *
 start_job(const dv_truncation *t)
 {
@@ -132,13 +144,9 @@ start_job(const dv_truncation *t)
 			 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
 			 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"2026-01-01T00:00:00Z\"}",
 			 relation->table, relation->primary_id.name, relation->table);
-	const char *id = dv_json_string(ask(t, "POST", "BulkDelete", body), "JobId");
-	const char *c = id;
+	const char *id = id_member(ask(t, "POST", "BulkDelete", body), "JobId");
 
-	/* it becomes part of URLs, so accept nothing but an id */
-	while (c != NULL && (isxdigit((unsigned char) *c) || *c == '-'))
-		c++;
-	if (c == NULL || c == id || *c != '\0')
+	if (id == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse did not return the id of the bulk-delete job", t->what)));
@@ -207,7 +215,7 @@ count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **o
 	row = dv_json_item(rows, 0);
 	*deleted = strtoll(member_text(row, "successcount"), NULL, 10);
 	*failed = strtoll(member_text(row, "failurecount"), NULL, 10);
-	*operation = dv_json_string(row, "bulkdeleteoperationid");
+	*operation = id_member(row, "bulkdeleteoperationid");
 }
 
 /* Returns the reason of the first failure, or NULL if the service does not tell. */
@@ -235,7 +243,7 @@ fail(const dv_truncation *t, int64 deleted, int64 failed, const char *reason)
 	if (failed > 0)
 		appendStringInfo(&detail, "  It could not delete %lld rows.", (long long) failed);
 	if (reason != NULL && reason[0] != '\0')
-		appendStringInfo(&detail, "  Dataverse says: %s", reason);
+		appendStringInfo(&detail, "  Dataverse says: %s", dv_text_shown(reason, strlen(reason)));
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_ERROR),
 			 errmsg("could not %s", t->what),

@@ -23,7 +23,9 @@
 
 #include "compat.h"
 #include "fdw/audience.h"
+#include "net/text.h"
 #include "pool/progress.h"
+#include "pool/shared.h"
 #include "pool/stats.h"
 
 DV_FUNCTION(dataverse_pool_users);
@@ -50,6 +52,13 @@ put(view_row *r, Datum value)
 {
 	r->nulls[r->n] = r->hidden;
 	r->values[r->n++] = value;
+}
+
+/* A name in the shared memory, which is UTF-8 whatever database it comes from. */
+static void
+put_name(view_row *r, const char *name)
+{
+	put(r, CStringGetTextDatum(dv_text_shown(name, strlen(name))));
 }
 
 static void
@@ -210,8 +219,8 @@ fill_user(view_row *r, const void *item, int64 now)
 
 	if (!dv_audience_sees_user(r->audience, view->databaseid, view->serverid, user->key))
 		return false;
-	put(r, CStringGetTextDatum(view->server));
-	put(r, CStringGetTextDatum(view->name));
+	put_name(r, view->server);
+	put_name(r, view->name);
 	put(r, BoolGetDatum(throttled));
 	put_time(r, throttled ? user->throttle.until : 0, now);
 	put(r, Int32GetDatum(rate->current));
@@ -262,8 +271,8 @@ fill_event(view_row *r, const void *item, int64 now)
 	if (!dv_audience_sees_user(r->audience, stats->databaseid, stats->serverid, stats->key))
 		return false;
 	put_time(r, event->at, now);
-	put(r, CStringGetTextDatum(stats->server));
-	put(r, CStringGetTextDatum(stats->name));
+	put_name(r, stats->server);
+	put_name(r, stats->name);
 	put(r, CStringGetTextDatum(dv_throttle_code(event->cause)));
 	put_interval(r, event->retry_after);
 	put(r, BoolGetDatum(event->fallback));
@@ -285,9 +294,9 @@ fill_progress(view_row *r, const void *item, int64 now)
 	if (sight == DV_SEES_NOTHING)
 		return false;
 	put(r, Int32GetDatum(slot->pid));
-	put(r, CStringGetTextDatum(slot->server));
+	put_name(r, slot->server);
 	r->hidden = sight == DV_SEES_OUTLINE;
-	put(r, CStringGetTextDatum(slot->table));
+	put_name(r, slot->table);
 	put(r, CStringGetTextDatum(slot->operation));
 	put_count(r, stats->total);
 	put_count(r, counts->taken);
@@ -381,7 +390,9 @@ dataverse_reset_pool(PG_FUNCTION_ARGS)
 	Oid			serverid = owned_server(PG_GETARG_NAME(0));
 	const char *name = PG_NARGS() > 1 ? text_to_cstring(PG_GETARG_TEXT_PP(1)) : NULL;
 	int			refused;
-	int			n = dv_stats_reset_pool(MyDatabaseId, serverid, name, &refused);
+	int			n = dv_stats_reset_pool(MyDatabaseId, serverid,
+										name != NULL ? dv_text_common(name, DV_NAME_LEN) : NULL,
+										&refused);
 
 	if (name != NULL && n == 0 && refused > 0)
 		ereport(ERROR,

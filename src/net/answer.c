@@ -61,6 +61,15 @@ status_of(const char *line, size_t len)
 	return status;
 }
 
+/* Control characters in a header have no meaning, and it must not end at a NUL. */
+static void
+blank_controls(char *line, size_t len)
+{
+	for (; len > 0; line++, len--)
+		if ((unsigned char) *line < 0x20 || *line == 0x7f)
+			*line = ' ';
+}
+
 dv_answer_result
 dv_answer_add_line(dv_answer *answer, const char *line, size_t len)
 {
@@ -85,8 +94,11 @@ dv_answer_add_line(dv_answer *answer, const char *line, size_t len)
 	result = append(&answer->lines, &answer->lines_len, &answer->lines_room,
 					2 * DV_ANSWER_MAX_HEAD, line, len);
 	if (result == DV_ANSWER_TAKEN)
+	{
+		blank_controls(answer->lines + answer->lines_len - len, len);
 		result = append(&answer->lines, &answer->lines_len, &answer->lines_room,
 						2 * DV_ANSWER_MAX_HEAD, "", 1);
+	}
 	return result;
 }
 

@@ -151,7 +151,7 @@ dv_http_initialize(void)
 			elog(ERROR, "libcurl was initialized by another process");
 		return;
 	}
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (!dv_transport_init())
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("could not initialize libcurl")));

@@ -18,6 +18,7 @@
 #include "net/answer.h"
 #include "net/attention.h"
 #include "net/http.h"
+#include "net/transport.h"
 
 #define DV_IDLE_HANDLES		16
 #define DV_COOKIE_SIZE		512
@@ -37,8 +38,7 @@ struct dv_http_client
 	bool		allow_http;
 	bool		keep_cookie;
 	char		cookie[DV_COOKIE_SIZE]; /* "name=value"; "": none */
-	char	   *ca_file;
-	char	   *proxy;
+	dv_transport *transport;
 	char	   *user_agent;
 };
 

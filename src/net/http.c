@@ -34,6 +34,7 @@
 #include "utils/memutils.h"
 
 #include "net/exchange.h"
+#include "net/text.h"
 #include "net/xact.h"
 
 #define CACHED_CONNECTIONS	512
@@ -309,8 +310,7 @@ dv_http_client_free(dv_http_client *client)
 	}
 	dv_http_rest(client);
 	dlist_delete(&client->node);
-	free(client->ca_file);
-	free(client->proxy);
+	dv_transport_free(client->transport);
 	free(client->user_agent);
 	free(client);
 }
@@ -365,14 +365,6 @@ static dv_xact_participant xact_participant = {
  * Clients and calls.
  */
 
-/* Copies a string, or NULL, with malloc; returns false if there is no memory. */
-static bool
-copy_option(char **copy, const char *s)
-{
-	*copy = s != NULL ? strdup(s) : NULL;
-	return s == NULL || *copy != NULL;
-}
-
 static void
 no_memory(void)
 {
@@ -397,9 +389,9 @@ dv_http_client_create(const dv_http_options *options)
 	client->connect_timeout_ms = options->connect_timeout_ms;
 	client->allow_http = options->allow_http;
 	client->keep_cookie = options->keep_cookies;
-	if (!copy_option(&client->ca_file, options->ca_file) ||
-		!copy_option(&client->proxy, options->proxy) ||
-		!copy_option(&client->user_agent, options->user_agent))
+	client->transport = dv_transport_create(options);
+	client->user_agent = strdup(options->user_agent);
+	if (client->transport == NULL || client->user_agent == NULL)
 	{
 		dv_http_client_free(client);
 		no_memory();
@@ -435,20 +427,14 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
 					 dv_http_connect_limit(client->connect_timeout_ms, 0));
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, dv_http_open_socket);
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, dv_http_close_socket);
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, client);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
-	if (client->ca_file != NULL)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
-	if (request->no_proxy)
-		curl_easy_setopt(easy, CURLOPT_PROXY, "");
-	else if (client->proxy != NULL)
-		curl_easy_setopt(easy, CURLOPT_PROXY, client->proxy);
+	dv_transport_apply(client->transport, easy, request->no_proxy);
 }
 
 static void
@@ -537,6 +523,25 @@ take_handle(dv_http_call *call)
 	return true;
 }
 
+/*
+ * Wherever a text comes from, an option, a statement, or an answer, a line break
+ * in it must not become another header or another request.
+ */
+static void
+refuse_controls(const dv_http_client *client, const dv_http_request *request)
+{
+	const char *const *header;
+	bool		refused = dv_text_has_controls(request->url, strlen(request->url)) ||
+	dv_text_has_controls(client->user_agent, strlen(client->user_agent));
+
+	for (header = request->headers; header != NULL && *header != NULL; header++)
+		refused = refused || dv_text_has_controls(*header, strlen(*header));
+	if (refused)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("request to Dataverse was not sent, because its URL or a header would contain a control character")));
+}
+
 /* The time of the exchange begins now, however long ago the backend last looked at its sockets. */
 static void
 set_deadlines(dv_http_call *call, const dv_http_request *request)
@@ -554,8 +559,10 @@ dv_http_call *
 dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryContext owner)
 {
 	MemoryContextCallback *callback = MemoryContextAllocZero(owner, sizeof(*callback));
-	dv_http_call *call = calloc(1, sizeof(*call));
+	dv_http_call *call;
 
+	refuse_controls(client, request);
+	call = calloc(1, sizeof(*call));
 	if (call == NULL)
 		no_memory();
 	call->client = client;

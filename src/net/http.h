@@ -30,8 +30,10 @@ typedef struct dv_http_call dv_http_call;
 
 typedef struct dv_http_options
 {
-	const char *ca_file;		/* NULL: that of the system */
-	const char *proxy;			/* NULL: that of the environment; "": none */
+	const char *ca_file;		/* NULL: the authorities of the system */
+	const char *proxy;			/* NULL: none */
+	const char *proxy_user;		/* NULL: the proxy does not ask */
+	const char *proxy_password;
 	const char *user_agent;
 	int			connect_timeout_ms;
 	bool		keep_cookies;	/* affinity_cookie */
@@ -113,7 +115,8 @@ extern int	dv_http_under_way(void);
 /*
  * Starts an exchange.  It is ended and freed when "owner" is reset or
  * deleted, or by dv_http_free, whichever comes first.  Raises an error only for
- * lack of memory or descriptors; transport failures are in the result.
+ * lack of memory or descriptors, and if the URL or a header contains a control
+ * character; transport failures are in the result.
  */
 extern dv_http_call *dv_http_start(dv_http_client *client, const dv_http_request *request,
 								   MemoryContext owner);

@@ -26,6 +26,7 @@
 #include "net/clock.h"
 #include "net/date.h"
 #include "net/json.h"
+#include "net/text.h"
 #include "net/token.h"
 
 #define REFRESH_BEFORE		(300 * DV_SECOND)	/* but at most a tenth of the lifetime */
@@ -34,7 +35,6 @@
 #define REFRESH_AGAIN		(10 * DV_SECOND)	/* after a failure, while the old token is valid */
 #define REQUEST_TIMEOUT_MS	30000
 #define MAX_ANSWER			(256 * 1024)
-#define MAX_MESSAGE			1000
 #define USUAL_LIFETIME		3600	/* seconds */
 #define LONGEST_LIFETIME	86400	/* later the token is renewed, whatever is said about it */
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
@@ -284,15 +284,6 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
 }
 
-/* Returns the first line of a text, as far as a message can have it. */
-static char *
-clip_line(const char *text)
-{
-	int			len = (int) strcspn(text, "\r\n");
-
-	return pnstrdup(text, len > MAX_MESSAGE ? pg_mbcliplen(text, len, MAX_MESSAGE) : len);
-}
-
 /* Records the first line of the authority's error message, and a hint. */
 static void
 refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
@@ -316,7 +307,7 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 		transient = true;
 	failed(token, transient,
 		   Max(dv_retry_after(retry_after, (int64) time(NULL)), 0),
-		   clip_line(text), hint);
+		   dv_text_shown(text, strcspn(text, "\r\n")), hint);
 }
 
 static const char *
@@ -337,11 +328,14 @@ read_answer(dv_token *token)
 	if (result->outcome != DV_HTTP_ANSWERED)
 	{
 		failed(token, result->failure != DV_HTTP_TLS, 0,
-			   psprintf("%s: %s", dv_http_failure_name(result->failure), result->message),
+			   psprintf("%s: %s", dv_http_failure_name(result->failure),
+						dv_text_shown(result->message, strlen(result->message))),
 			   transport_hint(result->failure));
 		return;
 	}
 	root = dv_json_parse(result->body, result->body_len, NULL);
+	if (root == NULL && result->status != 200)
+		root = dv_json_parse(dv_text_mended(result->body, result->body_len), result->body_len, NULL);
 	if (root != NULL && !json_object_is_type(root, json_type_object))
 		root = NULL;
 	if (root != NULL)
@@ -349,6 +343,12 @@ read_answer(dv_token *token)
 	if (result->status != 200 || value == NULL)
 	{
 		refused(token, result->status, root, dv_http_header(token->call, "Retry-After"));
+		return;
+	}
+	if (!dv_text_is_word(value))
+	{
+		failed(token, false, 0, "the token endpoint sent a token that cannot be put into a header",
+			   "Check options \"authority\" and \"token_url\" of the server.");
 		return;
 	}
 	accept_token(token, value, lifetime_of(root));

@@ -126,6 +126,85 @@ dv_url_check(const char *url, bool path_allowed)
 	return DV_URL_OK;
 }
 
+bool
+dv_url_is_name(const char *text)
+{
+	size_t		len = strspn(text, LETTERS DIGITS "_");
+
+	return len > 0 && text[len] == '\0';
+}
+
+bool
+dv_url_is_absolute(const char *s)
+{
+	size_t		scheme = strspn(s, LETTERS DIGITS "+-.");
+
+	return scheme > 0 && strncmp(s + scheme, "://", 3) == 0;
+}
+
+/*
+ * Moves past a character of a path, which is returned.  Servers differ in which
+ * percent-encoded characters they decode before they look for segments, so all
+ * of them count as decoded.
+ */
+static char
+next_character(const char **p)
+{
+	char		digits[3] = "";
+
+	if (**p != '%')
+		return *(*p)++;
+	memcpy(digits, *p + 1, strnlen(*p + 1, 2));
+	if (strspn(digits, DIGITS "abcdefABCDEF") != 2)
+		return *(*p)++;
+	*p += 3;
+	return (char) strtol(digits, NULL, 16);
+}
+
+/*
+ * Segments end at slashes and, on some servers, at backslashes.  Parameters
+ * after a semicolon do not belong to the name of a segment on others.
+ */
+static bool
+has_dots(const char *path)
+{
+	const char *end = path + strcspn(path, "?");
+	int			dots = 0;
+	bool		only_dots = true;
+
+	while (path < end)
+	{
+		char		c = next_character(&path);
+
+		if (c == '/' || c == '\\' || c == ';')
+		{
+			if (only_dots && dots >= 1 && dots <= 2)
+				return true;
+			only_dots = c != ';';
+			dots = 0;
+		}
+		else if (c == '.')
+			dots++;
+		else
+			only_dots = false;
+	}
+	return only_dots && dots >= 1 && dots <= 2;
+}
+
+dv_path_verdict
+dv_path_check(const char *path)
+{
+	const char *query = path + strcspn(path, "?");
+	const char *c;
+
+	for (c = path; *c != '\0'; c++)
+		if (*c <= ' ' || *c > '~' || (*c == '\\' && c < query))
+			return DV_PATH_CHARACTER;
+	if (strchr(path, '#') != NULL)
+		return DV_PATH_FRAGMENT;
+	return has_dots(path) ? DV_PATH_DOTS : DV_PATH_OK;
+}
+
 size_t
 dv_url_encode(const char *text, char *out)
 {

@@ -26,6 +26,26 @@ enum dv_url_verdict
 
 extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
 
+/* Does a text consist of letters, digits, and underscores, so that it can be part of a URL? */
+extern bool dv_url_is_name(const char *text);
+
+/* Does a scheme, such as "https://", begin this text? */
+extern bool dv_url_is_absolute(const char *s);
+
+typedef enum dv_path_verdict
+{
+	DV_PATH_OK,
+	DV_PATH_CHARACTER,			/* a character that cannot be in a URL, or a backslash */
+	DV_PATH_FRAGMENT,			/* "#": what follows would not be sent */
+	DV_PATH_DOTS				/* "." or ".." as a segment, in any spelling */
+} dv_path_verdict;
+
+/*
+ * Checks a path, with its query, that is appended to an address which ends
+ * with a slash.  The result leads to somewhere below that address.
+ */
+extern dv_path_verdict dv_path_check(const char *path);
+
 /*
  * Percent-encodes everything but letters, digits, and "-._~".  "out" must have
  * room for three times the length of the text plus one byte.  Returns the

@@ -20,6 +20,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
+#include "net/text.h"
 #include "pool/entry.h"
 #include "pool/wait.h"
 
@@ -111,10 +112,26 @@ close_pool(void *arg)
 	LWLockRelease(&pool->shared->lock);
 }
 
+/* The names as other databases read them, made before the lock is taken. */
+static dv_pool_spec
+with_common_names(const dv_pool_spec *spec)
+{
+	dv_pool_spec common = *spec;
+	const char **names = palloc(spec->n * sizeof(char *));
+	int			i;
+
+	for (i = 0; i < spec->n; i++)
+		names[i] = dv_text_common(spec->names[i], DV_NAME_LEN);
+	common.names = names;
+	common.server_name = dv_text_common(spec->server_name, DV_NAME_LEN);
+	return common;
+}
+
 /* All of its users, or (false) none: then this memory is of no use for the pool. */
 static bool
 enter_users(dv_pool *pool, const dv_pool_spec *spec, const dv_entry_key *keys)
 {
+	dv_pool_spec common = with_common_names(spec);
 	int64		now = dv_now();
 	bool		fits;
 	int			i;
@@ -122,7 +139,7 @@ enter_users(dv_pool *pool, const dv_pool_spec *spec, const dv_entry_key *keys)
 	if (dv_shared_my_backend(pool->shared) < 0)
 		return false;
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	fits = dv_entry_open(pool->shared, my_row(pool->shared), spec, keys, pool->view, now);
+	fits = dv_entry_open(pool->shared, my_row(pool->shared), &common, keys, pool->view, now);
 	for (i = 0; i < pool->n && fits; i++)
 		pool->entry[i] = view_at(pool, i)->user;
 	LWLockRelease(&pool->shared->lock);

@@ -16,12 +16,12 @@
 #include "postgres.h"
 
 #include "lib/ilist.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "utils/wait_event.h"
 
 #include "compat.h"
+#include "net/text.h"
 #include "pool/progress.h"
 #include "pool/shared.h"
 
@@ -94,16 +94,6 @@ dv_progress_counts_of(const dv_progress_slot *slot)
 	return counts;
 }
 
-/* Copies as much as fits, without splitting a character. */
-static void
-put_text(char *into, Size size, const char *text)
-{
-	int			len = pg_mbcliplen(text, (int) strlen(text), (int) size - 1);
-
-	memcpy(into, text, len);
-	into[len] = '\0';
-}
-
 /* The caller must hold the lock. */
 static dv_progress_slot *
 free_slot(dv_shared *shared)
@@ -130,6 +120,8 @@ dv_progress_begin(Oid serverid, const char *server, const char *table, const cha
 	dv_progress *progress = MemoryContextAllocZero(owner, sizeof(*progress));
 	MemoryContextCallback *callback = MemoryContextAllocZero(owner, sizeof(*callback));
 	dv_shared  *shared = dv_shared_attach();
+	char	   *common_server = dv_text_common(server, DV_NAME_LEN);
+	char	   *common_table = dv_text_common(table, DV_TABLE_LEN);
 	int64		now = dv_now();
 	dv_progress_slot *slot = NULL;
 
@@ -149,9 +141,9 @@ dv_progress_begin(Oid serverid, const char *server, const char *table, const cha
 			slot->databaseid = MyDatabaseId;
 			slot->serverid = serverid;
 			slot->roleid = GetOuterUserId();
-			put_text(slot->server, sizeof(slot->server), server);
-			put_text(slot->table, sizeof(slot->table), table);
-			put_text(slot->operation, sizeof(slot->operation), operation);
+			strlcpy(slot->server, common_server, DV_NAME_LEN);
+			strlcpy(slot->table, common_table, DV_TABLE_LEN);
+			strlcpy(slot->operation, operation, DV_OPERATION_LEN);
 			slot->total = total;
 			slot->started = now;
 			slot->waiting_for = -1;
@@ -159,6 +151,8 @@ dv_progress_begin(Oid serverid, const char *server, const char *table, const cha
 		}
 		LWLockRelease(&shared->lock);
 	}
+	pfree(common_server);
+	pfree(common_table);
 	progress->slot = slot;
 	dlist_push_tail(&mine, &progress->node);
 	progress->listed = true;

@@ -32,6 +32,9 @@
  *											progress.c; read under the lock, shared,
  *											so that the owner stays
  *
+ * Names are UTF-8, because databases with other encodings read them, too:
+ * dv_text_common makes them, and dv_text_shown shows them.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------

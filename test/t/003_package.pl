@@ -75,7 +75,7 @@ my %below = (
 	net => [qw(net)],
 	dataverse => [qw(dataverse)]);
 # the only parts of the floors that the language uses are these helpers, which use nothing
-my %helper = map { $_ => 1 } qw(net/clock.h net/date.h net/hex.h net/json.h net/url.h);
+my %helper = map { $_ => 1 } qw(net/clock.h net/date.h net/hex.h net/json.h net/text.h net/url.h);
 my @upward;
 
 for my $file (glob 'src/*/*.[ch]')

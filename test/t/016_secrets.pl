@@ -23,7 +23,8 @@ my %secret = (
 	'wrong client secret' => 'Secret-Wrong-4713',
 	'pass phrase' => 'Secret-Phrase-4714',
 	'wrong pass phrase' => 'Secret-Phrase-4715',
-	'fixed token' => 'Secret-Token-4716');
+	'fixed token' => 'Secret-Token-4716',
+	'proxy password' => 'Secret-Proxy-4717');
 
 my $quiet = '>/dev/null 2>&1';
 system("openssl req -x509 -newkey rsa:2048 -days 30 -subj /CN=app -keyout $dir/app.key -out $dir/app.pem "
@@ -52,6 +53,8 @@ create_server($node, 'cert', \%base, { %cert, client_key_password => $secret{'pa
 create_server($node, 'wrong_cert', \%base, { %cert, client_key_password => $secret{'wrong pass phrase'} });
 create_server($node, 'fixed', \%base, { access_token => $secret{'fixed token'} });
 create_server($node, 'tls', { %base, url => $tls->base }, \%app1);
+create_server($node, 'proxied', { %base, proxy => "http://127.0.0.1:$closed_port" },
+	{ %app1, proxy_user => 'me', proxy_password => $secret{'proxy password'} });
 create_server($node, 'closed', { %base, url => "http://127.0.0.1:$closed_port" }, \%app1);
 $node->safe_psql('postgres', 'CREATE FOREIGN TABLE account (accountid uuid, name text) SERVER good');
 
@@ -79,7 +82,7 @@ sub run
 
 # ---- what works, and what fails in every possible way
 
-for my $crm (qw(good wrong cert wrong_cert fixed tls closed))
+for my $crm (qw(good wrong cert wrong_cert fixed tls proxied closed))
 {
 	run("SELECT * FROM dataverse.whoami('$crm')");
 	run("SELECT * FROM dataverse.test_connection('$crm')");

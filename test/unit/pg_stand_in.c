@@ -15,11 +15,11 @@
 #include "lib/stringinfo.h"
 #undef appendBinaryStringInfo
 
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "net/http.h"
+#include "net/text.h"
 #include "pg_stand_in.h"
 
 #undef vsnprintf
@@ -207,11 +207,18 @@ pg_strcasecmp(const char *s1, const char *s2)
 	return strcasecmp(s1, s2);
 }
 
-int
-pg_mbcliplen(const char *mbstr, int len, int limit)
+/* Of net/text.c, which needs the conversions of a database. */
+
+char *
+dv_text_shown(const char *bytes, size_t len)
 {
-	(void) mbstr;
-	return Min(len, limit);
+	return pnstrdup(bytes, len);
+}
+
+char *
+dv_text_mended(const char *bytes, size_t len)
+{
+	return pnstrdup(bytes, len);
 }
 
 const char *

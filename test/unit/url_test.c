@@ -149,6 +149,72 @@ encoding(void **state)
 	assert_string_equal(out, "%3Ca%20b%3D%27%25%26%2B%2F%22%C3%A9%27%3E");
 }
 
+static void
+paths_stay_below(void **state)
+{
+	static const struct
+	{
+		const char *path;
+		dv_path_verdict verdict;
+	}			vectors[] = {
+		{"", DV_PATH_OK},
+		{"accounts", DV_PATH_OK},
+		{"accounts(name='..')/x", DV_PATH_OK},
+		{"accounts(name='a%2fb')", DV_PATH_OK},
+		{"a..b/...", DV_PATH_OK},
+		{"a//b", DV_PATH_OK},
+		{"a?b=../..&c=\\", DV_PATH_OK},
+		{"a%", DV_PATH_OK},
+		{"a%2", DV_PATH_OK},
+		{"%zz..", DV_PATH_OK},
+		{".", DV_PATH_DOTS},
+		{"..", DV_PATH_DOTS},
+		{"../a", DV_PATH_DOTS},
+		{"a/..", DV_PATH_DOTS},
+		{"a/./b", DV_PATH_DOTS},
+		{"a/..?b", DV_PATH_DOTS},
+		{"%2e", DV_PATH_DOTS},
+		{"a/%2E%2e/b", DV_PATH_DOTS},
+		{"a/.%2e", DV_PATH_DOTS},
+		{"a%2f..%2Fb", DV_PATH_DOTS},
+		{"a%5c%2e%2e", DV_PATH_DOTS},
+		{"..;a/b", DV_PATH_DOTS},
+		{"a/.%3bc", DV_PATH_DOTS},
+		{"a\\b", DV_PATH_CHARACTER},
+		{"a b", DV_PATH_CHARACTER},
+		{"a\r\nb", DV_PATH_CHARACTER},
+		{"a?b\nc", DV_PATH_CHARACTER},
+		{"a\x7f", DV_PATH_CHARACTER},
+		{"\xc3\xa9", DV_PATH_CHARACTER},
+		{"a#b", DV_PATH_FRAGMENT},
+		{"a?b#c", DV_PATH_FRAGMENT},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
+	{
+		dv_path_verdict got = dv_path_check(vectors[i].path);
+
+		if (got != vectors[i].verdict)
+			fail_msg("%s: verdict %d, not %d", vectors[i].path, got, vectors[i].verdict);
+	}
+}
+
+static void
+names_and_schemes(void **state)
+{
+	(void) state;
+	assert_true(dv_url_is_name("Account_2"));
+	assert_false(dv_url_is_name(""));
+	assert_false(dv_url_is_name("a.b"));
+	assert_false(dv_url_is_name("a\n"));
+	assert_true(dv_url_is_absolute("https://a"));
+	assert_true(dv_url_is_absolute("a+b.c-d://"));
+	assert_false(dv_url_is_absolute("://a"));
+	assert_false(dv_url_is_absolute("a?b=c://d"));
+	assert_false(dv_url_is_absolute("//a"));
+}
+
 int
 main(void)
 {
@@ -158,6 +224,8 @@ main(void)
 		cmocka_unit_test(only_one_reading),
 		cmocka_unit_test(longest_host),
 		cmocka_unit_test(encoding),
+		cmocka_unit_test(paths_stay_below),
+		cmocka_unit_test(names_and_schemes),
 	};
 
 	return cmocka_run_group_tests_name("url", tests, NULL, NULL);
