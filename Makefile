@@ -16,13 +16,13 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dat
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,call.o catalog.o chain.o trouble.o job.o ledger.o pages.o retry.o senders.o \
+OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o trouble.o job.o ledger.o pages.o retry.o senders.o \
 	session.o settle.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
-OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o select.o shared.o \
+OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
-OBJS += $(addprefix src/net/,answer.o assertion.o attention.o date.o descriptor.o drive.o http.o json.o mux.o text.o token.o \
+OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o http.o inbox.o json.o mux.o text.o token.o \
 	transport.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \

@@ -18,12 +18,11 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "client/answer.h"
 #include "client/call.h"
 #include "client/senders.h"
 #include "client/trouble.h"
-#include "dataverse/batch_answer.h"
 #include "dataverse/header.h"
-#include "net/date.h"
 #include "net/text.h"
 #include "net/url.h"
 #include "net/xact.h"
@@ -243,6 +242,8 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->url = dv_call_url(session, spec->path);
 	call->subid = GetCurrentSubTransactionId();
 	call->user = -1;
+	if (spec->history != NULL)
+		call->retry = *spec->history;
 	call->senders.session = session;
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;
@@ -298,6 +299,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 	request.max_response = largest_answer(&call->spec);
 	request.affinity = true;
 	call->attempts++;
+	call->retry.attempts++;
 	if (call->spec.in_doubt != NULL)
 		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
@@ -315,7 +317,7 @@ static void
 done(dv_call *call)
 {
 	end(call);
-	call->error.attempts = call->attempts;
+	call->error.attempts = call->retry.attempts;
 	if (call->user >= 0)
 	{
 		if (call->error.user == NULL)
@@ -337,48 +339,6 @@ fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const
 	done(call);
 }
 
-static double
-header_number(const dv_http_call *http, const char *name)
-{
-	return dv_http_number(dv_http_header(http, name));
-}
-
-static void
-fill_report(dv_call *call, dv_lease_report *report)
-{
-	const dv_http_result *result = dv_http_result_of(call->http);
-
-	memset(report, 0, sizeof(*report));
-	report->duration = result->duration;
-	report->bytes_sent = result->bytes_sent;
-	report->bytes_received = result->bytes_received;
-	report->retry_after = call->error.retry_after;
-	report->cause = dv_trouble_throttle_cause(&call->error);
-	switch (call->error.verdict)
-	{
-		case DV_VERDICT_OK:
-			report->rows = call->spec.rows;
-			report->outcome = DV_LEASE_SUCCESS;
-			break;
-		case DV_VERDICT_REFUSED:
-			report->outcome = result->outcome == DV_HTTP_ANSWERED ?
-				DV_LEASE_SUCCESS : DV_LEASE_FAILED;
-			break;
-		case DV_VERDICT_THROTTLED:
-			report->outcome = DV_LEASE_THROTTLED;
-			break;
-		case DV_VERDICT_AUTH:
-		case DV_VERDICT_RETRY:
-			report->outcome = DV_LEASE_FAILED;
-			break;
-	}
-	report->dop_hint = (int) Max(header_number(call->http, "x-ms-dop-hint"), 0);
-	report->remaining[DV_RATION_REQUESTS] =
-		header_number(call->http, "x-ms-ratelimit-burst-remaining-xrm-requests");
-	report->remaining[DV_RATION_SECONDS] =
-		header_number(call->http, "x-ms-ratelimit-time-remaining-xrm-requests");
-}
-
 /* Sends the call once more, but not before "delay" has passed. */
 static void
 want_slot_again(dv_call *call, int64 delay)
@@ -392,7 +352,6 @@ settle(dv_call *call, bool found_out)
 {
 	dv_attempt	attempt = {
 		.user = call->user,
-		.number = call->attempts,
 		.sent_at = call->lease.sent_at,
 		.repeatable = call->spec.repeatable,
 		.pool_told = call->pool_told,
@@ -414,8 +373,6 @@ settle(dv_call *call, bool found_out)
 		want_slot_again(call, SCARCITY_PAUSE);
 		return;
 	}
-	if (call->error.verdict == DV_VERDICT_THROTTLED)
-		call->throttles++;
 	attempt.at_fault = dv_senders_blame(&call->senders, call->user, &call->error);
 	decision = dv_trouble_decide(call->session, &call->retry, &call->error, &attempt);
 	if (decision.next == DV_NEXT_OTHER_USER)
@@ -428,74 +385,6 @@ settle(dv_call *call, bool found_out)
 	if (attempt.at_fault || call->error.verdict == DV_VERDICT_AUTH)
 		dv_senders_explain(&call->senders, call->user, &call->error);
 	done(call);
-}
-
-static bool
-open_parts(const dv_call *call, dv_multipart *multipart)
-{
-	const dv_http_result *result = dv_http_result_of(call->http);
-
-	return result->outcome == DV_HTTP_ANSWERED &&
-		dv_multipart_open(multipart, dv_http_header(call->http, "Content-Type"), result->body,
-						  result->body_len);
-}
-
-/*
- * Parts of a $batch can be throttled although the $batch itself is not.  The
- * caller repeats them; here the pool is told of the longest throttle.
- */
-static void
-note_parts(dv_call *call)
-{
-	dv_throttle_cause cause = DV_THROTTLE_OTHER;
-	dv_multipart multipart;
-	dv_part		part;
-	dv_error	error;
-	int64		longest = -1;
-	bool		found = false;
-
-	if (call->error.verdict == DV_VERDICT_THROTTLED || !open_parts(call, &multipart))
-		return;
-	while (dv_multipart_failure(&multipart, &part))
-	{
-		dv_batch_answer_read(&part, &error);
-		if (error.verdict != DV_VERDICT_THROTTLED)
-			continue;
-		if (!found || error.retry_after > longest)
-		{
-			longest = error.retry_after;
-			cause = dv_trouble_throttle_cause(&error);
-		}
-		found = true;
-	}
-	if (!found)
-		return;
-	dv_lease_throttled_part(&call->lease, cause, longest);
-	call->pool_told = true;
-}
-
-/*
- * Reads the answer into call->error.  A $batch that stops at its first failure
- * has the status of the part that failed, and the error is in that part.
- */
-static void
-read_error(dv_call *call)
-{
-	const dv_http_result *result = dv_http_result_of(call->http);
-	const char *request_id = dv_http_header(call->http, "REQ_ID");
-	dv_multipart multipart;
-	dv_part		part;
-
-	if ((call->spec.in_batch || result->status >= 300) && open_parts(call, &multipart) &&
-		dv_multipart_failure(&multipart, &part))
-	{
-		dv_batch_answer_read(&part, &call->error);
-		if (call->error.request_id == NULL && request_id != NULL)
-			call->error.request_id = dv_text_shown(request_id, strlen(request_id));
-	}
-	else
-		dv_error_read(result->status, result->body, result->body_len,
-					  dv_http_header(call->http, "Retry-After"), request_id, &call->error);
 }
 
 /*
@@ -545,20 +434,19 @@ note_user(dv_call *call)
 static void
 read_answer(dv_call *call)
 {
-	const dv_http_result *result = dv_http_result_of(call->http);
 	MemoryContext old = MemoryContextSwitchTo(call->attempt);
+	dv_answer	answer;
 	dv_lease_report report;
 
-	if (result->outcome == DV_HTTP_ANSWERED)
-		read_error(call);
-	else
-		dv_trouble_read(result, &call->error);
-	call->pool_told = call->error.verdict == DV_VERDICT_THROTTLED;
-	note_parts(call);
+	dv_answer_read(call->http, call->spec.in_batch, &answer);
+	call->error = answer.error;
+	call->throttles += answer.nthrottles;
+	call->pool_told = answer.nthrottles > 0;
+	dv_trouble_log_throttles(call->session, &call->retry, call->user, &answer);
+	dv_answer_report(call->http, &answer, call->spec.rows, &report);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
 	note_consistency_token(call);
-	fill_report(call, &report);
 	dv_lease_release(&call->lease, &report);
 	dv_pool_log_rate(dv_session_pool(call->session), call->user);
 	settle(call, note_user(call));
@@ -605,19 +493,32 @@ has_token(dv_call *call, int user, dv_bearer **bearer)
 	return false;
 }
 
+/* All users are throttled for too long; the error names the one that will be free first. */
 static void
-wait_for_throttle(dv_call *call, int64 until)
+refuse_to_wait(dv_call *call, int user, int64 wait)
+{
+	dv_throttle throttle = dv_pool_throttle(dv_session_pool(call->session), user);
+
+	fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+		 MemoryContextStrdup(call->context,
+							 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
+									  (double) wait / DV_SECOND)),
+		 "Add application users to the user mapping, or increase the value of the option.");
+	if (throttle.last_cause != DV_THROTTLE_OTHER)
+		call->error.code = dv_throttle_code(throttle.last_cause);
+	call->error.retry_after = throttle.last_retry_after;
+	call->error.user = dv_pool_user_name(dv_session_pool(call->session), user);
+}
+
+static void
+wait_for_throttle(dv_call *call, const dv_choice *choice)
 {
 	const dv_session_config *config = dv_session_config_of(call->session);
-	int64		wait = until - dv_now();
+	int64		wait = choice->until - dv_now();
 
 	if (!dv_retry_tolerates(&config->retry, wait))
 	{
-		fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-			 MemoryContextStrdup(call->context,
-								 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
-										  (double) wait / DV_SECOND)),
-			 "Add application users to the user mapping, or increase the value of the option.");
+		refuse_to_wait(call, choice->user, wait);
 		return;
 	}
 	if (!call->wait_logged)
@@ -625,7 +526,7 @@ wait_for_throttle(dv_call *call, int64 until)
 				(errmsg("all application users of server \"%s\" are throttled, waiting %.1f s",
 						config->server_name, (double) wait / DV_SECOND)));
 	call->wait_logged = true;
-	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_THROTTLE, until);
+	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_THROTTLE, choice->until);
 }
 
 static void
@@ -682,7 +583,7 @@ try_slot(dv_call *call)
 			send_call(call, bearer);
 			return;
 		case DV_CHOICE_THROTTLED:
-			wait_for_throttle(call, choice.until);
+			wait_for_throttle(call, &choice);
 			return;
 		case DV_CHOICE_BUSY:
 		case DV_CHOICE_PACED:
@@ -741,8 +642,8 @@ advance_all(void)
 		advance(dlist_container(dv_call, node, iter.cur));
 
 	/*
-	 * A request leaves when its socket is driven, and the backend may not come
-	 * back for long: a slot would be held for a request that nobody works on.
+	 * A request leaves when its socket is driven, and the backend may not come back for long: a
+	 * slot would be held for a request that nobody works on.
 	 */
 	if (sent)
 		dv_http_drive();
@@ -885,6 +786,12 @@ int
 dv_call_attempts(const dv_call *call)
 {
 	return call->attempts;
+}
+
+const dv_retry *
+dv_call_history(const dv_call *call)
+{
+	return &call->retry;
 }
 
 int

@@ -32,6 +32,7 @@ typedef struct dv_call_spec
 	const char *table;			/* entity set that it is about; NULL: the path says it */
 	uint64		only;			/* a bit for each user that may send it; 0: any */
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
+	const dv_retry *history;	/* of the rows that it carries, in earlier calls; NULL: none */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
@@ -84,7 +85,12 @@ extern const dv_http_result *dv_call_result(const dv_call *call);
 extern const char *dv_call_header(const dv_call *call, const char *name);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
+
+/* Returns the number of throttles in the answers to all attempts, those of parts included. */
 extern int	dv_call_throttles(const dv_call *call);
+
+/* Returns the history that the spec began with, and what this call has added to it. */
+extern const dv_retry *dv_call_history(const dv_call *call);
 
 /* Returns the time at which the last attempt was sent. */
 extern int64 dv_call_sent_at(const dv_call *call);

@@ -211,7 +211,10 @@ dv_job_start(dv_job *job)
 			break;
 	}
 	if (job->route != DV_ROUTE_VERIFY)
+	{
 		spec.in_doubt = &job->in_doubt;
+		spec.history = &job->retry;
+	}
 	job->call = dv_call_start(job->spec->session, &spec, job->context);
 	MemoryContextSwitchTo(old);
 }

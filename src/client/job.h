@@ -49,7 +49,7 @@ typedef struct dv_job
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	uint64		only;			/* a bit for each user that may send it; 0: any.  The others were
 								 * refused for lack of a privilege */
-	dv_retry	retry;
+	dv_retry	retry;			/* history of each of its rows on this route */
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	int			verifications;	/* how often the rows of a refused change set were verified */

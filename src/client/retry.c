@@ -7,6 +7,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <string.h>
+
 #include "client/retry.h"
 #include "net/clock.h"
 #include "net/date.h"
@@ -106,6 +108,8 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 	switch (event->verdict)
 	{
 		case DV_VERDICT_OK:
+			retry->renewals = 0;
+			break;
 		case DV_VERDICT_REFUSED:
 			break;
 		case DV_VERDICT_THROTTLED:
@@ -127,17 +131,17 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 	return decision;
 }
 
-void
+bool
 dv_retry_join(dv_retry *retry, const dv_retry *other)
 {
-	int			i;
-
-	for (i = 0; i < DV_RETRY_CAUSES; i++)
-		if (retry->times[i] < other->times[i])
-			retry->times[i] = other->times[i];
+	if (memcmp(retry->times, other->times, sizeof(retry->times)) != 0)
+		return false;
+	if (retry->attempts < other->attempts)
+		retry->attempts = other->attempts;
 	retry->told_until = later(retry->told_until, other->told_until);
 	if (retry->renewals < other->renewals)
 		retry->renewals = other->renewals;
+	return true;
 }
 
 bool

@@ -38,9 +38,14 @@ typedef struct dv_retry_policy
 	int64_t		tolerance;		/* max_retry_after_tolerance; -1: wait as long as it takes */
 } dv_retry_policy;
 
-/* The history of one request, or of parts that are sent together.  All zeros at first. */
+/*
+ * The history of one request, or of rows that are sent together.  All zeros at
+ * first.  Rows are sent together only while they have been repeated equally
+ * often, so the history is that of each of them.
+ */
 typedef struct dv_retry
 {
+	int			attempts;		/* how often it was sent */
 	int			times[DV_RETRY_CAUSES]; /* number of repetitions; for throttles, only those that
 										 * count */
 	int64_t		told_until;		/* when the longest wait that a throttle asked for ends */
@@ -108,8 +113,11 @@ extern bool dv_aside_clear(dv_aside *aside, int64_t sent_at);
 
 extern bool dv_aside_active(const dv_aside *aside, int64_t now);
 
-/* Merges the history of other parts, which from now on are sent together with these. */
-extern void dv_retry_join(dv_retry *retry, const dv_retry *other);
+/*
+ * Merges the history of another row that is to be sent together with these.
+ * Returns false, and does nothing, if it has not been repeated equally often.
+ */
+extern bool dv_retry_join(dv_retry *retry, const dv_retry *other);
 
 /* Returns true if the policy permits waiting this long for a throttle to end. */
 extern bool dv_retry_tolerates(const dv_retry_policy *policy, int64_t wait);

@@ -78,6 +78,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
  * Sending rows again in another way
  */
 
+/* Smaller requests are others, so all retries start over. */
 static void
 split(dv_job *job)
 {
@@ -90,17 +91,20 @@ split(dv_job *job)
 
 		*half = dv_job_keep(*half, job, &job->batch->rows[i], job->route);
 	}
+	for (i = 0; i < 2; i++)
+		memset(&halves[i]->retry, 0, sizeof(dv_retry));
 	dv_job_free(job);
 	dv_writer_queue(halves[1]);
 	dv_writer_queue(halves[0]);
 }
 
-/* Sends the rows of a job as single requests, and lets all retries start over. */
+/* Sends the rows of a job in another way, for which all retries start over. */
 static void
-send_singly(dv_job *job)
+reroute(dv_job *job, dv_route route)
 {
-	job->route = DV_ROUTE_SINGLE;
-	memset(&job->retry, 0, sizeof(job->retry));
+	if (job->route != route)
+		memset(&job->retry, 0, sizeof(job->retry));
+	job->route = route;
 	dv_writer_again(job, 0);
 }
 
@@ -112,12 +116,9 @@ dv_settle_isolate(dv_job *job)
 	job->isolating = all_or_none;
 	/* a change set of an elastic table is not carried out as a whole */
 	if (!all_or_none || job->batch->destination->type == DV_TABLE_ELASTIC)
-		send_singly(job);
+		reroute(job, DV_ROUTE_SINGLE);
 	else
-	{
-		job->route = DV_ROUTE_CHANGESET;
-		dv_writer_again(job, 0);
-	}
+		reroute(job, DV_ROUTE_CHANGESET);
 }
 
 static const dv_error incomplete = {
@@ -130,17 +131,16 @@ static const dv_error incomplete = {
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 
-/* Decides whether a job, or some rows of it, are sent again. */
+/* Decides whether a job, or a row of it, is sent again. */
 static dv_retry_decision
-decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatable)
+decide(const dv_job *job, dv_retry *retry, const dv_error *error, bool repeatable, bool counted)
 {
 	dv_attempt	attempt = {
 		.user = dv_call_user(job->call),
-		.number = dv_call_attempts(job->call),
 		.sent_at = dv_call_sent_at(job->call),
 		.repeatable = repeatable,
 		.pool_told = dv_call_told_pool(job->call),
-		.part = true,
+		.counted = counted,
 	};
 
 	return dv_trouble_decide(job->spec->session, retry, error, &attempt);
@@ -150,7 +150,7 @@ void
 dv_settle_unreadable(dv_job *job)
 {
 	dv_retry_decision decision = decide(job, &job->retry, &incomplete,
-										dv_job_is_repeatable(job));
+										dv_job_is_repeatable(job), false);
 
 	job->was_in_doubt = true;
 	if (decision.next == DV_NEXT_AGAIN)
@@ -284,13 +284,37 @@ typedef struct sorting
 {
 	dv_job	   *job;
 	const dv_row_answer *answers;
-	dv_job	   *again;			/* rows to be sent once more */
+	dlist_head	again;			/* rows to be sent once more: a job for those repeated equally
+								 * often */
 	dv_job	   *for_others;		/* rows to be sent by other users */
 	dv_job	   *to_verify;		/* rows to be verified */
 	const dv_error **refused;	/* for each row, its error if it was refused, or NULL */
 	dv_job	   *lost;			/* rows in doubt that cannot be sent again */
 	const dv_error *lost_error;
 } sorting;
+
+/*
+ * Copies a row into the job that is sent again with this history.  Rows whose
+ * histories differ are sent separately, so the retries of one row are not used
+ * up by another, and none waits for a backoff that is not its own.
+ */
+static dv_job *
+keep_for_again(sorting *s, const dv_batch_row *row, const dv_retry *retry)
+{
+	dv_job	   *job;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &s->again)
+	{
+		job = dlist_container(dv_job, node, iter.cur);
+		if (dv_retry_join(&job->retry, retry))
+			return dv_job_keep(job, s->job, row, s->job->route);
+	}
+	job = dv_job_keep(NULL, s->job, row, s->job->route);
+	job->retry = *retry;
+	dlist_push_tail(&s->again, &job->node);
+	return job;
+}
 
 /*
  * Sends a row again whose outcome is unknown, or that the service was too busy
@@ -300,15 +324,19 @@ static bool
 send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
 	dv_retry	retry = s->job->retry;
+
+	/* each part is a request of its own, but the rows of a bulk message are not */
+	bool		counted = s->job->route == DV_ROUTE_BULK && !dlist_is_empty(&s->again);
 	dv_retry_decision decision = decide(s->job, &retry, error,
-										s->job->batch->operation != DV_CREATE || row->has_id);
+										s->job->batch->operation != DV_CREATE || row->has_id,
+										counted);
+	dv_job	   *again;
 
 	if (decision.next != DV_NEXT_AGAIN)
 		return false;
-	s->again = dv_job_keep(s->again, s->job, row, s->job->route);
-	s->again->was_in_doubt |= error->outcome_unknown;
-	s->again->not_before = Max(s->again->not_before, dv_now() + decision.delay);
-	dv_retry_join(&s->again->retry, &retry);
+	again = keep_for_again(s, row, &retry);
+	again->was_in_doubt |= error->outcome_unknown;
+	again->not_before = Max(again->not_before, dv_now() + decision.delay);
 	return true;
 }
 
@@ -427,9 +455,11 @@ static void
 settle_rows(dv_job *job, const dv_row_answer *answers)
 {
 	sorting		s = {.job = job, .answers = answers};
+	dlist_mutable_iter iter;
 	bool		acknowledged = false;
 	int			i;
 
+	dlist_init(&s.again);
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
 	{
@@ -438,8 +468,11 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	}
 	if (s.to_verify != NULL)
 		dv_writer_queue(s.to_verify);
-	if (s.again != NULL)
-		dv_writer_queue(s.again);
+	dlist_foreach_modify(iter, &s.again)
+	{
+		dlist_delete(iter.cur);
+		dv_writer_queue(dlist_container(dv_job, node, iter.cur));
+	}
 	if (s.for_others != NULL)
 		dv_writer_queue(s.for_others);
 	else if (acknowledged)
@@ -461,6 +494,20 @@ new_answers(const dv_job *job)
 	return palloc0(sizeof(dv_row_answer) * job->batch->nrows);
 }
 
+/* Notes in the errors of rows who sent the rows, and how often they were sent. */
+static void
+sign(const dv_job *job, dv_row_answer *answers)
+{
+	const dv_error *whole = dv_call_error(job->call);
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		answers[i].error.user = whole->user;
+		answers[i].error.attempts = whole->attempts;
+	}
+}
+
 /* Takes the refusal of a job as the answer to its only row. */
 static void
 settle_only_row(dv_job *job, const dv_error *error)
@@ -477,7 +524,10 @@ settle_details(dv_job *job, const dv_error *error)
 	dv_row_answer *answers = new_answers(job);
 
 	if (dv_batch_answer_details(error, job->batch->nrows, answers))
+	{
+		sign(job, answers);
 		settle_rows(job, answers);
+	}
 	else
 		dv_settle_unreadable(job);
 }
@@ -490,7 +540,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 	if (error->meaning == DV_MEANING_NO_BULK)
 	{
 		dv_job_learn_no_bulk(job);
-		send_singly(job);
+		reroute(job, DV_ROUTE_SINGLE);
 		return;
 	}
 	/* for an elastic table, some rows may have been written nevertheless */
@@ -501,7 +551,10 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 	else if (batch->nrows == 1)
 		settle_only_row(job, error);
 	else if (job->was_in_doubt && batch->operation == DV_CREATE)
+	{
+		memset(&job->retry, 0, sizeof(job->retry));
 		verify_all(job, error);
+	}
 	else
 		dv_settle_isolate(job);
 }
@@ -555,6 +608,7 @@ settle_parts(dv_job *job, const dv_error *error)
 		/* the result is not needed: rows that a broken answer does not reach are marked as such */
 		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
 									 result->body_len, job->batch->nrows, answers);
+		sign(job, answers);
 		settle_rows(job, answers);
 	}
 }
@@ -572,7 +626,7 @@ blame(dv_job *job, int failed, const dv_error *error)
 		dv_writer_fail_job(job, error);
 	else if (says_missing(error, batch->operation, &batch->rows[failed]))
 		/* rows that do not exist are no errors: the others are written one by one */
-		send_singly(job);
+		reroute(job, DV_ROUTE_SINGLE);
 	else
 	{
 		dv_writer_reject(job, &batch->rows[failed], error);
@@ -597,13 +651,17 @@ settle_changeset(dv_job *job, const dv_error *error)
 	answers = new_answers(job);
 	if (!dv_batch_answer_changeset(dv_call_header(job->call, "Content-Type"), result->body,
 								   result->body_len, job->batch->nrows, answers, &failed))
+	{
 		dv_settle_unreadable(job);
-	else if (failed < 0)
+		return;
+	}
+	sign(job, answers);
+	if (failed < 0)
 		settle_rows(job, answers);
 	else
 	{
 		const dv_error *reason = &answers[failed < job->batch->nrows ? failed : 0].error;
-		dv_retry_decision decision = decide(job, &job->retry, reason, true);
+		dv_retry_decision decision = decide(job, &job->retry, reason, true, false);
 		uint64		others = dv_call_others(job->call, reason);
 
 		/* the request was answered, so it is known that nothing was changed */
@@ -628,7 +686,12 @@ dv_settle_job(dv_job *job)
 {
 	const dv_error *error = dv_call_error(job->call);
 
-	job->was_in_doubt |= dv_call_was_unknown(job->call) && job->route != DV_ROUTE_VERIFY;
+	/* a query that verifies rows is another request than the one that wrote them */
+	if (job->route != DV_ROUTE_VERIFY)
+	{
+		job->was_in_doubt |= dv_call_was_unknown(job->call);
+		job->retry = *dv_call_history(job->call);
+	}
 	switch (job->route)
 	{
 		case DV_ROUTE_BULK:

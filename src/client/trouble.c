@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "lib/stringinfo.h"
 
 #include "client/trouble.h"
 #include "net/text.h"
@@ -88,28 +89,61 @@ dv_trouble_throttle_cause(const dv_error *error)
 	return DV_THROTTLE_OTHER;
 }
 
+/* "Part 3 of attempt 1 was refused with code 0x80072322 and without a Retry-After, ..." */
 static void
-log_throttle(dv_session *session, const dv_retry *retry, const dv_error *error,
-			 const dv_attempt *attempt)
+append_refusal(StringInfo s, const dv_error *error, int attempt, int part, int64 fallback)
+{
+	if (part > 0)
+		appendStringInfo(s, "Part %d of attempt %d was refused", part, attempt);
+	else
+		appendStringInfo(s, "Attempt %d was refused", attempt);
+	if (error->code[0] != '\0')
+		appendStringInfo(s, " with code %s", error->code);
+	else
+		appendStringInfo(s, " with HTTP status %d", error->status);
+	if (error->retry_after >= 0)
+		appendStringInfo(s, " and a Retry-After of %.0f s.",
+						 (double) error->retry_after / DV_SECOND);
+	else
+		appendStringInfo(s, " and without a Retry-After, so %g s are assumed.",
+						 (double) fallback / DV_SECOND);
+}
+
+/* The log shows the statement, which may be long, only "with_statement". */
+static void
+log_throttle(dv_session *session, const dv_retry *history, int user,
+			 const dv_answer_throttle *throttle, bool with_statement)
 {
 	const dv_session_config *config = dv_session_config_of(session);
-	const char *user = dv_pool_user_name(dv_session_pool(session), attempt->user);
-	int			times = retry->times[DV_RETRY_THROTTLE];
+	int			used = history->times[DV_RETRY_THROTTLE];
+	StringInfoData detail;
 
-	if (error->retry_after < 0)
-		ereport(LOG,
-				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\" without saying for how long",
-						user, config->server_name),
-				 errdetail("Code %s; assuming %.0f s; attempt %d, retries so far %d of %d.",
-						   error->code, (double) config->pool.fallback_retry_after / DV_SECOND,
-						   attempt->number, times, config->retry.max_throttle_retries)));
+	initStringInfo(&detail);
+	append_refusal(&detail, &throttle->error, history->attempts, throttle->part,
+				   config->pool.fallback_retry_after);
+	if (config->retry.max_throttle_retries > 0)
+		appendStringInfo(&detail, "  %d of %d retries have been used.", used,
+						 config->retry.max_throttle_retries);
 	else
-		ereport(LOG,
-				(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",
-						user, config->server_name),
-				 errdetail("Code %s; Retry-After %.0f s; attempt %d, retries so far %d of %d.",
-						   error->code, (double) error->retry_after / DV_SECOND,
-						   attempt->number, times, config->retry.max_throttle_retries)));
+		appendStringInfo(&detail, "  %d retries have been used; their number is not limited.",
+						 used);
+	ereport(LOG,
+			(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",
+					dv_pool_user_name(dv_session_pool(session), user), config->server_name),
+			 errdetail_internal("%s", detail.data),
+			 errhidestmt(!with_statement),
+			 errhidecontext(!with_statement)));
+	pfree(detail.data);
+}
+
+void
+dv_trouble_log_throttles(dv_session *session, const dv_retry *history, int user,
+						 const dv_answer *answer)
+{
+	int			i;
+
+	for (i = 0; i < answer->nthrottles; i++)
+		log_throttle(session, history, user, &answer->throttles[i], i == 0);
 }
 
 dv_retry_decision
@@ -143,11 +177,7 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 		event.pause = dv_pool_pause(pool, error->retry_after);
 	}
 	decision = dv_retry_decide(retry, &config->retry, &event);
-	if (attempt->part)
-		return decision;
-	if (error->verdict == DV_VERDICT_THROTTLED)
-		log_throttle(session, retry, error, attempt);
-	if (decision.next == DV_NEXT_AGAIN)
+	if (decision.next == DV_NEXT_AGAIN && !attempt->counted)
 		dv_pool_count_retry(pool, attempt->user, decision.cause);
 	return decision;
 }

@@ -12,23 +12,30 @@
 #define DV_TROUBLE_H
 
 #include "compat.h"
+#include "client/answer.h"
 #include "client/session.h"
 
 /* An attempt that failed. */
 typedef struct dv_attempt
 {
 	int			user;			/* that made it */
-	int			number;			/* among the request's attempts, from 1 */
 	int64		sent_at;
 	bool		repeatable;		/* even if the outcome is unknown */
 	bool		pool_told;		/* the pool knows of the throttle */
 	bool		at_fault;		/* the user is at fault, not the request */
 	bool		others;			/* then: other users may send it */
 	bool		found_out;		/* it is the first to find its token refused */
-	bool		part;			/* only part of a request failed: neither logged nor counted */
+	bool		counted;		/* another row of the same request is repeated, too, and counted */
 } dv_attempt;
 
-/* Decides whether to repeat a request that got an error.  Logs throttles, counts repetitions. */
+/*
+ * Logs each throttle of an answer.  "history" is that of the request, or of
+ * the rows that it carries.
+ */
+extern void dv_trouble_log_throttles(dv_session *session, const dv_retry *history, int user,
+									 const dv_answer *answer);
+
+/* Decides whether to repeat a request or a part that got an error.  Counts repetitions. */
 extern dv_retry_decision dv_trouble_decide(dv_session *session, dv_retry *retry,
 										   const dv_error *error, const dv_attempt *attempt);
 

@@ -141,7 +141,7 @@ conclude(dv_job *job)
 		if (job->found[i])
 			dv_writer_settle_row(job, row, DV_FATE_ACKNOWLEDGED);
 		else if (job->refused_whole)
-			rest = dv_job_keep(rest, job, row, DV_ROUTE_SINGLE);
+			rest = dv_job_keep(rest, job, row, DV_ROUTE_CHANGESET);
 		else
 			refused[i] = &job->refusals[i];
 	}

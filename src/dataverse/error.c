@@ -20,6 +20,7 @@
 #include "lib/stringinfo.h"
 
 #include "dataverse/error.h"
+#include "net/clock.h"
 #include "net/date.h"
 #include "net/json.h"
 #include "net/text.h"
@@ -368,12 +369,18 @@ dv_error_detail(const dv_error *error)
 		appendStringInfo(&detail, " (%s)", error->name);
 	if (error->status != 0)
 		appendStringInfo(&detail, "%sHTTP status %d", detail.len > 0 ? ", " : "", error->status);
+	if (error->retry_after >= 0)
+		appendStringInfo(&detail, "%sRetry-After %.0f s", detail.len > 0 ? ", " : "",
+						 (double) error->retry_after / DV_SECOND);
+	else if (error->verdict == DV_VERDICT_THROTTLED)
+		appendStringInfo(&detail, "%sno Retry-After", detail.len > 0 ? ", " : "");
 	if (error->request_id != NULL)
 		appendStringInfo(&detail, "%srequest id %s", detail.len > 0 ? ", " : "", error->request_id);
+	if (error->user != NULL)
+		appendStringInfo(&detail, "%s \"%s\"",
+						 detail.len > 0 ? ", application user" : "Application user", error->user);
 	if (error->user != NULL && error->attempts > 0)
-		appendStringInfo(&detail, "%s \"%s\", attempts %d",
-						 detail.len > 0 ? ", application user" : "Application user",
-						 error->user, error->attempts);
+		appendStringInfo(&detail, ", attempts %d", error->attempts);
 	if (detail.len > 0)
 		appendStringInfoChar(&detail, '.');
 	return detail.data;

@@ -88,7 +88,10 @@ extern void dv_error_read(int status, const char *body, size_t len, const char *
 /* Returns true if the error is about the user that sent the request: another one may succeed. */
 extern bool dv_error_is_about_user(const dv_error *error);
 
-/* Returns code, status, request id, and application user as a sentence; "" if none is known. */
+/*
+ * Returns code, status, Retry-After, request id, application user, and attempts
+ * as a sentence; "" if none is known.
+ */
 extern const char *dv_error_detail(const dv_error *error);
 
 #endif							/* DV_ERROR_H */

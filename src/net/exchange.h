@@ -15,7 +15,7 @@
 
 #include "lib/ilist.h"
 
-#include "net/answer.h"
+#include "net/inbox.h"
 #include "net/attention.h"
 #include "net/http.h"
 #include "net/transport.h"
@@ -60,7 +60,7 @@ struct dv_http_call
 	int64		connect_by;		/* deadlines, in attended time */
 	int64		answer_by;
 	int64		missed;			/* of dv_attention, when the exchange began */
-	dv_answer	answer;
+	dv_inbox	inbox;
 	dv_http_failure noted_failure;	/* takes precedence over libcurl's code, */
 	const char *noted_message;	/* and this over its message; a constant, or NULL */
 	char		message[CURL_ERROR_SIZE];

@@ -107,11 +107,11 @@ on_read(char *buffer, size_t size, size_t n, void *call_arg)
 }
 
 static size_t
-taken(dv_http_call *call, dv_answer_result result, size_t len)
+taken(dv_http_call *call, dv_inbox_result result, size_t len)
 {
-	if (result == DV_ANSWER_TAKEN)
+	if (result == DV_INBOX_TAKEN)
 		return len;
-	call->noted_failure = result == DV_ANSWER_TOO_LARGE ? DV_HTTP_TOO_LARGE : DV_HTTP_NO_MEMORY;
+	call->noted_failure = result == DV_INBOX_TOO_LARGE ? DV_HTTP_TOO_LARGE : DV_HTTP_NO_MEMORY;
 	return CURL_WRITEFUNC_ERROR;
 }
 
@@ -120,7 +120,7 @@ on_write(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
 
-	return taken(call, dv_answer_add_body(&call->answer, data, size * n), size * n);
+	return taken(call, dv_inbox_add_body(&call->inbox, data, size * n), size * n);
 }
 
 static size_t
@@ -128,7 +128,7 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
 
-	return taken(call, dv_answer_add_line(&call->answer, data, size * n), size * n);
+	return taken(call, dv_inbox_add_line(&call->inbox, data, size * n), size * n);
 }
 
 /* There is a connection, and the request is about to be sent, perhaps for the second time. */
@@ -196,7 +196,7 @@ note_cookie(dv_http_call *call)
 {
 	size_t		len = 0;
 	const char *cookie = call->keep_cookie ?
-	dv_answer_cookie(&call->answer, AFFINITY_COOKIE, &len) : NULL;
+	dv_inbox_cookie(&call->inbox, AFFINITY_COOKIE, &len) : NULL;
 
 	if (cookie != NULL && len < sizeof(call->client->cookie))
 		strlcpy(call->client->cookie, cookie, len + 1);
@@ -229,8 +229,8 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	result->done_at = dv_now();
 	/* the answer may have come during an absence of this backend, whose length says nothing */
 	result->duration = Max(total - before - (dv_http_attention.missed - call->missed), 0);
-	result->body = call->answer.body != NULL ? call->answer.body : "";
-	result->body_len = call->answer.body_len;
+	result->body = call->inbox.body != NULL ? call->inbox.body : "";
+	result->body_len = call->inbox.body_len;
 	if (code == CURLE_OK)
 	{
 		result->outcome = DV_HTTP_ANSWERED;
@@ -278,7 +278,7 @@ dv_http_free(dv_http_call *call)
 	if (call->client != NULL)
 		dlist_delete(&call->node);
 	curl_slist_free_all(call->headers);
-	dv_answer_free(&call->answer);
+	dv_inbox_free(&call->inbox);
 	free(call);
 }
 
@@ -571,7 +571,7 @@ dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryCont
 	call->body_len = request->body_len;
 	call->once = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
 	call->keep_cookie = client->keep_cookie && request->affinity;
-	call->answer.max_body = request->max_response > 0 ? request->max_response : DEFAULT_MAX_RESPONSE;
+	call->inbox.max_body = request->max_response > 0 ? request->max_response : DEFAULT_MAX_RESPONSE;
 	call->result.body = "";
 	call->result.message = "";
 	dlist_push_tail(&client->calls, &call->node);
@@ -610,7 +610,7 @@ dv_http_result_of(const dv_http_call *call)
 const char *
 dv_http_header(const dv_http_call *call, const char *name)
 {
-	return dv_answer_header(&call->answer, name);
+	return dv_inbox_header(&call->inbox, name);
 }
 
 bool

@@ -353,13 +353,20 @@ dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 void
 dv_budget_refused(dv_budget *budget, dv_ration_kind which, int64_t now)
 {
-	double		left;
-
 	slide(budget, now);
 	use(budget, DV_RATION_REQUESTS, -1);
 	budget->last_answer = now;
+	dv_budget_used_up(budget, which, now);
+}
+
+void
+dv_budget_used_up(dv_budget *budget, dv_ration_kind which, int64_t now)
+{
+	double		left;
+
 	if (which >= DV_RATIONS)
 		return;
+	slide(budget, now);
 	left = dv_budget_left(budget, which, now);
 	budget->rations[which].refused = true;
 	if (left > 0)

@@ -123,6 +123,9 @@ extern void dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double se
  */
 extern void dv_budget_refused(dv_budget *budget, dv_ration_kind which, int64_t now);
 
+/* A part of a request was refused in this way, but the request counts. */
+extern void dv_budget_used_up(dv_budget *budget, dv_ration_kind which, int64_t now);
+
 /* Our estimate of what is left now; negative if more than the limit was used. */
 extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now);
 

@@ -15,13 +15,12 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
 #include "lib/ilist.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
 #include "net/text.h"
 #include "pool/entry.h"
+#include "pool/report.h"
 #include "pool/wait.h"
 
 #define SWEEP_INTERVAL	DV_SECOND
@@ -583,104 +582,23 @@ give_back(dv_lease *lease, int64 now)
 	lease->pool = NULL;
 }
 
-static void
-note_event(const dv_lease *lease, dv_throttle_cause cause, int64 retry_after, bool fallback,
-		   int64 now)
-{
-	dv_shared  *shared = lease->pool->shared;
-	dv_history *event;
-
-	if (shared->nhistory == 0)
-		return;
-	event = &dv_shared_history(shared)[shared->history_next++ % shared->nhistory];
-	event->at = now;
-	event->user = lease->pool->entry[lease->user];
-	event->cause = cause;
-	event->kind = lease->kind;
-	event->in_flight = user_at(lease->pool, lease->user)->in_flight;
-	event->retry_after = retry_after;
-	event->fallback = fallback;
-}
-
-/* Buffer, and something random: not all that wait come back in the same moment. */
-static int64
-margin_of(const dv_pool *pool)
-{
-	int64		margin = pool->policy.retry_after_buffer;
-
-	if (margin > 0)
-		margin += (int64) (pg_prng_double(&pg_global_prng_state) * Min(margin, DV_SECOND));
-	return margin;
-}
-
 int64
 dv_pool_pause(const dv_pool *pool, int64 retry_after)
 {
 	if (retry_after < 0)
 		retry_after = pool->policy.fallback_retry_after;
-	return retry_after + margin_of(pool);
-}
-
-/* Caller holds the lock.  True: the circuit breaker has opened. */
-static bool
-note_throttle(const dv_lease *lease, dv_throttle_cause cause, int64 retry_after, int64 now)
-{
-	static const dv_ration_kind used_up[DV_THROTTLE_CAUSES] = {
-		DV_RATION_REQUESTS, DV_RATION_SECONDS, DV_RATIONS, DV_RATIONS
-	};
-	const dv_pool_policy *policy = &lease->pool->policy;
-	dv_shared_user *user = user_at(lease->pool, lease->user);
-	bool		fallback = retry_after < 0;
-	bool		was_throttled = dv_throttle_active(&user->throttle, now);
-	bool		opened;
-	bool		cut;
-
-	if (fallback)
-		retry_after = policy->fallback_retry_after;
-	cut = dv_rate_throttle(&user->rate, &policy->rate, lease->sent_at, retry_after, now);
-	opened = dv_throttle_record(&user->throttle, cause, cut, retry_after, margin_of(lease->pool),
-								now);
-	dv_budget_refused(&user->budget, used_up[cause], now);
-	note_event(lease, cause, retry_after, fallback, now);
-	/* all that wait for a slot of this user now wait for the throttle to end */
-	if (!was_throttled)
-		dv_wait_changed(lease->pool->shared, lease->pool->entry[lease->user], INT_MAX, now);
-	return opened;
-}
-
-/* True: the circuit breaker has closed. */
-static bool
-note_success(const dv_lease *lease, const dv_lease_report *report, int64 now)
-{
-	const dv_pool *pool = lease->pool;
-	dv_shared_user *user = user_at(pool, lease->user);
-	bool		closed;
-	int			i;
-
-	if (report->dop_hint > 0)
-		user->dop_hint = report->dop_hint;
-	for (i = 0; i < DV_RATIONS; i++)
-		if (report->remaining[i] >= 0)
-			user->remaining[i] = report->remaining[i];
-	user->rows[lease->kind] += report->rows;
-	dv_rate_set_max(&user->rate, &pool->policy.rate,
-					dv_entry_maximum(pool->shared, pool->entry[lease->user]));
-	closed = dv_throttle_success(&user->throttle, lease->sent_at);
-	dv_rate_success(&user->rate, &pool->policy.rate, lease->kind, report->duration, now);
-	dv_budget_answered(&user->budget, lease->mark, (double) report->duration / DV_SECOND,
-					   report->remaining, now);
-	return closed;
+	return retry_after + dv_report_margin(&pool->policy);
 }
 
 static void
-log_breaker(const dv_pool *pool, int user, bool opened, bool closed)
+log_breaker(const dv_pool *pool, int user, dv_breaker_change change)
 {
-	if (opened)
+	if (change == DV_BREAKER_OPENED)
 		ereport(LOG,
 				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has opened",
 						pool->names[user], pool->server_name),
-				 errdetail("It was throttled too often; after a pause one request at a time tries whether Dataverse accepts it again.")));
-	else if (closed)
+				 errdetail("The user was throttled too often.  After a pause, one request at a time tries whether Dataverse accepts it again.")));
+	else if (change == DV_BREAKER_CLOSED)
 		ereport(LOG,
 				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has closed",
 						pool->names[user], pool->server_name)));
@@ -729,33 +647,15 @@ void
 dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 {
 	dv_pool    *pool = lease->pool;
-	dv_shared  *shared = pool->shared;
-	dv_shared_user *user = user_at(pool, lease->user);
 	int64		now = dv_now();
-	bool		opened = false;
-	bool		closed = false;
+	dv_breaker_change change;
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	user->requests[lease->kind]++;
-	user->bytes_sent += report->bytes_sent;
-	user->bytes_received += report->bytes_received;
-	if (report->outcome != DV_LEASE_FAILED)
-		view_at(pool, lease->user)->answered = true;
-	switch (report->outcome)
-	{
-		case DV_LEASE_SUCCESS:
-			closed = note_success(lease, report, now);
-			break;
-		case DV_LEASE_THROTTLED:
-			opened = note_throttle(lease, report->cause, report->retry_after, now);
-			break;
-		case DV_LEASE_FAILED:
-			user->failures++;
-			break;
-	}
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	change = dv_report_apply(pool->shared, pool->view[lease->user], &pool->policy, lease, report,
+							 now);
 	give_back(lease, now);
-	LWLockRelease(&shared->lock);
-	log_breaker(pool, lease->user, opened, closed);
+	LWLockRelease(&pool->shared->lock);
+	log_breaker(pool, lease->user, change);
 }
 
 /* It waits no longer; what it was woken for is for another.  Caller holds the lock. */
@@ -795,29 +695,16 @@ dv_lease_drop(dv_lease *lease)
 }
 
 void
-dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after)
-{
-	dv_pool    *pool = lease->pool;
-	bool		opened;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	opened = note_throttle(lease, cause, retry_after, dv_now());
-	LWLockRelease(&pool->shared->lock);
-	log_breaker(pool, lease->user, opened, false);
-}
-
-void
 dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)
 {
-	int			len = pg_mbcliplen(reason, strlen(reason), DV_REASON_LEN - 1);
+	const char *common = dv_text_common(reason, DV_REASON_LEN);
 	dv_shared_view *view;
 
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
 	view = view_at(pool, user);
 	view->aside_until = until;
 	view->aside_whole = whole;
-	memcpy(view->aside_reason, reason, len);
-	view->aside_reason[len] = '\0';
+	strlcpy(view->aside_reason, common, DV_REASON_LEN);
 	LWLockRelease(&pool->shared->lock);
 }
 
@@ -851,4 +738,15 @@ dv_pool_log_rate(const dv_pool *pool, int user)
 			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
 							 pool->names[user], rate.current, rate.max, rate.successes,
 							 (long long) rate.total_throttles)));
+}
+
+dv_throttle
+dv_pool_throttle(const dv_pool *pool, int user)
+{
+	dv_throttle throttle;
+
+	LWLockAcquire(&pool->shared->lock, LW_SHARED);
+	throttle = user_at(pool, user)->throttle;
+	LWLockRelease(&pool->shared->lock);
+	return throttle;
 }

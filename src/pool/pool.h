@@ -111,25 +111,42 @@ extern void dv_pool_watch(void);
 /* With throttle_tracking off: how long a request that was throttled waits by itself. */
 extern int64 dv_pool_pause(const dv_pool *pool, int64 retry_after);
 
-/* What an answer said, for whoever sends next. */
+/*
+ * How a request ended.  Only an answer for which the service has worked shows
+ * that it could do more, and how long such work takes: the controller counts
+ * SUCCESS and PARTIAL, and nothing else.  If a part was refused for its
+ * content, the whole would have taken no less, so PARTIAL raises the average
+ * but does not lower it.  REFUSED was answered early, and may be followed by
+ * others like it: it says neither.  The budget counts all that was answered,
+ * for so does the service.
+ */
 typedef enum dv_lease_outcome
 {
-	DV_LEASE_SUCCESS,			/* the service took the request, even if it refused its content */
+	DV_LEASE_SUCCESS,			/* everything was carried out */
+	DV_LEASE_PARTIAL,			/* a part was refused for its content, and the rest carried out */
+	DV_LEASE_REFUSED,			/* nothing was carried out, or parts were throttled */
 	DV_LEASE_THROTTLED,
-	DV_LEASE_FAILED				/* transport trouble, 5xx: says nothing about the rate */
+	DV_LEASE_FAILED				/* transport trouble, 5xx */
 } dv_lease_outcome;
+
+/* A throttle of the request, or of a part of it. */
+typedef struct dv_throttle_report
+{
+	dv_throttle_cause cause;
+	int64		retry_after;	/* microseconds; < 0: not said, the fallback applies */
+} dv_throttle_report;
 
 typedef struct dv_lease_report
 {
 	dv_lease_outcome outcome;
 	int64		duration;		/* of the exchange alone */
-	int			rows;
+	int			rows;			/* that were carried out */
 	int64		bytes_sent;
 	int64		bytes_received;
 	int			dop_hint;		/* 0: not said */
 	double		remaining[DV_RATIONS];	/* < 0: not said */
-	dv_throttle_cause cause;	/* of a throttle */
-	int64		retry_after;	/* microseconds; < 0: not said, the fallback applies */
+	int			nthrottles;
+	const dv_throttle_report *throttles;
 } dv_lease_report;
 
 /* The request is about to leave. */
@@ -149,9 +166,6 @@ extern void dv_lease_release(dv_lease *lease, const dv_lease_report *report);
  */
 extern void dv_lease_drop(dv_lease *lease);
 
-/* A 429 inside a $batch: throttles the user while the lease goes on. */
-extern void dv_lease_throttled_part(dv_lease *lease, dv_throttle_cause cause, int64 retry_after);
-
 /*
  * Shows in the views, until then, that a session of this server has set the
  * user aside, for all requests ("whole") or for some, and why.
@@ -163,6 +177,9 @@ extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
+
+/* A copy of the state of the throttle tracker. */
+extern dv_throttle dv_pool_throttle(const dv_pool *pool, int user);
 
 /* Logs how the rate of a user develops, for debugging. */
 extern void dv_pool_log_rate(const dv_pool *pool, int user);

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "net/text.h"
 #include "pool/entry.h"
 #include "pool/stats.h"
 #include "pool/wait.h"
@@ -65,7 +66,8 @@ find_limit(dv_user_stats *stats, int64 now)
 	{
 		if (stats->view.aside_whole)
 			stats->limit = 0;
-		stats->limited_by = psprintf("set aside: %s", stats->view.aside_reason);
+		stats->limited_by = psprintf("set aside: %s", dv_text_shown(stats->view.aside_reason,
+																	strlen(stats->view.aside_reason)));
 	}
 }
 

@@ -73,6 +73,7 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 	throttle->events[cause]++;
 	throttle->last_at = now;
 	throttle->last_retry_after = retry_after;
+	throttle->last_cause = cause;
 	if (cut)
 		opened = note_cut(throttle, now);
 

@@ -40,6 +40,7 @@ typedef struct dv_throttle
 	int64_t		until;			/* 0: never throttled */
 	int64_t		last_at;
 	int64_t		last_retry_after;
+	dv_throttle_cause last_cause;
 	int64_t		burst_at;		/* when the last burst of throttles began */
 	int			consecutive;	/* cuts since the last request that succeeded */
 	bool		open;			/* the circuit breaker, until a request goes through */

@@ -116,7 +116,7 @@ for my $preload (1, 0)
 	my $log = log_since($node, $offset);
 	like(
 		$log,
-		qr/Dataverse throttled application user "$crm number 1" of server "$crm".*Code 0x80072322; Retry-After 300 s; attempt 1, retries so far 1 of 3/s,
+		qr/Dataverse throttled application user "$crm number 1" of server "$crm"\n.*DETAIL:  Attempt 1 was refused with code 0x80072322 and a Retry-After of 300 s\.  0 of 3 retries have been used\.\n/,
 		'the log names user, code, Retry-After and attempt');
 
 	# ---- starting over is up to the owner
@@ -210,7 +210,7 @@ for my $how ('seconds', 'a date')
 	cmp_ok($at[1]{at} - $at[0]{at}, '>=', 1.1, 'no Retry-After: the fallback is waited');
 	like(
 		log_since($node, $offset),
-		qr/throttled application user "$crm number 1" of server "$crm" without saying for how long.*Code 0x80072321; assuming 1 s/s,
+		qr/throttled application user "$crm number 1" of server "$crm"\n.*Attempt 1 was refused with code 0x80072321 and without a Retry-After, so 1 s are assumed\./,
 		'with a line in the log');
 	is( $session->query(
 			"SELECT code, retry_after, fallback FROM dataverse.throttle_history WHERE server = '$crm'"),
@@ -240,10 +240,14 @@ for my $how ('seconds', 'a date')
 	is($r->{sqlstate}, '53400', 'more than the tolerance: an error');
 	like($r->{message}, qr/throttled for another 600 s, which exceeds "max_retry_after_tolerance"/,
 		'that says why');
+	like($r->{detail}, qr/^Dataverse code 0x80072322, Retry-After 600 s, application user "$crm number 1", attempts 1\.$/,
+		'who was throttled, how, and for how long');
 	like($r->{hint}, qr/Add application users/, 'and what to do');
 	cmp_ok($r->{seconds}, '<', 9, 'at once');
 	$r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '53400', 'the next request fails');
+	like($r->{detail}, qr/^Dataverse code 0x80072322, Retry-After 600 s, application user "$crm number 1"\.$/,
+		'for the same reason');
 	is(scalar(attempts($user)), 1, 'without being sent');
 	is(in_flight($session), 0, 'nothing is left in flight');
 
@@ -263,8 +267,8 @@ for my $how ('seconds', 'a date')
 	is($r->{sqlstate}, '53400', 'throttled more often than allowed: an error');
 	like($r->{message}, qr/could not identify the application user on server "$crm": Number of requests exceeded/,
 		'with the words of the service');
-	like($r->{detail}, qr/Dataverse code 0x80072322, HTTP status 429, .*"$crm number 1", attempts 3/,
-		'code, user and attempts');
+	like($r->{detail}, qr/Dataverse code 0x80072322, HTTP status 429, Retry-After 0 s, .*"$crm number 1", attempts 3/,
+		'code, Retry-After, user and attempts');
 	ok($r->{hint}, 'and a hint');
 	is(scalar(attempts($user)), 3, 'one request and two retries');
 	clear_faults($dvsim);

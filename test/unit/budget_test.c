@@ -299,6 +299,24 @@ a_refusal_is_believed_and_costs_nothing(void **state)
 	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 5000);
 }
 
+/* A $batch of which a part was refused: the part is believed, and the $batch counts. */
+static void
+a_refusal_of_a_part_is_believed_but_the_request_counts(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(50, 10);
+	exchange(10, 5949, 690);
+	assert_true(dv_budget_left(&budget, DV_RATION_SECONDS, now) > 600);
+	dv_budget_used_up(&budget, DV_RATION_SECONDS, now);
+	dv_budget_used_up(&budget, DV_RATION_SECONDS, now);
+	about(budget.rations[DV_RATION_REQUESTS].used, 51, 0);
+	assert_true(dv_budget_left(&budget, DV_RATION_SECONDS, now) <= 0.001);
+	assert_true(not_before(10) > now);
+	dv_budget_used_up(&budget, DV_RATIONS, now);
+	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 5000);
+}
+
 /* A 429 that our own use does not explain must not keep the user unused for a window. */
 static void
 an_unexplained_refusal_is_soon_tried_again(void **state)
@@ -440,6 +458,7 @@ main(void)
 		TEST(a_server_that_forgot_is_believed),
 		TEST(marks_from_before_it_forgot_are_ignored),
 		TEST(a_refusal_is_believed_and_costs_nothing),
+		TEST(a_refusal_of_a_part_is_believed_but_the_request_counts),
 		TEST(an_unexplained_refusal_is_soon_tried_again),
 		TEST(own_use_does_not_delay_the_retry),
 		TEST(asks_again_when_others_have_it_all),

@@ -397,22 +397,42 @@ an_unknown_outcome_is_repeated_only_if_that_does_no_harm(void **state)
 	}
 }
 
+/* Otherwise the retries of one row would be used up by what happens to another. */
 static void
-who_travels_together_has_the_least_patience_of_both(void **state)
+only_rows_repeated_equally_often_travel_together(void **state)
 {
-	dv_retry	other = {.told_until = 7, .renewals = 4};
+	dv_retry	other = {.attempts = 4, .told_until = 7, .renewals = 4};
 
 	(void) state;
+	retry.attempts = 4;
 	retry.times[DV_RETRY_SERVER] = 3;
 	retry.told_until = 5;
 	retry.renewals = 1;
 	other.times[DV_RETRY_SERVER] = 2;
 	other.times[DV_RETRY_THROTTLE] = 1;
-	dv_retry_join(&retry, &other);
+	assert_false(dv_retry_join(&retry, &other));
+	assert_int_equal(retry.times[DV_RETRY_THROTTLE], 0);
+	assert_int_equal(retry.told_until, 5);
+	assert_int_equal(retry.renewals, 1);
+
+	memcpy(other.times, retry.times, sizeof(other.times));
+	assert_true(dv_retry_join(&retry, &other));
 	assert_int_equal(retry.times[DV_RETRY_SERVER], 3);
-	assert_int_equal(retry.times[DV_RETRY_THROTTLE], 1);
+	assert_int_equal(retry.attempts, 4);
 	assert_int_equal(retry.told_until, 7);
 	assert_int_equal(retry.renewals, 4);
+}
+
+static void
+a_success_shows_that_the_token_is_accepted(void **state)
+{
+	(void) state;
+	event.verdict = DV_VERDICT_AUTH;
+	assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	event.verdict = DV_VERDICT_OK;
+	assert_int_equal(decide().next, DV_NEXT_END);
+	event.verdict = DV_VERDICT_AUTH;
+	assert_int_equal(decide().next, DV_NEXT_AGAIN);
 }
 
 int
@@ -437,7 +457,8 @@ main(void)
 		cmocka_unit_test_setup(a_user_is_set_aside_for_longer_each_time, setup),
 		cmocka_unit_test_setup(a_token_that_was_accepted_may_expire_again, setup),
 		cmocka_unit_test_setup(an_unknown_outcome_is_repeated_only_if_that_does_no_harm, setup),
-		cmocka_unit_test_setup(who_travels_together_has_the_least_patience_of_both, setup),
+		cmocka_unit_test_setup(only_rows_repeated_equally_often_travel_together, setup),
+		cmocka_unit_test_setup(a_success_shows_that_the_token_is_accepted, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

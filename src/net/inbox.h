@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * answer.h
+ * inbox.h
  *		The answer of an exchange while it arrives: its headers and its body,
  *		neither of which may grow without bound.
  *
@@ -17,19 +17,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DV_ANSWER_H
-#define DV_ANSWER_H
+#ifndef DV_INBOX_H
+#define DV_INBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Dataverse sends about three kilobytes of header lines. */
-#define DV_ANSWER_MAX_HEAD	((size_t) 128 * 1024)
+#define DV_INBOX_MAX_HEAD	((size_t) 128 * 1024)
 
 /* An error of the service; the largest ones describe each of a thousand rows. */
-#define DV_ANSWER_MAX_ERROR ((size_t) 8 * 1024 * 1024)
+#define DV_INBOX_MAX_ERROR ((size_t) 8 * 1024 * 1024)
 
-typedef struct dv_answer
+typedef struct dv_inbox
 {
 	size_t		max_body;		/* the limit that the caller has set */
 	int			status;			/* of the last status line; 0: none yet */
@@ -41,34 +41,34 @@ typedef struct dv_answer
 	char	   *body;			/* NUL-terminated; NULL if it is empty */
 	size_t		body_len;
 	size_t		body_room;
-} dv_answer;
+} dv_inbox;
 
-typedef enum dv_answer_result
+typedef enum dv_inbox_result
 {
-	DV_ANSWER_TAKEN,
-	DV_ANSWER_TOO_LARGE,
-	DV_ANSWER_NO_MEMORY
-} dv_answer_result;
+	DV_INBOX_TAKEN,
+	DV_INBOX_TOO_LARGE,
+	DV_INBOX_NO_MEMORY
+} dv_inbox_result;
 
 /*
  * Takes a header line as libcurl reports it, that is a status line, a header,
  * the empty line after the headers, or a trailer.  Trailers are counted, but
  * never kept: what they say must not be taken for a header.
  */
-extern dv_answer_result dv_answer_add_line(dv_answer *answer, const char *line, size_t len);
+extern dv_inbox_result dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len);
 
 /* Takes a piece of the body. */
-extern dv_answer_result dv_answer_add_body(dv_answer *answer, const char *data, size_t len);
+extern dv_inbox_result dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len);
 
 /* Returns the value of the first header of that name (case-insensitive), or NULL if absent. */
-extern const char *dv_answer_header(const dv_answer *answer, const char *name);
+extern const char *dv_inbox_header(const dv_inbox *inbox, const char *name);
 
 /*
  * Returns "name=value" of the cookie that the answer sets, and its length, or
  * NULL if it does not set that cookie.
  */
-extern const char *dv_answer_cookie(const dv_answer *answer, const char *name, size_t *len);
+extern const char *dv_inbox_cookie(const dv_inbox *inbox, const char *name, size_t *len);
 
-extern void dv_answer_free(dv_answer *answer);
+extern void dv_inbox_free(dv_inbox *inbox);
 
-#endif							/* DV_ANSWER_H */
+#endif							/* DV_INBOX_H */

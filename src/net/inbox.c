@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * answer.c
+ * inbox.c
  *		The answer of an exchange while it arrives.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -11,16 +11,16 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/answer.h"
+#include "net/inbox.h"
 
 #define FIRST_ROOM ((size_t) 16 * 1024)
 
 /* Appends to a malloc'd buffer and keeps it NUL-terminated. */
-static dv_answer_result
+static dv_inbox_result
 append(char **buffer, size_t *len, size_t *room, size_t max, const char *data, size_t n)
 {
 	if (*len > max || n > max - *len)
-		return DV_ANSWER_TOO_LARGE;
+		return DV_INBOX_TOO_LARGE;
 	if (*len + n + 1 > *room)
 	{
 		size_t		want = *room > 0 ? *room * 2 : FIRST_ROOM;
@@ -32,14 +32,14 @@ append(char **buffer, size_t *len, size_t *room, size_t max, const char *data, s
 			want = *len + n + 1;
 		grown = realloc(*buffer, want);
 		if (grown == NULL)
-			return DV_ANSWER_NO_MEMORY;
+			return DV_INBOX_NO_MEMORY;
 		*buffer = grown;
 		*room = want;
 	}
 	memcpy(*buffer + *len, data, n);
 	*len += n;
 	(*buffer)[*len] = '\0';
-	return DV_ANSWER_TAKEN;
+	return DV_INBOX_TAKEN;
 }
 
 /* Returns the status of a line such as "HTTP/1.1 200 OK", or 0 if it is no status line. */
@@ -70,53 +70,53 @@ blank_controls(char *line, size_t len)
 			*line = ' ';
 }
 
-dv_answer_result
-dv_answer_add_line(dv_answer *answer, const char *line, size_t len)
+dv_inbox_result
+dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len)
 {
-	dv_answer_result result;
+	dv_inbox_result result;
 	int			status;
 
-	if (len > DV_ANSWER_MAX_HEAD - answer->head_received)
-		return DV_ANSWER_TOO_LARGE;
-	answer->head_received += len;
-	if (answer->has_head)
-		return DV_ANSWER_TAKEN;
+	if (len > DV_INBOX_MAX_HEAD - inbox->head_received)
+		return DV_INBOX_TOO_LARGE;
+	inbox->head_received += len;
+	if (inbox->has_head)
+		return DV_INBOX_TAKEN;
 	while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
 		len--;
 	status = status_of(line, len);
 	if (status > 0)
 	{
 		/* the lines so far were those of an interim answer */
-		answer->status = status;
-		answer->lines_len = 0;
+		inbox->status = status;
+		inbox->lines_len = 0;
 	}
-	answer->has_head = len == 0 && answer->status >= 200;
-	result = append(&answer->lines, &answer->lines_len, &answer->lines_room,
-					2 * DV_ANSWER_MAX_HEAD, line, len);
-	if (result == DV_ANSWER_TAKEN)
+	inbox->has_head = len == 0 && inbox->status >= 200;
+	result = append(&inbox->lines, &inbox->lines_len, &inbox->lines_room,
+					2 * DV_INBOX_MAX_HEAD, line, len);
+	if (result == DV_INBOX_TAKEN)
 	{
-		blank_controls(answer->lines + answer->lines_len - len, len);
-		result = append(&answer->lines, &answer->lines_len, &answer->lines_room,
-						2 * DV_ANSWER_MAX_HEAD, "", 1);
+		blank_controls(inbox->lines + inbox->lines_len - len, len);
+		result = append(&inbox->lines, &inbox->lines_len, &inbox->lines_room,
+						2 * DV_INBOX_MAX_HEAD, "", 1);
 	}
 	return result;
 }
 
-dv_answer_result
-dv_answer_add_body(dv_answer *answer, const char *data, size_t len)
+dv_inbox_result
+dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len)
 {
-	size_t		max = answer->max_body;
+	size_t		max = inbox->max_body;
 
-	if (answer->status >= 300 && max > DV_ANSWER_MAX_ERROR)
-		max = DV_ANSWER_MAX_ERROR;
-	return append(&answer->body, &answer->body_len, &answer->body_room, max, data, len);
+	if (inbox->status >= 300 && max > DV_INBOX_MAX_ERROR)
+		max = DV_INBOX_MAX_ERROR;
+	return append(&inbox->body, &inbox->body_len, &inbox->body_room, max, data, len);
 }
 
 /* Returns the value of the next header of that name after "line", or NULL; *line is moved on. */
 static const char *
-next_header(const dv_answer *answer, const char **line, const char *name)
+next_header(const dv_inbox *inbox, const char **line, const char *name)
 {
-	const char *end = answer->lines + answer->lines_len;
+	const char *end = inbox->lines + inbox->lines_len;
 	size_t		len = strlen(name);
 
 	while (*line != NULL && *line < end)
@@ -131,21 +131,21 @@ next_header(const dv_answer *answer, const char **line, const char *name)
 }
 
 const char *
-dv_answer_header(const dv_answer *answer, const char *name)
+dv_inbox_header(const dv_inbox *inbox, const char *name)
 {
-	const char *line = answer->lines;
+	const char *line = inbox->lines;
 
-	return next_header(answer, &line, name);
+	return next_header(inbox, &line, name);
 }
 
 const char *
-dv_answer_cookie(const dv_answer *answer, const char *name, size_t *len)
+dv_inbox_cookie(const dv_inbox *inbox, const char *name, size_t *len)
 {
-	const char *line = answer->lines;
+	const char *line = inbox->lines;
 	size_t		name_len = strlen(name);
 	const char *value;
 
-	while ((value = next_header(answer, &line, "Set-Cookie")) != NULL)
+	while ((value = next_header(inbox, &line, "Set-Cookie")) != NULL)
 	{
 		if (strncmp(value, name, name_len) != 0 || value[name_len] != '=')
 			continue;
@@ -156,9 +156,9 @@ dv_answer_cookie(const dv_answer *answer, const char *name, size_t *len)
 }
 
 void
-dv_answer_free(dv_answer *answer)
+dv_inbox_free(dv_inbox *inbox)
 {
-	free(answer->lines);
-	free(answer->body);
-	memset(answer, 0, sizeof(*answer));
+	free(inbox->lines);
+	free(inbox->body);
+	memset(inbox, 0, sizeof(*inbox));
 }

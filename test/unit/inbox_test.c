@@ -1,5 +1,5 @@
 /*
- * answer_test.c
+ * inbox_test.c
  *		Headers, trailers, cookies, and the body of an answer, and their limits.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -13,16 +13,16 @@
 
 #include <cmocka.h>
 
-#include "net/answer.h"
+#include "net/inbox.h"
 
-static dv_answer answer;
+static dv_inbox inbox;
 
 static int
 setup(void **state)
 {
 	(void) state;
-	memset(&answer, 0, sizeof(answer));
-	answer.max_body = 100;
+	memset(&inbox, 0, sizeof(inbox));
+	inbox.max_body = 100;
 	return 0;
 }
 
@@ -30,11 +30,11 @@ static int
 teardown(void **state)
 {
 	(void) state;
-	dv_answer_free(&answer);
+	dv_inbox_free(&inbox);
 	return 0;
 }
 
-static dv_answer_result
+static dv_inbox_result
 line(const char *text)
 {
 	/* an exact copy, so that the sanitizer notices when something behind it is read */
@@ -42,14 +42,14 @@ line(const char *text)
 	char		copy[len > 0 ? len : 1];
 
 	memcpy(copy, text, len);
-	return dv_answer_add_line(&answer, copy, len);
+	return dv_inbox_add_line(&inbox, copy, len);
 }
 
 static void
 lines(const char *const *text)
 {
 	for (; *text != NULL; text++)
-		assert_int_equal(line(*text), DV_ANSWER_TAKEN);
+		assert_int_equal(line(*text), DV_INBOX_TAKEN);
 }
 
 static void
@@ -61,13 +61,13 @@ headers_are_found(void **state)
 	};
 
 	(void) state;
-	assert_null(dv_answer_header(&answer, "X"));
+	assert_null(dv_inbox_header(&inbox, "X"));
 	lines(head);
-	assert_int_equal(answer.status, 200);
-	assert_string_equal(dv_answer_header(&answer, "content-type"), "text/plain");
-	assert_string_equal(dv_answer_header(&answer, "X-Empty"), "");
-	assert_string_equal(dv_answer_header(&answer, "X"), "a b ");
-	assert_null(dv_answer_header(&answer, "Content"));
+	assert_int_equal(inbox.status, 200);
+	assert_string_equal(dv_inbox_header(&inbox, "content-type"), "text/plain");
+	assert_string_equal(dv_inbox_header(&inbox, "X-Empty"), "");
+	assert_string_equal(dv_inbox_header(&inbox, "X"), "a b ");
+	assert_null(dv_inbox_header(&inbox, "Content"));
 }
 
 static void
@@ -81,10 +81,10 @@ interim_answers_and_trailers_say_nothing(void **state)
 
 	(void) state;
 	lines(head);
-	assert_int_equal(answer.status, 503);
-	assert_string_equal(dv_answer_header(&answer, "A"), "1");
-	assert_null(dv_answer_header(&answer, "B"));
-	assert_null(dv_answer_header(&answer, "Retry-After"));
+	assert_int_equal(inbox.status, 503);
+	assert_string_equal(dv_inbox_header(&inbox, "A"), "1");
+	assert_null(dv_inbox_header(&inbox, "B"));
+	assert_null(dv_inbox_header(&inbox, "Retry-After"));
 }
 
 static void
@@ -96,8 +96,8 @@ what_looks_like_a_status_line_is_none(void **state)
 
 	(void) state;
 	lines(head);
-	assert_int_equal(answer.status, 200);
-	assert_string_equal(dv_answer_header(&answer, "A"), "1");
+	assert_int_equal(inbox.status, 200);
+	assert_string_equal(dv_inbox_header(&inbox, "A"), "1");
 }
 
 /* How many lines of a kilobyte are taken? */
@@ -109,7 +109,7 @@ pour(void)
 
 	memset(text, 'x', 1022);
 	strcpy(text + 1022, "\r\n");
-	while (line(text) == DV_ANSWER_TAKEN)
+	while (line(text) == DV_INBOX_TAKEN)
 		assert_true(++n < 1000000);
 	return n;
 }
@@ -118,7 +118,7 @@ static void
 all_lines_have_one_limit(void **state)
 {
 	static const char *const head[] = {"HTTP/1.1 200 OK\r\n", "\r\n", NULL};
-	size_t		n = DV_ANSWER_MAX_HEAD / 1024;
+	size_t		n = DV_INBOX_MAX_HEAD / 1024;
 
 	(void) state;
 	assert_int_equal(pour(), n);
@@ -126,8 +126,8 @@ all_lines_have_one_limit(void **state)
 	setup(NULL);
 	lines(head);
 	assert_int_equal(pour(), n - 1);
-	assert_true(answer.lines_room < DV_ANSWER_MAX_HEAD);
-	assert_int_equal(line("HTTP/1.1 100 Continue\r\n"), DV_ANSWER_TAKEN);
+	assert_true(inbox.lines_room < DV_INBOX_MAX_HEAD);
+	assert_int_equal(line("HTTP/1.1 100 Continue\r\n"), DV_INBOX_TAKEN);
 }
 
 static void
@@ -136,7 +136,7 @@ interim_answers_have_an_end(void **state)
 	size_t		n = 0;
 
 	(void) state;
-	while (line("HTTP/1.1 100 Continue\r\n") == DV_ANSWER_TAKEN && line("\r\n") == DV_ANSWER_TAKEN)
+	while (line("HTTP/1.1 100 Continue\r\n") == DV_INBOX_TAKEN && line("\r\n") == DV_INBOX_TAKEN)
 		assert_true(++n < 1000000);
 	assert_true(n > 10);
 }
@@ -147,28 +147,28 @@ the_body_has_a_limit(void **state)
 	char		data[100] = "body";
 
 	(void) state;
-	assert_int_equal(dv_answer_add_body(&answer, data, 99), DV_ANSWER_TAKEN);
-	assert_int_equal(dv_answer_add_body(&answer, data, 2), DV_ANSWER_TOO_LARGE);
-	assert_int_equal(dv_answer_add_body(&answer, data, 1), DV_ANSWER_TAKEN);
-	assert_int_equal(dv_answer_add_body(&answer, data, 1), DV_ANSWER_TOO_LARGE);
-	assert_int_equal(dv_answer_add_body(&answer, data, SIZE_MAX), DV_ANSWER_TOO_LARGE);
-	assert_int_equal(answer.body_len, 100);
-	assert_int_equal(answer.body_room, 101);
-	assert_int_equal(answer.body[100], '\0');
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 99), DV_INBOX_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 2), DV_INBOX_TOO_LARGE);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 1), DV_INBOX_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 1), DV_INBOX_TOO_LARGE);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, SIZE_MAX), DV_INBOX_TOO_LARGE);
+	assert_int_equal(inbox.body_len, 100);
+	assert_int_equal(inbox.body_room, 101);
+	assert_int_equal(inbox.body[100], '\0');
 }
 
 static void
 an_error_has_a_smaller_limit(void **state)
 {
-	static char data[DV_ANSWER_MAX_ERROR + 1];
+	static char data[DV_INBOX_MAX_ERROR + 1];
 
 	(void) state;
-	answer.max_body = SIZE_MAX / 2;
+	inbox.max_body = SIZE_MAX / 2;
 	line("HTTP/1.1 400 Bad Request\r\n");
-	assert_int_equal(dv_answer_add_body(&answer, data, sizeof(data)), DV_ANSWER_TOO_LARGE);
-	assert_int_equal(dv_answer_add_body(&answer, data, sizeof(data) - 1), DV_ANSWER_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, sizeof(data)), DV_INBOX_TOO_LARGE);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, sizeof(data) - 1), DV_INBOX_TAKEN);
 	line("HTTP/1.1 200 OK\r\n");
-	assert_int_equal(dv_answer_add_body(&answer, data, 1), DV_ANSWER_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 1), DV_INBOX_TAKEN);
 }
 
 static void
@@ -182,12 +182,12 @@ a_cookie_is_found(void **state)
 	const char *cookie;
 
 	(void) state;
-	assert_null(dv_answer_cookie(&answer, "ARRAffinity", &len));
+	assert_null(dv_inbox_cookie(&inbox, "ARRAffinity", &len));
 	lines(head);
-	cookie = dv_answer_cookie(&answer, "ARRAffinity", &len);
+	cookie = dv_inbox_cookie(&inbox, "ARRAffinity", &len);
 	assert_int_equal(len, strlen("ARRAffinity=a7"));
 	assert_memory_equal(cookie, "ARRAffinity=a7", len);
-	assert_null(dv_answer_cookie(&answer, "Affinity", &len));
+	assert_null(dv_inbox_cookie(&inbox, "Affinity", &len));
 }
 
 int

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * answer.c
+ *		What the answer to an attempt says, to the call and to the pool.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "client/answer.h"
+#include "client/trouble.h"
+#include "dataverse/batch_answer.h"
+#include "net/date.h"
+#include "net/text.h"
+
+static bool
+open_parts(const dv_http_call *http, dv_multipart *multipart)
+{
+	const dv_http_result *result = dv_http_result_of(http);
+
+	return dv_multipart_open(multipart, dv_http_header(http, "Content-Type"), result->body,
+							 result->body_len);
+}
+
+/*
+ * A $batch that stops at its first failure has the status of the part that
+ * failed, and the error is in that part.
+ */
+static void
+read_error(const dv_http_call *http, bool in_batch, dv_error *error)
+{
+	const dv_http_result *result = dv_http_result_of(http);
+	const char *request_id = dv_http_header(http, "REQ_ID");
+	dv_multipart multipart;
+	dv_part		part;
+
+	if ((in_batch || result->status >= 300) && open_parts(http, &multipart) &&
+		dv_multipart_failure(&multipart, &part))
+	{
+		dv_batch_answer_read(&part, error);
+		if (error->request_id == NULL && request_id != NULL)
+			error->request_id = dv_text_shown(request_id, strlen(request_id));
+	}
+	else
+		dv_error_read(result->status, result->body, result->body_len,
+					  dv_http_header(http, "Retry-After"), request_id, error);
+}
+
+static void
+note_throttle(dv_answer *answer, const dv_error *error, int part)
+{
+	dv_answer_throttle *throttle;
+
+	/* the array doubles when the number of its elements is a power of two */
+	if (answer->throttles == NULL)
+		answer->throttles = palloc(sizeof(*throttle));
+	else if ((answer->nthrottles & (answer->nthrottles - 1)) == 0)
+		answer->throttles = repalloc(answer->throttles,
+									 2 * answer->nthrottles * sizeof(*throttle));
+	throttle = &answer->throttles[answer->nthrottles++];
+	throttle->part = part;
+	throttle->error = *error;
+}
+
+static void
+read_parts(const dv_http_call *http, dv_answer *answer)
+{
+	dv_multipart multipart;
+	dv_part		part;
+	dv_error	error;
+
+	if (!open_parts(http, &multipart))
+		return;
+	while (dv_multipart_next(&multipart, &part) == DV_PART)
+	{
+		if (part.status < 300)
+		{
+			answer->accepted++;
+			continue;
+		}
+		answer->failed++;
+		dv_batch_answer_read(&part, &error);
+		if (error.verdict == DV_VERDICT_THROTTLED)
+			note_throttle(answer, &error, answer->accepted + answer->failed);
+	}
+}
+
+void
+dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer)
+{
+	memset(answer, 0, sizeof(*answer));
+	if (dv_http_result_of(http)->outcome != DV_HTTP_ANSWERED)
+	{
+		dv_trouble_read(dv_http_result_of(http), &answer->error);
+		return;
+	}
+	read_error(http, in_batch, &answer->error);
+
+	/* the throttle of a request's only part is the request's, and not a second one */
+	if (answer->error.verdict == DV_VERDICT_THROTTLED)
+		note_throttle(answer, &answer->error, 0);
+	else
+		read_parts(http, answer);
+}
+
+static double
+header_number(const dv_http_call *http, const char *name)
+{
+	return dv_http_number(dv_http_header(http, name));
+}
+
+/* See dv_lease_outcome for what follows from this. */
+static dv_lease_outcome
+outcome_of(const dv_http_call *http, const dv_answer *answer)
+{
+	switch (answer->error.verdict)
+	{
+		case DV_VERDICT_OK:
+			if (answer->failed == 0)
+				return DV_LEASE_SUCCESS;
+			return answer->accepted > 0 && answer->nthrottles == 0 ?
+				DV_LEASE_PARTIAL : DV_LEASE_REFUSED;
+		case DV_VERDICT_REFUSED:
+			/* the details list rows of an elastic table, some of which were written */
+			if (answer->error.details != NULL)
+				return DV_LEASE_PARTIAL;
+			return dv_http_result_of(http)->outcome == DV_HTTP_ANSWERED ?
+				DV_LEASE_REFUSED : DV_LEASE_FAILED;
+		case DV_VERDICT_THROTTLED:
+			return DV_LEASE_THROTTLED;
+		case DV_VERDICT_AUTH:
+		case DV_VERDICT_RETRY:
+			break;
+	}
+	return DV_LEASE_FAILED;
+}
+
+static const dv_throttle_report *
+report_throttles(const dv_answer *answer)
+{
+	dv_throttle_report *reports = palloc(answer->nthrottles * sizeof(*reports));
+	int			i;
+
+	for (i = 0; i < answer->nthrottles; i++)
+	{
+		reports[i].cause = dv_trouble_throttle_cause(&answer->throttles[i].error);
+		reports[i].retry_after = answer->throttles[i].error.retry_after;
+	}
+	return reports;
+}
+
+void
+dv_answer_report(const dv_http_call *http, const dv_answer *answer, int rows,
+				 dv_lease_report *report)
+{
+	const dv_http_result *result = dv_http_result_of(http);
+
+	memset(report, 0, sizeof(*report));
+	report->outcome = outcome_of(http, answer);
+	report->duration = result->duration;
+	report->bytes_sent = result->bytes_sent;
+	report->bytes_received = result->bytes_received;
+	if (answer->error.verdict == DV_VERDICT_OK)
+		report->rows = answer->failed > 0 ? Min(rows, answer->accepted) : rows;
+	report->dop_hint = (int) Max(header_number(http, "x-ms-dop-hint"), 0);
+	report->remaining[DV_RATION_REQUESTS] =
+		header_number(http, "x-ms-ratelimit-burst-remaining-xrm-requests");
+	report->remaining[DV_RATION_SECONDS] =
+		header_number(http, "x-ms-ratelimit-time-remaining-xrm-requests");
+	report->nthrottles = answer->nthrottles;
+	report->throttles = report_throttles(answer);
+}

@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ *
+ * answer.h
+ *		What the answer to an attempt says, to the call and to the pool.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_ANSWER_H
+#define DV_ANSWER_H
+
+#include "client/session.h"
+#include "dataverse/error.h"
+
+/* A throttle of the request, or of a part of a $batch that was not throttled itself. */
+typedef struct dv_answer_throttle
+{
+	int			part;			/* number of the part, from 1; 0: the request */
+	dv_error	error;
+} dv_answer_throttle;
+
+typedef struct dv_answer
+{
+	dv_error	error;			/* of the request */
+	int			accepted;		/* number of parts that succeeded */
+	int			failed;			/* number of the others, including those that were throttled */
+	int			nthrottles;
+	dv_answer_throttle *throttles;
+} dv_answer;
+
+/*
+ * Reads an answer, in the current memory context.  "in_batch" means that the
+ * request is the only part of a $batch, so that the error of this part is that
+ * of the request.
+ */
+extern void dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer);
+
+/*
+ * Fills in what the pool is told, in the current memory context.  "rows" is
+ * the number of rows that were sent.
+ */
+extern void dv_answer_report(const dv_http_call *http, const dv_answer *answer, int rows,
+							 dv_lease_report *report);
+
+#endif							/* DV_ANSWER_H */
