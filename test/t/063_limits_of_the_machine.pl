@@ -77,10 +77,10 @@ sub descriptors
 	my $since = mark();
 
 	$session->start("COPY $table (name) FROM STDIN");
-	$session->copy_data(join '', map { "row $_\n" } 1 .. 12);
+	$session->copy(join '', map { "row $_\n" } 1 .. 12);
 	wait_for(sub { statuses($since, 'POST') eq '200' }, 'a batch is written');
 	sleep PAUSE;
-	$session->copy_data(join '', map { "row $_\n" } 13 .. 20);
+	$session->copy(join '', map { "row $_\n" } 13 .. 20);
 	$session->copy_end;
 	my $r = $session->finish;
 	is($r->{sqlstate}, undef, 'COPY: the client pauses for longer than request_timeout')

@@ -75,10 +75,6 @@ sub start
 	return $self;
 }
 
-# Sends data for COPY FROM STDIN, which has been started; copy_end ends the data.
-sub copy_data { my ($self, $data) = @_; return $self->send_message('d', $data); }
-sub copy_end { my ($self) = @_; return $self->send_message('c', ''); }
-
 # Has the statement ended?  Waits at most "patience" seconds, by default not at all.
 sub done
 {
