@@ -138,7 +138,8 @@ $crm->sql(
 	join ';', 'CREATE TABLE dv.whole (name text)',
 	map { qq{CREATE FOREIGN TABLE dv.part$_ () INHERITS (dv.whole) SERVER crm OPTIONS ("table" 'account', entity_set 'accounts')} }
 	  1, 2);
-$crm->sql('ANALYZE dv.whole');
+# since 18, ANALYZE of a parent also analyzes each child as a table of its own
+$crm->sql($crm->node->pg_version >= 18 ? 'ANALYZE ONLY dv.whole' : 'ANALYZE dv.whole');
 is(counts(), 2, 'ANALYZE of a parent counts each child once');
 is($crm->sql(q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regclass}), $rows, 'and knows their number');
 $crm->sql('DROP TABLE dv.whole CASCADE');
