@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,10 @@
 #define PANEL 130
 #define GAP   46
 #define PLOT  (WIDTH - LEFT - RIGHT)
+
+/* Ticks of an axis at most, beside the one at 0. */
+#define X_TICKS 8
+#define Y_TICKS 5
 
 void
 svg_begin(struct svg *svg, const char *title, const char *const *panels, int npanels,
@@ -59,26 +64,26 @@ svg_bars(struct svg *svg, int panel, const char *name, const char *color, const 
 	add_series(svg, panel, true, name, color, values, n);
 }
 
-/* Returns the end of an axis: 1, 2, or 5 times a power of ten, and not less than the values. */
+/* Returns the distance between the ticks of an axis: 1, 2, or 5 times a power of ten. */
 static double
-round_up(double value)
+tick_of(double range, int most)
 {
-	static const double steps[] = {1, 2, 5, 10};
-	double		power = 1;
+	static const double steps[] = {1, 2, 5};
+	double		power;
 	int			i;
 
-	while (power < value)
-		power *= 10;
-	for (i = 0; i < 4; i++)
-		if (power / 10 * steps[i] >= value)
-			return power / 10 * steps[i] > 1 ? power / 10 * steps[i] : 1;
-	return power;
+	for (power = 1;; power *= 10)
+		for (i = 0; i < 3; i++)
+			if (power * steps[i] * most >= range)
+				return power * steps[i];
 }
 
+/* Returns the end of an axis: a tick that no value exceeds. */
 static double
 highest(const struct svg *svg, int panel)
 {
-	double		high = 0;
+	double		high = 1;
+	double		tick;
 	int			s;
 	int			i;
 
@@ -87,7 +92,8 @@ highest(const struct svg *svg, int panel)
 			for (i = 0; i < svg->series[s].n; i++)
 				if (svg->series[s].values[i] > high)
 					high = svg->series[s].values[i];
-	return round_up(high);
+	tick = tick_of(high, Y_TICKS);
+	return ceil(high / tick) * tick;
 }
 
 static int
@@ -100,23 +106,22 @@ static void
 write_axes(FILE *out, const struct svg *svg, int panel, double high)
 {
 	int			base = base_of(panel);
-	int			i;
+	bool		minutes = svg->seconds > 300;
+	double		end = minutes ? svg->seconds / 60 : svg->seconds;
+	double		at;
 
 	fprintf(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT, base - PANEL - 8,
 			svg->panels[panel]);
-	for (i = 0; i <= 2; i++)
+	for (at = 0; at <= high; at += tick_of(high, Y_TICKS))
 	{
-		int			y = base - i * PANEL / 2;
+		double		y = base - at / high * PANEL;
 
-		fprintf(out, "<path d=\"M%d %dH%d\" stroke=\"#ddd\"/>\n", LEFT, y, LEFT + PLOT);
-		fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4,
-				high * i / 2);
+		fprintf(out, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>\n", LEFT, y, LEFT + PLOT);
+		fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4, at);
 	}
-	for (i = 0; i <= 6; i++)
-		fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%.4g %s</text>\n",
-				LEFT + i * PLOT / 6, base + 16,
-				svg->seconds > 300 ? svg->seconds * i / 360 : svg->seconds * i / 6,
-				svg->seconds > 300 ? "min" : "s");
+	for (at = 0; at <= end; at += tick_of(end, X_TICKS))
+		fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g %s</text>\n",
+				LEFT + at / end * PLOT, base + 16, at, minutes ? "min" : "s");
 }
 
 static void
