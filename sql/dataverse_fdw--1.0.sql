@@ -350,8 +350,8 @@ COMMENT ON TABLE dataverse.rejected_rows IS
 SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows_id_seq', '');
 
--- The roles for which rows are filed are true: not even members of
--- pg_write_all_data can file one for somebody else.
+-- Nobody can file a row for another role, not even a member of
+-- pg_write_all_data.
 CREATE FUNCTION dataverse.refuse_forgery()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -375,8 +375,8 @@ CREATE TRIGGER refuse_forgery BEFORE INSERT OR UPDATE ON dataverse.rejected_rows
 
 -- A role is the one for which a row was filed if it has the same OID (it is not
 -- another one of that name) and the same name (the OID was not used again).  Rows
--- of roles that are gone belong to superusers (10 is the first one).  No catalog
--- is read here: whoever may delete from a view may lock all tables in it.
+-- of roles that are gone belong to superusers (10 is the bootstrap superuser).  No
+-- catalog is read here: whoever may delete from a view may lock all tables in it.
 CREATE VIEW dataverse.rejects WITH (security_barrier) AS
   SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
          message, attempts

@@ -13,7 +13,7 @@
 #include "client/session.h"
 #include "dataverse/error.h"
 
-/* A throttle of the request, or of a part of a $batch that was not throttled itself. */
+/* A throttle of the request or, if that is a $batch that was not throttled itself, of a part. */
 typedef struct dv_answer_throttle
 {
 	int			part;			/* number of the part, from 1; 0: the request */

@@ -503,7 +503,7 @@ refuse_to_wait(dv_call *call, int user, int64 wait)
 		 MemoryContextStrdup(call->context,
 							 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
 									  (double) wait / DV_SECOND)),
-		 "Add application users to the user mapping, or increase the value of the option.");
+		 "Add application users to the user mapping, or raise \"max_retry_after_tolerance\" of the server.");
 	if (throttle.last_cause != DV_THROTTLE_OTHER)
 		call->error.code = dv_throttle_code(throttle.last_cause);
 	call->error.retry_after = throttle.last_retry_after;
@@ -538,7 +538,7 @@ slot_timed_out(dv_call *call)
 		 MemoryContextStrdup(call->context,
 							 psprintf("all request slots of the application users were taken for %g s, as long as \"slot_timeout\" allows",
 									  (double) config->pool.slot_timeout / DV_SECOND)),
-		 "Add application users to the user mapping, run fewer statements at a time, or raise the option.");
+		 "Add application users to the user mapping, run fewer statements at a time, or raise \"slot_timeout\" of the server.");
 }
 
 static void

@@ -16,7 +16,7 @@
 #define SHORTEST_ASIDE (5 * DV_SECOND)
 #define LONGEST_ASIDE (300 * DV_SECOND)
 
-/* For one request; chance explains no more refusals than these. */
+/* For one request.  More refusals than these are no coincidence. */
 #define RENEWALS_AT_ONCE 3
 #define RENEWALS_MAX 20
 

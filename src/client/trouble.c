@@ -125,7 +125,7 @@ log_throttle(dv_session *session, const dv_retry *history, int user,
 		appendStringInfo(&detail, "  %d of %d retries have been used.", used,
 						 config->retry.max_throttle_retries);
 	else
-		appendStringInfo(&detail, "  %d retries have been used; their number is not limited.",
+		appendStringInfo(&detail, "  %d of an unlimited number of retries have been used.",
 						 used);
 	ereport(LOG,
 			(errmsg("Dataverse throttled application user \"%s\" of server \"%s\"",

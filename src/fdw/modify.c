@@ -235,7 +235,7 @@ report_summary(const dv_modify *m)
 	double		seconds = (double) (dv_now() - m->started) / DV_SECOND;
 
 	ereport(NOTICE,
-			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttles, %.1f s, %.0f rows/s",
+			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttled, %.1f s, %.0f rows/s",
 					m->what, (long long) written, (long long) l->batches,
 					(long long) l->requests, (long long) l->repeated, (long long) l->throttles,
 					seconds, written / Max(seconds, 0.000001))));

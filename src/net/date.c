@@ -85,6 +85,6 @@ dv_http_number(const char *value)
 			digits[n++] = *value;
 	digits[n] = '\0';
 	number = strtod(digits, &end);
-	/* not a number compares as false, too */
+	/* comparisons with NaN are false, too */
 	return end != digits && number >= 0 && number <= LARGEST_NUMBER ? number : -1;
 }

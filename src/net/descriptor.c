@@ -5,15 +5,16 @@
  *		up some for others.
  *
  * Every descriptor is reported to PostgreSQL's fd.c before it is opened, which
- * leaves the larger part of max_files_per_process to files.  A call holds the
- * descriptor of its connection from its start, so a backend can start a
+ * leaves the larger part of max_files_per_process to files.  An exchange holds
+ * the descriptor of its connection from its start, so a backend can start a
  * request only if it can also open a connection for it; otherwise, the request
  * waits until another one has ended (dv_http_room).
  *
  * Connections that are not in use stay open, because opening one takes time.
  * If descriptors run out, or if many clients are awake, the clients that have
- * not been used for the longest time, and have no calls, are put to rest: their
- * connections and their libcurl handle are closed, and opened again on demand.
+ * not been used for the longest time, and have no exchanges, are put to rest:
+ * their connections and their libcurl handle are closed, and opened again on
+ * demand.
  *
  * If the kernel refuses a descriptor all the same, because the whole machine
  * has run out of them, the backend makes do for a while with fewer requests

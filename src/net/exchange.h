@@ -29,7 +29,7 @@ struct dv_http_client
 	CURLM	   *multi;			/* NULL while the client rests */
 	int64		timer_at;		/* when libcurl wants to be called; 0: not at all */
 	dlist_head	calls;
-	int			under_way;		/* calls that have not ended */
+	int			under_way;		/* exchanges that have not ended */
 	int			sockets;		/* that are open */
 	int			descriptors;	/* that have been reported to fd.c */
 	CURL	   *idle[DV_IDLE_HANDLES];	/* easy handles to be reused */
@@ -93,11 +93,11 @@ extern void dv_http_socket_closed(int fd);
  */
 extern bool dv_http_wake(dv_http_client *client);
 
-/* Closes the connections of a client without calls, until it is used again. */
+/* Closes the connections of a client without exchanges, until it is used again. */
 extern void dv_http_rest(dv_http_client *client);
 
 /*
- * Reports as many descriptors to fd.c as the client needs: one for each call
+ * Reports as many descriptors to fd.c as the client needs: one for each exchange
  * or each open socket, whichever are more, and those of libcurl's handle.
  * Returns false if too few are left, after it has put other clients to rest.
  */

@@ -7,9 +7,9 @@
  * that dropping a session closes its connections.
  *
  * libcurl allocates with malloc, because its resolver threads call the
- * allocator, and connections outlive memory contexts.  A call is freed with the
- * memory context that dv_http_start was given.  The abort of a transaction or
- * subtransaction stops the calls started in it, whatever context they are in,
+ * allocator, and connections outlive memory contexts.  An exchange is freed with
+ * the memory context that dv_http_start was given.  The abort of a transaction or
+ * subtransaction stops the exchanges started in it, whatever context they are in,
  * and process exit closes everything.
  *
  * A request body is supplied by a read callback and cannot be rewound.  That
@@ -239,13 +239,13 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	}
 	else
 	{
-		/* what a proxy was sent to have a tunnel made is no part of the request */
+		/* what was sent to a proxy to establish a tunnel is not part of the request */
 		result->outcome = call->begun && (result->bytes_sent > 0 ||
 										  call->noted_failure == DV_HTTP_RESET) ?
 			DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
 		result->failure = call->noted_failure != DV_HTTP_NO_FAILURE ?
 			call->noted_failure : failure_of(code);
-		/* without a connection, nothing of one can have been lost */
+		/* if there was no connection to the service, none can have been lost */
 		if (result->outcome == DV_HTTP_NOT_SENT && result->failure == DV_HTTP_RESET)
 			result->failure = DV_HTTP_CONNECT;
 		result->message = call->noted_message != NULL ? call->noted_message :

@@ -96,7 +96,7 @@ typedef struct dv_http_result
 
 extern dv_http_client *dv_http_client_create(const dv_http_options *options);
 
-/* Ends the calls under way and closes the connections. */
+/* Ends the exchanges under way and closes the connections. */
 extern void dv_http_client_free(dv_http_client *client);
 
 /* Can the client start an exchange now? */

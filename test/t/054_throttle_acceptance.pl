@@ -173,7 +173,7 @@ for my $o (@operations)
 			'3|1|1', "criteria 8 and 9: $what: the summary");
 		like(
 			log_since($w->node, $log),
-			qr/Dataverse throttled application user "app1" of server "crm"\n.*Attempt 1 was refused with code $code and a Retry-After of 77 s\.  0 retries have been used; their number is not limited\./,
+			qr/Dataverse throttled application user "app1" of server "crm"\n.*Attempt 1 was refused with code $code and a Retry-After of 77 s\.  0 of an unlimited number of retries have been used\./,
 			"criterion 10: $what: the log has user, code, Retry-After and attempt");
 	}
 }

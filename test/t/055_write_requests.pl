@@ -256,7 +256,7 @@ is(scalar @r, 0, 'nor an INSERT of no rows');
 my (undef, undef, $said) = $crm->node->psql('postgres',
 	"SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) SELECT 'summed up' FROM generate_series(1, 25)");
 like($said,
-	qr{NOTICE:  insert into foreign table "account": 25 rows, 3 batches, 3 requests, 0 repeated, 0 throttles, [\d.]+ s, \d+ rows/s$}m,
+	qr{NOTICE:  insert into foreign table "account": 25 rows, 3 batches, 3 requests, 0 repeated, 0 throttled, [\d.]+ s, \d+ rows/s$}m,
 	'a summary tells what it took');
 
 # Sends another 60 rows concurrently, in requests each of which takes some time.

@@ -136,7 +136,7 @@ $w->set(max_throttle_retries => -1);
 $r = run($delete, @twice);
 succeeds($r, 'without a bound');
 is(join("\n", map { /(?<=\.  )(.*)/ } details()),
-	join("\n", map { "$_ retries have been used; their number is not limited." } 0 .. 1), 'the log says so');
+	join("\n", map { "$_ of an unlimited number of retries have been used." } 0 .. 1), 'the log says so');
 $w->set(max_throttle_retries => undef);
 
 # ---- without tracking, whoever is throttled waits, and nobody else
