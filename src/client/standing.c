@@ -232,6 +232,20 @@ dv_standing_proved(dv_standing *standing, int user, const dv_deed *deed, int64 s
 	dv_pool_show_aside(standing->pool, user, 0, whole, "");
 }
 
+void
+dv_standing_withdraw(const dv_standing *standing)
+{
+	int			i;
+
+	for (i = 0; i < dv_pool_size(standing->pool); i++)
+		if (standing->asides[i].until > 0)
+			dv_pool_hide_aside(standing->pool, i, standing->asides[i].until);
+	for (i = 0; i < LACKS_MAX; i++)
+		if (standing->lacks[i].table != NULL)
+			dv_pool_hide_aside(standing->pool, standing->lacks[i].user,
+							   standing->lacks[i].aside.until);
+}
+
 const char *
 dv_standing_reasons(const dv_standing *standing, uint64 users)
 {

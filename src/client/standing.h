@@ -68,6 +68,12 @@ extern void dv_standing_refused(dv_standing *standing, int user, const dv_deed *
 extern void dv_standing_proved(dv_standing *standing, int user, const dv_deed *deed,
 							   int64 sent_at);
 
+/*
+ * Takes back what the views show about the users, because what was wrong with
+ * them need not be so any more.
+ */
+extern void dv_standing_withdraw(const dv_standing *standing);
+
 /* Returns, in the current memory context, each of the users with the reason why it was set aside. */
 extern const char *dv_standing_reasons(const dv_standing *standing, uint64 users);
 

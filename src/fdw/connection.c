@@ -88,6 +88,14 @@ on_invalidation(Datum arg, int cache, uint32 hash)
 	}
 }
 
+/* Frees a session whose options have changed. */
+static void
+free_outdated(dv_session *session)
+{
+	dv_standing_withdraw(dv_session_standing(session));
+	dv_session_free(session);
+}
+
 /* Frees stale sessions, which might never be requested again. */
 static void
 free_stale(void)
@@ -101,7 +109,7 @@ free_stale(void)
 		if (!c->stale)
 			continue;
 		if (c->session != NULL)
-			dv_session_free(c->session);
+			free_outdated(c->session);
 		c->session = NULL;
 		c->stale = false;
 		hash_search(connections, &c->umid, HASH_REMOVE, NULL);
@@ -138,7 +146,7 @@ on_xact(XactEvent event)
 		retired    *r = retired_sessions;
 
 		retired_sessions = r->next;
-		dv_session_free(r->session);
+		free_outdated(r->session);
 		pfree(r);
 	}
 	free_stale();

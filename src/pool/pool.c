@@ -709,6 +709,15 @@ dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char 
 }
 
 void
+dv_pool_hide_aside(dv_pool *pool, int user, int64 until)
+{
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	if (view_at(pool, user)->aside_until == until)
+		view_at(pool, user)->aside_until = 0;
+	LWLockRelease(&pool->shared->lock);
+}
+
+void
 dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause)
 {
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);

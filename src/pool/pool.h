@@ -173,6 +173,9 @@ extern void dv_lease_drop(dv_lease *lease);
 extern void dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole,
 							   const char *reason);
 
+/* Shows it no longer, unless another session has made it known with another time. */
+extern void dv_pool_hide_aside(dv_pool *pool, int user, int64 until);
+
 extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 

@@ -178,6 +178,20 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	like(pool($w->watcher, "app2' AND server = 'bad", 'limited_by'), qr/^set aside: AADSTS7000215/, 'the reason in the pool');
 }
 
+# the secret is put right
+{
+	$w->watcher->query("ALTER SERVER bad OPTIONS (SET selection 'round_robin')");
+	my $session = $w->session;
+	my $offset = log_size($node);
+	my $aside = sub { return pool($w->watcher, "app2' AND server = 'bad", 'limited_by') =~ /aside/ ? 1 : 0; };
+	$session->value(whoami('bad')) for 1 .. 2;
+	is(lines($offset, qr/application user "app2" of server "bad" is set aside/) . $aside->(), '11', 'a secret that is still wrong');
+	$w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 'secret2')");
+	$session->value(whoami('bad')) for 1 .. 2;
+	is($aside->(), 0, 'it is put right: the user is not shown as set aside any more');
+	$session->close;
+}
+
 # the secret is wrong in one role's mapping, and right in another's
 {
 	$w->watcher->query(
