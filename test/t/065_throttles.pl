@@ -253,6 +253,11 @@ faults($w->dvsim, { path => '/WhoAmI', status => 403, code => '0x80040225', mess
 is($session->try($whoami)->{sqlstate}, '28000', 'the only user is disabled');
 clear_faults($w->dvsim);
 succeeds($session->try($whoami), 'and is back');
+my $update = q{SELECT dataverse.request('crm', 'PATCH', 'accounts(00000000-0000-0000-0000-000000000001)', '{"name": "x"}')};
+faults($w->dvsim, { path => '/accounts', status => 403, code => '0x80040220', message => 'Principal user is missing prvWriteAccount privilege' });
+is($session->try($update)->{sqlstate}, '42501', 'it loses a privilege');
+clear_faults($w->dvsim);
+succeeds($session->try($update), 'and gets it back');
 $session->close;
 
 my $log = log_since($w->node);
