@@ -94,7 +94,7 @@ claim_of(const struct backend *backend)
 	};
 }
 
-/* Would the backend try for this user if it were woken, or does it by itself? */
+/* Would the backend try to get this user if it were woken, or will it do so anyway? */
 static bool
 may_use(const struct backend *backend, const struct user *user, int64_t now)
 {

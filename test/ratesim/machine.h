@@ -33,7 +33,7 @@ struct work
 
 #define WORKS 4
 
-/* Rules of the rate controller that the founding documents contradict one another about. */
+/* Rules of the rate controller on which the founding documents contradict one another. */
 enum reading
 {
 	READING_OURS,

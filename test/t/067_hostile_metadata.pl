@@ -1,7 +1,7 @@
 # 067_hostile_metadata.pl
 #		Answers that a service should not give: metadata without measure, pages
 #		that lead in circles, counts that are none.  What they cost grows with
-#		their size only, and every statement can be cancelled.
+#		their size only, and every statement can be canceled.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -162,7 +162,7 @@ sub cancels
 	my $began = time;
 	my ($out, $err) = run("SET statement_timeout = '300ms'; $sql");
 
-	like($err, qr/canceling statement due to statement timeout/, "$name can be cancelled");
+	like($err, qr/canceling statement due to statement timeout/, "$name can be canceled");
 	cmp_ok(time - $began, '<', 2, 'soon');
 	return;
 }
