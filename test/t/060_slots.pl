@@ -288,6 +288,37 @@ sub copies_that_pause
 }
 copies_that_pause('preloaded');
 
+# ---- a cancel that a message for the log notices does not leave a request half-way
+
+# The cursor's request belongs to the outer transaction, and goes on after ROLLBACK TO.  The client
+# does not read, so the backend is stopped in one of the messages about that request.
+{
+	my $user = fresh();
+	my $crm = server([$user], retry_after_buffer => 0, max_throttle_retries => -1, page_size => 1);
+
+	table($crm);
+	$watcher->query("ALTER FOREIGN TABLE account OPTIONS (SET page_size '1')");
+	for my $round (1 .. 6)
+	{
+		my $session = Session->new($node);
+		my $pid = $session->pid;
+
+		$session->query("SET client_min_messages = debug2; BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
+		faults($dvsim, { app_user => $user, path => 'accounts', status => 429, code => '0x80072322', retry_after => 0, times => 1e6 });
+		$session->query('FETCH 1 FROM c; SAVEPOINT a');
+		$session->start('FETCH 1 FROM c');
+		wait_for(sub { ($watcher->value("SELECT wait_event FROM pg_stat_activity WHERE pid = $pid") // '') eq 'ClientWrite' },
+			'the backend waits for its client');
+		$watcher->value("SELECT pg_cancel_backend($pid)");
+		is($session->finish->{sqlstate}, '57014', "canceled in the middle of a request, round $round");
+		clear_faults($dvsim);
+		$session->query('ROLLBACK TO a');
+		is($session->try(whoami($crm))->{rows}[0][0], 1, '... the next request goes on');
+		is(in_flight($watcher), 0, '... and no slot is left');
+		$session->close;
+	}
+}
+
 # ---- those that wait for another user are not in the way
 
 {
