@@ -319,6 +319,44 @@ copies_that_pause('preloaded');
 	}
 }
 
+# ---- an Append that is called away does not keep what it was woken for
+
+# who waits looks for slots of backends that are elsewhere once in a second: that would be later
+{
+	my $user = fresh();
+	my $crm = server([$user], max_parallel => 1);
+	my $fastest = SOON;
+
+	table($crm);
+	for my $round (1 .. 3)
+	{
+		my ($append, $other) = map { ready($crm) } 1 .. 2;
+		my $holder = holder($crm, $user);
+		my $event;
+
+		$append->start("$row UNION ALL $row");
+		wait_for(
+			sub {
+				$event = $watcher->value('SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $append->pid) // '';
+				$event =~ /^(?:AppendReady|Extension|DataverseSlot)$/;
+			},
+			'the Append waits');
+		waiting($other, whoami($crm));
+		# stopped, it looks as if it waited for its scans
+		kill 'STOP', $append->pid if $event eq 'AppendReady';
+		my $start = time;
+		$watcher->value('SELECT pg_cancel_backend(' . $holder->pid . ')');
+		ok($other->done(SOON), 'a slot goes to the next one if an Append that was woken does not come');
+		$fastest = time - $start if time - $start < $fastest;
+		kill 'CONT', $append->pid;
+		is($_->finish->{sqlstate}, undef, '... and both go on') for $other, $append;
+		$holder->finish;
+		$_->close for $holder, $other, $append;
+	}
+	cmp_ok($fastest, '<', 0.5, sprintf '... soon (%.2f s)', $fastest);
+	nothing_is_left('an Append');
+}
+
 # ---- those that wait for another user are not in the way
 
 {
