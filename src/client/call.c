@@ -628,18 +628,45 @@ advance(dv_call *call)
 	} while (call->state != before);
 }
 
+/*
+ * Whatever raises an error while a call changes its state, the call ends here: it
+ * may belong to an outer transaction or a cursor, which go on.  Every message for
+ * the log can raise one, because it may be the first to notice a cancel.
+ */
+static void
+advance_each(void)
+{
+	dv_call    *volatile current = NULL;
+
+	PG_TRY();
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &calls)
+		{
+			current = dlist_container(dv_call, node, iter.cur);
+			advance(current);
+		}
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		abandon(current);
+		RESUME_INTERRUPTS();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
 static void
 advance_all(void)
 {
-	dlist_iter	iter;
-
 	if (watched)
 		dv_progress_go_on();
 	watched = false;
 	dv_http_drive();
 	sent = false;
-	dlist_foreach(iter, &calls)
-		advance(dlist_container(dv_call, node, iter.cur));
+	advance_each();
 
 	/*
 	 * A request leaves when its socket is driven, and the backend may not come back for long: a

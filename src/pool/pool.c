@@ -38,8 +38,9 @@ struct dv_pool
 	int		   *wanting;		/* calls that wait for it */
 };
 
-/* Those of this backend. */
+/* Those of this backend, and its leases that are waited for. */
 static dlist_head pools = DLIST_STATIC_INIT(pools);
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 
 /* In the order of dv_retry_cause. */
 static const char *const cause_names[] = {
@@ -251,6 +252,21 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 	return c;
 }
 
+/* How many more requests the user could have under way, of whatever kind and server. */
+static int
+room_of(const dv_pool *pool, int user, int64 now)
+{
+	const dv_shared_user *entry = user_at(pool, user);
+	dv_binding	binding;
+	int			limit = 0;
+	int			kind;
+
+	for (kind = 0; kind < DV_KINDS; kind++)
+		limit = Max(limit, dv_rate_peek(&entry->rate, &pool->policy.rate, (dv_kind) kind, now,
+										&binding));
+	return limit - entry->in_flight;
+}
+
 /* One try to get a slot. */
 typedef struct dv_try
 {
@@ -304,6 +320,22 @@ contest(dv_try *t)
 }
 
 /*
+ * Does the call leave nothing of this user?  What its kind or its server may
+ * not use, another may.
+ */
+static bool
+uses_up(const dv_try *t, int candidate, const dv_choice *choice)
+{
+	const dv_candidate *c = &t->candidates[candidate];
+	int			taken = choice->kind == DV_CHOICE_USER && choice->user == candidate;
+
+	if (choice->kind != DV_CHOICE_USER || dv_sendable(c, t->now) > taken)
+		return false;
+	return t->now < c->throttled_until || t->now < c->not_before ||
+		room_of(t->pool, t->user[candidate], t->now) <= taken;
+}
+
+/*
  * What this call could not use may be of use to another: a user that has
  * changed since it last tried, or whose slots it leaves to others.
  */
@@ -316,12 +348,11 @@ pass_on(const dv_try *t, const dv_choice *choice)
 	{
 		const dv_candidate *c = &t->candidates[i];
 		int			entry = entry_of(t, i);
-		int			taken = choice->kind == DV_CHOICE_USER && choice->user == i;
 
 		if (c->reserved > 0)
 			dv_wait_wake(t->pool->shared, entry, c->reserved, false, t->now);
 		else if (t->lease->tried >= dv_shared_users(t->pool->shared)[entry].changed ||
-				 (choice->kind == DV_CHOICE_USER && dv_sendable(c, t->now) <= taken))
+				 uses_up(t, i, choice))
 			continue;
 		else
 			dv_wait_wake(t->pool->shared, entry, 1,
@@ -363,6 +394,31 @@ change_wanted(dv_lease *lease, dv_pool *pool, dv_shared_backend *mine, uint64 wa
 	lease->wanted = wanted;
 }
 
+/*
+ * A backend has tried when each of its calls has: a wake-up that came between
+ * the tries of two of them is not spent by the second one.
+ */
+static void
+sum_up_tries(dv_shared *shared, dv_shared_backend *mine)
+{
+	dlist_iter	iter;
+
+	mine->tried = PG_UINT64_MAX;
+	mine->next_try = 0;
+	dlist_foreach(iter, &waiting)
+	{
+		const dv_lease *lease = dlist_container(dv_lease, node, iter.cur);
+
+		if (lease->waits_in->shared != shared)
+			continue;
+		mine->tried = Min(mine->tried, lease->tried);
+		if (lease->next_try != 0 && (mine->next_try == 0 || lease->next_try < mine->next_try))
+			mine->next_try = lease->next_try;
+	}
+	if (mine->tried >= mine->woken_for)
+		mine->woken_at = 0;
+}
+
 static void
 enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 {
@@ -371,20 +427,25 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 	int			i;
 
 	if (t->lease->waits_in == NULL)
+	{
 		mine->waiting++;
+		dlist_push_tail(&waiting, &t->lease->node);
+	}
 	t->lease->waits_in = t->pool;
 	if (mine->waiting_since == 0)
 		mine->waiting_since = t->now;
 	change_wanted(t->lease, t->pool, mine, allowed);
 	mine->heedless = mine->heedless || !t->pool->policy.throttle_tracking ||
 		!t->pool->policy.budget_pacing;
-	if (mine->next_try <= t->now || (choice->until != 0 && choice->until < mine->next_try))
-		mine->next_try = choice->until;
+	t->lease->next_try = choice->until;
 	/* what it leaves to others it wants to hear of if they do not take it */
 	for (i = 0; i < t->n; i++)
 		left = left || t->candidates[i].reserved > 0;
-	if (!left)
-		t->lease->tried = mine->tried = t->pool->shared->ticket;
+	if (left)
+		mine->woken_at = 0;
+	else
+		t->lease->tried = t->pool->shared->ticket;
+	sum_up_tries(t->pool->shared, mine);
 }
 
 /* The call has got its slot, or has given up. */
@@ -394,17 +455,17 @@ delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 	if (lease->waits_in == NULL)
 		return;
 	change_wanted(lease, lease->waits_in, mine, 0);
+	dlist_delete(&lease->node);
+	sum_up_tries(lease->waits_in->shared, mine);
 	lease->waits_in = NULL;
 	lease->tried = 0;
+	lease->next_try = 0;
 	lease->busy_since = 0;
 	mine->waiting--;
 	/* what else it waits for it waits for at the end of the queue */
 	mine->waiting_since = mine->waiting > 0 ? now : 0;
-	if (mine->waiting > 0)
-		return;
-	mine->woken_at = 0;
-	mine->next_try = 0;
-	mine->heedless = false;
+	if (mine->waiting == 0)
+		mine->heedless = false;
 }
 
 /* Counts the lease; false: nobody knows where to record it. */
@@ -546,7 +607,6 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 		(choice.until == 0 || until < choice.until))
 		choice.until = until;
 	pass_on(&t, &choice);
-	t.mine->woken_at = 0;
 	if (choice.user >= 0)
 		choice.user = t.user[choice.user];
 	watch_timeout(&t, &choice);
@@ -569,16 +629,14 @@ give_back(dv_lease *lease, int64 now)
 	dv_pool    *pool = lease->pool;
 	dv_shared_user *user = user_at(pool, lease->user);
 	dv_shared_lease *record = record_of(lease);
-	dv_binding	binding;
-	int			limit;
 
 	if (record != NULL)
 		dv_shared_free_lease(pool->shared, pool->entry[lease->user], record);
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
-	limit = dv_rate_peek(&user->rate, &pool->policy.rate, lease->kind, now, &binding);
-	dv_wait_changed(pool->shared, pool->entry[lease->user], Max(limit - user->in_flight, 1), now);
+	dv_wait_changed(pool->shared, pool->entry[lease->user],
+					Max(room_of(pool, lease->user, now), 1), now);
 	lease->pool = NULL;
 }
 
@@ -690,6 +748,8 @@ dv_lease_drop(dv_lease *lease)
 			give_back(lease, dv_now());
 		LWLockRelease(&pool->shared->lock);
 	}
+	else if (lease->waits_in != NULL)
+		dlist_delete(&lease->node);
 	lease->pool = NULL;
 	lease->waits_in = NULL;
 }

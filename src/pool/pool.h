@@ -16,6 +16,8 @@
 #ifndef DV_POOL_H
 #define DV_POOL_H
 
+#include "lib/ilist.h"
+
 #include "net/http.h"
 #include "pool/budget.h"
 #include "pool/cause.h"
@@ -83,8 +85,10 @@ typedef struct dv_lease
 	dv_budget_mark mark;
 
 	dv_pool    *waits_in;		/* NULL: not waited for */
+	dlist_node	node;			/* in waiting, if it is */
 	uint64		wanted;			/* users that are waited for */
 	uint64		tried;			/* ticket of the last try that failed */
+	int64		next_try;		/* 0: at no time */
 	int64		busy_since;		/* when all slots were taken, in the time of dv_http_present; 0:
 								 * not */
 } dv_lease;

@@ -10,8 +10,9 @@
  * read, not only when it would grow: the throttle ceiling, which remembers
  * for a while how long the service made us wait, and the execution-time
  * ceiling, which keeps slow batches from using up the execution time that
- * the service grants per window.  The latter counts slow requests only:
- * compared with all requests, it would let fast ones keep slow ones out.
+ * the service grants per window.  The latter counts slow requests only, each
+ * by its share: compared with the number of all requests, it would let fast
+ * ones keep slow ones out, and slow ones those that are slower.
  *
  * The limit grows only if it has been fully used since it last changed, so
  * light load does not inflate it.
@@ -248,16 +249,38 @@ general_limit(const dv_rate *rate, const dv_rate_config *config, int64_t now,
 	return rate->current;
 }
 
-/* Lowers the limit of a slow kind to its ceiling, which the "fast" requests in flight do not fill. */
+/*
+ * Returns the share of the execution time that slow requests in flight use up: of
+ * a kind that may have n at once, each uses 1/n.
+ */
+static double
+share_in_use(const dv_rate *rate, const dv_rate_config *config, const int in_flight[DV_KINDS])
+{
+	double		share = 0;
+	int			i;
+
+	for (i = 0; i < DV_KINDS; i++)
+		if (is_slow(rate, config, (dv_kind) i))
+			share += (double) in_flight[i] /
+				dv_rate_execution_ceiling(rate, config, (dv_kind) i);
+	return share;
+}
+
+/*
+ * Lowers the limit of a slow kind to the requests in flight and those that are
+ * left for it.  While any share is left, that is at least one: if a slower kind
+ * had to wait for all that it uses, a faster one would always be sent before it.
+ */
 static int
 apply_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
-						int fast, int limit, dv_binding *binding)
+						int in_flight, double share, int limit, dv_binding *binding)
 {
-	int			room;
+	int			room = in_flight;
 
 	if (!config->adaptive || !is_slow(rate, config, kind))
 		return limit;
-	room = fast + dv_rate_execution_ceiling(rate, config, kind);
+	if (share < 1 - 1e-9)
+		room += Max2(part_of(dv_rate_execution_ceiling(rate, config, kind), 1 - share), 1);
 	if (room >= limit)
 		return limit;
 	*binding = DV_BINDS_EXECUTION_CEILING;
@@ -270,7 +293,7 @@ dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 {
 	int			limit = general_limit(rate, config, now, binding);
 
-	return apply_execution_ceiling(rate, config, kind, 0, limit, binding);
+	return apply_execution_ceiling(rate, config, kind, 0, 0, limit, binding);
 }
 
 int
@@ -279,21 +302,17 @@ dv_rate_limit(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 {
 	int64_t		idle_since = Max2(rate->last_activity, rate->paused_until);
 	int			total = 0;
-	int			fast = 0;
 	int			limit;
 	int			i;
 
 	for (i = 0; i < DV_KINDS; i++)
-	{
 		total += in_flight[i];
-		if (!is_slow(rate, config, (dv_kind) i))
-			fast += in_flight[i];
-	}
 	if (total == 0 && now - idle_since > config->idle_reset_period)
 		start_over(rate, config, now);
 	rate->last_activity = now;
 	limit = general_limit(rate, config, now, binding);
-	return apply_execution_ceiling(rate, config, kind, fast, limit, binding);
+	return apply_execution_ceiling(rate, config, kind, total,
+								   share_in_use(rate, config, in_flight), limit, binding);
 }
 
 void

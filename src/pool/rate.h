@@ -127,9 +127,9 @@ extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_ki
 						 int64_t now, dv_binding *binding);
 
 /*
- * How many requests of slow kinds may be in flight for one of this kind to be
- * sent; the maximum if it is not slow.  Fast requests do not count: as they
- * have no such ceiling, they would fill it up and keep the slow ones out.
+ * How many requests of this kind may be in flight if there are no others of
+ * slow kinds; the maximum if it is not slow.  Fast requests do not count: as
+ * they have no such ceiling, they would fill it up and keep the slow ones out.
  */
 extern int	dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config,
 									  dv_kind kind);

@@ -19,7 +19,7 @@
  *	 backends[i].uses, wants, waiting,
  *	 waiting_since, tried, next_try,
  *	 heedless								lock exclusive; written by the owner
- *	 backends[i].woken_at					lock exclusive; written by the backend that
+ *	 backends[i].woken_at, woken_for			lock exclusive; written by the backend that
  *											wakes it, cleared by the owner; the owner
  *											reads it without the lock when it leaves
  *	 backends[i].presence, left_at			none; written by the owner, as said in
@@ -128,9 +128,10 @@ typedef struct dv_shared_backend
 	int			leases;			/* slots held */
 	int			waiting;		/* calls that wait for a slot */
 	int64		waiting_since;	/* 0: none does */
-	int64		woken_at;		/* 0: not since it last tried */
-	uint64		tried;			/* ticket of its last try that failed */
-	int64		next_try;		/* when it tries by itself; 0: no time */
+	int64		woken_at;		/* 0: not since all its calls last tried */
+	uint64		woken_for;		/* ticket of the change that it was woken for */
+	uint64		tried;			/* ticket of the oldest of its calls' last tries */
+	int64		next_try;		/* when one of them tries by itself; 0: no time */
 	bool		heedless;		/* throttles or budgets do not stop all of its calls */
 	volatile int presence;		/* dv_presence */
 	volatile int64 left_at;		/* when it was inside last */

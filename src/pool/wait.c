@@ -20,6 +20,11 @@
  * writes its own word (woken_at, presence) before it reads the other's, so at
  * least one of the two notices, and the wake-up goes to another.
  *
+ * An Append that waits for our scans may return a row of another one, and then
+ * nobody tells us that it waits no longer.  A wake-up of a backend that only
+ * watches is therefore an offer: whoever comes next is woken as well, and leaves
+ * the slot to it for as long as a woken waiter is waited for (DV_WAKE_GRACE).
+ *
  * Lending on.  The slot of a request that should have ended by all experience
  * while its backend is elsewhere is taken from it.  The record of the lease is
  * freed; that is how the owner finds out, and then it has nothing to give back.
@@ -108,6 +113,7 @@ dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
 		if (row == NULL)
 			return;
 		row->woken_at = now;
+		row->woken_for = dv_shared_users(s)[user].changed;
 		pg_memory_barrier();
 		if (!dv_wait_is_there(row))
 		{
@@ -115,7 +121,8 @@ dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
 			continue;
 		}
 		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
-		n--;
+		if (row->presence != DV_WATCHING)
+			n--;
 	}
 }
 

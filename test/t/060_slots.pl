@@ -288,6 +288,75 @@ sub copies_that_pause
 }
 copies_that_pause('preloaded');
 
+# ---- a cancel that a message for the log notices does not leave a request half-way
+
+# The cursor's request belongs to the outer transaction, and goes on after ROLLBACK TO.  The client
+# does not read, so the backend is stopped in one of the messages about that request.
+{
+	my $user = fresh();
+	my $crm = server([$user], retry_after_buffer => 0, max_throttle_retries => -1, page_size => 1);
+
+	table($crm);
+	$watcher->query("ALTER FOREIGN TABLE account OPTIONS (SET page_size '1')");
+	for my $round (1 .. 6)
+	{
+		my $session = Session->new($node);
+		my $pid = $session->pid;
+
+		$session->query("SET client_min_messages = debug2; BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
+		faults($dvsim, { app_user => $user, path => 'accounts', status => 429, code => '0x80072322', retry_after => 0, times => 1e6 });
+		$session->query('FETCH 1 FROM c; SAVEPOINT a');
+		$session->start('FETCH 1 FROM c');
+		wait_for(sub { ($watcher->value("SELECT wait_event FROM pg_stat_activity WHERE pid = $pid") // '') eq 'ClientWrite' },
+			'the backend waits for its client');
+		$watcher->value("SELECT pg_cancel_backend($pid)");
+		is($session->finish->{sqlstate}, '57014', "canceled in the middle of a request, round $round");
+		clear_faults($dvsim);
+		$session->query('ROLLBACK TO a');
+		is($session->try(whoami($crm))->{rows}[0][0], 1, '... the next request goes on');
+		is(in_flight($watcher), 0, '... and no slot is left');
+		$session->close;
+	}
+}
+
+# ---- an Append that is called away does not keep what it was woken for
+
+# who waits looks for slots of backends that are elsewhere once in a second: that would be later
+{
+	my $user = fresh();
+	my $crm = server([$user], max_parallel => 1);
+	my $fastest = SOON;
+
+	table($crm);
+	for my $round (1 .. 3)
+	{
+		my ($append, $other) = map { ready($crm) } 1 .. 2;
+		my $holder = holder($crm, $user);
+		my $event;
+
+		$append->start("$row UNION ALL $row");
+		wait_for(
+			sub {
+				$event = $watcher->value('SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $append->pid) // '';
+				$event =~ /^(?:AppendReady|Extension|DataverseSlot)$/;
+			},
+			'the Append waits');
+		waiting($other, whoami($crm));
+		# stopped, it looks as if it waited for its scans
+		kill 'STOP', $append->pid if $event eq 'AppendReady';
+		my $start = time;
+		$watcher->value('SELECT pg_cancel_backend(' . $holder->pid . ')');
+		ok($other->done(SOON), 'a slot goes to the next one if an Append that was woken does not come');
+		$fastest = time - $start if time - $start < $fastest;
+		kill 'CONT', $append->pid;
+		is($_->finish->{sqlstate}, undef, '... and both go on') for $other, $append;
+		$holder->finish;
+		$_->close for $holder, $other, $append;
+	}
+	cmp_ok($fastest, '<', 0.5, sprintf '... soon (%.2f s)', $fastest);
+	nothing_is_left('an Append');
+}
+
 # ---- those that wait for another user are not in the way
 
 {

@@ -654,8 +654,32 @@ fast_requests_do_not_keep_slow_ones_out(void **state)
 	in_flight[DV_KIND_CREATE] = 0;
 	in_flight[DV_KIND_UPDATE] = 12; /* what is slow itself counts */
 	rate.average[DV_KIND_UPDATE] = 8 * DV_SECOND;
-	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 20);
+	/* 12 of 25 are in use, so 13/25 of 20 are left */
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 22);
 	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_CREATE, in_flight, now, &binding), 52);
+}
+
+static void
+slow_requests_do_not_keep_slower_ones_out(void **state)
+{
+	int			in_flight[DV_KINDS] = {[DV_KIND_DELETE] = 19};
+	dv_binding	binding;
+
+	(void) state;
+	rate.current = 52;
+	rate.samples[DV_KIND_DELETE] = rate.samples[DV_KIND_UPDATE] = 3;
+	rate.average[DV_KIND_DELETE] = 10 * DV_SECOND;	/* 20 at once */
+	rate.average[DV_KIND_UPDATE] = 100 * DV_SECOND; /* 2 at once */
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_UPDATE, in_flight, now, &binding), 20);
+	in_flight[DV_KIND_UPDATE] = 1;	/* now more than all of it is in use */
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_UPDATE, in_flight, now, &binding), 20);
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 20);
+	in_flight[DV_KIND_DELETE] = 9;
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 11);
+	in_flight[DV_KIND_DELETE] = 0;
+	in_flight[DV_KIND_UPDATE] = 2;
+	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_UPDATE, in_flight, now, &binding), 2);
+	assert_int_equal(binding, DV_BINDS_EXECUTION_CEILING);
 }
 
 static void
@@ -878,6 +902,7 @@ main(void)
 		TEST(average_vectors),
 		TEST(slow_batches_bind_after_three),
 		TEST(fast_requests_do_not_keep_slow_ones_out),
+		TEST(slow_requests_do_not_keep_slower_ones_out),
 		TEST(slow_threshold_is_inclusive),
 		TEST(a_ceiling_binds_at_every_read),
 		TEST(throttle_ceiling_vectors),
