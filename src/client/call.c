@@ -203,14 +203,14 @@ dv_call_url(const dv_session *session, const char *path)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("server \"%s\" returned a link to another host", config->server_name),
-				 errdetail_internal("%s", dv_text_shown(path, strlen(path)))));
+				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
 	if (absolute)
 		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
 	if (dv_path_check(below) != DV_PATH_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("address does not lead to the Web API of server \"%s\"", config->server_name),
-				 errdetail_internal("%s", dv_text_shown(path, strlen(path)))));
+				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
 	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
 }
 
@@ -736,6 +736,12 @@ dv_call_watch(int64 until)
 		dv_progress_wait(reason);
 	dv_pool_watch();
 	return dv_http_watch(until);
+}
+
+void
+dv_call_watched(void)
+{
+	dv_http_waited();
 }
 
 void

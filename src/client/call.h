@@ -74,6 +74,9 @@ extern void dv_call_pause(int64 until);
  */
 extern int	dv_call_watch(int64 until);
 
+/* To be called when the descriptor is ready, if the backend has waited for that and done nothing else. */
+extern void dv_call_watched(void);
+
 /*
  * These are for calls that are done.  The verdict RETRY or THROTTLED means
  * that no attempts are left, or that the tolerance was exceeded; AUTH does not

@@ -148,7 +148,7 @@ check_solution(dv_session *session, const char *solution, const char *what)
 			 errmsg("solution \"%s\" does not exist on server \"%s\"", solution, server),
 			 errdetail(
 					   "The remote schema is \"dataverse\", for all tables, or the unique name of a solution, for its tables."),
-			 names.len > 0 ? errhint("Existing solutions are %s.", names.data) : 0));
+			 names.len > 0 ? errhint("Existing solutions are %s.", dv_text_told(names.data)) : 0));
 }
 
 void
@@ -158,6 +158,8 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	MemoryContext keep = CurrentMemoryContext;
 	MemoryContext scratch = AllocSetContextCreate(keep, "dataverse solution",
 												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext page = AllocSetContextCreate(scratch, "dataverse components",
+											   ALLOCSET_DEFAULT_SIZES);
 	dv_arena	arena = arena_in(scratch);
 	const char *path;
 	dv_chain	chain = {0};
@@ -167,12 +169,19 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	path = dv_meta_components_path(&arena, dv_text_out(solution));
 	while (path != NULL)
 	{
-		struct json_object *root = ask_document(session, path, what);
-		struct json_object *components = dv_json_array(root, "value");
+		struct json_object *root;
+		struct json_object *components;
+		const char *link;
 
+		MemoryContextSwitchTo(page);
+		root = ask_document(session, path, what);
+		components = dv_json_array(root, "value");
 		any = any || dv_json_length(components) > 0;
 		mark_ids(catalog, components);
-		path = dv_json_string(root, "@odata.nextLink");
+		link = dv_json_string(root, "@odata.nextLink");
+		path = link != NULL ? MemoryContextStrdup(scratch, link) : NULL;
+		MemoryContextSwitchTo(scratch);
+		MemoryContextReset(page);
 		if (path != NULL && dv_chain_leads_back(&chain, scratch, path))
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
@@ -267,8 +276,9 @@ check_complete(const dv_meta_catalog *catalog, const char *what)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 					 errmsg("could not %s: the service did not send the definition of table \"%s\"",
-							what, dv_text_shown(catalog->entries[i].table,
-												strlen(catalog->entries[i].table))),
+							what,
+							dv_text_told(dv_text_shown(catalog->entries[i].table,
+													   strlen(catalog->entries[i].table)))),
 					 errhint("If the table has just been deleted, try again.")));
 }
 

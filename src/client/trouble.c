@@ -41,6 +41,8 @@ static const struct
 	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
 	{DV_MEANING_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
 	"Lower option \"page_size\" or \"batch_size\"."},
+	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR,
+	"Check options \"url\" and \"proxy\" of the server."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_OUT_OF_MEMORY, NULL},
 	{DV_MEANING_CONNECTION, false, ERRCODE_INSUFFICIENT_RESOURCES,
 	"Increase the limits of open files of the server process and of the machine, or use fewer sessions at a time."},
@@ -242,7 +244,8 @@ dv_trouble_raise(const dv_error *error, const char *server, const char *what)
 
 	ereport(ERROR,
 			(errcode(error->sqlstate),
-			 errmsg("could not %s on server \"%s\": %s", what, server, error->message),
-			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
+			 errmsg("could not %s on server \"%s\": %s", what, server,
+					dv_text_told(error->message)),
+			 detail[0] != '\0' ? errdetail_internal("%s", dv_text_told(detail)) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0));
 }

@@ -83,9 +83,12 @@ dataverseForeignAsyncRequest(AsyncRequest *areq)
 	answer(areq);
 }
 
+/* Unless other subplans have rows to give, Append waits, and calls this as soon as it is woken. */
 void
 dataverseForeignAsyncNotify(AsyncRequest *areq)
 {
+	if (((AppendState *) areq->requestor)->as_syncdone)
+		dv_call_watched();
 	answer(areq);
 }
 

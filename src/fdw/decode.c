@@ -350,8 +350,9 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 				 errmsg("cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\"",
 						decoder->column, decoder->table),
 				 errdetail("The value %s%s is %s, and the column has type %s.",
-						   dv_text_shown(value->text,
-										 pg_encoding_mbcliplen(PG_UTF8, value->text, value->len, 60)),
+						   dv_text_told(dv_text_shown(value->text,
+													  pg_encoding_mbcliplen(PG_UTF8, value->text,
+																			value->len, 60))),
 						   value->len > 60 ? "..." : "", dv_value_reason(status),
 						   format_type_be(decoder->type))));
 	return datum;

@@ -12,10 +12,11 @@
 #include "mb/pg_wchar.h"
 
 #include "fdw/excerpt.h"
+#include "net/text.h"
 
 #define LONGEST_TEXT 500
 
-static void
+static char *
 shorten(char *text)
 {
 	static const char dots[] = "...";
@@ -23,6 +24,7 @@ shorten(char *text)
 
 	if (len > LONGEST_TEXT)
 		strcpy(text + pg_mbcliplen(text, len, LONGEST_TEXT - (int) strlen(dots)), dots);
+	return text != NULL ? pstrdup(dv_text_told(text)) : NULL;
 }
 
 void
@@ -33,10 +35,10 @@ dv_excerpt_rethrow(MemoryContext context)
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	FlushErrorState();
-	shorten(error->message);
-	shorten(error->detail);
-	shorten(error->detail_log);
-	shorten(error->hint);
-	shorten(error->context);
+	error->message = shorten(error->message);
+	error->detail = shorten(error->detail);
+	error->detail_log = shorten(error->detail_log);
+	error->hint = shorten(error->hint);
+	error->context = shorten(error->context);
 	ReThrowError(error);
 }

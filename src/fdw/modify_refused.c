@@ -20,6 +20,7 @@
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
+#include "net/text.h"
 
 void
 dv_refused_prepare(dv_modify *m)
@@ -118,8 +119,9 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 	append_outcome(&detail, m, failure);
 	ereport(ERROR,
 			(errcode(blame.null ? ERRCODE_NOT_NULL_VIOLATION : error->sqlstate),
-			 errmsg("could not %s on server \"%s\": %s", m->what, server_name(m), error->message),
-			 errdetail_internal("%s", detail.data),
+			 errmsg("could not %s on server \"%s\": %s", m->what, server_name(m),
+					dv_text_told(error->message)),
+			 errdetail_internal("%s", dv_text_told(detail.data)),
 			 hint != NULL ? errhint("%s", hint) : 0,
 			 err_generic_string(PG_DIAG_SCHEMA_NAME,
 								get_namespace_name(get_rel_namespace(m->relation->relid))),

@@ -247,7 +247,7 @@ fail(const dv_truncation *t, int64 deleted, int64 failed, const char *reason)
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_ERROR),
 			 errmsg("could not %s", t->what),
-			 errdetail_internal("%s", detail.data)));
+			 errdetail_internal("%s", dv_text_told(detail.data))));
 }
 
 static void

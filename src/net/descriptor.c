@@ -110,8 +110,8 @@ are_left(const dv_http_client *client, int more)
 	return acquired >= more;
 }
 
-static int
-total_under_way(void)
+int
+dv_http_under_way(void)
 {
 	int			n = 0;
 	dlist_iter	c;
@@ -122,25 +122,27 @@ total_under_way(void)
 }
 
 dv_http_room
-dv_http_room_for(const dv_http_client *client, bool token)
+dv_http_room_for(dv_http_client *client, bool token)
 {
-	int			under_way = total_under_way();
+	int			under_way = dv_http_under_way();
 	int			more = client->under_way + 1 + (client->multi == NULL ? MULTI_DESCRIPTORS : 0) -
 	Max(client->under_way, client->sockets);
 
+	/* the client's open connections may be to another host */
+	if (token)
+		more = Max(more, 1);
 	if (under_way == 0)
-		return DV_HTTP_ROOM;	/* dv_http_start raises an error if there is none */
+	{
+		/* dv_http_start raises an error if this is not enough */
+		if (is_idle(client) && !are_left(client, 1))
+			dv_http_rest(client);
+		return DV_HTTP_ROOM;
+	}
 	if (under_way >= scarce_limit && dv_now() < scarce_until)
 		return DV_HTTP_ROOM_LATER;
 	if (more > 0 && !are_left(client, more + (token ? 0 : SPARE_DESCRIPTORS)))
 		return DV_HTTP_ROOM_LATER;
 	return DV_HTTP_ROOM;
-}
-
-int
-dv_http_under_way(void)
-{
-	return total_under_way();
 }
 
 /* Called when the kernel has refused a descriptor. */
@@ -151,7 +153,7 @@ note_scarcity(dv_http_call *call)
 
 	if (save_errno != EMFILE && save_errno != ENFILE)
 		return;
-	scarce_limit = Max(total_under_way() - 1, 1);
+	scarce_limit = Max(dv_http_under_way() - 1, 1);
 	scarce_until = dv_now() + SCARCITY_LASTS;
 	call->noted_failure = DV_HTTP_NO_DESCRIPTOR;
 	call->noted_message = save_errno == EMFILE ? "too many open files in the process" :

@@ -191,9 +191,11 @@ drive_sockets(void)
 {
 	dv_mux_event events[MAX_EVENTS];
 	bool		found = false;
+	int			seen = 0;
 	int			n;
 	int			i;
 
+	/* sockets that are always ready must not keep the backend here */
 	do
 	{
 		n = dv_mux_poll(events, MAX_EVENTS);
@@ -216,7 +218,8 @@ drive_sockets(void)
 			act(sockets[fd], fd, ready);
 			found = true;
 		}
-	} while (n == MAX_EVENTS);
+		seen += n;
+	} while (n == MAX_EVENTS && seen < nsockets);
 	return found;
 }
 
@@ -373,6 +376,13 @@ dv_http_drive(void)
 {
 	if (initialized)
 		drive(false);
+}
+
+void
+dv_http_waited(void)
+{
+	if (initialized)
+		drive(true);
 }
 
 int64

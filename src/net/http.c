@@ -37,7 +37,6 @@
 #include "net/text.h"
 #include "net/xact.h"
 
-#define CACHED_CONNECTIONS	512
 #define DEFAULT_MAX_RESPONSE ((size_t) 256 * 1024 * 1024)
 #define CONNECT_GRACE_MS	1000
 #define AFFINITY_COOKIE		"ARRAffinity"
@@ -79,6 +78,7 @@ static const char *const failure_names[] = {
 	"connection was closed before the answer",
 	"answer was incomplete",
 	"answer was too large",
+	"answer was encoded in a way that was not requested",
 	"out of memory",
 	"no file descriptor was left",
 	"canceled",
@@ -109,9 +109,15 @@ on_read(char *buffer, size_t size, size_t n, void *call_arg)
 static size_t
 taken(dv_http_call *call, dv_inbox_result result, size_t len)
 {
+	static const dv_http_failure failures[] = {
+		[DV_INBOX_TOO_LARGE] = DV_HTTP_TOO_LARGE,
+		[DV_INBOX_ENCODED] = DV_HTTP_ENCODED,
+		[DV_INBOX_NO_MEMORY] = DV_HTTP_NO_MEMORY
+	};
+
 	if (result == DV_INBOX_TAKEN)
 		return len;
-	call->noted_failure = result == DV_INBOX_TOO_LARGE ? DV_HTTP_TOO_LARGE : DV_HTTP_NO_MEMORY;
+	call->noted_failure = failures[result];
 	return CURL_WRITEFUNC_ERROR;
 }
 
@@ -202,9 +208,9 @@ note_cookie(dv_http_call *call)
 		strlcpy(call->client->cookie, cookie, len + 1);
 }
 
-/* Ends the exchange and fills in its result. */
-void
-dv_http_finish(dv_http_call *call, CURLcode code)
+/* Fills in the status and the measurements of the result. */
+static void
+measure(dv_http_call *call)
 {
 	dv_http_result *result = &call->result;
 	long		status = 0;
@@ -229,8 +235,24 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	result->done_at = dv_now();
 	/* the answer may have come during an absence of this backend, whose length says nothing */
 	result->duration = Max(total - before - (dv_http_attention.missed - call->missed), 0);
+}
+
+/* Ends the exchange and fills in its result. */
+void
+dv_http_finish(dv_http_call *call, CURLcode code)
+{
+	dv_http_result *result = &call->result;
+
+	measure(call);
 	result->body = call->inbox.body != NULL ? call->inbox.body : "";
 	result->body_len = call->inbox.body_len;
+	if (code == CURLE_OK && result->status < 200)
+	{
+		/* libcurl takes "101 Switching Protocols" for an answer, although nothing asks for it */
+		call->noted_failure = DV_HTTP_RESET;
+		call->noted_message = "an interim answer was the last one";
+		code = CURLE_GOT_NOTHING;
+	}
 	if (code == CURLE_OK)
 	{
 		result->outcome = DV_HTTP_ANSWERED;

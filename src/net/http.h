@@ -72,6 +72,7 @@ typedef enum dv_http_failure
 	DV_HTTP_RESET,
 	DV_HTTP_TRUNCATED,
 	DV_HTTP_TOO_LARGE,
+	DV_HTTP_ENCODED,
 	DV_HTTP_NO_MEMORY,
 	DV_HTTP_NO_DESCRIPTOR,
 	DV_HTTP_CANCELED,			/* by an abort, by process exit, or by dv_http_stop */
@@ -107,7 +108,7 @@ typedef enum dv_http_room
 } dv_http_room;
 
 /* Requests leave some descriptors for those of tokens. */
-extern dv_http_room dv_http_room_for(const dv_http_client *client, bool token);
+extern dv_http_room dv_http_room_for(dv_http_client *client, bool token);
 
 /* Returns the number of exchanges of this backend that have not ended. */
 extern int	dv_http_under_way(void);
@@ -140,6 +141,12 @@ extern const char *dv_http_failure_name(dv_http_failure failure);
 
 /* Sends and receives whatever is possible without waiting. */
 extern void dv_http_drive(void);
+
+/*
+ * The same, for a backend that has done nothing but wait for the descriptor of
+ * dv_http_watch since it called dv_http_watch.
+ */
+extern void dv_http_waited(void);
 
 /*
  * Returns the time in microseconds that this backend has spent in the

@@ -70,6 +70,55 @@ blank_controls(char *line, size_t len)
 			*line = ' ';
 }
 
+/* Is the word one of those, which end with NULL?  Case does not matter. */
+static bool
+is_one_of(const char *const *words, const char *word, size_t len)
+{
+	for (; *words != NULL; words++)
+		if (strlen(*words) == len && strncasecmp(*words, word, len) == 0)
+			return true;
+	return false;
+}
+
+/* Returns the list in a header line of that name, or NULL if it is another header. */
+static const char *
+list_of(const char *line, const char *name)
+{
+	size_t		len = strlen(name);
+
+	return strncasecmp(line, name, len) == 0 && line[len] == ':' ? line + len + 1 : NULL;
+}
+
+/* Counts the encodings in a header line.  Returns false if they were not asked for. */
+static bool
+count_encodings(dv_inbox *inbox, const char *line)
+{
+	static const char *const nothing[] = {"identity", "", NULL};
+	static const char *const content[] = {"gzip", "x-gzip", NULL};
+	static const char *const transfer[] = {"chunked", NULL};
+	const char *encodings = list_of(line, "Content-Encoding");
+	const char *const *known = encodings != NULL ? content : transfer;
+
+	if (encodings == NULL)
+		encodings = list_of(line, "Transfer-Encoding");
+	while (encodings != NULL && *encodings != '\0')
+	{
+		size_t		len;
+
+		encodings += strspn(encodings, ", \t");
+		len = strcspn(encodings, ", \t");
+		if (!is_one_of(nothing, encodings, len))
+		{
+			if (!is_one_of(known, encodings, len))
+				return false;
+			if (known == content && ++inbox->encodings > 1)
+				return false;
+		}
+		encodings += len;
+	}
+	return true;
+}
+
 dv_inbox_result
 dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len)
 {
@@ -89,13 +138,18 @@ dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len)
 		/* the lines so far were those of an interim answer */
 		inbox->status = status;
 		inbox->lines_len = 0;
+		inbox->encodings = 0;
 	}
 	inbox->has_head = len == 0 && inbox->status >= 200;
 	result = append(&inbox->lines, &inbox->lines_len, &inbox->lines_room,
 					2 * DV_INBOX_MAX_HEAD, line, len);
 	if (result == DV_INBOX_TAKEN)
 	{
-		blank_controls(inbox->lines + inbox->lines_len - len, len);
+		char	   *own = inbox->lines + inbox->lines_len - len;
+
+		blank_controls(own, len);
+		if (!count_encodings(inbox, own))
+			return DV_INBOX_ENCODED;
 		result = append(&inbox->lines, &inbox->lines_len, &inbox->lines_room,
 						2 * DV_INBOX_MAX_HEAD, "", 1);
 	}

@@ -9,6 +9,11 @@
  * together, and the body after decompression.  An answer that is an error has
  * a smaller limit.
  *
+ * Requests ask for gzip and nothing else.  libcurl would decode whatever it was
+ * built for, in several layers: some decoders need more than a hundred megabytes
+ * each, and layers below the last one can grow without anyone counting them.
+ * An answer that is encoded in any other way, or twice, is therefore refused.
+ *
  * The memory is malloc'd, because libcurl's callbacks fill it.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
@@ -35,6 +40,7 @@ typedef struct dv_inbox
 	int			status;			/* of the last status line; 0: none yet */
 	bool		has_head;		/* the header lines of the final answer are complete */
 	size_t		head_received;	/* bytes of all header lines, also of those not kept */
+	int			encodings;		/* of the body, one inside of the other */
 	char	   *lines;			/* header lines of the final answer, each followed by a NUL */
 	size_t		lines_len;
 	size_t		lines_room;
@@ -47,6 +53,7 @@ typedef enum dv_inbox_result
 {
 	DV_INBOX_TAKEN,
 	DV_INBOX_TOO_LARGE,
+	DV_INBOX_ENCODED,			/* in a way that was not asked for */
 	DV_INBOX_NO_MEMORY
 } dv_inbox_result;
 

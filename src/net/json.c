@@ -20,6 +20,13 @@
 /* So many bytes are parsed without looking for interrupts. */
 #define PARSED_AT_ONCE (512 * 1024)
 
+/*
+ * json-c takes more than a hundred bytes for a value that takes two in the text.
+ * Documents with more values than this are refused; those of the service have a
+ * tenth of them at most.
+ */
+#define MOST_VALUES (2 * 1024 * 1024)
+
 /* What json-c has allocated. */
 typedef struct parsed
 {
@@ -57,18 +64,34 @@ next_portion(const char *text, size_t len)
 	return n;
 }
 
+/* Returns how many values the text has at most.  Strings may contain the same characters. */
+static size_t
+count_values(const char *text, size_t len)
+{
+	size_t		n = 0;
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+		n += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	return n;
+}
+
 /* Parses the text, and returns how json-c fared. */
 static enum json_tokener_error
 parse(parsed *p, const char *text, size_t len)
 {
 	enum json_tokener_error code = json_tokener_continue;
 	size_t		done = 0;
+	size_t		values = 0;
 
 	do
 	{
 		size_t		n = next_portion(text + done, len - done);
 
 		CHECK_FOR_INTERRUPTS();
+		values += count_values(text + done, n);
+		if (values > MOST_VALUES)
+			return json_tokener_error_size;
 		p->root = json_tokener_parse_ex(p->tokener, text + done, (int) n);
 		code = json_tokener_get_error(p->tokener);
 		done += n;

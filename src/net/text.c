@@ -277,6 +277,42 @@ dv_text_shown(const char *bytes, size_t len)
 	return is_same_encoding(PG_UTF8, encoding) ? utf8 : convert_all(utf8, PG_UTF8, encoding);
 }
 
+const char *
+dv_text_told(const char *text)
+{
+	int			from = GetDatabaseEncoding();
+	int			to = pg_get_client_encoding();
+	int			len = (int) strlen(text);
+	StringInfoData told;
+	StringInfoData converted;
+	Oid			conversion;
+
+	if (from == to || to == PG_SQL_ASCII)
+		return text;
+	initStringInfo(&told);
+	initStringInfo(&converted);
+	conversion = from != PG_SQL_ASCII ? conversion_of(from, to) : InvalidOid;
+	while (len > 0)
+	{
+		/* PostgreSQL does not convert text of SQL_ASCII, but checks that it is the client's */
+		int			done = from != PG_SQL_ASCII ?
+		convert_some(conversion, text, len, from, to, &converted) :
+		pg_encoding_verifymbstr(to, text, len);
+
+		appendBinaryStringInfo(&told, text, done);
+		if (done < len)
+		{
+			done += Min(pg_encoding_mblen(from, text + done), len - done);
+			appendStringInfoChar(&told, '?');
+		}
+		resetStringInfo(&converted);
+		text += done;
+		len -= done;
+	}
+	pfree(converted.data);
+	return told.data;
+}
+
 char *
 dv_text_common(const char *name, size_t size)
 {

@@ -10,6 +10,7 @@
  *	 dv_text_in, dv_text_in_if_possible		data and names of the service
  *	 dv_text_json_in						JSON, as a whole
  *	 dv_text_shown							what is only shown: errors, log lines
+ *	 dv_text_told							what an error tells the client
  *	 dv_text_out							everything that is sent
  *	 dv_text_common							names that other databases read
  *
@@ -51,6 +52,14 @@ extern const char *dv_text_json_in(const char *utf8, size_t len);
  * text is cut.
  */
 extern char *dv_text_shown(const char *bytes, size_t len);
+
+/*
+ * Returns text in the database encoding, such as that of dv_text_shown, with a
+ * question mark for each character that the client's encoding lacks.  PostgreSQL
+ * would raise an error about such a character instead of the error that has it
+ * in its message.
+ */
+extern const char *dv_text_told(const char *text);
 
 /* Returns a copy of a text in which a question mark takes the place of what is not UTF-8. */
 extern char *dv_text_mended(const char *bytes, size_t len);

@@ -178,6 +178,23 @@ sub descriptors
 	my $open = descriptors($writer);
 	cmp_ok($open, '<=', EXTERNAL + 4, "... $open sockets stay open, as many as PostgreSQL permits");
 
+	# a backend that waits for them can be canceled, and terminated
+	for my $signal ('INT', 'TERM')
+	{
+		my $waiter = Session->new($node);
+		faults($slow, { method => 'POST', path => 'CreateMultiple', action => 'stall', times => 1000 });
+		$waiter->start("INSERT INTO $table (name) SELECT 'never ' || i FROM generate_series(1, 300) i");
+		my ($sent, $before) = (0, -1);
+		wait_for(sub { sleep 0.2; ($before, $sent) = ($sent, hits($slow)); return $sent > 5 && $sent == $before; }, 'no more are sent');
+		cmp_ok($sent, '<', EXTERNAL, "$sent requests are under way, and others wait for descriptors");
+		my $start = time;
+		kill $signal, $waiter->pid;
+		like($waiter->finish->{sqlstate}, qr/^57(014|P01)$/, "$signal acts while they wait");
+		cmp_ok(time - $start, '<', 1, '... acts at once');
+		$waiter->close;
+		clear_faults($slow);
+	}
+
 	# fewer descriptors than PostgreSQL believes
 	SKIP: {
 		$writer->close;
@@ -254,6 +271,13 @@ sub compressed
 	return $out . ($gzip->flush)[0];
 }
 
+sub gzip
+{
+	my ($data) = @_;
+	my ($gzip) = Compress::Zlib::deflateInit(-WindowBits => 31);
+	return ($gzip->deflate($data))[0] . ($gzip->flush)[0];
+}
+
 my $bomb = compressed(400);
 my $zipped = sub {
 	my ($status) = @_;
@@ -261,7 +285,21 @@ my $zipped = sub {
 };
 my $uuid = '"00000000-0000-0000-0000-000000000001"';
 my @lifetimes = (14000000000000, '1e300', '-1e300', '-5', 0, '"3600"', '"soon"', '"inf"', '1800.5', 'null', '[]', '9223372036854775807');
+my $nothing = gzip("\x1f\x8b\x08\0\0\0\0\0\0\x03" . "\0\0\0\xff\xff" x 10_000_000);
+my $encoded = sub {
+	my ($how, $body) = @_;
+	return sub { my ($s) = @_; print {$s} "${ok}$how\r\nConnection: close\r\n\r\n$body"; return 0; };
+};
+my $dense = gzip('{"EntitySetName": [' . '1,' x 20_000_000 . '1]}');
+my $endless = '{"value": [], "filler": "' . 'x' x 10_000_000 . '", "@odata.nextLink": "components?page=%d"}';
 my $hostile = Hostile->start(
+	"(LogicalName='dense')" => $encoded->('Content-Encoding: gzip', $dense),
+	'/EntityDefinitions' => sub { my ($s) = @_; Hostile::answer($s, 200, '{"value": []}') },
+	'components' => sub { my ($s, $request) = @_; Hostile::answer($s, 200, sprintf $endless, $request->{n}) },
+	'/nested' => $encoded->('Content-Encoding: gzip, gzip', $nothing),
+	'/transfer' => $encoded->('Transfer-Encoding: gzip', gzip('{}')),
+	'/switch' => sub { my ($s) = @_; print {$s} "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n{}"; return 0; },
+	'/trickle' => sub { my ($s) = @_; print {$s} "${ok}Content-Length: 1000\r\n\r\n"; while (1) { sleep 0.5; syswrite $s, ' ' or last; } return 0; },
 	'/trailers' => sub { my ($s) = @_; print {$s} "${ok}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"; pour($s, 610) },
 	'/trailer' => sub { my ($s) = @_; print {$s} "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nOData-EntityId: http://evil/\r\nContent-Type: text/plain\r\n\r\n"; 1 },
 	'/headers' => sub { my ($s) = @_; print {$s} $ok; pour($s, 610) },
@@ -304,6 +342,47 @@ for my $case (
 	my $grown = memory($backend) - $before;
 	cmp_ok($grown, '<', $most, sprintf '... and the backend has grown by %.0f MB', $grown);
 	$backend->close;
+}
+
+for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
+{
+	my $r = ask($session, $case->[0]);
+
+	is($r->{sqlstate}, $case->[1], "$case->[0] encodings: an error") or diag $r->{message};
+	like($r->{message}, qr/encoded in a way that was not requested/, '... that says so');
+}
+
+{
+	my $backend = Session->new($node);
+	my $before = memory($backend);
+	my $r = $backend->try(q{SELECT * FROM dataverse.fetchxml('hostile', '<fetch><entity name="dense"/></fetch>')});
+	is($r->{sqlstate}, 'HV000', 'a document of twenty million values: an error') or diag $r->{message};
+	cmp_ok(memory($backend) - $before, '<', 300, '... that does not cost much memory');
+	$backend->close;
+
+	$backend = Session->new($node);
+	$before = memory($backend);
+	$backend->query('CREATE SCHEMA solution');
+	$backend->start('IMPORT FOREIGN SCHEMA solution FROM SERVER hostile INTO solution');
+	wait_for(sub { $hostile->count('components') >= 30 }, 'thirty pages of a solution are read');
+	kill 'INT', $backend->pid;
+	is($backend->finish->{sqlstate}, '57014', 'a solution whose pages have no end can be canceled');
+	cmp_ok(memory($backend) - $before, '<', 150, '... and its pages are not kept');
+	$backend->close;
+}
+
+{
+	my $r = ask($session, 'switch', 'PATCH');
+	is($r->{sqlstate}, '08006', 'an answer that switches protocols says nothing about a request') or diag explain $r;
+
+	create_server($node, 'trickling', { url => $hostile->base, %quick, max_retries => 0, request_timeout => TIMEOUT }, { access_token => 'token' });
+	$session->query("CREATE FOREIGN TABLE trickle_$_ (accountid uuid, name text) SERVER trickling OPTIONS (entity_set 'trickle')") for 1, 2;
+	for my $from ('trickle_1', '(SELECT * FROM trickle_1 UNION ALL SELECT * FROM trickle_2)')
+	{
+		$r = $session->try("SELECT * FROM $from t");
+		is($r->{sqlstate}, '08006', "an answer that trickles from $from: an error");
+		cmp_ok(abs($r->{seconds} - 1.25), '<', 0.75, sprintf '... in time (%.1f s)', $r->{seconds});
+	}
 }
 
 {

@@ -331,6 +331,9 @@ for my $encoding (sort keys %encodings)
 		  . options_of(%plain, on_error => 'continue') . ')');
 	$s->query("CREATE USER MAPPING FOR PUBLIC SERVER \"$server\" OPTIONS ("
 		  . options_of(client_id => $db, client_secret => "hush $here", name => "user $here") . ')');
+	$s->query("CREATE SERVER crm_ascii FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (" . options_of(%plain) . '); '
+		  . 'CREATE USER MAPPING FOR PUBLIC SERVER crm_ascii OPTIONS (' . options_of(client_id => $db, client_secret => 'hush') . ')')
+	  if $encoding eq 'UTF8';
 	my $get = sub { $s->try("SELECT dataverse.request('$server', 'GET', '$_[0]')") };
 	my $fetch = sub { $s->try("SELECT fetchxml->>'a' FROM dataverse.fetchxml('$server', '<fetch><entity name=\"t_$_[0]\"><filter value=\"$here\"/></entity></fetch>') AS fetchxml") };
 
@@ -393,6 +396,41 @@ for my $encoding (sort keys %encodings)
 	my ($query) = reverse grep { /fetchXml=/ } $service->heads;
 	like($query, qr/fetchXml=\S*%22\Q$percent\E%22/, 'and FetchXML');
 	is($s->value(q{SELECT application_user FROM dataverse.whoami('} . $server . q{')}), "user $here", 'the user\'s name');
+}
+
+# a client whose encoding lacks a character gets the error, and not one about the character
+{
+	my $s = $sessions{UTF8};
+	for my $case ([ LATIN1 => "\xe9??" ], [ SJIS => "?\x93\xfa?" ], [ EUC_JP => "\x8f\xab\xb1\xc6\xfc?" ], [ UTF8 => "$e_acute$sun$smile" ])
+	{
+		my ($encoding, $shown) = @$case;
+		my $said = hex_of("$e_acute$sun$smile");
+		$s->query("SET client_encoding = $encoding");
+
+		my $r = $s->try("SELECT dataverse.request('crm_ascii', 'GET', 'error/$said')");
+		is($r->{sqlstate}, 'P0001', "client in $encoding: the service's error is reported") or diag explain $r;
+		like($r->{message}, qr/before \Q$shown\E after$/, 'with its message');
+		like($r->{detail}, qr/request id id \Q$shown\E\./, 'and its request id');
+		$s->query('DROP FOREIGN TABLE IF EXISTS stopped');
+		$s->query("CREATE FOREIGN TABLE stopped (thingid uuid, name text) SERVER crm_ascii OPTIONS (entity_set 'refuse_$said')");
+		$r = $s->try("INSERT INTO stopped (name) VALUES ('a')");
+		is($r->{sqlstate}, 'P0001', 'a refused row') or diag explain $r;
+		$r = $s->try("SELECT dataverse.request('crm_ascii', 'GET', 'json/" . hex_of("{$sun$smile}") . "')");
+		is($r->{sqlstate}, '22P02', 'JSON that is none') or diag explain $r;
+	}
+	$s->query('SET client_encoding = UTF8');
+
+	for my $case ([ EUC_JP => 'SJIS', qr/.*\x93\xfa\?/ ], [ LATIN1 => 'UTF8', "$e_acute??" ], [ SQL_ASCII => 'EUC_JP', qr/.*/ ])
+	{
+		my ($database, $client, $shown) = @$case;
+		$s = $sessions{$database};
+		$s->query("SET client_encoding = $client");
+		my $r = $s->try('SELECT dataverse.request(srvname, $$GET$$, $$error/' . hex_of("$e_acute$sun$smile")
+			  . '$$) FROM (SELECT srvname FROM pg_foreign_server LIMIT 1) s');
+		is($r->{sqlstate}, 'P0001', "client in $client, database in $database") or diag explain $r;
+		like($r->{message}, ref $shown ? qr/before $shown after$/ : qr/before \Q$shown\E after$/, 'with its message');
+		$s->query('RESET client_encoding');
+	}
 }
 
 # every database sees the others' names in its own encoding

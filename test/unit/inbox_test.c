@@ -190,6 +190,52 @@ a_cookie_is_found(void **state)
 	assert_null(dv_inbox_cookie(&inbox, "Affinity", &len));
 }
 
+static void
+only_gzip_is_taken_and_once(void **state)
+{
+	static const struct
+	{
+		const char *lines[3];
+		bool		taken;
+	}			cases[] =
+
+	{
+		{{"Content-Encoding: gzip\r\n"}, true},
+		{{"content-encoding: x-GZIP , identity\r\n", "Transfer-Encoding: chunked\r\n"}, true},
+		{{"Content-Encoding:\r\n", "Transfer-Encoding: identity\r\n"}, true},
+		{{"X-Content-Encoding: zstd\r\n", "Content-Encoding-X: br\r\n"}, true},
+		{{"Content-Encoding: gzip, gzip\r\n"}, false},
+		{{"Content-Encoding: gzip\r\n", "Content-Encoding: gzip\r\n"}, false},
+		{{"Content-Encoding: zstd\r\n"}, false},
+		{{"Content-Encoding: identity,\tBR\r\n"}, false},
+		{{"Content-Encoding: deflate\r\n"}, false},
+		{{"Content-Encoding: gzipped\r\n"}, false},
+		{{"Transfer-Encoding: gzip, chunked\r\n"}, false},
+	};
+	static const char *const elsewhere[] = {
+		"HTTP/1.1 103 Early Hints\r\n", "Content-Encoding: gzip\r\n", "\r\n",
+		"HTTP/1.1 200 OK\r\n", "Content-Encoding: gzip\r\n", "\r\n",
+		"Content-Encoding: gzip\r\n", NULL
+	};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		const char *const *text = cases[i].lines;
+		dv_inbox_result result;
+
+		assert_int_equal(line("HTTP/1.1 200 OK\r\n"), DV_INBOX_TAKEN);
+		while ((result = line(*text++)) == DV_INBOX_TAKEN && *text != NULL)
+			;
+		assert_int_equal(result, cases[i].taken ? DV_INBOX_TAKEN : DV_INBOX_ENCODED);
+		dv_inbox_free(&inbox);
+	}
+
+	/* those of interim answers and of trailers are not the answer's */
+	lines(elsewhere);
+}
+
 int
 main(void)
 {
@@ -201,6 +247,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(interim_answers_have_an_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_body_has_a_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_has_a_smaller_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_gzip_is_taken_and_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cookie_is_found, setup, teardown),
 	};
 

@@ -20,6 +20,7 @@ use warnings;
 
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
+use Socket qw(IPPROTO_TCP TCP_NODELAY);
 
 sub start
 {
@@ -39,6 +40,7 @@ sub start
 	{
 		my $socket = $listener->accept or next;
 
+		setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1;
 		if (!fork)
 		{
 			$self->serve($socket);
