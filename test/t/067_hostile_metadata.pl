@@ -37,6 +37,7 @@ sub answer
 		while (defined(my $line = <$client>)) { last if $line =~ /^\r?$/; }
 		my ($found) = grep { $target =~ $_->[0] } @$answers;
 		my $body = $found->[1] // '{}';
+		$body = $body->($target) if ref $body;
 		my $headers = $found->[2] // '';
 		print $client "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n${headers}Content-Length: "
 		  . length($body) . "\r\n\r\n$body";
@@ -51,10 +52,11 @@ sub serve
 	my $port = $listener->sockport;
 	my $base = "http://127.0.0.1:$port";
 
-	$_->[1] =~ s/BASE/$base/g for @answers;
+	ref $_->[1] or $_->[1] =~ s/BASE/$base/g for @answers;
 	my $pid = fork // die $!;
 	if ($pid == 0)
 	{
+		$SIG{TERM} = 'DEFAULT';
 		@children = ();
 		local $SIG{CHLD} = 'IGNORE';
 		while (my $client = $listener->accept)
@@ -176,10 +178,12 @@ serve(
 	[ qr/RetrieveMetadataChanges/, definitions(definition('t', [ $id, (@columns) x 20 ])) ]);
 cancels($import, 'a table with 800,000 columns');
 
-serve([ qr/ts\?/, '{"value":[' . join(',', ('{"id":"a0000000-0000-4000-8000-000000000001"}') x 3000000) . ']}' ]);
+my $rows = join ',', ('{"id":"a0000000-0000-4000-8000-000000000001"}') x 1000000;
+my $pages = 0;
+serve([ qr/ts\?/, sub { sprintf '{"value":[%s],"@odata.nextLink":"%s?skip=%d"}', $rows, $_[0] =~ s/\?.*//r, ++$pages } ]);
 my $create = q{CREATE FOREIGN TABLE IF NOT EXISTS dv.rows (id uuid, n integer) SERVER crm OPTIONS ("table" 't', entity_set 'ts', primary_id 'id')};
 $node->safe_psql('postgres', $create);
-cancels('SELECT id FROM dv.rows OFFSET 100000000', 'a page without end');
+cancels('SELECT id FROM dv.rows OFFSET 100000000', 'large pages without end');
 
 # ---- circles
 
