@@ -64,6 +64,7 @@ typedef struct dv_shared_user
 	uint8		key[DV_KEY_LEN];	/* hash of organisation and client id */
 	Oid			databaseid;		/* on whose account the entry is: */
 	Oid			roleid;			/* the role it was opened for last */
+	bool		common;			/* it was opened for other roles before */
 
 	dv_throttle throttle;
 	dv_rate		rate;

@@ -305,6 +305,23 @@ a_role_displaces_its_own_first(void **state)
 	assert_non_null(user_of('b'));
 }
 
+/* Whoever names the application user of another role cannot make it be forgotten. */
+static void
+a_role_does_not_displace_what_others_use(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "a", START));
+	end_session(0);
+	user_of('a')->throttle.until = START + HOUR;
+	assert_true(open_pool(0, 12, "a", START));
+	end_session(0);
+	assert_true(open_pool(0, 12, "b", START + DV_SECOND));
+	assert_non_null(user_of('a'));
+	end_session(0);
+	assert_true(open_pool(0, 12, "c", START + 2 * HOUR));
+	assert_null(user_of('a'));
+}
+
 int
 main(void)
 {
@@ -317,6 +334,7 @@ main(void)
 		cmocka_unit_test_setup(not_for_others_of_the_same_pool, begin),
 		cmocka_unit_test_setup(views_go_with_their_user, begin),
 		cmocka_unit_test_setup(a_role_displaces_its_own_first, begin),
+		cmocka_unit_test_setup(a_role_does_not_displace_what_others_use, begin),
 	};
 
 	return cmocka_run_group_tests_name("entry", tests, NULL, NULL);
