@@ -178,6 +178,15 @@ for my $column (@columns)
 		is(answer($far, $end), answer("near_$far", $end), "$type: $end");
 	}
 }
+# A list is never split over several requests, each of which would return the rows that are cut.
+my $long = join ', ', "'Zoë w'", map { "'Zoë w$_'" } 1 .. 600;
+for my $list ("($long)", "ANY ((SELECT ARRAY[$long])::text[])")
+{
+	my $far = narrow('varchar(5)', 'new_text', "on_oversize 'truncate'");
+	my $operator = $list =~ /^ANY/ ? '=' : 'IN';
+
+	is(answer($far, "WHERE v $operator $list"), "$ids[0]|Zoë w", 'a long list, ' . ($operator eq 'IN' ? 'known to the planner' : 'and not known'));
+}
 like(run("EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM " . narrow('varchar(5)', 'new_text', "on_oversize 'truncate'") . " WHERE v = 'Zoë'"),
 	qr/filter=new_text/, 'equality with a shorter text is still sent');
 
