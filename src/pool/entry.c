@@ -347,16 +347,24 @@ make_view(dv_shared *shared, Oid serverid, int user)
 	return view;
 }
 
+/*
+ * The mappings of several roles can name the same user.  Once the service has
+ * accepted a request, what only the mapping says is left as it is for the
+ * others, whether or not they can prove that they are that user.
+ */
 static void
 fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)
 {
 	dv_shared_view *view = &dv_shared_views(shared)[which];
 
 	strlcpy(view->server, spec->server_name, DV_NAME_LEN);
-	strlcpy(view->name, spec->names[number], DV_NAME_LEN);
 	view->policy = *spec->policy;
-	view->sharing = spec->n;
 	view->opened = ++shared->ticket;
+	if (view->answered && view->roleid != spec->roleid)
+		return;
+	strlcpy(view->name, spec->names[number], DV_NAME_LEN);
+	view->sharing = spec->n;
+	view->roleid = spec->roleid;
 }
 
 bool

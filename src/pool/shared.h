@@ -92,6 +92,7 @@ typedef struct dv_shared_view
 	int			user;
 	Oid			databaseid;
 	Oid			serverid;
+	Oid			roleid;			/* the role whose mapping says name and sharing */
 	char		server[DV_NAME_LEN];
 	char		name[DV_NAME_LEN];
 	dv_pool_policy policy;
