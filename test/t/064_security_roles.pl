@@ -193,6 +193,17 @@ is(retry('alice'), '0|0', 'from nobody');
 is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 2, 'they stay filed');
 $crm->sql('DELETE FROM dataverse.rejects; DELETE FROM dv.contact');
 
+# ---- read-only transactions
+
+my $of_all = $crm->sql('SELECT count(*) FROM dv.account');
+for my $sql ('INSERT INTO account (name) VALUES ($$written$$)', 'UPDATE account SET name = $$written$$', 'DELETE FROM account')
+{
+	like(complaint("CREATE FOREIGN TABLE pg_temp.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+		INSERT INTO account (name) VALUES ('before'); BEGIN READ ONLY; $sql"),
+		qr/cannot write to foreign table "account" in a read-only transaction/, "a temporary foreign table is no temporary data: $sql");
+}
+is($crm->sql('SELECT count(*) FROM dv.account WHERE name <> $$written$$'), $of_all + 3, 'nothing was written');
+
 # ---- how rows are filed
 
 $crm->sql('CREATE FUNCTION public.rise() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
