@@ -3,9 +3,12 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION dataverse_fdw" to load this file. \quit
 
--- CREATE EXTENSION creates the schema, or uses one that exists.  What others have
--- put there, or can put there, would run with the rights of whoever uses the
--- extension.
+-- CREATE EXTENSION creates the schema, or uses one that exists, and puts it into
+-- the search path.  What others have put there, or can put there, would run with
+-- the rights of whoever uses the extension.  That includes this script: only
+-- pg_catalog is searched for the operators and functions that it uses itself.
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
 DO $$
 DECLARE
   reason text;
@@ -375,15 +378,34 @@ CREATE TRIGGER refuse_forgery BEFORE INSERT OR UPDATE ON dataverse.rejected_rows
 
 -- A role is the one for which a row was filed if it has the same OID (it is not
 -- another one of that name) and the same name (the OID was not used again).  Rows
--- of roles that are gone belong to superusers (10 is the bootstrap superuser).  No
--- catalog is read here: whoever may delete from a view may lock all tables in it.
-CREATE VIEW dataverse.rejects WITH (security_barrier) AS
+-- of roles that are gone belong to superusers (10 is the bootstrap superuser).
+CREATE VIEW dataverse.visible_rejects WITH (security_barrier) AS
   SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
          message, attempts
   FROM dataverse.rejected_rows
   WHERE pg_catalog.pg_has_role(
       CASE WHEN pg_catalog.pg_get_userbyid(role_oid) = role THEN role_oid ELSE 10 END, 'MEMBER')
     OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+
+COMMENT ON VIEW dataverse.visible_rejects IS
+  'the rows of dataverse.rejected_rows that the current user may see; use the view dataverse.rejects';
+
+-- Whoever may delete from a view may lock it, and with it all tables and views in
+-- its definition, against everybody.  No such view leads to the table, because
+-- then any role could stop all others from filing rows: this function is in
+-- between, which LOCK TABLE does not follow.
+CREATE FUNCTION dataverse.read_rejects()
+RETURNS SETOF dataverse.visible_rejects
+LANGUAGE sql STABLE ROWS 1000
+AS $$ SELECT * FROM dataverse.visible_rejects $$;
+
+COMMENT ON FUNCTION dataverse.read_rejects() IS
+  'the rows of the view dataverse.rejects';
+
+CREATE VIEW dataverse.rejects AS
+  SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
+         message, attempts
+  FROM dataverse.read_rejects();
 
 COMMENT ON VIEW dataverse.rejects IS
   'rows that Dataverse refused with on_error = continue, and the reasons';
@@ -406,6 +428,12 @@ CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
 
 COMMENT ON VIEW dataverse.own_rejects IS
   'the rows that were filed for the current user; for dataverse.retry_rejects()';
+
+-- The privilege to update a column, which locking rows requires as well, does not
+-- suffice to lock the view.  No row is updated; those that were tried again go.
+CREATE RULE delete_retried AS ON UPDATE TO dataverse.own_rejects DO INSTEAD
+  DELETE FROM dataverse.rejected_rows AS t
+  WHERE t.id = OLD.id AND t.role = CURRENT_USER AND pg_catalog.pg_get_userbyid(t.role_oid) = CURRENT_USER;
 
 CREATE FUNCTION dataverse.may_retry(table_oid oid)
 RETURNS boolean
@@ -435,7 +463,6 @@ DECLARE
   part record;
   key_column name;
   last_id bigint;
-  n bigint;
 BEGIN
   retried := 0;
   failed := 0;
@@ -508,9 +535,9 @@ BEGIN
     END CASE;
     SELECT failed + count(*) INTO failed FROM dataverse.own_rejects
     WHERE id > last_id AND pid = pg_backend_pid();
-    DELETE FROM dataverse.own_rejects WHERE id = ANY (part.ids);
-    GET DIAGNOSTICS n = ROW_COUNT;
-    retried := retried + n;
+    SELECT retried + count(*) INTO retried FROM dataverse.own_rejects WHERE id = ANY (part.ids);
+    -- deletes them (rule delete_retried)
+    UPDATE dataverse.own_rejects SET attempts = attempts WHERE id = ANY (part.ids);
   END LOOP;
   PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);
   succeeded := retried - failed;
@@ -564,9 +591,8 @@ GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_histo
   TO PUBLIC;
 
 GRANT SELECT, DELETE ON dataverse.rejects TO PUBLIC;
-
--- (Locking rows requires the privilege to update a column; no row is updated.)
-GRANT SELECT, DELETE, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
+GRANT SELECT ON dataverse.visible_rejects TO PUBLIC;
+GRANT SELECT, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
 
 -- For pg_dump.
 GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq TO pg_database_owner;

@@ -54,7 +54,7 @@ RESET ROLE;
 SET ROLE regress_rejects_other;
 SELECT count(*) FROM dataverse.rejects;
 DELETE FROM dataverse.rejects RETURNING id;
-INSERT INTO dataverse.rejects (role, server, foreign_table, operation, sqlstate, message, attempts)
+INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 VALUES ('regress_rejects_writer', 's', 'pg_class', 'insert', '00000', '', 0);
 UPDATE dataverse.rejects SET message = '';
 SELECT * FROM dataverse.retry_rejects();

@@ -239,6 +239,18 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return status;
 }
 
+/* Two types have input functions that silently cut what does not fit. */
+static bool
+input_would_cut(Oid type, const char *text)
+{
+	size_t		len = strlen(text);
+
+	if (type == NAMEOID)
+		return len >= NAMEDATALEN;
+	/* an octal number after a backslash is one byte */
+	return type == CHAROID && len > 1 && !(text[0] == '\\' && len == 4);
+}
+
 static dv_value_status
 decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
@@ -252,6 +264,8 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 	if (status != DV_VALUE_OK)
 		return status;
 	text = unconstify(char *, dv_text_in(string, len));
+	if (input_would_cut(decoder->type, text))
+		return DV_VALUE_RANGE;
 	PG_TRY();
 	{
 		*out = InputFunctionCall(&decoder->input, text,

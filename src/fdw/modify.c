@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "executor/executor.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
@@ -99,6 +100,12 @@ start_writing(dv_modify *m)
 
 	if (m->writer != NULL)
 		return;
+	/* PostgreSQL admits changes of temporary tables, as if they were its own */
+	if (XactReadOnly)
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot write to foreign table \"%s\" in a read-only transaction",
+						m->relation->name)));
 	dv_scan_read_all(m->estate);
 	dv_drain_visible(m->estate, m->relation);
 	old = MemoryContextSwitchTo(m->context);

@@ -429,13 +429,15 @@ length_of(Node *array)
 /*
  * No row may be returned by two requests.  If the service distinguishes values
  * as PostgreSQL does, distinct values guarantee that; text is checked again
- * when it arrives (fdw/scan.c).
+ * when it arrives (fdw/scan.c), unless it may be cut before.
  */
 static bool
-can_be_split(const dv_shipping *shipping, dv_comparison cmp, dv_policy policy)
+can_be_split(const dv_shipping *shipping, const dv_attribute *attribute, dv_comparison cmp,
+			 dv_policy policy)
 {
 	return (policy == DV_EXACT && cmp != DV_COMPARE_TEXT_CI_AI) ||
-		(cmp == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL);
+		(cmp == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL &&
+		 !attribute->cut);
 }
 
 /*
@@ -472,7 +474,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 		*policy = DV_NEVER;
 		return NIL;
 	}
-	if (!small && w.top && !shipping->long_in && can_be_split(shipping, cmp, *policy))
+	if (!small && w.top && !shipping->long_in && can_be_split(shipping, attribute, cmp, *policy))
 	{
 		shipping->long_in = true;
 		flags = DV_CONDITION_LONG;

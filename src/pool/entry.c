@@ -12,7 +12,9 @@
  *
  * Each entry is on the account of a role.  A role whose mappings name so many
  * users has no more entries than that: what it used before gives way first,
- * told or not, so nobody fills the table by changing mappings.
+ * told or not, so nobody fills the table by changing mappings.  An entry that
+ * was opened for several roles is spared, because any role can name the
+ * application user of another one, which would then forget its throttles.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -164,7 +166,8 @@ is_mine(const dv_shared_user *user, Oid roleid)
 
 /*
  * The user that has been idle longest of those that may be reclaimed, or -1.
- * A role's own ("roleid" is valid) may be even if they have something to tell.
+ * A role's own ("roleid" is valid) may be even if they have something to tell,
+ * unless they are others' as well.
  */
 static int
 reclaimable_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int64 now)
@@ -176,7 +179,8 @@ reclaimable_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int6
 	for (i = 0; i < shared->nusers; i++)
 	{
 		if (!users[i].used || users[i].kept ||
-			(OidIsValid(roleid) ? !is_mine(&users[i], roleid) : !has_nothing_to_tell(&users[i], now)) ||
+			(OidIsValid(roleid) && !is_mine(&users[i], roleid)) ||
+			((!OidIsValid(roleid) || users[i].common) && !has_nothing_to_tell(&users[i], now)) ||
 			(best >= 0 && users[i].rate.last_activity >= users[best].rate.last_activity) ||
 			is_in_use(shared, i, views_in_use))
 			continue;
@@ -343,16 +347,24 @@ make_view(dv_shared *shared, Oid serverid, int user)
 	return view;
 }
 
+/*
+ * The mappings of several roles can name the same user.  Once the service has
+ * accepted a request, what only the mapping says is left as it is for the
+ * others, whether or not they can prove that they are that user.
+ */
 static void
 fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)
 {
 	dv_shared_view *view = &dv_shared_views(shared)[which];
 
 	strlcpy(view->server, spec->server_name, DV_NAME_LEN);
-	strlcpy(view->name, spec->names[number], DV_NAME_LEN);
 	view->policy = *spec->policy;
-	view->sharing = spec->n;
 	view->opened = ++shared->ticket;
+	if (view->answered && view->roleid != spec->roleid)
+		return;
+	strlcpy(view->name, spec->names[number], DV_NAME_LEN);
+	view->sharing = spec->n;
+	view->roleid = spec->roleid;
 }
 
 bool
@@ -375,6 +387,8 @@ dv_entry_open(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *sp
 			views[i] = make_view(shared, spec->serverid, user);
 		fill_view(shared, views[i], spec, i);
 		dv_set_put(dv_shared_uses(shared, mine), views[i], true);
+		if (!is_new && !is_mine(&dv_shared_users(shared)[user], spec->roleid))
+			dv_shared_users(shared)[user].common = true;
 		dv_shared_users(shared)[user].databaseid = MyDatabaseId;
 		dv_shared_users(shared)[user].roleid = spec->roleid;
 		if (is_new)

@@ -64,6 +64,7 @@ typedef struct dv_shared_user
 	uint8		key[DV_KEY_LEN];	/* hash of organisation and client id */
 	Oid			databaseid;		/* on whose account the entry is: */
 	Oid			roleid;			/* the role it was opened for last */
+	bool		common;			/* it was opened for other roles before */
 
 	dv_throttle throttle;
 	dv_rate		rate;
@@ -91,6 +92,7 @@ typedef struct dv_shared_view
 	int			user;
 	Oid			databaseid;
 	Oid			serverid;
+	Oid			roleid;			/* the role whose mapping says name and sharing */
 	char		server[DV_NAME_LEN];
 	char		name[DV_NAME_LEN];
 	dv_pool_policy policy;

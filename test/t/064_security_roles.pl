@@ -96,21 +96,40 @@ for my $target (qw(rejects own_rejects rejected_rows))
 {
 	like(complaint("SET ROLE forger; INSERT INTO dataverse.$target (" . ($target eq 'own_rejects' ? 'pid, operation, attempts) VALUES (1, $$insert$$, 1)'
 			: 'role, server, foreign_table, operation, sqlstate, message, attempts) VALUES ($$super$$, $$crm$$, $$dv.account$$, $$insert$$, $$$$, $$$$, 1)')),
-		qr/filed by the extension only/, "a member of pg_write_all_data files nothing in $target");
+		qr/filed by the extension only|cannot insert into view/, "a member of pg_write_all_data files nothing in $target");
 }
-like(complaint('SET ROLE alice; UPDATE dataverse.own_rejects SET attempts = 0'), qr/filed by the extension only/, 'nobody changes rows');
+like(complaint('SET ROLE alice; UPDATE dataverse.rejects SET attempts = 0'), qr/cannot update view/, 'nobody changes rows');
 like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 
-$crm->sql("INSERT INTO dataverse.rejects (role, server, foreign_table, operation, sqlstate, message, attempts)
+$crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 	VALUES ('bob', 'crm', 'dv.account', 'insert', '22001', 'of bob', 1), ('alice', 'crm', 'dv.account', 'insert', '22001', 'of alice', 1)");
 my $leak = "CREATE FUNCTION pg_temp.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS 'BEGIN RAISE WARNING ''leak %'', \$1; RETURN true; END'";
 for my $sql ('SELECT FROM dataverse.rejects WHERE pg_temp.leak(message)', 'DELETE FROM dataverse.rejects WHERE pg_temp.leak(message)')
 {
 	is(join(' ', complaint("SET ROLE alice; $leak; $sql") =~ /leak (.*)/g), 'of alice', "no function sees more: $sql");
 }
-like($crm->sql("SET ROLE alice; BEGIN; LOCK TABLE dataverse.rejects, dataverse.own_rejects IN ACCESS EXCLUSIVE MODE;
-	SELECT string_agg(DISTINCT relation::regclass::text, ' ') FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND locktype = 'relation'"),
-	qr/^dataverse\.own_rejects dataverse\.rejected_rows dataverse\.rejects$/, 'and whoever locks the views locks no catalog');
+as('alice', 'UPDATE dataverse.own_rejects SET attempts = attempts');
+is($crm->sql('SELECT string_agg(role, $$ $$) FROM dataverse.rejects'), 'bob', 'what nobody deletes by updating rows are those of others');
+
+# A role may have privileges to delete, and so may lock, but not what others need.
+my $locker = Session->new($node, user => 'stranger');
+$locker->query('BEGIN');
+for my $view ($crm->sql("SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relnamespace = 'dataverse'::regnamespace AND relkind IN ('r', 'v')") =~ /\S+/g)
+{
+	$locker->query('SAVEPOINT s');
+	my $got = $locker->try("LOCK TABLE $view IN ROW SHARE MODE");
+	is($got->{sqlstate} // 'locked', $view eq 'dataverse.rejects' ? 'locked' : '42501', "whether anybody may lock $view");
+	$locker->query('ROLLBACK TO s');
+}
+$locker->query('LOCK TABLE dataverse.rejects IN ACCESS EXCLUSIVE MODE');
+$crm->sql('ALTER ROLE bob SET lock_timeout = 100');
+my $unlocked = Session->new($node, user => 'bob');
+like($unlocked->try('SELECT FROM dataverse.rejects')->{message}, qr/lock timeout/, 'who locks the view keeps others from reading it');
+$unlocked->query("SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.account (name) VALUES (repeat('x', 161))");
+is($unlocked->query('SELECT retried, failed FROM dataverse.retry_rejects()'), '1|1', 'but neither from filing rows nor from trying them again');
+is(complaint("SET lock_timeout = '100ms'; BEGIN; LOCK TABLE dataverse.rejected_rows IN ACCESS SHARE MODE"), '', 'nor pg_dump from reading them');
+$_->close for $locker, $unlocked;
+$crm->sql('ALTER ROLE bob RESET lock_timeout');
 $crm->sql('DELETE FROM dataverse.rejects');
 
 # ---- whose code runs
@@ -174,6 +193,17 @@ is(retry('alice'), '0|0', 'from nobody');
 is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 2, 'they stay filed');
 $crm->sql('DELETE FROM dataverse.rejects; DELETE FROM dv.contact');
 
+# ---- read-only transactions
+
+my $of_all = $crm->sql('SELECT count(*) FROM dv.account');
+for my $sql ('INSERT INTO account (name) VALUES ($$written$$)', 'UPDATE account SET name = $$written$$', 'DELETE FROM account')
+{
+	like(complaint("CREATE FOREIGN TABLE pg_temp.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+		INSERT INTO account (name) VALUES ('before'); BEGIN READ ONLY; $sql"),
+		qr/cannot write to foreign table "account" in a read-only transaction/, "a temporary foreign table is no temporary data: $sql");
+}
+is($crm->sql('SELECT count(*) FROM dv.account WHERE name <> $$written$$'), $of_all + 3, 'nothing was written');
+
 # ---- how rows are filed
 
 $crm->sql('CREATE FUNCTION public.rise() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
@@ -196,7 +226,14 @@ like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/${refused}Other ro
 other('SET ROLE mallory; CREATE FUNCTION dataverse.evil() RETURNS int LANGUAGE sql AS $$SELECT 1$$');
 other('REVOKE CREATE ON SCHEMA dataverse FROM mallory');
 like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/${refused}It is not empty/, 'and one in which they have');
-other('DROP FUNCTION dataverse.evil(); SET ROLE second_super; CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
+other('DROP FUNCTION dataverse.evil(); GRANT ALL ON SCHEMA dataverse TO mallory; SET ROLE mallory;
+	CREATE FUNCTION dataverse.evil(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE WARNING \'% runs\', current_user; RETURN false; END$$;
+	CREATE OPERATOR dataverse.= (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = dataverse.evil);
+	RESET ROLE; REVOKE ALL ON SCHEMA dataverse FROM mallory');
+my $said = complaint('CREATE EXTENSION dataverse_fdw', 'other');
+like($said, qr/${refused}It is not empty/, '… also with operators in it');
+unlike($said, qr/runs/, '… which do not run');
+other('DROP OPERATOR dataverse.= (oid, regclass); DROP FUNCTION dataverse.evil(oid, regclass); SET ROLE second_super; CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
 is(complaint('CREATE EXTENSION dataverse_fdw', 'other'), '', 'a clean one of a superuser can be used, also again');
 
 # ---- dumps by roles that are not superusers

@@ -84,6 +84,7 @@ $crm->sql(
 refuses('varchar(5)', 'new_text', '22001', 'does not fit type character varying(5)');
 refuses('char(5)', 'new_text', '22001', 'does not fit type character(5)');
 refuses('numeric(10,2)', 'new_decimal10', '22003', 'does not fit type numeric(10,2)');
+refuses('"char"', 'new_text', 'HV004', 'out of range');
 refuses('varchar(5)[]', 'new_memo', '22001', 'does not fit type character varying(5)[]');
 $crm->sql('CREATE DOMAIN short AS varchar(5); CREATE DOMAIN named AS text CHECK (VALUE NOT LIKE \'%here\')');
 refuses('short', 'new_text', '22001', 'does not fit type character varying(5)');
@@ -178,6 +179,15 @@ for my $column (@columns)
 		is(answer($far, $end), answer("near_$far", $end), "$type: $end");
 	}
 }
+# A list is never split over several requests, each of which would return the rows that are cut.
+my $long = join ', ', "'Zoë w'", map { "'Zoë w$_'" } 1 .. 600;
+for my $list ("($long)", "ANY ((SELECT ARRAY[$long])::text[])")
+{
+	my $far = narrow('varchar(5)', 'new_text', "on_oversize 'truncate'");
+	my $operator = $list =~ /^ANY/ ? '=' : 'IN';
+
+	is(answer($far, "WHERE v $operator $list"), "$ids[0]|Zoë w", 'a long list, ' . ($operator eq 'IN' ? 'known to the planner' : 'and not known'));
+}
 like(run("EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM " . narrow('varchar(5)', 'new_text', "on_oversize 'truncate'") . " WHERE v = 'Zoë'"),
 	qr/filter=new_text/, 'equality with a shorter text is still sent');
 
@@ -186,6 +196,8 @@ $crm->sql(
 	qq{UPDATE new_alltypes SET new_text = repeat('€', 100) WHERE new_alltypesid = '$ids[1]';
 	   UPDATE new_alltypes SET new_text = repeat('😀', 50) WHERE new_alltypesid = '$ids[2]'});
 is((run('SET client_min_messages = warning; SELECT count(*) FROM (SELECT * FROM new_alltypes OFFSET 0) s'))[1], '', 'IMPORT makes columns wide enough');
+like((run('SELECT v FROM ' . narrow('name', 'new_text', "on_oversize 'truncate'") . " WHERE new_alltypesid = '$ids[1]'"))[1],
+	qr/out of range, and the column has type name/, 'the input function of a type cuts nothing either');
 
 $crm->sql(q{CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0});
 my $definition = join ';', map { $crm->sql("SELECT $_") }

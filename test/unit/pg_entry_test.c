@@ -152,14 +152,14 @@ begin(void **state)
 	return 0;
 }
 
-/* A session of a role opens a pool with the users whose names are the letters. */
+/* A session of a role opens a pool of a server with the users whose names are the letters. */
 static bool
-open_pool(int backend, Oid role, const char *letters, int64 now)
+open_pool_of(Oid server, int backend, Oid role, const char *letters, int64 now)
 {
 	static const char *const names[] = {"one", "two", "three", "four"};
 	dv_pool_policy policy = {.rate = dv_rate_preset(DV_PRESET_BALANCED)};
 	dv_pool_spec spec = {
-		.serverid = 100 + role, .server_name = "crm", .roleid = role, .names = names,
+		.serverid = server, .server_name = "crm", .roleid = role, .names = names,
 		.policy = &policy, .n = (int) strlen(letters)
 	};
 	dv_entry_key keys[USERS + 1];
@@ -170,6 +170,13 @@ open_pool(int backend, Oid role, const char *letters, int64 now)
 	for (i = 0; i < spec.n; i++)
 		memset(keys[i], letters[i], sizeof(keys[i]));
 	return dv_entry_open(&shared, &backends[backend].row, &spec, keys, which, now);
+}
+
+/* Each role has a server of its own. */
+static bool
+open_pool(int backend, Oid role, const char *letters, int64 now)
+{
+	return open_pool_of(100 + role, backend, role, letters, now);
 }
 
 static void
@@ -305,6 +312,41 @@ a_role_displaces_its_own_first(void **state)
 	assert_non_null(user_of('b'));
 }
 
+/* Whoever names the application user of another role cannot make it be forgotten. */
+static void
+a_role_does_not_displace_what_others_use(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "a", START));
+	end_session(0);
+	user_of('a')->throttle.until = START + HOUR;
+	assert_true(open_pool(0, 12, "a", START));
+	end_session(0);
+	assert_true(open_pool(0, 12, "b", START + DV_SECOND));
+	assert_non_null(user_of('a'));
+	end_session(0);
+	assert_true(open_pool(0, 12, "c", START + 2 * HOUR));
+	assert_null(user_of('a'));
+}
+
+/* Nor does a mapping say for other roles what only mappings say. */
+static void
+a_role_does_not_describe_what_others_use(void **state)
+{
+	(void) state;
+	assert_true(open_pool_of(100, 0, 11, "a", START));
+	assert_true(open_pool_of(100, 1, 12, "ba", START));
+	assert_string_equal(views[0].name, "two");
+	assert_int_equal(views[0].sharing, 2);
+	assert_true(open_pool_of(100, 0, 11, "a", START));
+	views[0].answered = true;
+	assert_true(open_pool_of(100, 1, 12, "ba", START));
+	assert_string_equal(views[0].name, "one");
+	assert_int_equal(views[0].sharing, 1);
+	assert_true(open_pool_of(100, 0, 11, "ab", START));
+	assert_int_equal(views[0].sharing, 2);
+}
+
 int
 main(void)
 {
@@ -317,6 +359,8 @@ main(void)
 		cmocka_unit_test_setup(not_for_others_of_the_same_pool, begin),
 		cmocka_unit_test_setup(views_go_with_their_user, begin),
 		cmocka_unit_test_setup(a_role_displaces_its_own_first, begin),
+		cmocka_unit_test_setup(a_role_does_not_displace_what_others_use, begin),
+		cmocka_unit_test_setup(a_role_does_not_describe_what_others_use, begin),
 	};
 
 	return cmocka_run_group_tests_name("entry", tests, NULL, NULL);
