@@ -597,13 +597,18 @@ try_slot(dv_call *call)
 	}
 }
 
-/* Advances the call as far as possible without waiting. */
+/*
+ * Advances the call as far as possible without waiting.  Messages for the log
+ * look for a cancel.  It has to wait, because the call may outlive the savepoint
+ * that the cancel ends, and must not be left half-way from one state to the next.
+ */
 static void
 advance(dv_call *call)
 {
 	dv_call_state before;
 	dv_bearer  *bearer;
 
+	HOLD_INTERRUPTS();
 	do
 	{
 		before = call->state;
@@ -623,9 +628,10 @@ advance(dv_call *call)
 					dv_lease_still_under_way(&call->lease);
 				break;
 			case DV_CALL_DONE:
-				return;
+				break;
 		}
 	} while (call->state != before);
+	RESUME_INTERRUPTS();
 }
 
 /*
