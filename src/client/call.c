@@ -215,8 +215,8 @@ dv_call_url(const dv_session *session, const char *path)
 }
 
 /* The path of a request is entity_set, entity_set(key), or entity_set/message. */
-static const char *
-table_of(const dv_session *session, const char *url)
+const char *
+dv_call_table(const dv_session *session, const char *url)
 {
 	const char *root = dv_session_root(session);
 	const char *path = url + strlen(root);
@@ -248,7 +248,7 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;
 	call->senders.deed.table = spec->table != NULL ? pstrdup(spec->table) :
-		table_of(session, call->url);
+		dv_call_table(session, call->url);
 	call->is_batch = strcmp(spec->path, "$batch") == 0;
 	call->senders.allowed = spec->only != 0 ? spec->only :
 		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
@@ -426,7 +426,8 @@ note_user(dv_call *call)
 		return settle_bearer(call, DV_BEARER_REFUSED);
 	(void) settle_bearer(call, DV_BEARER_ACCEPTED);
 	if (call->error.verdict == DV_VERDICT_OK)
-		dv_standing_proved(standing, call->user, call->is_batch ? NULL : &call->senders.deed,
+		dv_standing_proved(standing, call->user,
+						   call->is_batch && !call->spec.in_batch ? NULL : &call->senders.deed,
 						   call->lease.sent_at);
 	return false;
 }

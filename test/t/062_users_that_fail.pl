@@ -361,6 +361,16 @@ for my $kind ('standard', 'single')
 	clear_faults($dvsim);
 	$session->close;
 }
+# a query that is too long for a URL is about its table all the same
+{
+	my $session = $w->session;
+	faults($dvsim, { %lost, path => '$batch', batch_part => 1, message => 'is missing prvReadnew_Meter' });
+	is($session->value("SELECT count(*) FROM dv.new_meter WHERE new_name IN ('row 1 of 1', "
+			  . join(', ', map { "'" . 'x' x 500 . "$_'" } 1 .. 75) . ')'), 1, 'a long query') for 1 .. 3;
+	like(pool($w->watcher, "app2' AND server = 'crm", 'limited_by'), qr/^set aside: read new_meters: /, 'is refused for its table');
+	clear_faults($dvsim);
+	$session->close;
+}
 
 # rows that one user was refused for, and that no other user can be asked about
 for my $case (
