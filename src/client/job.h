@@ -49,8 +49,8 @@ typedef struct dv_job
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	uint64		only;			/* a bit for each user that may write it; 0: any.  The others were
 								 * refused for lack of a privilege */
-	dv_error   *refusals;		/* for each row, the error it was refused with, which counts if the
-								 * row does not exist, or if nobody else can be asked; or NULL */
+	dv_error   *refusals;		/* for each row, the error it was refused with, which counts if
+								 * the row does not exist, or if nobody else can be asked; or NULL */
 	dv_retry	retry;			/* history of each of its rows on this route */
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */
