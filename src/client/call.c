@@ -851,6 +851,9 @@ dv_call_others(dv_call *call, const dv_error *error)
 {
 	if (error->verdict != DV_VERDICT_REFUSED || !dv_error_is_about_user(error))
 		return 0;
+	/* the call has asked everybody, and the error need not be about the last one */
+	if (call->error.verdict != DV_VERDICT_OK && call->error.details == NULL)
+		return 0;
 	dv_standing_refused(dv_session_standing(call->session), call->user, &call->senders.deed, error);
 	return dv_senders_others(&call->senders, call->user);
 }

@@ -406,6 +406,13 @@ for my $case (
 	like($r->{message}, qr/does not have CreateAccess right/, 'in the words of the service');
 	like($r->{detail}, qr/It is row 1 .*application user "app1"/, 'that names the row and who was refused');
 	clear_faults($dvsim);
+
+	my $offset = log_size($node);
+	faults($dvsim, { %lost, app_user => 'app1', path => 'CreateMultiple' });
+	is($w->run(insert('bad', 'standard', 1, 1))->{sqlstate}, '42501', 'a single row: an error');
+	is(lines($offset, qr/"app1" of server "bad" is set aside for requests/), 1, 'the user that was refused is set aside for that');
+	is(lines($offset, qr/"app2" of server "bad" is set aside for requests/), 0, 'but not the other one');
+	clear_faults($dvsim);
 }
 disable('app2', 0);
 $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 'wrong')");
