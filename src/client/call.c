@@ -215,8 +215,8 @@ dv_call_url(const dv_session *session, const char *path)
 }
 
 /* The path of a request is entity_set, entity_set(key), or entity_set/message. */
-static const char *
-table_of(const dv_session *session, const char *url)
+const char *
+dv_call_table(const dv_session *session, const char *url)
 {
 	const char *root = dv_session_root(session);
 	const char *path = url + strlen(root);
@@ -248,7 +248,7 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;
 	call->senders.deed.table = spec->table != NULL ? pstrdup(spec->table) :
-		table_of(session, call->url);
+		dv_call_table(session, call->url);
 	call->is_batch = strcmp(spec->path, "$batch") == 0;
 	call->senders.allowed = spec->only != 0 ? spec->only :
 		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
@@ -426,7 +426,8 @@ note_user(dv_call *call)
 		return settle_bearer(call, DV_BEARER_REFUSED);
 	(void) settle_bearer(call, DV_BEARER_ACCEPTED);
 	if (call->error.verdict == DV_VERDICT_OK)
-		dv_standing_proved(standing, call->user, call->is_batch ? NULL : &call->senders.deed,
+		dv_standing_proved(standing, call->user,
+						   call->is_batch && !call->spec.in_batch ? NULL : &call->senders.deed,
 						   call->lease.sent_at);
 	return false;
 }
@@ -597,13 +598,18 @@ try_slot(dv_call *call)
 	}
 }
 
-/* Advances the call as far as possible without waiting. */
+/*
+ * Advances the call as far as possible without waiting.  Messages for the log
+ * look for a cancel.  It has to wait, because the call may outlive the savepoint
+ * that the cancel ends, and must not be left half-way from one state to the next.
+ */
 static void
 advance(dv_call *call)
 {
 	dv_call_state before;
 	dv_bearer  *bearer;
 
+	HOLD_INTERRUPTS();
 	do
 	{
 		before = call->state;
@@ -623,9 +629,10 @@ advance(dv_call *call)
 					dv_lease_still_under_way(&call->lease);
 				break;
 			case DV_CALL_DONE:
-				return;
+				break;
 		}
 	} while (call->state != before);
+	RESUME_INTERRUPTS();
 }
 
 /*
@@ -849,6 +856,9 @@ uint64
 dv_call_others(dv_call *call, const dv_error *error)
 {
 	if (error->verdict != DV_VERDICT_REFUSED || !dv_error_is_about_user(error))
+		return 0;
+	/* the call has asked everybody, and the error need not be about the last one */
+	if (call->error.verdict != DV_VERDICT_OK && call->error.details == NULL)
 		return 0;
 	dv_standing_refused(dv_session_standing(call->session), call->user, &call->senders.deed, error);
 	return dv_senders_others(&call->senders, call->user);

@@ -123,6 +123,9 @@ extern void dv_call_free(dv_call *call);
  */
 extern const char *dv_call_url(const dv_session *session, const char *path);
 
+/* Returns the entity set that a complete URL is about; "" if it is about none. */
+extern const char *dv_call_table(const dv_session *session, const char *url);
+
 /* Starts a single call, waits for it, and raises its error, if any. */
 extern dv_call *dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what,
 							MemoryContext owner);

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "client/job.h"
+#include "client/trouble.h"
 #include "dataverse/header.h"
 
 /*
@@ -110,12 +111,29 @@ new_like(const dv_job *from, dv_route route)
 	return job;
 }
 
+void
+dv_job_note_refusal(dv_job *job, int row, const dv_error *error)
+{
+	MemoryContext old = MemoryContextSwitchTo(job->context);
+
+	if (job->refusals == NULL)
+		job->refusals = palloc0(sizeof(dv_error) * job->batch->room);
+	dv_trouble_copy(&job->refusals[row], error);
+	MemoryContextSwitchTo(old);
+}
+
 dv_job *
 dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row, dv_route route)
 {
+	const dv_error *refusal = NULL;
+
+	if (from->refusals != NULL)
+		refusal = &from->refusals[row - from->batch->rows];
 	if (kept == NULL)
 		kept = new_like(from, route);
 	dv_batch_copy_row(kept->batch, from->batch, row, false);
+	if (refusal != NULL && refusal->message != NULL)
+		dv_job_note_refusal(kept, kept->batch->nrows - 1, refusal);
 	return kept;
 }
 
@@ -192,7 +210,8 @@ dv_job_start(dv_job *job)
 	spec.rows = job->batch->nrows;
 	spec.repeatable = dv_job_is_repeatable(job);
 	spec.table = job->batch->destination->entity_set;
-	spec.only = job->only;
+	/* who may not write the rows may be able to read them */
+	spec.only = job->route != DV_ROUTE_VERIFY ? job->only : 0;
 	switch (job->route)
 	{
 		case DV_ROUTE_BULK:

@@ -47,15 +47,16 @@ typedef struct dv_job
 	bool		was_in_doubt;	/* an earlier request has put its rows in doubt */
 	bool		isolating;		/* a row was refused, and this finds out which */
 	bool		barred;			/* rows that its rows may refer to are still under way */
-	uint64		only;			/* a bit for each user that may send it; 0: any.  The others were
+	uint64		only;			/* a bit for each user that may write it; 0: any.  The others were
 								 * refused for lack of a privilege */
+	dv_error   *refusals;		/* for each row, the error it was refused with, which counts if
+								 * the row does not exist, or if nobody else can be asked; or NULL */
 	dv_retry	retry;			/* history of each of its rows on this route */
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	int			verifications;	/* how often the rows of a refused change set were verified */
 
 	/* DV_ROUTE_VERIFY */
-	dv_error   *refusals;		/* for each row, the error it was refused with */
 	bool		refused_whole;	/* the rows were refused together, not one by one */
 	int			verified;		/* number of rows that have been verified */
 	bool	   *found;			/* for each row, whether it exists */
@@ -76,6 +77,9 @@ extern void dv_job_free(dv_job *job);
  */
 extern dv_job *dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row,
 						   dv_route route);
+
+/* Notes the error that a row was refused with. */
+extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);
 
 /* Returns the number of bytes that the job holds. */
 extern size_t dv_job_size(const dv_job *job);
@@ -126,9 +130,6 @@ extern void dv_settle_isolate(dv_job *job);
 
 /* Returns the path of the query that verifies the next rows. */
 extern const char *dv_verify_path(const dv_job *job);
-
-/* Notes the error that a row was refused with, which counts if the row does not exist. */
-extern void dv_verify_note_refusal(dv_job *job, int row, const dv_error *error);
 
 /* Settles a job whose query is done, or queues the next query. */
 extern void dv_verify_settle(dv_job *job, const dv_error *error);

@@ -61,6 +61,7 @@ static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 {
 	const char **headers = palloc0(2 * sizeof(char *));
+	const char *whole = dv_call_url(pages->spec.session, url);
 	StringInfoData body;
 
 	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)
@@ -69,9 +70,10 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 				 errmsg("could not %s: the query is too long for Dataverse", pages->spec.what),
 				 errhint("Shorten the constants of the WHERE clause, or put them in a table and join.")));
 	initStringInfo(&body);
-	dv_batch_read(dv_call_url(pages->spec.session, url), spec->headers, &body, &headers[0]);
+	dv_batch_read(whole, spec->headers, &body, &headers[0]);
 	spec->method = "POST";
 	spec->path = "$batch";
+	spec->table = dv_call_table(pages->spec.session, whole);
 	spec->headers = headers;
 	spec->body = body.data;
 	spec->body_len = body.len;

@@ -84,6 +84,7 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 	error->sqlstate = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
 	error->code = "";
 	error->retry_after = -1;
+	error->user = user_name(senders, user);
 	error->message = MemoryContextStrdup(senders->context,
 										 psprintf("could not get a token for application user \"%s\": %s",
 												  user_name(senders, user), reason->message));
@@ -100,7 +101,9 @@ dv_senders_explain(const dv_senders *senders, int user, dv_error *error)
 		error->hint = dv_token_hint(dv_session_access_token(senders->session, user));
 	if (senders->refusal != NULL)
 		*error = *senders->refusal;
-	else if ((senders->in_vain & (senders->in_vain - 1)) != 0)
+	else
+		error->meaning = DV_MEANING_USER;
+	if (senders->refusal == NULL && (senders->in_vain & (senders->in_vain - 1)) != 0)
 		error->message = psprintf("no application user can be used: %s",
 								  dv_standing_reasons(dv_session_standing(senders->session),
 													  senders->in_vain));

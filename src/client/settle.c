@@ -269,7 +269,7 @@ verify_all(dv_job *job, const dv_error *error)
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
-		dv_verify_note_refusal(job, i, error);
+		dv_job_note_refusal(job, i, error);
 	job->refused_whole = true;
 	job->route = DV_ROUTE_VERIFY;
 	dv_writer_again(job, 0);
@@ -353,6 +353,7 @@ pass_on(sorting *s, const dv_batch_row *row, const dv_error *error)
 		return false;
 	s->for_others = dv_job_keep(s->for_others, s->job, row, s->job->route);
 	s->for_others->only = others;
+	dv_job_note_refusal(s->for_others, s->for_others->batch->nrows - 1, error);
 	return true;
 }
 
@@ -394,7 +395,7 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
 			s->to_verify = dv_job_keep(s->to_verify, s->job, row, DV_ROUTE_VERIFY);
-			dv_verify_note_refusal(s->to_verify, s->to_verify->batch->nrows - 1, error);
+			dv_job_note_refusal(s->to_verify, s->to_verify->batch->nrows - 1, error);
 			return true;
 		default:
 			break;
@@ -559,10 +560,70 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 		dv_settle_isolate(job);
 }
 
+/* Settles a change set that was not carried out because of one row. */
+static void
+blame(dv_job *job, int failed, const dv_error *error)
+{
+	dv_batch   *batch = job->batch;
+
+	if (error->verdict == DV_VERDICT_REFUSED && job->was_in_doubt &&
+		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)
+		verify_all(job, error);
+	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
+		dv_writer_fail_job(job, error);
+	else if (says_missing(error, batch->operation, &batch->rows[failed]))
+		/* rows that do not exist are no errors: the others are written one by one */
+		reroute(job, DV_ROUTE_SINGLE);
+	else
+	{
+		dv_writer_reject(job, &batch->rows[failed], error);
+		/* the statement has failed, so the other rows are not sent again */
+		job->nrows--;
+		dv_writer_give_up(job);
+	}
+}
+
+/*
+ * Settles rows that were refused because of the user, if none of the others can
+ * be asked: each row's refusal stands.  Returns false if there is none.
+ */
+static bool
+settle_by_refusals(dv_job *job)
+{
+	sorting		s = {.job = job};
+	int			i;
+
+	if (job->only == 0 || job->refusals == NULL)
+		return false;
+	if (job->route == DV_ROUTE_CHANGESET)
+	{
+		/* all rows are here, but only one was refused */
+		for (i = 0; i < job->batch->nrows; i++)
+			if (job->refusals[i].message != NULL)
+				break;
+		if (i == job->batch->nrows)
+			return false;
+		blame(job, i, &job->refusals[i]);
+		return true;
+	}
+	s.answers = new_answers(job);
+	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
+	for (i = 0; i < job->batch->nrows; i++)
+		if (!job->was_in_doubt || !settle_in_doubt(&s, &job->batch->rows[i], &job->refusals[i]))
+			s.refused[i] = &job->refusals[i];
+	if (s.to_verify != NULL)
+		dv_writer_queue(s.to_verify);
+	dv_settle_refusals(job, s.refused);
+	dv_job_free(job);
+	return true;
+}
+
 /* Settles a job whose answer, if any, is not about rows. */
 static void
 settle_no_answer(dv_job *job, const dv_error *error)
 {
+	if (dv_error_is_about_user(error) && settle_by_refusals(job))
+		return;
 	if (job->batch->nrows > 1 && says_too_large(error))
 		split(job);
 	else if (job->batch->nrows == 1 && !error->outcome_unknown && !job->was_in_doubt &&
@@ -613,29 +674,6 @@ settle_parts(dv_job *job, const dv_error *error)
 	}
 }
 
-/* Settles a change set that was not carried out because of one row. */
-static void
-blame(dv_job *job, int failed, const dv_error *error)
-{
-	dv_batch   *batch = job->batch;
-
-	if (error->verdict == DV_VERDICT_REFUSED && job->was_in_doubt &&
-		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)
-		verify_all(job, error);
-	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
-		dv_writer_fail_job(job, error);
-	else if (says_missing(error, batch->operation, &batch->rows[failed]))
-		/* rows that do not exist are no errors: the others are written one by one */
-		reroute(job, DV_ROUTE_SINGLE);
-	else
-	{
-		dv_writer_reject(job, &batch->rows[failed], error);
-		/* the statement has failed, so the other rows are not sent again */
-		job->nrows--;
-		dv_writer_give_up(job);
-	}
-}
-
 static void
 settle_changeset(dv_job *job, const dv_error *error)
 {
@@ -674,6 +712,8 @@ settle_changeset(dv_job *job, const dv_error *error)
 		else if (others != 0)
 		{
 			job->only = others;
+			if (failed < job->batch->nrows)
+				dv_job_note_refusal(job, failed, reason);
 			dv_writer_again(job, 0);
 		}
 		else

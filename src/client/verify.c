@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "client/job.h"
-#include "client/trouble.h"
 #include "dataverse/address.h"
 #include "dataverse/page.h"
 #include "net/date.h"
@@ -65,17 +64,6 @@ dv_verify_path(const dv_job *job)
 		dv_append_id(&s, job->batch->rows[job->verified + i].id);
 	}
 	return s.data;
-}
-
-void
-dv_verify_note_refusal(dv_job *job, int row, const dv_error *error)
-{
-	MemoryContext old = MemoryContextSwitchTo(job->context);
-
-	if (job->refusals == NULL)
-		job->refusals = palloc0(sizeof(dv_error) * job->batch->room);
-	dv_trouble_copy(&job->refusals[row], error);
-	MemoryContextSwitchTo(old);
 }
 
 /* Returns the earliest time at which the first attempt can have created a row (a TimestampTz). */
@@ -151,6 +139,7 @@ conclude(dv_job *job)
 	{
 		rest->retry = job->retry;
 		rest->verifications = job->verifications;
+		rest->refusals = NULL;
 		dv_batch_seal(rest->batch);
 		dv_settle_isolate(rest);
 	}

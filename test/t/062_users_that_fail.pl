@@ -361,6 +361,86 @@ for my $kind ('standard', 'single')
 	clear_faults($dvsim);
 	$session->close;
 }
+# a query that is too long for a URL is about its table all the same
+{
+	my $session = $w->session;
+	faults($dvsim, { %lost, path => '$batch', batch_part => 1, message => 'is missing prvReadnew_Meter' });
+	is($session->value("SELECT count(*) FROM dv.new_meter WHERE new_name IN ('row 1 of 1', "
+			  . join(', ', map { "'" . 'x' x 500 . "$_'" } 1 .. 75) . ')'), 1, 'a long query') for 1 .. 3;
+	like(pool($w->watcher, "app2' AND server = 'crm", 'limited_by'), qr/^set aside: read new_meters: /, 'is refused for its table');
+	clear_faults($dvsim);
+	$session->close;
+}
+
+# rows that one user was refused for, and that no other user can be asked about
+for my $case (
+	[ 'has a wrong secret', 'wrong', 0 ],
+	[ 'is disabled', 'secret2', 1 ])
+{
+	my ($what, $secret, $off) = @$case;
+	my %refused = (%denied, app_user => 'app1');
+
+	$w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 '$secret')");
+	$w->watcher->query('DELETE FROM dataverse.rejects');
+	for my $kind ('single', 'standard')
+	{
+		my @rules = { %refused, path => '$batch', batch_part => 2 };
+
+		push @rules, { %refused, path => 'CreateMultiple' } if $kind eq 'standard';
+		$w->reset;
+		disable('app2', $off);
+		faults($dvsim, @rules);
+		my $r = $w->run(insert('bad', $kind, 1, 200), settings => [$go_on]);
+		succeeds($r, 'INSERT 0 196', "refused to one user, and the other $what ($kind)");
+		is(join('', map { $_->{message} } @{ $r->{notices} }) =~ /^(\d+) rows were refused/ ? $1 : 0, 4, 'the rows are filed');
+		is($w->watcher->value('SELECT count(*) FROM dataverse.rejects WHERE message ~ $$does not have CreateAccess right$$'), 4,
+			'with the reason of the service');
+		$w->watcher->query('DELETE FROM dataverse.rejects');
+		is($w->rows_there($kind), 196, 'and the others are written');
+	}
+	$w->reset;
+	disable('app2', $off);
+	faults($dvsim, { %refused, path => 'CreateMultiple' }, { %refused, path => '$batch', batch_part => 1 });
+	my $r = $w->run(insert('bad', 'standard', 1, 50));
+	is($r->{sqlstate}, '42501', "refused to one user, and the other $what: an error");
+	like($r->{message}, qr/does not have CreateAccess right/, 'in the words of the service');
+	like($r->{detail}, qr/It is row 1 .*application user "app1"/, 'that names the row and who was refused');
+	clear_faults($dvsim);
+
+	my $offset = log_size($node);
+	faults($dvsim, { %lost, app_user => 'app1', path => 'CreateMultiple' });
+	is($w->run(insert('bad', 'standard', 1, 1))->{sqlstate}, '42501', 'a single row: an error');
+	is(lines($offset, qr/"app1" of server "bad" is set aside for requests/), 1, 'the user that was refused is set aside for that');
+	is(lines($offset, qr/"app2" of server "bad" is set aside for requests/), 0, 'but not the other one');
+	clear_faults($dvsim);
+}
+disable('app2', 0);
+$w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 'wrong')");
+
+# whoever may read verifies rows in doubt, even if it may not write them
+{
+	$w->reset;
+	faults($dvsim,
+		{ app_user => 'app3', path => '$batch', action => 'reset_after_commit' },
+		{ %lost, app_user => 'app2', path => '$batch', batch_part => 1 },
+		{ %lost, app_user => 'app3', method => 'GET', path => 'tasks', message => 'is missing prvReadActivity' });
+	my $r = $w->run(insert('two', 'single', 1, 50), settings => [$go_on]);
+	succeeds($r, 'INSERT 0 50', 'one user may not create rows, and the other may not read them');
+	clear_faults($dvsim);
+	$w->is_whole('single', 'rows in doubt are verified', upto => 50);
+}
+
+# an error about a token is not signed by another user
+{
+	$w->reset;
+	$w->watcher->query("ALTER SERVER bad OPTIONS (SET selection 'least_connections')");
+	faults($dvsim, { app_user => 'app1', path => 'WhoAmI', status => 403, code => '0x80040225', message => 'The specified user is disabled.' });
+	my $r = $w->run(whoami('bad'));
+	is($r->{sqlstate}, '28000', 'no user is left');
+	like($r->{message}, qr/"app1": .*is disabled.*; "app2": AADSTS7000215/, 'each with its reason');
+	unlike($r->{detail} // '', qr/application user "app1"/i, 'and the last is not taken for another');
+	clear_faults($dvsim);
+}
 
 # a call for one user cannot go to another
 {
