@@ -598,18 +598,13 @@ try_slot(dv_call *call)
 	}
 }
 
-/*
- * Advances the call as far as possible without waiting.  Messages for the log
- * look for a cancel.  It has to wait, because the call may outlive the savepoint
- * that the cancel ends, and must not be left half-way from one state to the next.
- */
+/* Advances the call as far as possible without waiting. */
 static void
 advance(dv_call *call)
 {
 	dv_call_state before;
 	dv_bearer  *bearer;
 
-	HOLD_INTERRUPTS();
 	do
 	{
 		before = call->state;
@@ -629,16 +624,17 @@ advance(dv_call *call)
 					dv_lease_still_under_way(&call->lease);
 				break;
 			case DV_CALL_DONE:
-				break;
+				return;
 		}
 	} while (call->state != before);
-	RESUME_INTERRUPTS();
 }
 
 /*
  * Whatever raises an error while a call changes its state, the call ends here: it
  * may belong to an outer transaction or a cursor, which go on.  Every message for
- * the log can raise one, because it may be the first to notice a cancel.
+ * the log can raise one, because it may be the first to notice a cancel.  Holding
+ * interrupts instead would make a backend whose client does not read such
+ * messages deaf to a shutdown.
  */
 static void
 advance_each(void)

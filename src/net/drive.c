@@ -412,7 +412,7 @@ dv_http_wait(int64 until, uint32 wait_event_info)
 	if (!news)
 	{
 		if (until != 0)
-			timeout = Max((until - dv_now() + DV_MILLISECOND - 1) / DV_MILLISECOND, 0);
+			timeout = Min(Max((until - dv_now() + DV_MILLISECOND - 1) / DV_MILLISECOND, 0), INT_MAX);
 		if (timeout != 0 &&
 			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event_info) == 1 &&
 			(event.events & WL_LATCH_SET) != 0)
