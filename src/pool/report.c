@@ -106,8 +106,7 @@ note_answer(const reporting *r)
 					   report->remaining, r->now);
 }
 
-/* Returns true if the circuit breaker has closed. */
-static bool
+static void
 note_success(const reporting *r)
 {
 	int64		duration = r->report->duration;
@@ -115,7 +114,6 @@ note_success(const reporting *r)
 	if (r->report->outcome == DV_LEASE_PARTIAL)
 		duration = Max(duration, (int64) r->user->rate.average[r->lease->kind]);
 	dv_rate_success(&r->user->rate, &r->policy->rate, r->lease->kind, duration, r->now);
-	return dv_throttle_success(&r->user->throttle, r->lease->sent_at);
 }
 
 static void
@@ -145,6 +143,7 @@ dv_report_apply(dv_shared *shared, int view, const dv_pool_policy *policy, const
 		.now = now,
 	};
 	dv_breaker_change change = DV_BREAKER_SAME;
+	bool		answered = true;
 	int			i;
 
 	note_totals(&r);
@@ -155,16 +154,20 @@ dv_report_apply(dv_shared *shared, int view, const dv_pool_policy *policy, const
 		case DV_LEASE_SUCCESS:
 		case DV_LEASE_PARTIAL:
 			note_answer(&r);
-			if (note_success(&r))
-				change = DV_BREAKER_CLOSED;
+			note_success(&r);
 			break;
 		case DV_LEASE_REFUSED:
 			note_answer(&r);
 			break;
 		case DV_LEASE_THROTTLED:
 		case DV_LEASE_FAILED:
+			answered = false;
 			break;
 	}
+	/* whatever else it says, a user that is answered is not throttled */
+	if (answered && report->nthrottles == 0 &&
+		dv_throttle_answered(&r.user->throttle, lease->sent_at))
+		change = DV_BREAKER_CLOSED;
 	/* after what the answer says of the budget as it was when the request arrived */
 	for (i = 0; i < report->nthrottles; i++)
 		if (note_throttle(&r, &report->throttles[i]))

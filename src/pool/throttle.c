@@ -91,7 +91,7 @@ dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, bool cut,
 }
 
 bool
-dv_throttle_success(dv_throttle *throttle, int64_t sent_at)
+dv_throttle_answered(dv_throttle *throttle, int64_t sent_at)
 {
 	bool		closed = throttle->open;
 

@@ -62,10 +62,10 @@ extern bool dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, b
 							   int64_t retry_after, int64_t margin, int64_t now);
 
 /*
- * A request succeeded.  If it was sent before the last burst, that proves
+ * A request was answered.  If it was sent before the last burst, that proves
  * nothing.  Returns true if the circuit breaker has just closed.
  */
-extern bool dv_throttle_success(dv_throttle *throttle, int64_t sent_at);
+extern bool dv_throttle_answered(dv_throttle *throttle, int64_t sent_at);
 
 extern bool dv_throttle_active(const dv_throttle *throttle, int64_t now);
 

@@ -390,7 +390,7 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	dv_rate_set_max(&user->rate, &machine->config.rate,
 					dv_rate_maximum(machine->config.max_parallel, answer->dop_hint));
 	apply_reading(machine, user, ticket->work->kind);
-	dv_throttle_success(&user->throttle, ticket->sent_at);
+	dv_throttle_answered(&user->throttle, ticket->sent_at);
 	dv_rate_success(&user->rate, &machine->config.rate, ticket->work->kind, answer->duration, now);
 	dv_budget_answered(&user->pacing.budget, ticket->mark, (double) answer->duration / SECOND,
 					   remaining, now);

@@ -237,9 +237,10 @@ wait_for(sub { log_since($w->node, $offset) =~ /circuit breaker of application u
 is(of_user('limited_by'), 'circuit breaker', 'the circuit breaker opens after five throttles in a row');
 is(of_user('effective_limit'), 1, 'requests are sent one at a time');
 unlike(log_since($w->node, $offset), qr/has closed/, 'while none succeeds, it stays open');
+ok($w->run(q{SELECT dataverse.request('crm', 'GET', 'nonsense')})->{sqlstate}, 'another request is refused, but not throttled');
+isnt(of_user('limited_by'), 'circuit breaker', 'which closes it');
 clear_faults($w->dvsim);
 succeeds($session->finish, 'the request goes through');
-isnt(of_user('limited_by'), 'circuit breaker', 'which closes it');
 $session->close;
 $w->set(throttle_tracking => 'on');
 $w->reset;

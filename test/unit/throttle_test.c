@@ -168,9 +168,9 @@ only_a_later_success_closes_the_breaker(void **state)
 	(void) state;
 	for (i = 0; i < 5; i++)
 		record(SECOND, NOW + i * 10 * SECOND);
-	dv_throttle_success(&throttle, NOW + 40 * SECOND - 1);	/* was in flight */
+	dv_throttle_answered(&throttle, NOW + 40 * SECOND - 1);	/* was in flight */
 	assert_true(dv_throttle_probing(&throttle));
-	dv_throttle_success(&throttle, NOW + 40 * SECOND);
+	dv_throttle_answered(&throttle, NOW + 40 * SECOND);
 	assert_false(dv_throttle_probing(&throttle));
 	record(SECOND, NOW + 100 * SECOND);
 	assert_int_equal(throttle.until, NOW + 101 * SECOND);
@@ -185,7 +185,7 @@ cut_often(int n, int64_t apart, int64_t now)
 	for (i = 0; i < n; i++, now += apart)
 	{
 		assert_false(dv_throttle_record(&throttle, DV_THROTTLE_REQUESTS, true, SECOND, 0, now));
-		assert_false(dv_throttle_success(&throttle, now + SECOND));
+		assert_false(dv_throttle_answered(&throttle, now + SECOND));
 	}
 	return now;
 }
@@ -201,7 +201,7 @@ breaker_opens_after_many_cuts_in_a_window(void **state)
 	assert_int_equal(throttle.until, now + 30 * SECOND);
 	assert_false(dv_throttle_record(&throttle, DV_THROTTLE_REQUESTS, true, SECOND, 0,
 									now + 31 * SECOND));
-	assert_true(dv_throttle_success(&throttle, now + 70 * SECOND));
+	assert_true(dv_throttle_answered(&throttle, now + 70 * SECOND));
 	assert_false(dv_throttle_probing(&throttle));
 	/* and the count begins anew */
 	cut_often(DV_BREAKER_WINDOW - 1, SECOND, now + 80 * SECOND);
@@ -253,7 +253,7 @@ expiry_never_moves_earlier(void **state)
 
 		now += random_below(100 * SECOND);
 		if (random_below(3) == 0)
-			dv_throttle_success(&throttle, now - random_below(50 * SECOND));
+			dv_throttle_answered(&throttle, now - random_below(50 * SECOND));
 		else
 			dv_throttle_record(&throttle, (dv_throttle_cause) random_below(DV_THROTTLE_CAUSES),
 							   random_below(2), retry_after, random_below(2 * SECOND), now);
