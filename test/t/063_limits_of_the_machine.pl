@@ -311,7 +311,7 @@ my $hostile = Hostile->start(
 	'/WhoAmI' => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"UserId\": $uuid, \"BusinessUnitId\": $uuid, \"OrganizationId\": $uuid}",
 			(map { "Set-Cookie: junk$_-$$-" . rand() . '=' . 'x' x 1000 } 1 .. 20), 'Set-Cookie: ARRAffinity=host7; Path=/; HttpOnly') },
 	'/accounts(1)' => sub { my ($s) = @_; Hostile::answer($s, 200, '{"UserId": "' . 'x' x 20_000_000 . '"}') },
-	'/overloaded' => sub { my ($s) = @_; Hostile::answer($s, 500, '{}', 'Retry-After: 3600') },
+	(map { my $status = $_; "/later$status" => sub { my ($s) = @_; Hostile::answer($s, $status, '{}', 'Retry-After: 3600') } } 408, 500, 502, 504),
 	(map { my $lifetime = $lifetimes[$_]; "/token$_" => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"access_token\": \"t\", \"expires_in\": $lifetime}") } }
 	  0 .. $#lifetimes),
 	'/accounts' => sub { my ($s) = @_; Hostile::answer($s, 200, "{\"value\": [{\"accountid\": $uuid, \"name\": \"first\"}], \"\@odata.nextLink\": \"/api/data/v9.2/next\"}") },
@@ -399,9 +399,14 @@ for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
 	my ($head) = reverse $hostile->requests('/WhoAmI');
 	like($head, qr/^Cookie: ARRAffinity=host7\r?$/mi, 'of the cookies, only that for affinity is sent');
 
-	$r = ask($session, 'overloaded');
-	is($r->{sqlstate}, 'HV000', '500 with a Retry-After beyond the tolerance: an error');
-	cmp_ok($r->{seconds}, '<', 2, '... at once');
+	$session->query("ALTER SERVER hostile OPTIONS (SET max_retries '3')");
+	for my $status (408, 500, 502, 504)
+	{
+		$r = ask($session, "later$status");
+		like($r->{sqlstate}, qr/^(?:HV|08)/, "$status with a Retry-After beyond the tolerance: an error");
+		cmp_ok($r->{seconds}, '<', 2, '... at once');
+		is(scalar($hostile->requests("/later$status")), 1, '... without a repetition');
+	}
 }
 
 # ---- a page that is not whole after a pause is read on
