@@ -61,7 +61,7 @@ extern char *dv_text_shown(const char *bytes, size_t len);
  */
 extern const char *dv_text_told(const char *text);
 
-/* Returns a copy of a text in which a question mark takes the place of what is not UTF-8. */
+/* Returns a copy, of the same length, in which question marks take the place of what is not UTF-8. */
 extern char *dv_text_mended(const char *bytes, size_t len);
 
 /*

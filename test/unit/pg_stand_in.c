@@ -218,7 +218,14 @@ dv_text_shown(const char *bytes, size_t len)
 char *
 dv_text_mended(const char *bytes, size_t len)
 {
-	return pnstrdup(bytes, len);
+	char	   *mended = memcpy(palloc(len + 1), bytes, len);
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+		if (mended[i] == '\0')
+			mended[i] = '?';
+	mended[len] = '\0';
+	return mended;
 }
 
 const char *
