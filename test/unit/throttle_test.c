@@ -168,7 +168,7 @@ only_a_later_success_closes_the_breaker(void **state)
 	(void) state;
 	for (i = 0; i < 5; i++)
 		record(SECOND, NOW + i * 10 * SECOND);
-	dv_throttle_answered(&throttle, NOW + 40 * SECOND - 1);	/* was in flight */
+	dv_throttle_answered(&throttle, NOW + 40 * SECOND - 1); /* was in flight */
 	assert_true(dv_throttle_probing(&throttle));
 	dv_throttle_answered(&throttle, NOW + 40 * SECOND);
 	assert_false(dv_throttle_probing(&throttle));
