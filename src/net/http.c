@@ -186,10 +186,13 @@ release_handle(dv_http_call *call)
 }
 
 static dv_http_failure
-failure_of(CURLcode code)
+failure_of(const dv_http_call *call, CURLcode code)
 {
 	int			i;
 
+	/* libcurl 8 finds some encodings by itself; later, it is the data that are broken */
+	if (code == CURLE_BAD_CONTENT_ENCODING && !call->inbox.has_head)
+		return DV_HTTP_ENCODED;
 	for (i = 0; i < (int) lengthof(curl_failures); i++)
 		if (curl_failures[i].code == code)
 			return curl_failures[i].failure;
@@ -266,7 +269,7 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 										  call->noted_failure == DV_HTTP_RESET) ?
 			DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;
 		result->failure = call->noted_failure != DV_HTTP_NO_FAILURE ?
-			call->noted_failure : failure_of(code);
+			call->noted_failure : failure_of(call, code);
 		/* if there was no connection to the service, none can have been lost */
 		if (result->outcome == DV_HTTP_NOT_SENT && result->failure == DV_HTTP_RESET)
 			result->failure = DV_HTTP_CONNECT;
