@@ -19,7 +19,6 @@
 #include <cmocka.h>
 
 #include "pool/rate.h"
-#include "random_events.h"
 
 #define NOW (1000 * DV_SECOND)
 
@@ -783,84 +782,6 @@ names(void **state)
 	assert_string_equal(dv_binding_name(DV_BINDS_CURRENT), "adaptive rate");
 }
 
-static void
-random_event(void)
-{
-	dv_kind		kind = (dv_kind) random_below(DV_KINDS);
-	int64_t		duration = random_below(random_below(2) ? 30 * DV_SECOND : DV_SECOND);
-
-	now += random_below(random_below(1000) == 0 ? 700 * DV_SECOND : 3 * DV_SECOND);
-	switch (random_below(8))
-	{
-		case 0:
-			(void) dv_rate_throttle(&rate, &config, now - random_below(5 * DV_SECOND),
-									random_below(600 * DV_SECOND), now);
-			break;
-		case 1:
-			if (random_below(50) == 0)
-				dv_rate_set_max(&rate, &config, (int) random_below(60) - 3);
-			break;
-		case 2:
-			if (random_below(200) == 0)
-				dv_rate_reset(&rate, &config, now);
-			break;
-		case 3:
-			(void) limit((int) random_below(3));
-			break;
-		case 4:
-			dv_rate_sent(&rate, (int) random_below(53));
-			break;
-		default:
-			succeed(kind, (double) duration / DV_SECOND);
-	}
-}
-
-static void
-assert_bounds(void)
-{
-	int			floor = config.min_parallelism < rate.max ? config.min_parallelism : rate.max;
-	int			kind;
-
-	assert_in_range(rate.current, floor, rate.max);
-	assert_in_range(rate.last_known_good, floor, rate.max);
-	for (kind = 0; kind < DV_KINDS; kind++)
-	{
-		int			value = peek((dv_kind) kind);
-
-		assert_in_range(value, floor, rate.max);
-		assert_true(value <= rate.current);
-		if (now < rate.throttle_ceiling_until && rate.throttle_ceiling > floor)
-			assert_true(value <= rate.throttle_ceiling);
-		if (rate.samples[kind] >= 3 && rate.average[kind] >= config.slow_batch_threshold)
-			assert_true(value <= dv_execution_ceiling(config.execution_factor, rate.average[kind],
-													  floor, rate.max));
-	}
-}
-
-static void
-limits_never_leave_their_bounds(void **state)
-{
-	int64_t		total = 0;
-	int			i;
-
-	(void) state;
-	seed_random("rate");
-	for (i = 0; i < EVENTS; i++)
-	{
-		if (i % 10000 == 0)
-		{
-			config = dv_rate_preset((dv_preset) random_below(3));
-			config.min_parallelism = 1 + (int) random_below(6);
-			init(1 + (int) random_below(52));
-			total = 0;
-		}
-		random_event();
-		assert_bounds();
-		assert_true(rate.total_throttles >= total);
-		total = rate.total_throttles;
-	}
-}
-
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -910,7 +831,6 @@ main(void)
 		TEST(expired_ceiling_is_not_a_base),
 		TEST(without_a_wait_there_is_no_ceiling),
 		TEST(names),
-		TEST(limits_never_leave_their_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
