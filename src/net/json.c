@@ -156,15 +156,6 @@ dv_json_is_object(const struct json_object *value)
 	return json_object_is_type(value, json_type_object);
 }
 
-bool
-dv_json_true(struct json_object *object, const char *name)
-{
-	struct json_object *value;
-
-	return json_object_object_get_ex(object, name, &value) && value != NULL &&
-		strcmp(json_object_get_string(value), "true") == 0;
-}
-
 struct json_object *
 dv_json_array(struct json_object *object, const char *name)
 {

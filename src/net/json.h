@@ -34,9 +34,6 @@ extern struct json_object *dv_json_member(struct json_object *object, const char
 /* Returns a member that is a string, or NULL. */
 extern const char *dv_json_string(struct json_object *object, const char *name);
 
-/* Is the member true, or the string "true"? */
-extern bool dv_json_true(struct json_object *object, const char *name);
-
 /* Returns a member that is an array, or NULL.  The others access its elements. */
 extern struct json_object *dv_json_array(struct json_object *object, const char *name);
 extern size_t dv_json_length(const struct json_object *array);

@@ -47,8 +47,9 @@
 /* A backend that comes back sooner was not away. */
 #define ABSENCE DV_SECOND
 
-bool
-dv_wait_is_there(const dv_shared_backend *row)
+/* Is this backend where its latch is noticed at once? */
+static bool
+is_there(const dv_shared_backend *row)
 {
 	if (row->presence == DV_WATCHING)
 		return ProcGlobal->allProcs[row->procno].wait_event_info == WAIT_EVENT_APPEND_READY;
@@ -72,7 +73,7 @@ waits_for(dv_shared_backend *row, int user)
 bool
 dv_wait_may_use(dv_shared *s, dv_shared_backend *row, int user, int64 now)
 {
-	return waits_for(row, user) && dv_wait_is_there(row) &&
+	return waits_for(row, user) && is_there(row) &&
 		(row->tried < dv_shared_users(s)[user].changed ||
 		 (row->next_try != 0 && row->next_try <= now));
 }
@@ -91,7 +92,7 @@ neediest_waiter(dv_shared *s, int user, bool closed)
 		dv_claim	claim;
 
 		if (!waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
-			(closed && !row->heedless) || !dv_wait_is_there(row))
+			(closed && !row->heedless) || !is_there(row))
 			continue;
 		claim = dv_wait_claim(row);
 		if (best == NULL || dv_needier(&claim, &best_claim))
@@ -115,7 +116,7 @@ dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
 		row->woken_at = now;
 		row->woken_for = dv_shared_users(s)[user].changed;
 		pg_memory_barrier();
-		if (!dv_wait_is_there(row))
+		if (!is_there(row))
 		{
 			row->woken_at = 0;	/* it has left this moment */
 			continue;
@@ -139,7 +140,7 @@ dv_wait_changed(dv_shared *s, int user, int n, int64 now)
 static int64
 lendable_at(const dv_shared_backend *owner, const dv_shared_lease *lease, int64 now)
 {
-	return Max(lease->due, (dv_wait_is_there(owner) ? now : owner->left_at) + ABSENCE);
+	return Max(lease->due, (is_there(owner) ? now : owner->left_at) + ABSENCE);
 }
 
 int

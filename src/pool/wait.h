@@ -25,9 +25,6 @@ extern void dv_wait_wake(dv_shared *shared, int user, int n, bool closed, int64 
 /* Something has changed about the user: those that failed before may succeed now. */
 extern void dv_wait_changed(dv_shared *shared, int user, int n, int64 now);
 
-/* Is this backend where its latch is noticed at once? */
-extern bool dv_wait_is_there(const dv_shared_backend *row);
-
 /* What a backend's row says about its place in the queue. */
 extern dv_claim dv_wait_claim(const dv_shared_backend *row);
 
