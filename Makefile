@@ -16,7 +16,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dat
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o trouble.o job.o ledger.o pages.o retry.o senders.o \
+OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o forms.o trouble.o job.o ledger.o pages.o retry.o senders.o \
 	session.o settle.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \

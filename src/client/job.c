@@ -11,6 +11,7 @@
 
 #include "utils/memutils.h"
 
+#include "client/forms.h"
 #include "client/job.h"
 #include "client/trouble.h"
 #include "dataverse/header.h"
@@ -19,51 +20,26 @@
  * Routes
  */
 
-/* A bulk message that this backend has found a table not to have. */
-typedef struct no_bulk_table
+static dv_form
+bulk_form(dv_operation operation)
 {
-	struct no_bulk_table *next;
-	Oid			serverid;
-	dv_operation operation;
-	char		table[FLEXIBLE_ARRAY_MEMBER];
-} no_bulk_table;
-
-static no_bulk_table *no_bulk = NULL;
-
-static bool
-knows_no_bulk(const dv_writer_spec *spec, dv_operation operation)
-{
-	Oid			serverid = dv_session_config_of(spec->session)->serverid;
-	const no_bulk_table *n;
-
-	for (n = no_bulk; n != NULL; n = n->next)
-		if (n->serverid == serverid && n->operation == operation &&
-			strcmp(n->table, spec->destination.table) == 0)
-			return true;
-	return false;
+	Assert(operation <= DV_DELETE);
+	return DV_FORM_CREATE_MULTIPLE + (operation - DV_CREATE);
 }
 
 void
-dv_job_learn_no_bulk(const dv_job *job)
+dv_job_bulk_refused(const dv_job *job, const dv_error *error)
 {
-	const char *table = job->spec->destination.table;
-	no_bulk_table *n;
-
-	if (knows_no_bulk(job->spec, job->batch->operation))
-		return;
-	n = MemoryContextAlloc(TopMemoryContext, offsetof(no_bulk_table, table) + strlen(table) + 1);
-	n->serverid = dv_session_config_of(job->spec->session)->serverid;
-	n->operation = job->batch->operation;
-	strcpy(n->table, table);
-	n->next = no_bulk;
-	no_bulk = n;
+	dv_form_refused(job->spec->session, bulk_form(job->batch->operation),
+					job->spec->destination.table, 0, error);
 }
 
 dv_route
 dv_job_route(const dv_writer_spec *spec, const dv_batch *batch)
 {
-	return dv_batch_bulk_path(batch) == NULL || knows_no_bulk(spec, batch->operation) ?
-		DV_ROUTE_SINGLE : DV_ROUTE_BULK;
+	return dv_batch_bulk_path(batch) != NULL &&
+		dv_form_most(spec->session, bulk_form(batch->operation), spec->destination.table, 1) > 0 ?
+		DV_ROUTE_BULK : DV_ROUTE_SINGLE;
 }
 
 /*

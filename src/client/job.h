@@ -98,11 +98,11 @@ extern bool dv_job_is_in_doubt(const dv_job *job);
  */
 extern bool dv_job_is_repeatable(const dv_job *job);
 
-/* Returns how the rows of a batch are to be sent, as far as this backend knows their table. */
+/* Returns how the rows of a batch are to be sent, as far as this session knows their table. */
 extern dv_route dv_job_route(const dv_writer_spec *spec, const dv_batch *batch);
 
-/* Remembers that the table does not have the bulk message of this job. */
-extern void dv_job_learn_no_bulk(const dv_job *job);
+/* Remembers that the service has refused the bulk message of this job. */
+extern void dv_job_bulk_refused(const dv_job *job, const dv_error *error);
 
 /*
  * settle.c

@@ -32,6 +32,7 @@ struct dv_session
 	dv_standing *standing;
 	dv_token  **tokens;			/* one for each application user */
 	written_table *written;
+	dv_refused_form *refused_forms;
 };
 
 /* Frees the client, which is malloc'd, when the session's context is deleted. */
@@ -179,6 +180,18 @@ dv_standing *
 dv_session_standing(const dv_session *session)
 {
 	return session->standing;
+}
+
+MemoryContext
+dv_session_memory(const dv_session *session)
+{
+	return session->context;
+}
+
+dv_refused_form **
+dv_session_refused_forms(const dv_session *session)
+{
+	return &unconstify(dv_session *, session)->refused_forms;
 }
 
 dv_token *

@@ -40,6 +40,7 @@ typedef struct dv_session_config
 } dv_session_config;
 
 typedef struct dv_session dv_session;
+typedef struct dv_refused_form dv_refused_form; /* forms.c */
 
 /* The keys by which the pool knows the application users: of the URL, their names, and credentials. */
 extern dv_entry_key *dv_session_keys(const dv_session_config *config);
@@ -54,6 +55,8 @@ extern const char *dv_session_root(const dv_session *session);	/* "https://…/a
 extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_standing *dv_session_standing(const dv_session *session);
+extern MemoryContext dv_session_memory(const dv_session *session);
+extern dv_refused_form **dv_session_refused_forms(const dv_session *session);
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
 
 /*

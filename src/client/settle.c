@@ -540,7 +540,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 
 	if (error->meaning == DV_MEANING_NO_BULK)
 	{
-		dv_job_learn_no_bulk(job);
+		dv_job_bulk_refused(job, error);
 		reroute(job, DV_ROUTE_SINGLE);
 		return;
 	}

@@ -14,6 +14,7 @@
 #include "flags.h"
 #include "json.h"
 #include "limits.h"
+#include "quirks.h"
 #include "request.h"
 #include "store.h"
 #include "wire.h"
@@ -126,6 +127,32 @@ clear_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 {
 	sim_faults_clear(&wire->faults);
 	list_faults(wire, exchange);
+}
+
+static void
+list_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	sim_quirks_print(wire->sim, &exchange->res.body);
+}
+
+/* ["no-in", …]: exactly these are on from now on */
+static void
+set_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	struct json_object *names = read_body(exchange);
+	bool		known = json_object_is_type(names, json_type_array);
+
+	if (names == NULL)
+		return;
+	sim_quirks_clear(wire->sim);
+	for (size_t i = 0; known && i < json_object_array_length(names); i++)
+		known = sim_quirk_set(wire->sim,
+							  json_object_get_string(json_object_array_get_idx(names, i)));
+	if (known)
+		list_quirks(wire, exchange);
+	else
+		fail(exchange, 400, "say which quirks: [\"no-in\"]; \"dvsim --help\" lists them");
+	json_object_put(names);
 }
 
 static void
@@ -263,6 +290,8 @@ static const struct
 	{"faults", "POST", add_faults},
 	{"faults", "GET", list_faults},
 	{"faults", "DELETE", clear_faults},
+	{"quirks", "POST", set_quirks},
+	{"quirks", "GET", list_quirks},
 	{"requests", "GET", list_requests},
 	{"stats", "GET", show_stats},
 	{"clock", "GET", show_clock},

@@ -15,6 +15,7 @@
 
 #include "flags.h"
 #include "guid.h"
+#include "quirks.h"
 #include "request.h"
 #include "schema.h"
 #include "store.h"
@@ -180,10 +181,20 @@ run(struct sim *sim, const struct sim_flags *flags)
 	return served;
 }
 
-static void
+static bool
 set_up(struct sim *sim, const struct sim_flags *flags)
 {
 	struct timespec now;
+
+	for (int i = 0; i < flags->quirks.n; i++)
+	{
+		if (!sim_quirk_set(sim, flags->quirks.items[i]))
+		{
+			fprintf(stderr, "dvsim: there is no quirk \"%s\" (see --help)\n",
+					flags->quirks.items[i]);
+			return false;
+		}
+	}
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	sim->seed = (uint64_t) flags->seed;
@@ -193,6 +204,7 @@ set_up(struct sim *sim, const struct sim_flags *flags)
 	sim->epoch_us = (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 	sim_guid_text_of_name("organization", sim->organization_id);
 	sim_guid_text_of_name("businessunit", sim->business_unit_id);
+	return true;
 }
 
 int
@@ -213,8 +225,8 @@ main(int argc, char **argv)
 		sim_flags_free(&flags);
 		return EXIT_SUCCESS;
 	}
-	set_up(&sim, &flags);
-	sim.schema = sim_schema_load(flags.schema);
+	if (set_up(&sim, &flags))
+		sim.schema = sim_schema_load(flags.schema);
 	if (sim.schema != NULL)
 		sim.store = sim_store_open(&sim, flags.data);
 	if (sim.store != NULL && run(&sim, &flags))

@@ -16,6 +16,7 @@
 
 #include "flags.h"
 #include "mem.h"
+#include "quirks.h"
 
 enum flag_type
 {
@@ -57,6 +58,8 @@ static const struct flag flag_table[] = {
 	"is a PEM certificate: split at the first \":@\" (default app1:secret1)"},
 	{"app-registration", FLAG_TEXTS, AT(registrations), "ID:SECRET", 0, 0,
 	"an app that gets tokens but is no user of the organisation, repeatable"},
+	{"quirk", FLAG_TEXTS, AT(quirks), "NAME", 0, 0,
+	"differ from what is documented as some environments do, repeatable"},
 	{"dop", FLAG_INTEGER, AT(dop), "N", 1, 1000000,
 	"value of x-ms-dop-hint (default 48)"},
 	{"limit-requests", FLAG_INTEGER, AT(limit_requests), "N", 1, INT64_C(1000000000000),
@@ -324,6 +327,7 @@ sim_flags_free(struct sim_flags *flags)
 {
 	free(flags->app_users.items);
 	free(flags->registrations.items);
+	free(flags->quirks.items);
 }
 
 void
@@ -347,6 +351,8 @@ sim_flags_help(FILE *out)
 			width = 0;
 		}
 	}
+	fprintf(out, "\nQuirks:\n\n");
+	sim_quirks_help(out);
 	fprintf(out, "\nTIME is a number with ms, s, min or h; without a unit it is seconds.\n"
 			"The control plane is at /_dvsim/ (README.md).\n");
 }

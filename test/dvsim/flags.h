@@ -27,6 +27,7 @@ struct sim_flags
 	int64_t		seed;
 	struct sim_texts app_users;
 	struct sim_texts registrations; /* apps without an application user */
+	struct sim_texts quirks;
 	int64_t		dop;
 	int64_t		limit_requests;
 	int64_t		limit_exec_us;

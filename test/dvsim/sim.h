@@ -70,6 +70,7 @@ struct sim
 	char		organization_id[37];
 	char		business_unit_id[37];
 	struct sim_faults *faults;	/* NULL: none */
+	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
 
 /* Virtual time: real time since start multiplied by time_scale, plus jumps. */

@@ -64,10 +64,20 @@ for my $signal (qw(INT TERM HUP))
 
 # ---------------------------------------------------------------- process
 
+sub program { return $ENV{DVSIM} // abs_path(dirname(__FILE__)) . '/../../dvsim'; }
+
+# the names of all quirks, as the help lists them
+sub all_quirks
+{
+	my $program = program();
+	my ($list) = qx("$program" --help) =~ /^Quirks:\n\n(.*?)\n\n/ms;
+	return $list =~ /^  (\S+)/gm;
+}
+
 sub start
 {
 	my ($class, @args) = @_;
-	my $program = $ENV{DVSIM} // abs_path(dirname(__FILE__)) . '/../../dvsim';
+	my $program = program();
 	my $dir = tempdir('dvsim-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 	my %proc = (
 		dir => $dir,
@@ -333,6 +343,15 @@ sub spawn
 }
 
 # The control plane takes no token.
+# exactly these quirks are on from now on
+sub quirks
+{
+	my ($self, @names) = @_;
+	my $answer = $self->control('POST', '/_dvsim/quirks', \@names);
+	croak $answer->body if $answer->status != 200;
+	return;
+}
+
 sub control
 {
 	my ($self, $method, $path, $body) = @_;

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * forms.h
+ *		Forms of requests that the service has refused.
+ *
+ * Some requests are optimisations: what they do can be done by plainer
+ * requests as well, of which there are then more or longer ones.  If the
+ * service refuses such a form, the plainer one is used instead, and the
+ * session does not try that form again.  Only if the plainest form is refused,
+ * too, is that an error for the user.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DV_FORMS_H
+#define DV_FORMS_H
+
+#include "client/session.h"
+#include "dataverse/error.h"
+
+typedef enum dv_form
+{
+	DV_FORM_BATCH_PARTS,		/* this many parts in one $batch */
+	DV_FORM_CREATE_MULTIPLE,	/* bulk messages of a table, in the order of dv_operation */
+	DV_FORM_UPSERT_MULTIPLE,
+	DV_FORM_UPDATE_MULTIPLE,
+	DV_FORM_DELETE_MULTIPLE
+} dv_form;
+
+#define DV_FORMS (DV_FORM_DELETE_MULTIPLE + 1)
+
+/*
+ * Returns how much of the form may be used: "most", or what was left of it when
+ * the service refused it.  0 means that the form cannot be used.  "table" is
+ * a table's logical name if the form depends on the table, else NULL.
+ */
+extern int	dv_form_most(const dv_session *session, dv_form form, const char *table, int most);
+
+/*
+ * Remembers that the service has refused the form with this error, and that
+ * only "most" of it is to be used from now on.  Tells so at DEBUG1.
+ */
+extern void dv_form_refused(const dv_session *session, dv_form form, const char *table, int most,
+							const dv_error *error);
+
+#endif							/* DV_FORMS_H */

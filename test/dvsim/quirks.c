@@ -1,0 +1,72 @@
+/*
+ * quirks.c
+ *		Ways in which some environments differ from what is documented, as a table.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <string.h>
+
+#include "quirks.h"
+
+static const struct
+{
+	const char *name;
+	const char *help;
+}			quirk_table[SIM_QUIRKS] = {
+	[SIM_QUIRK_BATCH_250] = {"batch-250", "a $batch has at most 250 parts"},
+	[SIM_QUIRK_FAILING_TOTAL_COUNT] = {"failing-total-count", "RetrieveTotalRecordCount is refused"},
+	[SIM_QUIRK_LAGGING_FULL_TEXT] = {"lagging-full-text",
+	"ContainValues does not see what was written in the last seconds"},
+	[SIM_QUIRK_LAGGING_JOBS] = {"lagging-jobs",
+	"a job cannot be read in the first seconds after it was started"},
+	[SIM_QUIRK_NO_IN] = {"no-in", "the functions In and NotIn are refused in filters"},
+};
+
+bool
+sim_quirk(const struct sim *sim, enum sim_quirk quirk)
+{
+	return (sim->quirks >> quirk & 1) != 0;
+}
+
+bool
+sim_quirk_set(struct sim *sim, const char *name)
+{
+	for (int i = 0; i < SIM_QUIRKS; i++)
+	{
+		if (strcmp(quirk_table[i].name, name) == 0)
+		{
+			sim->quirks |= UINT64_C(1) << i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+sim_quirks_clear(struct sim *sim)
+{
+	sim->quirks = 0;
+}
+
+void
+sim_quirks_help(FILE *out)
+{
+	for (int i = 0; i < SIM_QUIRKS; i++)
+		fprintf(out, "  %-22s %s\n", quirk_table[i].name, quirk_table[i].help);
+}
+
+void
+sim_quirks_print(const struct sim *sim, struct sim_buf *out)
+{
+	const char *separator = "";
+
+	sim_putc(out, '[');
+	for (int i = 0; i < SIM_QUIRKS; i++)
+	{
+		if (!sim_quirk(sim, i))
+			continue;
+		sim_putf(out, "%s\"%s\"", separator, quirk_table[i].name);
+		separator = ",";
+	}
+	sim_putc(out, ']');
+}

@@ -1,0 +1,38 @@
+/*
+ * quirks.h
+ *		Ways in which some environments differ from what is documented.
+ *
+ * Without a quirk, the simulator does what the sources say.  A quirk is for
+ * what they disagree about, and for what has been met in some environments.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef SIM_QUIRKS_H
+#define SIM_QUIRKS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sim.h"
+
+enum sim_quirk
+{
+	SIM_QUIRK_BATCH_250,
+	SIM_QUIRK_FAILING_TOTAL_COUNT,
+	SIM_QUIRK_LAGGING_FULL_TEXT,
+	SIM_QUIRK_LAGGING_JOBS,
+	SIM_QUIRK_NO_IN,
+	SIM_QUIRKS
+};
+
+bool		sim_quirk(const struct sim *sim, enum sim_quirk quirk);
+
+/* false when there is no quirk of that name */
+bool		sim_quirk_set(struct sim *sim, const char *name);
+void		sim_quirks_clear(struct sim *sim);
+
+/* one line for each quirk, and the names of those that are on as a JSON array */
+void		sim_quirks_help(FILE *out);
+void		sim_quirks_print(const struct sim *sim, struct sim_buf *out);
+
+#endif
