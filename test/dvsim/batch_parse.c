@@ -16,6 +16,7 @@ struct parser
 	struct sim_arena *arena;
 	int			requests;
 	struct sim_part **ids;		/* parts that have a Content-ID */
+	int			first_id;		/* of the present change set */
 	int			nids;
 	const char *error;
 	bool		unreadable;
@@ -140,7 +141,12 @@ next_range(struct parser *p, char **pos, char *end, const char *boundary, bool *
 	return false;
 }
 
-/* "Name: value" lines up to the empty one; false when it never comes */
+/*
+ * "Name: value" lines up to the empty one; false when it never comes.  The
+ * line end before a delimiter belongs to the delimiter, so the empty line of a
+ * part that ends with its headers is no longer in the range; what tells that
+ * it was there is the line end of the line before it.
+ */
 static bool
 read_headers(struct parser *p, struct range *r, struct sim_pairs *headers)
 {
@@ -164,7 +170,7 @@ read_headers(struct parser *p, struct range *r, struct sim_pairs *headers)
 		sim_pair_add(p->arena, headers, sim_strndup(p->arena, line, colon - line),
 					 sim_strndup(p->arena, value, end - value));
 	}
-	return unreadable(p);
+	return r->s[-1] == '\n' || unreadable(p);
 }
 
 static const char *
@@ -207,6 +213,7 @@ read_request_line(struct parser *p, struct range *r, struct sim_part *part)
 	return true;
 }
 
+/* In OData 4.0, ids are unique within their change set; clients number each from 1. */
 static bool
 remember_id(struct parser *p, struct sim_part *part)
 {
@@ -214,10 +221,10 @@ remember_id(struct parser *p, struct sim_part *part)
 
 	if (part->content_id == NULL || *part->content_id == '\0')
 		return true;
-	for (i = 0; i < p->nids; i++)
+	for (i = p->first_id; i < p->nids; i++)
 		if (strcmp(p->ids[i]->content_id, part->content_id) == 0)
 			return forbidden(p, sim_fmt(p->arena, "The content ID '%.100s' was found more than "
-										"once in the same batch.", part->content_id));
+										"once in the same change set.", part->content_id));
 	p->ids[p->nids++] = part;
 	return true;
 }
@@ -257,11 +264,17 @@ static bool
 read_changeset(struct parser *p, struct range *r, const char *type, struct sim_part *part)
 {
 	const char *boundary = sim_batch_boundary(p->arena, type);
+	int			outer = p->first_id;
+	bool		ok;
 
 	if (boundary == NULL)
 		return forbidden(p, "The Content-Type of a change set has no boundary.");
 	part->is_changeset = true;
-	return read_parts(p, r, boundary, true, &part->parts);
+	p->first_id = p->nids;
+	ok = read_parts(p, r, boundary, true, &part->parts);
+	p->nids = p->first_id;
+	p->first_id = outer;
+	return ok;
 }
 
 static bool

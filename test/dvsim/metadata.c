@@ -313,6 +313,8 @@ read_select(struct walk *walk, struct sim_meta_query *query, const char *text)
 	while ((item = strsep(&list, ",")) != NULL)
 	{
 		item = trimmed(item);
+		if (*item == '\0' && list == NULL && query->nnames > 0)
+			break;				/* a comma behind the last name */
 		if (!check_selected(walk, query->type, item))
 			return false;
 		query->names[query->nnames++] = item;

@@ -6,7 +6,8 @@
  * A small recursive descent over the text yields a tree in the arena whose
  * leaves hold the property itself, so that matching a row asks the table of
  * properties directly.  As the service does, it refuses functions, compares
- * enums only with typed constants and complex values only through a member.
+ * enums only with their own members, which may be plain strings, and complex
+ * values only through a member.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -71,6 +72,30 @@ static const struct
 	{"ge", "GreaterThanOrEqual", SIM_META_GE},
 	{"lt", "LessThan", SIM_META_LT},
 	{"le", "LessThanOrEqual", SIM_META_LE}
+};
+
+/* the members of the enums that properties have, with a blank around each */
+static const struct
+{
+	const char *type;
+	const char *members;
+}			enums[] = {
+	{"AttributeRequiredLevel", " None SystemRequired ApplicationRequired Recommended "},
+	{"AttributeTypeCode", " Boolean Customer DateTime Decimal Double Integer Lookup Memo Money "
+		"Owner PartyList Picklist State Status String Uniqueidentifier CalendarRules Virtual "
+	"BigInt ManagedProperty EntityName "},
+	{"DateTimeFormat", " DateOnly DateAndTime "},
+	{"EntityKeyIndexStatus", " Pending InProgress Active Failed "},
+	{"ImeMode", " Auto Inactive Active Disabled "},
+	{"IntegerFormat", " None Duration TimeZone Language Locale "},
+	{"LookupFormat", " None Connection Regarding Text "},
+	{"OptionSetType", " Picklist State Status Boolean "},
+	{"OwnershipTypes", " None UserOwned TeamOwned BusinessOwned OrganizationOwned "
+	"BusinessParented Filtered "},
+	{"RelationshipType", " OneToManyRelationship Default ManyToManyRelationship "},
+	{"SecurityTypes", " None Append ParentChild Pointer Inheritance "},
+	{"StringFormat", " Email Text TextArea Url TickerSymbol PhoneticGuide VersionNumber Phone "
+	"Json RichText "}
 };
 
 struct parser
@@ -368,19 +393,48 @@ read_member(struct parser *parser, struct sim_meta_filter *leaf)
 	return true;
 }
 
+/* the enum of a property that is one */
+static const char *
+enum_of(const struct sim_meta_prop *prop)
+{
+	return prop->kind == SIM_META_LEVEL ? "AttributeRequiredLevel" : prop->extra;
+}
+
+static bool
+is_member(const char *type, const char *name)
+{
+	size_t		len = strlen(name);
+	const char *at;
+	size_t		i;
+
+	if (strchr(name, ' ') != NULL)
+		return false;
+	for (i = 0; i < sizeof(enums) / sizeof(enums[0]); i++)
+	{
+		if (strcmp(enums[i].type, type) != 0)
+			continue;
+		for (at = enums[i].members; len > 0 && (at = strstr(at, name)) != NULL; at++)
+			if (at[-1] == ' ' && at[len] == ' ')
+				return true;
+	}
+	return false;
+}
+
+/* An enum's constant has the type's name before it, or is text that becomes a member. */
 static bool
 fits(const struct sim_meta_filter *leaf, enum class class, const struct literal *literal)
 {
-	const char *type = leaf->prop->extra;
+	const char *type;
 
 	if (literal->class == CLASS_NULL)
+		return true;
+	if (class == CLASS_ENUM && literal->class == CLASS_STRING)
 		return true;
 	if (literal->class != class)
 		return false;
 	if (class != CLASS_ENUM)
 		return true;
-	if (leaf->prop->kind == SIM_META_LEVEL)
-		type = "AttributeRequiredLevel";
+	type = enum_of(leaf->prop);
 	return strlen(type) == literal->enum_len &&
 		strncmp(type, literal->enum_type, literal->enum_len) == 0;
 }
@@ -408,9 +462,16 @@ parse_comparison(struct parser *parser, struct sim_meta_filter *leaf)
 		sim_fail(parser->req, parser->res, 400, "0x80060888",
 				 "A binary operator with incompatible types was detected. Found operand types "
 				 "'%s' and '%s' for operator kind '%s'.",
-				 class == CLASS_ENUM && leaf->prop->kind == SIM_META_ENUM ?
-				 sim_fmt(parser->req->arena, SIM_NAMESPACE "%s", leaf->prop->extra) :
+				 class == CLASS_ENUM ?
+				 sim_fmt(parser->req->arena, SIM_NAMESPACE "%s", enum_of(leaf->prop)) :
 				 class_names[class], class_names[literal->class], operators[i].kind);
+		return NULL;
+	}
+	if (class == CLASS_ENUM && literal->class != CLASS_NULL &&
+		!is_member(enum_of(leaf->prop), literal->value.s))
+	{
+		sim_fail(parser->req, parser->res, 400, "0x80060888",
+				 "The string '%s' is not a valid enumeration type constant.", literal->value.s);
 		return NULL;
 	}
 	leaf->values = &literal->value;

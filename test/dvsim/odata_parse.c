@@ -49,6 +49,7 @@ struct parser
 };
 
 static bool parse_or(struct parser *ps, struct sim_node **out);
+static bool parse_path(struct parser *ps, struct sim_node **out);
 
 bool
 sim_text_is(const struct sim_text *text, const char *s)
@@ -370,9 +371,12 @@ add_segment(struct parser *ps, struct sim_node *node, struct sim_text text)
 	node->path = path;
 }
 
-/* the value of @p: one literal; an alias that is not given is null */
+/*
+ * The value of @p: a literal or, where a column may stand, a path.  An alias
+ * that is not given is null.
+ */
 static bool
-resolve_alias(struct parser *ps, struct sim_node **out)
+resolve_alias(struct parser *ps, bool path, struct sim_node **out)
 {
 	const char *value;
 	struct parser sub = {0};
@@ -391,6 +395,12 @@ resolve_alias(struct parser *ps, struct sim_node **out)
 	sub.start = sub.p = value;
 	if (!next_token(&sub))
 		return false;
+	if (path && sub.token == T_NAME)
+	{
+		if (!parse_path(&sub, out))
+			return false;
+		return sub.token == T_END && (*out)->kind == SIM_NODE_PATH ? true : syntax_error(&sub);
+	}
 	if (sub.token != T_LITERAL)
 		return syntax_error(&sub);
 	(*out)->literal = sub.literal;
@@ -404,7 +414,7 @@ static bool
 parse_literal(struct parser *ps, struct sim_node **out)
 {
 	if (ps->token == T_ALIAS)
-		return resolve_alias(ps, out) && next_token(ps);
+		return resolve_alias(ps, false, out) && next_token(ps);
 	if (ps->token != T_LITERAL)
 		return syntax_error(ps);
 	*out = new_node(ps, SIM_NODE_LITERAL);
@@ -541,6 +551,8 @@ parse_unary(struct parser *ps, struct sim_node **out)
 		ok = next_token(ps) && parse_or(ps, out) && expect(ps, T_CLOSE);
 	else if (ps->token == T_NAME)
 		ok = parse_path(ps, out);
+	else if (ps->token == T_ALIAS)
+		ok = resolve_alias(ps, true, out) && next_token(ps);
 	else
 		ok = parse_literal(ps, out);
 	ps->depth--;

@@ -97,6 +97,19 @@ select_name(struct reader *rd, struct sim_query *query, const struct sim_text *n
 	return sim_no_property(rd->req, rd->res, name->s, query->table->name);
 }
 
+/* a comma behind the last name is ignored, as samples have one; a lone one is not */
+static const char *
+without_last_comma(struct reader *rd, const char *list)
+{
+	size_t		len = strlen(list);
+
+	while (len > 0 && list[len - 1] == ' ')
+		len--;
+	if (len < 2 || list[len - 1] != ',')
+		return list;
+	return sim_strndup(rd->req->arena, list, len - 1);
+}
+
 static bool
 parse_select(struct reader *rd, const char *value, struct sim_query *query)
 {
@@ -107,8 +120,8 @@ parse_select(struct reader *rd, const char *value, struct sim_query *query)
 	int			i;
 
 	query->columns = sim_alloc(rd->req->arena, sizeof(*query->columns) * (table->ncolumns + 2));
-	query->select = value == NULL ? "" : value;
-	query->all = query->select[strspn(query->select, " ")] == '\0';
+	query->select = value = without_last_comma(rd, value == NULL ? "" : value);
+	query->all = value[strspn(value, " ")] == '\0';
 	while (!query->all && sim_list_next(rd->req->arena, &value, ',', &item))
 	{
 		if (sim_text_is(&item, "*"))
@@ -154,6 +167,19 @@ direction(struct sim_text *item, bool *desc)
 	return *desc || strcmp(word, "asc") == 0;
 }
 
+/* a parameter alias becomes its value, which is a column without a direction */
+static bool
+resolve_item(struct reader *rd, struct sim_text *item)
+{
+	if (item->s[0] != '@' || rd->level > 0)
+		return true;
+	item->s = sim_param(rd->req, sim_strndup(rd->req->arena, item->s, item->len));
+	if (item->s == NULL)
+		return false;
+	item->len = strlen(item->s);
+	return item->len > 0;
+}
+
 static bool
 parse_orderby(struct reader *rd, const char *value, struct sim_query *query)
 {
@@ -173,12 +199,7 @@ parse_orderby(struct reader *rd, const char *value, struct sim_query *query)
 	{
 		struct sim_order *order = &query->order[query->norder++];
 
-		if (item.len > 0 && item.s[0] == '@' && rd->level == 0)
-		{
-			item.s = sim_param(rd->req, item.s);
-			item.len = item.s ? strlen(item.s) : 0;
-		}
-		if (item.len == 0 || !direction(&item, &order->desc))
+		if (item.len == 0 || !direction(&item, &order->desc) || !resolve_item(rd, &item))
 			return bad_query(rd, "Syntax error in $orderby '%s'.", value);
 		if (!sim_path_parse(rd->req, rd->res, item.s, item.len, &order->path))
 			return false;

@@ -228,13 +228,22 @@ subtest 'rejected as a whole' => sub {
 	is($whole->($get), '400 0x80048d19', 'no closing delimiter');
 	like($s->post('$batch', $get, 'Content-Type' => 'multipart/mixed; boundary=b1')->json->{error}{message},
 		qr/^Error identified in Payload.*Stream was not readable\.$/);
-	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1$eol$eol") . "--b1--"), '400 0x80048d19',
-		'one blank line is missing');
+	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1$eol") . "--b1--"), '400 0x80048d19',
+		'no empty line behind the request line');
+	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1${eol}Accept: application/json$eol") . "--b1--"),
+		'400 0x80048d19', 'nor behind the headers');
+	is($whole->(part('b1', "DELETE ${path}accounts(" . id(30) . ") HTTP/1.1") . "--b1--"),
+		'400 0x80048d19', 'no line end at all');
+	is($whole->(part('b1', '') . "--b1--"), '400 0x80048d19', 'no request');
 	is($whole->(changeset(request('GET', "${path}accounts")) . "--b1--"), '400 0x80060888',
 		'no GET in a change set');
 	is($whole->(changeset([ 1, request('POST', "${path}accounts", '{}') ],
 				[ 1, request('POST', "${path}accounts", '{}') ]) . '--b1--'), '400 0x80060888',
 		'a Content-ID twice');
+	like($s->post('$batch', changeset([ 1, request('POST', "${path}accounts", '{}') ],
+				[ 1, request('POST', "${path}accounts", '{}') ]) . '--b1--',
+			'Content-Type' => 'multipart/mixed; boundary=b1')->json->{error}{message},
+		qr/content ID '1' was found more than once/, 'with the message for it');
 	is($s->get('$batch')->status, 405);
 };
 

@@ -211,6 +211,28 @@ is_deeply(names(q{EntityDefinitions?$filter=LogicalName eq @p&@p='account'&$sele
 is_deeply(names(q{EntityDefinitions?%24filter=LogicalName+eq+%27account%27&%24select=LogicalName}),
 	['account'], 'encoded all over');
 
+# enums as plain strings, as Microsoft's Python client compares them
+is_deeply(filtered(q{OwnershipType eq 'OrganizationOwned' and LogicalName eq 'organization'}),
+	filtered("OwnershipType eq ${ns}OwnershipTypes'OrganizationOwned' and LogicalName eq 'organization'"),
+	'an enum as a string');
+my $columns = q{EntityDefinitions(LogicalName='account')/Attributes?$select=LogicalName};
+is_deeply(
+	names("$columns&\$filter=AttributeType ne 'Virtual'"),
+	names("$columns&\$filter=AttributeType ne ${ns}AttributeTypeCode'Virtual'"),
+	'AttributeType ne a string');
+cmp_ok(scalar @{ names("$columns&\$filter=AttributeType ne 'Virtual'") }, '<', scalar @{ names($columns) },
+	'leaves some out');
+is_deeply(
+	names("$columns&\$filter=AttributeType eq 'Lookup' or AttributeType eq 'Owner' or AttributeType eq 'Customer'"),
+	names("$columns&\$filter=AttributeType eq ${ns}AttributeTypeCode'Lookup' or "
+		  . "AttributeType eq ${ns}AttributeTypeCode'Owner' or "
+		  . "AttributeType eq ${ns}AttributeTypeCode'Customer'"),
+	'three of them');
+is_deeply(names("$columns&\$filter=RequiredLevel/Value eq 'ApplicationRequired'"),
+	['name'], 'the value of a managed property');
+is_deeply(names("$columns&\$filter=LogicalName eq 'name' and AttributeType eq \@p&\@p='String'"),
+	['name'], 'through an alias');
+
 # ---------------------------------------------------------------- expanded
 
 $r = $s->get(q{EntityDefinitions(LogicalName='new_meter')?$select=LogicalName}
@@ -276,8 +298,14 @@ refused(q{EntityDefinitions?$expand=Attributes($expand=OptionSet)}, 400, '0x8006
 	'one level only');
 refused(q{EntityDefinitions?$expand=Attributes($top=1)}, 400, '0x80060888', qr/\$top/,
 	'no $top inside');
-refused(q{EntityDefinitions?$filter=OwnershipType eq 'UserOwned'}, 400, '0x80060888',
-	qr/incompatible types/, 'an enum is no string');
+refused(qq{EntityDefinitions?\$filter=OwnershipType eq $_}, 400, '0x80060888',
+	qr/^The string '[ \w]*' is not a valid enumeration type constant\.$/, "no member: $_")
+  for "'Nobody'", "'userowned'", "'Owned'", "' None'", "'None UserOwned'", "''", "${ns}OwnershipTypes'Nobody'";
+refused(qq{EntityDefinitions?\$filter=OwnershipType eq $_}, 400, '0x80060888',
+	qr/^A binary operator with incompatible types .*\.OwnershipTypes'/, "of another type: $_")
+  for '1', 'true', "${ns}SecurityTypes'None'";
+refused(q{EntityDefinitions?$filter=ObjectTypeCode eq '1'}, 400, '0x80060888',
+	qr/incompatible types/, 'a number is no string');
 refused(q{EntityDefinitions?$filter=IsCustomizable eq true}, 400, '0x80060888', qr{/Value},
 	'a complex property needs its member');
 refused(q{EntityDefinitions?$filter=DisplayName eq 'Account'}, 400, '0x80060888', qr/DisplayName/,

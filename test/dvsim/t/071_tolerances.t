@@ -300,5 +300,181 @@ subtest 'headers' => sub {
 	}
 };
 
+# Parts that end with their headers: the line end of the delimiter is all that
+# follows the empty line.  So does Microsoft's Python client, with CRLF …
+sub python_part
+{
+	my ($boundary, $id, $method, $url, $body, @headers) = @_;
+	my @lines = ("--$boundary", 'Content-Type: application/http',
+		'Content-Transfer-Encoding: binary', defined $id ? "Content-ID: $id" : (), '',
+		"$method $url HTTP/1.1",
+		defined $body ? 'Content-Type: application/json; type=entry' : (), @headers, '',
+		$body // ());
+
+	return join("\r\n", @lines) . "\r\n";
+}
+
+sub python_changeset
+{
+	my @parts = @_;
+	my $text = "--batch_1\r\nContent-Type: multipart/mixed; boundary=\"changeset_1\"\r\n\r\n";
+
+	return $text . join('', map { python_part('changeset_1', @$_) } @parts)
+	  . "--changeset_1--\r\n\r\n";
+}
+
+sub python_batch
+{
+	return batch(join('', @_) . "--batch_1--\r\n",
+		'Content-Type' => 'multipart/mixed; boundary="batch_1"');
+}
+
+# … and the dynamics-web-api of npm, with LF.
+sub dwa_batch
+{
+	my @requests = @_;
+	my @lines;
+	my $sets = 0;
+	my $in_set = 0;
+
+	for my $request (@requests)
+	{
+		my ($set, $id, $method, $url, $body, @headers) = @$request;
+
+		push @lines, "\n--changeset_$sets--" if $in_set && !$set;
+		if (!$in_set || !$set)
+		{
+			push @lines, "\n--dwa_batch_1";
+			push @lines, 'Content-Type: multipart/mixed;boundary=changeset_' . ++$sets if $set;
+		}
+		$in_set = $set;
+		push @lines, "\n--changeset_$sets" if $set;
+		push @lines, 'Content-Type: application/http', 'Content-Transfer-Encoding: binary';
+		push @lines, "Content-ID: $id" if $set;
+		push @lines, "\n$method $url HTTP/1.1";
+		push @lines, $method eq 'GET' ? 'Accept: application/json' : 'Content-Type: application/json';
+		push @lines, @headers;
+		push @lines, "\n$body" if defined $body;
+	}
+	push @lines, "\n--changeset_$sets--" if $in_set;
+	push @lines, "\n--dwa_batch_1--";
+	return batch(join("\n", @lines), 'Content-Type' => 'multipart/mixed;boundary=dwa_batch_1');
+}
+
+subtest 'parts of $batch that end with their headers' => sub {
+	my @ids = map { $s->create('accounts', { name => "Part $_" }) } 1 .. 4;
+	my @urls = map { "$base${root}accounts($_)" } @ids;
+	my $r;
+
+	$r = python_batch(
+		python_part('batch_1', undef, 'GET', "$urls[0]?\$select=name"),
+		python_part('batch_1', undef, 'GET', "$urls[1]?\$select=name", undef,
+			'Prefer: odata.include-annotations="*"'),
+		python_part('batch_1', undef, 'DELETE', $urls[0], undef, 'If-Match: *'));
+	is(statuses($r), '200 200 200 204', 'Python client: without and with headers')
+	  or diag($r->body);
+	like($r->body, qr/"Part 1".*"Part 2"/s, 'Python client: the rows');
+
+	$r = python_batch(
+		python_changeset(
+			[ 1, 'POST', "$base${root}accounts", '{"name":"Python set","accountnumber":"PY"}' ],
+			[ 2, 'PATCH', '$1', '{"name":"Python set 2"}' ],
+			[ 3, 'DELETE', $urls[1], undef, 'If-Match: *' ]),
+		python_part('batch_1', undef, 'GET', $urls[1]),
+	);
+	is(statuses($r), '404 204 204 204 404', 'Python client: DELETE at the end of a change set')
+	  or diag($r->body);
+	is_deeply(names($s->get("accounts?\$select=name&\$filter=accountnumber eq 'PY'")),
+		['Python set 2'], 'Python client: the change set was carried out');
+	is(statuses(python_batch(python_part('batch_1', undef, 'GET', "$base${root}WhoAmI()"))),
+		'200 200', 'Python client: a function');
+	is(statuses(python_batch(python_changeset([ 1, 'GET', $urls[2] ]))), '400',
+		'no GET in a change set');
+
+	$r = dwa_batch(
+		[ 0, undef, 'GET', "$urls[2]?\$select=name" ],
+		[ 0, undef, 'GET', "$urls[3]?\$select=name", undef, 'Prefer: odata.maxpagesize=3' ],
+		[ 1, 100001, 'POST', "$base${root}accounts", '{"name":"Dwa","accountnumber":"DWA"}' ],
+		[ 1, 100002, 'DELETE', $urls[2] ],
+		[ 0, undef, 'GET', "$base${root}accounts?\$select=name&\$top=1" ],
+		[ 1, 100001, 'DELETE', $urls[3] ],
+		[ 1, 100002, 'POST', "$base${root}contacts", '{"lastname":"Dwa"}' ]);
+	is(statuses($r), '200 200 200 204 204 200 204 204',
+		'dynamics-web-api: change sets that count from the same number') or diag($r->body);
+	is_deeply(names($s->get("accounts?\$select=name&\$filter=accountnumber eq 'DWA'")),
+		['Dwa'], 'dynamics-web-api: the change set was carried out');
+	is($s->get("accounts($_)")->status, 404, 'dynamics-web-api: deleted') for @ids[ 2, 3 ];
+
+	for (
+		[ "--batch_1\r\nContent-Type: application/http\r\n\r\nGET ${root}WhoAmI HTTP/1.1\r\n"
+			. "--batch_1--\r\n", 'the request line alone' ],
+		[ "--batch_1\r\nContent-Type: application/http\r\n\r\nGET ${root}WhoAmI HTTP/1.1\r\n"
+			. "Accept: application/json\r\n--batch_1--\r\n", 'headers without the empty line' ],
+		[ "--batch_1\r\nContent-Type: application/http\r\n--batch_1--\r\n", 'no request' ])
+	{
+		$r = batch($_->[0]);
+		is($r->status . ' ' . $r->error_code, '400 0x80048d19', "refused: $_->[1]");
+	}
+};
+
+subtest 'aliases, and commas too many' => sub {
+	my $only = '$select=name,revenue';
+	my %of = (Cheap => 1, Dear => 9, Free => undef);
+
+	$s->create('accounts', { name => $_, accountnumber => 'ALIAS', revenue => $of{$_} })
+	  for sort keys %of;
+	my $ordered = sub {
+		my $r = $s->get("accounts?$only&$_[0]");
+		return $r->status == 200 ? join(' ', map { $_->{name} } @{ $r->json->{value} })
+		  : $r->status . ' ' . $r->error_code;
+	};
+	my $here = "accountnumber eq 'ALIAS'";
+
+	is($ordered->("\$orderby=\@p1 asc,\@p2 desc&\$filter=\@p1 ne \@p3 and $here&\@p1=revenue&\@p2=name"),
+		'Cheap Dear', 'the documented example: columns, and an alias that is not given');
+	is($ordered->("\$filter=contains(\@p1,'e') and \@p2 eq \@p3&\$orderby=\@p4 desc, \@p1 asc"
+			. "&\@p1=name&\@p2=accountnumber&\@p3='ALIAS'&\@p4=revenue"), 'Dear Cheap Free',
+		'the sample');
+	is($ordered->("\$filter=$here&\$orderby=\@p1&\@p1=name"), 'Cheap Dear Free', 'no direction');
+	is($ordered->("\$filter=$here&\$orderby=\@p1&\@p1=name desc"), '400 0x80060888',
+		'a direction is no part of the value');
+	is($ordered->("\$filter=$here&\$orderby=\@p1 desc"), '400 0x80060888', 'order by nothing');
+	is($ordered->("\$filter=\@p1 eq 'ALIAS'&\@p1=nocolumn"), '400 0x0', 'no such column');
+	is($ordered->("\$filter=\@p1 eq 'ALIAS'&\@p1=accountnumber eq 'ALIAS'"), '400 0x80060888',
+		'an alias is no condition');
+	is($ordered->("\$filter=Microsoft.Dynamics.CRM.EqualUserId(PropertyName=\@p1)&\@p1=ownerid"),
+		'400 0x80060888', 'a name in place of a text');
+	is($s->get("accounts?\$expand=contact_customer_accounts(\$orderby=\@p1)&\@p1=fullname")->status,
+		400, 'not inside $expand');
+
+	for ("accounts?\$select=name,&\$filter=$here", "accounts?\$select=name, &\$filter=$here",
+		"accounts?\$select=name,&\$expand=owninguser(\$select=fullname,)&\$filter=$here")
+	{
+		my $r = $s->get($_);
+
+		is_deeply(names($r), [qw(Cheap Dear Free)], $_);
+		like($r->status == 200 && $r->json->{'@odata.context'}, qr/#accounts\(name(?:,owninguser\(fullname\))?\)$/,
+			'the context has no comma more');
+	}
+	is($s->get("accounts?\$select=$_")->status, 400, "\$select=$_") for ',', ',name', 'name,,revenue', 'name,,';
+	is($s->get("EntityDefinitions(LogicalName='account')?\$select=LogicalName,")->status, 200,
+		'in definitions');
+};
+
+subtest 'what only looks like a tolerance' => sub {
+	for (
+		"not Microsoft.Dynamics.CRM.Last7Days(PropertyName=\@p1)&\@p1='createdon'",
+		"not Microsoft.Dynamics.CRM.EqualUserId(PropertyName=\@p1)&\@p1='ownerid'",
+		"not (Microsoft.Dynamics.CRM.Last7Days(PropertyName='createdon'))")
+	{
+		my $r = $s->get("accounts?\$select=name&\$filter=$_");
+
+		is($r->status, 400, $_);
+		is($r->json->{error}{message},
+			'Not operator along with the Custom Named Condition operators is not allowed',
+			'with the documented words');
+	}
+};
+
 ok($s->stop, 'dvsim ends cleanly');
 done_testing;
