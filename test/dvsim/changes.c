@@ -5,9 +5,9 @@
  *		learns that nothing changed.
  *
  * The query becomes the same sim_meta_query that $select, $filter and
- * $expand do, in its "complex" form.  The schema never changes while dvsim
- * runs, so a stamp of this process means "no changes", one of another
- * process "everything", and one older than 90 days has expired.
+ * $expand do, in its "complex" form.  While dvsim runs, only keys change, so a
+ * stamp of this process means "the tables whose keys have changed since", one
+ * of another process "everything", and one older than 90 days has expired.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -470,9 +470,12 @@ put_stamp(const struct sim *sim, struct sim_buf *buf)
 	sim_buf_free(&time);
 }
 
-/* False when it has expired, or never was one. */
+/*
+ * False when it has expired, or never was one.  *since is left alone when the
+ * stamp is another process's.
+ */
 static bool
-read_stamp(struct reader *reader, const char *stamp, bool *same)
+read_stamp(struct reader *reader, const char *stamp, int64_t *since)
 {
 	int			month,
 				day,
@@ -495,7 +498,8 @@ read_stamp(struct reader *reader, const char *stamp, bool *same)
 
 		if (len == 20 && sim_time_parse(iso, (size_t) len, &when) && now - when <= STAMP_LIFE)
 		{
-			*same = number == process_number(reader->req->sim);
+			if (number == process_number(reader->req->sim))
+				*since = when;
 			return true;
 		}
 	}
@@ -506,8 +510,9 @@ read_stamp(struct reader *reader, const char *stamp, bool *same)
 
 /* ---------------------------------------------------------------- the answer */
 
+/* Stamps are whole seconds, so what changed in the stamp's own second is told again. */
 static void
-put_tables(struct reader *reader, struct sim_meta_query *query)
+put_tables(struct reader *reader, struct sim_meta_query *query, int64_t since)
 {
 	const struct sim_schema *schema = reader->req->sim->schema;
 	struct sim_meta_list list = {0};
@@ -515,8 +520,11 @@ put_tables(struct reader *reader, struct sim_meta_query *query)
 
 	for (i = 0; i < schema->ntables; i++)
 	{
-		struct sim_meta_item *item = sim_meta_add(reader->req->arena, &list, schema->ntables);
+		struct sim_meta_item *item;
 
+		if (schema->tables[i].changed_on < since)
+			continue;
+		item = sim_meta_add(reader->req->arena, &list, schema->ntables);
 		item->type = &sim_meta_entity;
 		item->object = &schema->tables[i];
 	}
@@ -531,7 +539,7 @@ sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query
 	struct sim_meta_query compiled = {0};
 	struct sim_json *json = NULL;
 	const char *error = NULL;
-	bool		same = false;
+	int64_t		since = 0;
 
 	if (query)
 	{
@@ -539,7 +547,7 @@ sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query
 		if (json == NULL)
 			return invalid(&reader, error ? error : "'Query' is not valid JSON.");
 	}
-	if (!read_query(&reader, &compiled, json) || (stamp && !read_stamp(&reader, stamp, &same)))
+	if (!read_query(&reader, &compiled, json) || (stamp && !read_stamp(&reader, stamp, &since)))
 		return false;
 	sim_json_answer(res, 200);
 	sim_putf(&res->body, "{\"@odata.context\":\"%s" SIM_ROOT "$metadata#" SIM_NAMESPACE
@@ -547,10 +555,7 @@ sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query
 	put_stamp(req->sim, &res->body);
 	sim_puts(&res->body, ",\"DeletedMetadata\":{\"Count\":0,\"IsReadOnly\":false,\"Keys\":[],"
 			 "\"Values\":[]},\"EntityMetadata\":");
-	if (same)
-		sim_puts(&res->body, "[]");
-	else
-		put_tables(&reader, &compiled);
+	put_tables(&reader, &compiled, since);
 	sim_putc(&res->body, '}');
 	return true;
 }

@@ -15,6 +15,7 @@
 
 #include "flags.h"
 #include "guid.h"
+#include "keys.h"
 #include "quirks.h"
 #include "request.h"
 #include "schema.h"
@@ -231,6 +232,7 @@ main(int argc, char **argv)
 		sim.store = sim_store_open(&sim, flags.data);
 	if (sim.store != NULL && run(&sim, &flags))
 		status = EXIT_SUCCESS;
+	sim_keys_free(&sim);
 	if (sim.store != NULL)
 		sim_store_close(sim.store);
 	if (sim.schema != NULL)

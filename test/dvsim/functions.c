@@ -1,7 +1,8 @@
 /*
  * functions.c
  *		Unbound functions: WhoAmI, RetrieveTotalRecordCount,
- *		RetrieveMetadataChanges and what describes the organisation.
+ *		RetrieveMetadataChanges and what describes the organisation; and
+ *		unbound actions.
  *
  * Parameters stand between the parentheses, either as literals or as aliases
  * ("@p1") whose values are query options.
@@ -10,7 +11,11 @@
  */
 #include <string.h>
 
+#include <expat.h>
+
+#include "keys.h"
 #include "metadata.h"
+#include "row_write.h"
 #include "store.h"
 
 #define VERSION "9.2.25093.00168"
@@ -298,4 +303,58 @@ sim_function(struct sim_req *req, struct sim_res *res, const char *name, const c
 	if (!sim_url_decode(text, false) || !read_arguments(req, &functions[i], text, values))
 		return bad_parameter(req, res);
 	return functions[i].run(req, res, values);
+}
+
+/* ---------------------------------------------------------------- the actions */
+
+/* Definitions are in force at once, so there is nothing left to publish. */
+static bool
+publish_all_xml(struct sim_req *req, struct sim_res *res)
+{
+	(void) req;
+	res->status = 204;
+	return true;
+}
+
+static bool
+publish_xml(struct sim_req *req, struct sim_res *res)
+{
+	struct sim_json *body = sim_body_object(req, res, NULL);
+	const struct sim_json *xml;
+	XML_Parser	parser;
+	bool		ok;
+
+	if (body == NULL)
+		return false;
+	xml = sim_json_member(body, "ParameterXml");
+	if (xml == NULL || xml->type != SIM_JSON_STRING)
+		return sim_fail(req, res, 400, "0x80040203",
+						"Required field 'ParameterXml' is missing for PublishXml.");
+	parser = XML_ParserCreate("UTF-8");
+	ok = parser != NULL && XML_Parse(parser, xml->s, (int) xml->len, 1) == XML_STATUS_OK;
+	XML_ParserFree(parser);
+	if (!ok)
+		return sim_fail(req, res, 400, "0x80040203", "ParameterXml is not valid XML.");
+	return publish_all_xml(req, res);
+}
+
+static const struct
+{
+	const char *name;
+	bool		(*run) (struct sim_req *req, struct sim_res *res);
+}			actions[] = {
+	{"BulkDelete", sim_bulk_delete},
+	{"PublishAllXml", publish_all_xml},
+	{"PublishXml", publish_xml},
+	{"ReactivateEntityKey", sim_key_reactivate}
+};
+
+bool
+sim_action(struct sim_req *req, struct sim_res *res, const char *name)
+{
+	res->kind = SIM_OTHER;
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (strcmp(actions[i].name, name) == 0)
+			return actions[i].run(req, res);
+	return sim_fail(req, res, 404, "0x80060888", "Resource not found for the segment '%s'.", name);
 }

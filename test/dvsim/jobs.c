@@ -470,8 +470,8 @@ start_time(struct sim *sim, const struct sim_json *when)
 	return now + WAIT_US;
 }
 
-static bool
-bulk_delete(struct sim_req *req, struct sim_res *res)
+bool
+sim_bulk_delete(struct sim_req *req, struct sim_res *res)
 {
 	struct sim_json *body = sim_body_object(req, res, NULL);
 	struct job *job;
@@ -496,13 +496,4 @@ bulk_delete(struct sim_req *req, struct sim_res *res)
 			 "BulkDeleteResponse\",\"JobId\":\"%s\"}", req->base_url, id);
 	sim_json_answer(res, 200);
 	return true;
-}
-
-bool
-sim_action(struct sim_req *req, struct sim_res *res, const char *name)
-{
-	res->kind = SIM_OTHER;
-	if (strcmp(name, "BulkDelete") == 0)
-		return bulk_delete(req, res);
-	return sim_fail(req, res, 404, "0x80060888", "Resource not found for the segment '%s'.", name);
 }

@@ -1,6 +1,6 @@
 /*
  * metadata.c
- *		GET of EntityDefinitions, RelationshipDefinitions and
+ *		EntityDefinitions, RelationshipDefinitions and
  *		GlobalOptionSetDefinitions.
  *
  * A path is walked segment by segment over lists of definitions: a key picks
@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "guid.h"
+#include "keys.h"
 #include "metadata.h"
 
 struct walk
@@ -24,6 +25,7 @@ struct walk
 	bool		cast;
 	bool		single;
 	struct sim_meta_list list;
+	struct sim_meta_item parent;	/* whose navigation property the list is */
 	const struct sim_meta_prop *prop;	/* the path ended in it */
 	const char *context;		/* up to the name of the collection */
 	const char *key;			/* that follows, or "" */
@@ -224,7 +226,8 @@ step(struct walk *walk, const char *name, char *key)
 		walk->prop = sim_meta_prop_of(walk->type, name, strlen(name));
 		return (walk->prop && key == NULL) || not_found(walk->req, walk->res, name);
 	}
-	nav->list(walk->req->arena, &walk->list.items[0], &list);
+	walk->parent = walk->list.items[0];
+	nav->list(walk->req->arena, &walk->parent, &list);
 	walk->list = list;
 	walk->type = nav->type;
 	walk->cast = false;
@@ -601,6 +604,22 @@ answer(struct walk *walk)
 	return true;
 }
 
+/* Of all definitions, only alternate keys can be made and deleted. */
+static bool
+change(struct walk *walk)
+{
+	struct sim_req *req = walk->req;
+	bool		keys = walk->type == &sim_meta_key && walk->prop == NULL;
+	struct sim_table *table = keys ? (struct sim_table *) walk->parent.object : NULL;
+
+	if (keys && !walk->single && strcmp(req->method, "POST") == 0)
+		return sim_key_create(req, walk->res, table);
+	if (keys && walk->single && strcmp(req->method, "DELETE") == 0)
+		return sim_key_delete(req, walk->res, table, walk->list.items[0].object);
+	return sim_fail(req, walk->res, 405, "0x80060888",
+					"The requested resource does not support http method '%s'.", req->method);
+}
+
 bool
 sim_metadata(struct sim_req *req, struct sim_res *res, const char *segment, const char *key,
 			 const char *rest)
@@ -628,5 +647,7 @@ sim_metadata(struct sim_req *req, struct sim_res *res, const char *segment, cons
 		if (!next_segment(&walk, &left, &name, &args) || !step(&walk, name, args))
 			return false;
 	}
+	if (strcmp(req->method, "GET") != 0)
+		return change(&walk);
 	return answer(&walk);
 }

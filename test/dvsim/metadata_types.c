@@ -461,6 +461,14 @@ key_status(const struct sim_meta_item *item, struct sim_meta_value *value)
 	set_text(value, key->status ? key->status : "Active");
 }
 
+static void
+key_job(const struct sim_meta_item *item, struct sim_meta_value *value)
+{
+	const struct sim_key_def *key = item->object;
+
+	set_text(value, key->async_job[0] != '\0' ? key->async_job : NULL);
+}
+
 #define KEY_AT(n, k, s, f) META_AT(n, k, s, struct sim_key_def, f)
 
 static const struct sim_meta_prop key_props[] = {
@@ -469,14 +477,15 @@ static const struct sim_meta_prop key_props[] = {
 	META_GET("EntityLogicalName", TEXT, key_entity),
 	META_PUT("KeyAttributes", key_attributes),
 	META_ENUM("EntityKeyIndexStatus", "EntityKeyIndexStatus", key_status),
-	META_FIXED("IsSynchronous", BOOL, "true"),
+	META_GET("AsyncJob", GUID, key_job),
+	KEY_AT("IsSynchronous", BOOL, BOOL, synchronous),
 	META_FIXED("IsManaged", BOOL, "false"),
 	META_FIXED("IsExportKey", BOOL, "false"),
 	META_FIXED("IsSecondaryKey", BOOL, "false"),
 	META_FIXED("IntroducedVersion", TEXT, "1.0.0.0"),
 	KEY_AT("MetadataId", GUID, CHARS, metadata_id),
 	META_FIXED("HasChanged", BOOL, NULL),
-	KEY_AT("DisplayName", LABEL, TEXT, schema_name),
+	KEY_AT("DisplayName", LABEL, TEXT, label),
 	META_MANAGED("IsCustomizable", "iscustomizable", "true"),
 	META_END
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "keys.h"
 #include "request.h"
 #include "schema.h"
 
@@ -65,14 +66,14 @@ metadata(struct sim_req *req, struct sim_res *res, const struct segment *segment
 static const struct
 {
 	const char *name;
-	const char *method;
+	const char *method;			/* NULL: the handler knows */
 	enum sim_kind kind;
 	system_handler handler;
 }			system_segments[] = {
 	{"", "GET", SIM_METADATA, service_document},
 	{"$metadata", "GET", SIM_METADATA, csdl},
 	{"$batch", "POST", SIM_BATCH, batch},
-	{"EntityDefinitions", "GET", SIM_METADATA, metadata},
+	{"EntityDefinitions", NULL, SIM_METADATA, metadata},
 	{"RelationshipDefinitions", "GET", SIM_METADATA, metadata},
 	{"GlobalOptionSetDefinitions", "GET", SIM_METADATA, metadata},
 	{"ManagedPropertyDefinitions", "GET", SIM_METADATA, metadata},
@@ -189,7 +190,8 @@ route(struct sim_req *req, struct sim_res *res)
 		if (strcmp(system_segments[i].name, segment.name) == 0)
 		{
 			res->kind = system_segments[i].kind;
-			if (strcmp(system_segments[i].method, req->method) != 0)
+			if (system_segments[i].method != NULL &&
+				strcmp(system_segments[i].method, req->method) != 0)
 				return wrong_method(req, res);
 			return system_segments[i].handler(req, res, &segment, key);
 		}
@@ -314,7 +316,10 @@ void
 sim_dispatch(struct sim_req *req, struct sim_res *res)
 {
 	if (!req->in_batch)
+	{
 		sim_jobs_advance(req->sim);
+		sim_keys_advance(req->sim);
+	}
 	check_and_route(req, res);
 	if (res->status == 0)
 		sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");

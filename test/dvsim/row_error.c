@@ -107,17 +107,22 @@ key_violated(struct sim_writer *w, struct sim_write_row *row, const struct sim_k
 static const struct sim_key_def *
 violated_key(const struct sim_table *table, const char *message)
 {
+	const char *at;
+	int			n = 1;
 	int			i,
 				j;
 
+	for (at = message; (at = strchr(at, ',')) != NULL; at++)
+		n++;
 	for (i = 0; i < table->nkeys; i++)
 	{
 		const struct sim_key_def *def = &table->keys[i];
 
+		if (def->n != n)
+			continue;
 		for (j = 0; j < def->n; j++)
 		{
 			char		name[300];
-			const char *at;
 
 			snprintf(name, sizeof(name), "%s.%s", table->name, def->columns[j]->name);
 			at = strstr(message, name);

@@ -3,7 +3,8 @@
  *		The tables, columns, keys and relationships of the organisation.
  *
  * Read once from a JSON file (schema.json, or --schema) and never changed,
- * so every pointer handed out stays valid.  System columns (owner, state,
+ * so every pointer handed out stays valid; only the list of a table's keys
+ * can change between two requests (keys.c).  System columns (owner, state,
  * audit, version) are added by the loader as the ownership of the table
  * asks; schema.json says only what is particular.  See README.md for the
  * file's format.
@@ -144,9 +145,12 @@ struct sim_key_def				/* alternate key */
 {
 	const char *name;			/* logical name */
 	const char *schema_name;
+	const char *label;
 	struct sim_column **columns;
 	int			n;
 	const char *status;			/* Active, Pending … */
+	bool		synchronous;	/* its index was not created by a job */
+	char		async_job[37];	/* the job that creates its index, or "" */
 	char		metadata_id[37];
 };
 
@@ -208,6 +212,7 @@ struct sim_table
 	struct sim_column *version; /* versionnumber */
 	struct sim_key_def *keys;
 	int			nkeys;
+	int64_t		changed_on;		/* when its definition last changed (virtual Unix time); 0: never */
 	struct sim_relationship **many_to_one;
 	int			nmany_to_one;
 	struct sim_relationship **one_to_many;

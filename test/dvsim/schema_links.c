@@ -214,6 +214,8 @@ link_key(struct build *build, struct sim_table *table, struct json_object *json,
 		!json_object_is_type(columns, json_type_array) || json_object_array_length(columns) == 0)
 		return build_fail("table \"%s\" has a key without name or columns", table->name);
 	key->name = build_lower(build, key->schema_name);
+	key->label = key->schema_name;
+	key->synchronous = true;
 	key->n = (int) json_object_array_length(columns);
 	key->columns = sim_alloc(build->arena, (size_t) key->n * sizeof(void *));
 	for (i = 0; i < key->n; i++)
@@ -237,6 +239,8 @@ elastic_key(struct build *build, struct sim_table *table)
 
 	key->schema_name = "KeyForNoSqlEntityWithPKPartitionId";
 	key->name = "keyfornosqlentitywithpkpartitionid";
+	key->label = key->schema_name;
+	key->synchronous = true;
 	key->status = "Active";
 	key->n = 2;
 	key->columns = sim_alloc(build->arena, 2 * sizeof(void *));

@@ -24,6 +24,7 @@ struct sim_table;
 struct sim_user;				/* auth.h */
 struct sim_wire;				/* wire.c */
 struct sim_faults;				/* faults.h */
+struct sim_keys;				/* keys.c */
 
 #define SIM_ROOT "/api/data/v9.2/"
 
@@ -70,6 +71,7 @@ struct sim
 	char		organization_id[37];
 	char		business_unit_id[37];
 	struct sim_faults *faults;	/* NULL: none */
+	struct sim_keys *keys;		/* NULL: those of the schema (keys.h) */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
 
@@ -172,8 +174,11 @@ bool		sim_write(struct sim_req *req, struct sim_res *res, struct sim_table *tabl
 /* batch.c */
 bool		sim_batch(struct sim_req *req, struct sim_res *res);
 
-/* jobs.c: unbound actions (BulkDelete); false+404 if unknown */
+/* functions.c: unbound actions; false+404 if unknown */
 bool		sim_action(struct sim_req *req, struct sim_res *res, const char *name);
+
+/* jobs.c: the action BulkDelete */
+bool		sim_bulk_delete(struct sim_req *req, struct sim_res *res);
 
 /* jobs.c: background jobs go on with the virtual clock; to be called before each request */
 void		sim_jobs_advance(struct sim *sim);

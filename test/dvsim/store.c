@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "guid.h"
+#include "keys.h"
 
 /* PRAGMA application_id of our files: "dvsm" */
 #define APPLICATION_ID 1685484397
@@ -402,7 +403,7 @@ sim_store_reset(struct sim *sim)
 {
 	if (!sim_begin(sim->store))
 		return false;
-	if (empty_tables(sim) && store_initial_rows(sim) && store_schema_rows(sim) &&
+	if (empty_tables(sim) && sim_keys_reset(sim) && store_initial_rows(sim) && store_schema_rows(sim) &&
 		sim_commit(sim->store))
 		return true;
 	sim_rollback(sim->store);

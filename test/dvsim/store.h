@@ -76,6 +76,15 @@ bool		sim_begin(struct sim_store *store);
 bool		sim_commit(struct sim_store *store);
 void		sim_rollback(struct sim_store *store);	/* to the innermost begin, which ends */
 
+/*
+ * The index that enforces an alternate key.  With *duplicates, false means
+ * that there is none because two rows have the same values.
+ */
+bool		sim_index_key(struct sim_store *store, const struct sim_table *table,
+						  const struct sim_key_def *key, bool *duplicates);
+bool		sim_unindex_key(struct sim_store *store, const struct sim_table *table,
+							const struct sim_key_def *key);
+
 int64_t		sim_next_version(struct sim_store *store);
 int64_t		sim_row_count(struct sim_store *store, struct sim_table *table);	/* exact */
 

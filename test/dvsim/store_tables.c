@@ -166,33 +166,110 @@ has_table(struct sim_store *store, const char *name)
 	return found;
 }
 
-/* A row with NULL in one of its columns is outside of a key. */
-static bool
-index_keys(struct sim_store *store, const struct sim_table *table)
+/* The index of a key; a row with NULL in one of its columns is outside of the key. */
+static void
+put_key_index(struct sim_buf *sql, const struct sim_table *table, const struct sim_key_def *key)
+{
+	int			i;
+
+	sim_putf(sql, "\"%s~%s\" ON \"%s\" (", table->name, key->name, table->name);
+	for (i = 0; i < key->n; i++)
+		sim_putf(sql, "%s\"%s\"", i > 0 ? ", " : "", key->columns[i]->name);
+	for (i = 0; i < key->n; i++)
+		sim_putf(sql, "%s\"%s\" IS NOT NULL", i > 0 ? " AND " : ") WHERE ",
+				 key->columns[i]->name);
+}
+
+bool
+sim_index_key(struct sim_store *store, const struct sim_table *table,
+			  const struct sim_key_def *key, bool *duplicates)
 {
 	struct sim_buf sql = {0};
-	bool		ok = true;
-	int			i;
-	int			j;
+	int			rc;
 
-	for (i = 0; ok && i < table->nkeys && table->partition == NULL; i++)
+	sim_puts(&sql, "CREATE UNIQUE INDEX IF NOT EXISTS ");
+	put_key_index(&sql, table, key);
+	rc = sqlite3_exec(store->db, sql.s, NULL, NULL, NULL);
+	*duplicates = rc == SQLITE_CONSTRAINT;
+	if (rc != SQLITE_OK && !*duplicates)
+		fprintf(stderr, "dvsim: SQLite refuses a statement: %s\n%s\n",
+				sqlite3_errmsg(store->db), sql.s);
+	sim_buf_free(&sql);
+	return rc == SQLITE_OK;
+}
+
+bool
+sim_unindex_key(struct sim_store *store, const struct sim_table *table,
+				const struct sim_key_def *key)
+{
+	struct sim_buf sql = {0};
+	bool		ok;
+
+	sim_putf(&sql, "DROP INDEX IF EXISTS \"%s~%s\"", table->name, key->name);
+	ok = sim_exec(store, sql.s);
+	sim_buf_free(&sql);
+	return ok;
+}
+
+/* Is this the statement that made the index of one of the table's keys? */
+static bool
+is_key_index(const struct sim_table *table, const char *statement)
+{
+	struct sim_buf sql = {0};
+	bool		found = false;
+
+	for (int i = 0; i < table->nkeys && !found; i++)
 	{
-		const struct sim_key_def *key = &table->keys[i];
+		sql.len = 0;
+		sim_puts(&sql, "CREATE UNIQUE INDEX ");
+		put_key_index(&sql, table, &table->keys[i]);
+		found = strcmp(table->keys[i].status, "Active") == 0 && strcmp(sql.s, statement) == 0;
+	}
+	sim_buf_free(&sql);
+	return found;
+}
+
+/* A file may have indexes of keys that this schema does not have. */
+static bool
+drop_old_indexes(struct sim_store *store, const struct sim_table *table)
+{
+	sqlite3_stmt *stmt = sim_stmt_get(store, "SELECT name, sql FROM sqlite_schema WHERE "
+									  "type = 'index' AND tbl_name = ? AND "
+									  "sql LIKE 'CREATE UNIQUE INDEX%'");
+	struct sim_buf drops = {0};
+	bool		ok;
+
+	if (stmt == NULL)
+		return false;
+	sqlite3_bind_text(stmt, 1, table->name, -1, SQLITE_STATIC);
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		if (!is_key_index(table, (const char *) sqlite3_column_text(stmt, 1)))
+			sim_putf(&drops, "DROP INDEX \"%s\";", (const char *) sqlite3_column_text(stmt, 0));
+	sim_stmt_put(store, stmt);
+	ok = drops.len == 0 || sim_exec(store, drops.s);
+	sim_buf_free(&drops);
+	return ok;
+}
+
+/* A key that the rows of a file do not allow is there, but has failed. */
+static bool
+index_keys(struct sim_store *store, struct sim_table *table)
+{
+	if (!drop_old_indexes(store, table))
+		return false;
+	for (int i = 0; i < table->nkeys && table->partition == NULL; i++)
+	{
+		struct sim_key_def *key = &table->keys[i];
+		bool		duplicates = false;
 
 		if (strcmp(key->status, "Active") != 0)
 			continue;
-		sql.len = 0;
-		sim_putf(&sql, "CREATE UNIQUE INDEX IF NOT EXISTS \"%s~%s\" ON \"%s\" (", table->name,
-				 key->name, table->name);
-		for (j = 0; j < key->n; j++)
-			sim_putf(&sql, "%s\"%s\"", j > 0 ? ", " : "", key->columns[j]->name);
-		for (j = 0; j < key->n; j++)
-			sim_putf(&sql, "%s\"%s\" IS NOT NULL", j > 0 ? " AND " : ") WHERE ",
-					 key->columns[j]->name);
-		ok = sim_exec(store, sql.s);
+		if (!sim_index_key(store, table, key, &duplicates) && !duplicates)
+			return false;
+		if (duplicates)
+			key->status = "Failed";
 	}
-	sim_buf_free(&sql);
-	return ok;
+	return true;
 }
 
 /*
