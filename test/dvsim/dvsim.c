@@ -15,7 +15,7 @@
 
 #include "flags.h"
 #include "guid.h"
-#include "keys.h"
+#include "metadata_keys.h"
 #include "quirks.h"
 #include "request.h"
 #include "schema.h"

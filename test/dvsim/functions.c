@@ -13,8 +13,8 @@
 
 #include <expat.h>
 
-#include "keys.h"
 #include "metadata.h"
+#include "metadata_keys.h"
 #include "row_write.h"
 #include "store.h"
 
@@ -66,6 +66,33 @@ retrieve_version(struct sim_req *req, struct sim_res *res, const char *const *va
 	begin(req, res, "RetrieveVersion");
 	sim_puts(&res->body, ",\"Version\":\"" VERSION "\"}");
 	return true;
+}
+
+/* the language of the organisation, which is also the only one that is installed */
+static bool
+retrieve_languages(struct sim_req *req, struct sim_res *res, const char *function,
+				   const char *member)
+{
+	begin(req, res, function);
+	sim_putf(&res->body, ",\"%s\":[%d]}", member, SIM_LANGUAGE);
+	return true;
+}
+
+static bool
+retrieve_available_languages(struct sim_req *req, struct sim_res *res,
+							 const char *const *values)
+{
+	(void) values;
+	return retrieve_languages(req, res, "RetrieveAvailableLanguages", "LocaleIds");
+}
+
+static bool
+retrieve_provisioned_languages(struct sim_req *req, struct sim_res *res,
+							   const char *const *values)
+{
+	(void) values;
+	return retrieve_languages(req, res, "RetrieveProvisionedLanguages",
+							  "RetrieveProvisionedLanguages");
 }
 
 /* An enum: with or without its type in front of the quotes. */
@@ -178,6 +205,8 @@ retrieve_metadata_changes(struct sim_req *req, struct sim_res *res, const char *
 static const struct function functions[] = {
 	{"WhoAmI", who_am_i, {{NULL, false}}},
 	{"RetrieveVersion", retrieve_version, {{NULL, false}}},
+	{"RetrieveAvailableLanguages", retrieve_available_languages, {{NULL, false}}},
+	{"RetrieveProvisionedLanguages", retrieve_provisioned_languages, {{NULL, false}}},
 	{"RetrieveCurrentOrganization", retrieve_current_organization, {{"AccessType", true}}},
 	{"RetrieveTotalRecordCount", retrieve_total_record_count, {{"EntityNames", true}}},
 	{"RetrieveMetadataChanges", retrieve_metadata_changes,

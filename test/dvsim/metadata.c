@@ -14,8 +14,8 @@
 #include <strings.h>
 
 #include "guid.h"
-#include "keys.h"
 #include "metadata.h"
+#include "metadata_keys.h"
 
 struct walk
 {

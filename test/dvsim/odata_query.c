@@ -510,7 +510,8 @@ check_options(struct reader *rd, const struct sim_pairs *options)
 		"$select", "$filter", "$orderby", "$expand", "$top", NULL
 	};
 	static const char *const custom[] = {
-		"fetchXml", "sql", "savedQuery", "userQuery", "tag", "partitionId", "UnMaskedData", NULL
+		"fetchXml", "sql", "savedQuery", "userQuery", "tag", "partitionId", "UnMaskedData",
+		"size", NULL
 	};
 	int			i;
 	int			j;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "keys.h"
+#include "metadata_keys.h"
 #include "request.h"
 #include "schema.h"
 

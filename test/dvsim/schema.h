@@ -4,7 +4,7 @@
  *
  * Read once from a JSON file (schema.json, or --schema) and never changed,
  * so every pointer handed out stays valid; only the list of a table's keys
- * can change between two requests (keys.c).  System columns (owner, state,
+ * can change between two requests (metadata_keys.c).  System columns (owner, state,
  * audit, version) are added by the loader as the ownership of the table
  * asks; schema.json says only what is particular.  See README.md for the
  * file's format.

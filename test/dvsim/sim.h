@@ -24,7 +24,7 @@ struct sim_table;
 struct sim_user;				/* auth.h */
 struct sim_wire;				/* wire.c */
 struct sim_faults;				/* faults.h */
-struct sim_keys;				/* keys.c */
+struct sim_keys;				/* metadata_keys.c */
 
 #define SIM_ROOT "/api/data/v9.2/"
 
@@ -71,7 +71,7 @@ struct sim
 	char		organization_id[37];
 	char		business_unit_id[37];
 	struct sim_faults *faults;	/* NULL: none */
-	struct sim_keys *keys;		/* NULL: those of the schema (keys.h) */
+	struct sim_keys *keys;		/* NULL: those of the schema (metadata_keys.h) */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
 

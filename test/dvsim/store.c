@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "guid.h"
-#include "keys.h"
+#include "metadata_keys.h"
 
 /* PRAGMA application_id of our files: "dvsm" */
 #define APPLICATION_ID 1685484397

@@ -221,6 +221,7 @@ subtest 'files and pictures' => sub {
 	is($s->patch("$url/new_image", "\x89PNG bytes",
 			'Content-Type' => 'application/octet-stream')->status, 204);
 	is($s->get($url)->json->{new_image}, $picture, 'as bytes');
+	is($s->get("$url/new_image/\$value?size=full")->body, "\x89PNG bytes", 'and back, in full size');
 	is($s->patch($url, { new_image => 'not base64!' })->status, 400);
 };
 

@@ -251,4 +251,11 @@ my $annotated = $s->get('$metadata?annotations=true', Accept => 'application/xml
 ok(length $annotated->body > length $r->body, 'annotations on request');
 ok(eval { parse($annotated->body) }, 'are well-formed, too');
 
+# ---------------------------------------------------------------- languages
+
+is_deeply($s->get('RetrieveProvisionedLanguages')->json->{RetrieveProvisionedLanguages}, [1033],
+	'RetrieveProvisionedLanguages');
+is_deeply($s->get('RetrieveAvailableLanguages()')->json->{LocaleIds}, [1033],
+	'RetrieveAvailableLanguages()');
+
 done_testing;

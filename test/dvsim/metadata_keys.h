@@ -1,5 +1,5 @@
 /*
- * keys.h
+ * metadata_keys.h
  *		Alternate keys that requests make and delete.
  *
  * The keys of the schema file are there from the start.  Requests can delete
@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
-#ifndef SIM_KEYS_H
-#define SIM_KEYS_H
+#ifndef SIM_METADATA_KEYS_H
+#define SIM_METADATA_KEYS_H
 
 #include "schema.h"
 #include "sim.h"

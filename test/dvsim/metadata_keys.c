@@ -1,5 +1,5 @@
 /*
- * keys.c
+ * metadata_keys.c
  *		Alternate keys that requests make and delete, and the jobs that create
  *		their indexes.
  *
@@ -17,8 +17,8 @@
 #include <strings.h>
 
 #include "guid.h"
-#include "keys.h"
 #include "metadata.h"
+#include "metadata_keys.h"
 #include "request.h"
 #include "row_write.h"
 
