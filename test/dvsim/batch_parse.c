@@ -285,6 +285,8 @@ read_part(struct parser *p, struct range *r, bool in_changeset, struct sim_part 
 
 	if (!read_headers(p, r, &headers))
 		return false;
+	if (r->s == r->end)
+		return unreadable(p);
 	type = header(&headers, "Content-Type");
 	part->content_id = header(&headers, "Content-ID");
 	if (type != NULL && strncasecmp(type, "multipart/", 10) == 0)

@@ -18,6 +18,7 @@
 
 #define TYPE "multipart/mixed; boundary=\"b1\""
 #define PART "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+#define LF_PART "Content-Type: application/http\nContent-Transfer-Encoding: binary\n"
 #define GET_PART "--b1\r\n" PART "\r\nGET /api/data/v9.2/accounts HTTP/1.1\r\n\r\n\r\n"
 
 static struct sim_arena *arena;
@@ -168,6 +169,42 @@ test_other_boundary(void **state)
 	assert_null(parts->next);
 }
 
+/* A part may end with its headers: the empty line's end is then the delimiter's. */
+static void
+test_ends_with_headers(void **state)
+{
+	static const char *const forms[] = {
+		"--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\n\r\n--b1--\r\n",
+		"--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\nAccept: a\r\n\r\n--b1--\r\n",
+		"--b1\n" LF_PART "\nGET accounts HTTP/1.1\n\n--b1--",
+		"--b1\n" LF_PART "\nGET accounts HTTP/1.1\nAccept: a\n\n--b1--"
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+	{
+		if (!parse(forms[i]))
+			fail_msg("refused: %s", forms[i]);
+		assert_string_equal(parts->method, "GET");
+		assert_string_equal(parts->url, "accounts");
+		assert_int_equal(parts->headers.n, (int) (i % 2));
+		assert_int_equal(parts->body_len, 0);
+		assert_null(parts->next);
+	}
+}
+
+/* each change set numbers its parts anew */
+static void
+test_content_ids(void **state)
+{
+#define ONE_SET(c) "--b1\r\nContent-Type: multipart/mixed; boundary=" c "\r\n\r\n--" c "\r\n" PART \
+	"Content-ID: 1\r\n\r\nPOST a HTTP/1.1\r\n\r\n{}\r\n--" c "--\r\n"
+	(void) state;
+	if (!parse(ONE_SET("c1") ONE_SET("c2") "--b1--\r\n"))
+		fail_msg("%s", error);
+	assert_string_equal(parts->next->parts->content_id, "1");
+}
+
 static void
 cut_short(const char *text)
 {
@@ -186,8 +223,10 @@ test_cut_short(void **state)
 	cut_short("--b1\r\n--b1--\r\n");
 	cut_short("--b1\r\n" PART "--b1--\r\n");
 	cut_short("--b1\r\n" PART "\r\n--b1--\r\n");
-	/* one blank line is missing */
-	cut_short("--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\n\r\n--b1--\r\n");
+	/* the empty line behind the headers is missing */
+	cut_short("--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\n--b1--\r\n");
+	cut_short("--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\nAccept: a\r\n--b1--\r\n");
+	cut_short("--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\n\r\n");
 	cut_short("--b1\r\n" PART "\r\nGET accounts\r\n\r\n\r\n--b1--\r\n");
 	cut_short("--b1\r\n" PART "\r\nGET accounts HTTP/1.1\r\nno colon\r\n\r\n\r\n--b1--\r\n");
 	/* the change set never ends */
@@ -286,6 +325,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_changeset, begin, end),
 		cmocka_unit_test_setup_teardown(test_line_feeds, begin, end),
 		cmocka_unit_test_setup_teardown(test_other_boundary, begin, end),
+		cmocka_unit_test_setup_teardown(test_ends_with_headers, begin, end),
+		cmocka_unit_test_setup_teardown(test_content_ids, begin, end),
 		cmocka_unit_test_setup_teardown(test_cut_short, begin, end),
 		cmocka_unit_test_setup_teardown(test_not_allowed, begin, end),
 		cmocka_unit_test_setup_teardown(test_limit, begin, end),

@@ -193,6 +193,11 @@ test_filter(void **state)
 	assert_int_equal(count("OwnershipType eq " SIM_NAMESPACE "OwnershipTypes'UserOwned' or "
 						   "OwnershipType ne " SIM_NAMESPACE "OwnershipTypes'UserOwned'"), all);
 
+	assert_int_equal(count("OwnershipType eq 'UserOwned' or OwnershipType ne 'UserOwned'"), all);
+	assert_int_equal(count("OwnershipType eq 'UserOwned'"),
+					 count("OwnershipType eq " SIM_NAMESPACE "OwnershipTypes'UserOwned'"));
+	assert_true(count("OwnershipType eq 'UserOwned'") > 0);
+
 	/* null equals nothing but null */
 	assert_int_equal(count("ExternalName eq null"), all);
 	assert_int_equal(count("ExternalName ne 'x'"), all);
@@ -213,7 +218,9 @@ test_filter_refusals(void **state)
 	assert_int_equal(count("LogicalName eq 5"), -400);
 	assert_int_equal(count("LogicalName eq @missing"), -400);
 	assert_int_equal(count("LogicalName eq @loop"), -400);
-	assert_int_equal(count("OwnershipType eq 'UserOwned'"), -400);
+	assert_int_equal(count("OwnershipType eq 'Nobody'"), -400);
+	assert_int_equal(count("OwnershipType eq ' None'"), -400);
+	assert_int_equal(count("OwnershipType eq 5"), -400);
 	assert_int_equal(count("OwnershipType eq " SIM_NAMESPACE "AttributeTypeCode'Lookup'"), -400);
 	assert_int_equal(count("IsCustomizable eq true"), -400);
 	assert_int_equal(count("DisplayName eq 'Account'"), -400);

@@ -1,6 +1,7 @@
 # 016_readme.t
 #		The tables of README.md against the program: flags, quirks,
-#		and the files of the source.
+#		what is missing, and the files of the source; and the names
+#		of error codes against the codes that the source uses.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -80,6 +81,18 @@ my @files = map { m{([^/]*)$} } glob "$here/*.c";
 cmp_ok(scalar @files, '>', 60, 'there are files');
 is(sorted(keys %described), sorted(@files), 'the README speaks of each file');
 is(join(' ', grep { $described{$_} > 1 } sort keys %described), '', 'once');
+
+# ---------------------------------------------------------------- error codes
+
+my %named = map { lc $_ => 1 } Dvsim::slurp("$here/errors.c") =~ /\{(0x[0-9a-f]{8}), "\w+"\}/g;
+my %raised;
+for my $file (@files)
+{
+	$raised{ lc $_ } = $file for Dvsim::slurp("$here/$file") =~ /"(0x8[0-9a-fA-F]{7})"/g;
+}
+cmp_ok(scalar keys %raised, '>', 50, 'there are error codes');
+is(join(' ', map { "$_ ($raised{$_})" } grep { !$named{$_} } sort keys %raised), '',
+	'each has a symbolic name');
 
 ok($s->stop, 'dvsim ends cleanly');
 done_testing;
