@@ -142,13 +142,13 @@ next_range(struct parser *p, char **pos, char *end, const char *boundary, bool *
 }
 
 /*
- * "Name: value" lines up to the empty one; false when it never comes.  The
- * line end before a delimiter belongs to the delimiter, so the empty line of a
- * part that ends with its headers is no longer in the range; what tells that
- * it was there is the line end of the line before it.
+ * "Name: value" lines up to the empty one; false when it never comes.  A
+ * request may be "last", with nothing behind its headers.  The line end before
+ * a delimiter belongs to the delimiter, so the empty line is then no longer in
+ * the range; what tells that it was there is the line end before it.
  */
 static bool
-read_headers(struct parser *p, struct range *r, struct sim_pairs *headers)
+read_headers(struct parser *p, struct range *r, bool last, struct sim_pairs *headers)
 {
 	while (r->s < r->end)
 	{
@@ -170,7 +170,7 @@ read_headers(struct parser *p, struct range *r, struct sim_pairs *headers)
 		sim_pair_add(p->arena, headers, sim_strndup(p->arena, line, colon - line),
 					 sim_strndup(p->arena, value, end - value));
 	}
-	return r->s[-1] == '\n' || unreadable(p);
+	return (last && r->s[-1] == '\n') || unreadable(p);
 }
 
 static const char *
@@ -235,7 +235,7 @@ read_request(struct parser *p, struct range *r, struct sim_part *part)
 	if (++p->requests > SIM_BATCH_MAX)
 		return forbidden(p, "The current batch message contains too many parts. Only batch "
 						 "messages with a maximum number of '1000' requests are allowed.");
-	if (!read_request_line(p, r, part) || !read_headers(p, r, &part->headers))
+	if (!read_request_line(p, r, part) || !read_headers(p, r, true, &part->headers))
 		return false;
 	part->body = r->s;
 	part->body_len = r->end - r->s;
@@ -283,10 +283,8 @@ read_part(struct parser *p, struct range *r, bool in_changeset, struct sim_part 
 	struct sim_pairs headers = {0};
 	const char *type;
 
-	if (!read_headers(p, r, &headers))
+	if (!read_headers(p, r, false, &headers))
 		return false;
-	if (r->s == r->end)
-		return unreadable(p);
 	type = header(&headers, "Content-Type");
 	part->content_id = header(&headers, "Content-ID");
 	if (type != NULL && strncasecmp(type, "multipart/", 10) == 0)
