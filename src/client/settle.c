@@ -45,14 +45,6 @@ says_too_large(const dv_error *error)
 		 (error->meaning == DV_MEANING_SQL_TIMEOUT || error->meaning == DV_MEANING_DEADLOCK));
 }
 
-/* Returns true if the service has not looked at any row, for lack of an answer or permission. */
-static bool
-is_about_no_row(const dv_error *error)
-{
-	return error->status == 0 || error->meaning == DV_MEANING_CALLER ||
-		error->meaning == DV_MEANING_USER;
-}
-
 /* Returns true if the row itself does not exist, as opposed to one that it refers to. */
 static bool
 says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
@@ -643,7 +635,7 @@ settle_bulk(dv_job *job, const dv_error *error)
 		settle_bulk_success(job);
 	else if (error->details != NULL)
 		settle_details(job, error);
-	else if (error->verdict == DV_VERDICT_REFUSED && !is_about_no_row(error))
+	else if (dv_error_is_about_rows(error))
 		settle_bulk_refusal(job, error);
 	else
 		settle_no_answer(job, error);

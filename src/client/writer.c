@@ -333,6 +333,19 @@ settled(const dv_writer *writer, bool only_refused)
 	return rows;
 }
 
+/* Returns the number of requests that the service is working on. */
+static int
+in_flight(const dv_writer *writer)
+{
+	int			calls = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, unconstify(dlist_head *, &writer->under_way))
+		if (!dv_call_waiting(dlist_container(dv_job, node, iter.cur)->call))
+			calls++;
+	return calls;
+}
+
 static void
 tell_progress(const dv_writer *writer)
 {
@@ -340,7 +353,7 @@ tell_progress(const dv_writer *writer)
 
 	if (writer->spec.progress != NULL)
 		dv_progress_update(writer->spec.progress, writer->tally.taken, writer->rows_sent,
-						   settled(writer, false) - refused, refused, writer->sent);
+						   settled(writer, false) - refused, refused, in_flight(writer));
 }
 
 /* Sends and settles jobs as far as possible without waiting. */
@@ -838,6 +851,12 @@ bool
 dv_writer_is_open(const dv_writer *writer)
 {
 	return writer->entry.open;
+}
+
+bool
+dv_writer_is_dry(const dv_writer *writer)
+{
+	return writer->spec.dry_run;
 }
 
 const dv_tally *

@@ -89,6 +89,12 @@ extern void dv_error_read(int status, const char *body, size_t len, const char *
 extern bool dv_error_is_about_user(const dv_error *error);
 
 /*
+ * Returns true if the service has refused rows.  It has not looked at any row if
+ * it did not admit the caller, or if there was no answer.
+ */
+extern bool dv_error_is_about_rows(const dv_error *error);
+
+/*
  * Returns code, status, Retry-After, request id, application user, and attempts
  * as a sentence; "" if none is known.
  */
