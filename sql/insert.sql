@@ -128,6 +128,40 @@ INSERT INTO account (name) VALUES ('rolled back');
 ROLLBACK TO s;
 COMMIT;
 SELECT count(*) FROM account WHERE name = 'rolled back';
+-- one report for each rollback, however many subtransactions it ends
+BEGIN;
+INSERT INTO account (name) VALUES ('outside');
+SAVEPOINT a;
+INSERT INTO account (name) SELECT 'in a' FROM generate_series(1, 2);
+SAVEPOINT b;
+INSERT INTO account (name) SELECT 'in b' FROM generate_series(1, 3);
+SAVEPOINT c;
+INSERT INTO account (name) SELECT 'in c' FROM generate_series(1, 4);
+ROLLBACK TO a;
+SAVEPOINT d;
+INSERT INTO account (name) SELECT 'in d' FROM generate_series(1, 5);
+ROLLBACK;
+DO $$
+BEGIN
+  BEGIN
+    INSERT INTO account (name) SELECT 'outer block' FROM generate_series(1, 2);
+    BEGIN
+      INSERT INTO account (name) SELECT 'inner block' FROM generate_series(1, 3);
+      PERFORM 1 / 0;
+    EXCEPTION WHEN unique_violation THEN
+      RAISE NOTICE 'not reached';
+    END;
+  EXCEPTION WHEN division_by_zero THEN
+    PERFORM 1;
+    RAISE NOTICE 'the handler goes on';
+  END;
+  BEGIN
+    INSERT INTO account (name) SELECT 'last block' FROM generate_series(1, 4);
+    RAISE EXCEPTION 'for the commit';
+  EXCEPTION WHEN raise_exception THEN
+    NULL;
+  END;
+END $$;
 BEGIN READ ONLY;
 INSERT INTO account (name) VALUES ('x');
 ROLLBACK;
@@ -141,6 +175,8 @@ RESET dataverse_fdw.batch_size;
 SET dataverse_fdw.dry_run = on;
 INSERT INTO account (name) SELECT 'dry' FROM generate_series(1, 12);
 SELECT count(*) FROM account WHERE name = 'dry';
+INSERT INTO account (name) VALUES ('dry');
+SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (name) SELECT 'dry' FROM generate_series(1, 12)$$);
 RESET dataverse_fdw.dry_run;
 ALTER FOREIGN TABLE account OPTIONS (ADD updatable 'off');
 INSERT INTO account (name) VALUES ('x');

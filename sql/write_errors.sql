@@ -37,7 +37,7 @@ EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS m = MESSAGE_TEXT, s = RETURNED_SQLSTATE, n = SCHEMA_NAME, t = TABLE_NAME,
     c = COLUMN_NAME, k = CONSTRAINT_NAME, d = PG_EXCEPTION_DETAIL, h = PG_EXCEPTION_HINT;
   RETURN concat_ws(E'\n', s, m, 'table ' || n || '.' || t, 'column ' || nullif(c, ''), 'constraint ' || nullif(k, ''),
-    regexp_replace(regexp_replace(d, 'request id [-0-9a-f]+', 'request id'), '\([-0-9a-f]{36}\)', '(id)'), nullif(h, ''));
+    regexp_replace(regexp_replace(d, 'request id [-0-9a-f]+', 'request id'), '\([-0-9a-f]{36}\)', '(id)', 'g'), nullif(h, ''));
 END $$;
 SET client_min_messages = error;
 \t on
@@ -90,6 +90,15 @@ INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 1
 RESET client_min_messages;
 \set VERBOSITY default
 INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 7) i;
+SET client_min_messages = error;
+\t on
+SELECT write_errors_try($$INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 10) i$$);
+\t off
+RESET client_min_messages;
+-- rows whose state is refused have been created
+INSERT INTO account (name, statecode, statuscode)
+SELECT 'state ' || i, 1, CASE WHEN i = 2 THEN 1 ELSE 2 END FROM generate_series(1, 3) i;
+SELECT count(*) FROM account WHERE name LIKE 'state %';
 RESET dataverse_fdw.on_error;
 
 SET client_min_messages = warning;

@@ -354,6 +354,7 @@ settle(dv_call *call, bool found_out)
 		.user = call->user,
 		.sent_at = call->lease.sent_at,
 		.repeatable = call->spec.repeatable,
+		.divisible = call->spec.divisible,
 		.pool_told = call->pool_told,
 		.others = dv_senders_others(&call->senders, call->user) != 0,
 		.found_out = found_out,

@@ -34,6 +34,7 @@ typedef struct dv_call_spec
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
 	const dv_retry *history;	/* of the rows that it carries, in earlier calls; NULL: none */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
+	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
 } dv_call_spec;

@@ -185,6 +185,9 @@ dv_job_start(dv_job *job)
 	spec.kind = kind_of(job);
 	spec.rows = job->batch->nrows;
 	spec.repeatable = dv_job_is_repeatable(job);
+	/* see dv_settle_job(): a change set or a query of rows is not divided */
+	spec.divisible = job->batch->nrows > 1 &&
+		(job->route == DV_ROUTE_BULK || job->route == DV_ROUTE_SINGLE);
 	spec.table = job->batch->destination->entity_set;
 	/* who may not write the rows may be able to read them */
 	spec.only = job->route != DV_ROUTE_VERIFY ? job->only : 0;

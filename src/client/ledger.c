@@ -8,6 +8,11 @@
  * doubt are counted at the abort, or earlier if the memory of the statement is
  * freed before.
  *
+ * A rollback may end several subtransactions, one after the other, but it is
+ * reported once: with the sum, as soon as the transaction continues.  The
+ * report does not speak of savepoints, because blocks of PL/pgSQL with an
+ * EXCEPTION clause are subtransactions as well.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
@@ -19,17 +24,23 @@
 #include "client/ledger.h"
 #include "net/xact.h"
 
+typedef struct ledger_sum
+{
+	int64		stays;
+	int64		in_doubt;
+} ledger_sum;
+
 /* The counts of one subtransaction.  There is none for those that wrote nothing. */
 typedef struct ledger_page
 {
 	struct ledger_page *next;
 	SubTransactionId subid;
-	int64		stays;
-	int64		in_doubt;
+	ledger_sum	sum;
 } ledger_page;
 
 static ledger_page *pages = NULL;	/* in TopTransactionContext */
 static dlist_head entries = DLIST_STATIC_INIT(entries);
+static ledger_sum untold;		/* of subtransactions that were rolled back */
 
 static ledger_page *
 page_of(SubTransactionId subid)
@@ -51,38 +62,70 @@ static void
 add_doubt(SubTransactionId subid, int64 rows)
 {
 	if (rows > 0)
-		page_of(subid)->in_doubt += rows;
+		page_of(subid)->sum.in_doubt += rows;
 }
 
 static void
-tell(const char *what, int64 stays, int64 in_doubt)
+add(ledger_sum *sum, const ledger_sum *more)
 {
-	if (stays > 0)
+	sum->stays += more->stays;
+	sum->in_doubt += more->in_doubt;
+}
+
+static void
+tell(const char *what, const ledger_sum *sum)
+{
+	if (sum->stays > 0)
 		ereport(WARNING,
-				(errmsg_plural("the %s was rolled back, but %lld row written to Dataverse stays there",
-							   "the %s was rolled back, but %lld rows written to Dataverse stay there",
-							   stays, what, (long long) stays),
-				 in_doubt > 0 ?
+				(errmsg_plural("%s was rolled back, but %lld row written to Dataverse stays there",
+							   "%s was rolled back, but %lld rows written to Dataverse stay there",
+							   sum->stays, what, (long long) sum->stays),
+				 sum->in_doubt > 0 ?
 				 errdetail_plural("For %lld more row, it is not known whether it was written.",
 								  "For %lld more rows, it is not known whether they were written.",
-								  in_doubt, (long long) in_doubt) : 0));
-	else if (in_doubt > 0)
+								  sum->in_doubt, (long long) sum->in_doubt) : 0));
+	else if (sum->in_doubt > 0)
 		ereport(WARNING,
-				(errmsg_plural("the %s was rolled back, but it is not known whether %lld row sent to Dataverse was written",
-							   "the %s was rolled back, but it is not known whether %lld rows sent to Dataverse were written",
-							   in_doubt, what, (long long) in_doubt)));
+				(errmsg_plural("%s was rolled back, but it is not known whether %lld row sent to Dataverse was written",
+							   "%s was rolled back, but it is not known whether %lld rows sent to Dataverse were written",
+							   sum->in_doubt, what, (long long) sum->in_doubt)));
+}
+
+void
+dv_ledger_tell(void)
+{
+	ledger_sum	sum = untold;
+
+	/* nothing is told twice, even if telling it raises an error */
+	memset(&untold, 0, sizeof(untold));
+	tell("part of the transaction", &sum);
+}
+
+/* Reports the rollback of the whole transaction. */
+static void
+tell_all(void)
+{
+	ledger_sum	sum = untold;
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &entries)
+		dv_ledger_close(dlist_container(dv_ledger_entry, node, iter.cur));
+	for (; pages != NULL; pages = pages->next)
+		add(&sum, &pages->sum);
+	memset(&untold, 0, sizeof(untold));
+	tell("the transaction", &sum);
 }
 
 static void
 on_xact(XactEvent event)
 {
-	int64		stays = 0;
-	int64		in_doubt = 0;
-	dlist_mutable_iter iter;
-
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+			dv_ledger_tell();
+			return;
 		case XACT_EVENT_PRE_PREPARE:
+			dv_ledger_tell();
 			if (pages != NULL)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -90,21 +133,14 @@ on_xact(XactEvent event)
 						 errdetail("Dataverse cannot take part in a two-phase commit.")));
 			return;
 		case XACT_EVENT_ABORT:
-			break;
+			tell_all();
+			return;
 		case XACT_EVENT_COMMIT:
 			pages = NULL;
 			return;
 		default:
 			return;
 	}
-	dlist_foreach_modify(iter, &entries)
-		dv_ledger_close(dlist_container(dv_ledger_entry, node, iter.cur));
-	for (; pages != NULL; pages = pages->next)
-	{
-		stays += pages->stays;
-		in_doubt += pages->in_doubt;
-	}
-	tell("transaction", stays, in_doubt);
 }
 
 static void
@@ -114,6 +150,8 @@ on_subxact(const dv_subxact_end *end)
 	ledger_page **at = &pages;
 	ledger_page *p;
 
+	if (!end->aborted)
+		dv_ledger_tell();
 	dlist_foreach_modify(iter, &entries)
 	{
 		dv_ledger_entry *entry = dlist_container(dv_ledger_entry, node, iter.cur);
@@ -128,20 +166,16 @@ on_subxact(const dv_subxact_end *end)
 		return;
 	*at = p->next;
 	if (end->aborted)
-		tell("savepoint", p->stays, p->in_doubt);
+		add(&untold, &p->sum);
 	else
-	{
-		ledger_page *outer = page_of(end->parent);
-
-		outer->stays += p->stays;
-		outer->in_doubt += p->in_doubt;
-	}
+		add(&page_of(end->parent)->sum, &p->sum);
 }
 
 static dv_xact_participant xact_participant = {
 	.phase = DV_XACT_TELL,
 	.on_xact = on_xact,
-	.on_subxact = on_subxact
+	.on_subxact = on_subxact,
+	.on_subxact_start = dv_ledger_tell
 };
 
 void
@@ -168,5 +202,5 @@ void
 dv_ledger_stays(const dv_ledger_entry *entry, int64 rows)
 {
 	dv_xact_join(&xact_participant);
-	page_of(entry != NULL ? entry->subid : GetCurrentSubTransactionId())->stays += rows;
+	page_of(entry != NULL ? entry->subid : GetCurrentSubTransactionId())->sum.stays += rows;
 }

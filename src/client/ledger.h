@@ -4,7 +4,7 @@
  *		What a transaction has written to Dataverse, where nothing can be
  *		rolled back.
  *
- * When a transaction or a savepoint that wrote is rolled back, one WARNING
+ * When a transaction, or a part of it, that wrote is rolled back, one WARNING
  * reports how many rows remain written, and how many are in doubt.  A
  * transaction that wrote cannot be prepared.
  *
@@ -38,5 +38,11 @@ extern void dv_ledger_close(dv_ledger_entry *entry);
  * the current one.
  */
 extern void dv_ledger_stays(const dv_ledger_entry *entry, int64 rows);
+
+/*
+ * Reports what was written by parts of the transaction that have been rolled
+ * back.  Called when the transaction continues after a rollback.
+ */
+extern void dv_ledger_tell(void);
 
 #endif							/* DV_LEDGER_H */

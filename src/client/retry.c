@@ -71,6 +71,8 @@ repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_
 
 	if (retry->times[event->cause] >= policy->max_retries || !dv_retry_tolerates(policy, told))
 		return false;
+	if (event->divisible && retry->times[event->cause] > 0)
+		return false;
 	decision->cause = event->cause;
 	decision->delay = later(backoff(policy, ++retry->times[event->cause], event->random), told);
 	return true;

@@ -16,6 +16,10 @@
  * request had waited as long as it was told to: being throttled on another
  * user does not show that waiting is useless.
  *
+ * A request that may succeed in halves is repeated as a whole only once.  The
+ * halves inherit its history, so that all that came of one batch has the
+ * retries of one request.
+ *
  * Pure: the time and the random number are arguments.  trouble.c derives the
  * event from an error, writes the log, and counts.
  *
@@ -61,6 +65,7 @@ typedef struct dv_retry_event
 	bool		repeatable;		/* carrying it out twice would do no harm */
 	bool		at_fault;		/* its user is at fault; verdict REFUSED, AUTH, or RETRY */
 	bool		others;			/* then: there are other users that may send it */
+	bool		divisible;		/* smaller requests may succeed; verdict RETRY */
 	bool		found_out;		/* it is the first to find its token refused; verdict AUTH */
 	int64_t		sent_at;
 	int64_t		told;			/* how long the service asked us to wait; < 0: not said.  A

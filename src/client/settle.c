@@ -36,23 +36,6 @@
  * What errors say
  */
 
-/* A batch may succeed in halves also if it took too long or ended in a deadlock. */
-static bool
-says_too_large(const dv_error *error)
-{
-	return error->meaning == DV_MEANING_TOO_LARGE ||
-		(error->verdict == DV_VERDICT_RETRY &&
-		 (error->meaning == DV_MEANING_SQL_TIMEOUT || error->meaning == DV_MEANING_DEADLOCK));
-}
-
-/* Returns true if the service has not looked at any row, for lack of an answer or permission. */
-static bool
-is_about_no_row(const dv_error *error)
-{
-	return error->status == 0 || error->meaning == DV_MEANING_CALLER ||
-		error->meaning == DV_MEANING_USER;
-}
-
 /* Returns true if the row itself does not exist, as opposed to one that it refers to. */
 static bool
 says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
@@ -78,7 +61,7 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
  * Sending rows again in another way
  */
 
-/* Smaller requests are others, so all retries start over. */
+/* Sends the rows in two smaller requests, which inherit the history of the job. */
 static void
 split(dv_job *job)
 {
@@ -91,8 +74,6 @@ split(dv_job *job)
 
 		*half = dv_job_keep(*half, job, &job->batch->rows[i], job->route);
 	}
-	for (i = 0; i < 2; i++)
-		memset(&halves[i]->retry, 0, sizeof(dv_retry));
 	dv_job_free(job);
 	dv_writer_queue(halves[1]);
 	dv_writer_queue(halves[0]);
@@ -547,7 +528,7 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 	/* for an elastic table, some rows may have been written nevertheless */
 	if (batch->nrows > 1 && batch->destination->type == DV_TABLE_ELASTIC)
 		job->was_in_doubt = true;
-	if (batch->nrows > 1 && says_too_large(error))
+	if (batch->nrows > 1 && dv_error_asks_for_less(error))
 		split(job);
 	else if (batch->nrows == 1)
 		settle_only_row(job, error);
@@ -624,7 +605,7 @@ settle_no_answer(dv_job *job, const dv_error *error)
 {
 	if (dv_error_is_about_user(error) && settle_by_refusals(job))
 		return;
-	if (job->batch->nrows > 1 && says_too_large(error))
+	if (job->batch->nrows > 1 && dv_error_asks_for_less(error))
 		split(job);
 	else if (job->batch->nrows == 1 && !error->outcome_unknown && !job->was_in_doubt &&
 			 job->spec->go_on && error->verdict == DV_VERDICT_RETRY && error->status != 0)
@@ -643,7 +624,7 @@ settle_bulk(dv_job *job, const dv_error *error)
 		settle_bulk_success(job);
 	else if (error->details != NULL)
 		settle_details(job, error);
-	else if (error->verdict == DV_VERDICT_REFUSED && !is_about_no_row(error))
+	else if (dv_error_is_about_rows(error))
 		settle_bulk_refusal(job, error);
 	else
 		settle_no_answer(job, error);
@@ -659,7 +640,7 @@ settle_parts(dv_job *job, const dv_error *error)
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_row_answer *answers;
 
-	if (error->verdict == DV_VERDICT_REFUSED && job->batch->nrows > 1 && says_too_large(error))
+	if (error->verdict == DV_VERDICT_REFUSED && job->batch->nrows > 1 && dv_error_asks_for_less(error))
 		split(job);
 	else if (error->verdict != DV_VERDICT_OK)
 		settle_no_answer(job, error);

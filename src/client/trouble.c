@@ -171,7 +171,10 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 	dv_retry_decision decision;
 
 	if (error->verdict == DV_VERDICT_RETRY)
+	{
 		event.cause = retry_cause(error);
+		event.divisible = attempt->divisible && dv_error_asks_for_less(error);
+	}
 	if (error->verdict == DV_VERDICT_THROTTLED && (attempt->pool_told || error->retry_after >= 0))
 	{
 		if (error->retry_after < 0)

@@ -25,6 +25,7 @@ typedef struct dv_attempt
 	bool		at_fault;		/* the user is at fault, not the request */
 	bool		others;			/* then: other users may send it */
 	bool		found_out;		/* it is the first to find its token refused */
+	bool		divisible;		/* its rows can be sent in smaller requests */
 	bool		counted;		/* another row of the same request is repeated, too, and counted */
 } dv_attempt;
 

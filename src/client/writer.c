@@ -34,6 +34,8 @@
 #define RESTING_MAX 32
 /* Bytes held by all jobs */
 #define HELD_MAX ((size_t) 24 * 1024 * 1024)
+/* Rows refused in a row because the service was in trouble, after which it is believed to be down */
+#define STRIKES_MAX 3
 /* Bytes at which a batch is full; the service takes 128 MB, its sandbox less */
 #define BATCH_BYTES_MAX (8 * 1024 * 1024)
 
@@ -78,6 +80,7 @@ struct dv_writer
 	size_t		held;			/* bytes of jobs */
 	dv_keys_hash *keys;			/* keys of rows that are not settled */
 	dv_tally	tally;
+	int			strikes;		/* rows given up for transient causes since one was written */
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */
@@ -333,6 +336,19 @@ settled(const dv_writer *writer, bool only_refused)
 	return rows;
 }
 
+/* Returns the number of requests that the service is working on. */
+static int
+in_flight(const dv_writer *writer)
+{
+	int			calls = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, unconstify(dlist_head *, &writer->under_way))
+		if (!dv_call_waiting(dlist_container(dv_job, node, iter.cur)->call))
+			calls++;
+	return calls;
+}
+
 static void
 tell_progress(const dv_writer *writer)
 {
@@ -340,7 +356,7 @@ tell_progress(const dv_writer *writer)
 
 	if (writer->spec.progress != NULL)
 		dv_progress_update(writer->spec.progress, writer->tally.taken, writer->rows_sent,
-						   settled(writer, false) - refused, refused, writer->sent);
+						   settled(writer, false) - refused, refused, in_flight(writer));
 }
 
 /* Sends and settles jobs as far as possible without waiting. */
@@ -496,6 +512,16 @@ describe_row(dv_failure *failure, const dv_batch *batch, const dv_batch_row *row
 	failure->object = dv_batch_object(batch, row, &failure->object_len);
 }
 
+/*
+ * A row may take too long because of its values, but not one row after the
+ * other.  To file them all would take the retries of each.
+ */
+static bool
+is_down(dv_writer *writer, const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_RETRY && ++writer->strikes > STRIKES_MAX;
+}
+
 void
 dv_writer_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
 {
@@ -504,7 +530,17 @@ dv_writer_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
 	failure.then = job->batch->operation != job->spec->operation;
 	describe_row(&failure, job->batch, row);
 	dv_writer_settle_row(job, row, DV_FATE_REJECTED);
-	if (!job->writer->failed)
+	if (job->writer->failed)
+		return;
+	if (is_down(job->writer, error))
+	{
+		dv_error	down = *error;
+
+		down.hint = "Rows were sent singly and failed as well, so the statement ends whatever \"on_error\" says.";
+		failure.error = &down;
+		fail_with(job->writer, &failure);
+	}
+	else
 		(void) file(job->writer, &failure);
 }
 
@@ -617,6 +653,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 
 	if (fate == DV_FATE_ACKNOWLEDGED)
 	{
+		writer->strikes = 0;
 		/* an update that follows the creation of its row does not add a row */
 		if (job->batch->operation == writer->spec.operation)
 			dv_ledger_stays(&writer->entry, 1);
@@ -838,6 +875,12 @@ bool
 dv_writer_is_open(const dv_writer *writer)
 {
 	return writer->entry.open;
+}
+
+bool
+dv_writer_is_dry(const dv_writer *writer)
+{
+	return writer->spec.dry_run;
 }
 
 const dv_tally *

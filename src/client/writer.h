@@ -137,6 +137,9 @@ extern void dv_writer_drain(dv_writer *writer);
 /* Returns false if the writer's transaction was rolled back, but its memory is not freed yet. */
 extern bool dv_writer_is_open(const dv_writer *writer);
 
+/* Returns true if rows are only counted. */
+extern bool dv_writer_is_dry(const dv_writer *writer);
+
 /* Returns true if all rows taken are settled. */
 extern bool dv_writer_is_settled(const dv_writer *writer);
 

@@ -357,6 +357,21 @@ dv_error_is_about_user(const dv_error *error)
 		error->meaning == DV_MEANING_ACCESS;
 }
 
+bool
+dv_error_asks_for_less(const dv_error *error)
+{
+	return error->meaning == DV_MEANING_TOO_LARGE ||
+		(error->verdict == DV_VERDICT_RETRY &&
+		 (error->meaning == DV_MEANING_SQL_TIMEOUT || error->meaning == DV_MEANING_DEADLOCK));
+}
+
+bool
+dv_error_is_about_rows(const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_REFUSED && error->status != 0 &&
+		error->meaning != DV_MEANING_CALLER && error->meaning != DV_MEANING_USER;
+}
+
 const char *
 dv_error_detail(const dv_error *error)
 {

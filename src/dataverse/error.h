@@ -88,6 +88,15 @@ extern void dv_error_read(int status, const char *body, size_t len, const char *
 /* Returns true if the error is about the user that sent the request: another one may succeed. */
 extern bool dv_error_is_about_user(const dv_error *error);
 
+/* Returns true if smaller requests may succeed: it was too large, took too long, or met another one. */
+extern bool dv_error_asks_for_less(const dv_error *error);
+
+/*
+ * Returns true if the service has refused rows.  It has not looked at any row if
+ * it did not admit the caller, or if there was no answer.
+ */
+extern bool dv_error_is_about_rows(const dv_error *error);
+
 /*
  * Returns code, status, Retry-After, request id, application user, and attempts
  * as a sentence; "" if none is known.

@@ -21,6 +21,7 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
+#include "client/ledger.h"
 #include "compat.h"
 #include "fdw/modify.h"
 
@@ -191,6 +192,8 @@ writes(const EState *estate)
 static void
 run(DV_EXECUTOR_RUN_PARAMETERS)
 {
+	/* the handler of an error runs statements: whatever was to be rolled back has been */
+	dv_ledger_tell();
 	if (next_run != NULL)
 		next_run(DV_EXECUTOR_RUN_ARGUMENTS);
 	else
@@ -234,6 +237,7 @@ finish(QueryDesc * queryDesc)
 	else
 		standard_ExecutorFinish(queryDesc);
 	drain_all(queryDesc->estate);
+	dv_ledger_tell();
 }
 
 void

@@ -274,6 +274,18 @@ show_columns(const dv_relation *relation, const List *private, ExplainState *es)
 		ExplainPropertyList("Columns", names, es);
 }
 
+/* In a dry run, rows are encoded and counted; nothing else happens to them. */
+static void
+show_rehearsal(const dv_tally *t, ExplainState *es)
+{
+	ExplainPropertyBool("Dry Run", true, es);
+	ExplainPropertyInteger("Batches Encoded", NULL, t->batches, es);
+	ExplainPropertyInteger("Rows Encoded", NULL, t->fates[DV_FATE_ACKNOWLEDGED], es);
+	if (t->fates[DV_FATE_REJECTED] > 0)
+		ExplainPropertyInteger(dv_fate_rules[DV_FATE_REJECTED].label, NULL,
+							   t->fates[DV_FATE_REJECTED], es);
+}
+
 static void
 show_tally(const dv_tally *t, ExplainState *es)
 {
@@ -312,6 +324,8 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		show_columns(relation, private, es);
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
-	if (es->analyze && m != NULL && m->writer != NULL)
+	if (es->analyze && m != NULL && m->writer != NULL && dv_writer_is_dry(m->writer))
+		show_rehearsal(dv_writer_tally(m->writer), es);
+	else if (es->analyze && m != NULL && m->writer != NULL)
 		show_tally(dv_writer_tally(m->writer), es);
 }

@@ -248,6 +248,18 @@ report_summary(const dv_modify *m)
 					seconds, written / Max(seconds, 0.000001))));
 }
 
+/* The command tag of a dry run looks like any other. */
+static void
+report_dry_run(const dv_modify *m)
+{
+	int64		rows = dv_writer_written(m->writer);
+
+	ereport(NOTICE,
+			(errmsg_plural("%s: \"dataverse_fdw.dry_run\" is on; %lld row was encoded, and not sent",
+						   "%s: \"dataverse_fdw.dry_run\" is on; %lld rows were encoded, and none was sent",
+						   (unsigned long) rows, m->what, (long long) rows)));
+}
+
 void
 dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo)
 {
@@ -260,6 +272,8 @@ dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo)
 	{
 		dv_drain(m);
 		dv_refused_report(m);
+		if (dv_writer_is_dry(m->writer))
+			report_dry_run(m);
 		if (dv_summary)
 			report_summary(m);
 	}

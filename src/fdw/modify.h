@@ -102,6 +102,8 @@ typedef struct dv_modify_refusal
 	bool		go_on;			/* refused rows are filed and the statement continues */
 	int64		most;			/* maximum number of refused rows; -1: no limit */
 	int64		rows;
+	int64		unfinished;		/* of these: created, but the update that follows was refused */
+	List	   *first;			/* texts about the first of them */
 	Oid			roleid;			/* for whom rows are filed: who began the statement */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */
 	const dv_modify_fault *fault;	/* of the row that is being refused here, or NULL */

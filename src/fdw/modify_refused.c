@@ -13,6 +13,7 @@
 
 #include "foreign/foreign.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 
@@ -21,6 +22,11 @@
 #include "fdw/modify.h"
 #include "fdw/rejects.h"
 #include "net/text.h"
+
+/* If there are too many refused rows, the error quotes so many of them, */
+#define FIRST_REFUSALS 5
+/* and so many bytes of the message of each. */
+#define MESSAGE_MAX 200
 
 void
 dv_refused_prepare(dv_modify *m)
@@ -52,19 +58,30 @@ dv_refused_here(dv_modify *m, TupleTableSlot *slot, const dv_modify_fault *fault
  * Raising
  */
 
-static void
-append_row(StringInfo detail, const dv_failure *failure)
+/* "rows 301 to 400", or "row 7 (id)" */
+static const char *
+rows_of(const dv_failure *failure)
 {
 	if (failure->first != failure->last)
-		appendStringInfo(detail, "It is one of rows %lld to %lld.",
-						 (long long) failure->first, (long long) failure->last);
-	else if (failure->id != NULL)
-		appendStringInfo(detail, "It is row %lld (%s).", (long long) failure->first,
-						 dv_id_text(failure->id));
-	else
-		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
+		return psprintf("rows %lld to %lld", (long long) failure->first, (long long) failure->last);
+	if (failure->id != NULL)
+		return psprintf("row %lld (%s)", (long long) failure->first, dv_id_text(failure->id));
+	return psprintf("row %lld", (long long) failure->first);
+}
+
+static void
+append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
+{
+	const char *rows = rows_of(failure);
+
 	if (failure->then)
-		appendStringInfoString(detail, "  The row was created, but its state could not be set.");
+		appendStringInfo(detail, "The state of %s could not be set; the row itself was created.", rows);
+	else if (m->refusal.fault == NULL && !dv_error_is_about_rows(failure->error))
+		appendStringInfo(detail, "No row was refused.  The request that failed was to write %s.", rows);
+	else if (failure->first != failure->last)
+		appendStringInfo(detail, "The refused row is one of %s.", rows);
+	else
+		appendStringInfo(detail, "Refused row: %s.", rows + strlen("row "));
 }
 
 /* Tells what stays in Dataverse even if the transaction is rolled back. */
@@ -74,11 +91,24 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 	int64		written = dv_writer_written(m->writer);
 
 	if (written > 0)
-		appendStringInfo(detail, "\n%lld rows of this statement have been written to Dataverse and stay there.",
-						 (long long) written);
+		appendStringInfo(detail, ngettext("\n%lld row of this statement has been written to Dataverse and stays there.",
+										  "\n%lld rows of this statement have been written to Dataverse and stay there.",
+										  written), (long long) written);
 	if (failure->in_doubt > 0)
 		appendStringInfo(detail, "\nFor %lld rows, it is not known whether they have been written.",
 						 (long long) failure->in_doubt);
+}
+
+/* Quotes the first of the other refused rows: what was filed is rolled back with the statement. */
+static void
+append_first(StringInfo detail, const dv_modify *m)
+{
+	ListCell   *lc;
+
+	foreach(lc, m->refusal.first)
+		appendStringInfo(detail, "\n%s", (const char *) lfirst(lc));
+	if (m->refusal.rows - 1 > list_length(m->refusal.first))
+		appendStringInfoString(detail, "\n...");
 }
 
 static bool
@@ -105,7 +135,9 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 	dv_blame	blame;
 
 	if (is_one_too_many(m))
-		hint = psprintf("More than %lld rows were refused (option \"max_errors\").",
+		hint = psprintf(m->refusal.most > 0 ?
+						"More than %lld rows were refused (option \"max_errors\").  dataverse.rejects does not contain them, because it is rolled back with the statement." :
+						"More than %lld rows were refused (option \"max_errors\").",
 						(long long) m->refusal.most);
 	dv_blame_read(error->message, &blame);
 	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
@@ -113,9 +145,11 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 									  dv_relation_column_of(m->relation, blame.column));
 
 	initStringInfo(&detail);
-	append_row(&detail, failure);
+	append_row(&detail, m, failure);
 	if (service[0] != '\0')
 		appendStringInfo(&detail, "  %s", service);
+	if (is_one_too_many(m) && m->refusal.most > 0)
+		append_first(&detail, m);
 	append_outcome(&detail, m, failure);
 	ereport(ERROR,
 			(errcode(blame.null ? ERRCODE_NOT_NULL_VIOLATION : error->sqlstate),
@@ -196,6 +230,22 @@ dv_refused_file_held(dv_modify *m)
 	m->refusal.held = NIL;
 }
 
+/* Keeps the text of one of the first refusals for append_first(). */
+static void
+keep_first(dv_modify *m, const dv_failure *failure)
+{
+	MemoryContext old;
+	const char *message = failure->error->message;
+
+	if (m->refusal.most < 0 || list_length(m->refusal.first) >= FIRST_REFUSALS)
+		return;
+	old = MemoryContextSwitchTo(m->context);
+	m->refusal.first = lappend(m->refusal.first,
+							   psprintf("Refused row: %s: %.*s", rows_of(failure) + strlen("row "),
+										pg_mbcliplen(message, strlen(message), MESSAGE_MAX), message));
+	MemoryContextSwitchTo(old);
+}
+
 bool
 dv_refused_file(void *arg, const dv_failure *failure)
 {
@@ -203,8 +253,10 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	dv_reject	reject = {0};
 
 	m->refusal.rows++;
+	m->refusal.unfinished += failure->then;
 	if (is_one_too_many(m))
 		return false;
+	keep_first(m, failure);
 	reject.operation = dv_operation_rule_of(failure->then ? DV_UPDATE : m->operation)->name;
 	reject.ordinal = failure->first;
 	reject.id = failure->id;
@@ -235,13 +287,23 @@ dv_refused_file(void *arg, const dv_failure *failure)
 void
 dv_refused_report(const dv_modify *m)
 {
-	if (m->refusal.rows == 0)
-		return;
-	ereport(WARNING,
-			(errcode(ERRCODE_WARNING),
-			 errmsg_plural("%lld row was refused: could not %s on server \"%s\"",
-						   "%lld rows were refused: could not %s on server \"%s\"",
-						   (unsigned long) m->refusal.rows, (long long) m->refusal.rows, m->what,
-						   server_name(m)),
-			 errhint("The view dataverse.rejects contains the refused rows and the reasons.")));
+	int64		refused = m->refusal.rows - m->refusal.unfinished;
+
+	if (refused > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%lld row was refused: could not %s on server \"%s\"",
+							   "%lld rows were refused: could not %s on server \"%s\"",
+							   (unsigned long) refused, (long long) refused, m->what,
+							   server_name(m)),
+				 errhint("The view dataverse.rejects contains the refused rows and the reasons.")));
+	if (m->refusal.unfinished > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%lld row was created, but its state could not be set: could not %s on server \"%s\"",
+							   "%lld rows were created, but their state could not be set: could not %s on server \"%s\"",
+							   (unsigned long) m->refusal.unfinished,
+							   (long long) m->refusal.unfinished, m->what, server_name(m)),
+				 errdetail("The command tag does not count them."),
+				 errhint("The view dataverse.rejects contains the rows and the reasons; retrying them sets their state.")));
 }

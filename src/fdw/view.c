@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_foreign_server.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
@@ -306,8 +308,9 @@ fill_progress(view_row *r, const void *item, int64 now)
 	r->hidden = false;
 	put(r, Int32GetDatum(counts->in_flight));
 	r->hidden = sight == DV_SEES_OUTLINE;
-	put(r, Float8GetDatum(stats->per_second));
-	put(r, Float8GetDatum(stats->per_second_overall));
+	/* more digits than people read would suggest more than is known */
+	put(r, Float8GetDatum(rint(stats->per_second * 10) / 10));
+	put(r, Float8GetDatum(rint(stats->per_second_overall * 10) / 10));
 	r->hidden = false;
 	if (slot->waiting_for < 0)
 		put_null(r);

@@ -31,12 +31,15 @@ on_subxact(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, v
 	const dv_xact_participant *p;
 	int			phase;
 
-	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
-		return;
 	for (phase = 0; phase < DV_XACT_PHASES; phase++)
 		for (p = participants[phase]; p != NULL; p = p->next)
-			if (p->on_subxact != NULL)
+		{
+			if (event == SUBXACT_EVENT_START_SUB && p->on_subxact_start != NULL)
+				p->on_subxact_start();
+			if ((event == SUBXACT_EVENT_ABORT_SUB || event == SUBXACT_EVENT_COMMIT_SUB) &&
+				p->on_subxact != NULL)
 				p->on_subxact(&end);
+		}
 }
 
 void

@@ -39,6 +39,7 @@ typedef struct dv_xact_participant
 	dv_xact_phase phase;
 	void		(*on_xact) (XactEvent event);
 	void		(*on_subxact) (const dv_subxact_end *end);	/* or NULL */
+	void		(*on_subxact_start) (void); /* or NULL */
 	bool		joined;
 	struct dv_xact_participant *next;
 } dv_xact_participant;

@@ -83,7 +83,7 @@ for my $kind ('standard', 'elastic')
 		$r = $w->run($w->insert($kind, 1, 3000) =~ s/ \(/ ($choice, /r =~ s/SELECT /SELECT CASE WHEN n = 1511 THEN 4711 END, /r);
 		clear_faults($w->dvsim);
 		like($r->{message} // 'none', qr/The value 4711 of '$choice'/, "$what: the statement fails for that reason") || diag explain $r;
-		like($r->{detail} // 'none', qr/^It is row 1511\b/, "$what: and names it");
+		like($r->{detail} // 'none', qr/^Refused row: 1511\b/, "$what: and names it");
 		($stay) = ($r->{notices}[0]{message} // '') =~ /^the transaction was rolled back, but (\d+) rows/;
 		($doubt) = ($r->{notices}[0]{detail} // '') =~ /^For (\d+) more rows, it is not known/;
 		$there = $w->rows_there($kind);

@@ -92,7 +92,7 @@ my $lost = { path => 'Microsoft.Dynamics.CRM.', action => 'reset_after_commit', 
 
 $r = run($w->insert('standard', 1, $n, given => 1), prepare => sub { before(30) }, rules => [$lost]);
 is($r->{sqlstate}, '23505', 'given ids, one there before, lost answers: a duplicate');
-like($r->{detail}, qr/It is row 30 /, '... which is named');
+like($r->{detail}, qr/Refused row: 30 /, '... which is named');
 cmp_ok(scalar(requests()), '<', 12, '... in few requests') or diag(scalar requests());
 is($w->watcher->query('SELECT new_name FROM dv.new_meter WHERE new_number = 30'), 'row 30 of 0', '... and is as it was');
 
@@ -173,7 +173,7 @@ my $bad = "INSERT INTO dv.new_meter (new_number, new_name, new_serial)
 	SELECT n, 'row ' || n, 'S' || n FROM generate_series(1, 50) n";
 $r = run($bad, prepare => \&taken, rules => [ { path => '$batch', batch_part => 3, %$busy, retry_after => 0, times => 6 } ]);
 is($r->{hits}, 6, 'a change set that is throttled often');
-like($r->{detail} // '', qr/It is row 7 /, '... names its row') or diag($r->{message});
+like($r->{detail} // '', qr/Refused row: 7 /, '... names its row') or diag($r->{message});
 
 $w->set(max_throttle_retries => 1);
 $r = run($w->delete('standard', 'true'),

@@ -404,7 +404,7 @@ for my $case (
 	my $r = $w->run(insert('bad', 'standard', 1, 50));
 	is($r->{sqlstate}, '42501', "refused to one user, and the other $what: an error");
 	like($r->{message}, qr/does not have CreateAccess right/, 'in the words of the service');
-	like($r->{detail}, qr/It is row 1 .*application user "app1"/, 'that names the row and who was refused');
+	like($r->{detail}, qr/Refused row: 1 .*application user "app1"/, 'that names the row and who was refused');
 	clear_faults($dvsim);
 
 	my $offset = log_size($node);

@@ -65,6 +65,24 @@ throttle_after_waiting(int64_t told)
 	return decide();
 }
 
+/* All that came of one batch has the retries of one request. */
+static void
+what_can_be_divided_is_repeated_once(void **state)
+{
+	(void) state;
+	event.cause = DV_RETRY_SQL_TIMEOUT;
+	event.divisible = true;
+	assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	assert_int_equal(decide().next, DV_NEXT_END);
+	/* a half, which inherits the history */
+	assert_int_equal(decide().next, DV_NEXT_END);
+	/* a single row */
+	event.divisible = false;
+	for (int i = 1; i < policy.max_retries; i++)
+		assert_int_equal(decide().next, DV_NEXT_AGAIN);
+	assert_int_equal(decide().next, DV_NEXT_END);
+}
+
 static void
 what_is_final_ends(void **state)
 {
@@ -440,6 +458,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_is_final_ends, setup),
+		cmocka_unit_test_setup(what_can_be_divided_is_repeated_once, setup),
 		cmocka_unit_test_setup(a_refusal_of_the_user_goes_to_another, setup),
 		cmocka_unit_test_setup(only_throttles_after_waiting_count, setup),
 		cmocka_unit_test_setup(told_until_never_moves_earlier, setup),
