@@ -101,9 +101,8 @@ retrieve_current_organization(struct sim_req *req, struct sim_res *res,
 	return true;
 }
 
-/* "['a','b']", also with double quotes; false if it is nothing like that */
-static bool
-read_list(struct sim_arena *arena, const char *text, const char ***items, int *n)
+bool
+sim_text_list(struct sim_arena *arena, const char *text, const char ***items, int *n)
 {
 	const char *p = text + strspn(text, " ");
 	bool		more = true;
@@ -146,7 +145,7 @@ retrieve_total_record_count(struct sim_req *req, struct sim_res *res, const char
 	int			n;
 	int			i;
 
-	if (!read_list(req->arena, values[0], &names, &n))
+	if (!sim_text_list(req->arena, values[0], &names, &n))
 		return bad_parameter(req, res);
 	if (sim_quirk(req->sim, SIM_QUIRK_FAILING_TOTAL_COUNT))
 		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");

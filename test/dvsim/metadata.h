@@ -238,6 +238,9 @@ void		sim_meta_put_prop(struct sim_meta_query *query, const struct sim_meta_prop
 void		sim_meta_put_label(struct sim_meta_query *query, const char *label, const char *id,
 							   const char *salt, bool managed, struct sim_buf *buf);
 
+/* functions.c: "['a','b']", also with double quotes; false if it is nothing like that */
+bool		sim_text_list(struct sim_arena *arena, const char *text, const char ***items, int *n);
+
 /* changes.c; the parameters as text, NULL when not given */
 bool		sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query,
 								 const char *stamp);
