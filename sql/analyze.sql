@@ -63,11 +63,11 @@ ANALYZE account;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
 SELECT reltuples BETWEEN 620 AND 1200 AS more FROM pg_class WHERE oid = 'account'::regclass;
 SELECT null_frac, n_distinct FROM pg_stats WHERE tablename = 'account' AND attname = 'id';
--- or it does not count the table
+-- or it does not tell the number of rows, which are then counted
 \set told `curl -s -o /dev/null "$DVSIM_URL/_dvsim/faults" -d '[{"path":"RetrieveTotalRecordCount","times":2,"status":404,"code":"0x80060888","message":"Resource not found for the segment"}]'`
 ANALYZE account;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
-SELECT reltuples BETWEEN 620 AND 1200 AS more FROM pg_class WHERE oid = 'account'::regclass;
+SELECT reltuples FROM pg_class WHERE oid = 'account'::regclass;
 
 -- ids of elastic tables are in another order: the first rows, and the service's count
 CREATE FOREIGN TABLE new_reading (new_readingid uuid, partitionid text)

@@ -3,9 +3,10 @@
  * catalog.c
  *		Requests the tables of the service and their definitions.
  *
- * metadata.c knows what to request and what the answers mean.  This file makes
- * the requests and manages memory: answers can be large, so each is freed as
- * soon as it has been read, and definitions are parsed one at a time.
+ * The files dataverse/metadata*.c know what to request and what the answers
+ * mean.  This file makes the requests and manages memory: answers can be
+ * large, so each is freed as soon as it has been read, and definitions are
+ * parsed one at a time.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -21,8 +22,11 @@
 #include "client/call.h"
 #include "client/catalog.h"
 #include "client/chain.h"
+#include "client/forms.h"
+#include "client/trouble.h"
 #include "net/json.h"
 #include "net/text.h"
+#include "pool/progress.h"
 
 /* The most solutions that a hint names. */
 #define NAMED_SOLUTIONS 10
@@ -200,8 +204,10 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 
 /* If intersect tables are wanted, finds out which tables each of them connects. */
 static void
-get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, const char *what)
+get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena,
+		  MemoryContext scratch, const char *what)
 {
+	MemoryContext old = MemoryContextSwitchTo(scratch);
 	size_t		i;
 
 	for (i = 0; i < catalog->n; i++)
@@ -209,6 +215,8 @@ get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena, 
 			break;
 	if (i < catalog->n)
 		dv_meta_sides_read(arena, ask_document(session, dv_meta_sides_path, what), catalog);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(scratch);
 }
 
 /* Names are ASCII as a rule, but nothing ensures it before this. */
@@ -245,24 +253,33 @@ convert_table(dv_meta_table *table)
 	}
 }
 
+/* Definitions that are being requested. */
+typedef struct retrieval
+{
+	dv_session *session;
+	dv_meta_catalog *catalog;
+	dv_meta_wish wish;
+	const dv_catalog_reader *reader;
+	MemoryContext answer;		/* of a request, with the request itself */
+	MemoryContext one;			/* of a definition */
+	dv_progress *progress;
+	int64		met;			/* tables */
+} retrieval;
+
 static void
-visit_definition(const dv_meta_catalog *catalog, const dv_meta_wish *wish, const char *text,
-				 size_t len, dv_catalog_visit visit, void *arg, const char *what)
+visit_definition(retrieval *r, struct json_object *definition)
 {
 	dv_arena	arena = arena_in(CurrentMemoryContext);
-	struct json_object *definition = dv_json_parse(text, len, NULL);
-	dv_meta_entry *entry;
+	dv_meta_entry *entry = dv_meta_entry_of(r->catalog, definition);
 	dv_meta_table table;
 
-	if (definition == NULL)
-		refuse_answer(what);
-	entry = dv_meta_entry_of(catalog, definition);
 	if (entry == NULL || !entry->wanted || entry->met)
 		return;
-	dv_meta_table_read(&arena, catalog, entry, definition, wish, &table);
+	dv_meta_table_read(&arena, r->catalog, entry, definition, &r->wish, &table);
 	entry->met = true;
 	convert_table(&table);
-	visit(&table, arg);
+	r->reader->visit(&table, r->reader->arg);
+	dv_progress_read(r->progress, ++r->met, 0);
 }
 
 /* A table whose definition was not sent must not look as if it did not exist. */
@@ -282,36 +299,208 @@ check_complete(const dv_meta_catalog *catalog, const char *what)
 					 errhint("If the table has just been deleted, try again.")));
 }
 
-void
-dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_meta_wish *wish,
-					   dv_catalog_visit visit, void *arg, const char *what)
+/* Reads an answer with many definitions, of which only one is parsed at a time. */
+static void
+visit_definitions(retrieval *r, const dv_http_result *result)
 {
-	MemoryContext keep = CurrentMemoryContext;
-	MemoryContext answer = AllocSetContextCreate(keep, "dataverse metadata",
-												 ALLOCSET_DEFAULT_SIZES);
-	MemoryContext one = AllocSetContextCreate(answer, "dataverse definition",
-											  ALLOCSET_DEFAULT_SIZES);
-	dv_arena	arena = arena_in(answer);
-	dv_arena	lasting = arena_in(keep);
 	dv_meta_reader reader;
-	const dv_http_result *result;
 	const char *text;
 	size_t		len;
 
-	MemoryContextSwitchTo(answer);
-	get_sides(session, catalog, &lasting, what);
-	result = dv_call_result(ask(session, dv_meta_definitions_path(&arena, catalog, wish), what));
 	dv_meta_reader_begin(&reader, result->body, result->body_len);
-	MemoryContextSwitchTo(one);
+	MemoryContextSwitchTo(r->one);
 	while (dv_meta_reader_next(&reader, &text, &len))
 	{
+		struct json_object *definition = dv_json_parse(text, len, NULL);
+
 		CHECK_FOR_INTERRUPTS();
-		visit_definition(catalog, wish, text, len, visit, arg, what);
-		MemoryContextReset(one);
+		if (definition == NULL)
+			refuse_answer(r->reader->what);
+		visit_definition(r, definition);
+		MemoryContextReset(r->one);
 	}
 	if (dv_meta_reader_failed(&reader))
-		refuse_answer(what);
-	check_complete(catalog, what);
+		refuse_answer(r->reader->what);
+}
+
+static dv_call *
+start(const retrieval *r, const char *path)
+{
+	dv_call_spec spec = {
+	.method = "GET", .path = path, .kind = DV_KIND_OTHER, .repeatable = true};
+
+	return dv_call_start(r->session, &spec, CurrentMemoryContext);
+}
+
+/* Waits for the answer, and returns its error; raises it unless it is tolerated. */
+static const dv_error *
+finish(const retrieval *r, dv_call *call, bool (*tolerated) (const dv_error *error))
+{
+	const dv_error *error;
+
+	dv_progress_read(r->progress, r->met, 1);
+	dv_call_wait(call);
+	dv_progress_read(r->progress, r->met, 0);
+	error = dv_call_error(call);
+	if (error->verdict != DV_VERDICT_OK && !tolerated(error))
+		dv_trouble_raise(error, dv_session_config_of(r->session)->server_name, r->reader->what);
+	return error;
+}
+
+static bool
+is_missing(const dv_error *error)
+{
+	return error->status == 404;
+}
+
+static bool
+is_refused(const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_REFUSED;
+}
+
+/*
+ * Only labels in the user's language and in the organisation's are needed.
+ * If they are not told, there will be labels in all languages.
+ */
+static void
+get_languages(retrieval *r)
+{
+	dv_call    *calls[DV_META_LANGUAGES];
+	int			i;
+
+	if (!r->wish.comments)
+		return;
+	MemoryContextSwitchTo(r->answer);
+	for (i = 0; i < DV_META_LANGUAGES; i++)
+		calls[i] = start(r, dv_meta_language_paths[i]);
+	for (i = 0; i < DV_META_LANGUAGES; i++)
+	{
+		const dv_error *error = finish(r, calls[i], is_refused);
+		const dv_http_result *result = dv_call_result(calls[i]);
+
+		if (error->verdict != DV_VERDICT_OK)
+			break;
+		dv_meta_language_read(dv_json_parse(result->body, result->body_len, NULL), &r->wish);
+	}
+	/* half of the languages would be too few */
+	if (i < DV_META_LANGUAGES)
+	{
+		ereport(DEBUG1, (errmsg_internal("labels are requested in all languages: %s",
+										 dv_call_error(calls[i])->message)));
+		r->wish.nlanguages = 0;
+	}
+	MemoryContextReset(r->answer);
+}
+
+/*
+ * Requests many definitions at once, for as long as the service takes that.
+ * What it does not take is left to the plain way.
+ */
+static void
+get_by_changes(retrieval *r)
+{
+	dv_arena	arena = arena_in(r->answer);
+	size_t		next = 0;
+
+	while (dv_form_most(r->session, DV_FORM_METADATA_CHANGES, NULL, 1) > 0)
+	{
+		const char *path;
+		int			ntables;
+		dv_call    *call;
+		const dv_error *error;
+
+		MemoryContextSwitchTo(r->answer);
+		path = dv_meta_changes_path(&arena, r->catalog, &r->wish, &next, &ntables);
+		if (path == NULL)
+			return;
+		call = start(r, path);
+		error = finish(r, call, dv_form_blamed);
+		if (error->verdict == DV_VERDICT_OK)
+		{
+			visit_definitions(r, dv_call_result(call));
+			elog(DEBUG1, "definitions of " INT64_FORMAT " tables have arrived", r->met);
+		}
+		else
+			dv_form_refused(r->session, DV_FORM_METADATA_CHANGES, NULL, 0, error);
+		MemoryContextReset(r->answer);
+	}
+}
+
+/* Returns the answer as a document, or NULL if the table does not exist any more. */
+static struct json_object *
+get_document(const retrieval *r, dv_call *call)
+{
+	const dv_http_result *result;
+	struct json_object *document;
+
+	if (finish(r, call, is_missing)->verdict != DV_VERDICT_OK)
+		return NULL;
+	result = dv_call_result(call);
+	document = dv_json_parse(result->body, result->body_len, NULL);
+	if (!dv_json_is_object(document))
+		refuse_answer(r->reader->what);
+	return document;
+}
+
+/* The columns of all kinds are requested at the same time. */
+static void
+get_plainly(retrieval *r, const dv_meta_entry *entry)
+{
+	dv_arena	arena = arena_in(r->answer);
+	dv_call    *calls[DV_META_CASTS];
+	struct json_object *definition;
+	int			i;
+
+	MemoryContextSwitchTo(r->answer);
+	definition = get_document(r, start(r, dv_meta_table_path(&arena, entry->table, &r->wish)));
+	if (definition == NULL)
+		return;
+	for (i = 0; i < DV_META_CASTS; i++)
+	{
+		const char *path = dv_meta_cast_path(&arena, entry->table, definition, &r->wish, i);
+
+		calls[i] = path != NULL ? start(r, path) : NULL;
+	}
+	for (i = 0; i < DV_META_CASTS; i++)
+		if (calls[i] != NULL)
+			dv_meta_cast_read(&arena, definition, get_document(r, calls[i]), i);
+	visit_definition(r, definition);
+}
+
+void
+dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_meta_wish *wish,
+					   const dv_catalog_reader *reader)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	MemoryContext keep = CurrentMemoryContext;
+	dv_arena	lasting = arena_in(keep);
+	retrieval	r = {.session = session, .catalog = catalog, .wish = *wish, .reader = reader};
+	size_t		wanted = 0;
+	size_t		i;
+
+	for (i = 0; i < catalog->n; i++)
+		wanted += catalog->entries[i].wanted;
+	r.answer = AllocSetContextCreate(keep, "dataverse metadata", ALLOCSET_DEFAULT_SIZES);
+	r.one = AllocSetContextCreate(keep, "dataverse definition", ALLOCSET_DEFAULT_SIZES);
+	r.progress = dv_progress_begin(config->serverid, config->server_name, reader->schema,
+								   reader->operation, wanted, keep);
+	get_sides(session, catalog, &lasting, r.answer, reader->what);
+	get_languages(&r);
+	get_by_changes(&r);
+	for (i = 0; i < catalog->n; i++)
+	{
+		if (!catalog->entries[i].wanted || catalog->entries[i].met)
+			continue;
+		if (dv_form_most(session, DV_FORM_METADATA_CHANGES, NULL, 1) > 0)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		get_plainly(&r, &catalog->entries[i]);
+		MemoryContextReset(r.answer);
+	}
+	check_complete(catalog, reader->what);
+	dv_progress_end(r.progress);
 	MemoryContextSwitchTo(keep);
-	MemoryContextDelete(answer);
+	MemoryContextDelete(r.answer);
+	MemoryContextDelete(r.one);
 }

@@ -27,15 +27,24 @@ extern dv_meta_catalog *dv_catalog_get(dv_session *session, const char *what);
 extern void dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog,
 									 const char *solution, const char *what);
 
-/*
- * Calls "visit" with the definition of each table that is wanted; "table" is
- * freed when "visit" returns.  Makes one request, and another one if there are
- * intersect tables among the wanted ones.
- */
-typedef void (*dv_catalog_visit) (const dv_meta_table *table, void *arg);
+/* Who wants definitions. */
+typedef struct dv_catalog_reader
+{
+	void		(*visit) (const dv_meta_table *table, void *arg);
+	void	   *arg;
+	const char *what;			/* completes messages that begin with "could not" */
+	const char *operation;		/* for dataverse.progress, which counts tables as rows */
+	const char *schema;			/* likewise, in place of a table */
+} dv_catalog_reader;
 
+/*
+ * Calls the reader's "visit" with the definition of each table that is wanted;
+ * "table" is freed when it returns.  Makes a request for every DV_META_CHUNK
+ * tables, one more if there are intersect tables among them, and two if
+ * comments are wanted.  If the service refuses RetrieveMetadataChanges, there
+ * are several requests for each table.
+ */
 extern void dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog,
-								   const dv_meta_wish *wish, dv_catalog_visit visit, void *arg,
-								   const char *what);
+								   const dv_meta_wish *wish, const dv_catalog_reader *reader);
 
 #endif							/* DV_CATALOG_H */

@@ -18,6 +18,8 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_UPSERT_MULTIPLE] = "UpsertMultiple",
 	[DV_FORM_UPDATE_MULTIPLE] = "UpdateMultiple",
 	[DV_FORM_DELETE_MULTIPLE] = "DeleteMultiple",
+	[DV_FORM_METADATA_CHANGES] = "RetrieveMetadataChanges",
+	[DV_FORM_TOTAL_COUNT] = "RetrieveTotalRecordCount",
 };
 
 struct dv_refused_form
@@ -81,4 +83,11 @@ dv_form_refused(const dv_session *session, dv_form form, const char *table, int 
 							 error->message),
 			 errdetail_internal(most > 0 ? "No more than %d will be used in this session." :
 								"Plainer requests will be used in this session.", most)));
+}
+
+bool
+dv_form_blamed(const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_REFUSED &&
+		(error->status == 400 || error->status == 404 || error->status == 501);
 }

@@ -25,10 +25,12 @@ typedef enum dv_form
 	DV_FORM_CREATE_MULTIPLE,	/* bulk messages of a table, in the order of dv_operation */
 	DV_FORM_UPSERT_MULTIPLE,
 	DV_FORM_UPDATE_MULTIPLE,
-	DV_FORM_DELETE_MULTIPLE
+	DV_FORM_DELETE_MULTIPLE,
+	DV_FORM_METADATA_CHANGES,	/* RetrieveMetadataChanges */
+	DV_FORM_TOTAL_COUNT			/* RetrieveTotalRecordCount, of a table */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_DELETE_MULTIPLE + 1)
+#define DV_FORMS (DV_FORM_TOTAL_COUNT + 1)
 
 /*
  * Returns how much of the form may be used: "most", or what was left of it when
@@ -43,5 +45,8 @@ extern int	dv_form_most(const dv_session *session, dv_form form, const char *tab
  */
 extern void dv_form_refused(const dv_session *session, dv_form form, const char *table, int most,
 							const dv_error *error);
+
+/* Does the error say that the service does not take requests of this form, whoever sends them? */
+extern bool dv_form_blamed(const dv_error *error);
 
 #endif							/* DV_FORMS_H */

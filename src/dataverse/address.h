@@ -32,8 +32,12 @@ extern char *dv_address_reference(const char *set, const char *id, const char *n
 /* Appends the member of the body that names the row to refer to, with a comma in front. */
 extern void dv_append_referred(StringInfo out, const char *root, const char *set, const char *id);
 
-/* Addresses of the approximate number of rows of a table, and of the name of its entity set. */
+/*
+ * Addresses of the approximate number of rows of a table, of the exact number
+ * (up to the limit of the service), and of the name of its entity set.
+ */
 extern char *dv_address_row_count(const char *table);
+extern char *dv_address_counted(const char *set);
 extern char *dv_address_entity_set(const char *table);
 
 #endif							/* DV_ADDRESS_H */

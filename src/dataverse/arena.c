@@ -82,15 +82,19 @@ dv_arena_append_item(dv_arena_text *text, const char *separator, const char *s)
 	dv_arena_append(text, s);
 }
 
-/* For short texts only: longer ones are truncated. */
 const char *
 dv_arena_printf(const dv_arena *arena, const char *format,...)
 {
-	char		buf[512];
 	va_list		args;
+	size_t		size;
+	char	   *text;
 
 	va_start(args, format);
-	vsnprintf(buf, sizeof(buf), format, args);
+	size = (size_t) vsnprintf(NULL, 0, format, args) + 1;
 	va_end(args);
-	return dv_arena_copy(arena, buf);
+	text = arena->alloc(arena->context, size);
+	va_start(args, format);
+	vsnprintf(text, size, format, args);
+	va_end(args);
+	return text;
 }

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * metadata.c
- *		All tables of an environment, and the request for the definitions
- *		of some of them.
+ *		All tables of an environment, and answers with the definitions of
+ *		some of them.
  *
- * Two requests are enough, however many tables there are.  The first lists
- * all tables with their entity sets.  Foreign tables are named from the whole
- * list, so that a name does not depend on what else is imported, and writes
- * need the entity sets of tables that are only referred to.  The second,
- * RetrieveMetadataChanges, gets the definitions of the wanted tables.  Its
- * answer has every property there is, null unless it was asked for, so it is
- * cut into tables before anything is parsed.
+ * The first request lists all tables with their entity sets.  Foreign tables
+ * are named from the whole list, so that a name does not depend on what else
+ * is imported, and writes need the entity sets of tables that are only
+ * referred to.  Then the definitions of the wanted tables are requested
+ * (metadata_request.c).  The answers have every property there is, null
+ * unless it was asked for, so they are cut into tables before anything is
+ * parsed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -23,33 +23,6 @@
 
 #include "dataverse/metadata.h"
 #include "dataverse/metadata_json.h"
-#include "dataverse/payload.h"
-#include "net/url.h"
-
-const char *const dv_meta_catalog_path =
-"EntityDefinitions?$select=LogicalName,EntitySetName,IsPrivate,IsIntersect";
-
-const char *const dv_meta_sides_path =
-"RelationshipDefinitions/Microsoft.Dynamics.CRM.ManyToManyRelationshipMetadata"
-"?$select=IntersectEntityName,"
-"Entity1LogicalName,Entity1IntersectAttribute,Entity1NavigationPropertyName,"
-"Entity2LogicalName,Entity2IntersectAttribute,Entity2NavigationPropertyName";
-
-const char *const dv_meta_solutions_path =
-"solutions?$select=uniquename&$filter=isvisible%20eq%20true&$orderby=uniquename";
-
-const char *
-dv_meta_components_path(const dv_arena *arena, const char *solution)
-{
-	dv_arena_text path = dv_arena_text_begin(arena);
-	size_t		len = strlen(solution);
-	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
-
-	dv_arena_append(&path, "solutioncomponents?$select=objectid"
-					"&$filter=componenttype%20eq%201%20and%20solutionid/uniquename%20eq%20");
-	dv_arena_append_len(&path, key, (size_t) (dv_payload_key(key, solution, len) - key));
-	return path.s;
-}
 
 /* ---------------------------------------------------------------- the catalog */
 
@@ -242,113 +215,6 @@ dv_meta_sides_read(const dv_arena *arena, struct json_object *answer, dv_meta_ca
 		entry->sides[0] = side_of(arena, relationship, names[0]);
 		entry->sides[1] = side_of(arena, relationship, names[1]);
 	}
-}
-
-/* ---------------------------------------------------------------- the request */
-
-/* Lists names in the form that the service expects: 'a','b' */
-static const char *
-list_of(const dv_arena *arena, const dv_meta_catalog *catalog, bool wanted)
-{
-	dv_arena_text text = dv_arena_text_begin(arena);
-	size_t		i;
-
-	for (i = 0; i < catalog->n; i++)
-	{
-		if (catalog->entries[i].wanted != wanted)
-			continue;
-		dv_arena_append_item(&text, ",", "'");
-		dv_arena_append(&text, catalog->entries[i].table);
-		dv_arena_append(&text, "'");
-	}
-	return text.s;
-}
-
-static size_t
-count_wanted(const dv_meta_catalog *catalog)
-{
-	size_t		n = 0;
-	size_t		i;
-
-	for (i = 0; i < catalog->n; i++)
-		n += catalog->entries[i].wanted;
-	return n;
-}
-
-/* Appends the member "Criteria" with the comma after it. */
-static void
-append_criteria(dv_arena_text *json, const char *op, const char *list)
-{
-	dv_arena_append(json, "\"Criteria\":{\"FilterOperator\":\"And\",\"Conditions\":["
-					"{\"PropertyName\":\"LogicalName\",\"ConditionOperator\":\"");
-	dv_arena_append(json, op);
-	dv_arena_append(json, "\",\"Value\":{\"Type\":\"System.String[]\",\"Value\":\"[");
-	dv_arena_append(json, list);
-	dv_arena_append(json, "]\"}}]},");
-}
-
-static void
-append_properties(dv_arena_text *json, const char *names, const char *more)
-{
-	dv_arena_append(json, "\"Properties\":{\"AllProperties\":false,\"PropertyNames\":[");
-	dv_arena_append(json, names);
-	dv_arena_append(json, more);
-	dv_arena_append(json, "]}");
-}
-
-/* Returns the path, encoded for the URL.  "op" is NULL if all tables are requested. */
-static const char *
-path_of(const dv_arena *arena, const char *op, const char *list, bool comments)
-{
-	dv_arena_text json = dv_arena_text_begin(arena);
-	dv_arena_text path = dv_arena_text_begin(arena);
-	char	   *encoded;
-
-	dv_arena_append(&json, "{");
-	if (op != NULL)
-		append_criteria(&json, op, list);
-	append_properties(&json,
-					  "\"LogicalName\",\"PrimaryIdAttribute\",\"TableType\",\"IsIntersect\","
-					  "\"Attributes\",\"ManyToOneRelationships\",\"Keys\"",
-					  comments ? ",\"DisplayName\",\"Description\"" : "");
-	dv_arena_append(&json, ",\"AttributeQuery\":{");
-	append_properties(&json,
-					  "\"LogicalName\",\"AttributeTypeName\",\"AttributeOf\","
-					  "\"ColumnNumber\",\"IsLogical\",\"IsValidForRead\",\"IsValidForCreate\","
-					  "\"IsValidForUpdate\",\"IsValidODataAttribute\",\"SourceType\",\"MaxLength\","
-					  "\"DatabaseLength\",\"Precision\",\"PrecisionSource\","
-					  "\"DateTimeBehavior\",\"Targets\"",
-					  comments ? ",\"DisplayName\",\"Description\",\"OptionSet\"" : "");
-	dv_arena_append(&json, "},\"RelationshipQuery\":{");
-	append_properties(&json,
-					  "\"ReferencedEntity\",\"ReferencingAttribute\","
-					  "\"ReferencingEntityNavigationPropertyName\"",
-					  "");
-	dv_arena_append(&json, "},\"KeyQuery\":{");
-	append_properties(&json, "\"LogicalName\",\"KeyAttributes\",\"EntityKeyIndexStatus\"", "");
-	dv_arena_append(&json, "}}");
-
-	encoded = arena->alloc(arena->context, 3 * json.len + 1);
-	(void) dv_url_encode(json.s, encoded);
-	dv_arena_append(&path, "RetrieveMetadataChanges(Query=@p1)?@p1=");
-	dv_arena_append(&path, encoded);
-	return path.s;
-}
-
-const char *
-dv_meta_definitions_path(const dv_arena *arena, const dv_meta_catalog *catalog,
-						 const dv_meta_wish *wish)
-{
-	size_t		wanted = count_wanted(catalog);
-	bool		named = wanted <= catalog->n - wanted;
-	const char *path = NULL;
-
-	if (wanted < catalog->n)
-		path = path_of(arena, named ? "In" : "NotIn", list_of(arena, catalog, named),
-					   wish->comments);
-	if (path == NULL || strlen(path) > DV_META_PATH_MAX)
-		path = path_of(arena, NULL, NULL, wish->comments);
-	return path;
 }
 
 /* ---------------------------------------------------------------- the answer */

@@ -31,6 +31,15 @@ struct json_object;
 /* Longest path below the service root: URLs have at most 32,768 characters. */
 #define DV_META_PATH_MAX 32000
 
+/*
+ * Most tables in one request for definitions.  A table of a hundred columns
+ * takes about a quarter of a megabyte of the answer.
+ */
+#define DV_META_CHUNK 50
+
+/* Most languages of labels: the user's, and the one that all labels are made in. */
+#define DV_META_LANGUAGES 2
+
 /* One side of an N:N relationship: how rows of "table" are linked to the other side's. */
 typedef struct dv_meta_side
 {
@@ -100,6 +109,8 @@ typedef struct dv_meta_wish
 	bool		readonly;		/* include columns that cannot be written */
 	bool		comments;
 	bool		bytes;			/* PostgreSQL counts the bytes of a text, not its characters */
+	int			languages[DV_META_LANGUAGES];	/* codes (LCID) of the languages of labels */
+	int			nlanguages;		/* 0: all that there are */
 } dv_meta_wish;
 
 /* The request for all tables, below the service root. */
@@ -128,12 +139,36 @@ extern dv_meta_entry *dv_meta_find(const dv_meta_catalog *catalog, const char *t
 extern dv_meta_entry *dv_meta_find_local(const dv_meta_catalog *catalog, const char *local);
 
 /*
- * Returns the single request for the definitions of the wanted tables.  It
- * names these, or those that are not wanted, whichever list is shorter.  If
- * that does not fit into a URL, it asks for all tables.
+ * Requests whose answers tell the languages in which labels are needed: a
+ * label in the user's language, and the language of the organisation.  Each
+ * answer adds to the languages of the wish what it tells.
  */
-extern const char *dv_meta_definitions_path(const dv_arena *arena, const dv_meta_catalog *catalog,
-											const dv_meta_wish *wish);
+extern const char *const dv_meta_language_paths[DV_META_LANGUAGES];
+extern void dv_meta_language_read(struct json_object *answer, dv_meta_wish *wish);
+
+/*
+ * Returns a request for the definitions of the next tables that are wanted and
+ * have not been met, and their number; NULL if there are none left.  "next" is
+ * the entry to begin with, at first 0, and is moved past the tables.
+ */
+extern const char *dv_meta_changes_path(const dv_arena *arena, const dv_meta_catalog *catalog,
+										const dv_meta_wish *wish, size_t *next, int *ntables);
+
+/*
+ * The plain way, which needs several requests for each table.  The first one
+ * returns its definition without what only columns of some type have.  Then
+ * there is one for each kind of such columns, or NULL if it is not needed;
+ * what its answer says is added to the definition.
+ */
+#define DV_META_CASTS 11
+
+extern const char *dv_meta_table_path(const dv_arena *arena, const char *table,
+									  const dv_meta_wish *wish);
+extern const char *dv_meta_cast_path(const dv_arena *arena, const char *table,
+									 struct json_object *definition, const dv_meta_wish *wish,
+									 int number);
+extern void dv_meta_cast_read(const dv_arena *arena, struct json_object *definition,
+							  struct json_object *answer, int number);
 
 /*
  * Iterates over the definitions in the answer without parsing all of it,

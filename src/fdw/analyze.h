@@ -17,7 +17,7 @@
 /*
  * Requests the number of rows from the service, on behalf of the role.
  * Returns at least DV_FEWEST_ROWS, since plans made for one row are terrible
- * for many.
+ * for many, or -1 if the service does not count the table.
  */
 extern double dv_remote_row_count(const dv_relation *relation, Oid userid);
 

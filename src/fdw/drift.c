@@ -4,11 +4,11 @@
  *		foreign tables of a schema were created.
  *
  * The foreign tables are read from the catalogs, and the definitions of their
- * tables are requested in the same way as by IMPORT FOREIGN SCHEMA, with two
- * requests for each server.  Then the existing tables are compared with those
- * that would be imported today.  Tables and columns are matched by their names
- * in Dataverse, because those in PostgreSQL may have been changed.  If a column
- * was created by hand, only the options that it has are compared.
+ * tables are requested in the same way as by IMPORT FOREIGN SCHEMA.  Then the
+ * existing tables are compared with those that would be imported today.
+ * Tables and columns are matched by their names in Dataverse, because those in
+ * PostgreSQL may have been changed.  If a column was created by hand, only the
+ * options that it has are compared.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -452,6 +452,8 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 	AclResult	acl = dv_server_aclcheck(server->serverid, GetUserId(), ACL_USAGE);
 	dv_meta_wish wish = {.labels = false, .readonly = true, .comments = false,
 	.bytes = GetDatabaseEncoding() == PG_SQL_ASCII};
+	dv_catalog_reader reader = {.visit = visit_table, .arg = state, .what = WHAT,
+	.operation = "compare", .schema = state->schema};
 	dv_session *session;
 	dv_meta_catalog *catalog;
 	bool		any = false;
@@ -473,7 +475,7 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 			any = entry->wanted = true;
 	}
 	if (any)
-		dv_catalog_definitions(session, catalog, &wish, visit_table, state, WHAT);
+		dv_catalog_definitions(session, catalog, &wish, &reader);
 	report_removed(state);
 	if (guess ? is_most_of(catalog) : new_tables)
 		report_new_tables(state, catalog, server->servername);

@@ -5,8 +5,7 @@
  * The remote schema is "dataverse", which contains all tables that can be read,
  * or the unique name of a solution, which contains the solution's tables.  The
  * names in LIMIT TO and EXCEPT are looked up in the list of all tables, and only
- * the definitions of the wanted tables are requested.  This takes two requests,
- * three for a solution, and one more if there are intersect tables.
+ * the definitions of the wanted tables are requested (client/catalog.c).
  *
  * PostgreSQL accepts only CREATE FOREIGN TABLE commands from a foreign-data
  * wrapper, and these cannot contain comments.  The comments are therefore kept
@@ -490,7 +489,9 @@ dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 	dv_session *session;
 	dv_meta_catalog *catalog;
 	import_state state = {.stmt = stmt, .keep = CurrentMemoryContext};
-	dv_meta_wish wish;
+	dv_catalog_reader reader = {.visit = visit_table, .arg = &state, .what = WHAT,
+	.operation = "import", .schema = stmt->remote_schema};
+	dv_meta_wish wish = {0};
 	bool		all = strcmp(stmt->remote_schema, ALL_TABLES) == 0;
 	size_t		i;
 
@@ -510,6 +511,6 @@ dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 		dv_catalog_mark_solution(session, catalog, stmt->remote_schema, WHAT);
 	mark_wanted(catalog, stmt);
 	if (any_wanted(catalog))
-		dv_catalog_definitions(session, catalog, &wish, visit_table, &state, WHAT);
+		dv_catalog_definitions(session, catalog, &wish, &reader);
 	return state.commands;
 }

@@ -185,8 +185,13 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->own = clauses_of(tp, NULL);
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
-		baserel->tuples = dv_remote_row_count(tp->relation, scan_user(root, baserel));
-	else if (baserel->tuples <= 0)
+	{
+		double		told = dv_remote_row_count(tp->relation, scan_user(root, baserel));
+
+		if (told >= 0)
+			baserel->tuples = told;
+	}
+	if (baserel->tuples <= 0)
 		baserel->tuples = UNKNOWN_ROWS;
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *

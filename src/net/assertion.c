@@ -25,6 +25,7 @@
 #include "net/assertion.h"
 #include "net/hex.h"
 
+/* Entra recommends five to ten minutes, in which the slack is included. */
 #define LIFETIME	600
 #define CLOCK_SLACK 60			/* our clock may be ahead */
 
@@ -169,7 +170,7 @@ signing_input(X509 *certificate, const char *client_id, const char *audience, in
 				   "{\"aud\":\"%s\",\"iss\":\"%s\",\"sub\":\"%s\",\"jti\":\"%s\","
 				   "\"nbf\":%lld,\"iat\":%lld,\"exp\":%lld}",
 				   audience, client_id, client_id, jti, (long long) now - CLOCK_SLACK,
-				   (long long) now, (long long) now + LIFETIME);
+				   (long long) now, (long long) now - CLOCK_SLACK + LIFETIME);
 	if (len > 0 && (size_t) len < sizeof(text))
 		claims = base64url((unsigned char *) text, len);
 	if (header != NULL && claims != NULL &&

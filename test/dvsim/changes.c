@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "metadata.h"
+#include "quirks.h"
 #include "value.h"
 
 #define STAMP_LIFE (90 * 86400)
@@ -122,7 +123,7 @@ read_properties(struct reader *reader, struct sim_meta_query *query,
 
 /* One operand in the form that the property is compared in. */
 static bool
-operand(const struct sim_meta_prop *prop, const char *text, struct sim_meta_value *out)
+read_value(const struct sim_meta_prop *prop, const char *text, struct sim_meta_value *out)
 {
 	char	   *end;
 
@@ -144,33 +145,61 @@ operand(const struct sim_meta_prop *prop, const char *text, struct sim_meta_valu
 	return true;
 }
 
-/* The value of a condition: text, or for In and NotIn a list as text or as an array. */
+/* Is this the .NET type of the values that the property is compared with? */
 static bool
-read_operands(struct reader *reader, struct sim_meta_filter *leaf,
-			  const struct sim_meta_prop *prop, struct sim_json *json)
+is_type_of(const struct sim_meta_prop *prop, const char *type)
 {
-	struct sim_json *value = json ? member_of(json, "Value") : NULL;
-	const char *text = NULL;
-	const char **items = &text;
-	struct sim_meta_value *values;
-	int			n = 1;
-	int			i;
+	static const char *const names[] = {
+		[SIM_META_TEXT] = "System.String",
+		[SIM_META_GUID] = "System.Guid",
+		[SIM_META_TIME] = "System.DateTime",
+		[SIM_META_BOOL] = "System.Boolean",
+		[SIM_META_MANAGED] = "System.Boolean",
+		[SIM_META_INT] = "System.Int32",
+		[SIM_META_LEVEL] = "Microsoft.Xrm.Sdk.Metadata.AttributeRequiredLevel"
+	};
+	static const char metadata[] = "Microsoft.Xrm.Sdk.Metadata.";
+	size_t		len = sizeof(metadata) - 1;
 
-	if (value && value->type != SIM_JSON_STRING)
+	switch (prop->kind)
+	{
+		case SIM_META_ENUM:
+			return strncmp(type, metadata, len) == 0 && strcmp(type + len, prop->extra) == 0;
+		case SIM_META_VALUE:
+			return strncmp(type, metadata, len) == 0;
+		case SIM_META_NUMBER:
+			return strcmp(type, "System.Decimal") == 0 || strcmp(type, "System.Double") == 0 ||
+				strcmp(type, "System.Int64") == 0;
+		default:
+			return strcmp(type, names[prop->kind]) == 0;
+	}
+}
+
+/*
+ * The value of a condition: {"Type":"System.String","Value":"account"}, or
+ * null.  "System.String[]" is documented as a type, but not how its values are
+ * written, so there are none that are accepted.
+ */
+static bool
+read_operand(struct reader *reader, struct sim_meta_filter *leaf,
+			 const struct sim_meta_prop *prop, struct sim_json *json)
+{
+	struct sim_json *type = json ? member_of(json, "Type") : NULL;
+	struct sim_json *value = json ? member_of(json, "Value") : NULL;
+	const char *text = value && value->type == SIM_JSON_STRING ? text_of(reader, value) : NULL;
+	struct sim_meta_value *operand = sim_alloc(reader->req->arena, sizeof(*operand));
+
+	if (value && text == NULL)
 		return invalid(reader, "the 'Value' of a condition must be a string.");
-	if (value)
-		text = text_of(reader, value);
-	if ((leaf->op == SIM_META_IN || leaf->op == SIM_META_NOT_IN) &&
-		(text == NULL || !sim_text_list(reader->req->arena, text, &items, &n)))
-		return invalid(reader, "In and NotIn need a list of values.");
-	values = sim_alloc(reader->req->arena, sizeof(*values) * (size_t) (n + 1));
-	for (i = 0; i < n; i++)
-		if (!operand(prop, items[i], &values[i]))
-			return invalid(reader, sim_fmt(reader->req->arena,
-										   "'%s' is no value for the property '%s'.",
-										   items[i], prop->name));
-	leaf->values = values;
-	leaf->nvalues = n;
+	if (json && (type == NULL || type->type != SIM_JSON_STRING ||
+				 !is_type_of(prop, text_of(reader, type))))
+		return invalid(reader, sim_fmt(reader->req->arena,
+									   "the 'Type' of the value is not that of the property '%s'.",
+									   prop->name));
+	if (!read_value(prop, text, operand))
+		return invalid(reader, sim_fmt(reader->req->arena, "'%s' is no value for the property '%s'.",
+									   text, prop->name));
+	leaf->value = operand;
 	return true;
 }
 
@@ -181,8 +210,6 @@ static const struct
 }			operators[] = {
 	{"Equals", SIM_META_EQ},
 	{"NotEquals", SIM_META_NE},
-	{"In", SIM_META_IN},
-	{"NotIn", SIM_META_NOT_IN},
 	{"GreaterThan", SIM_META_GT},
 	{"LessThan", SIM_META_LT}
 };
@@ -227,6 +254,11 @@ read_condition(struct reader *reader, const struct sim_meta_type *type,
 	for (i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
 		if (op && is_text(op, operators[i].name))
 			break;
+	if (op && (is_text(op, "In") || is_text(op, "NotIn")))
+	{
+		invalid(reader, "the value of In and NotIn could not be read as a list.");
+		return NULL;
+	}
 	if (i == sizeof(operators) / sizeof(operators[0]))
 	{
 		invalid(reader, "unknown ConditionOperator.");
@@ -240,7 +272,7 @@ read_condition(struct reader *reader, const struct sim_meta_type *type,
 	/* shared by all types of the collection, it need not be looked up again */
 	if (sim_meta_prop_of(type, prop->name, strlen(prop->name)) == prop)
 		leaf->prop = prop;
-	return read_operands(reader, leaf, prop, value) ? leaf : NULL;
+	return read_operand(reader, leaf, prop, value) ? leaf : NULL;
 }
 
 static const struct sim_meta_filter *read_criteria(struct reader *reader,
@@ -541,6 +573,8 @@ sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query
 	const char *error = NULL;
 	int64_t		since = 0;
 
+	if (sim_quirk(req->sim, SIM_QUIRK_NO_METADATA_CHANGES))
+		return invalid(&reader, "'Query' is not supported.");
 	if (query)
 	{
 		json = sim_json_parse(req->arena, sim_strdup(req->arena, query), strlen(query), &error);

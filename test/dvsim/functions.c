@@ -16,6 +16,7 @@
 #include "metadata.h"
 #include "metadata_keys.h"
 #include "row_write.h"
+#include "quirks.h"
 #include "store.h"
 
 #define VERSION "9.2.25093.00168"
@@ -132,6 +133,41 @@ retrieve_current_organization(struct sim_req *req, struct sim_res *res,
 	return true;
 }
 
+bool
+sim_text_list(struct sim_arena *arena, const char *text, const char ***items, int *n)
+{
+	const char *p = text + strspn(text, " ");
+	bool		more = true;
+
+	*n = 0;
+	*items = sim_alloc(arena, (strlen(text) / 2 + 1) * sizeof(**items));
+	if (*p++ != '[')
+		return false;
+	p += strspn(p, " ");
+	if (*p == ']')
+		more = false;
+	while (more)
+	{
+		char		quote = *p;
+		const char *end;
+
+		if (quote != '\'' && quote != '"')
+			return false;
+		end = strchr(p + 1, quote);
+		if (end == NULL)
+			return false;
+		(*items)[(*n)++] = sim_strndup(arena, p + 1, (size_t) (end - p - 1));
+		p = end + 1;
+		p += strspn(p, " ");
+		more = *p == ',';
+		if (more)
+			p += 1 + strspn(p + 1, " ");
+	}
+	if (*p++ != ']')
+		return false;
+	return p[strspn(p, " ")] == '\0';
+}
+
 /* The service's numbers are up to a day old; these are exact. */
 static bool
 retrieve_total_record_count(struct sim_req *req, struct sim_res *res, const char *const *values)
@@ -143,6 +179,8 @@ retrieve_total_record_count(struct sim_req *req, struct sim_res *res, const char
 
 	if (!sim_text_list(req->arena, values[0], &names, &n))
 		return bad_parameter(req, res);
+	if (sim_quirk(req->sim, SIM_QUIRK_FAILING_TOTAL_COUNT))
+		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
 	tables = sim_alloc(req->arena, sizeof(*tables) * (size_t) (n + 1));
 	for (i = 0; i < n; i++)
 	{
@@ -214,41 +252,6 @@ static const struct function functions[] = {
 };
 
 /* ---------------------------------------------------------------- parameters */
-
-bool
-sim_text_list(struct sim_arena *arena, const char *text, const char ***items, int *n)
-{
-	const char *p = text + strspn(text, " ");
-	bool		more = true;
-
-	*n = 0;
-	*items = sim_alloc(arena, (strlen(text) / 2 + 1) * sizeof(**items));
-	if (*p++ != '[')
-		return false;
-	p += strspn(p, " ");
-	if (*p == ']')
-		more = false;
-	while (more)
-	{
-		char		quote = *p;
-		const char *end;
-
-		if (quote != '\'' && quote != '"')
-			return false;
-		end = strchr(p + 1, quote);
-		if (end == NULL)
-			return false;
-		(*items)[(*n)++] = sim_strndup(arena, p + 1, (size_t) (end - p - 1));
-		p = end + 1;
-		p += strspn(p, " ");
-		more = *p == ',';
-		if (more)
-			p += 1 + strspn(p + 1, " ");
-	}
-	if (*p++ != ']')
-		return false;
-	return p[strspn(p, " ")] == '\0';
-}
 
 /* The next "name=value" up to a comma that is not inside of quotes or brackets. */
 static char *

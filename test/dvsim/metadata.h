@@ -174,8 +174,6 @@ enum sim_meta_op
 	SIM_META_GE,
 	SIM_META_LT,
 	SIM_META_LE,
-	SIM_META_IN,
-	SIM_META_NOT_IN,
 	SIM_META_AND,
 	SIM_META_OR,
 	SIM_META_NOT,
@@ -190,8 +188,7 @@ struct sim_meta_filter
 	const struct sim_meta_prop *prop;	/* NULL: look "name" up in each row's type */
 	const char *name;
 	bool		changeable;		/* compares CanBeChanged of a managed property */
-	const struct sim_meta_value *values;	/* one, or the list of IN */
-	int			nvalues;
+	const struct sim_meta_value *value;
 };
 
 /* $filter text over rows of this type; NULL with a failed response when it cannot be */

@@ -185,7 +185,6 @@ matches_leaf(const struct sim_meta_filter *filter, const struct sim_meta_item *i
 {
 	const struct sim_meta_prop *prop = filter->prop;
 	struct sim_meta_value value;
-	int			i;
 
 	if (prop == NULL)
 		prop = sim_meta_prop_of(item->type, filter->name, strlen(filter->name));
@@ -201,12 +200,7 @@ matches_leaf(const struct sim_meta_filter *filter, const struct sim_meta_item *i
 		value.i = true;
 	if (filter->op == SIM_META_TRUE)
 		return !value.null && value.i != 0;
-	if (filter->op != SIM_META_IN && filter->op != SIM_META_NOT_IN)
-		return holds(filter->op, prop, &value, filter->values);
-	for (i = 0; i < filter->nvalues; i++)
-		if (holds(SIM_META_EQ, prop, &value, &filter->values[i]))
-			return filter->op == SIM_META_IN;
-	return filter->op == SIM_META_NOT_IN;
+	return holds(filter->op, prop, &value, filter->value);
 }
 
 bool
@@ -474,8 +468,7 @@ parse_comparison(struct parser *parser, struct sim_meta_filter *leaf)
 				 "The string '%s' is not a valid enumeration type constant.", literal->value.s);
 		return NULL;
 	}
-	leaf->values = &literal->value;
-	leaf->nvalues = 1;
+	leaf->value = &literal->value;
 	return leaf;
 }
 

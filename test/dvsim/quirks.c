@@ -14,12 +14,13 @@ static const struct
 	const char *help;
 }			quirk_table[SIM_QUIRKS] = {
 	[SIM_QUIRK_BATCH_250] = {"batch-250", "a $batch has at most 250 parts"},
-	[SIM_QUIRK_FAILING_TOTAL_COUNT] = {"failing-total-count", "RetrieveTotalRecordCount is refused"},
+	[SIM_QUIRK_FAILING_TOTAL_COUNT] = {"failing-total-count", "RetrieveTotalRecordCount fails"},
 	[SIM_QUIRK_LAGGING_FULL_TEXT] = {"lagging-full-text",
 	"ContainValues does not see what was written in the last seconds"},
 	[SIM_QUIRK_LAGGING_JOBS] = {"lagging-jobs",
 	"a job cannot be read in the first seconds after it was started"},
 	[SIM_QUIRK_NO_IN] = {"no-in", "the functions In and NotIn are refused in filters"},
+	[SIM_QUIRK_NO_METADATA_CHANGES] = {"no-metadata-changes", "RetrieveMetadataChanges is refused"},
 };
 
 bool

@@ -9,6 +9,8 @@ use warnings;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use MIME::Base64 qw(decode_base64url);
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
@@ -217,14 +219,31 @@ $dvsim = Dvsim->start(
 
 # ---- certificates
 
+# Returns the claims of the assertions that have been sent since then.
+sub claims
+{
+	my ($since) = @_;
+	my ($next, @requests) = sent($dvsim, $since);
+
+	return map { decode_json(decode_base64url($_->{body} =~ /client_assertion=[^.&]+\.([^.&]+)\./ ? $1 : '')) }
+	  grep { $_->{kind} eq 'token' } @requests;
+}
+
 {
 	my %cert = (client_id => 'cert');
+	my $since = mark();
 
 	is($session->value(whoami(server({ %cert, client_certificate => $certificate, client_key => $key }))),
 		'cert', 'a certificate');
 	is($session->value(whoami(server({ %cert, client_certificate => $both }))), 'cert', 'with its key in one file');
 	is( $session->value(whoami(server({ %cert, client_certificate => $certificate, client_key => $locked, client_key_password => 'open sesame' }))),
 		'cert', 'and with a key that is locked');
+
+	# Entra asks for a lifetime of ten minutes at most
+	my @claims = claims($since);
+	is(scalar @claims, 3, 'three assertions');
+	is_deeply([ map { $_->{exp} - $_->{nbf} } @claims ], [ (600) x 3 ], 'live for ten minutes');
+	is_deeply([ map { $_->{iat} - $_->{nbf} } @claims ], [ (60) x 3 ], 'of which the first is for clocks that are behind');
 	for my $case (
 		[ { client_key => $locked, client_key_password => 'wrong' }, 'wrong pass phrase' ],
 		[ { client_key => $locked }, 'no pass phrase' ],

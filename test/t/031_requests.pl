@@ -144,6 +144,43 @@ is(counts(), 2, 'ANALYZE of a parent counts each child once');
 is($crm->sql(q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regclass}), $rows, 'and knows their number');
 $crm->sql('DROP TABLE dv.whole CASCADE');
 
+# ---- a service that does not tell the number of rows: nothing fails, and it is asked once in a session
+
+# Returns what a session says, and how often each kind of count was requested.
+sub uncounted
+{
+	my ($sql) = @_;
+	my ($status, $out, $err, @sent);
+
+	requests();
+	($status, $out, $err) = $crm->node->psql('postgres', "SET client_min_messages = debug1; $sql");
+	@sent = map { target($_) } requests();
+	is($status, 0, $sql) or diag $err;
+	return ($out, scalar(() = $err =~ /DEBUG:  Dataverse has refused RetrieveTotalRecordCount for table account: /g),
+		map { my $what = $_; scalar grep { /$what/ } @sent } 'RetrieveTotalRecordCount', 'apply=aggregate');
+}
+
+my $reltuples = q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regclass};
+$crm->dvsim->quirks('failing-total-count');
+$crm->sql(q{UPDATE pg_class SET reltuples = -1 WHERE oid = 'dv.account'::regclass});
+is_deeply([ uncounted("ANALYZE dv.account; ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 2 ],
+	'ANALYZE has the rows counted instead');
+$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD use_remote_estimate 'on')});
+is_deeply([ uncounted('SELECT count(name) FROM dv.account; SELECT count(name) FROM dv.account') ],
+	[ "$rows\n$rows", 1, 1, 0 ], 'reading and planning go on');
+my ($plan) = uncounted('EXPLAIN SELECT name FROM dv.account');
+like($plan, qr/rows=$rows\b/, 'with what ANALYZE has found');
+$crm->fault(path => 'apply=aggregate', status => 400, code => '0x80060888', message => 'no $apply', times => 0);
+is_deeply([ uncounted("ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 1 ], 'without counts, ANALYZE has its sample');
+$crm->no_faults;
+$crm->fault(path => 'apply=aggregate', status => 400, code => '0x8004E023', message => 'AggregateQueryRecordLimit exceeded', times => 0);
+$crm->sql(q{UPDATE pg_class SET reltuples = 700000 WHERE oid = 'dv.account'::regclass});
+is_deeply([ uncounted("SET default_statistics_target = 1; ANALYZE dv.account; $reltuples") ], [ 700000, 1, 1, 1 ],
+	'of a table that is too large to be counted, the number is kept');
+$crm->no_faults;
+$crm->dvsim->quirks;
+$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP use_remote_estimate); ANALYZE dv.account});
+
 # ---- a query that is too long for a request line is sent in a $batch, whose part may be throttled
 
 my @names = map { ('z' x 250) . $_ } 1 .. 160;

@@ -21,7 +21,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION dataverse_fdw');
 
 my $since = 0;    # position in the journal of the current dvsim
 
-# Starts a dvsim with these tables, and makes it the server "crm".
+# Starts a dvsim with these tables (none: its own), and makes it the server "crm".
 sub serve
 {
 	my (@tables) = @_;
@@ -31,7 +31,7 @@ sub serve
 	open my $out, '>', $file or die $!;
 	print $out JSON::PP->new->utf8->encode({ tables => \@tables });
 	close $out;
-	$s = Dvsim->start('--schema', $file);
+	$s = Dvsim->start(@tables > 0 ? ('--schema', $file) : ());
 	$since = 0;
 	$node->safe_psql(
 		'postgres', sprintf q{
@@ -151,7 +151,7 @@ is($node->psql('postgres', 'DO $$ BEGIN BEGIN '
 is(query(q{SELECT obj_description('dv.team'::regclass, 'pg_class')}), 'Team', 'has its comments');
 $s->stop;
 
-# ---- hundreds of tables take as many requests as one
+# ---- hundreds of tables take a request for every fifty
 
 my @columns = map {
 	(
@@ -168,21 +168,46 @@ $s = serve(
 		}
 	} 1 .. $many);
 
-# name, statement, tables, requests
+# name, statement, tables, requests besides those for definitions
 my @imports = (
-	[ 'everything', 'dataverse', undef, 3 ],
-	[ 'one table', 'dataverse LIMIT TO (new_table007)', 1, 2 ],
-	[ 'all but two', 'dataverse EXCEPT (new_table007, new_table008)', undef, 3 ],
-	[ 'a solution', 'new_energy', $many / 2, 3 ],
-	[ 'a part of a solution', 'new_energy LIMIT TO (new_table007)', 1, 3 ],
-	[ 'the rest of a solution', 'new_energy EXCEPT (new_table007)', $many / 2 - 1, 3 ]);
+	[ 'everything', 'dataverse', undef, 4 ],
+	[ 'one table', 'dataverse LIMIT TO (new_table007)', 1, 3 ],
+	[ 'all but two', 'dataverse EXCEPT (new_table007, new_table008)', undef, 4 ],
+	[ 'a solution', 'new_energy', $many / 2, 4 ],
+	[ 'a part of a solution', 'new_energy LIMIT TO (new_table007)', 1, 4 ],
+	[ 'the rest of a solution', 'new_energy EXCEPT (new_table007)', $many / 2 - 1, 4 ]);
 my $total;
-my %definitions;    # the request for them, by name
+my %definitions;    # the requests for them, by name
+
+# Returns the queries of the requests for definitions.
+sub queries
+{
+	return map { decode_json(s{^RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=}{}r =~ s{%([0-9A-F]{2})}{chr hex $1}ger) }
+	  grep { /^RetrieveMetadataChanges/ } @_;
+}
+
+# Returns the names of the tables that are asked for, in the form that is documented.
+sub named
+{
+	return map {
+		my $criteria = $_->{Criteria};
+
+		is($criteria->{FilterOperator}, 'Or', 'tables are connected by Or');
+		map {
+			is_deeply($_, {
+				ConditionOperator => 'Equals',
+				PropertyName => 'LogicalName',
+				Value => { Type => 'System.String', Value => $_->{Value}{Value} } },
+				"and each is named as documented") if $_ == $criteria->{Conditions}[0];
+			$_->{Value}{Value}
+		} @{ $criteria->{Conditions} }
+	} @_;
+}
 
 for my $import (@imports)
 {
-	my ($name, $statement, $tables, $limit) = @$import;
-	my ($start, @sent, $n);
+	my ($name, $statement, $tables, $others) = @$import;
+	my ($start, @sent, @queries, $n);
 
 	query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 	requests($s);
@@ -190,30 +215,147 @@ for my $import (@imports)
 	query(import_schema($statement));
 	note sprintf '%s: %.2f s', $name, time - $start;
 	@sent = requests($s);
-	cmp_ok(scalar @sent, '<=', $limit, "$name: at most $limit requests");
-	@sent = grep { /^RetrieveMetadataChanges/ } @sent;
-	is(scalar @sent, 1, 'one of them for definitions');
-	$definitions{$name} = $sent[0];
+	@queries = queries(@sent);
 	$n = query('SELECT count(*) FROM pg_foreign_table');
 	$total //= $n;
-	is($n, $tables // ($name eq 'everything' ? $total : $total - 2), "$n tables");
+	is($n, $tables // ($name eq 'everything' ? $total : $total - 2), "$name: $n tables");
+	is(scalar @queries, int(($n + 49) / 50), 'a request for every fifty');
+	cmp_ok(scalar @sent - @queries, '<=', $others, "and at most $others others");
+	is_deeply([ sort(named(@queries)) ],
+		[ split /\n/, query(q{SELECT option_value FROM pg_foreign_table, pg_options_to_table(ftoptions)
+			WHERE option_name = 'table' ORDER BY option_value COLLATE "C"}) ],
+		'which name these tables and no others');
+	is_deeply([ map { $_->{LabelQuery} } @queries ],
+		[ map { { FilterLanguages => [1033], MissingLabelBehavior => 0 } } @queries ],
+		'and the language of the labels');
+	cmp_ok(length $_, '<', 32768, 'and fit into a request line') for @sent;
+	$definitions{$name} = \@queries;
 }
 cmp_ok($total, '>', $many, 'everything is more than what we made');
 
 # only what is needed is requested
-like($definitions{'one table'}, qr/%22In%22.*%5B%27new_table007%27%5D/,
-	'LIMIT TO is part of the request');
-like($definitions{'all but two'}, qr/%22NotIn%22.*%5B%27new_table007%27%2C%27new_table008%27%5D/,
-	'so is EXCEPT');
-like($definitions{'one table'}, qr/OptionSet.*DisplayName|DisplayName.*OptionSet/, 'comments take more');
+my @asked = @{ $definitions{'one table'}[0]{AttributeQuery}{Properties}{PropertyNames} };
+is(scalar(grep { /^(?:OptionSet|DisplayName|Description)$/ } @asked), 3, 'comments take more');
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 query(import_schema('dataverse LIMIT TO (new_table001)', "OPTIONS (import_comments 'off')"));
-unlike((grep { /^RetrieveMetadataChanges/ } requests($s))[0],
-	qr/OptionSet|DisplayName/, 'than is asked for without them');
+my @sent = requests($s);
+unlike("@sent", qr/OptionSet|DisplayName|LabelQuery|languagecode/, 'than is asked for without them');
+is(scalar @sent, 2, 'and two requests more');
 
 # the comparison requests no more, either
 query(q{SELECT count(*) FROM dataverse.import_diff('dv')});
-cmp_ok(scalar requests($s), '<=', 3, 'import_diff takes no more requests');
+@sent = requests($s);
+is(scalar @sent, 2, 'import_diff takes two requests');
+is_deeply([ named(queries(@sent)) ], ['new_table001'], 'for the tables that there are');
+
+# ---- who waits for an import sees how far it is, and can cancel it
+
+$s->control('POST', '/_dvsim/faults',
+	[ { path => 'RetrieveMetadataChanges', after => 3, action => 'delay', delay_ms => 60000, times => 0 } ]);
+my $importer = $node->background_psql('postgres', on_error_stop => 0);
+$importer->query_until(qr/begun/, "\\echo begun\n" . import_schema('new_energy', q{OPTIONS (import_comments 'off')}) . ";\n");
+ok($node->poll_query_until('postgres',
+	q{SELECT (operation, foreign_table, rows_expected, rows_taken) = ('import', 'new_energy', 250, 150) FROM dataverse.progress WHERE rows_taken = 150}),
+	'dataverse.progress counts the tables of an import');
+is(query('SELECT in_flight FROM dataverse.progress'), 1, 'of which some are on their way');
+my $began = time;
+query(q{SELECT pg_cancel_backend(pid) FROM dataverse.progress});
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM dataverse.progress'), 'and it can be canceled');
+cmp_ok(time - $began, '<', 20, 'soon');
+$importer->quit;
+$s->control('DELETE', '/_dvsim/faults');
+$s->stop;
+
+# ---- a service that refuses RetrieveMetadataChanges: the plain way gives the same tables
+
+my $columns = q{
+	SELECT c.relname, ftoptions, obj_description(c.oid, 'pg_class'), attnum, attname, format_type(atttypid, atttypmod),
+	       attfdwoptions, col_description(c.oid, attnum), attcollation
+	FROM pg_class c JOIN pg_foreign_table ON ftrelid = c.oid JOIN pg_attribute ON attrelid = c.oid
+	WHERE attnum > 0 AND relnamespace = '%s'::regnamespace};
+
+$s = serve();    # dvsim's own tables
+
+# Imports everything into the schema, in a session of its own, and returns what it says.
+sub import_into
+{
+	my ($schema, $statement, $options) = @_;
+	my ($status, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; DROP SCHEMA IF EXISTS $schema CASCADE;
+		CREATE SCHEMA $schema; SET client_min_messages = debug1;
+		IMPORT FOREIGN SCHEMA $statement FROM SERVER crm INTO $schema $options;
+		SELECT count(*) FROM dataverse.import_diff('$schema')");
+
+	is($status, 0, "$statement $options") or diag $err;
+	return $err;
+}
+
+for my $case (
+	[ 'dataverse', '' ],
+	[ 'dataverse', q{OPTIONS (import_labels 'on')} ],
+	[ 'dataverse', q{OPTIONS (import_comments 'off', import_readonly 'off')} ],
+	[ 'dataverse EXCEPT (account)', '' ],
+	[ 'dataverse LIMIT TO (new_meter, new_alltypes)', '' ],
+	[ 'new_energy', '' ])
+{
+	my ($statement, $options) = @$case;
+	my ($err, @plain);
+
+	requests($s);
+	$s->quirks;
+	$err = import_into('fast', $statement, $options);
+	unlike($err, qr/Dataverse has refused/, 'nothing is refused');
+	@sent = requests($s);
+	is(scalar(grep { m{/Attributes/} } @sent), 0, 'in the short way');
+
+	my $drift = query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d});
+	requests($s);
+	$s->quirks('no-metadata-changes');
+	$err = import_into('plain', $statement, $options);
+	is(scalar(() = $err =~ /DEBUG:  Dataverse has refused RetrieveMetadataChanges: /g), 1, 'a refusal is told once');
+	@sent = requests($s);
+	is(scalar(grep { /^RetrieveMetadataChanges/ } @sent), 1, 'and met once, by the import and the comparison');
+	@plain = grep { m{^EntityDefinitions\(LogicalName='\w+'\)(\?\$select=LogicalName|/Attributes/Microsoft\.Dynamics\.CRM\.\w+AttributeMetadata\?\$select=LogicalName)} } @sent;
+	cmp_ok(scalar @plain, '>', 4, scalar(@plain) . ' plain requests');
+	is(query('SELECT count(*) > 20 FROM (' . sprintf($columns, 'plain') . ') p'), 't', 'there are columns');
+	is(query(sprintf "($columns EXCEPT ALL $columns) UNION ALL ($columns EXCEPT ALL $columns)", qw(fast plain plain fast)),
+		'', 'the tables are the same');
+	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), $drift, 'and so they look to import_diff');
+}
+
+# what refuses the plain form is an error
+for my $path (q{EntityDefinitions(LogicalName='new_meter')}, q{/Attributes/Microsoft.Dynamics.CRM.StringAttributeMetadata})
+{
+	my ($status, $out, $err);
+
+	$s->control('POST', '/_dvsim/faults', [ { path => $path, status => 400, code => '0x80040216', message => 'not that either', times => 0 } ]);
+	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
+	like($err, qr/ERROR:  could not import foreign schema on server "crm": not that either/, "$path refused: an error");
+	$s->control('DELETE', '/_dvsim/faults');
+}
+
+# a table that has just been deleted is not there in either way
+for my $quirks ([], ['no-metadata-changes'])
+{
+	my ($status, $out, $err);
+
+	$s->quirks(@$quirks);
+	$s->control('POST', '/_dvsim/faults', @$quirks
+		? [ { path => q{EntityDefinitions(LogicalName='new_meter')}, status => 404, code => '0x80060888', message => 'gone', times => 0 } ]
+		: [ { path => 'RetrieveMetadataChanges', status => 200, body => { EntityMetadata => [] }, times => 0 } ]);
+	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
+	like($err, qr/ERROR:  could not import foreign schema: the service did not send the definition of table "new_meter"\nHINT/,
+		'a table that is gone');
+	$s->control('DELETE', '/_dvsim/faults');
+}
+
+# languages that are not told: all of them
+$s->quirks;
+$s->control('POST', '/_dvsim/faults', [ { path => '/organizations', status => 403, code => '0x80040220', message => 'no privilege', times => 0 } ]);
+requests($s);
+query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
+query(import_schema('dataverse LIMIT TO (new_meter)'));
+is_deeply([ map { exists $_->{LabelQuery} ? 1 : 0 } queries(requests($s)) ], [0], 'without privilege to read the language there are labels in all');
+is(query(q{SELECT obj_description('dv.new_meter'::regclass, 'pg_class') IS NOT NULL}), 't', 'and comments');
 $s->stop;
 
 $node->stop;

@@ -94,6 +94,10 @@ refused('RetrieveTotalRecordCount(EntityNames=@p1)?@p1=account', 400, '0x8006088
 	'no list');
 refused('RetrieveTotalRecordCount(EntityNames=@p1)?@p1=["nope"]', 400, '0x80041102', qr/'nope'/,
 	'no such table');
+$s->control('POST', '/_dvsim/quirks', ['failing-total-count']);
+refused('RetrieveTotalRecordCount(EntityNames=@p1)?@p1=["account"]', 500, '0x80040216', qr/unexpected/,
+	'failing-total-count');
+$s->control('POST', '/_dvsim/quirks', []);
 
 # ---------------------------------------------------------------- service document
 
