@@ -274,7 +274,7 @@ dv_request_again(dv_request *request)
 void
 dv_request_refused(dv_request *request, const dv_error *error)
 {
-	if (request->counts)
+	if (request->counts && error->meaning != DV_MEANING_MANY_VALUES)
 	{
 		request->count_here = true;
 		/* that there are too many rows says nothing about the form */

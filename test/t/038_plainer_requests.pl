@@ -175,6 +175,14 @@ for my $quirks ([ 'no-in' ], [ 'property-values-100' ], [ 'no-apply-functions' ]
 	is(scalar @$told, 1, '… which is told in one line');
 }
 
+{
+	my ($out, $told, $requests) = session(quirks('property-values-100') . foreign(qw(count count)));
+
+	is($out, answers(qw(count count)), 'counts of lists that are too long');
+	is(join(' ', map { values_of($_) } @$requests), '150 75 75', '… are counts of shorter ones');
+	is(scalar counts(@$requests), 3, '… by the service');
+}
+
 # ---- counts
 {
 	my ($out, $told, $requests) = session(quirks('no-apply-functions') . foreign(qw(count long_count range every count)));
