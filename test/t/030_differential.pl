@@ -424,7 +424,7 @@ diag $_ for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
 
 # ---- forms of queries that not every environment knows
 
-my $share = $wanted < 300 ? $wanted : 300;
+my $share = $wanted < 100 ? $wanted : 100;
 
 for my $quirk (Dvsim::all_quirks())
 {
