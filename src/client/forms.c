@@ -20,6 +20,9 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_DELETE_MULTIPLE] = "DeleteMultiple",
 	[DV_FORM_METADATA_CHANGES] = "RetrieveMetadataChanges",
 	[DV_FORM_TOTAL_COUNT] = "RetrieveTotalRecordCount",
+	[DV_FORM_LISTS] = "long lists of values",
+	[DV_FORM_COUNTS] = "counts",
+	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
 };
 
 struct dv_refused_form

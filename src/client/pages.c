@@ -48,7 +48,8 @@ struct dv_pages
 	page_request ahead;
 	bool		open;			/* "page" reads the answer of "now" */
 	bool		done;
-	bool		refused;
+	bool		begun;			/* the service has answered the query with a page */
+	const dv_error *refusal;	/* see dv_pages_refusal */
 	dv_page		page;
 	dv_chain	chain;			/* of the links to the pages */
 	int64		given;			/* rows returned to the caller */
@@ -128,10 +129,10 @@ dv_pages_end(dv_pages *pages)
 	MemoryContextDelete(pages->context);
 }
 
-bool
-dv_pages_refused(const dv_pages *pages)
+const dv_error *
+dv_pages_refusal(const dv_pages *pages)
 {
-	return pages->refused;
+	return pages->refusal;
 }
 
 static void
@@ -143,13 +144,20 @@ not_whole(const dv_pages *pages, const char *why, size_t at)
 			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
 }
 
-/* Raises an error of the service, unless it is the one that the caller tolerates. */
+/* Does the service say that it cannot answer the query as it is put? */
+static bool
+is_about_query(const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_REFUSED && (error->status == 400 || error->status == 501);
+}
+
+/* Raises an error of the service, unless the caller can put the query more plainly. */
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
-	if (pages->spec.tolerated != DV_MEANING_OTHER && error->meaning == pages->spec.tolerated)
+	if (pages->spec.has_plainer && !pages->begun && is_about_query(error))
 	{
-		pages->refused = true;
+		pages->refusal = error;
 		pages->done = true;
 		return;
 	}
@@ -262,6 +270,7 @@ open_page(dv_pages *pages)
 	if (pages->now.batched)
 		unpack_batch(pages, result, &body, &len);
 	stats->pages++;
+	pages->begun = true;
 	if (more_is_wanted(pages) && dv_page_peek_link(body, len, &link) && !link.escaped)
 	{
 		char	   *url = pnstrdup(link.text, link.len);

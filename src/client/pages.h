@@ -38,7 +38,7 @@ typedef struct dv_pages_spec
 	const char *session_token;	/* consistency token of the writes that must be seen, or NULL */
 	dv_names   *names;			/* members wanted */
 	const char *what;			/* "read foreign table \"account\"" */
-	dv_meaning	tolerated;		/* the error that is not raised; OTHER: none */
+	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
 	dv_pages_stats *stats;
 	dv_progress *progress;		/* updated with the rows received; or NULL */
 } dv_pages_spec;
@@ -69,8 +69,12 @@ extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
 /* Returns true if dv_pages_poll would not return DV_PAGES_WAITING. */
 extern bool dv_pages_ready(const dv_pages *pages);
 
-/* Returns true if the tolerated error ended the rows. */
-extern bool dv_pages_refused(const dv_pages *pages);
+/*
+ * Of a query that can be put more plainly: if the service has refused to answer
+ * it at all, there are no rows, and this returns its error, which lives as long
+ * as the pages.  Otherwise NULL.
+ */
+extern const dv_error *dv_pages_refusal(const dv_pages *pages);
 extern void dv_pages_end(dv_pages *pages);
 
 #endif							/* DV_PAGES_H */

@@ -152,16 +152,21 @@ is_lookup(const attribute *a)
 	return a->type->wire == DV_WIRE_REFERENCE;
 }
 
-static bool
-is_computed(const attribute *a)
+/* Where the values of a column come from; NULL if they are simply stored. */
+static const char *
+source_of(const attribute *a)
 {
-	return dv_meta_int(a->json, "SourceType", 0) != 0;
+	static const char *const sources[] = {NULL, "calculated", "rollup", "formula", "prompt"};
+	int			type = dv_meta_int(a->json, "SourceType", 0);
+
+	return type >= 0 && type < (int) (sizeof(sources) / sizeof(sources[0])) ? sources[type] :
+		"other";
 }
 
 static bool
 is_readonly(const builder *b, const attribute *a)
 {
-	if ((a->type->flags & DV_READONLY) || is_computed(a))
+	if ((a->type->flags & DV_READONLY) || source_of(a) != NULL)
 		return true;
 	/* a row of an intersect table consists of its pair of ids only */
 	if (b->entry->intersect && b->entry->sides[0].column != NULL &&
@@ -581,6 +586,8 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->column = a->name;
 	column->primary = a->primary;
 	column->readonly = is_readonly(b, a);
+	column->helper_of = a->parent;
+	column->source = source_of(a);
 	set_type(b, a, column);
 	ntargets = set_targets(b, a, column);
 	if (b->wish->comments)

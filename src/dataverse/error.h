@@ -40,6 +40,7 @@ typedef enum dv_meaning
 	DV_MEANING_TOO_LARGE,		/* smaller requests may succeed */
 	DV_MEANING_NO_BULK,			/* the table does not have this bulk message */
 	DV_MEANING_COUNT_LIMIT,		/* the service does not count this many rows */
+	DV_MEANING_MANY_VALUES,		/* a condition has too many values */
 
 	/* throttled */
 	DV_MEANING_MANY_REQUESTS,

@@ -85,6 +85,8 @@ typedef struct dv_meta_column
 	const char *target_set;		/* their entity sets, separated by commas */
 	const char *ref_type_of;
 	const char *label_of;
+	const char *helper_of;		/* logical name of the column that this one is a helper of */
+	const char *source;			/* "calculated" …; NULL if it is a simple column */
 	const char *comment;
 } dv_meta_column;
 

@@ -30,7 +30,9 @@
  * - Booleans and choices may be ordered by their labels: no ORDER BY.  The
  *	 service documents no ranges for choices.
  * - Multi-select choices are compared as whole texts or by ContainValues, which
- *	 treats them as sets like &&.
+ *	 treats them as sets like &&.  It reads a full-text index that lags behind
+ *	 the rows; code that builds filters (fdw/bind.c) uses it only where that is
+ *	 accepted.
  * - Dates and times have whole seconds, and are compared in a way that does not
  *	 depend on whether hidden fractions are kept (fdw/bind.c).
  * - Labels depend on the user's language: never.  However, a value that has a

@@ -432,12 +432,16 @@ equalities(const leaf *l, bool *null)
 	return parts;
 }
 
-/* Merges equalities into one sorted list of distinct values; other filters go to *others. */
+/*
+ * Merges equalities into one sorted list of distinct values; other filters go to
+ * *others.  Texts of blanks only, which are an OR, are the same to the service.
+ */
 static dv_filter *
 gather(const leaf *l, List *parts, List **others)
 {
 	dv_filter  *list = new_filter(DV_IN, l->column);
 	ListCell   *lc;
+	bool		blank = false;
 	int			kept = 0;
 	int			i;
 
@@ -448,8 +452,9 @@ gather(const leaf *l, List *parts, List **others)
 
 		if (part->kind == DV_EQ)
 			list->operands[list->n++] = part->operands[0];
-		else
+		else if (part->kind != DV_OR || !blank)
 			*others = lappend(*others, part);
+		blank = blank || part->kind == DV_OR;
 	}
 	qsort(list->operands, list->n, sizeof(dv_operand), compare_operands);
 	for (i = 0; i < list->n; i++)
@@ -459,30 +464,55 @@ gather(const leaf *l, List *parts, List **others)
 	return list;
 }
 
-/* The service's IN, or single conditions where the column does not support it. */
+/* Are values listed by the service's In, rather than in single conditions? */
+static bool
+has_in(const leaf *l)
+{
+	return dv_odata_has_in(l->column, l->attribute->max_length) && l->binding->most_listed > 0;
+}
+
+/* Single conditions: the column has one of the values, or none of them. */
 static dv_filter *
-list_filter(const leaf *l, dv_filter *list)
+one_by_one(const leaf *l, const dv_filter *list, bool any)
 {
 	List	   *parts = NIL;
 	int			i;
 
-	if (list->n == 0)
-		return nothing();
-	if (list->n == 1)
-		return compare(l, DV_EQ, list->operands[0].text);
-	if (dv_odata_has_in(l->column, l->attribute->max_length))
-		return list;
 	for (i = 0; i < list->n; i++)
-		parts = lappend(parts, compare(l, DV_EQ, list->operands[i].text));
-	return dv_filter_join(DV_OR, parts);
+		parts = lappend(parts, compare(l, any ? DV_EQ : DV_NE, list->operands[i].text));
+	return dv_filter_join(any ? DV_OR : DV_AND, parts);
+}
+
+/* The same by the service's In or NotIn, as many of them as it takes. */
+static dv_filter *
+all_at_once(const leaf *l, const dv_filter *list, bool any)
+{
+	int			most = l->binding->most_listed;
+	List	   *parts = NIL;
+	int			i;
+
+	for (i = 0; i < list->n; i += Min(most, list->n - i))
+	{
+		dv_filter  *part = new_filter(any ? DV_IN : DV_NOT_IN, l->column);
+
+		part->operands = list->operands + i;
+		part->n = Min(most, list->n - i);
+		parts = lappend(parts, part);
+	}
+	return dv_filter_join(any ? DV_OR : DV_AND, parts);
+}
+
+static dv_filter *
+list_filter(const leaf *l, const dv_filter *list, bool any)
+{
+	return list->n > 1 && has_in(l) ? all_at_once(l, list, any) : one_by_one(l, list, any);
 }
 
 /* The number of values, counted from "first", that fit into one request. */
 static int
 chunk_length(const leaf *l, const dv_filter *list, int first)
 {
-	bool		has_in = dv_odata_has_in(l->column, l->attribute->max_length);
-	int			most = has_in ? CHUNK_VALUES : CHUNK_LISTED;
+	int			most = has_in(l) ? Min(CHUNK_VALUES, l->binding->most_listed) : CHUNK_LISTED;
 	int			bytes = 0;
 	int			n;
 
@@ -490,7 +520,7 @@ chunk_length(const leaf *l, const dv_filter *list, int first)
 	{
 		/* room for encoded quotes and a comma; encoded characters take three bytes */
 		bytes += 10 + 3 * (int) strlen(list->operands[first + n].text);
-		if (!has_in)
+		if (!has_in(l))
 			bytes += 10 + (int) strlen(l->column->property);
 		if (n > 0 && bytes > 3 * CHUNK_BYTES)
 			break;
@@ -503,28 +533,17 @@ static dv_filter *
 take_chunk(const leaf *l, dv_filter *list)
 {
 	dv_bindings *binding = l->binding;
-	int			first = 0;
-	int			n = 0;
+	dv_filter  *chunk = new_filter(DV_IN, l->column);
+	int			end = binding->first + chunk_length(l, list, binding->first);
 
-	binding->nchunks = 0;
-	while (first < list->n)
-	{
-		int			length = chunk_length(l, list, first);
-
-		if (binding->nchunks++ == binding->chunk)
-		{
-			dv_filter  *chunk = new_filter(DV_IN, l->column);
-
-			chunk->operands = list->operands + first;
-			chunk->n = n = length;
-			binding->chunk_filter = chunk;
-		}
-		first += length;
-	}
+	chunk->operands = list->operands + binding->first;
+	chunk->n = end - binding->first;
+	binding->rest = end < list->n ? end : 0;
+	for (binding->nchunks = 1; end < list->n; binding->nchunks++)
+		end += chunk_length(l, list, end);
 	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
-	if (n == 0)
-		return nothing();
-	return list_filter(l, (dv_filter *) binding->chunk_filter);
+	binding->chunk_filter = chunk;
+	return list_filter(l, chunk, true);
 }
 
 /* The same for equalities that are ranges, which is the case for times. */
@@ -532,13 +551,14 @@ static dv_filter *
 take_range_chunk(const leaf *l, List *parts)
 {
 	dv_bindings *binding = l->binding;
+	int			left = list_length(parts) - binding->first;
 	List	   *chunk = NIL;
 	int			i;
 
-	binding->nchunks = (list_length(parts) + CHUNK_LISTED - 1) / CHUNK_LISTED;
-	for (i = binding->chunk * CHUNK_LISTED;
-		 i < list_length(parts) && i < (binding->chunk + 1) * CHUNK_LISTED; i++)
-		chunk = lappend(chunk, list_nth(parts, i));
+	for (i = 0; i < Min(left, CHUNK_LISTED); i++)
+		chunk = lappend(chunk, list_nth(parts, binding->first + i));
+	binding->rest = left > CHUNK_LISTED ? binding->first + CHUNK_LISTED : 0;
+	binding->nchunks = (left + CHUNK_LISTED - 1) / CHUNK_LISTED;
 	return dv_filter_join(DV_OR, chunk);
 }
 
@@ -578,7 +598,6 @@ bind_in(const leaf *l)
 	List	   *others = NIL;
 	dv_filter  *list;
 	bool		null;
-	bool		has_in = dv_odata_has_in(l->column, l->attribute->max_length);
 
 	if (l->value->isnull)
 		return nothing();
@@ -597,21 +616,20 @@ bind_in(const leaf *l)
 			return take_range_chunk(l, others);
 	}
 	else if (!(l->flags & DV_CONDITION_EXACT) &&
-			 (list->n > (has_in ? DV_SMALL_IN : CHUNK_LISTED) ||
+			 (list->n > (has_in(l) ? DV_SMALL_IN : CHUNK_LISTED) ||
 			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
 		return new_filter(DV_TRUE, NULL);
-	return dv_filter_join(DV_OR, lcons(list_filter(l, list), others));
+	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), others));
 }
 
 static dv_filter *
 bind_not_in(const leaf *l)
 {
 	List	   *others = NIL;
-	List	   *parts = NIL;
+	List	   *parts;
 	dv_filter  *list;
 	ListCell   *lc;
 	bool		null;
-	int			i;
 
 	if (l->value->isnull)
 		return nothing();
@@ -622,18 +640,7 @@ bind_not_in(const leaf *l)
 	/* a comparison with NULL is never true */
 	if (null)
 		return nothing();
-	if (list->n > 0 && !dv_odata_has_in(l->column, l->attribute->max_length))
-	{
-		for (i = 0; i < list->n; i++)
-			parts = lappend(parts, compare(l, DV_NE, list->operands[i].text));
-	}
-	else if (list->n == 1)
-		parts = list_make1(compare(l, DV_NE, list->operands[0].text));
-	else if (list->n > 0)
-	{
-		list->kind = DV_NOT_IN;
-		parts = list_make1(list);
-	}
+	parts = list_make1(list_filter(l, list, false));
 	/* times must lie outside of each listed second; doubles are checked here */
 	foreach(lc, others)
 	{
@@ -650,11 +657,16 @@ bind_not_in(const leaf *l)
 	return dv_filter_join(DV_AND, lappend(parts, not_null(l)));
 }
 
-/* column && array, column @> array, value = ANY (column) */
+/*
+ * column && array, column @> array, value = ANY (column).  The service looks for
+ * single values in a full-text index that lags behind the rows.  Unless that is
+ * accepted, it is only asked for rows that have any values.
+ */
 static dv_filter *
 bind_choices(const leaf *l)
 {
 	dv_filter  *list = new_filter(DV_CONTAIN_VALUES, l->column);
+	bool		full_text = l->binding->relation->full_text;
 	List	   *parts = NIL;
 	Datum	   *values = NULL;
 	bool	   *nulls = NULL;
@@ -664,8 +676,8 @@ bind_choices(const leaf *l)
 	if (l->value->isnull)
 		return nothing();
 	if (l->value->type == INT4OID)
-		return compare(l, DV_CONTAIN_VALUES,
-					   psprintf("%d", DatumGetInt32(l->value->value)));
+		return !full_text ? not_null(l) :
+			compare(l, DV_CONTAIN_VALUES, psprintf("%d", DatumGetInt32(l->value->value)));
 	deconstruct_array(DatumGetArrayTypeP(l->value->value), INT4OID, sizeof(int32), true,
 					  TYPALIGN_INT, &values, &nulls, &n);
 	list->operands = palloc(sizeof(dv_operand) * Max(n, 1));
@@ -677,15 +689,15 @@ bind_choices(const leaf *l)
 			continue;
 		list->operands[list->n].placeholder = false;
 		list->operands[list->n].text = psprintf("%d", DatumGetInt32(values[i]));
-		if (i < 10)
+		if (full_text && i < 10)
 			parts = lappend(parts, compare(l, DV_CONTAIN_VALUES, list->operands[list->n].text));
 		list->n++;
 	}
 	if (l->op == DV_OP_CONTAINS)
 		return parts == NIL ? not_null(l) : dv_filter_join(DV_AND, parts);
-	if (list->n > DV_SMALL_IN)
-		return not_null(l);
-	return list->n == 0 ? nothing() : list;
+	if (list->n == 0)
+		return nothing();
+	return !full_text || list->n > DV_SMALL_IN ? not_null(l) : list;
 }
 
 static dv_filter *
@@ -705,6 +717,8 @@ bind_placeholder(const leaf *l)
 {
 	dv_filter  *filter = compare(l, dv_ops[l->op].filter, l->value->placeholder);
 
+	if (filter->kind == DV_CONTAIN_VALUES && !l->binding->relation->full_text)
+		return not_null(l);
 	filter->operands[0].placeholder = true;
 	if (l->op == DV_OP_DISTINCT)
 		return either(filter, is_null(l));
@@ -761,6 +775,7 @@ bind_condition(dv_bindings *binding, List *condition)
 dv_filter *
 dv_bind(dv_bindings *binding, List *condition)
 {
+	binding->rest = 0;
 	binding->nchunks = 1;
 	binding->chunk_attnum = 0;
 	binding->chunk_filter = NULL;

@@ -24,9 +24,11 @@ typedef struct dv_bindings
 {
 	const dv_relation *relation;
 	dv_bound_value *values;
-	int			chunk;			/* which part of a long IN list is requested */
+	int			most_listed;	/* maximum number of values of one In or NotIn; 0: there are none */
+	int			first;			/* where in a long IN list the requested part begins */
 	/* set by dv_bind() */
-	int			nchunks;		/* number of parts; 1 without a long IN list */
+	int			rest;			/* where the next part begins, or 0 if this is the last one */
+	int			nchunks;		/* number of parts from this one on; 1 without a long IN list */
 	AttrNumber	chunk_attnum;	/* column of the long IN list */
 	const dv_filter *chunk_filter;	/* the values of this part, sorted by strcmp() */
 } dv_bindings;

@@ -254,6 +254,8 @@ dv_import_column_options(const dv_meta_column *column,
 		{DV_OPT_TARGET_SET, column->target_set},
 		{DV_OPT_REF_TYPE_OF, column->ref_type_of},
 		{DV_OPT_LABEL_OF, column->label_of},
+		{DV_OPT_HELPER_OF, column->helper_of},
+		{DV_OPT_SOURCE, column->source},
 		{DV_OPT_READONLY, column->readonly ? "true" : NULL},
 	};
 

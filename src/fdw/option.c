@@ -142,6 +142,7 @@ static const char *const error_modes[] = {"abort", "continue", NULL};
 static const char *const oversize_modes[] = {"error", "truncate", NULL};
 static const char *const insert_modes[] = {"create", "upsert", "ignore_duplicates", NULL};
 static const char *const bypasses[] = {"none", "sync", "async", "all", NULL};
+static const char *const sources[] = {"simple", "calculated", "rollup", "formula", "prompt", "other", NULL};
 static const char *const table_types[] = {"standard", "elastic", "virtual", "intersect", NULL};
 
 #define VALUE(value_type, value) .type = value_type, .default_value = value

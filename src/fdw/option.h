@@ -39,6 +39,15 @@ enum
 	DV_INSERT_UPSERT,
 	DV_INSERT_IGNORE_DUPLICATES
 };
+enum
+{
+	DV_SOURCE_SIMPLE,
+	DV_SOURCE_CALCULATED,
+	DV_SOURCE_ROLLUP,
+	DV_SOURCE_FORMULA,
+	DV_SOURCE_PROMPT,
+	DV_SOURCE_OTHER
+};
 
 /*
  * Checks the options that CREATE or ALTER is about to store and raises an error

@@ -87,6 +87,8 @@ DV_SETTING("Suppresses the duplicate detection rules.",
 		   SUPPRESS_DUPLICATE_DETECTION, "suppress_duplicate_detection", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\".",
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
+/* no setting: plans depend on it */
+DV_OPTION(FULL_TEXT_FILTERS, "full_text_filters", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(UPDATABLE, "updatable", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_OPTION(TRUNCATABLE, "truncatable", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(USE_REMOTE_ESTIMATE, "use_remote_estimate", ON_SERVER | ON_TABLE, BOOLEAN("off"))
@@ -109,6 +111,8 @@ DV_OPTION(TARGET_SET, "target_set", ON_COLUMN, NAMES(NULL))
 DV_OPTION(TYPE, "type", ON_COLUMN, TEXT(NULL))
 DV_OPTION(REF_TYPE_OF, "ref_type_of", ON_COLUMN, TEXT(NULL))
 DV_OPTION(LABEL_OF, "label_of", ON_COLUMN, TEXT(NULL))
+DV_OPTION(HELPER_OF, "helper_of", ON_COLUMN, TEXT(NULL))
+DV_OPTION(SOURCE, "source", ON_COLUMN, CHOICE("simple", sources))
 DV_OPTION(READONLY, "readonly", ON_COLUMN, BOOLEAN("off"))
 
 /* application users */

@@ -133,6 +133,18 @@ is_cut(const dv_relation *relation, dv_options options, const char *name)
 		(partition == NULL || strcmp(partition, name) != 0);
 }
 
+/*
+ * Columns that are calculated when a row is read are not sorted.  Those that
+ * are calculated in advance are stored like any other.
+ */
+static bool
+is_unsorted(dv_options options)
+{
+	int			source = dv_option_choice(options, DV_OPT_SOURCE);
+
+	return source != DV_SOURCE_SIMPLE && source != DV_SOURCE_ROLLUP;
+}
+
 static void
 fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 {
@@ -147,6 +159,8 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	attribute->domain = attribute->pgtype != att->atttypid ? att->atttypid : InvalidOid;
 	attribute->is_label = base != NULL;
 	attribute->readonly = dv_option_bool(options, DV_OPT_READONLY);
+	attribute->unsorted = is_unsorted(options);
+	attribute->helper = dv_option_text(options, DV_OPT_HELPER_OF) != NULL;
 	if (base == NULL)
 	{
 		base = dv_option_text(options, DV_OPT_REF_TYPE_OF);
@@ -182,6 +196,39 @@ settle_companion(dv_relation *relation, dv_attribute *attribute)
 								 attribute->is_label ? DV_ANNOTATION_LABEL : DV_ANNOTATION_TABLE);
 }
 
+/*
+ * Is it a helper by its name, which says whose helper it is?  In this way those
+ * are recognized, too, that have no option "helper_of".
+ */
+static bool
+is_helper(const dv_relation *relation, const dv_attribute *attribute)
+{
+	static const struct
+	{
+		dv_type		type;
+		const char *suffix;
+	}			helpers[] =
+	{
+		{DV_TYPE_IMAGE, "_url"}, {DV_TYPE_IMAGE, "_timestamp"}, {DV_TYPE_FILE, "_name"}
+	};
+	const char *name = attribute->column.name;
+	size_t		len = strlen(name);
+	int			i;
+
+	for (i = 0; i < (int) lengthof(helpers); i++)
+	{
+		size_t		end = strlen(helpers[i].suffix);
+		AttrNumber	base;
+
+		if (len <= end || strcmp(name + len - end, helpers[i].suffix) != 0)
+			continue;
+		base = dv_relation_column_of(relation, pnstrdup(name, len - end));
+		if (base != 0 && relation->attributes[base - 1].column.type == helpers[i].type)
+			return true;
+	}
+	return false;
+}
+
 static void
 fill_attributes(dv_relation *relation)
 {
@@ -209,6 +256,8 @@ fill_attributes(dv_relation *relation)
 		attribute->member = attribute->column.property;
 		if (attribute->is_label || attribute->is_table_name)
 			settle_companion(relation, attribute);
+		else
+			attribute->helper = attribute->helper || is_helper(relation, attribute);
 	}
 }
 
@@ -230,6 +279,7 @@ dv_relation_open(Oid relid)
 		relation->table = relation->name;
 	check_name(relation->table, "option \"table\"", relation);
 	relation->type = (dv_table_type) dv_option_choice(relation->options, DV_OPT_TABLE_TYPE);
+	relation->full_text = dv_option_bool(relation->options, DV_OPT_FULL_TEXT_FILTERS);
 	relation->entity_set = dv_option_text(relation->options, DV_OPT_ENTITY_SET);
 	if (relation->entity_set == NULL)
 		ereport(ERROR,

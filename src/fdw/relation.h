@@ -25,6 +25,8 @@ typedef struct dv_attribute
 	bool		is_label;
 	bool		is_table_name;
 	bool		readonly;		/* the service does not allow writing to it */
+	bool		unsorted;		/* the service does not sort by it, and does not say so */
+	bool		helper;			/* the service has no conditions on it */
 	bool		natural;		/* values correspond to those of the service one to one */
 	int			max_length;		/* of strings; 0 if not known */
 } dv_attribute;
@@ -38,6 +40,7 @@ typedef struct dv_relation
 	const char *table;			/* logical name */
 	const char *entity_set;
 	dv_table_type type;
+	bool		full_text;		/* conditions may be answered from the full-text index */
 	dv_column	primary_id;
 	int			natts;
 	dv_attribute *attributes;	/* [attnum - 1] */

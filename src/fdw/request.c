@@ -7,6 +7,11 @@
  * order.  No row is returned by two of them.  Scans, EXPLAIN, ANALYZE, and
  * RETURNING all get their requests here.
  *
+ * Lists of values and counts are forms that not every environment knows.  What
+ * the service refuses is put more plainly: fewer values at a time, single
+ * conditions, ids to be counted here.  That concerns the current request only,
+ * of which no row has been seen yet; those that follow it begin behind it.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -106,8 +111,12 @@ void
 dv_request_start(dv_request *request, int64 wanted)
 {
 	request->wanted = wanted;
-	request->next = 0;
+	request->next_part = 0;
+	request->next_first = 0;
 	request->more = true;
+	request->count_here = false;
+	request->most_listed = PG_INT32_MAX;
+	request->refusals = NIL;
 }
 
 static void
@@ -197,9 +206,112 @@ ask_for_last_id(dv_query *query)
 	query->norders = 1;
 }
 
-/* Sets up request "n"; returns false if it cannot return any row. */
+/*
+ * Forms that the service may refuse
+ */
+
+/* What the service has refused, and how much of it can still be used. */
+typedef struct refusal
+{
+	dv_form		form;
+	int			most;
+	const char *message;
+} refusal;
+
+static int
+most_of(const dv_request *request, dv_form form)
+{
+	if (request->session == NULL)
+		return PG_INT32_MAX;
+	return dv_form_most(request->session, form, request->relation->table, PG_INT32_MAX);
+}
+
+/* Returns the number of values of the longest In or NotIn of a filter. */
+static int
+longest_list(const dv_filter *filter)
+{
+	int			longest = filter->kind == DV_IN || filter->kind == DV_NOT_IN ? filter->n : 0;
+	int			i;
+
+	for (i = 0; filter->parts != NULL && i < filter->n; i++)
+		longest = Max(longest, longest_list(filter->parts[i]));
+	return longest;
+}
+
 static bool
-fill_query(dv_request *request, int n, dv_query *query)
+may_count(const dv_request *request)
+{
+	return !request->count_here && most_of(request, DV_FORM_COUNTS) > 0 &&
+		(request->listed == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
+}
+
+bool
+dv_request_has_plainer(const dv_request *request)
+{
+	return request->counts || request->listed > 0;
+}
+
+/* Keeps a refusal, of which the session is told once a plainer request is accepted. */
+static void
+note_refusal(dv_request *request, dv_form form, int most, const dv_error *error)
+{
+	refusal    *r = palloc(sizeof(*r));
+
+	r->form = form;
+	r->most = most;
+	r->message = pstrdup(error->message);
+	request->refusals = lappend(request->refusals, r);
+}
+
+void
+dv_request_again(dv_request *request)
+{
+	request->next_part = request->part;
+	request->next_first = request->binding.first;
+	request->more = true;
+}
+
+void
+dv_request_refused(dv_request *request, const dv_error *error)
+{
+	if (request->counts && error->meaning != DV_MEANING_MANY_VALUES)
+	{
+		request->count_here = true;
+		/* that there are too many rows says nothing about the form */
+		if (error->meaning != DV_MEANING_COUNT_LIMIT)
+			note_refusal(request, request->listed > 0 ? DV_FORM_COUNTS_OF_LISTS : DV_FORM_COUNTS,
+						 0, error);
+	}
+	else
+	{
+		request->most_listed = error->meaning == DV_MEANING_MANY_VALUES ? request->listed / 2 : 0;
+		note_refusal(request, DV_FORM_LISTS, request->most_listed, error);
+	}
+	dv_request_again(request);
+}
+
+void
+dv_request_accepted(dv_request *request)
+{
+	ListCell   *lc;
+
+	foreach(lc, request->refusals)
+	{
+		const refusal *r = lfirst(lc);
+		dv_error	error = {.message = r->message};
+
+		/* of several lengths that were refused, only the last one counts */
+		if (r->form == DV_FORM_LISTS && r->most != request->most_listed)
+			continue;
+		dv_form_refused(request->session, r->form, request->relation->table, r->most, &error);
+	}
+	request->refusals = NIL;
+	request->count_here = false;
+}
+
+/* Sets up the next request; returns false if it cannot return any row. */
+static bool
+fill_query(dv_request *request, dv_query *query)
 {
 	const dv_relation *relation = request->relation;
 	dv_nulls	nulls = request->plan.nulls;
@@ -210,14 +322,16 @@ fill_query(dv_request *request, int n, dv_query *query)
 	query->primary_id = &relation->primary_id;
 	query->columns = request->columns;
 	query->ncolumns = request->ncolumns;
-	query->count = request->plan.count;
 	/* the service pages best in the order of ids; virtual tables have an order of their own */
 	query->by_id = relation->type != DV_TABLE_VIRTUAL;
 	add_orders(request, query);
 	if (request->last)
 		ask_for_last_id(query);
 
-	request->binding.chunk = nulls == DV_NULLS_AS_SORTED ? n : 0;
+	request->part = request->next_part;
+	request->binding.first = request->next_first;
+	request->binding.most_listed = request->plan.given ? PG_INT32_MAX :
+		Min(request->most_listed, most_of(request, DV_FORM_LISTS));
 	filter = dv_bind(&request->binding, request->plan.condition);
 	if (request->within != NULL)
 		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
@@ -225,13 +339,20 @@ fill_query(dv_request *request, int n, dv_query *query)
 	if (filter->kind == DV_FALSE || request->wanted == 0)
 		return false;
 	if (nulls == DV_NULLS_AS_SORTED)
-		request->more = n + 1 < request->binding.nchunks;
+	{
+		request->next_first = request->binding.rest;
+		request->more = request->next_first > 0;
+	}
 	else
 	{
-		request->more = n == 0;
-		filter = split_by_null(filter, query, nulls, n);
+		request->next_part = request->part + 1;
+		request->more = request->part == 0;
+		filter = split_by_null(filter, query, nulls, request->part);
 	}
 	query->filter = filter;
+	request->listed = longest_list(filter);
+	request->counts = request->plan.count && may_count(request);
+	query->count = request->counts;
 	query->partition = partition_of(request, filter);
 	if (request->wanted > 0 && request->wanted <= request->largest_top)
 		query->top = request->wanted;
@@ -243,7 +364,7 @@ dv_request_next(dv_request *request, dv_query *query)
 {
 	while (request->more)
 	{
-		if (fill_query(request, request->next++, query))
+		if (fill_query(request, query))
 			return true;
 	}
 	return false;

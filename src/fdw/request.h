@@ -7,6 +7,7 @@
 #ifndef DV_REQUEST_H
 #define DV_REQUEST_H
 
+#include "client/forms.h"
 #include "dataverse/query.h"
 #include "fdw/bind.h"
 #include "fdw/plan.h"
@@ -27,9 +28,22 @@ typedef struct dv_request
 	dv_filter  *within;			/* a further restriction of the plan's rows; NULL if there is none */
 	bool		last;			/* request only the id of the last row in the order of ids */
 
+	/* knows which forms the service has refused; NULL: it has refused none */
+	const dv_session *session;
+
 	int64		wanted;			/* maximum number of rows still wanted; -1: all */
-	int			next;			/* number of the next request */
+	int			part;			/* which of the two requests of an order by nulls it is */
+	int			next_part;		/* the next request: its part, */
+	int			next_first;		/* and where it begins in a long list */
 	bool		more;			/* there may be a next request */
+
+	/* the current request: which forms it has that the service may refuse */
+	bool		counts;
+	int			listed;			/* most values of an In or NotIn; 0 if there is none */
+	/* because the service has refused the same request in other forms */
+	bool		count_here;		/* rows are read in order to count them */
+	int			most_listed;
+	List	   *refusals;		/* of these forms, until a plainer request is accepted */
 } dv_request;
 
 /*
@@ -44,6 +58,18 @@ extern void dv_request_start(dv_request *request, int64 wanted);
 
 /* Fills "query" for the next request of the read.  Returns false at the end. */
 extern bool dv_request_next(dv_request *request, dv_query *query);
+
+/*
+ * Can the current request be put more plainly?  If the service refuses it, the
+ * next one is the same in a plainer form.  Once the service has accepted that
+ * one, the session remembers what it refused.
+ */
+extern bool dv_request_has_plainer(const dv_request *request);
+extern void dv_request_refused(dv_request *request, const dv_error *error);
+extern void dv_request_accepted(dv_request *request);
+
+/* Makes the next request the current one once more. */
+extern void dv_request_again(dv_request *request);
 
 /* Returns the URL, allocated in the current memory context. */
 extern char *dv_request_url(const dv_query *query, bool readable);

@@ -72,6 +72,7 @@ struct dv_scan
 	dv_pages   *pages;			/* NULL if no request is in progress */
 	const dv_filter *given;		/* ids for which no request is needed; NULL if there are none */
 	int			ngiven;			/* how many of them have been returned */
+	bool		accepted;		/* the service has answered the current request */
 	bool		bound;			/* the values have been computed */
 	bool		patient;		/* waits for answers instead of returning without a row */
 	bool		waiting;		/* it did return without a row */
@@ -322,13 +323,29 @@ session_token(const dv_scan *scan)
 	return token != NULL ? pstrdup(token) : NULL;
 }
 
+/* Gets the next request, in a form that the service has not refused to this session. */
+static bool
+next_query(dv_scan *scan, dv_query *query)
+{
+	bool		any = dv_request_next(&scan->request, query);
+
+	scan->accepted = false;
+	if (!any || scan->request.plan.given || scan->session != NULL)
+		return any;
+	/* without rows to request, no session is needed */
+	scan->session = dv_connection_get(scan->request.relation->serverid, scan->userid);
+	scan->request.session = scan->session;
+	if (!dv_request_has_plainer(&scan->request))
+		return true;
+	dv_request_again(&scan->request);
+	return dv_request_next(&scan->request, query);
+}
+
 static dv_pages *
-start_pages(dv_scan *scan, const dv_query *query, dv_meaning tolerated)
+start_pages(dv_scan *scan, const dv_query *query)
 {
 	dv_pages_spec spec = {0};
 
-	if (scan->session == NULL)
-		scan->session = dv_connection_get(scan->request.relation->serverid, scan->userid);
 	if (scan->progress == NULL)
 		scan->progress = dv_relation_progress(scan->request.relation, scan->operation,
 											  scan->expected, scan->context);
@@ -340,10 +357,31 @@ start_pages(dv_scan *scan, const dv_query *query, dv_meaning tolerated)
 	spec.session_token = session_token(scan);
 	spec.names = scan->names;
 	spec.what = scan->what;
-	spec.tolerated = tolerated;
+	spec.has_plainer = dv_request_has_plainer(&scan->request);
 	spec.stats = &scan->stats;
 	spec.progress = scan->progress;
 	return dv_pages_start(&spec, scan->query);
+}
+
+/*
+ * The first row or the end of the current request has come.  If that is because
+ * the service refuses its form, the next request is for the same rows.
+ */
+static void
+note_answer(dv_scan *scan, const dv_pages *pages)
+{
+	const dv_error *refusal = dv_pages_refusal(pages);
+	MemoryContext old;
+
+	if (scan->accepted)
+		return;
+	old = MemoryContextSwitchTo(scan->query);
+	if (refusal != NULL)
+		dv_request_refused(&scan->request, refusal);
+	else
+		dv_request_accepted(&scan->request);
+	scan->accepted = refusal == NULL;
+	MemoryContextSwitchTo(old);
 }
 
 /* Begins the next request; returns false if there is none. */
@@ -352,7 +390,7 @@ next_request(dv_scan *scan)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 	dv_query	query;
-	bool		any = dv_request_next(&scan->request, &query);
+	bool		any = next_query(scan, &query);
 
 	if (any && scan->request.plan.given)
 	{
@@ -360,7 +398,7 @@ next_request(dv_scan *scan)
 		scan->ngiven = 0;
 	}
 	else if (any)
-		scan->pages = start_pages(scan, &query, DV_MEANING_OTHER);
+		scan->pages = start_pages(scan, &query);
 	MemoryContextSwitchTo(old);
 	return any;
 }
@@ -404,6 +442,8 @@ next_row(dv_scan *scan)
 	}
 	else if (dv_pages_next(scan->pages, scan->members))
 		state = DV_PAGES_ROW;
+	if (state != DV_PAGES_WAITING)
+		note_answer(scan, scan->pages);
 	if (state == DV_PAGES_END)
 	{
 		dv_pages_end(scan->pages);
@@ -430,7 +470,7 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 	const dv_attribute *attribute;
 	int			i;
 
-	if (binding->chunk_attnum == 0 || binding->nchunks == 1)
+	if (binding->chunk_attnum == 0 || (binding->first == 0 && binding->rest == 0))
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
 	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
@@ -475,34 +515,34 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 }
 
 /*
- * COUNT(*).  The service counts up to 50,000 rows; if there are more, their
- * ids are read and counted here.
+ * COUNT(*).  The service counts up to 50,000 rows.  If there are more, or if it
+ * refuses to count, their ids are read and counted here, which is another request.
  */
 static int64
 count_rows(dv_scan *scan, const dv_query *query)
 {
-	dv_query	all = *query;
-	dv_pages   *pages = start_pages(scan, query, DV_MEANING_COUNT_LIMIT);
+	dv_pages   *pages = start_pages(scan, query);
 	int64_t		n = 0;
-	bool		counted = dv_pages_next(pages, scan->members) &&
-	dv_value_int64(&scan->members[0], &n) == DV_VALUE_OK && n >= 0 &&
-	!dv_pages_next(pages, scan->members);
-	bool		refused = dv_pages_refused(pages);
+	bool		counted;
 
-	dv_pages_end(pages);
-	if (counted && !refused)
-		return n;
+	if (query->count)
+		counted = dv_pages_next(pages, scan->members) &&
+			dv_value_int64(&scan->members[0], &n) == DV_VALUE_OK && n >= 0 &&
+			!dv_pages_next(pages, scan->members);
+	else
+	{
+		while (dv_pages_next(pages, scan->members))
+			n++;
+		counted = true;
+	}
+	note_answer(scan, pages);
 	/* an answer without a row is not a count of 0 */
-	if (!refused)
+	if (scan->accepted && !counted)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse returned no count", scan->what)));
-	all.count = false;
-	pages = start_pages(scan, &all, DV_MEANING_OTHER);
-	while (dv_pages_next(pages, scan->members))
-		n++;
 	dv_pages_end(pages);
-	return n;
+	return scan->accepted ? n : 0;
 }
 
 static TupleTableSlot *
@@ -518,7 +558,7 @@ iterate_count(dv_scan *scan, TupleTableSlot *slot)
 		MemoryContextSwitchTo(old);
 		return slot;
 	}
-	while (dv_request_next(&scan->request, &query))
+	while (next_query(scan, &query))
 		n += count_rows(scan, &query);
 	if (scan->progress != NULL)
 		dv_progress_rest(scan->progress);

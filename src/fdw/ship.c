@@ -234,15 +234,19 @@ take_conditions(dv_shipping *shipping, int n)
 }
 
 /*
- * What the policy says of a column.  If its values may be cut here, the service
- * compares others than PostgreSQL does.  Only NULL remains NULL, and a text that
- * is cut begins as it did before (fdw/bind.c treats equality accordingly).
+ * What the policy says of a column.  The service refuses conditions on helpers,
+ * and it ignores an order by a column that is calculated when a row is read.
+ * If the values of a column may be cut here, the service compares others than
+ * PostgreSQL does.  Only NULL remains NULL, and a text that is cut begins as it
+ * did before (fdw/bind.c treats equality accordingly).
  */
 static dv_policy
 policy_of(const dv_shipping *shipping, const dv_attribute *attribute, dv_comparison cmp, dv_op op)
 {
 	dv_policy	policy = dv_policy_of(shipping->relation->type, cmp, op);
 
+	if (attribute->helper || (attribute->unsorted && op == DV_OP_ORDER))
+		return DV_NEVER;
 	if (!attribute->cut || op == DV_OP_NULL || op == DV_OP_NOT_NULL)
 		return policy;
 	if (cmp == DV_COMPARE_TEXT &&
@@ -455,7 +459,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	dv_comparison cmp = comparison_of(attribute, collation);
 	int			n = length_of(array);
 	bool		small = n >= 0 && n <= DV_SMALL_IN;
-	int			conditions = 2;
+	int			conditions = small ? n : LISTED_CONDITIONS;
 	int			flags = 0;
 
 	if (w.negate)
@@ -467,9 +471,10 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 		*policy = DV_NEVER;
 		return NIL;
 	}
+	/* a session may have to do without In */
 	if (!dv_odata_has_in(&attribute->column, attribute->max_length))
-		conditions = (small ? n : LISTED_CONDITIONS) * conditions_of(cmp, DV_OP_EQ) + 1;
-	if (!take_conditions(shipping, conditions))
+		conditions *= conditions_of(cmp, DV_OP_EQ);
+	if (!take_conditions(shipping, conditions + 2))
 	{
 		*policy = DV_NEVER;
 		return NIL;

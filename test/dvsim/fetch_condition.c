@@ -16,6 +16,7 @@
 #include "fetch_fiscal.h"
 #include "fetch_sql.h"
 #include "guid.h"
+#include "quirks.h"
 
 #define BAD_OPERATOR "0x80041120"
 #define BAD_CONDITION "0x80041106"
@@ -351,11 +352,14 @@ static bool
 put_contains(struct writer *w)
 {
 	const struct sim_fetch_value *v;
+	bool		lagging;
 
 	put_open(w);
 	if (w->op->negative)
 		sim_puts(w->sql, "NOT ");
 	sim_putc(w->sql, '(');
+	lagging = sim_quirk_full_text(w->q->req->sim, w->term.column->table, w->term.entity->sql,
+								  w->sql);
 	for (v = w->condition->values; v != NULL; v = v->next)
 	{
 		struct sim_value value = {.kind = SIM_V_TEXT};
@@ -367,8 +371,9 @@ put_contains(struct writer *w)
 		value.len = strlen(value.s);
 		sim_putf(w->sql, "instr(%s,", w->term.expr);
 		put_value(w, &value);
-		sim_puts(w->sql, v->next ? ")>0 OR " : ")>0))");
+		sim_puts(w->sql, v->next ? ")>0 OR " : ")>0");
 	}
+	sim_puts(w->sql, lagging ? ")))" : "))");
 	return true;
 }
 
@@ -631,7 +636,8 @@ sim_fetch_condition(struct sim_fetch_query *q, struct sim_buf *sql,
 
 	if (condition->entityname != NULL)
 		entity = sim_fetch_by_alias(q, scope, condition->entityname, until);
-	if (entity == NULL || !sim_fetch_term(q, entity, condition->attribute, &w.term))
+	if (entity == NULL || !sim_fetch_term(q, entity, condition->attribute, &w.term) ||
+		!sim_fetch_filterable(q, &w.term))
 		return false;
 	if (window != NULL)
 		return put_window(&w, window);

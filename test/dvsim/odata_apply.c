@@ -13,6 +13,7 @@
 
 #include "decimal.h"
 #include "odata_read.h"
+#include "quirks.h"
 
 #define MAX_ROWS 50000
 #define MAX_ITEMS 50
@@ -91,6 +92,21 @@ call_of(struct apply *ap, const struct sim_text *text, const char *name, struct 
  */
 
 static bool
+has_function(const struct sim_node *node)
+{
+	int			i;
+
+	if (node->kind == SIM_NODE_FUNCTION)
+		return true;
+	for (i = 0; i < node->nargs; i++)
+	{
+		if (has_function(node->args[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool
 add_filter(struct apply *ap, const char *text)
 {
 	struct sim_node *node;
@@ -98,6 +114,8 @@ add_filter(struct apply *ap, const char *text)
 
 	if (!sim_filter_parse(ap->req, ap->res, text, true, &node))
 		return false;
+	if (has_function(node) && sim_quirk(ap->req->sim, SIM_QUIRK_NO_APPLY_FUNCTIONS))
+		return refuse(ap, "The query node %s is not supported.", "SingleValueFunctionCall");
 	if (ap->filter.nargs > 0)
 		memcpy(args, ap->filter.args, sizeof(*args) * ap->filter.nargs);
 	args[ap->filter.nargs++] = node;

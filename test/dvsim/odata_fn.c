@@ -16,6 +16,9 @@
 #include "fetch_fiscal.h"
 #include "guid.h"
 #include "odata_sql.h"
+#include "quirks.h"
+
+#define MAX_VALUES 100			/* with a quirk */
 
 struct function
 {
@@ -125,6 +128,9 @@ list_argument(struct sim_sql *sql, const struct sim_node *node, struct sim_json 
 						"Invalid JSON. A comma character ',' was expected in scope 'Array'. Every "
 						"two elements in an array and properties of an object must be separated "
 						"by commas.");
+	if (array->n > MAX_VALUES && sim_quirk(sql->req->sim, SIM_QUIRK_PROPERTY_VALUES_100))
+		return sim_fail(sql->req, sql->res, 400, "0x8004430E",
+						"Number of parameters in a condition exceeded maximum limit.");
 	for (item = array->child; item != NULL; item = item->next)
 	{
 		if (item->type != SIM_JSON_STRING && item->type != SIM_JSON_NUMBER)
@@ -262,12 +268,13 @@ between_sql(struct sim_sql *sql, const struct function *fn, const struct sim_nod
 	return true;
 }
 
-/* any of the values is among the row's: ",1,9," has ",9," in it */
+/* any of the values is among the row's, as the index knows them: ",1,9," has ",9," in it */
 static bool
 contain_sql(struct sim_sql *sql, const struct function *fn, const struct sim_node *node,
 			const struct sim_place *place, struct sim_buf *out)
 {
 	struct sim_json *item;
+	bool		lagging;
 	int			n;
 	int			i;
 
@@ -279,6 +286,7 @@ contain_sql(struct sim_sql *sql, const struct function *fn, const struct sim_nod
 		return wrong_value(sql, node, place->column);
 	open_negative(fn, out);
 	sim_puts(out, fn->negative ? "NOT (" : "(");
+	lagging = sim_quirk_full_text(sql->req->sim, place->column->table, place->alias, out);
 	for (i = 0; item != NULL; item = item->next, i++)
 	{
 		char	   *text = sim_fmt(sql->req->arena, ",%.*s,", (int) item->len, item->s);
@@ -290,7 +298,7 @@ contain_sql(struct sim_sql *sql, const struct function *fn, const struct sim_nod
 		sim_place_sql(out, place);
 		sim_putf(out, ",?%d)", sim_sql_bind_text(sql, text, strlen(text)));
 	}
-	sim_putc(out, ')');
+	sim_puts(out, lagging ? "))" : ")");
 	close_negative(fn, place, out);
 	return true;
 }
@@ -521,9 +529,11 @@ sim_function_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_no
 		if (sim_text_is(&node->text, functions[i].name))
 			fn = &functions[i];
 	}
-	if (fn == NULL && op == NULL && fiscal == NULL)
+	if ((fn == NULL && op == NULL && fiscal == NULL) ||
+		(fn != NULL && fn->sql == in_sql && sim_quirk(sql->req->sim, SIM_QUIRK_NO_IN)))
 		return no_function(sql, node);
-	if (!sim_sql_condition(sql) || !find_column(sql, from, node, &place))
+	if (!sim_sql_condition(sql) || !find_column(sql, from, node, &place) ||
+		!sim_place_filterable(sql, &place))
 		return false;
 	if (place.column->type == SIM_IMAGE || place.column->type == SIM_MANAGED ||
 		!(place.column->stored || place.column->formula != NULL))

@@ -80,6 +80,8 @@ add_key(struct sim_sql *sql, struct sim_ordering *ordering, struct sim_column *c
 {
 	struct sim_order *order = &ordering->items[ordering->n++];
 
+	/* an order that was left out may have been here */
+	memset(order, 0, sizeof(*order));
 	order->column = column;
 	order->name = column->name;
 	order->sql = sim_fmt(sql->req->arena, "%s.\"%s\"", ordering->from->alias, column->name);
@@ -103,8 +105,10 @@ sim_ordering_init(struct sim_sql *sql, struct sim_from *from, const struct sim_q
 
 		*order = query->order[i];
 		if (!sim_place_find(sql, from, order->path, &place) ||
-			!order_expression(sql, &place, order))
+			!sim_place_filterable(sql, &place) || !order_expression(sql, &place, order))
 			return false;
+		if (sim_column_ignores_order(place.column))
+			continue;
 		for (j = 0; j < ordering->n && strcmp(ordering->items[j].name, order->name) != 0;)
 			j++;
 		/* the same column again says nothing */

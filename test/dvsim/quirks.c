@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "quirks.h"
+#include "schema.h"
+
+/* the full-text index is this much behind, in virtual seconds */
+#define FULL_TEXT_LAG 5
 
 static const struct
 {
@@ -16,11 +20,15 @@ static const struct
 	[SIM_QUIRK_BATCH_250] = {"batch-250", "a $batch has at most 250 parts"},
 	[SIM_QUIRK_FAILING_TOTAL_COUNT] = {"failing-total-count", "RetrieveTotalRecordCount fails"},
 	[SIM_QUIRK_LAGGING_FULL_TEXT] = {"lagging-full-text",
-	"ContainValues does not see what was written in the last seconds"},
+	"ContainValues does not see what was written in the last five seconds"},
 	[SIM_QUIRK_LAGGING_JOBS] = {"lagging-jobs",
 	"a job cannot be read in the first seconds after it was started"},
+	[SIM_QUIRK_NO_APPLY_FUNCTIONS] = {"no-apply-functions",
+	"query functions are refused in filter() of $apply"},
 	[SIM_QUIRK_NO_IN] = {"no-in", "the functions In and NotIn are refused in filters"},
 	[SIM_QUIRK_NO_METADATA_CHANGES] = {"no-metadata-changes", "RetrieveMetadataChanges is refused"},
+	[SIM_QUIRK_PROPERTY_VALUES_100] = {"property-values-100",
+	"PropertyValues of a query function has at most 100 values"},
 };
 
 bool
@@ -70,4 +78,16 @@ sim_quirks_print(const struct sim *sim, struct sim_buf *out)
 		separator = ",";
 	}
 	sim_putc(out, ']');
+}
+
+bool
+sim_quirk_full_text(const struct sim *sim, struct sim_table *table, const char *alias,
+					struct sim_buf *sql)
+{
+	if (!sim_quirk(sim, SIM_QUIRK_LAGGING_FULL_TEXT) ||
+		sim_column_by_name(table, "modifiedon", strlen("modifiedon")) == NULL)
+		return false;
+	sim_putf(sql, "%s.\"modifiedon\"<=%lld AND (", alias,
+			 (long long) (sim_unix_now(sim) - FULL_TEXT_LAG));
+	return true;
 }

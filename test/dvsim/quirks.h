@@ -21,8 +21,10 @@ enum sim_quirk
 	SIM_QUIRK_FAILING_TOTAL_COUNT,
 	SIM_QUIRK_LAGGING_FULL_TEXT,
 	SIM_QUIRK_LAGGING_JOBS,
+	SIM_QUIRK_NO_APPLY_FUNCTIONS,
 	SIM_QUIRK_NO_IN,
 	SIM_QUIRK_NO_METADATA_CHANGES,
+	SIM_QUIRK_PROPERTY_VALUES_100,
 	SIM_QUIRKS
 };
 
@@ -35,5 +37,12 @@ void		sim_quirks_clear(struct sim *sim);
 /* one line for each quirk, and the names of those that are on as a JSON array */
 void		sim_quirks_help(FILE *out);
 void		sim_quirks_print(const struct sim *sim, struct sim_buf *out);
+
+/*
+ * Writes the beginning of "the row is in the full-text index and (", if the
+ * index may lack rows: those written in the last seconds of virtual time.
+ */
+bool		sim_quirk_full_text(const struct sim *sim, struct sim_table *table, const char *alias,
+								struct sim_buf *sql);
 
 #endif

@@ -118,6 +118,7 @@ struct sim_column
 	bool		selectable;		/* has a property in the Web API */
 	bool		stored;			/* has a SQL column; false for partylist, virtual and calculated
 								 * ones */
+	bool		filterable;		/* may be part of conditions and orders */
 	const char *attribute_of;	/* helper column of that column, or NULL */
 	const char *formula;		/* calculated: SQL expression over columns of the row, or NULL */
 	int			source_type;	/* 0 simple, 1 calculated, 2 rollup, 3 formula */
@@ -256,6 +257,9 @@ struct sim_column *sim_column_by_navigation(struct sim_table *table, const char 
 struct sim_relationship *sim_collection_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_many *sim_many_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_option *sim_option_by_value(const struct sim_option_set *set, int value);
+
+/* calculated and formula columns: the service ignores such an order without a word */
+bool		sim_column_ignores_order(const struct sim_column *column);
 const char *sim_type_name(enum sim_type type);	/* "StringType" */
 
 #endif

@@ -100,6 +100,7 @@ build_add_column(struct build *build, struct draft *draft, const char *schema_na
 	column->valid_for_update = true;
 	column->selectable = type != SIM_PARTYLIST && type != SIM_VIRTUAL;
 	column->stored = column->selectable;
+	column->filterable = true;
 	column->max_length = types[type].max_length;
 	column->precision = types[type].precision;
 	column->min_value = types[type].min_value;
@@ -110,6 +111,12 @@ build_add_column(struct build *build, struct draft *draft, const char *schema_na
 		sim_fmt(build->arena, "_%s_value", column->name) : column->name;
 	build_metadata_id(column->metadata_id, "attribute", draft->table->name, column->name);
 	return added;
+}
+
+bool
+sim_column_ignores_order(const struct sim_column *column)
+{
+	return column->source_type == 1 || column->source_type == 3;
 }
 
 /* A helper of another column; not part of the Web API unless made so. */
@@ -185,11 +192,13 @@ image_companions(struct build *build, struct draft *draft, const struct sim_colu
 	if ((helper = add_helper(build, draft, of, "_Timestamp", SIM_BIGINT)) != NULL)
 	{
 		helper->selectable = true;
+		helper->filterable = false;
 		helper->formula = sim_fmt(build->arena, "iif({%s} IS NULL, NULL, %s)", of->name, stamp);
 	}
 	if ((helper = add_helper(build, draft, of, "_URL", SIM_STRING)) != NULL)
 	{
 		helper->selectable = true;
+		helper->filterable = false;
 		helper->max_length = 200;
 		helper->formula = sim_fmt(build->arena, "iif({%s} IS NULL, NULL, "
 								  "'/Image/download.aspx?Entity=%s&Attribute=%s&Id=' || "
@@ -263,6 +272,7 @@ build_companions(struct build *build, struct draft *draft, int ordinal)
 			{
 				helper->max_length = 200;
 				helper->selectable = true;
+				helper->filterable = false;
 				helper->stored = true;
 			}
 			break;

@@ -652,6 +652,8 @@ read_only_columns(void **state)
 	assert_false(column("update_only")->readonly);
 	assert_true(column("neither")->readonly);
 	assert_true(column("computed")->readonly);
+	assert_string_equal(column("computed")->source, "formula");
+	assert_null(column("neither")->source);
 	assert_true(column("upload")->readonly);
 	assert_true(column("setting")->readonly);
 	/* the key is needed even if it cannot be written */
@@ -747,6 +749,34 @@ helpers_that_are_properties(void **state)
 																																																																																																																																																							   ",\"ColumnNumber\":6,\"AttributeOf\":\"nobody\",\"IsValidODataAttribute\":true"),
 			   "", &all_columns);
 	assert_string_equal(names(), "pic pic_url site sitepid");
+	assert_string_equal(column("pic_url")->helper_of, "pic");
+	assert_string_equal(column("sitepid")->helper_of, "site");
+	assert_null(column("pic")->helper_of);
+}
+
+static void
+sources(void **state)
+{
+	static const char *const names_of[] = {NULL, "calculated", "rollup", "formula", "prompt", "other"};
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 6; i++)
+	{
+		char		attributes[256];
+
+		snprintf(attributes, sizeof(attributes), ATTRIBUTE("c", "IntegerType", ",\"SourceType\":%d"), i);
+		read_table(attributes, "", &all_columns);
+		assert_int_equal(column("c")->readonly, i > 0);
+		if (names_of[i] == NULL)
+			assert_null(column("c")->source);
+		else
+			assert_string_equal(column("c")->source, names_of[i]);
+	}
+	read_table(ATTRIBUTE("c", "IntegerType", ",\"SourceType\":null"), "", &all_columns);
+	assert_null(column("c")->source);
+	read_table(ATTRIBUTE("c", "IntegerType", ",\"SourceType\":-1"), "", &all_columns);
+	assert_string_equal(column("c")->source, "other");
 }
 
 /* ---------------------------------------------------------------- lookups, keys, comments */
@@ -913,6 +943,7 @@ main(void)
 		TEST(columns_keep_their_names),
 		TEST(long_names_are_cut),
 		TEST(helpers_that_are_properties),
+		TEST(sources),
 		TEST(lookups_know_where_they_lead),
 		TEST(active_keys),
 		TEST(comments),

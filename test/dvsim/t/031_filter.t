@@ -169,6 +169,54 @@ finds("${choices}${fn}DoesNotContainValues(PropertyName='new_choices',PropertyVa
 	'c2 c3');
 finds("new_choices eq '2,1'", 'c1');
 
+# helpers are made when the row is read
+for my $helper (qw(new_image_url new_image_timestamp new_file_name))
+{
+	refused("$helper ne null", '0x80040203', qr/'$helper'.*cannot be used/);
+	is($s->get("new_alltypeses?\$select=$helper&\$orderby=$helper")->status, 400, "nor in an order");
+	like(
+		$s->get('new_alltypeses?fetchXml=' . escape("<fetch><entity name='new_alltypes'><filter><condition attribute='$helper' operator='not-null'/></filter></entity></fetch>"))->body,
+		qr/0x80040203/, 'nor in FetchXML');
+}
+refused("contains(new_file_name,'a')", '0x80040203', qr/new_file_name/);
+refused("${fn}In(PropertyName='new_image_timestamp',PropertyValues=[\"1\"])", '0x80040203',
+	qr/new_image_timestamp/);
+finds("new_imageid ne null", '');
+
+# ---- quirks
+{
+	my $since = "startswith(new_name,'q') and ";
+	my $fetch = sub {
+		my ($operator) = @_;
+		my $r = $s->get('new_alltypeses?fetchXml=' . escape("<fetch><entity name='new_alltypes'><attribute name='new_name'/><filter><condition attribute='new_name' operator='begins-with' value='q'/><condition attribute='new_choices' operator='$operator'><value>2</value></condition></filter></entity></fetch>"));
+		return join ' ', sort map { $_->{new_name} } @{ $r->json->{value} };
+	};
+
+	row('q1', new_choices => '1,2');
+	$s->quirks('lagging-full-text');
+	finds("${since}${fn}ContainValues(PropertyName='new_choices',PropertyValues=[\"2\"])", '');
+	finds("${since}${fn}DoesNotContainValues(PropertyName='new_choices',PropertyValues=[\"2\"])", 'q1');
+	is($fetch->('contain-values'), '', 'FetchXML asks the same index');
+	is($fetch->('not-contain-values'), 'q1');
+	finds("${since}new_choices ne null", 'q1');
+	is($s->control('POST', '/_dvsim/clock', { advance => '6s' })->status, 200);
+	finds("${since}${fn}ContainValues(PropertyName='new_choices',PropertyValues=[\"2\"])", 'q1');
+	is($fetch->('contain-values'), 'q1');
+
+	$s->quirks('no-in');
+	refused("${fn}In(PropertyName='new_integer',PropertyValues=[\"5\"])", '0x80060888', qr/CRM\.In'/);
+	refused("${fn}NotIn(PropertyName='new_integer',PropertyValues=[\"5\"])", '0x80060888', qr/CRM\.NotIn'/);
+	finds("${fn}Between(PropertyName='new_integer',PropertyValues=[\"0\",\"5\"])", 'n1 n3');
+
+	$s->quirks('property-values-100');
+	my $list = sub { return join ',', map { "\"$_\"" } 5 .. $_[0] + 4 };
+	finds("${fn}In(PropertyName='new_integer',PropertyValues=[" . $list->(100) . '])', 'n1');
+	refused("${fn}In(PropertyName='new_integer',PropertyValues=[" . $list->(101) . '])', '0x8004430E',
+		qr/exceeded maximum limit/);
+	$s->quirks();
+	finds("${fn}In(PropertyName='new_integer',PropertyValues=[" . $list->(101) . '])', 'n1');
+}
+
 # ---- dates
 my $day = 86400;
 my $now = time;

@@ -114,6 +114,29 @@ is(names($s->get("$set?\$select=new_name&\$orderby=new_datetime&\$top=3")->json-
 is(names($s->get("$set?\$select=new_name&\$orderby=new_datetime desc")->json->{value}),
 	'r0 r1 r2 r3 r4 r6 r7 r8 r9 r5', 'NULL last descending');
 
+# ---- an order by a column that is calculated when it is read is ignored without an error
+for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_formula desc')
+{
+	my $fetch = $column =~ s/ desc/' descending='true/r;
+	my $plain = names($s->get("$set?\$select=new_name")->json->{value});
+
+	is(names($s->get("$set?\$select=new_name&\$orderby=$column")->json->{value}), $plain,
+		"$column: the order of the key");
+	is(names($s->get("$set?\$select=new_name&\$orderby=$column,new_name desc")->json->{value}),
+		'r9 r8 r7 r6 r5 r4 r3 r2 r1 r0', 'and other keys count');
+	is(names($s->get("$set?fetchXml=<fetch><entity name='new_alltypes'><attribute name='new_name'/>"
+				. "<order attribute='$fetch'/></entity></fetch>")->json->{value}),
+		$plain, 'FetchXML too');
+}
+{
+	my $meter = $s->create('new_meters', { new_name => 'm', new_serial => 's1' });
+
+	$s->patch("$set($id{r4})", { 'new_MeterId@odata.bind' => "/new_meters($meter)" });
+	is(names($s->get("$set?\$select=new_name&\$orderby=new_rollup desc&\$top=1")->json->{value}),
+		'r4', 'rollups are stored: they sort');
+	like($s->get("$set?\$orderby=new_nothing")->body, qr/new_nothing/, 'names are checked all the same');
+}
+
 # ---- lookups sort by the name of their target
 {
 	my %account = map { $_ => $s->create('accounts', { name => $_ }) } qw(Zeta alpha Mid);

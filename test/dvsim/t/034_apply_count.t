@@ -107,6 +107,14 @@ sub refused
 	is(@$r, 4, 'two columns');
 	$r = apply("filter(new_integer gt 1)/groupby((new_choice),aggregate(\$count as n))")->json->{value};
 	is_deeply([ map { $_->{n} } @$r ], [ 1, 1 ], 'filtered before');
+	my $in = "filter(Microsoft.Dynamics.CRM.In(PropertyName='new_integer',PropertyValues=[\"1\",\"2\"]))/aggregate(\$count as n)";
+	my $n = apply("filter(new_integer eq 1 or new_integer eq 2)/aggregate(\$count as n)")->json->{value}[0]{n};
+	is(apply($in)->json->{value}[0]{n}, $n, 'functions in a filter');
+	$s->quirks('no-apply-functions');
+	is($s->get('new_alltypeses?$apply=' . $in)->json->{error}{code}, '0x80060888', 'are refused with a quirk');
+	is(apply("filter(new_integer eq 1 or new_integer eq 2)/aggregate(\$count as n)")->json->{value}[0]{n},
+		$n, 'operators are not');
+	$s->quirks();
 	$r = apply("filter(new_text eq 'a')/filter(new_integer eq 2)/aggregate(\$count as n)")->json->{value};
 	is_deeply($r, [ { n => 1 } ], 'filtered twice');
 
