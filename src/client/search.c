@@ -140,6 +140,7 @@ dv_search_settle(dv_search *search, const dv_job *job, const dv_batch_row *row,
 	{
 		if (search->found == NULL)
 			search->found = new_job(job, DV_UPDATE, job->after_search);
+
 		/*
 		 * Two keys that are different here can be the same for the service, which would ignore
 		 * the second row of a bulk message.

@@ -576,7 +576,7 @@ blame(dv_job *job, int failed, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
 	bool		missing = failed < batch->nrows &&
-		says_missing(error, batch->operation, &batch->rows[failed]);
+	says_missing(error, batch->operation, &batch->rows[failed]);
 
 	if (error->verdict == DV_VERDICT_REFUSED && job->was_in_doubt &&
 		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)

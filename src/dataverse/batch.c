@@ -279,7 +279,7 @@ taken_members(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 {
 	/* a row that is to be made sets the columns of its key first */
 	uint32		before = row->head +
-		(row->has_id && batch->operation == DV_UPSERT ? row->key_len : 0);
+	(row->has_id && batch->operation == DV_UPSERT ? row->key_len : 0);
 
 	*len = row->len - before;
 	return batch->bytes.data + row->at + before;

@@ -59,8 +59,8 @@ typedef struct dv_batch_row
 								 * has it */
 	uint8		id[DV_ID_LEN];
 	bool		has_id;
-	bool		by_key;			/* the address is by an alternate key, in the form for bodies; once
-								 * the row has been looked for, the id is used instead */
+	bool		by_key;			/* the address is by an alternate key, in the form for bodies;
+								 * once the row has been looked for, the id is used instead */
 	dv_key_fit	fit;			/* where that address can be used */
 	int			tries;			/* how often the row was sent again because another had its key */
 	uint32		head;			/* length of the head */
@@ -110,8 +110,8 @@ typedef struct dv_batch_key
 {
 	const char *address;		/* "accounts(accountnumber='A-1')", in the form for bodies */
 	dv_key_fit	fit;
-	const char *members;		/* set the key's columns, each with a comma in front; needed only if
-								 * the address does not fit everywhere, like the next one */
+	const char *members;		/* set the key's columns, each with a comma in front; needed only
+								 * if the address does not fit everywhere, like the next one */
 	const uint8 *new_id;		/* the id that the row gets if it does not exist */
 } dv_batch_key;
 

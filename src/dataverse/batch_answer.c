@@ -261,6 +261,7 @@ static bool
 read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 {
 	dv_names   *names = dv_names_init(palloc(dv_names_size(&primary_id, 1)), &primary_id, 1);
+
 	/* the reader needs a NUL behind the page */
 	const char *body = pnstrdup(part->body.s, part->body.len);
 	dv_value	id;

@@ -224,7 +224,7 @@ fits(void **state)
 	{
 		char		text[] = {(char) c, '\0'};
 		dv_key_fit	wanted = strchr(reserved, c) != NULL ? DV_KEY_FITS_NOWHERE :
-			c < 0x20 || c == 0x7f ? DV_KEY_FITS_BODIES : DV_KEY_FITS;
+		c < 0x20 || c == 0x7f ? DV_KEY_FITS_BODIES : DV_KEY_FITS;
 
 		end = dv_payload_key(address + sprintf(address, "s(k="), text, 1);
 		*end++ = ')';
