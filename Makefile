@@ -17,7 +17,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dat
 	scan.o ship.o spool.o truncate.o view.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o forms.o trouble.o job.o ledger.o pages.o retry.o senders.o \
-	session.o settle.o standing.o verify.o writer.o)
+	search.o session.o settle.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)

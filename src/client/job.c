@@ -67,20 +67,20 @@ dv_job_free(dv_job *job)
 	pfree(job);
 }
 
-static dv_job *
-new_like(const dv_job *from, dv_route route)
+dv_job *
+dv_job_like(const dv_job *from, dv_operation operation, dv_route route)
 {
 	MemoryContext context = AllocSetContextCreate(MemoryContextGetParent(from->context),
 												  "dataverse batch", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	dv_batch   *batch = dv_batch_create(from->batch->operation, from->batch->destination,
-										from->batch->nrows);
+	dv_batch   *batch = dv_batch_create(operation, from->batch->destination, from->batch->nrows);
 	dv_job	   *job = dv_job_create(from->writer, from->spec, context, batch, route);
 
 	MemoryContextSwitchTo(old);
 	job->was_in_doubt = from->was_in_doubt;
 	job->isolating = from->isolating;
 	job->only = from->only;
+	job->after_search = from->after_search;
 	job->first_sent = from->first_sent;
 	if (route == from->route)
 		job->retry = from->retry;
@@ -106,7 +106,7 @@ dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row, dv_route 
 	if (from->refusals != NULL)
 		refusal = &from->refusals[row - from->batch->rows];
 	if (kept == NULL)
-		kept = new_like(from, route);
+		kept = dv_job_like(from, from->batch->operation, route);
 	dv_batch_copy_row(kept->batch, from->batch, row, false);
 	if (refusal != NULL && refusal->message != NULL)
 		dv_job_note_refusal(kept, kept->batch->nrows - 1, refusal);
@@ -127,11 +127,24 @@ dv_job_is_in_doubt(const dv_job *job)
 }
 
 bool
+dv_job_writes(const dv_job *job)
+{
+	return job->route != DV_ROUTE_VERIFY && job->route != DV_ROUTE_SEARCH;
+}
+
+bool
+dv_job_is_then(const dv_job *job)
+{
+	/* rows that were found by their key are updated, too */
+	return job->batch->operation != job->spec->operation && !job->batch->rows[0].by_key;
+}
+
+bool
 dv_job_is_repeatable(const dv_job *job)
 {
 	int			i;
 
-	if (job->route == DV_ROUTE_VERIFY || job->batch->operation != DV_CREATE)
+	if (!dv_job_writes(job) || job->batch->operation != DV_CREATE)
 		return true;
 	for (i = 0; i < job->batch->nrows; i++)
 		if (!job->batch->rows[i].has_id)
@@ -153,7 +166,7 @@ kind_of(const dv_job *job)
 		[DV_EFFECT_REMOVED] = DV_KIND_DELETE,
 	};
 
-	return job->route == DV_ROUTE_VERIFY ? DV_KIND_READ :
+	return !dv_job_writes(job) ? DV_KIND_READ :
 		kinds[dv_operation_rule_of(job->batch->operation)->effect];
 }
 
@@ -166,8 +179,11 @@ prepare_parts(dv_job *job, dv_call_spec *spec)
 	if (job->body.data == NULL)
 		initStringInfo(&job->body);
 	resetStringInfo(&job->body);
-	dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
-				   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
+	if (job->route == DV_ROUTE_SEARCH)
+		dv_search_request(job, &job->body, &headers[0]);
+	else
+		dv_batch_parts(job->batch, job->route == DV_ROUTE_CHANGESET ?
+					   DV_PARTS_CHANGESET : DV_PARTS_SINGLE, &job->body, &headers[0]);
 	/* a $batch that stops at a failure would report nothing about the rows before it */
 	headers[1] = DV_PREFER_CONTINUE;
 	spec->path = "$batch";
@@ -182,6 +198,7 @@ dv_job_start(dv_job *job)
 	MemoryContext old = MemoryContextSwitchTo(job->context);
 	dv_call_spec spec = {.method = "POST"};
 
+	dv_search_before(job);
 	spec.kind = kind_of(job);
 	spec.rows = job->batch->nrows;
 	spec.repeatable = dv_job_is_repeatable(job);
@@ -201,6 +218,7 @@ dv_job_start(dv_job *job)
 			break;
 		case DV_ROUTE_SINGLE:
 		case DV_ROUTE_CHANGESET:
+		case DV_ROUTE_SEARCH:
 			prepare_parts(job, &spec);
 			break;
 		case DV_ROUTE_VERIFY:
@@ -208,11 +226,10 @@ dv_job_start(dv_job *job)
 			spec.path = dv_verify_path(job);
 			break;
 	}
-	if (job->route != DV_ROUTE_VERIFY)
-	{
+	if (dv_job_writes(job))
 		spec.in_doubt = &job->in_doubt;
+	if (job->route != DV_ROUTE_VERIFY)
 		spec.history = &job->retry;
-	}
 	job->call = dv_call_start(job->spec->session, &spec, job->context);
 	MemoryContextSwitchTo(old);
 }

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * job.h
- *		Jobs, which are sealed batches on their way: what writer.c, settle.c
- *		and verify.c share.
+ *		Jobs, which are sealed batches on their way: what writer.c, settle.c,
+ *		verify.c and search.c share.
  *
  * writer.c takes rows, queues jobs and sends them.  When a job's call is
  * done, settle.c reads the answer and decides the fate of each row, or what
- * else has to be sent.  verify.c finds out which rows exist.
+ * else has to be sent.  verify.c finds out which rows exist, and search.c which
+ * rows alternate keys mean.
  *
  * Rows are in doubt if they were sent and it is not known whether they were
  * written.
@@ -22,13 +23,16 @@
 
 #include "client/writer.h"
 
-/* How rows are sent or verified. */
+struct dv_row_answer;
+
+/* How rows are sent, verified, or searched for. */
 typedef enum dv_route
 {
 	DV_ROUTE_BULK,				/* the bulk message */
 	DV_ROUTE_SINGLE,			/* a $batch of single requests */
 	DV_ROUTE_CHANGESET,			/* a $batch of one change set */
-	DV_ROUTE_VERIFY				/* a query that finds those that exist */
+	DV_ROUTE_VERIFY,			/* a query that finds those that exist */
+	DV_ROUTE_SEARCH				/* a $batch of queries by alternate keys */
 } dv_route;
 
 /* The struct is allocated in the writer's context; "context" holds the batch. */
@@ -54,6 +58,7 @@ typedef struct dv_job
 	dv_retry	retry;			/* history of each of its rows on this route */
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */
+	dv_route	after_search;	/* DV_ROUTE_SEARCH: how the rows are sent afterwards */
 	int			verifications;	/* how often the rows of a refused change set were verified */
 
 	/* DV_ROUTE_VERIFY */
@@ -70,6 +75,9 @@ typedef struct dv_job
 extern dv_job *dv_job_create(dv_writer *writer, const dv_writer_spec *spec, MemoryContext context,
 							 dv_batch *batch, dv_route route);
 extern void dv_job_free(dv_job *job);
+
+/* Returns a job for rows of another one, which have the same past. */
+extern dv_job *dv_job_like(const dv_job *from, dv_operation operation, dv_route route);
 
 /*
  * Copies a row of "from" that must be sent or verified again into the job
@@ -91,6 +99,12 @@ extern void dv_job_start(dv_job *job);
 extern void dv_job_rewind(dv_job *job);
 
 extern bool dv_job_is_in_doubt(const dv_job *job);
+
+/* Returns true if the job writes rows, rather than reads which of them exist. */
+extern bool dv_job_writes(const dv_job *job);
+
+/* Returns true if these are the updates that follow the creation of rows. */
+extern bool dv_job_is_then(const dv_job *job);
 
 /*
  * Returns true if the job can be sent again after an unknown outcome, because
@@ -133,6 +147,45 @@ extern const char *dv_verify_path(const dv_job *job);
 
 /* Settles a job whose query is done, or queues the next query. */
 extern void dv_verify_settle(dv_job *job, const dv_error *error);
+
+/*
+ * search.c
+ */
+
+/* The jobs that the rows of one job go into. */
+typedef struct dv_search
+{
+	dv_job	   *found;
+	dv_job	   *missing;
+	dv_job	   *others;			/* rows of the job that were not looked for */
+	dv_job	   *again;			/* rows that are sent again as they were taken */
+} dv_search;
+
+/* Lets a job that is about to be sent look for its rows first, if it must. */
+extern void dv_search_before(dv_job *job);
+
+/* Appends the request of a job that looks for rows. */
+extern void dv_search_request(const dv_job *job, StringInfo body, const char **content_type);
+
+/* Reads the answer to that request, row by row. */
+extern void dv_search_answers(const dv_job *job, struct dv_row_answer *answers);
+
+/* Copies a row whose query was answered to where it goes now. */
+extern void dv_search_settle(dv_search *search, const dv_job *job, const dv_batch_row *row,
+							 const struct dv_row_answer *answer);
+
+/*
+ * Returns true if a row was refused only because of what others did to the row
+ * with its key.  "missing": the error says that the row does not exist.
+ */
+extern bool dv_search_helps(const dv_batch *batch, const dv_batch_row *row, const dv_error *error,
+							bool missing);
+
+/* Copies such a row, to be sent again. */
+extern void dv_search_again(dv_search *search, const dv_job *job, const dv_batch_row *row);
+
+/* Queues the jobs. */
+extern void dv_search_queue(dv_search *search);
 
 /*
  * writer.c

@@ -133,7 +133,7 @@ dv_settle_unreadable(dv_job *job)
 	dv_retry_decision decision = decide(job, &job->retry, &incomplete,
 										dv_job_is_repeatable(job), false);
 
-	job->was_in_doubt = true;
+	job->was_in_doubt |= dv_job_writes(job);
 	if (decision.next == DV_NEXT_AGAIN)
 		dv_writer_again(job, decision.delay);
 	else
@@ -269,6 +269,7 @@ typedef struct sorting
 								 * often */
 	dv_job	   *for_others;		/* rows to be sent by other users */
 	dv_job	   *to_verify;		/* rows to be verified */
+	dv_search	search;			/* rows that were looked for, or must be looked for again */
 	const dv_error **refused;	/* for each row, its error if it was refused, or NULL */
 	dv_job	   *lost;			/* rows in doubt that cannot be sent again */
 	const dv_error *lost_error;
@@ -316,7 +317,7 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 	if (decision.next != DV_NEXT_AGAIN)
 		return false;
 	again = keep_for_again(s, row, &retry);
-	again->was_in_doubt |= error->outcome_unknown;
+	again->was_in_doubt |= error->outcome_unknown && dv_job_writes(s->job);
 	again->not_before = Max(again->not_before, dv_now() + decision.delay);
 	return true;
 }
@@ -389,11 +390,16 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 static void
 settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 {
+	bool		missing;
+
 	if (pass_on(s, row, error))
 		return;
 	if (s->job->was_in_doubt && settle_in_doubt(s, row, error))
 		return;
-	if (says_missing(error, s->job->batch->operation, row))
+	missing = says_missing(error, s->job->batch->operation, row);
+	if (dv_search_helps(s->job->batch, row, error, missing))
+		dv_search_again(&s->search, s->job, row);
+	else if (missing)
 		dv_writer_settle_row(s->job, row, DV_FATE_MISSING);
 	else
 		s->refused[row - s->job->batch->rows] = error;
@@ -410,7 +416,9 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		answer->error.verdict == DV_VERDICT_OK)
 		answer = &untold;
 	error = answer->told ? &answer->error : &incomplete;
-	if (error->verdict == DV_VERDICT_OK)
+	if (error->verdict == DV_VERDICT_OK && s->job->route == DV_ROUTE_SEARCH)
+		dv_search_settle(&s->search, s->job, row, answer);
+	else if (error->verdict == DV_VERDICT_OK)
 	{
 		if (answer->has_id && s->job->batch->operation == DV_CREATE)
 		{
@@ -445,11 +453,13 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
 	{
-		acknowledged |= answers[i].told && answers[i].error.verdict == DV_VERDICT_OK;
+		/* rows that were not looked for have no status */
+		acknowledged |= answers[i].status != 0 && answers[i].error.verdict == DV_VERDICT_OK;
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
 	}
 	if (s.to_verify != NULL)
 		dv_writer_queue(s.to_verify);
+	dv_search_queue(&s.search);
 	dlist_foreach_modify(iter, &s.again)
 	{
 		dlist_delete(iter.cur);
@@ -463,7 +473,7 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
 	{
-		s.lost->was_in_doubt = true;
+		s.lost->was_in_doubt |= dv_job_writes(job);
 		s.lost->nrows = s.lost->batch->nrows;
 		dv_writer_fail_job(s.lost, s.lost_error);
 	}
@@ -546,14 +556,16 @@ static void
 blame(dv_job *job, int failed, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
+	bool		missing = failed < batch->nrows &&
+	says_missing(error, batch->operation, &batch->rows[failed]);
 
 	if (error->verdict == DV_VERDICT_REFUSED && job->was_in_doubt &&
 		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)
 		verify_all(job, error);
 	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
 		dv_writer_fail_job(job, error);
-	else if (says_missing(error, batch->operation, &batch->rows[failed]))
-		/* rows that do not exist are no errors: the others are written one by one */
+	else if (missing || dv_search_helps(batch, &batch->rows[failed], error, missing))
+		/* such rows are no errors: the others are written one by one */
 		reroute(job, DV_ROUTE_SINGLE);
 	else
 	{
@@ -648,8 +660,11 @@ settle_parts(dv_job *job, const dv_error *error)
 	{
 		answers = new_answers(job);
 		/* the result is not needed: rows that a broken answer does not reach are marked as such */
-		(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
-									 result->body_len, job->batch->nrows, answers);
+		if (job->route == DV_ROUTE_SEARCH)
+			dv_search_answers(job, answers);
+		else
+			(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
+										 result->body_len, job->batch->nrows, answers);
 		sign(job, answers);
 		settle_rows(job, answers);
 	}
@@ -710,7 +725,7 @@ dv_settle_job(dv_job *job)
 	/* a query that verifies rows is another request than the one that wrote them */
 	if (job->route != DV_ROUTE_VERIFY)
 	{
-		job->was_in_doubt |= dv_call_was_unknown(job->call);
+		job->was_in_doubt |= dv_job_writes(job) && dv_call_was_unknown(job->call);
 		job->retry = *dv_call_history(job->call);
 	}
 	switch (job->route)
@@ -719,6 +734,7 @@ dv_settle_job(dv_job *job)
 			settle_bulk(job, error);
 			break;
 		case DV_ROUTE_SINGLE:
+		case DV_ROUTE_SEARCH:
 			settle_parts(job, error);
 			break;
 		case DV_ROUTE_CHANGESET:

@@ -178,7 +178,7 @@ send_job(dv_writer *writer, dv_job *job)
 	if (job->first_sent == 0)
 	{
 		job->first_sent = dv_now();
-		if (job->batch->operation == writer->spec.operation)
+		if (!dv_job_is_then(job))
 			writer->rows_sent += job->nrows;
 	}
 	dv_job_start(job);
@@ -508,7 +508,7 @@ file(dv_writer *writer, const dv_failure *failure)
 static void
 describe_row(dv_failure *failure, const dv_batch *batch, const dv_batch_row *row)
 {
-	failure->id = row->has_id ? row->id : NULL;
+	failure->id = row->has_id && !row->by_key ? row->id : NULL;
 	failure->object = dv_batch_object(batch, row, &failure->object_len);
 }
 
@@ -527,7 +527,7 @@ dv_writer_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
 {
 	dv_failure	failure = {.error = error, .first = row->ordinal, .last = row->ordinal};
 
-	failure.then = job->batch->operation != job->spec->operation;
+	failure.then = dv_job_is_then(job);
 	describe_row(&failure, job->batch, row);
 	dv_writer_settle_row(job, row, DV_FATE_REJECTED);
 	if (job->writer->failed)
@@ -655,7 +655,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 	{
 		writer->strikes = 0;
 		/* an update that follows the creation of its row does not add a row */
-		if (job->batch->operation == writer->spec.operation)
+		if (!dv_job_is_then(job))
 			dv_ledger_stays(&writer->entry, 1);
 		if (row->then_len > 0)
 		{
@@ -721,8 +721,10 @@ dv_writer_wait_for(dv_writer *writer, uint64 key)
 	wait_for_key(writer, key);
 }
 
-StringInfo
-dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uint64 key)
+/* Begins a row by an alternate key if there is one, or else by id or address. */
+static StringInfo
+begin_row(dv_writer *writer, const uint8 *id, const char *address, const dv_batch_key *by_key,
+		  uint64 key)
 {
 	dv_batch_row *row;
 	MemoryContext old;
@@ -741,7 +743,8 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 								 writer->spec.batch_size);
 	}
 	old = MemoryContextSwitchTo(writer->open_context);
-	row = dv_batch_begin_row(writer->open, id, address);
+	row = by_key != NULL ? dv_batch_begin_keyed_row(writer->open, by_key) :
+		dv_batch_begin_row(writer->open, id, address);
 	MemoryContextSwitchTo(old);
 	row->ordinal = ++writer->tally.taken;
 	row->key = key;
@@ -754,6 +757,24 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 	writer->row_begun = true;
 	writer->begun_key = key;
 	return &writer->open->bytes;
+}
+
+StringInfo
+dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uint64 key)
+{
+	return begin_row(writer, id, address, NULL, key);
+}
+
+StringInfo
+dv_writer_begin_keyed_row(dv_writer *writer, const dv_batch_key *by_key, uint64 key)
+{
+	return begin_row(writer, NULL, NULL, by_key, key);
+}
+
+void
+dv_writer_end_head(dv_writer *writer)
+{
+	dv_batch_end_head(writer->open);
 }
 
 StringInfo

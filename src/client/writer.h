@@ -108,12 +108,19 @@ extern dv_writer *dv_writer_create(const dv_writer_spec *spec, MemoryContext own
  * Begins a row and writes its head.  The caller appends the members, each
  * preceded by a comma, to the buffer returned, and then ends or forgets the
  * row.  If "id" is NULL, the service generates one.  "address" is the address
- * of the row, if that is not entity_set(id).  "key" is a hash that identifies
+ * of the row in a request line, if that is not entity_set(id).  "key" is a hash that identifies
  * the row in updates, upserts and deletes, or 0 if no other row of the
  * statement can be the same one.
  */
 extern StringInfo dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address,
 									  uint64 key);
+
+/* The same for a row to upsert that an alternate key identifies. */
+extern StringInfo dv_writer_begin_keyed_row(dv_writer *writer, const dv_batch_key *by_key,
+											uint64 key);
+
+/* Makes the members appended so far part of the head: the address contains them. */
+extern void dv_writer_end_head(dv_writer *writer);
 
 /*
  * Waits for the row with this key if it is under way.  Must be called before a

@@ -21,7 +21,6 @@
 #include "dataverse/address.h"
 #include "dataverse/batch.h"
 #include "dataverse/header.h"
-#include "dataverse/payload.h"
 
 #define BOUNDARY "batch_dataverse_fdw"
 #define CHANGESET "changeset_dataverse_fdw"
@@ -99,14 +98,27 @@ set_address(dv_batch *batch, dv_batch_row *row, const char *address, size_t len)
 	appendBinaryStringInfo(&batch->extra, address, len);
 }
 
+/* Is the row addressed by its key, rather than by an id? */
+static bool
+is_at_key(const dv_batch_row *row)
+{
+	return row->by_key && !row->has_id;
+}
+
+static void
+append_odata_id(StringInfo out, const char *address, size_t len)
+{
+	appendStringInfoString(out, ",\"@odata.id\":\"");
+	append_text(out, address, len);
+	appendStringInfoCharMacro(out, '"');
+}
+
 static void
 append_head(dv_batch *batch, dv_batch_row *row)
 {
-	static const char odata_id[] = ",\"@odata.id\":\"";
 	StringInfo	out = &batch->bytes;
-	bool		by_address = batch->operation == DV_UPSERT && row->address_len > 0;
 
-	if (row->has_id && !by_address)
+	if (row->has_id)
 	{
 		enlargeStringInfo(out, batch->head_len + DV_PAYLOAD_UUID + 1);
 		memcpy(out->data + out->len, batch->head, batch->head_len);
@@ -118,12 +130,8 @@ append_head(dv_batch *batch, dv_batch_row *row)
 	}
 	else
 		appendBinaryStringInfo(out, batch->head, batch->type_len);
-	if (by_address)
-	{
-		appendBinaryStringInfo(out, odata_id, sizeof(odata_id) - 1);
-		append_text(out, batch->extra.data + row->address_at, row->address_len);
-		appendStringInfoCharMacro(out, '"');
-	}
+	if (is_at_key(row))
+		append_odata_id(out, batch->extra.data + row->address_at, row->address_len);
 	row->head = dv_operation_rule_of(batch->operation)->at_set ? batch->type_len : out->len - row->at;
 }
 
@@ -147,6 +155,39 @@ dv_batch_row *
 dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address)
 {
 	return begin_row(batch, id, address, address != NULL ? strlen(address) : 0);
+}
+
+static void
+set_key_members(dv_batch *batch, dv_batch_row *row, const char *members, size_t len)
+{
+	row->key_at = batch->extra.len;
+	row->key_len = len;
+	appendBinaryStringInfo(&batch->extra, members, len);
+}
+
+dv_batch_row *
+dv_batch_begin_keyed_row(dv_batch *batch, const dv_batch_key *key)
+{
+	dv_batch_row *row = add_row(batch);
+
+	Assert(batch->operation == DV_UPSERT);
+	row->by_key = true;
+	row->fit = key->fit;
+	if (key->new_id != NULL)
+		memcpy(row->id, key->new_id, DV_ID_LEN);
+	set_address(batch, row, key->address, strlen(key->address));
+	if (key->members != NULL)
+		set_key_members(batch, row, key->members, strlen(key->members));
+	append_head(batch, row);
+	return row;
+}
+
+void
+dv_batch_end_head(dv_batch *batch)
+{
+	dv_batch_row *row = &batch->rows[batch->nrows - 1];
+
+	row->head = batch->bytes.len - row->at;
 }
 
 void
@@ -184,6 +225,15 @@ dv_batch_end_then(dv_batch *batch)
 	row->then_len = batch->extra.len - row->then_at;
 }
 
+static void
+copy_address(dv_batch *batch, dv_batch_row *copy, const dv_batch *from, const dv_batch_row *row)
+{
+	if (row->address_len > 0)
+		set_address(batch, copy, from->extra.data + row->address_at, row->address_len);
+	if (row->key_len > 0)
+		set_key_members(batch, copy, from->extra.data + row->key_at, row->key_len);
+}
+
 /* Copies the update that follows a row. */
 static void
 copy_then(dv_batch *batch, const dv_batch *from, const dv_batch_row *row)
@@ -214,14 +264,49 @@ dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row
 	*copy = *row;
 	copy->at = at;
 	appendBinaryStringInfo(&batch->bytes, from->bytes.data + row->at, row->len);
-	if (row->address_len > 0)
-		set_address(batch, copy, from->extra.data + row->address_at, row->address_len);
+	copy_address(batch, copy, from, row);
 	if (row->then_len > 0)
 	{
 		dv_batch_begin_then(batch);
 		appendBinaryStringInfo(&batch->extra, from->extra.data + row->then_at, row->then_len);
 		dv_batch_end_then(batch);
 	}
+}
+
+/* Returns the members that a row addressed by key had when it was taken, with the closing brace. */
+static const char *
+taken_members(const dv_batch *batch, const dv_batch_row *row, size_t *len)
+{
+	/* a row that is to be made sets the columns of its key first */
+	uint32		before = row->head +
+	(row->has_id && batch->operation == DV_UPSERT ? row->key_len : 0);
+
+	*len = row->len - before;
+	return batch->bytes.data + row->at + before;
+}
+
+dv_batch_row *
+dv_batch_copy_keyed_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row,
+						const uint8 *id)
+{
+	dv_batch_row *copy = add_row(batch);
+	size_t		at = copy->at;
+	size_t		len;
+	const char *members = taken_members(from, row, &len);
+
+	Assert(row->by_key && row->then_len == 0);
+	*copy = *row;
+	copy->at = at;
+	copy->has_id = id != NULL;
+	if (id != NULL)
+		memcpy(copy->id, id, DV_ID_LEN);
+	copy_address(batch, copy, from, row);
+	append_head(batch, copy);
+	if (copy->has_id && batch->operation == DV_UPSERT)
+		appendBinaryStringInfo(&batch->bytes, from->extra.data + row->key_at, row->key_len);
+	appendBinaryStringInfo(&batch->bytes, members, len);
+	copy->len = batch->bytes.len - copy->at;
+	return copy;
 }
 
 void
@@ -239,8 +324,21 @@ dv_batch_bulk_path(const dv_batch *batch)
 const char *
 dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 {
-	*len = row->len;
-	return batch->bytes.data + row->at;
+	StringInfoData object;
+	const char *members;
+
+	if (!row->by_key || !row->has_id)
+	{
+		*len = row->len;
+		return batch->bytes.data + row->at;
+	}
+	members = taken_members(batch, row, len);
+	initStringInfo(&object);
+	appendBinaryStringInfo(&object, batch->head, batch->type_len);
+	append_odata_id(&object, batch->extra.data + row->address_at, row->address_len);
+	appendBinaryStringInfo(&object, members, *len);
+	*len = object.len;
+	return object.data;
 }
 
 /*
@@ -266,7 +364,12 @@ append_address(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 
 	if (dv_operation_rule_of(batch->operation)->at_set)
 		appendStringInfoString(body, destination->entity_set);
-	else if (row->address_len > 0)
+	else if (is_at_key(row))
+	{
+		enlargeStringInfo(body, DV_PAYLOAD_LINE(row->address_len));
+		body->len = dv_payload_line(body->data + body->len, address, row->address_len) - body->data;
+	}
+	else if (row->address_len > 0 && !row->by_key)
 	{
 		appendBinaryStringInfo(body, address, row->address_len);
 		has_query = memchr(address, '?', row->address_len) != NULL;
@@ -380,6 +483,41 @@ dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body, const char 
 	}
 	else
 		append_rows(body, batch, BOUNDARY, false);
+	end_batch(body, content_type);
+}
+
+bool
+dv_batch_is_sought(const dv_batch_row *row, bool as_part)
+{
+	return is_at_key(row) && (row->fit == DV_KEY_FITS_NOWHERE ||
+							  (row->fit == DV_KEY_FITS_BODIES && as_part));
+}
+
+void
+dv_batch_search(const dv_batch *batch, bool as_part, StringInfo body, const char **content_type)
+{
+	const dv_destination *destination = batch->destination;
+	int			i;
+
+	for (i = 0; i < batch->nrows; i++)
+	{
+		const dv_batch_row *row = &batch->rows[i];
+
+		if (!dv_batch_is_sought(row, as_part))
+			continue;
+		begin_part(body, BOUNDARY, 0);
+		/* two rows are enough to see that it is no key */
+		appendStringInfo(body, "GET %s%s?$select=%s&$top=2&$filter=", root_path(destination->root),
+						 destination->entity_set, destination->primary_id);
+		enlargeStringInfo(body, DV_PAYLOAD_FILTER(row->address_len));
+		body->len = dv_payload_filter(body->data + body->len, batch->extra.data + row->address_at,
+									  row->address_len) - body->data;
+		appendStringInfoString(body, " HTTP/1.1\r\nAccept: application/json\r\n");
+		if (destination->caller != NULL)
+			appendStringInfo(body, DV_HEADER_CALLER "%s\r\n", destination->caller);
+		appendStringInfoString(body, "\r\n");
+		end_part(body);
+	}
 	end_batch(body, content_type);
 }
 

@@ -14,7 +14,13 @@
  *
  * When a row is a request of its own in a $batch, its address replaces the
  * head, and its body is the rest.  (A create is sent to the entity set, so its
- * head ends before the id.)
+ * head ends before the id.  A partition that is part of the address belongs to
+ * the head.)
+ *
+ * A row to upsert that is addressed by an alternate key has "@odata.id" in its
+ * head instead of an id.  Not every key can be part of an address.  Then the
+ * row is looked for by a filter first, and copied: as an update if it exists,
+ * with its id, or else as an upsert with a new id and the columns of the key.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -26,6 +32,7 @@
 #include "lib/stringinfo.h"
 
 #include "dataverse/operation.h"
+#include "dataverse/payload.h"
 #include "dataverse/type.h"
 
 #define DV_ID_LEN 16
@@ -52,12 +59,18 @@ typedef struct dv_batch_row
 								 * has it */
 	uint8		id[DV_ID_LEN];
 	bool		has_id;
+	bool		by_key;			/* the address is by an alternate key, in the form for bodies;
+								 * once the row has been looked for, the id is used instead */
+	dv_key_fit	fit;			/* where that address can be used */
+	int			tries;			/* how often the row was sent again because another had its key */
 	uint32		head;			/* length of the head */
 	uint32		len;
 	size_t		at;				/* position of the object in "bytes" */
 	size_t		address_at;		/* position in "extra" of the address below the root:
 								 * "accounts(key='v')" */
 	uint32		address_len;	/* 0: the address is the entity set with the id */
+	size_t		key_at;			/* position in "extra" of the members that set the key's columns */
+	uint32		key_len;
 	size_t		then_at;		/* position in "extra" of the members of the update that follows */
 	uint32		then_len;		/* 0 if none follows */
 } dv_batch_row;
@@ -86,12 +99,27 @@ extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *d
 /*
  * Begins a row by writing its head.  The caller then appends its members to
  * batch->bytes, each with a comma in front, and ends the row.  "id" and
- * "address" may be NULL.  In an upsert, an address becomes "@odata.id", and
- * the id is not written then.  The result is valid until the next row is
- * begun; its ordinal and key are 0.
+ * "address", as it is in a request line, may be NULL.  The result is valid
+ * until the next row is begun; its ordinal and key are 0.
  */
 extern dv_batch_row *dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address);
 extern void dv_batch_end_row(dv_batch *batch);
+
+/* What identifies a row to upsert by an alternate key. */
+typedef struct dv_batch_key
+{
+	const char *address;		/* "accounts(accountnumber='A-1')", in the form for bodies */
+	dv_key_fit	fit;
+	const char *members;		/* set the key's columns, each with a comma in front; needed only
+								 * if the address does not fit everywhere, like the next one */
+	const uint8 *new_id;		/* the id that the row gets if it does not exist */
+} dv_batch_key;
+
+/* The same for such a row. */
+extern dv_batch_row *dv_batch_begin_keyed_row(dv_batch *batch, const dv_batch_key *key);
+
+/* Makes the members appended so far part of the head. */
+extern void dv_batch_end_head(dv_batch *batch);
 
 /* Removes the row that was begun last, whether it was ended or not. */
 extern void dv_batch_forget_row(dv_batch *batch);
@@ -111,6 +139,15 @@ extern void dv_batch_end_then(dv_batch *batch);
  */
 extern void dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row,
 							  bool then);
+
+/*
+ * Copies a row that is addressed by an alternate key, and that may have been
+ * copied in this way before.  With an id, the row exists (in a batch of
+ * updates) or is made (in a batch of upserts).  Without one, it is again as it
+ * was when it was taken.
+ */
+extern dv_batch_row *dv_batch_copy_keyed_row(dv_batch *batch, const dv_batch *from,
+											 const dv_batch_row *row, const uint8 *id);
 
 /* Ends the batch: batch->bytes becomes the body of the bulk message. */
 extern void dv_batch_seal(dv_batch *batch);
@@ -135,11 +172,22 @@ typedef enum dv_parts
 extern void dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body,
 						   const char **content_type);
 
+/* Must a row be looked for before it is sent in the bulk message, or as a part of a $batch? */
+extern bool dv_batch_is_sought(const dv_batch_row *row, bool as_part);
+
+/*
+ * Appends a $batch with a query for each row that must be looked for.  Only the
+ * service can compare its texts with a key, so each key has a query of its own,
+ * whose position tells which row it is about.
+ */
+extern void dv_batch_search(const dv_batch *batch, bool as_part, StringInfo body,
+							const char **content_type);
+
 /* Appends a $batch whose only part is a GET of this URL with these header lines. */
 extern void dv_batch_read(const char *url, const char *const *headers, StringInfo body,
 						  const char **content_type);
 
-/* Returns the JSON object of a row, for reports about it. */
+/* Returns the JSON object of a row as it was taken, for reports about it. */
 extern const char *dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len);
 
 #endif							/* DV_BATCH_H */

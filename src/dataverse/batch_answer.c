@@ -17,6 +17,7 @@
 
 #include "dataverse/batch_answer.h"
 #include "dataverse/json_cursor.h"
+#include "dataverse/page.h"
 #include "dataverse/payload.h"
 #include "net/json.h"
 
@@ -251,6 +252,59 @@ dv_batch_answer_parts(const char *content_type, const char *body, size_t len, in
 		if (i == n || part.changeset > 0 || !is_answer(part.status))
 			return false;
 		tell(&part, &rows[i++]);
+	}
+	return step == DV_PART_END;
+}
+
+/* Reads the rows that a query has found.  Returns false if the page is broken. */
+static bool
+read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
+{
+	dv_names   *names = dv_names_init(palloc(dv_names_size(&primary_id, 1)), &primary_id, 1);
+
+	/* the reader needs a NUL behind the page */
+	const char *body = pnstrdup(part->body.s, part->body.len);
+	dv_value	id;
+	dv_page		page;
+	dv_page_step step;
+
+	row->has_id = false;
+	dv_page_open(&page, names, body, part->body.len);
+	while ((step = dv_page_next(&page, &id)) == DV_PAGE_ROW)
+	{
+		if (dv_value_uuid(&id, row->id) != DV_VALUE_OK)
+			return false;
+		if (row->has_id)
+		{
+			row->error.verdict = DV_VERDICT_REFUSED;
+			row->error.sqlstate = ERRCODE_CARDINALITY_VIOLATION;
+			row->error.message = "more than one row has this key";
+			row->error.hint = "The columns in option \"upsert_key\" must be those of an alternate key of the table.";
+		}
+		row->has_id = true;
+	}
+	return step == DV_PAGE_END;
+}
+
+bool
+dv_batch_answer_found(const char *content_type, const char *body, size_t len,
+					  const char *primary_id, int n, dv_row_answer *rows)
+{
+	dv_multipart multipart;
+	dv_part_step step;
+	dv_part		part;
+	int			i = 0;
+
+	memset(rows, 0, n * sizeof(*rows));
+	if (!dv_multipart_open(&multipart, content_type, body, len))
+		return false;
+	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
+	{
+		if (i == n || part.changeset > 0 || !is_answer(part.status))
+			return false;
+		tell(&part, &rows[i]);
+		rows[i].told = part.status >= 300 || read_found(&part, primary_id, &rows[i]);
+		i++;
 	}
 	return step == DV_PART_END;
 }

@@ -57,6 +57,14 @@ extern bool dv_batch_answer_parts(const char *content_type, const char *body, si
 								  dv_row_answer *rows);
 
 /*
+ * The same for the answer to a $batch of queries (dv_batch_search) that find at
+ * most one row each: has_id tells whether there is one.  A query that finds two
+ * rows is a refusal, because the columns are no key then.
+ */
+extern bool dv_batch_answer_found(const char *content_type, const char *body, size_t len,
+								  const char *primary_id, int n, dv_row_answer *rows);
+
+/*
  * The answer to a $batch whose only part is a changeset of n rows, sent with
  * or without continue-on-error.  Returns false if it is broken.  *failed is -1
  * if all rows were written (told is true for all of them then).  Otherwise no row was

@@ -20,6 +20,10 @@
 #define FIRST_DAY (-719162)		/* 0001-01-01 and 9999-12-31 from 1970-01-01 */
 #define LAST_DAY 2932896
 
+/* Characters that the values of keys cannot have, and the length of a segment of a path. */
+#define KEY_RESERVED "/<>*%&:\\?+#"
+#define SEGMENT_MAX 260
+
 #define ONES UINT64_C(0x0101010101010101)
 #define HIGH UINT64_C(0x8080808080808080)
 
@@ -127,15 +131,82 @@ dv_payload_key(char *out, const char *text, size_t len)
 	for (i = 0; i < len; i++)
 	{
 		if (text[i] == '\'')
-		{
 			*out++ = '\'';
-			*out++ = '\'';
-		}
-		else
-			out = dv_url_put(out, text[i]);
+		*out++ = text[i];
 	}
 	*out++ = '\'';
 	return out;
+}
+
+char *
+dv_payload_line(char *out, const char *address, size_t len)
+{
+	bool		quoted = false;
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+	{
+		char		c = address[i];
+
+		/* a quote inside a text is doubled, so it ends the text and begins it again */
+		quoted ^= c == '\'';
+		if (c == '\'' || (!quoted && (c == '(' || c == ')' || c == ',' || c == '=')))
+			*out++ = c;
+		else
+			out = dv_url_put(out, c);
+	}
+	return out;
+}
+
+static inline char *
+put_word(char *out, const char *word)
+{
+	size_t		len = strlen(word);
+
+	memcpy(out, word, len);
+	return out + len;
+}
+
+char *
+dv_payload_filter(char *out, const char *address, size_t len)
+{
+	const char *end = address + len - 1;	/* the closing parenthesis */
+	const char *p = memchr(address, '(', len);
+	bool		quoted = false;
+
+	for (p = p != NULL ? p + 1 : end; p < end; p++)
+	{
+		quoted ^= *p == '\'';
+		if (*p == '\'')
+			*out++ = '\'';
+		else if (!quoted && *p == '=')
+			out = put_word(out, "%20eq%20");
+		else if (!quoted && *p == ',')
+			out = put_word(out, "%20and%20");
+		else
+			out = dv_url_put(out, *p);
+	}
+	return out;
+}
+
+dv_key_fit
+dv_payload_key_fit(const char *address, size_t len)
+{
+	size_t		encoded = 0;
+	bool		controls = false;
+	size_t		i;
+
+	for (i = 0; i < len; i++)
+	{
+		unsigned char c = (unsigned char) address[i];
+		char		out[3];
+
+		if (memchr(KEY_RESERVED, c, sizeof(KEY_RESERVED) - 1) != NULL)
+			return DV_KEY_FITS_NOWHERE;
+		controls |= c < 0x20 || c == 0x7f;
+		encoded += (size_t) (dv_url_put(out, (char) c) - out);
+	}
+	return controls || encoded > SEGMENT_MAX ? DV_KEY_FITS_BODIES : DV_KEY_FITS;
 }
 
 /* ----------

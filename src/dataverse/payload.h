@@ -22,7 +22,9 @@
 #define DV_PAYLOAD_TIMESTAMP 27
 #define DV_PAYLOAD_DATE 10
 #define DV_PAYLOAD_BASE64(len) (((len) + 2) / 3 * 4)
-#define DV_PAYLOAD_KEY(len) (3 * (len) + 2)
+#define DV_PAYLOAD_KEY(len) (2 * (len) + 2)
+#define DV_PAYLOAD_LINE(len) (3 * (len))
+#define DV_PAYLOAD_FILTER(len) (9 * (len))
 
 /*
  * Returns the number of bytes that escapes add to a text (UTF-8);
@@ -51,7 +53,27 @@ extern char *dv_payload_date(char *out, int32_t d);
 
 extern char *dv_payload_base64(char *out, const uint8_t *bytes, size_t len);
 
-/* Writes a text as a key in an address: 'O''Neil', percent-encoded. */
+/* Writes a text as the value of an alternate key: 'O''Neil'. */
 extern char *dv_payload_key(char *out, const char *text, size_t len);
+
+/*
+ * An address by key is "accounts(accountnumber='O''Neil',number=4)".  In this
+ * form it is a reference in a body, once it is the inside of a JSON string.  In
+ * a request line, it is percent-encoded.  (README.md, Alternate keys.)
+ */
+typedef enum dv_key_fit
+{
+	DV_KEY_FITS,				/* in bodies and in request lines */
+	DV_KEY_FITS_BODIES,
+	DV_KEY_FITS_NOWHERE			/* the row must be found by a filter, and be addressed by its id */
+} dv_key_fit;
+
+extern dv_key_fit dv_payload_key_fit(const char *address, size_t len);
+
+/* Writes an address by key as it is in a request line. */
+extern char *dv_payload_line(char *out, const char *address, size_t len);
+
+/* Writes the value of $filter that finds the row of an address by key, percent-encoded. */
+extern char *dv_payload_filter(char *out, const char *address, size_t len);
 
 #endif							/* DV_PAYLOAD_H */

@@ -42,7 +42,6 @@
 #include "dataverse/header.h"
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
-#include "net/url.h"
 
 /* A table that a lookup can lead to. */
 typedef struct lookup_target
@@ -683,7 +682,6 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 {
 	dv_encoder	bare = *encoder;
 	StringInfoData json;
-	char	   *text;
 
 	if (isnull)
 		return refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
@@ -702,14 +700,10 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 	if (!encoder->put(&bare, value, &json, misfit))
 		return false;
 	/* times and ids are not quoted in addresses */
-	text = json.data;
-	if (json.len > 1 && text[0] == '"')
-	{
-		text[json.len - 1] = '\0';
-		text++;
-	}
-	enlargeStringInfo(out, 3 * json.len);
-	out->len += (int) dv_url_encode(text, out->data + out->len);
+	if (json.len > 1 && json.data[0] == '"')
+		appendBinaryStringInfo(out, json.data + 1, json.len - 2);
+	else
+		appendBinaryStringInfo(out, json.data, json.len);
 	pfree(json.data);
 	return true;
 }

@@ -49,9 +49,9 @@ extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char 
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 
 /*
- * Appends a value as part of an address, "accounts(accountnumber='A-1')": with
- * quotes doubled, and percent-encoded.  Returns false for null, too, which
- * cannot be part of an address.
+ * Appends a value as part of an address by key, "accounts(accountnumber='A-1')",
+ * in the form that it has in bodies: with quotes doubled.  Returns false for
+ * null, too, which cannot be part of an address.
  */
 extern bool dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out,
 						  dv_misfit *misfit);

@@ -60,7 +60,12 @@ typedef struct dv_modify_row
 {
 	bool		has_id;
 	uint8		id[DV_ID_LEN];
-	const char *address;		/* NULL if the row has an id or is new */
+	const char *address;		/* in the form for bodies; NULL if the id tells which row it is */
+	const char *line;			/* in the form for request lines; NULL if it is the set with the
+								 * id */
+	dv_key_fit	fit;			/* where the address can be used, if it is by a key */
+	const char *key_members;	/* for an alternate key that does not fit everywhere: the members
+								 * that set its columns */
 	const char *second;			/* for a new pair: the id on the other side */
 	Datum		partition;
 	bool		no_partition;

@@ -3,9 +3,14 @@
  *		Finds out which row of the service is meant.
  *
  * A row is identified by its id, which is supplied by the statement or
- * generated here.  Where an id is not enough, it has an address instead: in
+ * generated here.  Where an id is not enough, it has an address as well: in
  * elastic tables with partitions, for alternate keys, and for the pairs of
  * intersect tables.
+ *
+ * Not every key can be part of an address in a request line.  The partition is
+ * then told in another way, which the service has for each operation: as a
+ * member of the body, or as an option of the query.  A row with such an
+ * alternate key has to be looked for (client/search.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -229,6 +234,38 @@ append_key(const dv_modify *m, const dv_modify_column *key, Datum value, bool is
 	return dv_encode_key(key->encoder, value, isnull, address, &fault->misfit);
 }
 
+/* Returns an address as it is in a request line. */
+static const char *
+line_of(const char *address)
+{
+	size_t		len = strlen(address);
+	char	   *line = palloc(DV_PAYLOAD_LINE(len) + 1);
+
+	*dv_payload_line(line, address, len) = '\0';
+	return line;
+}
+
+/* The address of a row to delete: set(id)?partitionId=…. */
+static const char *
+line_with_option(const dv_modify *m, const dv_modify_row *row)
+{
+	StringInfoData partition;
+	dv_misfit	misfit;
+	char	   *text;
+	char	   *p;
+
+	initStringInfo(&partition);
+	/* the value has been encoded before, so it can be */
+	(void) dv_encode_key(m->identity.partition.encoder, row->partition, false, &partition, &misfit);
+	/* the option takes the text without quotes, and without doubling those inside */
+	partition.data[partition.len - 1] = '\0';
+	for (text = p = partition.data + 1; *p != '\0'; *text++ = *p++)
+		p += p[0] == '\'' && p[1] == '\'';
+	*text = '\0';
+	return psprintf("%s(%s)?partitionId=%s", m->relation->entity_set, dv_id_text(row->id),
+					dv_address_encode(partition.data + 1));
+}
+
 /* The address of a row in an elastic table: set(id=…,partitionid='…'). */
 static bool
 address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fault)
@@ -244,7 +281,30 @@ address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fa
 		return false;
 	appendStringInfoChar(&address, ')');
 	row->address = address.data;
+	row->fit = dv_payload_key_fit(address.data, address.len);
+	/* in an upsert, id and partition are members */
+	if (m->operation == DV_UPSERT)
+		return true;
+	if (row->fit == DV_KEY_FITS)
+		row->line = line_of(address.data);
+	else if (m->operation == DV_DELETE)
+		row->line = line_with_option(m, row);
 	return true;
+}
+
+/* Appends a column of an alternate key as a member of the row. */
+static bool
+append_key_member(const dv_modify *m, const dv_modify_column *key, TupleTableSlot *slot,
+				  StringInfo members, dv_modify_fault *fault)
+{
+	int			i = key->attnum - 1;
+	int			type = dv_encoder_type_column(key->encoder) - 1;
+	const char *table = NULL;
+
+	if (type >= 0 && !slot->tts_isnull[type])
+		table = TextDatumGetCString(slot->tts_values[type]);
+	fault->attnum = key->attnum;
+	return dv_encode(key->encoder, slot->tts_values[i], false, table, members, &fault->misfit);
 }
 
 /* An address by alternate key: set(k1='v',k2=4). */
@@ -253,9 +313,11 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 			   dv_modify_fault *fault)
 {
 	StringInfoData address;
+	StringInfoData members;
 	int			i;
 
 	initStringInfo(&address);
+	initStringInfo(&members);
 	appendStringInfo(&address, "%s(", m->relation->entity_set);
 	for (i = 0; i < m->identity.nkeys; i++)
 	{
@@ -269,6 +331,11 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 	}
 	appendStringInfoChar(&address, ')');
 	row->address = address.data;
+	row->fit = dv_payload_key_fit(address.data, address.len);
+	for (i = 0; row->fit != DV_KEY_FITS && i < m->identity.nkeys; i++)
+		if (!append_key_member(m, &m->identity.keys[i], slot, &members, fault))
+			return false;
+	row->key_members = members.data;
 	return true;
 }
 
@@ -277,13 +344,12 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
  */
 
 static void
-make_id(dv_modify_row *row)
+make_id(uint8 *id)
 {
 	int64		now = GetCurrentTimestamp() +
 	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 
-	row->has_id = true;
-	dv_guid_make(&guid_clock, now, pg_prng_uint64(&pg_global_prng_state), row->id);
+	dv_guid_make(&guid_clock, now, pg_prng_uint64(&pg_global_prng_state), id);
 }
 
 static void
@@ -310,13 +376,20 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	if (id != 0 && !slot->tts_isnull[id - 1])
 		set_id(row, slot->tts_values[id - 1]);
 	else if (m->identity.make_ids)
-		make_id(row);
+	{
+		row->has_id = true;
+		make_id(row->id);
+	}
 	if (m->operation != DV_UPSERT)
 		return true;
 	if (row->has_id)
 		return row->no_partition || address_in_partition(m, row, fault);
 	if (m->identity.nkeys > 0)
+	{
+		/* for a row that is looked for and does not exist */
+		make_id(row->id);
 		return address_by_key(m, row, slot, fault);
+	}
 	fault->attnum = id;
 	fault->misfit = no_key;
 	return false;
@@ -366,8 +439,8 @@ find_pair(const dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv
 	}
 	if (m->operation == DV_ASSOCIATE)
 		row->second = ids[1];
-	row->address = dv_address_reference(sides[0].set, ids[0], sides[0].navigation,
-										row->second == NULL ? ids[1] : NULL);
+	row->line = row->address = dv_address_reference(sides[0].set, ids[0], sides[0].navigation,
+													row->second == NULL ? ids[1] : NULL);
 	return true;
 }
 

@@ -202,6 +202,18 @@ append_columns(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slo
 	return true;
 }
 
+/* Appends the partition of an elastic row, which its address in a request line may contain already. */
+static bool
+append_partition(const dv_modify *m, const dv_modify_row *row, StringInfo out,
+				 dv_modify_fault *fault)
+{
+	const dv_modify_column *partition = &m->identity.partition;
+
+	fault->attnum = partition->attnum;
+	return row->no_partition ||
+		dv_encode(partition->encoder, row->partition, false, NULL, out, &fault->misfit);
+}
+
 /*
  * Appends state and status of a new row.  They are encoded separately first,
  * because the state decides whether they belong in the row or in an update
@@ -232,7 +244,12 @@ append_state(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot,
 		return false;
 	}
 	if (inactive)
+	{
 		out = dv_writer_begin_then(m->writer);
+		/* the update has to find the row in its partition */
+		if (!append_partition(m, row, out, fault))
+			return false;
+	}
 	/* a new row is active anyway; an existing one may have to be activated */
 	if (inactive || m->operation == DV_UPSERT)
 		appendBinaryStringInfo(out, state.data, state.len);
@@ -288,25 +305,30 @@ begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 	/* the key of a new row is needed only if other rows may refer to it */
 	bool		has_key = m->operation != DV_CREATE || m->values.ordered;
 
+	uint64		key = has_key ? dv_identity_key(row) : 0;
+
 	if (m->values.ordered)
 		wait_for_referred(m, slot);
-	return dv_writer_begin_row(m->writer, row->has_id ? row->id : NULL, row->address,
-							   has_key ? dv_identity_key(row) : 0);
+	if (m->operation == DV_UPSERT && !row->has_id)
+	{
+		dv_batch_key by_key = {row->address, row->fit, row->key_members, row->id};
+
+		return dv_writer_begin_keyed_row(m->writer, &by_key, key);
+	}
+	return dv_writer_begin_row(m->writer, row->has_id ? row->id : NULL, row->line, key);
 }
 
 static bool
 append_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row, StringInfo out,
 		   dv_modify_fault *fault)
 {
-	const dv_modify_column *partition = &m->identity.partition;
-
 	if (row->second != NULL)
 		dv_append_referred(out, dv_session_root(m->session), m->identity.sides[1].set,
 						   row->second);
-	fault->attnum = partition->attnum;
-	if (!row->no_partition &&
-		!dv_encode(partition->encoder, row->partition, false, NULL, out, &fault->misfit))
+	if (!append_partition(m, row, out, fault))
 		return false;
+	if (!row->no_partition && row->line != NULL)
+		dv_writer_end_head(m->writer);
 	if (m->command != CMD_DELETE && !append_columns(m, row, slot, out, fault))
 		return false;
 	return m->values.state.attnum == 0 || append_state(m, row, slot, out, fault);

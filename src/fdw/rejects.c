@@ -48,6 +48,7 @@
 #include "dataverse/header.h"
 #include "fdw/encode.h"
 #include "fdw/rejects.h"
+#include "net/json.h"
 #include "net/text.h"
 
 /* How members of the object are converted: arrays with one entry for each member. */
@@ -195,33 +196,10 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
  * Keys
  */
 
-/* Decodes percent-encoded text and converts it to the database encoding. */
-static const char *
-decode_text(const char *text, size_t len)
-{
-	char	   *decoded = palloc(len + 1);
-	size_t		n = 0;
-	size_t		i;
-
-	for (i = 0; i < len; i++)
-	{
-		unsigned int byte;
-
-		if (text[i] == '%' && i + 2 < len && sscanf(text + i + 1, "%2x", &byte) == 1)
-		{
-			decoded[n++] = (char) byte;
-			i += 2;
-		}
-		else
-			decoded[n++] = text[i];
-	}
-	decoded[n] = '\0';
-	return dv_text_in(decoded, n);
-}
-
 /*
  * Reads the value of a key, which is either bare or quoted with quotes inside
- * it doubled, and returns the position after it.
+ * it doubled, converts it to the database encoding, and returns the position
+ * after it.
  */
 static const char *
 read_key_value(const char *p, const char **value)
@@ -232,13 +210,13 @@ read_key_value(const char *p, const char **value)
 	initStringInfo(&text);
 	if (quoted)
 		p++;
-	while (*p != '\0' && (quoted || (*p != ',' && *p != ')' && *p != '"')))
+	while (*p != '\0' && (quoted || (*p != ',' && *p != ')')))
 	{
 		if (quoted && *p == '\'' && *++p != '\'')
 			break;
 		appendStringInfoChar(&text, *p++);
 	}
-	*value = decode_text(text.data, text.len);
+	*value = dv_text_in(text.data, text.len);
 	return p;
 }
 
@@ -247,17 +225,17 @@ read_key_value(const char *p, const char **value)
  * address: "@odata.id":"accounts(accountnumber='A-1',name='B')".
  */
 static void
-read_keys(const char *object, ArrayBuildState *names, ArrayBuildState *values)
+read_keys(const char *object, size_t len, ArrayBuildState *names, ArrayBuildState *values)
 {
-	static const char member[] = "\"@odata.id\":\"";
-	const char *p = strstr(object, member);
+	struct json_object *json = dv_json_parse(object, len, NULL);
+	const char *address = dv_json_is_object(json) ? dv_json_string(json, "@odata.id") : NULL;
+	const char *p = address != NULL ? strchr(address, '(') : NULL;
 
-	p = p != NULL ? strpbrk(p + strlen(member), "(\"") : NULL;
 	while (p != NULL && (*p == '(' || *p == ','))
 	{
-		size_t		len = strcspn(++p, "=,)\"");
 		const char *value;
 
+		len = strcspn(++p, "=,)");
 		if (p[len] != '=')
 			return;
 		add_text(names, pnstrdup(p, len));
@@ -319,7 +297,7 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	if (reject->object != NULL)
 	{
 		object = pnstrdup(reject->object, reject->object_len);
-		read_keys(object, key_names, key_values);
+		read_keys(object, reject->object_len, key_names, key_values);
 		object = dv_text_in(object, reject->object_len);
 	}
 	else if (reject->slot != NULL && reject->id != NULL)

@@ -100,6 +100,16 @@ no_identity(struct bulk *b)
 					"Entity Id must be specified for every target of table %s.", b->table->name);
 }
 
+/* a row that is new, or of an elastic table, cannot have columns of its @odata.id in the body, too */
+static bool
+repeats_key(struct bulk *b, const struct sim_key *key, struct sim_json *json)
+{
+	if (sim_json_member(json, "@odata.id") == NULL || !sim_key_repeated(key, json))
+		return false;
+	sim_fail(b->req, b->res, 400, "0x80040216", "An unexpected error occurred.");
+	return true;
+}
+
 static void
 put_id(struct bulk *b, const unsigned char id[16])
 {
@@ -152,6 +162,8 @@ update_target(struct bulk *b, struct sim_json *json, struct outcome *out)
 		return false;
 	if (!found || !key.by_id)
 		return no_identity(b);
+	if (repeats_key(b, &key, json))
+		return false;
 	memcpy(out->id, key.id, 16);
 	if (seen_before(b, key.id, key.partition, key.partition_len))
 		return true;
@@ -211,7 +223,7 @@ upsert_target(struct bulk *b, struct sim_json *json, struct outcome *out)
 			return false;
 		there = find_target(b, &key, &row);
 	}
-	if (there == SIM_ERROR)
+	if (there == SIM_ERROR || (found && there == SIM_MISSING && repeats_key(b, &key, json)))
 		return false;
 	if (there == SIM_FOUND)
 		w = &b->writer;

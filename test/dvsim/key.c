@@ -143,6 +143,7 @@ id_key(struct sim_req *req, struct sim_res *res, const struct key_part *id,
 			return syntax_error(req, res);
 		key->partition = partition->value;
 		key->partition_len = partition->len;
+		key->partition_named = true;
 	}
 	return true;
 }
@@ -276,22 +277,14 @@ partition_option(struct sim_req *req, struct sim_key *key)
 	key->partition_len = len;
 }
 
-/* the service's front end lets no URL pass that has one of these in a text of a key */
+/*
+ * The service's front end lets no URL pass that has one of these in an
+ * alternate key, be it a text or a date with a time.
+ */
 static bool
 fits_url(const struct sim_key *key)
 {
-	int			i;
-	size_t		j;
-
-	for (i = 0; key->def != NULL && i < key->def->n; i++)
-	{
-		const struct sim_value *value = &key->values[i];
-
-		for (j = 0; is_text(key->def->columns[i]) && j < value->len; j++)
-			if (memchr("/<>*%&:\\?+", value->s[j], 10) != NULL)
-				return false;
-	}
-	return true;
+	return key->def == NULL || strpbrk(key->text, "/<>*%&:\\?+#") == NULL;
 }
 
 bool
@@ -370,15 +363,9 @@ sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, siz
 		len = strlen(s);
 	}
 	s = below_root(s, &len);
-	if (memchr(s, '%', len) != NULL)
-	{
-		char	   *copy = sim_strndup(req->arena, s, len);
-
-		if (!sim_url_decode(copy, false))
-			return bad_reference(req, res, s, len);
-		s = copy;
-		len = strlen(copy);
-	}
+	/* no percent-encoding is undone in a body, but what follows "#" is not read as part of it */
+	if (memchr(s, '#', len) != NULL)
+		return syntax_error(req, res);
 	open = memchr(s, '(', len);
 	if (open == NULL || s[len - 1] != ')')
 		return bad_reference(req, res, s, len);
@@ -389,4 +376,37 @@ sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, siz
 								"Resource not found for the segment '%.*s'.",
 								(int) (open - s > 200 ? 200 : open - s), s);
 	return parse_predicate(req, res, table, open + 1, s + len - open - 2, key);
+}
+
+/* is this column set by a member of the body, as a value or through a navigation property? */
+static bool
+is_set(struct sim_json *object, struct sim_table *table, const struct sim_column *column)
+{
+	struct sim_target *target;
+	struct sim_json *m;
+
+	for (m = object->child; m != NULL; m = m->next)
+	{
+		const char *at = memchr(m->key, '@', m->keylen);
+		size_t		len = at != NULL ? (size_t) (at - m->key) : m->keylen;
+
+		if (at == NULL && sim_column_by_property(table, m->key, len) == column)
+			return true;
+		if (len > 0 && sim_column_by_navigation(table, m->key, len, &target) == column)
+			return true;
+	}
+	return false;
+}
+
+bool
+sim_key_repeated(const struct sim_key *key, struct sim_json *object)
+{
+	int			i;
+
+	if (key->by_id)
+		return key->partition_named && sim_json_member(object, "partitionid") != NULL;
+	for (i = 0; i < key->def->n; i++)
+		if (is_set(object, key->table, key->def->columns[i]))
+			return true;
+	return false;
 }

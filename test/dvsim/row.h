@@ -18,6 +18,7 @@ struct sim_key
 	unsigned char id[16];
 	const char *partition;		/* elastic, NULL if not given */
 	size_t		partition_len;
+	bool		partition_named;	/* the predicate gave it, rather than the body or an option */
 	struct sim_key_def *def;
 	struct sim_value *values;	/* in the order of def->columns */
 	const char *text;			/* as it was written, for messages and OData-EntityId */
@@ -32,6 +33,9 @@ bool		sim_key_parse(struct sim_req *req, struct sim_res *res, struct sim_table *
  * Fails with the service's codes for unknown sets and malformed keys.
  */
 bool		sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, size_t len, struct sim_key *key);
+
+/* does the body set a column that the key names, too? */
+bool		sim_key_repeated(const struct sim_key *key, struct sim_json *object);
 
 enum sim_found
 {

@@ -298,6 +298,8 @@ patch(struct sim_req *req, struct sim_res *res, struct sim_key *key)
 	object = sim_body_object(req, res, key->table);
 	if (object == NULL)
 		return false;
+	if (key->by_id && sim_key_repeated(key, object))
+		return sim_fail(req, res, 400, "0x80040216", "An unexpected error occurred.");
 	partition_from_body(key, object);
 	if (!sim_begin(req->sim->store))
 		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");

@@ -153,11 +153,33 @@ like($r[0]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}2\) HTTP/1\.1\r\n
 is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.UpsertMultiple'], 'upsert has a message of its own');
 is_deeply(rows($r[0]), [qq({"accountid":"${id}a","name":"u","statecode":0})], '… by id');
 @r = sent("ALTER FOREIGN TABLE dv.new_meter OPTIONS (ADD insert_mode 'upsert', ADD upsert_key 'new_serial');
-	INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s 5/6', 'm')");
+	INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s \"5\" ä', 'm')");
+is_deeply(lines(@r), ['POST new_meters/Microsoft.Dynamics.CRM.UpsertMultiple'], '… or by alternate key');
 is_deeply(
 	rows($r[0]),
-	[qq({"\@odata.id":"new_meters(new_serial='it''s%205%2F6')","new_name":"m"})],
-	'… or by alternate key, which is not repeated');
+	[qq({"\@odata.id":"new_meters(new_serial='it''s \\"5\\" \x{e4}')","new_name":"m"})],
+	'… which is not encoded, and not repeated');
+@r = sent("INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s 5/6', 'm'), ('56', 'n')");
+is_deeply(
+	[ sort @{ lines(@r) } ],
+	[ 'POST $batch', ('POST new_meters/Microsoft.Dynamics.CRM.UpsertMultiple') x 2 ],
+	'a key that cannot be an address is looked for');
+like($r[0]{body},
+	qr{\r\nGET /api/data/v9\.2/new_meters\?\$select=new_meterid&\$top=2&\$filter=new_serial%20eq%20'it''s%205%2F6' HTTP/1\.1\r\n},
+	'… by a filter');
+is(scalar(() = $r[0]{body} =~ /\r\nGET /g), 1, '… and only that one');
+my ($made) = map { /"new_meterid":"([-0-9a-f]{36})"/ ? $1 : () } map { @{ rows($_) } } @r[ 1, 2 ];
+is_deeply(
+	[ sort map { @{ rows($_) } } @r[ 1, 2 ] ],
+	[ qq({"\@odata.id":"new_meters(new_serial='56')","new_name":"n"}),
+		qq({"new_meterid":"$made","new_serial":"it's 5/6","new_name":"m"}) ],
+	'… and made with its key as a member');
+@r = sent("INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s 5/6', 'o')");
+is_deeply(
+	lines(@r),
+	[ 'POST $batch', 'POST new_meters/Microsoft.Dynamics.CRM.UpdateMultiple' ],
+	'… or, when it exists, updated');
+is_deeply(rows($r[1]), [qq({"new_meterid":"$made","new_name":"o"})], '… by id, without the key');
 @r = sent("ALTER FOREIGN TABLE dv.new_meter OPTIONS (SET upsert_key 'new_accountid,new_number');
 	INSERT INTO dv.new_meter (new_accountid, new_number, new_name) VALUES ('${id}a', 4, 'm')");
 is_deeply(
@@ -166,6 +188,55 @@ is_deeply(
 	'… also one with a lookup');
 
 # ---- elastic and intersect tables
+
+@r = sent("SET dataverse_fdw.insert_mode = 'upsert';
+	INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}e', 'r', 'dev 1'), ('${id}e', 's', 'dev 2'), ('${id}e', 't', NULL)");
+is_deeply(
+	[ map { @{ rows($_) } } @r ],
+	[
+		qq({"new_readingid":"${id}e","partitionid":"dev 1","new_name":"r"}),
+		qq({"new_readingid":"${id}e","partitionid":"dev 2","new_name":"s"}),
+		qq({"new_readingid":"${id}e","new_name":"t"})
+	],
+	'an elastic row is upserted by id and partition as members');
+$crm->sql('DELETE FROM dv.new_reading');
+
+# Runs a statement while dvsim offers no bulk messages; returns the part of the row.
+sub single
+{
+	my ($message, $sql) = @_;
+
+	$crm->fault(path => "${message}Multiple", action => 'status', status => 404, code => '0x80060888',
+		message => "Resource not found for the segment 'Microsoft.Dynamics.CRM.${message}Multiple'.", times => 0);
+	my ($batch) = grep { target($_) eq '$batch' } sent($sql);
+	$crm->no_faults;
+	my ($part) = ($batch // {})->{body} =~ m{\r\n((?:PATCH|DELETE) .*?)\r\n--}s;
+	return ($part // '') =~ s{ HTTP/1\.1\r\n(?:[^\r]+\r\n)*\r\n}{ | }sr;
+}
+
+for my $case ([ 'dev 1', 'dev%201' ], [ "it's", "it''s" ], [ 'dev#2', undef ], [ 'x' x 250, undef ])
+{
+	my ($partition, $encoded) = @$case;
+	my $sql = $partition =~ s/'/''/gr;
+	my $member = qq("partitionid":"$partition");
+	my $key = '/api/data/v9.2/new_readings(' . (defined $encoded ? "new_readingid=${id}f,partitionid='$encoded')" : "${id}f)");
+	my $name = substr $partition, 0, 10;
+
+	is(single('Upsert', "SET dataverse_fdw.insert_mode = 'upsert';
+			INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}f', 'u', '$sql')"),
+		qq(PATCH /api/data/v9.2/new_readings(${id}f) | {$member,"new_name":"u"}),
+		"$name: a single upsert has the partition as a member, too");
+	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'u', '… which counts');
+	is(single('Update', "UPDATE dv.new_reading SET new_name = 'v' WHERE partitionid = '$sql'"),
+		"PATCH $key | {" . (defined $encoded ? '' : "$member,") . '"new_name":"v"}',
+		'… a single update either in its address or as a member');
+	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'v', '… which counts');
+	my $option = $partition =~ s/([^\w-])/sprintf '%%%02X', ord $1/ger;
+	is(single('Delete', "DELETE FROM dv.new_reading WHERE partitionid = '$sql'"),
+		"DELETE $key" . (defined $encoded ? '' : "?partitionId=$option") . ' | ',
+		'… a single delete in its address, or as an option');
+	is($crm->sql('SELECT count(*) FROM dv.new_reading'), '0', '… which counts');
+}
 
 @r = sent("INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}a', 'r', 'dev 1')");
 is_deeply(rows($r[0]), [qq({"new_readingid":"${id}a","partitionid":"dev 1","new_name":"r"})], 'an elastic row is made in its partition');

@@ -151,8 +151,95 @@ keys(void **state)
 	check_key("A-1_b.c~9", "'A-1_b.c~9'");
 	check_key("O'Neil", "'O''Neil'");
 	check_key("''", "''''''");
-	check_key("a b,c)\"\\", "'a%20b%2Cc%29%22%5C'");
-	check_key("\xc3\xbc/%\xff", "'%C3%BC%2F%25%FF'");
+	check_key("a b,c)=\"\\", "'a b,c)=\"\\'");
+	check_key("\xc3\xbc/%41\n\xff", "'\xc3\xbc/%41\n\xff'");
+}
+
+static void
+check_line(const char *address, const char *wanted)
+{
+	size_t		len = strlen(address);
+	char	   *out = malloc(DV_PAYLOAD_LINE(len));
+
+	expect(out, dv_payload_line(out, address, len), wanted);
+	free(out);
+}
+
+static void
+lines(void **state)
+{
+	(void) state;
+	check_line("accounts(k='A-1_b.c~9')", "accounts(k='A-1_b.c~9')");
+	check_line("accounts(k='O''Neil',n=-4)", "accounts(k='O''Neil',n=-4)");
+	check_line("accounts(k='''',l='''a''')", "accounts(k='''',l='''a''')");
+	check_line("accounts(k='a b,c)=(\"')", "accounts(k='a%20b%2Cc%29%3D%28%22')");
+	check_line("accounts(k='\xc3\xbc\xff')", "accounts(k='%C3%BC%FF')");
+	check_line("accounts(d=2026-01-31T10:00:00Z)", "accounts(d=2026-01-31T10%3A00%3A00Z)");
+}
+
+static void
+check_filter(const char *address, const char *wanted)
+{
+	size_t		len = strlen(address);
+	char	   *out = malloc(DV_PAYLOAD_FILTER(len));
+
+	expect(out, dv_payload_filter(out, address, len), wanted);
+	free(out);
+}
+
+static void
+filters(void **state)
+{
+	(void) state;
+	check_filter("accounts(k='')", "k%20eq%20''");
+	check_filter("accounts(k='it''s 5/6 & #7',n=1.50)",
+				 "k%20eq%20'it''s%205%2F6%20%26%20%237'%20and%20n%20eq%201.50");
+	check_filter("accounts(k='a,b)=(c')", "k%20eq%20'a%2Cb%29%3D%28c'");
+	check_filter("accounts(d=2026-01-31T10:00:00Z,_l_value=0-0)",
+				 "d%20eq%202026-01-31T10%3A00%3A00Z%20and%20_l_value%20eq%200-0");
+	check_filter("s(a=1,b=2,c=3)", "a%20eq%201%20and%20b%20eq%202%20and%20c%20eq%203");
+}
+
+static void
+check_fit(const char *address, size_t len, dv_key_fit wanted)
+{
+	char	   *copy = malloc(len);
+
+	memcpy(copy, address, len);
+	if (dv_payload_key_fit(copy, len) != wanted)
+		fail_msg("%.*s", (int) len, address);
+	free(copy);
+}
+
+static void
+fits(void **state)
+{
+	static const char reserved[] = "/<>*%&:\\?+#";
+	char		address[400];
+	char	   *end;
+	int			c;
+
+	(void) state;
+	for (c = 1; c < 128; c++)
+	{
+		char		text[] = {(char) c, '\0'};
+		dv_key_fit	wanted = strchr(reserved, c) != NULL ? DV_KEY_FITS_NOWHERE :
+		c < 0x20 || c == 0x7f ? DV_KEY_FITS_BODIES : DV_KEY_FITS;
+
+		end = dv_payload_key(address + sprintf(address, "s(k="), text, 1);
+		*end++ = ')';
+		check_fit(address, (size_t) (end - address), wanted);
+	}
+	check_fit("s(d=2026-01-31T10:00:00Z)", strlen("s(d=2026-01-31T10:00:00Z)"), DV_KEY_FITS_NOWHERE);
+	/* encoded, a segment has at most 260 characters */
+	memset(address, 'x', sizeof(address));
+	check_fit(address, 260, DV_KEY_FITS);
+	check_fit(address, 261, DV_KEY_FITS_BODIES);
+	address[0] = ' ';
+	check_fit(address, 258, DV_KEY_FITS);
+	check_fit(address, 259, DV_KEY_FITS_BODIES);
+	address[399] = '/';
+	check_fit(address, 400, DV_KEY_FITS_NOWHERE);
 }
 
 static void
@@ -325,6 +412,9 @@ main(void)
 		cmocka_unit_test(texts),
 		cmocka_unit_test(every_place),
 		cmocka_unit_test(keys),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(filters),
+		cmocka_unit_test(fits),
 		cmocka_unit_test(integers),
 		cmocka_unit_test(uuids),
 		cmocka_unit_test(timestamps),

@@ -276,6 +276,59 @@ refuses_other_changesets(void **state)
 	assert_false(changeset(CHANGESET(MEMBER("1") GOOD) "x", 2, &failed));
 }
 
+static bool
+found_of(const char *text, int n)
+{
+	return dv_batch_answer_found("multipart/mixed; boundary=batchresponse_1", text, strlen(text),
+								 "accountid", n, rows);
+}
+
+#define FOUND_PART(status, body) "--batchresponse_1\r\nContent-Type: application/http\r\n\r\n" \
+	"HTTP/1.1 " status "\r\nContent-Type: application/json\r\n\r\n" body "\r\n"
+#define FOUND_END "--batchresponse_1--\r\n"
+
+static void
+reads_found(void **state)
+{
+	assert_true(found_of(FOUND_PART("200 OK", "{\"value\":[{\"@odata.etag\":\"x\",\"accountid\":\"" ID2 "\"}]}")
+						 FOUND_PART("200 OK", "{\"value\":[]}")
+						 FOUND_PART("200 OK", "{\"value\":[{\"accountid\":\"" ID1 "\"},{\"accountid\":\"" ID2 "\"}]}")
+						 FOUND_PART("403 Forbidden", "{\"error\":{\"code\":\"0x80040220\",\"message\":\"no\"}}")
+						 FOUND_END, 4));
+	assert_true(rows[0].told && rows[0].has_id);
+	assert_int_equal(rows[0].error.verdict, DV_VERDICT_OK);
+	assert_memory_equal(rows[0].id, id2, DV_ID_LEN);
+	assert_true(rows[1].told && !rows[1].has_id);
+	assert_int_equal(rows[1].error.verdict, DV_VERDICT_OK);
+	assert_true(rows[2].told);
+	assert_int_equal(rows[2].error.verdict, DV_VERDICT_REFUSED);
+	assert_int_equal(rows[2].error.sqlstate, ERRCODE_CARDINALITY_VIOLATION);
+	assert_true(rows[3].told);
+	assert_int_not_equal(rows[3].error.verdict, DV_VERDICT_OK);
+}
+
+/* a page that is no page says nothing: above all, it does not say that there is no row */
+static void
+refuses_other_found(void **state)
+{
+	assert_true(found_of(FOUND_PART("200 OK", "{\"value\":[{\"accountid\":\"" ID1 "\"}]")
+						 FOUND_PART("200 OK", "<html></html>")
+						 FOUND_PART("200 OK", "{\"value\":[{\"accountid\":\"x\"}]}")
+						 FOUND_PART("200 OK", "{\"value\":[{}]}")
+						 FOUND_PART("204 No Content", "")
+						 FOUND_PART("200 OK", "{\"value\":[]}") FOUND_END, 6));
+	assert_false(rows[0].told);
+	assert_false(rows[1].told);
+	assert_false(rows[2].told);
+	assert_false(rows[3].told);
+	assert_false(rows[4].told);
+	assert_true(rows[5].told);
+	assert_false(found_of(FOUND_PART("200 OK", "{\"value\":[]}") FOUND_PART("200 OK", "{\"value\":[]}"), 2));
+	assert_true(rows[0].told);
+	assert_false(rows[1].told);
+	assert_false(found_of(FOUND_PART("200 OK", "{\"value\":[]}") FOUND_PART("200 OK", "{\"value\":[]}") FOUND_END, 1));
+}
+
 int
 main(void)
 {
@@ -287,6 +340,8 @@ main(void)
 		cmocka_unit_test_teardown(refuses_other_details, reset),
 		cmocka_unit_test_teardown(reads_parts, reset),
 		cmocka_unit_test_teardown(refuses_other_parts, reset),
+		cmocka_unit_test_teardown(reads_found, reset),
+		cmocka_unit_test_teardown(refuses_other_found, reset),
 		cmocka_unit_test_teardown(reads_changesets, reset),
 		cmocka_unit_test_teardown(refuses_other_changesets, reset),
 	};

@@ -64,6 +64,20 @@ add(dv_batch *batch, const uint8 *id, const char *address, const char *members)
 	return row;
 }
 
+static dv_batch_row *
+add_keyed(dv_batch *batch, const char *address, dv_key_fit fit, const char *members)
+{
+	const dv_batch_key key = {
+		.address = address, .fit = fit, .members = ",\"k\":\"K\"", .new_id = id2
+	};
+	dv_batch_row *row = dv_batch_begin_keyed_row(batch, &key);
+
+	row->ordinal = batch->nrows;
+	appendStringInfoString(&batch->bytes, members);
+	dv_batch_end_row(batch);
+	return row;
+}
+
 static void
 assert_body(dv_batch *batch, const char *expected)
 {
@@ -122,10 +136,10 @@ writes_updates_and_upserts(void **state)
 
 	batch = dv_batch_create(DV_UPSERT, &destination, 10);
 	add(batch, id1, NULL, ",\"a\":1");
-	add(batch, NULL, "accounts(accountnumber='x%20''\"\\')", ",\"a\":2");
-	add(batch, id2, "accounts(b=1)", "");
+	add_keyed(batch, "accounts(accountnumber='x ''\"\\')", DV_KEY_FITS_NOWHERE, ",\"a\":2");
+	add_keyed(batch, "accounts(b=1)", DV_KEY_FITS, "");
 	assert_body(batch, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID1 "\",\"a\":1},"
-				"{" TYPE ",\"@odata.id\":\"accounts(accountnumber='x%20''\\\"\\\\')\",\"a\":2},"
+				"{" TYPE ",\"@odata.id\":\"accounts(accountnumber='x ''\\\"\\\\')\",\"a\":2},"
 				"{" TYPE ",\"@odata.id\":\"accounts(b=1)\"}]}");
 	assert_string_equal(dv_batch_bulk_path(batch), "accounts/Microsoft.Dynamics.CRM.UpsertMultiple");
 }
@@ -199,11 +213,108 @@ writes_upserts_without_a_condition(void **state)
 {
 	dv_batch   *batch = dv_batch_create(DV_UPSERT, &destination, 1);
 
-	add(batch, NULL, "accounts(k='%22')", ",\"a\":1");
+	add_keyed(batch, "accounts(k='\"')", DV_KEY_FITS, ",\"a\":1");
 	dv_batch_seal(batch);
 	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
 						B MIME "\r\nPATCH /api/data/v9.2/accounts(k='%22') HTTP/1.1\r\n" JSON
 						"\r\n{\"a\":1}\r\n" B "--\r\n");
+}
+
+/* a partition that is in the address is not repeated in the body of a part */
+static void
+extends_heads(void **state)
+{
+	dv_batch   *batch = dv_batch_create(DV_UPDATE, &elastic, 1);
+
+	dv_batch_begin_row(batch, id1, "accounts(accountid=" ID1 ",partitionid='p%20q')");
+	appendStringInfoString(&batch->bytes, ",\"partitionid\":\"p q\"");
+	dv_batch_end_head(batch);
+	appendStringInfoString(&batch->bytes, ",\"a\":1");
+	dv_batch_end_row(batch);
+	add(batch, id2, NULL, ",\"partitionid\":\"p#\"");
+	assert_body(batch, "{\"Targets\":[{" TYPE ",\"accountid\":\"" ID1 "\",\"partitionid\":\"p q\",\"a\":1},"
+				"{" TYPE ",\"accountid\":\"" ID2 "\",\"partitionid\":\"p#\"}]}");
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(accountid=" ID1
+						",partitionid='p%20q')?tag=load%201 HTTP/1.1\r\n"
+						EXTRA "If-Match: *\r\n" JSON "\r\n{\"a\":1}\r\n"
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(" ID2 ")?tag=load%201 HTTP/1.1\r\n"
+						EXTRA "If-Match: *\r\n" JSON "\r\n{\"partitionid\":\"p#\"}\r\n"
+						B "--\r\n");
+}
+
+static void
+searches(void **state)
+{
+	dv_destination impersonating = destination;
+	dv_batch   *batch;
+	StringInfoData body;
+	const char *type;
+
+	impersonating.caller = "me";
+	batch = dv_batch_create(DV_UPSERT, &impersonating, 1);
+	add_keyed(batch, "accounts(k='1')", DV_KEY_FITS, "");
+	add_keyed(batch, "accounts(k='2')", DV_KEY_FITS_BODIES, "");
+	add_keyed(batch, "accounts(k='it''s 5/6',n=3)", DV_KEY_FITS_NOWHERE, "");
+	add(batch, id1, NULL, "");
+	assert_false(dv_batch_is_sought(&batch->rows[0], true));
+	assert_true(dv_batch_is_sought(&batch->rows[1], true));
+	assert_false(dv_batch_is_sought(&batch->rows[1], false));
+	assert_true(dv_batch_is_sought(&batch->rows[2], false));
+	assert_false(dv_batch_is_sought(&batch->rows[3], true));
+#define SEARCH "\r\nGET /api/data/v9.2/accounts?$select=accountid&$top=2&$filter="
+#define HEADERS " HTTP/1.1\r\nAccept: application/json\r\nCallerObjectId: me\r\n\r\n\r\n"
+	initStringInfo(&body);
+	dv_batch_search(batch, false, &body, &type);
+	assert_string_equal(body.data, B MIME SEARCH "k%20eq%20'it''s%205%2F6'%20and%20n%20eq%203" HEADERS
+						B "--\r\n");
+	assert_string_equal(type, "Content-Type: multipart/mixed; boundary=batch_dataverse_fdw");
+	initStringInfo(&body);
+	dv_batch_search(batch, true, &body, &type);
+	assert_string_equal(body.data, B MIME SEARCH "k%20eq%20'2'" HEADERS
+						B MIME SEARCH "k%20eq%20'it''s%205%2F6'%20and%20n%20eq%203" HEADERS B "--\r\n");
+}
+
+/* back and forth between a row as it was taken, an update and an upsert by id */
+static void
+copies_keyed_rows(void **state)
+{
+#define TAKEN "{" TYPE ",\"@odata.id\":\"accounts(k='5/6')\",\"a\":1}"
+#define FOUND "{" TYPE ",\"accountid\":\"" ID1 "\",\"a\":1}"
+#define MISSING "{" TYPE ",\"accountid\":\"" ID2 "\",\"k\":\"K\",\"a\":1}"
+	dv_batch   *from = dv_batch_create(DV_UPSERT, &destination, 1);
+	dv_batch   *found = dv_batch_create(DV_UPDATE, &destination, 1);
+	dv_batch   *missing = dv_batch_create(DV_UPSERT, &destination, 1);
+	dv_batch   *again = dv_batch_create(DV_UPSERT, &destination, 1);
+	dv_batch   *last = dv_batch_create(DV_UPSERT, &destination, 1);
+	dv_batch_row *row;
+	int			i;
+
+	add_keyed(from, "accounts(k='5/6')", DV_KEY_FITS_NOWHERE, ",\"a\":1")->key = 9;
+	dv_batch_copy_keyed_row(found, from, &from->rows[0], id1);
+	dv_batch_copy_keyed_row(missing, from, &from->rows[0], from->rows[0].id);
+	row = dv_batch_copy_keyed_row(again, found, &found->rows[0], NULL);
+	assert_true(dv_batch_is_sought(row, false));
+	assert_false(dv_batch_is_sought(&found->rows[0], true));
+	assert_int_equal(row->ordinal, 1);
+	assert_int_equal(row->key, 9);
+	dv_batch_copy_keyed_row(again, missing, &missing->rows[0], NULL);
+	dv_batch_copy_keyed_row(last, again, &again->rows[1], id2);
+	assert_object(from, 0, TAKEN);
+	assert_object(found, 0, TAKEN);
+	assert_object(missing, 0, TAKEN);
+	for (i = 0; i < 2; i++)
+		assert_object(again, i, TAKEN);
+	assert_body(found, "{\"Targets\":[" FOUND "]}");
+	assert_body(missing, "{\"Targets\":[" MISSING "]}");
+	assert_body(again, "{\"Targets\":[" TAKEN "," TAKEN "]}");
+	assert_body(last, "{\"Targets\":[" MISSING "]}");
+	assert_string_equal(parts(found, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(" ID1 ") HTTP/1.1\r\nIf-Match: *\r\n" JSON
+						"\r\n{\"a\":1}\r\n" B "--\r\n");
+	assert_string_equal(parts(missing, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(" ID2 ") HTTP/1.1\r\n" JSON
+						"\r\n{\"k\":\"K\",\"a\":1}\r\n" B "--\r\n");
 }
 
 static void
@@ -228,19 +339,20 @@ writes_references(void **state)
 static void
 forgets_rows(void **state)
 {
+	const dv_batch_key forgotten = {.address = "accounts(a=3)", .members = ",\"a\":3"};
 	dv_batch   *batch = dv_batch_create(DV_UPSERT, &destination, 4);
 
 	add(batch, id1, "accounts(a=1)", ",\"a\":1");
 	dv_batch_forget_row(batch);
 	assert_int_equal(batch->nrows, 0);
-	add(batch, NULL, "accounts(a=2)", ",\"a\":2");
-	dv_batch_begin_row(batch, NULL, "accounts(a=3)");
+	add_keyed(batch, "accounts(a=2)", DV_KEY_FITS_NOWHERE, ",\"a\":2");
+	dv_batch_begin_keyed_row(batch, &forgotten);
 	dv_batch_begin_then(batch);
 	appendStringInfoString(&batch->extra, ",\"b\":3");
 	dv_batch_end_then(batch);
 	dv_batch_forget_row(batch);
 	add(batch, id2, NULL, "");
-	assert_string_equal(batch->extra.data, "accounts(a=2)");
+	assert_string_equal(batch->extra.data, "accounts(a=2),\"k\":\"K\"");
 	assert_body(batch, "{\"Targets\":[{" TYPE ",\"@odata.id\":\"accounts(a=2)\",\"a\":2},"
 				"{" TYPE ",\"accountid\":\"" ID2 "\"}]}");
 }
@@ -304,6 +416,9 @@ main(void)
 		cmocka_unit_test_teardown(writes_single_parts, reset),
 		cmocka_unit_test_teardown(writes_changesets, reset),
 		cmocka_unit_test_teardown(writes_upserts_without_a_condition, reset),
+		cmocka_unit_test_teardown(extends_heads, reset),
+		cmocka_unit_test_teardown(searches, reset),
+		cmocka_unit_test_teardown(copies_keyed_rows, reset),
 		cmocka_unit_test_teardown(writes_references, reset),
 		cmocka_unit_test_teardown(forgets_rows, reset),
 		cmocka_unit_test_teardown(copies_rows, reset),

@@ -140,7 +140,7 @@ subtest 'alternate keys' => sub {
 
 # such values are there all the same, and $filter finds them
 subtest 'alternate keys that no URL can hold' => sub {
-	for my $character (qw(/ < > * % & : \\ ? +))
+	for my $character (qw(/ < > * % & : \\ ? +), '#')
 	{
 		my $value = "a${character}b";
 		my $escaped = sprintf 'a%%%02Xb', ord $character;
@@ -154,6 +154,12 @@ subtest 'alternate keys that no URL can hold' => sub {
 		is($s->get("new_meters?\$filter=new_serial eq '$escaped'")->json->{value}[0]{new_meterid},
 			$id, "filter $value");
 	}
+	is($s->patch("new_meters(new_serial='a#c')", {})->status, 400, 'nor what looks like a fragment');
+	is($s->get('new_meters?$select=new_serial&$filter=' . "new_serial eq 'a'")->json->{value}[0],
+		undef, 'which is not cut off');
+	my $blank = $s->create('new_meters', { new_serial => "b l\"\x{e4}nk,=()" });
+	is($s->get("new_meters(new_serial='b%20l%22%C3%A4nk,%3D%28%29')")->json->{new_meterid}, $blank,
+		'what is encoded for other reasons is undone');
 };
 
 subtest 'duplicate alternate key' => sub {

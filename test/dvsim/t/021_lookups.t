@@ -35,8 +35,7 @@ sub refused
 
 subtest 'spellings' => sub {
 	for my $url ("/accounts($acme)", "accounts($acme)", "/api/data/v9.2/accounts($acme)",
-		"${root}accounts($acme)", 'accounts(' . uc($acme) . ')', "accounts(accountid=$acme)",
-		"accounts%28$acme%29")
+		"${root}accounts($acme)", 'accounts(' . uc($acme) . ')', "accounts(accountid=$acme)")
 	{
 		my $id = $s->create('accounts', { name => 'x', to('parentaccountid', $url) });
 		is(account($id)->{_parentaccountid_value}, $acme, $url);
@@ -44,6 +43,24 @@ subtest 'spellings' => sub {
 	my $id = $s->create('new_alltypeses', {
 		new_name => 'k', to('new_MeterId', "new_meters(new_serial='S-1')") });
 	is($s->get("new_alltypeses($id)")->json->{_new_meterid_value}, $meter, 'by alternate key');
+	is($s->post('accounts', { name => 'x', to('parentaccountid', "accounts%28$acme%29") })->status, 400,
+		'a body is no address: nothing is percent-encoded');
+};
+
+subtest 'keys are literal' => sub {
+	for my $serial ('S 1', "\x{e4}'s", 'A%23000143')
+	{
+		my $to = $s->create('new_meters', { new_name => 'm', new_serial => $serial });
+		my $key = $serial =~ s/'/''/gr;
+		my $id = $s->create('new_alltypeses', { new_name => 'k', to('new_MeterId', "/new_meters(new_serial='$key')") });
+		is($s->get("new_alltypeses($id)")->json->{_new_meterid_value}, $to, $serial);
+	}
+	my $row = sub { return $s->post('new_alltypeses', { new_name => 'k', to('new_MeterId', "/new_meters(new_serial='$_[0]')") }) };
+	$s->create('new_meters', { new_name => 'm', new_serial => 'A#000144' });
+	refused($row->('A%23000144'), 404, '0x80060891',
+		qr/^A record with the specified key values does not exist in new_meter entity$/, 'encoded');
+	refused($row->('S%201'), 404, '0x80060891', qr/./, 'a blank, encoded');
+	refused($row->('A#000144'), 400, '0x80060888', qr/^Bad Request - Error in query syntax\.$/, 'raw');
 };
 
 subtest 'set, change, clear' => sub {

@@ -193,4 +193,50 @@ subtest 'UpsertMultiple' => sub {
 		'a row of another table');
 };
 
+sub upsert_by
+{
+	my ($serial, %members) = @_;
+	return meters('UpsertMultiple', [ { '@odata.id' => "new_meters(new_serial='$serial')", %members } ]);
+}
+
+sub serials
+{
+	my ($name) = @_;
+	my $rows = $s->get("new_meters?\$select=new_serial&\$filter=new_name eq '$name'")->json->{value};
+	return join '|', sort map { $_->{new_serial} } @$rows;
+}
+
+subtest 'keys in bodies are literal' => sub {
+	is(upsert_by('A%23000143', new_name => 'literal')->status, 204);
+	is(serials('literal'), 'A%23000143', 'no percent-encoding is undone');
+	is(upsert_by('A%23000143', new_name => 'literal', new_number => 3)->status, 204);
+	is(serials('literal'), 'A%23000143', '… whether a row is made or found');
+	my $i = 0;
+	for my $serial ('a b', "\x{e4}\x{20ac}", "it''s", 'say "x"', 'a%20b', "a\tb", 'a,b)=c(')
+	{
+		my $name = 'n' . ++$i;
+		is(upsert_by($serial, new_name => $name)->status, 204, 'made') for 1 .. 2;
+		is(serials($name), $serial =~ s/''/'/gr, 'once, as it was written');
+	}
+	refused(upsert_by('A#000143', new_name => 'none'), 400, '0x80060888',
+		qr/^Bad Request - Error in query syntax\.$/, 'but for what begins a fragment');
+};
+
+# the row that is there keeps its key, whatever the body says
+subtest 'key columns beside a key' => sub {
+	refused(upsert_by('R1', new_serial => 'R1', new_name => 'r'), 400, '0x80040216',
+		qr/^An unexpected error occurred\.$/, 'not for a new row');
+	is($s->get("new_meters(new_serial='R1')")->status, 404, 'which is not made');
+	is(upsert_by('R1', new_name => 'r')->status, 204);
+	is(upsert_by('R1', new_serial => 'R2', new_name => 'r2')->status, 204, 'a row that exists');
+	is(meter('R1')->{new_name}, 'r2');
+	is($s->get("new_meters(new_serial='R2')")->status, 404);
+	accounts('CreateMultiple', [ { accountid => id(95), name => 'site' } ]);
+	my $site = "new_meters(_new_accountid_value=" . id(95) . ",new_number=1)";
+	refused(meters('UpsertMultiple', [ { '@odata.id' => $site,
+			'new_AccountId@odata.bind' => '/accounts(' . id(95) . ')' } ]), 400, '0x80040216',
+		qr/./, 'nor the lookup of a key');
+	is(meters('UpsertMultiple', [ { '@odata.id' => $site } ])->status, 204);
+};
+
 done_testing;

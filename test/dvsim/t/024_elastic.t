@@ -76,8 +76,17 @@ subtest 'updates' => sub {
 	is($s->patch(url(1), { new_value => 2, partitionid => 'p2' }, 'If-Match' => '*')->status, 204,
 		'the partition in the body');
 	is(row(1, 'p2')->{new_value} + 0, 2);
-	is($s->patch(url(1, 'p1'), { partitionid => 'p9' }, 'If-Match' => '*')->status, 400,
-		'it never changes');
+	for my $partition ('p1', 'p9')
+	{
+		my $r = $s->patch(url(1, 'p1'), { partitionid => $partition }, 'If-Match' => '*');
+		is($r->status . $r->json->{error}{code}, '4000x80040216', 'not beside a key that has it');
+		is($s->patch(url(1, 'p1'), { partitionid => $partition })->status, 400, '… in an upsert');
+		is(bulk('UpdateMultiple', [ { '@odata.id' => url(1, 'p1'), partitionid => $partition } ])->status,
+			400, '… in a bulk message');
+		is(bulk('UpsertMultiple', [ { '@odata.id' => url(1, 'p1'), partitionid => $partition } ])->status,
+			400, '… that upserts');
+	}
+	is(row(1, 'p1')->{new_name}, 'one', 'and the row stays');
 	is($s->patch(url(1), { new_value => 2 }, 'If-Match' => '*')->status, 404);
 	is($s->patch(url(1) . '?partitionId=p1', { new_value => 2 }, 'If-Match' => '*')->status, 404,
 		'the option does not count on PATCH');
