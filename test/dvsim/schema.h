@@ -176,6 +176,16 @@ struct sim_many					/* N:N */
 	char		metadata_id[37];
 };
 
+/* how bulk messages that a table does not have are refused; environments have several ways */
+enum sim_bulk_refusal
+{
+	SIM_BULK_NO_SEGMENT,
+	SIM_BULK_NOT_ENABLED,
+	SIM_BULK_NOT_SUPPORTED,
+	SIM_BULK_NOT_FOUND,
+	SIM_BULK_REFUSALS
+};
+
 struct sim_table
 {
 	const char *name;			/* logical name; also the SQL table's name */
@@ -196,6 +206,7 @@ struct sim_table
 	bool		create_multiple;	/* sdkmessagefilters has the message */
 	bool		update_multiple;
 	bool		delete_multiple;	/* elastic */
+	enum sim_bulk_refusal bulk_refusal;
 	struct sim_column *columns;
 	int			ncolumns;
 	struct sim_column *id;		/* primary id */
