@@ -581,6 +581,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->column = a->name;
 	column->primary = a->primary;
 	column->readonly = is_readonly(b, a);
+	column->primary_image = dv_meta_bool(a->json, "IsPrimaryImage", false);
 	set_type(b, a, column);
 	ntargets = set_targets(b, a, column);
 	if (b->wish->comments)

@@ -317,7 +317,7 @@ path_of(const dv_arena *arena, const char *op, const char *list, bool comments)
 					  "\"ColumnNumber\",\"IsLogical\",\"IsValidForRead\",\"IsValidForCreate\","
 					  "\"IsValidForUpdate\",\"IsValidODataAttribute\",\"SourceType\",\"MaxLength\","
 					  "\"DatabaseLength\",\"Precision\",\"PrecisionSource\","
-					  "\"DateTimeBehavior\",\"Targets\"",
+					  "\"DateTimeBehavior\",\"Targets\",\"IsPrimaryImage\"",
 					  comments ? ",\"DisplayName\",\"Description\",\"OptionSet\"" : "");
 	dv_arena_append(&json, "},\"RelationshipQuery\":{");
 	append_properties(&json,

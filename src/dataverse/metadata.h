@@ -70,6 +70,7 @@ typedef struct dv_meta_column
 	bool		text;			/* the service compares it without regard to case and accents */
 	bool		readonly;
 	bool		primary;
+	bool		primary_image;	/* the only image that a new row can have */
 	const char *navigation;		/* one for each target, separated by commas; NULL if there are
 								 * none */
 	const char *target;

@@ -256,6 +256,7 @@ dv_import_column_options(const dv_meta_column *column,
 		{DV_OPT_REF_TYPE_OF, column->ref_type_of},
 		{DV_OPT_LABEL_OF, column->label_of},
 		{DV_OPT_READONLY, column->readonly ? "true" : NULL},
+		{DV_OPT_PRIMARY_IMAGE, column->primary_image ? "true" : NULL},
 	};
 
 	memcpy(options, all, sizeof(all));

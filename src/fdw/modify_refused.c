@@ -64,7 +64,7 @@ append_row(StringInfo detail, const dv_failure *failure)
 	else
 		appendStringInfo(detail, "It is row %lld.", (long long) failure->first);
 	if (failure->then)
-		appendStringInfoString(detail, "  The row was created, but its state could not be set.");
+		appendStringInfoString(detail, "  The row was written, but the update that completes it was refused.");
 }
 
 /* Tells what stays in Dataverse even if the transaction is rolled back. */
@@ -141,8 +141,7 @@ columns_of(const dv_modify *m)
 {
 	const dv_modify_identity *identity = &m->identity;
 	const dv_modify_values *values = &m->values;
-	List	   *others = list_make4_int(identity->id, identity->partition.attnum,
-										values->state.attnum, values->status.attnum);
+	List	   *others = list_make2_int(identity->id, identity->partition.attnum);
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
@@ -151,6 +150,8 @@ columns_of(const dv_modify *m)
 		if (!values->columns[i].if_changed)
 			columns = lappend_int(lappend_int(columns, values->columns[i].attnum),
 								  values->columns[i].type_attnum);
+	for (i = 0; i < values->nfollowers; i++)
+		others = lappend_int(others, values->followers[i].column.attnum);
 	for (i = 0; i < identity->nkeys; i++)
 		others = lappend_int(others, identity->keys[i].attnum);
 	foreach(lc, others)

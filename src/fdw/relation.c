@@ -147,6 +147,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	attribute->domain = attribute->pgtype != att->atttypid ? att->atttypid : InvalidOid;
 	attribute->is_label = base != NULL;
 	attribute->readonly = dv_option_bool(options, DV_OPT_READONLY);
+	attribute->primary_image = dv_option_bool(options, DV_OPT_PRIMARY_IMAGE);
 	if (base == NULL)
 	{
 		base = dv_option_text(options, DV_OPT_REF_TYPE_OF);

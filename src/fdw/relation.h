@@ -25,6 +25,7 @@ typedef struct dv_attribute
 	bool		is_label;
 	bool		is_table_name;
 	bool		readonly;		/* the service does not allow writing to it */
+	bool		primary_image;	/* the only image that a new row can have */
 	bool		natural;		/* values correspond to those of the service one to one */
 	int			max_length;		/* of strings; 0 if not known */
 } dv_attribute;

@@ -113,6 +113,7 @@ static const struct error errors[] = {
 	{0x80073001, "CrmSQLCharLengthTooLong"},
 	{0x80073002, "CrmSQLUniqueIndexOrConstraintViolation"},
 	{0x80090429, "StringOrBinaryTruncation"},
+	{0x80090487, "CannotUploadNonPrimaryImageAttributeOnCreate"},
 	{0x80090800, "InvalidUrlForODataBindProperty"},
 	{0x80090801, "InvalidPropertyInODataRequestBody"},
 	{0x80097303, "MalformODataAnnotationHeader"},
