@@ -23,8 +23,8 @@ typedef struct dv_modify_column
 {
 	AttrNumber	attnum;
 	AttrNumber	type_attnum;	/* companion that names the table a lookup refers to, or 0 */
-	AttrNumber	old_type_attnum;	/* companion that names the table that the lookup of the old row
-									 * refers to, if that is needed to clear it, or 0 */
+	AttrNumber	old_type_attnum;	/* companion that names the table that the lookup of the old
+									 * row refers to, if that is needed to clear it, or 0 */
 	bool		if_changed;		/* sent only if its value has changed */
 	bool		refers_here;	/* may refer to rows of this table */
 	dv_encoder *encoder;
@@ -71,7 +71,8 @@ typedef struct dv_modify_row
 /* When a column is sent that the service may not take while it creates the row. */
 typedef enum dv_follows
 {
-	DV_FOLLOWS_STATE,			/* the state: in an update that follows, if it is not the active one */
+	DV_FOLLOWS_STATE,			/* the state: in an update that follows, if it is not the active
+								 * one */
 	DV_FOLLOWS_STATUS,			/* the status: together with the state */
 	DV_FOLLOWS_IMAGE			/* an image that is not the primary one: always in that update */
 } dv_follows;

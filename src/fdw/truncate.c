@@ -185,11 +185,11 @@ start_job(const dv_truncation *t)
 	(void) dv_payload_timestamp(now, (GetCurrentTimestamp() / USECS_PER_SEC + 1) * USECS_PER_SEC);
 	/* a query without criteria selects all rows */
 	body =
-	psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
-			 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
-			 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
-			 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
-			 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"%s\"}",
+		psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
+				 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
+				 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
+				 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
+				 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"%s\"}",
 				 relation->table, relation->primary_id.name, relation->table, now);
 	id = id_member(ask(t, "POST", "BulkDelete", body), "JobId");
 
@@ -263,7 +263,7 @@ count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **o
 	for (;;)
 	{
 		rows = dv_json_array(ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
-						   "&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL), "value");
+													"&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL), "value");
 		if (rows != NULL && dv_json_length(rows) > 0)
 			break;
 		if (!may_lag(t))
@@ -378,6 +378,7 @@ truncate_table(Relation rel)
 		return;
 	t.session = dv_connection_get(t.relation->serverid, GetUserId());
 	t.progress = dv_relation_progress(t.relation, "truncate", -1, CurrentMemoryContext);
+	dv_progress_update(t.progress, 0, 0, 0, 0, 0);
 	truncate_by_job(&t);
 	dv_progress_end(t.progress);
 }

@@ -261,6 +261,7 @@ struct sim_column *sim_column_by_property(struct sim_table *table, const char *p
 struct sim_column *sim_column_by_navigation(struct sim_table *table, const char *name, size_t len, struct sim_target **target);
 struct sim_relationship *sim_collection_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_many *sim_many_by_name(struct sim_table *table, const char *name, size_t len);
+
 /* the first image column of a table; a new row can have no other image */
 bool		sim_is_primary_image(const struct sim_column *column);
 struct sim_option *sim_option_by_value(const struct sim_option_set *set, int value);
