@@ -670,7 +670,8 @@ dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_mis
 		return true;
 	for (i = 0; i < encoder->ntargets; i++)
 	{
-		if (strcmp(encoder->targets[i].table, table) != 0)
+		/* a table that was created by hand need not name a single target */
+		if (encoder->targets[i].table != NULL && strcmp(encoder->targets[i].table, table) != 0)
 			continue;
 		appendStringInfoString(out, encoder->targets[i].null_text);
 		return true;
@@ -678,17 +679,6 @@ dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_mis
 	return refuse(misfit, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE,
 				  psprintf("column \"%s\" cannot be set to null, because it refers to table \"%s\"; known tables are: %s",
 						   encoder->name, table, valid_targets(encoder)));
-}
-
-bool
-dv_encoder_has_ways(const dv_encoder *encoder)
-{
-	int			i;
-
-	for (i = 1; i < encoder->ntargets; i++)
-		if (!is_same_way(encoder, i))
-			return true;
-	return false;
 }
 
 AttrNumber

@@ -53,9 +53,6 @@ extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char 
 extern bool dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out,
 							  dv_misfit *misfit);
 
-/* Do different navigation properties lead to the tables that the lookup can refer to? */
-extern bool dv_encoder_has_ways(const dv_encoder *encoder);
-
 /* The companion column that names the table a lookup refers to, or 0. */
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 

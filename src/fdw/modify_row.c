@@ -87,7 +87,8 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		column->if_changed = !given && m->operation == DV_UPDATE;
 		column->encoder = dv_encoder_create(m->relation, attnum, nulls_of(m, attribute, given));
 		column->type_attnum = dv_encoder_type_column(column->encoder);
-		if (m->operation == DV_UPDATE && dv_encoder_has_ways(column->encoder))
+		/* an owner has one navigation property for all tables, and cannot be cleared */
+		if (m->operation == DV_UPDATE && attribute->column.type != DV_TYPE_OWNER)
 			column->old_type_attnum = column->type_attnum;
 		m->values.needs_old |= column->old_type_attnum != 0;
 		/* a companion that is not set names the table of the old reference */
