@@ -281,6 +281,8 @@ subtest 'faults in parts' => sub {
 };
 
 subtest 'an environment that accepts fewer parts' => sub {
+	my $one = part('b1', request('GET', "${path}accounts?\$select=name&\$top=1"));
+
 	$s->quirks('batch-250');
 	is(send_batch($one x 250)->status, 200, '250 parts');
 	my $r = send_batch($one x 251);
