@@ -666,6 +666,9 @@ dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_mis
 {
 	int			i;
 
+	/* it is null already, so any of them will do: the row still says what it sets */
+	if (table == NULL && encoder->ntargets > 0)
+		appendStringInfoString(out, encoder->targets[0].null_text);
 	if (table == NULL)
 		return true;
 	for (i = 0; i < encoder->ntargets; i++)

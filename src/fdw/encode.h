@@ -46,9 +46,9 @@ extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char 
 					  StringInfo out, dv_misfit *misfit);
 
 /*
- * Appends what clears a lookup that refers to this table, ,"nav":null; nothing
- * if "table" is NULL, because the lookup is null already.  Returns false if no
- * navigation property leads to that table.
+ * Appends what clears a lookup that refers to this table, ,"nav":null.  "table"
+ * is NULL if the lookup is null already.  Returns false if no navigation
+ * property leads to that table.
  */
 extern bool dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out,
 							  dv_misfit *misfit);

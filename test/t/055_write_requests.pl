@@ -195,8 +195,8 @@ is_deeply(
 	[ sort @{ rows($r[1]) } ],
 	[
 		qq({"new_alltypesid":"${id}1","new_customerid_account":null,"new_RelatedId_contact":null}),
-		qq({"new_alltypesid":"${id}2","new_customerid_contact":null}),
-		qq({"new_alltypesid":"${id}3"})
+		qq({"new_alltypesid":"${id}2","new_customerid_contact":null,"new_RelatedId_account":null}),
+		qq({"new_alltypesid":"${id}3","new_customerid_account":null,"new_RelatedId_account":null})
 	],
 	'… and each row names the tables that it refers to');
 is($crm->sql("SELECT count(new_customerid), count(new_relatedid), count(new_customeridtype) FROM dv.new_alltypes"), '0|0|0', '… all are cleared');
