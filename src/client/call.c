@@ -768,8 +768,12 @@ dv_call_wait(dv_call *call)
 void
 dv_call_pause(int64 until)
 {
-	dv_wait_reason reason = DV_WAIT_BACKOFF;
+	dv_call_pause_for(until, DV_WAIT_BACKOFF);
+}
 
+void
+dv_call_pause_for(int64 until, dv_wait_reason reason)
+{
 	dv_pool_enter();
 	if (next_event(&until, &reason) || until != 0)
 		wait_for(until, reason);

@@ -17,6 +17,7 @@
 
 #include "client/session.h"
 #include "dataverse/error.h"
+#include "pool/progress.h"
 
 typedef struct dv_call dv_call;
 
@@ -65,6 +66,9 @@ extern void dv_call_wait(dv_call *call);
  * calls under way and look at them afterwards.  Processes interrupts.
  */
 extern void dv_call_pause(int64 until);
+
+/* The same; "reason" is what is waited for if no call is under way. */
+extern void dv_call_pause_for(int64 until, dv_wait_reason reason);
 
 /*
  * For callers that wait in a WaitEventSet of their own: returns a descriptor

@@ -32,6 +32,7 @@ dv_job_bulk_refused(const dv_job *job, const dv_error *error)
 {
 	dv_form_refused(job->spec->session, bulk_form(job->batch->operation),
 					job->spec->destination.table, 0, error);
+	dv_writer_reconsider(job->writer);
 }
 
 dv_route
@@ -40,6 +41,22 @@ dv_job_route(const dv_writer_spec *spec, const dv_batch *batch)
 	return dv_batch_bulk_path(batch) != NULL &&
 		dv_form_most(spec->session, bulk_form(batch->operation), spec->destination.table, 1) > 0 ?
 		DV_ROUTE_BULK : DV_ROUTE_SINGLE;
+}
+
+int
+dv_job_most(const dv_writer_spec *spec, dv_route route)
+{
+	if (route != DV_ROUTE_SINGLE && route != DV_ROUTE_CHANGESET)
+		return PG_INT32_MAX;
+	return dv_form_most(spec->session, DV_FORM_BATCH_PARTS, NULL, PG_INT32_MAX);
+}
+
+void
+dv_job_length_refused(const dv_job *job, const dv_error *error)
+{
+	dv_form_refused(job->spec->session, DV_FORM_BATCH_PARTS, NULL, (job->batch->nrows + 1) / 2,
+					error);
+	dv_writer_reconsider(job->writer);
 }
 
 /*
@@ -111,6 +128,25 @@ dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row, dv_route 
 	if (refusal != NULL && refusal->message != NULL)
 		dv_job_note_refusal(kept, kept->batch->nrows - 1, refusal);
 	return kept;
+}
+
+void
+dv_job_split(dv_job *job, int most, dlist_head *pieces)
+{
+	dv_job	   *piece = NULL;
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		bool		first = i % most == 0;
+
+		piece = dv_job_keep(first ? NULL : piece, job, &job->batch->rows[i], job->route);
+		if (!first)
+			continue;
+		piece->barred = job->barred;
+		dlist_push_tail(pieces, &piece->node);
+	}
+	dv_job_free(job);
 }
 
 size_t

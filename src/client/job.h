@@ -53,6 +53,8 @@ typedef struct dv_job
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	uint64		only;			/* a bit for each user that may write it; 0: any.  The others were
 								 * refused for lack of a privilege */
+	dv_error   *suspicion;		/* the error that its bulk message was refused with, if that may
+								 * mean that the table does not have the message; or NULL */
 	dv_error   *refusals;		/* for each row, the error it was refused with, which counts if
 								 * the row does not exist, or if nobody else can be asked; or NULL */
 	dv_retry	retry;			/* history of each of its rows on this route */
@@ -86,6 +88,12 @@ extern dv_job *dv_job_like(const dv_job *from, dv_operation operation, dv_route 
 extern dv_job *dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row *row,
 						   dv_route route);
 
+/*
+ * Cuts a job into jobs of at most "most" rows each, which are appended to the
+ * list in order and have to be sealed.  Frees the job.
+ */
+extern void dv_job_split(dv_job *job, int most, dlist_head *pieces);
+
 /* Notes the error that a row was refused with. */
 extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);
 
@@ -115,8 +123,14 @@ extern bool dv_job_is_repeatable(const dv_job *job);
 /* Returns how the rows of a batch are to be sent, as far as this session knows their table. */
 extern dv_route dv_job_route(const dv_writer_spec *spec, const dv_batch *batch);
 
+/* Returns how many rows a request takes on this route, as far as this session knows. */
+extern int	dv_job_most(const dv_writer_spec *spec, dv_route route);
+
 /* Remembers that the service has refused the bulk message of this job. */
 extern void dv_job_bulk_refused(const dv_job *job, const dv_error *error);
+
+/* Remembers that the service has refused a $batch with as many parts as this job has rows. */
+extern void dv_job_length_refused(const dv_job *job, const dv_error *error);
 
 /*
  * settle.c
@@ -208,6 +222,9 @@ extern void dv_writer_fail_job(dv_job *job, const dv_error *error);
 
 /* Frees a job that will not be sent again, or keeps it for the count of rows in doubt. */
 extern void dv_writer_give_up(dv_job *job);
+
+/* Notes that the session has learned of a form that was refused. */
+extern void dv_writer_reconsider(dv_writer *writer);
 
 /* Notes the id of a row that was just created. */
 extern void dv_writer_note_id(dv_writer *writer, const uint8 *id);

@@ -36,13 +36,26 @@
  * What errors say
  */
 
-/* Returns true if the row itself does not exist, as opposed to one that it refers to. */
+/* Returns true if the error names the id of the row. */
 static bool
-says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
+names(const dv_error *error, const dv_batch_row *row)
 {
 	char		text[DV_PAYLOAD_UUID];
 	const char *at;
 
+	if (!row->has_id)
+		return false;
+	(void) dv_payload_uuid(text, row->id);
+	for (at = error->message; *at != '\0'; at++)
+		if (pg_strncasecmp(at, text, sizeof(text)) == 0)
+			return true;
+	return false;
+}
+
+/* Returns true if the row itself does not exist, as opposed to one that it refers to. */
+static bool
+says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
+{
 	/* with another status, the code is about something that a plug-in looked for */
 	if (error->meaning != DV_MEANING_MISSING || error->status != 404)
 		return false;
@@ -50,11 +63,26 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 		return true;
 	if (operation != DV_UPDATE || !row->has_id)
 		return false;
-	(void) dv_payload_uuid(text, row->id);
-	for (at = error->message; *at != '\0'; at++)
-		if (pg_strncasecmp(at, text, sizeof(text)) == 0)
-			return true;
-	return error->code[0] == '\0';
+	return names(error, row) || error->code[0] == '\0';
+}
+
+/*
+ * Returns true if the refusal of a bulk message may mean that the table does
+ * not have the message, although it does not say so in words that are known
+ * here.  A refusal that is about a row has a code that is known, or names it.
+ */
+static bool
+may_lack_message(const dv_job *job, const dv_error *error)
+{
+	int			i;
+
+	if (error->known || (error->status != 400 && error->status != 404 && error->status != 405 &&
+						 error->status != 501))
+		return false;
+	for (i = 0; i < job->batch->nrows; i++)
+		if (names(error, &job->batch->rows[i]))
+			return false;
+	return true;
 }
 
 /*
@@ -65,18 +93,28 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 static void
 split(dv_job *job)
 {
-	dv_job	   *halves[2] = {NULL, NULL};
-	int			i;
+	dlist_head	halves;
 
-	for (i = 0; i < job->batch->nrows; i++)
+	dlist_init(&halves);
+	dv_job_split(job, (job->batch->nrows + 1) / 2, &halves);
+	while (!dlist_is_empty(&halves))
 	{
-		dv_job	  **half = &halves[i >= job->batch->nrows / 2];
+		dv_job	   *half = dlist_container(dv_job, node, dlist_tail_node(&halves));
 
-		*half = dv_job_keep(*half, job, &job->batch->rows[i], job->route);
+		dlist_delete(&half->node);
+		dv_writer_queue(half);
 	}
-	dv_job_free(job);
-	dv_writer_queue(halves[1]);
-	dv_writer_queue(halves[0]);
+}
+
+/* Sends a job in halves if its $batch had too many parts.  Returns false if that is not so. */
+static bool
+split_if_long(dv_job *job, const dv_error *error)
+{
+	if (error->meaning != DV_MEANING_MANY_PARTS || job->batch->nrows == 1)
+		return false;
+	dv_job_length_refused(job, error);
+	split(job);
+	return true;
 }
 
 /* Sends the rows of a job in another way, for which all retries start over. */
@@ -441,6 +479,17 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		s->refused[row - s->job->batch->rows] = error;
 }
 
+static bool
+is_written_whole(const dv_job *job, const dv_row_answer *answers)
+{
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+		if (!answers[i].told || answers[i].error.verdict != DV_VERDICT_OK)
+			return false;
+	return true;
+}
+
 static void
 settle_rows(dv_job *job, const dv_row_answer *answers)
 {
@@ -449,6 +498,8 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	bool		acknowledged = false;
 	int			i;
 
+	if (job->suspicion != NULL && is_written_whole(job, answers))
+		dv_job_bulk_refused(job, job->suspicion);
 	dlist_init(&s.again);
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
@@ -525,6 +576,16 @@ settle_details(dv_job *job, const dv_error *error)
 }
 
 static void
+note_suspicion(dv_job *job, const dv_error *error)
+{
+	MemoryContext old = MemoryContextSwitchTo(job->context);
+
+	job->suspicion = palloc0(sizeof(dv_error));
+	dv_trouble_copy(job->suspicion, error);
+	MemoryContextSwitchTo(old);
+}
+
+static void
 settle_bulk_refusal(dv_job *job, const dv_error *error)
 {
 	dv_batch   *batch = job->batch;
@@ -535,11 +596,16 @@ settle_bulk_refusal(dv_job *job, const dv_error *error)
 		reroute(job, DV_ROUTE_SINGLE);
 		return;
 	}
+	/* if the plain requests succeed for all rows, the table does not have the message */
+	if (may_lack_message(job, error))
+		note_suspicion(job, error);
 	/* for an elastic table, some rows may have been written nevertheless */
 	if (batch->nrows > 1 && batch->destination->type == DV_TABLE_ELASTIC)
 		job->was_in_doubt = true;
 	if (batch->nrows > 1 && dv_error_asks_for_less(error))
 		split(job);
+	else if (batch->nrows == 1 && job->suspicion != NULL && error->status != 400)
+		reroute(job, DV_ROUTE_SINGLE);
 	else if (batch->nrows == 1)
 		settle_only_row(job, error);
 	else if (job->was_in_doubt && batch->operation == DV_CREATE)
@@ -652,6 +718,8 @@ settle_parts(dv_job *job, const dv_error *error)
 	const dv_http_result *result = dv_call_result(job->call);
 	dv_row_answer *answers;
 
+	if (split_if_long(job, error))
+		return;
 	if (error->verdict == DV_VERDICT_REFUSED && job->batch->nrows > 1 && dv_error_asks_for_less(error))
 		split(job);
 	else if (error->verdict != DV_VERDICT_OK)
@@ -677,6 +745,9 @@ settle_changeset(dv_job *job, const dv_error *error)
 	dv_row_answer *answers;
 	int			failed;
 
+	/* in halves, one of them may be written although the other has the row that is refused */
+	if (split_if_long(job, error))
+		return;
 	if (error->verdict != DV_VERDICT_OK)
 	{
 		settle_no_answer(job, error);

@@ -64,8 +64,10 @@ struct dv_writer
 	dv_writer_spec spec;
 	dv_batch   *open;			/* rows being taken; NULL: none */
 	MemoryContext open_context;
+	int			open_most;		/* rows with which it is full */
 	dv_batch   *then;			/* updates that follow rows just created; NULL: none */
 	MemoryContext then_context;
+	int			then_most;
 	bool		row_begun;
 	uint64		begun_key;
 	dlist_head	queue;			/* sealed, in order */
@@ -74,6 +76,7 @@ struct dv_writer
 	int			queued;			/* number of jobs in the queue */
 	int			barred;			/* number of those that are barred */
 	int			sent;			/* number of jobs under way */
+	bool		reconsider;		/* a form of requests was refused that jobs may be going to use */
 	int64		next_time;		/* when a backoff of a queued job ends, if that is what delays the
 								 * queue; or 0 */
 	int64		rows_sent;		/* rows that have been sent at least once */
@@ -116,12 +119,22 @@ new_batch(dv_writer *writer, MemoryContext context, dv_operation operation, int 
 	return batch;
 }
 
+/* Counts a job that joins the queue. */
 static void
-enqueue(dv_writer *writer, dv_job *job, bool first)
+account(dv_writer *writer, dv_job *job)
 {
+	/* after a detour by another route, it may be longer than a request can be */
+	if (job->batch->nrows > dv_job_most(&writer->spec, job->route))
+		writer->reconsider = true;
 	job->nrows = job->batch->nrows;
 	writer->held += dv_job_size(job);
 	writer->queued++;
+}
+
+static void
+enqueue(dv_writer *writer, dv_job *job, bool first)
+{
+	account(writer, job);
 	if (first)
 		dlist_push_head(&writer->queue, &job->node);
 	else
@@ -246,6 +259,68 @@ recall_waiting(dv_writer *writer)
 	}
 }
 
+/* Cuts jobs that are longer than a request of their route may be, as the session has learned. */
+static void
+cut_long_jobs(dv_writer *writer)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &writer->queue)
+	{
+		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
+		int			most = dv_job_most(&writer->spec, job->route);
+		dlist_node *before;
+		dlist_head	pieces;
+
+		if (job->batch->nrows <= most)
+			continue;
+		writer->held -= dv_job_size(job);
+		writer->queued--;
+		if (job->barred)
+			writer->barred--;
+		dlist_init(&pieces);
+		/* the node before the first one is the head of the list */
+		before = job->node.prev;
+		dlist_delete(&job->node);
+		dv_job_split(job, most, &pieces);
+		while (!dlist_is_empty(&pieces))
+		{
+			dv_job	   *piece = dlist_container(dv_job, node, dlist_pop_head_node(&pieces));
+
+			dv_batch_seal(piece->batch);
+			account(writer, piece);
+			if (piece->barred)
+				writer->barred++;
+			dlist_insert_after(before, &piece->node);
+			before = &piece->node;
+		}
+	}
+}
+
+/* Takes back what has not been sent yet, and plans it anew without a form that was refused. */
+static void
+plan_anew(dv_writer *writer)
+{
+	dlist_iter	iter;
+
+	recall_waiting(writer);
+	dlist_foreach(iter, &writer->queue)
+	{
+		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
+
+		if (job->route == DV_ROUTE_BULK)
+			job->route = dv_job_route(&writer->spec, job->batch);
+	}
+	cut_long_jobs(writer);
+	writer->reconsider = false;
+}
+
+void
+dv_writer_reconsider(dv_writer *writer)
+{
+	writer->reconsider = true;
+}
+
 static void
 send_queued(dv_writer *writer)
 {
@@ -253,6 +328,8 @@ send_queued(dv_writer *writer)
 	bool		only_isolating;
 	dlist_mutable_iter iter;
 
+	if (writer->reconsider)
+		plan_anew(writer);
 	writer->next_time = 0;
 	/* a row was refused, which may end the statement: later rows wait until that is known */
 	only_isolating = has_isolating(&writer->queue) || has_isolating(&writer->under_way);
@@ -631,6 +708,20 @@ seal_then(dv_writer *writer)
 	writer->then_context = NULL;
 }
 
+/* Returns with how many rows a batch is full. */
+static int
+most_rows(const dv_writer *writer, const dv_batch *batch)
+{
+	return Min(writer->spec.batch_size,
+			   dv_job_most(&writer->spec, dv_job_route(&writer->spec, batch)));
+}
+
+static bool
+is_full(const dv_batch *batch, int most)
+{
+	return batch->nrows >= most || batch->bytes.len + batch->extra.len >= BATCH_BYTES_MAX;
+}
+
 /* Takes the update that follows the creation of a row. */
 static void
 follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *row)
@@ -640,9 +731,10 @@ follow(dv_writer *writer, const dv_batch *batch, const dv_batch_row *row)
 		writer->then_context = job_context(writer);
 		writer->then = new_batch(writer, writer->then_context, DV_UPDATE,
 								 writer->spec.batch_size);
+		writer->then_most = most_rows(writer, writer->then);
 	}
 	dv_batch_copy_row(writer->then, batch, row, true);
-	if (writer->then->nrows >= writer->spec.batch_size)
+	if (is_full(writer->then, writer->then_most))
 		seal_then(writer);
 }
 
@@ -741,6 +833,7 @@ begin_row(dv_writer *writer, const uint8 *id, const char *address, const dv_batc
 		writer->open_context = job_context(writer);
 		writer->open = new_batch(writer, writer->open_context, writer->spec.operation,
 								 writer->spec.batch_size);
+		writer->open_most = most_rows(writer, writer->open);
 	}
 	old = MemoryContextSwitchTo(writer->open_context);
 	row = by_key != NULL ? dv_batch_begin_keyed_row(writer->open, by_key) :
@@ -797,7 +890,7 @@ dv_writer_end_row(dv_writer *writer)
 
 	dv_batch_end_row(batch);
 	writer->row_begun = false;
-	if (batch->nrows < writer->spec.batch_size && batch->bytes.len < BATCH_BYTES_MAX)
+	if (!is_full(batch, writer->open_most))
 		return;
 	seal_open(writer);
 	make_room(writer);

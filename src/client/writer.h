@@ -67,7 +67,7 @@ typedef struct dv_failure
 	const dv_error *error;
 	int64		first;			/* ordinals of the range; equal if the row is known */
 	int64		last;
-	bool		then;			/* the row was created, but the update that follows was refused */
+	bool		then;			/* the row was written, but the update that follows was refused */
 	const uint8 *id;			/* of the row, or NULL */
 	const char *object;			/* JSON of the row, or NULL for a range */
 	size_t		object_len;

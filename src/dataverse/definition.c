@@ -588,6 +588,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->readonly = is_readonly(b, a);
 	column->helper_of = a->parent;
 	column->source = source_of(a);
+	column->primary_image = dv_meta_bool(a->json, "IsPrimaryImage", false);
 	set_type(b, a, column);
 	ntargets = set_targets(b, a, column);
 	if (b->wish->comments)

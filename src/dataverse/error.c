@@ -142,6 +142,8 @@ static const struct
 	{"does not support entities of type", DV_MEANING_NO_BULK},
 	{"has not yet been implemented", DV_MEANING_NO_BULK},
 	{"for the segment 'Microsoft.Dynamics.CRM.", DV_MEANING_NO_BULK},
+	{"message contains too many parts", DV_MEANING_MANY_PARTS},
+	{"change set contains too many operations", DV_MEANING_MANY_PARTS},
 	{"Message size exceeded", DV_MEANING_TOO_LARGE},
 };
 
@@ -308,6 +310,7 @@ judge(dv_error *error)
 	judge_by_text(error);
 	if (rule != NULL && error->status != 401)
 	{
+		error->known = true;
 		error->verdict = rule->verdict;
 		if (rule->meaning != DV_MEANING_OTHER || error->meaning == DV_MEANING_ACCESS)
 			error->meaning = rule->meaning;

@@ -38,6 +38,7 @@ typedef enum dv_meaning
 	DV_MEANING_MISSING,			/* a row does not exist: the one addressed, or one that it refers
 								 * to */
 	DV_MEANING_TOO_LARGE,		/* smaller requests may succeed */
+	DV_MEANING_MANY_PARTS,		/* a $batch has more parts than the service accepts */
 	DV_MEANING_NO_BULK,			/* the table does not have this bulk message */
 	DV_MEANING_COUNT_LIMIT,		/* the service does not count this many rows */
 	DV_MEANING_MANY_VALUES,		/* a condition has too many values */
@@ -65,6 +66,7 @@ typedef struct dv_error
 	dv_verdict	verdict;
 	dv_meaning	meaning;
 	bool		outcome_unknown;	/* the request may have been carried out */
+	bool		known;			/* its code is one of those whose meaning is known */
 	int64_t		retry_after;	/* microseconds; -1 if not said */
 	int			status;			/* HTTP; 0 if there was no answer */
 	const char *code;			/* "0x80040237", or "" if there is none */

@@ -79,6 +79,7 @@ typedef struct dv_meta_column
 	bool		text;			/* the service compares it without regard to case and accents */
 	bool		readonly;
 	bool		primary;
+	bool		primary_image;	/* the only image that a new row can have */
 	const char *navigation;		/* one for each target, separated by commas; NULL if there are
 								 * none */
 	const char *target;
@@ -162,7 +163,7 @@ extern const char *dv_meta_changes_path(const dv_arena *arena, const dv_meta_cat
  * there is one for each kind of such columns, or NULL if it is not needed;
  * what its answer says is added to the definition.
  */
-#define DV_META_CASTS 11
+#define DV_META_CASTS 12
 
 extern const char *dv_meta_table_path(const dv_arena *arena, const char *table,
 									  const dv_meta_wish *wish);

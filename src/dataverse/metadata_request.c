@@ -130,6 +130,7 @@ static const cast casts[DV_META_CASTS] = {
 	{"Decimal", {"DecimalType"}, {"Precision"}, NULL},
 	{"Money", {"MoneyType"}, {"Precision", "PrecisionSource"}, NULL},
 	{"DateTime", {"DateTimeType"}, {"DateTimeBehavior"}, NULL},
+	{"Image", {"ImageType"}, {"IsPrimaryImage"}, NULL},
 	{"Lookup", {"LookupType", "CustomerType", "OwnerType"}, {"Targets"}, NULL},
 	{"Picklist", {"PicklistType"}, {NULL}, "Options"},
 	{"MultiSelectPicklist", {"MultiSelectPicklistType"}, {NULL}, "Options"},

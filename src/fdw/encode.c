@@ -10,8 +10,9 @@
  *
  * A lookup is written through the navigation property that leads to its target.
  * A polymorphic lookup has several, and a companion column decides between
- * them.  To clear it, all of them are set to null, because one alone is said to
- * clear the lookup only while it refers to that table.
+ * them.  Setting one of them to null clears the lookup only while it refers to
+ * that table.  An UPDATE has read which table that is.  Where it is not known,
+ * all of them are set to null.
  *
  * If a value cannot be sent, no part of it is written.  The current memory
  * context keeps nothing but the message of a misfit.
@@ -51,6 +52,7 @@ typedef struct lookup_target
 	const char *navigation;
 	char	   *prefix;			/* ,"nav@odata.bind":"/set( */
 	size_t		prefix_len;
+	char	   *null_text;		/* ,"nav":null */
 } lookup_target;
 
 typedef bool (*put_value_fn) (const dv_encoder *encoder, Datum value, StringInfo out,
@@ -585,8 +587,21 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		target->navigation = dv_lookup_navigation(&lookup, &attribute->column, i);
 		target->prefix = psprintf(",\"%s@" DV_ANNOTATION_BIND "\":\"/%s(", target->navigation, target->set);
 		target->prefix_len = strlen(target->prefix);
+		target->null_text = psprintf(",\"%s\":null", target->navigation);
 	}
 	encoder->type_column = dv_relation_table_name_of(relation, attribute);
+}
+
+/* Does an earlier target have the same navigation property? */
+static bool
+is_same_way(const dv_encoder *encoder, int target)
+{
+	int			i;
+
+	for (i = 0; i < target; i++)
+		if (strcmp(encoder->targets[i].navigation, encoder->targets[target].navigation) == 0)
+			return true;
+	return false;
 }
 
 /* The text for null; for a lookup it names each navigation property once. */
@@ -595,17 +610,11 @@ set_null_text(dv_encoder *encoder, const dv_column *column)
 {
 	StringInfoData text;
 	int			i;
-	int			j;
 
 	initStringInfo(&text);
 	for (i = 0; i < encoder->ntargets; i++)
-	{
-		for (j = 0; j < i; j++)
-			if (strcmp(encoder->targets[i].navigation, encoder->targets[j].navigation) == 0)
-				break;
-		if (j == i)
-			appendStringInfo(&text, ",\"%s@" DV_ANNOTATION_BIND "\":null", encoder->targets[i].navigation);
-	}
+		if (!is_same_way(encoder, i))
+			appendStringInfoString(&text, encoder->targets[i].null_text);
 	if (encoder->ntargets == 0)
 		appendStringInfo(&text, ",\"%s\":null", column->name);
 	encoder->null_text = text.data;
@@ -649,6 +658,29 @@ dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char *type_value,
 	if (encoder->put != NULL)
 		return encoder->put(encoder, value, out, misfit);
 	return encoder->ntargets == 0 || put_lookup(encoder, value, type_value, out, misfit);
+}
+
+bool
+dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_misfit *misfit)
+{
+	int			i;
+
+	/* it is null already, so any of them will do: the row still says what it sets */
+	if (table == NULL && encoder->ntargets > 0)
+		appendStringInfoString(out, encoder->targets[0].null_text);
+	if (table == NULL)
+		return true;
+	for (i = 0; i < encoder->ntargets; i++)
+	{
+		/* a table that was created by hand need not name a single target */
+		if (encoder->targets[i].table != NULL && strcmp(encoder->targets[i].table, table) != 0)
+			continue;
+		appendStringInfoString(out, encoder->targets[i].null_text);
+		return true;
+	}
+	return refuse(misfit, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE,
+				  psprintf("column \"%s\" cannot be set to null, because it refers to table \"%s\"; known tables are: %s",
+						   encoder->name, table, valid_targets(encoder)));
 }
 
 AttrNumber

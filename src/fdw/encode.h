@@ -45,6 +45,14 @@ extern dv_encoder *dv_encoder_create(const dv_relation *relation, AttrNumber att
 extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char *type_value,
 					  StringInfo out, dv_misfit *misfit);
 
+/*
+ * Appends what clears a lookup that refers to this table, ,"nav":null.  "table"
+ * is NULL if the lookup is null already.  Returns false if no navigation
+ * property leads to that table.
+ */
+extern bool dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out,
+							  dv_misfit *misfit);
+
 /* The companion column that names the table a lookup refers to, or 0. */
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 

@@ -23,6 +23,8 @@ typedef struct dv_modify_column
 {
 	AttrNumber	attnum;
 	AttrNumber	type_attnum;	/* companion that names the table a lookup refers to, or 0 */
+	AttrNumber	old_type_attnum;	/* companion that names the table that the lookup of the old
+									 * row refers to, if that is needed to clear it, or 0 */
 	bool		if_changed;		/* sent only if its value has changed */
 	bool		refers_here;	/* may refer to rows of this table */
 	dv_encoder *encoder;
@@ -71,16 +73,32 @@ typedef struct dv_modify_row
 	bool		no_partition;
 } dv_modify_row;
 
+/* When a column is sent that the service may not take while it creates the row. */
+typedef enum dv_follows
+{
+	DV_FOLLOWS_STATE,			/* the state: in an update that follows, if it is not the active
+								 * one */
+	DV_FOLLOWS_STATUS,			/* the status: together with the state */
+	DV_FOLLOWS_IMAGE			/* an image that is not the primary one: always in that update */
+} dv_follows;
+
+/* Such a column. */
+typedef struct dv_modify_follower
+{
+	dv_modify_column column;
+	dv_follows	follows;
+} dv_modify_follower;
+
 /* Which values are sent (modify_row.c). */
 typedef struct dv_modify_values
 {
 	dv_modify_column *columns;
 	int			ncolumns;
 	bool		ordered;		/* rows may refer to earlier rows of the statement */
-	dv_modify_column state;		/* of new rows */
-	dv_modify_column status;
+	dv_modify_follower *followers;	/* of new rows; the state is the first of them if it is given */
+	int			nfollowers;
 	List	   *unwritable;		/* IntList: columns that must be null */
-	bool		compares;		/* UPDATE with triggers: rows are compared with their old values */
+	bool		needs_old;		/* the old values of rows are needed */
 } dv_modify_values;
 
 /* What the returned rows contain (modify_return.c). */

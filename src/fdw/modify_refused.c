@@ -75,7 +75,7 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 	const char *rows = rows_of(failure);
 
 	if (failure->then)
-		appendStringInfo(detail, "The state of %s could not be set; the row itself was created.", rows);
+		appendStringInfo(detail, "The update that completes %s was refused; the row itself was written.", rows);
 	else if (m->refusal.fault == NULL && !dv_error_is_about_rows(failure->error))
 		appendStringInfo(detail, "No row was refused.  The request that failed was to write %s.", rows);
 	else if (failure->first != failure->last)
@@ -175,8 +175,7 @@ columns_of(const dv_modify *m)
 {
 	const dv_modify_identity *identity = &m->identity;
 	const dv_modify_values *values = &m->values;
-	List	   *others = list_make4_int(identity->id, identity->partition.attnum,
-										values->state.attnum, values->status.attnum);
+	List	   *others = list_make2_int(identity->id, identity->partition.attnum);
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
@@ -185,6 +184,8 @@ columns_of(const dv_modify *m)
 		if (!values->columns[i].if_changed)
 			columns = lappend_int(lappend_int(columns, values->columns[i].attnum),
 								  values->columns[i].type_attnum);
+	for (i = 0; i < values->nfollowers; i++)
+		others = lappend_int(others, values->followers[i].column.attnum);
 	for (i = 0; i < identity->nkeys; i++)
 		others = lappend_int(others, identity->keys[i].attnum);
 	foreach(lc, others)
@@ -300,10 +301,10 @@ dv_refused_report(const dv_modify *m)
 	if (m->refusal.unfinished > 0)
 		ereport(WARNING,
 				(errcode(ERRCODE_WARNING),
-				 errmsg_plural("%lld row was created, but its state could not be set: could not %s on server \"%s\"",
-							   "%lld rows were created, but their state could not be set: could not %s on server \"%s\"",
+				 errmsg_plural("%lld row was written, but the update that completes it was refused: could not %s on server \"%s\"",
+							   "%lld rows were written, but the updates that complete them were refused: could not %s on server \"%s\"",
 							   (unsigned long) m->refusal.unfinished,
 							   (long long) m->refusal.unfinished, m->what, server_name(m)),
 				 errdetail("The command tag does not count them."),
-				 errhint("The view dataverse.rejects contains the rows and the reasons; retrying them sets their state.")));
+				 errhint("The view dataverse.rejects contains the rows and the reasons; retrying them completes them.")));
 }

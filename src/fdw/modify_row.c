@@ -5,8 +5,8 @@
  * First the row is identified (modify_identity.c).  Then its values are
  * appended directly to the bytes that will be sent.
  *
- * The service creates rows in the active state only.  If a new row is to have
- * another one, its state and status follow as an update.
+ * The service creates rows in the active state only, and with no image but the
+ * primary one.  What else a new row is to have follows as an update.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,9 +30,13 @@
 static bool
 is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
+	int			i;
+
+	for (i = 0; i < m->values.nfollowers; i++)
+		if (attnum == m->values.followers[i].column.attnum)
+			return true;
 	return attribute->is_table_name ||
-		attnum == m->identity.id || attnum == m->identity.partition.attnum ||
-		attnum == m->values.state.attnum || attnum == m->values.status.attnum;
+		attnum == m->identity.id || attnum == m->identity.partition.attnum;
 }
 
 /* For new rows, nulls of lookups are omitted: a lookup that was never set cannot be cleared. */
@@ -83,6 +87,10 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		column->if_changed = !given && m->operation == DV_UPDATE;
 		column->encoder = dv_encoder_create(m->relation, attnum, nulls_of(m, attribute, given));
 		column->type_attnum = dv_encoder_type_column(column->encoder);
+		/* an owner has one navigation property for all tables, and cannot be cleared */
+		if (m->operation == DV_UPDATE && attribute->column.type != DV_TYPE_OWNER)
+			column->old_type_attnum = column->type_attnum;
+		m->values.needs_old |= column->old_type_attnum != 0;
 		/* a companion that is not set names the table of the old reference */
 		if (!list_member_int(named, column->type_attnum))
 			column->type_attnum = 0;
@@ -92,34 +100,66 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 	}
 }
 
-/* Finds state and status of new rows, which are not always part of the new row. */
-static void
-find_state(dv_modify *m, List *columns)
+/* Returns false if columns of this kind are always part of the new row. */
+static bool
+may_follow(const dv_attribute *attribute, dv_follows *follows)
 {
-	dv_modify_column *state = &m->values.state;
-	dv_modify_column *status = &m->values.status;
+	switch (attribute->column.type)
+	{
+		case DV_TYPE_STATE:
+			*follows = DV_FOLLOWS_STATE;
+			return true;
+		case DV_TYPE_STATUS:
+			*follows = DV_FOLLOWS_STATUS;
+			return true;
+		case DV_TYPE_IMAGE:
+			*follows = DV_FOLLOWS_IMAGE;
+			return !attribute->primary_image;
+		default:
+			return false;
+	}
+}
+
+/* Adds the columns that follow in this way; "given" are those that are written even if null. */
+static void
+add_followers(dv_modify *m, List *columns, List *given, dv_follows wanted)
+{
 	ListCell   *lc;
 
-	if (m->operation != DV_CREATE && m->operation != DV_UPSERT)
-		return;
 	foreach(lc, columns)
 	{
-		const dv_attribute *attribute = dv_relation_attribute(m->relation, lfirst_int(lc));
+		AttrNumber	attnum = lfirst_int(lc);
+		const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
+		dv_modify_follower *follower = &m->values.followers[m->values.nfollowers];
+		bool		clears;
+		dv_follows	follows;
 
-		if (attribute->is_label)
+		if (attribute->is_label || attribute->is_table_name || !may_follow(attribute, &follows) ||
+			follows != wanted)
 			continue;
-		if (attribute->column.type == DV_TYPE_STATE)
-			state->attnum = lfirst_int(lc);
-		else if (attribute->column.type == DV_TYPE_STATUS)
-			status->attnum = lfirst_int(lc);
+		/* a row that exists may have an image already */
+		clears = m->operation == DV_UPSERT && follows == DV_FOLLOWS_IMAGE &&
+			list_member_int(given, attnum);
+		follower->column.attnum = attnum;
+		follower->column.encoder = dv_encoder_create(m->relation, attnum,
+													 clears ? DV_NULL_WRITTEN : DV_NULL_OMITTED);
+		follower->follows = follows;
+		m->values.nfollowers++;
 	}
+}
+
+/* Finds columns of new rows that are not always part of the new row. */
+static void
+find_followers(dv_modify *m, List *columns, List *given)
+{
+	if (m->operation != DV_CREATE && m->operation != DV_UPSERT)
+		return;
+	m->values.followers = palloc0(sizeof(dv_modify_follower) * Max(list_length(columns), 1));
+	add_followers(m, columns, given, DV_FOLLOWS_STATE);
 	/* without a state, the status is a column like any other */
-	if (state->attnum == 0)
-		status->attnum = 0;
-	else
-		state->encoder = dv_encoder_create(m->relation, state->attnum, DV_NULL_OMITTED);
-	if (status->attnum != 0)
-		status->encoder = dv_encoder_create(m->relation, status->attnum, DV_NULL_OMITTED);
+	if (m->values.nfollowers > 0)
+		add_followers(m, columns, given, DV_FOLLOWS_STATUS);
+	add_followers(m, columns, given, DV_FOLLOWS_IMAGE);
 }
 
 void
@@ -130,11 +170,11 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 
 	if (m->relation->type == DV_TABLE_INTERSECT)
 		return;
-	find_state(m, columns);
+	find_followers(m, columns, plan->given);
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);
-	m->values.compares = plan->command == CMD_UPDATE && plan->others != NIL;
+	m->values.needs_old |= plan->command == CMD_UPDATE && plan->others != NIL;
 	/* without a plan, nothing has checked yet that rows do not set the other columns */
 	for (i = 1; plan->command == CMD_INSERT && plan->given == NIL && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i))
@@ -157,17 +197,28 @@ is_changed(const dv_modify *m, const dv_modify_column *column, TupleTableSlot *s
 	return !datum_image_eq(slot->tts_values[i], before->tts_values[i], att->attbyval, att->attlen);
 }
 
+/* The text in a column of a row, or NULL; NULL also if attnum is 0. */
+static const char *
+text_of(const TupleTableSlot *slot, AttrNumber attnum)
+{
+	if (attnum == 0 || slot->tts_isnull[attnum - 1])
+		return NULL;
+	return TextDatumGetCString(slot->tts_values[attnum - 1]);
+}
+
 static bool
-append_value(const dv_modify_column *column, TupleTableSlot *slot, StringInfo out,
-			 dv_modify_fault *fault)
+append_value(const dv_modify *m, const dv_modify_column *column, TupleTableSlot *slot,
+			 StringInfo out, dv_modify_fault *fault)
 {
 	int			i = column->attnum - 1;
-	int			type = column->type_attnum - 1;
-	const char *type_value = NULL;
+	const char *type_value;
 
-	if (type >= 0 && !slot->tts_isnull[type])
-		type_value = TextDatumGetCString(slot->tts_values[type]);
 	fault->attnum = column->attnum;
+	if (slot->tts_isnull[i] && column->old_type_attnum != 0)
+		return dv_encode_cleared(column->encoder,
+								 text_of(m->rinfo->ri_oldTupleSlot, column->old_type_attnum), out,
+								 &fault->misfit);
+	type_value = text_of(slot, column->type_attnum);
 	return dv_encode(column->encoder, slot->tts_values[i], slot->tts_isnull[i], type_value, out,
 					 &fault->misfit);
 }
@@ -196,7 +247,7 @@ append_columns(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slo
 
 		if (!is_in_address(&m->identity, row, column->attnum) &&
 			(!column->if_changed || is_changed(m, column, slot)) &&
-			!append_value(column, slot, out, fault))
+			!append_value(m, column, slot, out, fault))
 			return false;
 	}
 	return true;
@@ -214,48 +265,71 @@ append_partition(const dv_modify *m, const dv_modify_row *row, StringInfo out,
 		dv_encode(partition->encoder, row->partition, false, NULL, out, &fault->misfit);
 }
 
+/* Is the row to have another state than the active one? */
+static bool
+is_inactive(const dv_modify *m, TupleTableSlot *slot, bool *inactive, dv_modify_fault *fault)
+{
+	const dv_modify_follower *state = &m->values.followers[0];
+	StringInfoData text;
+
+	*inactive = false;
+	if (state->follows != DV_FOLLOWS_STATE)
+		return true;
+	initStringInfo(&text);
+	if (!append_value(m, &state->column, slot, &text, fault))
+		return false;
+	*inactive = text.len > 2 && strcmp(text.data + text.len - 2, ":0") != 0;
+	return true;
+}
+
+/* The update that follows finds its row by its id. */
+static bool
+can_be_followed(const dv_modify *m, const dv_modify_row *row, bool inactive,
+				dv_modify_fault *fault)
+{
+	if (m->operation != DV_UPSERT || row->has_id)
+		return true;
+	fault->misfit.sqlstate = ERRCODE_FEATURE_NOT_SUPPORTED;
+	fault->misfit.message = inactive ?
+		"a row that is upserted by an alternate key cannot be deactivated in the same statement" :
+		"a row that is upserted by an alternate key cannot get an image other than the primary one in the same statement";
+	return false;
+}
+
 /*
- * Appends state and status of a new row.  They are encoded separately first,
- * because the state decides whether they belong in the row or in an update
- * that follows it.
+ * Appends the columns that may have to follow, each to the row or to the
+ * update that follows it.
  */
 static bool
-append_state(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, StringInfo out,
-			 dv_modify_fault *fault)
+append_followers(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot,
+				 StringInfo out, dv_modify_fault *fault)
 {
-	static const dv_misfit not_by_key = {
-		ERRCODE_FEATURE_NOT_SUPPORTED,
-		"a row that is upserted by an alternate key cannot be deactivated in the same statement"
-	};
-	StringInfoData state;
-	StringInfoData status;
+	StringInfo	then = dv_writer_begin_then(m->writer);
+	StringInfoData members;
 	bool		inactive;
+	int			i;
 
-	initStringInfo(&state);
-	initStringInfo(&status);
-	if (!append_value(&m->values.state, slot, &state, fault) ||
-		(m->values.status.attnum != 0 && !append_value(&m->values.status, slot, &status, fault)))
+	initStringInfo(&members);
+	if (!is_inactive(m, slot, &inactive, fault))
 		return false;
-	inactive = state.len > 2 && strcmp(state.data + state.len - 2, ":0") != 0;
-	if (inactive && m->operation == DV_UPSERT && !row->has_id)
+	for (i = 0; i < m->values.nfollowers; i++)
 	{
-		fault->attnum = m->values.state.attnum;
-		fault->misfit = not_by_key;
-		return false;
-	}
-	if (inactive)
-	{
-		out = dv_writer_begin_then(m->writer);
-		/* the update has to find the row in its partition */
-		if (!append_partition(m, row, out, fault))
+		const dv_modify_follower *follower = &m->values.followers[i];
+		bool		follows = inactive || follower->follows == DV_FOLLOWS_IMAGE;
+
+		/* a new row is active anyway; an existing one may have to be activated */
+		if (follower->follows == DV_FOLLOWS_STATE && !inactive && m->operation != DV_UPSERT)
+			continue;
+		if (!append_value(m, &follower->column, slot, follows ? &members : out, fault))
+			return false;
+		if (members.len > 0 && !can_be_followed(m, row, inactive, fault))
 			return false;
 	}
-	/* a new row is active anyway; an existing one may have to be activated */
-	if (inactive || m->operation == DV_UPSERT)
-		appendBinaryStringInfo(out, state.data, state.len);
-	appendBinaryStringInfo(out, status.data, status.len);
-	if (inactive)
-		dv_writer_end_then(m->writer);
+	/* the update has to find the row in its partition */
+	if (members.len > 0 && !append_partition(m, row, then, fault))
+		return false;
+	appendBinaryStringInfo(then, members.data, members.len);
+	dv_writer_end_then(m->writer);
 	return true;
 }
 
@@ -331,7 +405,7 @@ append_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row, S
 		dv_writer_end_head(m->writer);
 	if (m->command != CMD_DELETE && !append_columns(m, row, slot, out, fault))
 		return false;
-	return m->values.state.attnum == 0 || append_state(m, row, slot, out, fault);
+	return m->values.nfollowers == 0 || append_followers(m, row, slot, out, fault);
 }
 
 bool
@@ -342,7 +416,7 @@ dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_mo
 	if (m->command != CMD_DELETE)
 		slot_getallattrs(slot);
 	/* PostgreSQL does not create this slot before the first row */
-	if (m->values.compares)
+	if (m->values.needs_old)
 		slot_getallattrs(m->rinfo->ri_oldTupleSlot);
 	if (!leaves_out_unwritable(m, slot, &fault) ||
 		!dv_identity_find(m, slot, planSlot, row, &fault))

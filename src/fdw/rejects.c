@@ -142,7 +142,7 @@ map(ArrayBuildState **m, const char *member, const char *column, const char *kin
 	add_text(m[MAP_TABLE], table);
 }
 
-/* Lookups have the form that fdw/encode.c writes: "navigation@odata.bind":"/set(id)". */
+/* Lookups have the form that fdw/encode.c writes: "navigation@odata.bind":"/set(id)", or "navigation":null. */
 static void
 map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute *attribute,
 		   dv_options options)
@@ -156,12 +156,17 @@ map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute 
 	{
 		const char *set = dv_lookup_name(lookup.sets, i);
 		const char *prefix = set != NULL ? psprintf("/%s(", set) : NULL;
-		const char *member = psprintf("%s@" DV_ANNOTATION_BIND,
-									  dv_lookup_navigation(&lookup, &attribute->column, i));
+		const char *navigation = dv_lookup_navigation(&lookup, &attribute->column, i);
+		const char *members[] = {psprintf("%s@" DV_ANNOTATION_BIND, navigation), navigation};
+		int			j;
 
-		map(m, member, attribute->name, "id", prefix, NULL);
-		if (companion != 0)
-			map(m, member, dv_relation_attribute(relation, companion)->name, "table", prefix, dv_lookup_name(lookup.tables, i));
+		for (j = 0; j < (int) lengthof(members); j++)
+		{
+			map(m, members[j], attribute->name, "id", prefix, NULL);
+			if (companion != 0)
+				map(m, members[j], dv_relation_attribute(relation, companion)->name, "table", prefix,
+					dv_lookup_name(lookup.tables, i));
+		}
 	}
 }
 

@@ -201,8 +201,8 @@ row_is_looked_at(PlannerInfo *root, Index rti)
  * the whole row.  But only the columns of SET are written, and other columns
  * are needed only if an expression uses them; the rest may be null.
  */
-Bitmapset *
-dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
+static Bitmapset *
+columns_used(PlannerInfo *root, const RelOptInfo *rel)
 {
 	Bitmapset  *used = NULL;
 	Bitmapset  *others = NULL;
@@ -230,6 +230,45 @@ dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 	}
 	pull_varattnos((Node *) root->parse->returningList, rel->relid, &others);
 	return others;
+}
+
+/*
+ * To clear a polymorphic lookup, an UPDATE has to know which table the lookup
+ * refers to, so it reads the column with the name of that table.
+ */
+static Bitmapset *
+companions_of_set(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Bitmapset  *companions = NULL;
+	const dv_relation *relation;
+	ListCell   *tle;
+	ListCell   *colno;
+
+	if (!is_result_relation(root, rel) || root->parse->commandType != CMD_UPDATE)
+		return NULL;
+	relation = dv_relation_open(planner_rt_fetch(rel->relid, root)->relid);
+	forboth(tle, root->processed_tlist, colno, root->update_colnos)
+	{
+		const Expr *value = lfirst_node(TargetEntry, tle)->expr;
+		const dv_attribute *a = dv_relation_attribute(relation, lfirst_int(colno));
+		AttrNumber	companion;
+
+		/* an owner cannot be null */
+		if (a == NULL || a->is_table_name || !dv_type_is_lookup(a->column.type) ||
+			a->column.type == DV_TYPE_OWNER ||
+			(IsA(value, Const) && !((const Const *) value)->constisnull))
+			continue;
+		companion = dv_relation_table_name_of(relation, a);
+		if (companion != 0)
+			companions = bms_add_member(companions, companion - FirstLowInvalidHeapAttributeNumber);
+	}
+	return companions;
+}
+
+Bitmapset *
+dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
+{
+	return bms_add_members(columns_used(root, rel), companions_of_set(root, rel));
 }
 
 bool
@@ -398,7 +437,8 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 	/* a deleted row is not found again */
 	if (root->parse->commandType == CMD_DELETE)
 		return true;
-	used = dv_resultrel_columns(root, rel);
+	/* what a lookup of the row refers to is changed by the row's own update only */
+	used = columns_used(root, rel);
 	pull_varattnos((Node *) clauses, rel->relid, &used);
 	while ((i = bms_next_member(used, i)) >= 0)
 	{

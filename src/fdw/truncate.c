@@ -9,7 +9,8 @@
  * code of its own.  Neither can be rolled back, so an option must allow it.
  *
  * A job continues no matter what happens to this backend.  An error that ends
- * the wait says so in its context.
+ * the wait says so in its context.  The tables that show it lag behind: for a
+ * while after its start, the job may not be found there.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -25,9 +26,12 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "client/call.h"
 #include "client/ledger.h"
+#include "client/trouble.h"
+#include "dataverse/payload.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
 #include "fdw/option.h"
@@ -38,6 +42,8 @@
 /* Time between two requests for the status of a job. */
 #define FIRST_POLL	(250 * DV_MILLISECOND)
 #define LONGEST_POLL (10 * DV_SECOND)
+/* Time after which a job that was started must be found, and its outcome once it has ended. */
+#define LONGEST_LAG (60 * DV_SECOND)
 
 /* Values of an asyncoperation. */
 #define STATE_COMPLETED "3"
@@ -49,6 +55,9 @@ typedef struct dv_truncation
 	dv_session *session;
 	const char *what;			/* "truncate foreign table \"account\"", for errors */
 	const char *job;			/* its id, or NULL before it is started */
+	bool		found;			/* the job has been read at least once */
+	int64		started;
+	dv_progress *progress;
 } dv_truncation;
 
 /*
@@ -95,14 +104,25 @@ check_triggers(const dv_relation *relation, Relation rel)
  * Standard tables: bulk-delete jobs
  */
 
+static struct json_object *
+read_object(const dv_truncation *t, const dv_call *call)
+{
+	const dv_http_result *result = dv_call_result(call);
+	struct json_object *root = dv_json_parse(result->body, result->body_len, NULL);
+
+	if (root == NULL || !dv_json_is_object(root))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: the answer of Dataverse is not a JSON object", t->what)));
+	return root;
+}
+
 /* Sends a request and returns the object in the answer. */
 static struct json_object *
 ask(const dv_truncation *t, const char *method, const char *path, const char *body)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	dv_call_spec spec = {.method = method, .path = path, .kind = DV_KIND_OTHER};
-	const dv_http_result *result;
-	struct json_object *root;
 
 	if (body != NULL)
 	{
@@ -111,13 +131,34 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 		spec.body_len = strlen(body);
 	}
 	spec.repeatable = body == NULL;
-	result = dv_call_result(dv_call_run(t->session, &spec, t->what, CurrentMemoryContext));
-	root = dv_json_parse(result->body, result->body_len, NULL);
-	if (root == NULL || !dv_json_is_object(root))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: the answer of Dataverse is not a JSON object", t->what)));
-	return root;
+	return read_object(t, dv_call_run(t->session, &spec, t->what, CurrentMemoryContext));
+}
+
+/* Returns true if the tables of the service may not show yet what has happened. */
+static bool
+may_lag(const dv_truncation *t)
+{
+	return dv_now() < t->started + LONGEST_LAG;
+}
+
+/* Returns the row of the job, or NULL if it cannot be found yet. */
+static struct json_object *
+find_job(dv_truncation *t)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_OTHER, .repeatable = true};
+	const dv_error *error;
+	dv_call    *call;
+
+	spec.path = psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job);
+	call = dv_call_start(t->session, &spec, CurrentMemoryContext);
+	dv_call_wait(call);
+	error = dv_call_error(call);
+	if (error->status == 404 && !t->found && may_lag(t))
+		return NULL;
+	if (error->verdict != DV_VERDICT_OK)
+		dv_trouble_raise(error, dv_session_config_of(t->session)->server_name, t->what);
+	t->found = true;
+	return read_object(t, call);
 }
 
 /* It becomes part of URLs, so nothing but an id is accepted; NULL if it is something else. */
@@ -136,15 +177,21 @@ start_job(const dv_truncation *t)
 {
 	const dv_relation *relation = t->relation;
 
+	char		now[DV_PAYLOAD_TIMESTAMP + 1] = "";
+	const char *id;
+	const char *body;
+
+	/* the next full second: the job deletes only rows that were made before it starts */
+	(void) dv_payload_timestamp(now, (GetCurrentTimestamp() / USECS_PER_SEC + 1) * USECS_PER_SEC);
 	/* a query without criteria selects all rows */
-	const char *body =
-	psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
-			 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
-			 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
-			 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
-			 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"2026-01-01T00:00:00Z\"}",
-			 relation->table, relation->primary_id.name, relation->table);
-	const char *id = id_member(ask(t, "POST", "BulkDelete", body), "JobId");
+	body =
+		psprintf("{\"QuerySet\":[{\"@odata.type\":\"Microsoft.Dynamics.CRM.QueryExpression\","
+				 "\"EntityName\":\"%s\",\"ColumnSet\":{\"AllColumns\":false,\"Columns\":[\"%s\"]},"
+				 "\"Distinct\":false}],\"JobName\":\"dataverse_fdw: TRUNCATE %s\","
+				 "\"SendEmailNotification\":false,\"ToRecipients\":[],\"CCRecipients\":[],"
+				 "\"RecurrencePattern\":\"\",\"StartDateTime\":\"%s\"}",
+				 relation->table, relation->primary_id.name, relation->table, now);
+	id = id_member(ask(t, "POST", "BulkDelete", body), "JobId");
 
 	if (id == NULL)
 		ereport(ERROR,
@@ -163,21 +210,30 @@ member_text(struct json_object *object, const char *name)
 
 /* Returns the status of the job, or NULL if it has not ended yet. */
 static const char *
-poll_job(const dv_truncation *t, const char **message)
+poll_job(dv_truncation *t, const char **message)
 {
-	struct json_object *job =
-	ask(t, "GET", psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job),
-		NULL);
+	struct json_object *job = find_job(t);
 
-	if (strcmp(member_text(job, "statecode"), STATE_COMPLETED) != 0)
+	if (job == NULL || strcmp(member_text(job, "statecode"), STATE_COMPLETED) != 0)
 		return NULL;
 	*message = dv_json_string(job, "message");
 	return member_text(job, "statuscode");
 }
 
+/* Waits before the next request for the status of the job. */
+static void
+pause_polling(int64 *pause)
+{
+	int64		until = dv_now() + *pause;
+
+	while (dv_now() < until)
+		dv_call_pause_for(until, DV_WAIT_JOB);
+	*pause = Min(*pause * 2, LONGEST_POLL);
+}
+
 /* The last answer, which contains the status and the message, stays valid. */
 static const char *
-wait_for_job(const dv_truncation *t, const char **message)
+wait_for_job(dv_truncation *t, const char **message)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse job",
 												  ALLOCSET_SMALL_SIZES);
@@ -187,12 +243,8 @@ wait_for_job(const dv_truncation *t, const char **message)
 
 	while ((status = poll_job(t, message)) == NULL)
 	{
-		int64		until = dv_now() + pause;
-
 		MemoryContextReset(context);
-		while (dv_now() < until)
-			dv_call_pause(until);
-		pause = Min(pause * 2, LONGEST_POLL);
+		pause_polling(&pause);
 	}
 	MemoryContextSwitchTo(old);
 	return status;
@@ -202,16 +254,22 @@ wait_for_job(const dv_truncation *t, const char **message)
 static void
 count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **operation)
 {
-	struct json_object *root =
-	ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
-						   "&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL);
-	struct json_object *rows = dv_json_array(root, "value");
+	struct json_object *rows;
 	struct json_object *row;
+	int64		pause = FIRST_POLL;
 
 	*deleted = *failed = 0;
 	*operation = NULL;
-	if (rows == NULL || dv_json_length(rows) == 0)
-		return;
+	for (;;)
+	{
+		rows = dv_json_array(ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
+													"&$select=bulkdeleteoperationid,successcount,failurecount", t->job), NULL), "value");
+		if (rows != NULL && dv_json_length(rows) > 0)
+			break;
+		if (!may_lag(t))
+			return;
+		pause_polling(&pause);
+	}
 	row = dv_json_item(rows, 0);
 	*deleted = strtoll(member_text(row, "successcount"), NULL, 10);
 	*failed = strtoll(member_text(row, "failurecount"), NULL, 10);
@@ -270,12 +328,14 @@ truncate_by_job(dv_truncation *t)
 	int64		failed;
 
 	t->job = start_job(t);
+	t->started = dv_now();
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 	status = wait_for_job(t, &message);
 	error_context_stack = callback.previous;
 
 	count_rows(t, &deleted, &failed, &operation);
+	dv_progress_update(t->progress, deleted + failed, deleted + failed, deleted, failed, 0);
 	dv_ledger_stays(NULL, deleted);
 	if (failed > 0 && operation != NULL)
 		fail(t, deleted, failed, first_failure(t, operation));
@@ -317,7 +377,10 @@ truncate_table(Relation rel)
 	if (dv_dry_run)
 		return;
 	t.session = dv_connection_get(t.relation->serverid, GetUserId());
+	t.progress = dv_relation_progress(t.relation, "truncate", -1, CurrentMemoryContext);
+	dv_progress_update(t.progress, 0, 0, 0, 0, 0);
 	truncate_by_job(&t);
+	dv_progress_end(t.progress);
 }
 
 /*

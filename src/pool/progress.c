@@ -47,7 +47,8 @@ static const struct
 	{"DataverseResponse", "response"},
 	{"DataverseSlot", "slot"},
 	{"DataverseThrottle", "throttle"},
-	{"DataverseBackoff", "backoff"}
+	{"DataverseBackoff", "backoff"},
+	{"DataverseJob", "job"}
 };
 
 /* The reports of this backend. */

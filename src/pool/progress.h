@@ -27,10 +27,11 @@ typedef enum dv_wait_reason
 	DV_WAIT_RESPONSE,
 	DV_WAIT_SLOT,
 	DV_WAIT_THROTTLE,
-	DV_WAIT_BACKOFF
+	DV_WAIT_BACKOFF,
+	DV_WAIT_JOB
 } dv_wait_reason;
 
-#define DV_WAIT_REASONS (DV_WAIT_BACKOFF + 1)
+#define DV_WAIT_REASONS (DV_WAIT_JOB + 1)
 
 /* Returns the name for views, such as "response". */
 extern const char *dv_wait_reason_name(dv_wait_reason reason);

@@ -15,6 +15,7 @@
 
 #include "batch_parse.h"
 #include "faults.h"
+#include "quirks.h"
 #include "request.h"
 #include "row_write.h"
 
@@ -286,7 +287,7 @@ sim_batch(struct sim_req *req, struct sim_res *res)
 
 	res->kind = SIM_BATCH;
 	if (!sim_batch_parse(req->arena, sim_header(req, "Content-Type"), req->body, req->body_len,
-						 &parts, &error, &unreadable))
+						 sim_quirk(req->sim, SIM_QUIRK_BATCH_250) ? 250 : SIM_BATCH_MAX, &parts, &error, &unreadable))
 	{
 		if (unreadable)
 			return sim_payload_fail(req, res, NULL, "%s", error);

@@ -15,6 +15,7 @@ struct parser
 {
 	struct sim_arena *arena;
 	int			requests;
+	int			most;			/* requests that are accepted */
 	struct sim_part **ids;		/* parts that have a Content-ID */
 	int			first_id;		/* of the present change set */
 	int			nids;
@@ -232,9 +233,10 @@ remember_id(struct parser *p, struct sim_part *part)
 static bool
 read_request(struct parser *p, struct range *r, struct sim_part *part)
 {
-	if (++p->requests > SIM_BATCH_MAX)
-		return forbidden(p, "The current batch message contains too many parts. Only batch "
-						 "messages with a maximum number of '1000' requests are allowed.");
+	if (++p->requests > p->most)
+		return forbidden(p, sim_fmt(p->arena, "The current batch message contains too many parts. "
+									"A maximum number of '%d' query operations and change sets "
+									"are allowed in a batch message.", p->most));
 	if (!read_request_line(p, r, part) || !read_headers(p, r, true, &part->headers))
 		return false;
 	part->body = r->s;
@@ -323,9 +325,9 @@ read_parts(struct parser *p, struct range *r, const char *boundary, bool in_chan
 
 bool
 sim_batch_parse(struct sim_arena *arena, const char *content_type, char *body, size_t len,
-				struct sim_part **parts, const char **error, bool *was_unreadable)
+				int most, struct sim_part **parts, const char **error, bool *was_unreadable)
 {
-	struct parser p = {.arena = arena};
+	struct parser p = {.arena = arena, .most = most};
 	struct range all = {.s = body, .end = body + len};
 	const char *boundary = sim_batch_boundary(arena, content_type);
 	bool		ok;

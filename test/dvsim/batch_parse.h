@@ -29,11 +29,11 @@ struct sim_part
 };
 
 /*
- * The body is changed (parts are terminated in place).  On failure false and
+ * A body of more than "most" requests is refused, at most SIM_BATCH_MAX.  The body is changed (parts are terminated in place).  On failure false and
  * what is wrong; "unreadable" then tells a truncated body from a forbidden one.
  */
 bool		sim_batch_parse(struct sim_arena *arena, const char *content_type, char *body,
-							size_t len, struct sim_part **parts, const char **error,
+							size_t len, int most, struct sim_part **parts, const char **error,
 							bool *unreadable);
 
 /* the boundary of a multipart/mixed Content-Type, or NULL */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "guid.h"
+#include "quirks.h"
 #include "row_write.h"
 
 /* rows seen in Targets: 16 bytes each, open addressing */
@@ -295,12 +296,38 @@ find_message(const char *name)
 	return NULL;
 }
 
+/* "team" tells in other words than "queue" that it does not have a message */
+static bool
+refuse_message(struct bulk *b, const char *message)
+{
+	switch (b->table->bulk_refusal)
+	{
+		case SIM_BULK_NOT_ENABLED:
+			return sim_fail(b->req, b->res, 400, "0x80040216", "%s is not enabled on the entity %s",
+							message, b->table->name);
+		case SIM_BULK_NOT_SUPPORTED:
+			return sim_fail(b->req, b->res, 405, "0x80040800", "The '%s' method does not support "
+							"entities of type '%s'. MessageProcessorCache returned "
+							"MessageProcessor.Empty. ", message, b->table->name);
+		case SIM_BULK_NOT_FOUND:
+			return sim_fail(b->req, b->res, 404, "", "No HTTP resource was found that matches the "
+							"request URI '%s%s'.", b->req->base_url, b->req->target);
+		default:
+			return sim_fail(b->req, b->res, 404, "0x80060888", "Resource not found for the "
+							"segment 'Microsoft.Dynamics.CRM.%s'.", message);
+	}
+}
+
 static bool
 check_available(struct bulk *b, const struct message *message)
 {
 	const struct sim_table *t = b->table;
 	bool		there = false;
 
+	if (sim_quirk(b->req->sim, SIM_QUIRK_BULK_DISABLED))
+		return sim_fail(b->req, b->res, 400, "0x80048d2d",
+						"%s API is disabled for Organization with ID %s.", message->name,
+						b->req->sim->organization_id);
 	switch (message->kind)
 	{
 		case SIM_CREATE:
@@ -319,8 +346,7 @@ check_available(struct bulk *b, const struct message *message)
 			there = true;
 			break;
 	}
-	return there || sim_fail(b->req, b->res, 404, "0x80060888", "Resource not found for the "
-							 "segment 'Microsoft.Dynamics.CRM.%s'.", message->name);
+	return there || refuse_message(b, message->name);
 }
 
 /* the array, after a look at the rest of the body; NULL after a failure */

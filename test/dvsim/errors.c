@@ -161,6 +161,7 @@ static const struct error errors[] = {
 	{0x80090111, "EntityKeyAttributeNotValidForUpdate"},
 	{0x80090112, "EntityKeyAttributeNotValidForCreateAndUpdate"},
 	{0x80090429, "StringOrBinaryTruncation"},
+	{0x80090487, "CannotUploadNonPrimaryImageAttributeOnCreate"},
 	{0x80090800, "InvalidUrlForODataBindProperty"},
 	{0x80090801, "InvalidPropertyInODataRequestBody"},
 	{0x8009724f, "CannotCreateCustomEntityKeysForNonRelationalEntities"},

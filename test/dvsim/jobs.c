@@ -17,9 +17,11 @@
 #include "fetch_sql.h"
 #include "guid.h"
 #include "query_expression.h"
+#include "quirks.h"
 #include "row_write.h"
 
 #define WAIT_US 2000000			/* from the request to the start */
+#define LAG_US 1500000			/* before the job can be read; less than it waits */
 #define LEAST_RUN_US 1000000
 #define ROWS_PER_SECOND 5000
 #define ROWS_PER_CALL 20000		/* nothing else is answered meanwhile */
@@ -49,6 +51,9 @@ struct job
 	unsigned char operation_id[16];
 	char		user_id[37];
 	int64_t		start_us;
+	int64_t		shown_us;		/* when it can be read */
+	bool		shown;			/* its rows exist */
+	char	   *name;			/* as JSON */
 	struct query queries[MAX_QUERIES];
 	int			nqueries;
 	size_t		position;		/* rows done, over all queries */
@@ -79,6 +84,7 @@ free_job(struct job *job)
 		free(job->queries[i].xml);
 		sim_buf_free(&job->queries[i].ids);
 	}
+	free(job->name);
 	free(job);
 }
 
@@ -104,7 +110,7 @@ run_sql(struct sim_store *store, const char *sql, const unsigned char id[16], in
 
 /* writes the job's state to its rows; false when they are gone (deleted, or everything reset) */
 static bool
-show_state(struct sim *sim, struct job *job)
+show_state(struct sim *sim, const struct job *job)
 {
 	int64_t		v[6] = {states[job->state].state, states[job->state].status};
 	const char *when = job->state == JOB_RUNNING ? ",startedon=?5" :
@@ -305,6 +311,76 @@ work(struct sim *sim, struct job *job, int64_t now)
 	return job->position == total && now - job->start_us >= LEAST_RUN_US;
 }
 
+/* the row of a system table for the job */
+static bool
+create_row(struct sim_req *req, struct sim_res *res, const char *table_name, const char *body)
+{
+	struct sim_table *table = sim_table_by_name(req->sim->schema, table_name);
+	struct sim_write_row row = {0};
+	struct sim_json *json;
+	char	   *text = sim_strdup(req->arena, body);
+	const char *error;
+
+	json = sim_json_parse(req->arena, text, strlen(text), &error);
+	if (table == NULL || json == NULL)
+		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
+	return sim_create_row(req, res, table, json, NULL, &row);
+}
+
+static bool
+create_rows(struct sim_req *req, struct sim_res *res, const struct job *job)
+{
+	struct sim_buf body = {0};
+	char		id[37] = "";
+	char		operation_id[37] = "";
+	bool		ok;
+
+	sim_guid_print(job->id, id);
+	sim_guid_print(job->operation_id, operation_id);
+	sim_putf(&body, "{\"asyncoperationid\":\"%s\",\"operationtype\":13,"
+			 "\"messagename\":\"BulkDelete\",\"name\":%s,\"primaryentitytype\":\"%s\"}", id,
+			 job->name, job->queries[0].table->name);
+	ok = create_row(req, res, "asyncoperation", body.s);
+	body.len = 0;
+	sim_putf(&body, "{\"bulkdeleteoperationid\":\"%s\",\"successcount\":0,\"failurecount\":0,"
+			 "\"name\":%s,\"asyncoperationid@odata.bind\":\"asyncoperations(%s)\"}", operation_id,
+			 job->name, id);
+	ok = ok && create_row(req, res, "bulkdeleteoperation", body.s);
+	sim_buf_free(&body);
+	return ok;
+}
+
+/* makes the rows by which clients see the job */
+static bool
+show_job(struct sim_req *req, struct sim_res *res, struct job *job)
+{
+	if (!sim_begin(req->sim->store))
+		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
+	if (!create_rows(req, res, job))
+	{
+		sim_rollback(req->sim->store);
+		return false;
+	}
+	job->shown = true;
+	return sim_commit(req->sim->store) ||
+		sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
+}
+
+/* the same for a job that could not be read at first */
+static bool
+show_later(struct sim *sim, struct job *job)
+{
+	struct sim_req req;
+	struct sim_res res = {0};
+	bool		ok;
+
+	inner_request(sim, job, &req);
+	ok = show_job(&req, &res, job);
+	sim_buf_free(&res.body);
+	sim_arena_free(req.arena);
+	return ok;
+}
+
 /* true while the job still has something to do */
 static bool
 advance(struct sim *sim, struct job *job, int64_t now)
@@ -312,6 +388,8 @@ advance(struct sim *sim, struct job *job, int64_t now)
 	int			i;
 
 	if (job->store != sim->store)
+		return false;
+	if (!job->shown && now >= job->shown_us && !show_later(sim, job))
 		return false;
 	if (job->state == JOB_WAITING && now >= job->start_us)
 	{
@@ -352,60 +430,6 @@ sim_jobs_advance(struct sim *sim)
 			free_job(job);
 		}
 	}
-}
-
-/* the row of a system table for the job; its id in "id" */
-static bool
-create_row(struct sim_req *req, struct sim_res *res, const char *table_name, const char *body,
-		   unsigned char id[16])
-{
-	struct sim_table *table = sim_table_by_name(req->sim->schema, table_name);
-	struct sim_write_row row = {0};
-	struct sim_json *json;
-	char	   *text = sim_strdup(req->arena, body);
-	const char *error;
-
-	json = sim_json_parse(req->arena, text, strlen(text), &error);
-	if (table == NULL || json == NULL)
-		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
-	if (!sim_create_row(req, res, table, json, NULL, &row))
-		return false;
-	memcpy(id, row.id, 16);
-	return true;
-}
-
-static bool
-create_rows(struct sim_req *req, struct sim_res *res, struct job *job, const struct sim_json *name)
-{
-	struct sim_buf body = {0};
-	char		id[37] = "";
-	bool		ok;
-
-	sim_puts(&body, "{\"operationtype\":13,\"messagename\":\"BulkDelete\",\"name\":");
-	sim_put_json(&body, name->s, name->len);
-	sim_putf(&body, ",\"primaryentitytype\":\"%s\"}", job->queries[0].table->name);
-	ok = create_row(req, res, "asyncoperation", body.s, job->id);
-	body.len = 0;
-	sim_guid_print(job->id, id);
-	sim_puts(&body, "{\"successcount\":0,\"failurecount\":0,\"name\":");
-	sim_put_json(&body, name->s, name->len);
-	sim_putf(&body, ",\"asyncoperationid@odata.bind\":\"asyncoperations(%s)\"}", id);
-	ok = ok && create_row(req, res, "bulkdeleteoperation", body.s, job->operation_id);
-	sim_buf_free(&body);
-	return ok;
-}
-
-static bool
-register_job(struct sim_req *req, struct sim_res *res, struct job *job,
-			 const struct sim_json *name)
-{
-	if (!sim_begin(req->sim->store))
-		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
-	if (create_rows(req, res, job, name))
-		return sim_commit(req->sim->store) ||
-			sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
-	sim_rollback(req->sim->store);
-	return false;
 }
 
 /* every query is translated once now, so that mistakes are told at once */
@@ -470,6 +494,19 @@ start_time(struct sim *sim, const struct sim_json *when)
 	return now + WAIT_US;
 }
 
+static void
+set_names(struct sim_req *req, struct job *job, const struct sim_json *name)
+{
+	struct sim_buf json = {0};
+	uint64_t	now = (uint64_t) (req->sim->epoch_us + sim_now_us(req->sim));
+
+	sim_guid_make(now, sim_random(req->sim), job->id);
+	sim_guid_make(now, sim_random(req->sim), job->operation_id);
+	sim_put_json(&json, name->s, name->len);
+	job->name = sim_xstrdup(json.s);
+	sim_buf_free(&json);
+}
+
 bool
 sim_bulk_delete(struct sim_req *req, struct sim_res *res)
 {
@@ -483,8 +520,10 @@ sim_bulk_delete(struct sim_req *req, struct sim_res *res)
 	job->store = req->sim->store;
 	memcpy(job->user_id, req->user_id, sizeof(job->user_id));
 	job->start_us = start_time(req->sim, sim_json_member(body, "StartDateTime"));
+	job->shown_us = sim_now_us(req->sim) + LAG_US;
+	set_names(req, job, sim_json_member(body, "JobName"));
 	if (!take_queries(req, res, job, sim_json_member(body, "QuerySet")) ||
-		!register_job(req, res, job, sim_json_member(body, "JobName")))
+		(!sim_quirk(req->sim, SIM_QUIRK_LAGGING_JOBS) && !show_job(req, res, job)))
 	{
 		free_job(job);
 		return false;

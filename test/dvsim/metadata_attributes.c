@@ -318,13 +318,7 @@ boolean_default(const struct sim_meta_item *item, struct sim_meta_value *value)
 static void
 image_is_primary(const struct sim_meta_item *item, struct sim_meta_value *value)
 {
-	const struct sim_column *column = item->object;
-	int			i;
-
-	value->i = true;
-	for (i = 0; i < column->ordinal; i++)
-		if (column->table->columns[i].type == SIM_IMAGE)
-			value->i = false;
+	value->i = sim_is_primary_image(item->object);
 }
 
 #define FORMULA \

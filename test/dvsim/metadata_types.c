@@ -91,7 +91,7 @@ entity_primary_image(const struct sim_meta_item *item, struct sim_meta_value *va
 
 	set_text(value, NULL);
 	for (i = 0; i < table->ncolumns && value->null; i++)
-		if (table->columns[i].type == SIM_IMAGE)
+		if (sim_is_primary_image(&table->columns[i]))
 			set_text(value, table->columns[i].name);
 }
 

@@ -18,6 +18,7 @@ static const struct
 	const char *help;
 }			quirk_table[SIM_QUIRKS] = {
 	[SIM_QUIRK_BATCH_250] = {"batch-250", "a $batch has at most 250 parts"},
+	[SIM_QUIRK_BULK_DISABLED] = {"bulk-disabled", "the organization has no bulk messages"},
 	[SIM_QUIRK_FAILING_TOTAL_COUNT] = {"failing-total-count", "RetrieveTotalRecordCount fails"},
 	[SIM_QUIRK_LAGGING_FULL_TEXT] = {"lagging-full-text",
 	"ContainValues does not see what was written in the last five seconds"},

@@ -246,6 +246,11 @@ decode_value(struct sim_writer *w, struct sim_plan *plan, struct sim_member *m,
 
 	if (!sim_value_from_json(w->req, w->res, m->column, json, value))
 		return false;
+	if (value->kind != SIM_V_NULL && w->mode == SIM_WRITE_INSERT && m->column->type == SIM_IMAGE &&
+		!sim_is_primary_image(m->column))
+		return sim_fail(w->req, w->res, 400, "0x80090487", "Non-primary image attribute %s of "
+						"entity %s is not allowed to upload during Create operation.",
+						m->column->name, w->table->name);
 	if (value->kind == SIM_V_NULL && m->column->required == 2 && m->column != w->table->status &&
 		m->column != w->table->state)
 		return required(w, m->column);

@@ -206,6 +206,23 @@ table_solutions(struct build *build, struct sim_table *table, struct json_object
 	}
 }
 
+static bool
+bulk_refusal(struct sim_table *table, struct json_object *json)
+{
+	static const char *const names[SIM_BULK_REFUSALS] = {
+		[SIM_BULK_NO_SEGMENT] = "no-segment",
+		[SIM_BULK_NOT_ENABLED] = "not-enabled",
+		[SIM_BULK_NOT_SUPPORTED] = "not-supported",
+		[SIM_BULK_NOT_FOUND] = "not-found",
+	};
+	int			refusal = SIM_BULK_NO_SEGMENT;
+
+	if (!build_one_of(json, "bulk_refusal", names, SIM_BULK_REFUSALS, &refusal))
+		return build_fail("table \"%s\" has an unknown \"bulk_refusal\"", table->name);
+	table->bulk_refusal = (enum sim_bulk_refusal) refusal;
+	return true;
+}
+
 /* All of a table but its columns and links. */
 static bool
 build_header(struct build *build, struct draft *draft, int ordinal)
@@ -236,6 +253,8 @@ build_header(struct build *build, struct draft *draft, int ordinal)
 	table->create_multiple = build_flag(json, "create_multiple", bulk);
 	table->update_multiple = build_flag(json, "update_multiple", bulk);
 	table->delete_multiple = table->type == SIM_ELASTIC;
+	if (!bulk_refusal(table, json))
+		return false;
 	table_solutions(build, table, json);
 	build_metadata_id(table->metadata_id, "entity", table->name, "");
 	return true;

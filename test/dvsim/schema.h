@@ -181,6 +181,16 @@ struct sim_many					/* N:N */
 	char		metadata_id[37];
 };
 
+/* how bulk messages that a table does not have are refused; environments have several ways */
+enum sim_bulk_refusal
+{
+	SIM_BULK_NO_SEGMENT,
+	SIM_BULK_NOT_ENABLED,
+	SIM_BULK_NOT_SUPPORTED,
+	SIM_BULK_NOT_FOUND,
+	SIM_BULK_REFUSALS
+};
+
 struct sim_table
 {
 	const char *name;			/* logical name; also the SQL table's name */
@@ -201,6 +211,7 @@ struct sim_table
 	bool		create_multiple;	/* sdkmessagefilters has the message */
 	bool		update_multiple;
 	bool		delete_multiple;	/* elastic */
+	enum sim_bulk_refusal bulk_refusal;
 	struct sim_column *columns;
 	int			ncolumns;
 	struct sim_column *id;		/* primary id */
@@ -256,6 +267,9 @@ struct sim_column *sim_column_by_property(struct sim_table *table, const char *p
 struct sim_column *sim_column_by_navigation(struct sim_table *table, const char *name, size_t len, struct sim_target **target);
 struct sim_relationship *sim_collection_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_many *sim_many_by_name(struct sim_table *table, const char *name, size_t len);
+
+/* the first image column of a table; a new row can have no other image */
+bool		sim_is_primary_image(const struct sim_column *column);
 struct sim_option *sim_option_by_value(const struct sim_option_set *set, int value);
 
 /* calculated and formula columns: the service ignores such an order without a word */

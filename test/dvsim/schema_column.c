@@ -477,3 +477,16 @@ build_column(struct build *build, struct draft *draft, struct json_object *json)
 		return false;
 	return build_companions(build, draft, ordinal);
 }
+
+bool
+sim_is_primary_image(const struct sim_column *column)
+{
+	int			i;
+
+	if (column->type != SIM_IMAGE)
+		return false;
+	for (i = 0; i < column->ordinal; i++)
+		if (column->table->columns[i].type == SIM_IMAGE)
+			return false;
+	return true;
+}

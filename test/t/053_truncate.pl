@@ -90,8 +90,10 @@ is(rows('contact'), 0, 'all rows are gone');
 is(rows('account'), $accounts, 'those of other tables are not');
 my @writes = writes();
 is(join(' ', map { "$_->{method} $_->{target}" } @writes), 'POST /api/data/v9.2/BulkDelete', 'one request');
+my $body = JSON::PP::decode_json($writes[0]{body});
+my $start = delete $body->{StartDateTime};
 is_deeply(
-	JSON::PP::decode_json($writes[0]{body}),
+	$body,
 	{
 		QuerySet => [
 			{
@@ -106,11 +108,26 @@ is_deeply(
 		ToRecipients => [],
 		CCRecipients => [],
 		RecurrencePattern => '',
-		StartDateTime => '2026-01-01T00:00:00Z',
 	},
 	'its body');
+like($start, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, '… with a time at which the job starts');
+cmp_ok(abs($session->value("SELECT extract(epoch FROM now() - '$start')")), '<', 60, '… which is now');
 $session->query('TRUNCATE contact');
 is(scalar writes(), 1, 'a table without rows is no different');
+
+# ---- a job that cannot be read at first
+
+$dvsim->quirks('lagging-jobs');
+seed('contact', 20);
+$seen = (sent($dvsim, 0))[0];
+$session->query('TRUNCATE contact');
+is(rows('contact'), 0, 'a job that cannot be read at first is waited for');
+my (undef, @all) = sent($dvsim, $seen);
+my @polls = map { $_->{status} } grep { $_->{target} =~ /asyncoperations\(/ } @all;
+is($polls[0], 404, '… although the service says that there is none');
+is($polls[-1], 200, '… until there is');
+$dvsim->quirks();
+writes();
 
 # ---- a TRUNCATE is not rolled back
 
@@ -212,6 +229,12 @@ wait_for(
 		return scalar grep { $_->{target} =~ /asyncoperations/ } @requests;
 	},
 	'the job is asked for');
+wait_for(
+	sub {
+		return ($watcher->value(
+				q{SELECT waiting_for FROM dataverse.progress WHERE operation = 'truncate'}) // '') eq 'job';
+	},
+	'the progress view shows what is waited for');
 my $cancelled = time;
 $watcher->query('SELECT pg_cancel_backend(' . $session->pid . ')');
 $result = $session->finish;

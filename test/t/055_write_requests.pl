@@ -107,6 +107,54 @@ is_deeply(
 	],
 	'… and the state goes with the update');
 
+# ---- images: only the primary one is created with its row
+
+my $picture = "\\x89504e47";
+@r = sent("INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_image, new_picture) VALUES
+	('${id}1', 'both', '$picture', '$picture'), ('${id}2', 'primary', '$picture', NULL), ('${id}3', 'other', NULL, '$picture')");
+is_deeply(
+	lines(@r),
+	[ map { "POST new_alltypeses/Microsoft.Dynamics.CRM.${_}Multiple" } 'Create', 'Update' ],
+	'rows with an image that is not the primary one are a create and an update');
+is_deeply(
+	[ map { @{ rows($_) } } @r ],
+	[
+		qq({"new_alltypesid":"${id}1","new_name":"both","new_image":"iVBORw=="}),
+		qq({"new_alltypesid":"${id}2","new_name":"primary","new_image":"iVBORw=="}),
+		qq({"new_alltypesid":"${id}3","new_name":"other","new_image":null}),
+		map { qq({"new_alltypesid":"$id$_","new_picture":"iVBORw=="}) } 1, 3
+	],
+	'… of the rows that have one');
+@r = sent("INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture, statecode, statuscode) VALUES ('${id}4', 'off', '$picture', 1, 2)");
+is_deeply(rows($r[1]), [qq({"new_alltypesid":"${id}4","statecode":1,"statuscode":2,"new_picture":"iVBORw=="})], '… together with the state');
+@r = sent("INSERT INTO dv.new_alltypes (new_name, new_image) VALUES ('p', '$picture')");
+is(scalar @r, 1, '… and nothing follows a row with the primary image');
+@r = sent("SET dataverse_fdw.insert_mode = 'upsert';
+	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}1', 'there', NULL), ('${id}5', 'new', '$picture')");
+is_deeply(
+	[ map { @{ rows($_) } } @r ],
+	[
+		qq({"new_alltypesid":"${id}1","new_name":"there"}), qq({"new_alltypesid":"${id}5","new_name":"new"}),
+		qq({"new_alltypesid":"${id}1","new_picture":null}), qq({"new_alltypesid":"${id}5","new_picture":"iVBORw=="})
+	],
+	'an upsert may make a row, so its images follow, too, and those that are to go');
+is($crm->sql("SELECT string_agg(new_name || (new_image IS NOT NULL)::text || (new_picture IS NOT NULL)::text, ' ' ORDER BY new_name) FROM dv.new_alltypes WHERE new_name <> 'p'"),
+	'newfalsetrue offfalsetrue otherfalsetrue primarytruefalse theretruefalse', '… and every row has its images');
+@r = sent("SET dataverse_fdw.dry_run = on; INSERT INTO dv.new_alltypes (new_name, new_picture) VALUES ('dry', '$picture')");
+is(scalar @r, 0, 'a dry run sends neither');
+$crm->dvsim->control('POST', '/_dvsim/faults', [{ path => 'UpdateMultiple', status => 400, code => '0x80040265', message => 'no picture', times => 0 },
+	{ path => '$batch', batch_part => 1, status => 400, code => '0x80040265', message => 'no picture', times => 0 }]);
+my (undef, undef, $refused) = $crm->node->psql('postgres', "INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}6', 'kept', '$picture')");
+like($refused, qr/ERROR:  could not insert into foreign table "new_alltypes" .*: no picture/, 'an image that is refused is an error');
+like($refused, qr/It is row 1 \(${id}6\)\.  The row was written, but the update that completes it was refused\./, '… which tells that the row is there');
+$crm->sql("SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error;
+	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}7', 'kept', '$picture'), ('${id}8', 'fine', NULL)");
+is($crm->sql("SELECT operation, row_number, message FROM dataverse.rejects WHERE foreign_table = 'dv.new_alltypes'"),
+	"update|1|no picture", '… or the update is filed');
+$crm->dvsim->control('DELETE', '/_dvsim/faults');
+is($crm->sql("SELECT count(*) FROM dv.new_alltypes WHERE new_name IN ('kept', 'fine') AND new_picture IS NULL"), 3, '… and the rows are there');
+$crm->sql("TRUNCATE dataverse.rejected_rows; DELETE FROM dv.new_alltypes");
+
 @r = sent("INSERT INTO dv.account (name) VALUES ('known') RETURNING accountid, name");
 is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'RETURNING of what is known here costs nothing');
 @r = sent("INSERT INTO dv.account (name) VALUES ('asked') RETURNING createdon, name");
@@ -130,7 +178,38 @@ is_deeply(
 	[ map { qq({"accountid":"$id$_","numberofemployees":9}) } 'a', 'b' ],
 	'… before it writes');
 @r = sent("UPDATE dv.account SET parentaccountid = NULL WHERE accountid = '${id}b'");
-is_deeply(rows($r[0]), [qq({"accountid":"${id}b","parentaccountid\@odata.bind":null})], 'a lookup is cleared by null');
+is_deeply(rows($r[0]), [qq({"accountid":"${id}b","parentaccountid":null})], 'a lookup is cleared by null');
+
+# ---- polymorphic lookups: only what the row refers to is cleared
+
+$crm->sql("INSERT INTO dv.contact (contactid, lastname) VALUES ('${id}c', 'c');
+	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_customerid, new_customeridtype, new_relatedid, new_relatedidtype) VALUES
+		('${id}1', 'l', '${id}a', 'account', '${id}c', 'contact'), ('${id}2', 'l', '${id}c', 'contact', NULL, NULL), ('${id}3', 'l', NULL, NULL, NULL, NULL)");
+@r = sent("UPDATE dv.new_alltypes SET new_customerid = NULL, new_relatedid = NULL, new_relatedidtype = NULL WHERE new_name = 'l'");
+is_deeply(
+	lines(@r),
+	[ 'GET new_alltypeses?$select=new_alltypesid,new_name,_new_customerid_value,_new_relatedid_value&$filter=new_name eq \'l\'&$orderby=new_alltypesid',
+		'POST new_alltypeses/Microsoft.Dynamics.CRM.UpdateMultiple' ],
+	'clearing polymorphic lookups of rows that differ is one read and one bulk message') or diag(join("\n", map { target($_) } @r));
+is_deeply(
+	[ sort @{ rows($r[1]) } ],
+	[
+		qq({"new_alltypesid":"${id}1","new_customerid_account":null,"new_RelatedId_contact":null}),
+		qq({"new_alltypesid":"${id}2","new_customerid_contact":null,"new_RelatedId_account":null}),
+		qq({"new_alltypesid":"${id}3","new_customerid_account":null,"new_RelatedId_account":null})
+	],
+	'… and each row names the tables that it refers to');
+is($crm->sql("SELECT count(new_customerid), count(new_relatedid), count(new_customeridtype) FROM dv.new_alltypes"), '0|0|0', '… all are cleared');
+$crm->sql("UPDATE dv.new_alltypes SET new_customerid = '${id}a', new_customeridtype = 'account' WHERE new_name = 'l'");
+@r = sent("UPDATE dv.new_alltypes SET new_customerid = NULL WHERE new_alltypesid = '${id}1'");
+is($r[0]{method}, 'GET', 'a row that is given by its id is read first');
+is_deeply(rows($r[1]), [qq({"new_alltypesid":"${id}1","new_customerid_account":null})], '… for the same reason');
+@r = sent("UPDATE dv.new_alltypes SET new_customerid = '${id}c', new_customeridtype = 'contact' WHERE new_alltypesid = '${id}1'");
+is_deeply(rows($r[0]), [qq({"new_alltypesid":"${id}1","new_customerid_contact\@odata.bind":"/contacts(${id}c)"})], 'another table replaces it without that');
+is(scalar @r, 1, '… and nothing is read');
+is($crm->sql("SELECT string_agg(new_customeridtype, ' ' ORDER BY new_alltypesid) FROM dv.new_alltypes"), 'contact account account', '… and it is replaced');
+$crm->sql("DELETE FROM dv.new_alltypes; DELETE FROM dv.contact");
+
 $crm->sql(q{CREATE FUNCTION dv.number() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN NEW.accountnumber := 'n' || NEW.numberofemployees; RETURN NEW; END $$;
 	CREATE TRIGGER number BEFORE UPDATE ON dv.account FOR EACH ROW EXECUTE FUNCTION dv.number()});

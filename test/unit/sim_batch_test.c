@@ -48,7 +48,7 @@ parse_as(const char *type, const char *text)
 	char	   *copy = sim_strdup(arena, text);
 
 	error = NULL;
-	return sim_batch_parse(arena, type, copy, strlen(copy), &parts, &error, &unreadable);
+	return sim_batch_parse(arena, type, copy, strlen(copy), SIM_BATCH_MAX, &parts, &error, &unreadable);
 }
 
 static bool

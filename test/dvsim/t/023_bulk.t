@@ -239,4 +239,35 @@ subtest 'key columns beside a key' => sub {
 	is(meters('UpsertMultiple', [ { '@odata.id' => $site } ])->status, 204);
 };
 
+subtest 'messages that a table does not have' => sub {
+	my %way = (
+		tasks => [ task => 404, '0x80060888', qr/^Resource not found for the segment 'Microsoft\.Dynamics\.CRM\.CreateMultiple'/ ],
+		teams => [ team => 400, '0x80040216', qr/^CreateMultiple is not enabled on the entity team$/ ],
+		phonecalls => [ phonecall => 405, '0x80040800', qr/^The 'CreateMultiple' method does not support entities of type 'phonecall'/ ],
+		annotations => [ annotation => 404, '', qr/^No HTTP resource was found/ ]);
+
+	for my $set (sort keys %way)
+	{
+		my ($table, @refusal) = @{ $way{$set} };
+		refused(bulk($set, $table, 'CreateMultiple', [ {} ]), @refusal, $set);
+	}
+	$s->quirks('bulk-disabled');
+	refused(accounts('CreateMultiple', [ { name => 'x' } ]), 400, '0x80048d2d',
+		qr/^CreateMultiple API is disabled for Organization with ID [-0-9a-f]{36}\.$/, 'disabled');
+	$s->quirks();
+};
+
+subtest 'images of new rows' => sub {
+	my $bytes = 'iVBORw==';
+	my $r = $s->post('new_alltypeses', { new_name => 'p', new_image => $bytes, new_picture => undef });
+	is($r->status, 204, 'the primary image');
+	refused($s->post('new_alltypeses', { new_name => 'p', new_picture => $bytes }), 400, '0x80090487',
+		qr/^Non-primary image attribute new_picture of entity new_alltypes is not allowed to upload during Create operation\.$/,
+		'another one');
+	refused(bulk('new_alltypeses', 'new_alltypes', 'CreateMultiple', [ { new_name => 'p', new_picture => $bytes } ]),
+		400, '0x80090487', qr/new_picture/, 'in bulk');
+	my ($id) = $r->header('OData-EntityId') =~ /\(([-0-9a-f]{36})\)/;
+	is($s->patch("new_alltypeses($id)", { new_picture => $bytes }, 'If-Match' => '*')->status, 204, 'in an update');
+};
+
 done_testing;

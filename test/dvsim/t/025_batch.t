@@ -289,4 +289,15 @@ subtest 'faults in parts' => sub {
 	is(statuses(parts(@two)), '200 204 204', 'the rule is spent');
 };
 
+subtest 'an environment that accepts fewer parts' => sub {
+	my $one = part('b1', request('GET', "${path}accounts?\$select=name&\$top=1"));
+
+	$s->quirks('batch-250');
+	is(send_batch($one x 250)->status, 200, '250 parts');
+	my $r = send_batch($one x 251);
+	is($r->status, 400, '251 parts');
+	like($r->error_message, qr/contains too many parts\. A maximum number of '250'/, 'its message');
+	$s->quirks();
+};
+
 done_testing;

@@ -157,4 +157,14 @@ subtest 'refusals' => sub {
 	is($s->get('BulkDelete')->status, 404);
 };
 
+subtest 'a job that cannot be read at first' => sub {
+	$s->quirks('lagging-jobs');
+	$s->create('accounts', { name => 'late' });
+	my $id = job('account', where('name', 'Equal', 'late'))->json->{JobId};
+	is($s->get("asyncoperations($id)")->status, 404, 'at once');
+	jump('10s');
+	is($s->get("asyncoperations($id)")->status, 200, 'later');
+	$s->quirks();
+};
+
 done_testing;
