@@ -29,7 +29,7 @@ OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blam
 	fetchxml.o guid.o header.o json_cursor.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	type.o value.o)
 
-REGRESS = extension options functions pool import scan scan_dml where analyze append insert update delete upsert copy write_errors types scan_target rejects interplay special
+REGRESS = extension options functions pool import scan scan_dml where barrier collation edges analyze append insert update delete upsert copy write_errors types scan_target rejects interplay special
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # Uses pkg-config, or the library's own script.

@@ -551,9 +551,11 @@ COMMENT ON FUNCTION dataverse.retry_rejects(regclass, timestamptz) IS
 -- Import.
 --
 
--- Ignores case and accents, as Dataverse does.  (Dataverse also ignores trailing
--- blanks, which this collation does not.)  It is not created if the server is
--- built without ICU or ICU does not support the encoding of the database.
+-- Ignores case and accents, much as Dataverse does.  (Dataverse also ignores
+-- trailing blanks and all characters that its collation does not know, which this
+-- one does not: whatever the service returns is checked here.)  It is not created
+-- if the server is built without ICU or ICU does not support the encoding of the
+-- database.
 DO $$
 BEGIN
   CREATE COLLATION dataverse.ci_ai

@@ -17,9 +17,15 @@
  *	 equal byte by byte is equal there, but so are other values: equality and
  *	 LIKE return supersets.  Whatever is different there is different here, but
  *	 not the other way round: negative operators return subsets, hence never.
- *	 The service orders text differently: no ranges, no ORDER BY.  For a column
- *	 with the collation dataverse.ci_ai, the service's equality is what is
- *	 wanted.
+ *	 The service orders text differently: no ranges, no ORDER BY.
+ * - Text compared under dataverse.ci_ai.  PostgreSQL's equality ignores case and
+ *	 accents as the service's does, but it comes from ICU, and the service's from
+ *	 a collation of SQL Server that its language determines (English:
+ *	 Latin1_General_CI_AI).  The two differ: that one ignores trailing blanks and
+ *	 all characters that it does not know, ICU takes a no-break space for a
+ *	 space, three dots for U+2026, and ignores control characters.  So equality
+ *	 is a superset, and only of values whose characters have the same equals on
+ *	 both sides; of other values only the start is sent (fdw/bind.c).
  * - NULL.  The service's negative operators are true for NULL.  The code that
  *	 builds such filters (fdw/bind.c) adds "is not null", so NE and NOT IN are
  *	 exact.
@@ -56,16 +62,16 @@
  * choice, choices, time, date, label, table_name, opaque), symbol, opposite,
  * and the kind of filter that EXPLAIN shows while its value is not known
  */
-DV_OPERATOR("E S E E S E E . E E . . .", EQ, NE, DV_EQ)
-DV_OPERATOR("E . E E S E E . E E . . .", NE, EQ, DV_NE)
+DV_OPERATOR("E S S E S E E . E E . . .", EQ, NE, DV_EQ)
+DV_OPERATOR("E . . E S E E . E E . . .", NE, EQ, DV_NE)
 DV_OPERATOR(". . . E S . . . E E . . .", LT, GE, DV_LT)
 DV_OPERATOR(". . . E S . . . E E . . .", LE, GT, DV_LE)
 DV_OPERATOR(". . . E S . . . E E . . .", GT, LE, DV_GT)
 DV_OPERATOR(". . . E S . . . E E . . .", GE, LT, DV_GE)
-DV_OPERATOR("E S E E S E E . E E . . .", IN, NOT_IN, DV_IN)
-DV_OPERATOR("E . E E S E E . E E . . .", NOT_IN, IN, DV_NOT_IN)
-DV_OPERATOR("E . E E . E E . E E . . .", DISTINCT, NOT_DISTINCT, DV_NE)
-DV_OPERATOR("E S E E S E E . E E . . .", NOT_DISTINCT, DISTINCT, DV_EQ)
+DV_OPERATOR("E S S E S E E . E E . . .", IN, NOT_IN, DV_IN)
+DV_OPERATOR("E . . E S E E . E E . . .", NOT_IN, IN, DV_NOT_IN)
+DV_OPERATOR("E . . E . E E . E E . . .", DISTINCT, NOT_DISTINCT, DV_NE)
+DV_OPERATOR("E S S E S E E . E E . . .", NOT_DISTINCT, DISTINCT, DV_EQ)
 DV_OPERATOR("E E E E E E E E E E . E .", NULL, NOT_NULL, DV_IS_NULL)
 DV_OPERATOR("E E E E E E E E E E S E .", NOT_NULL, NULL, DV_IS_NOT_NULL)
 DV_OPERATOR(". S . . . . . . . . . . .", LIKE, OTHER, DV_CONTAINS)

@@ -69,6 +69,9 @@ dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op)
 		return policy;
 	if (op == DV_OP_ORDER)
 		return DV_NEVER;
+	/* these are not in SQL Server, and nothing is known of how they compare text */
+	if (comparison == DV_COMPARE_TEXT_CI_AI && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
+		return DV_NEVER;
 	if (table == DV_TABLE_VIRTUAL)
 		return DV_SUPERSET;
 	/* elastic: IS DISTINCT FROM a time with a fraction cannot be made wider */

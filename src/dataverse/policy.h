@@ -38,7 +38,7 @@ extern const dv_op_info dv_ops[DV_OPS];
 typedef enum dv_collation
 {
 	DV_COLLATION_BYTES,			/* any deterministic collation: equal means equal byte by byte */
-	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: equality as the service understands it */
+	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: equality much as the service understands it */
 	DV_COLLATION_OTHER			/* any other nondeterministic collation */
 } dv_collation;
 

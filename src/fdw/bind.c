@@ -49,6 +49,8 @@
 #define CHUNK_LISTED 100
 /* Longer texts are compared here only, if they are checked here at all. */
 #define MAX_TEXT 2000
+/* How much of a text is compared by its start. */
+#define MAX_START 400
 
 /* A leaf that is being bound. */
 typedef struct leaf
@@ -289,8 +291,8 @@ bind_double(const leaf *l, dv_op op, Oid type, Datum value)
 {
 	double		v = type == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
 	double		margin = fabs(v) * 1e-12 + 1e-7;
-	const char *low;
-	const char *high;
+	dv_filter  *from = NULL;
+	dv_filter  *to = NULL;
 
 	/* in PostgreSQL, NaN is greater than all other numbers */
 	if (isnan(v) || isinf(v))
@@ -299,13 +301,18 @@ bind_double(const leaf *l, dv_op op, Oid type, Datum value)
 
 		return compare_grid(l, op, &g);
 	}
-	low = psprintf("%.17g", v - margin);
-	high = psprintf("%.17g", v + margin);
+	/* a bound beyond the largest double cannot be written, and excludes nothing */
+	if (!isinf(v - margin))
+		from = compare(l, DV_GE, psprintf("%.17g", v - margin));
+	if (!isinf(v + margin))
+		to = compare(l, DV_LE, psprintf("%.17g", v + margin));
+	if (op == DV_OP_EQ && from != NULL && to != NULL)
+		return both(from, to);
 	if (op == DV_OP_EQ)
-		return both(compare(l, DV_GE, low), compare(l, DV_LE, high));
-	if (op == DV_OP_NE)
-		return not_null(l);
-	return op == DV_OP_LT || op == DV_OP_LE ? compare(l, DV_LE, high) : compare(l, DV_GE, low);
+		return from != NULL ? from : to;
+	if (op == DV_OP_LT || op == DV_OP_LE)
+		from = to;
+	return op == DV_OP_NE || from == NULL ? not_null(l) : from;
 }
 
 /* A text value in UTF-8. */
@@ -318,11 +325,64 @@ text_of(Oid type, Datum value)
 	return dv_text_out(string);
 }
 
+static bool
+is_alphanumeric(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/*
+ * The length of the start of a text whose characters are known to have, under
+ * dataverse.ci_ai, no equals but those that they have in the service, too.
+ * These are ASCII letters and digits, some signs, and the letters of Latin-1,
+ * for which ICU and Latin1_General_CI_AI agree: accents and case do not count,
+ * ligatures are two letters.  Not among them are blanks and dots (see
+ * dataverse/operator_list.h).
+ *
+ * ICU knows more equals of letters than that: signs that are made of letters
+ * (U+2122), Roman numerals, letters of mathematics.  The README names them.
+ */
+static size_t
+length_alike(const char *text)
+{
+	const unsigned char *p = (const unsigned char *) text;
+
+	for (;;)
+	{
+		if (is_alphanumeric(*p) || (*p != '\0' && strchr("-'&/@_+#", *p) != NULL))
+			p++;
+		/* U+00C0 to U+00FF, but no signs */
+		else if (*p == 0xc3 && p[1] != 0x97 && p[1] != 0xb7)
+			p += 2;
+		else
+			return p - (const unsigned char *) text;
+	}
+}
+
+/* A filter that returns at least what equals a text under dataverse.ci_ai. */
+static dv_filter *
+equal_ci_ai(const leaf *l, const char *text)
+{
+	size_t		length = Min(length_alike(text), MAX_START);
+
+	/* the service may store '' as null, and a text of ignored characters equals '' */
+	if (length == 0)
+		return new_filter(DV_TRUE, NULL);
+	while (length < strlen(text) && ((unsigned char) text[length] & 0xc0) == 0x80)
+		length--;
+	if (text[length] == '\0')
+		return compare(l, DV_EQ, text);
+	return compare(l, DV_STARTS_WITH, pnstrdup(text, length));
+}
+
 static dv_filter *
 bind_text(const leaf *l, dv_op op, Oid type, Datum value)
 {
 	const char *text = text_of(type, value);
 	bool		eq = op == DV_OP_EQ;
+
+	if (l->flags & DV_CONDITION_CI_AI)
+		return equal_ci_ai(l, text);
 
 	/* no row can contain such a text, and the service would refuse the request */
 	if (!dv_text_possible(text))

@@ -114,7 +114,20 @@ decode_uuid(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return dv_value_uuid(value, uuid->data);
 }
 
-/* Shows the column's declared number of decimal places, or drops trailing zeros. */
+/* Gives a number the column's declared number of decimal places, unless it has more. */
+static Datum
+show_numeric(const dv_decoder *decoder, Datum number)
+{
+	int			needed;
+
+	number = DirectFunctionCall1(numeric_trim_scale, number);
+	needed = DatumGetInt32(DirectFunctionCall1(numeric_scale, number));
+	if (needed >= decoder->scale)
+		return number;
+	return DirectFunctionCall2(numeric_round, number, Int32GetDatum(decoder->scale));
+}
+
+/* Whether a number has few digits or many, it is shown alike. */
 static dv_value_status
 decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
@@ -124,10 +137,12 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 
 	if (status == DV_VALUE_RANGE)
 	{
+		Datum		number = DirectFunctionCall3(numeric_in,
+												 CStringGetDatum(pnstrdup(value->text, value->len)),
+												 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+
 		decoder->doubtful = decoder->fit != NULL;
-		*out = DirectFunctionCall3(numeric_in,
-								   CStringGetDatum(pnstrdup(value->text, value->len)),
-								   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+		*out = show_numeric(decoder, number);
 		return DV_VALUE_OK;
 	}
 	while (scale > Max(decoder->scale, 0) && n % 10 == 0)
@@ -143,6 +158,9 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 	decoder->doubtful = decoder->fit != NULL &&
 		(scale != decoder->scale || n <= -decoder->bound || n >= decoder->bound);
 	*out = NumericGetDatum(int64_div_fast_to_numeric(n, scale));
+	/* more digits than an int64 has are needed to show it */
+	if (scale < decoder->scale)
+		*out = show_numeric(decoder, *out);
 	return status;
 }
 

@@ -112,11 +112,26 @@ floor_div(int64 n, int64 divisor)
 #define FIRST_DAY (-90214)
 #define LAST_DAY 2921939
 
+/*
+ * The value as a timestamp of the column's type.  What lies beyond the service's
+ * dates, and by more than any time zone can move it, is not converted, because a
+ * date can be out of range for a timestamp, and a timestamp near the end of its
+ * range can leave it in another time zone.
+ */
 static Timestamp
 timestamp_of(Oid column, Oid type, Datum value)
 {
 	bool		zone = column == TIMESTAMPTZOID;
+	int64		day;
 
+	if (type == DATEOID)
+		day = DatumGetDateADT(value);
+	else
+		day = floor_div(DatumGetTimestamp(value), USECS_PER_DAY);
+	if (day < FIRST_DAY - 7)
+		return DT_NOBEGIN;
+	if (day > LAST_DAY + 7)
+		return DT_NOEND;
 	if (type == DATEOID)
 		return DatumGetTimestamp(DirectFunctionCall1(zone ? date_timestamptz : date_timestamp,
 													 value));

@@ -267,8 +267,8 @@ dv_return_waits(const dv_modify *m, const dv_modify_row *row)
 	return m->returned.read_back || (m->returned.new_id && !row->has_id);
 }
 
-TupleTableSlot *
-dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+static TupleTableSlot *
+row_as_written(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
 {
 	Datum	   *values;
 	bool	   *isnull;
@@ -292,4 +292,14 @@ dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_m
 	if (m->returned.read_back)
 		read_back(m, row, slot, values, isnull);
 	return store(slot, heap_form_tuple(m->desc, values, isnull));
+}
+
+TupleTableSlot *
+dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+{
+	slot = row_as_written(m, slot, planSlot, row);
+	/* the list is not known yet when the modification begins */
+	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
+		dv_slot_add_header(slot);
+	return slot;
 }

@@ -9,6 +9,10 @@
  * slow and strict about the others, and otherwise the longest literal text.
  * The rows that come back are always checked here again.
  *
+ * The service's collation gives no weight to characters that it does not know:
+ * emoji and all else beyond U+FFFF, and some scripts.  What it makes of them in a
+ * pattern is not documented, so they count as wildcards.
+ *
  * ILIKE ignores case by rules of its own, according to which non-ASCII letters
  * can match K and I (the Kelvin sign, the dotted I).  For ILIKE, these two and
  * all non-ASCII letters therefore count as wildcards.
@@ -64,6 +68,22 @@ is_fickle(unsigned char c)
 	return c >= 0x80 || c == 'k' || c == 'K' || c == 'i' || c == 'I';
 }
 
+/* Returns the length of a character that the service's collation may not know; else 0. */
+static int
+length_unknown(const char *text)
+{
+	const unsigned char *p = (const unsigned char *) text;
+	int			c;
+
+	if (p[0] >= 0xf0)
+		return 4;
+	if (p[0] != 0xe1)
+		return 0;
+	/* Burmese; Ethiopic to Mongolian */
+	c = 0x1000 | (p[1] & 0x3f) << 6 | (p[2] & 0x3f);
+	return c <= 0x109f || (c >= 0x1200 && c <= 0x18af) ? 3 : 0;
+}
+
 static void
 add_piece(like_pattern *pat, const char *text, int len, bool at_start, bool at_end)
 {
@@ -87,8 +107,11 @@ take_apart(like_pattern *pat, const char *text, bool fold)
 	initStringInfo(&literal);
 	for (; *text != '\0'; text++)
 	{
-		bool		wild = *text == '%' || *text == '_';
+		int			unknown = length_unknown(text);
+		bool		wild = *text == '%' || *text == '_' || unknown > 0;
 
+		if (unknown > 0)
+			text += unknown - 1;
 		if (*text == '\\')
 		{
 			text++;
@@ -144,8 +167,13 @@ shortened(const char *text)
 static dv_filter *
 starts_with(const char *text, const dv_column *column)
 {
+	int			len = 0;
+
 	if (!dv_text_possible(text))
 		return dv_filter_of(DV_FALSE, NULL, NULL);
+	while (text[len] != '\0' && length_unknown(text + len) == 0)
+		len++;
+	text = pnstrdup(text, len);
 	if (*text == '\0')
 		return dv_filter_of(DV_IS_NOT_NULL, column, NULL);
 	return dv_filter_of(DV_STARTS_WITH, column, shortened(text));

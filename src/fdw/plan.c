@@ -86,6 +86,19 @@ typedef struct table_plan
  * Clauses
  */
 
+/*
+ * May the service be asked about this clause?  Below a security barrier (row
+ * security of a parent, a view with security_barrier), a clause of the user that
+ * could reveal what it is applied to must only see rows that have passed the
+ * barrier.  The service would apply it to all rows, and the number of rows and
+ * pages that it returns for it would tell about rows that are hidden here.
+ */
+static bool
+may_be_asked(const RelOptInfo *baserel, RestrictInfo *rinfo)
+{
+	return restriction_is_securely_promotable(rinfo, (RelOptInfo *) baserel);
+}
+
 static void
 judge(table_plan *tp, path_clauses *c, List *clauses)
 {
@@ -95,14 +108,16 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		dv_policy	policy;
-		List	   *condition;
+		List	   *condition = NIL;
 
 		if (rinfo->pseudoconstant)
 		{
 			tp->gated = true;
 			continue;
 		}
-		condition = dv_ship(&c->shipping, rinfo->clause, &policy);
+		policy = DV_NEVER;
+		if (may_be_asked(tp->baserel, rinfo))
+			condition = dv_ship(&c->shipping, rinfo->clause, &policy);
 		if (condition != NIL)
 			c->conditions = lappend(c->conditions, condition);
 		if (policy == DV_EXACT)
@@ -152,7 +167,7 @@ can_ship(const table_plan *tp, RestrictInfo *rinfo)
 	dv_shipping shipping = tp->shipping;
 	dv_policy	policy;
 
-	return dv_ship(&shipping, rinfo->clause, &policy) != NIL;
+	return may_be_asked(tp->baserel, rinfo) && dv_ship(&shipping, rinfo->clause, &policy) != NIL;
 }
 
 static double

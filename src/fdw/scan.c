@@ -16,6 +16,8 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "foreign/foreign.h"
@@ -74,6 +76,7 @@ struct dv_scan
 	int			ngiven;			/* how many of them have been returned */
 	bool		accepted;		/* the service has answered the current request */
 	bool		bound;			/* the values have been computed */
+	bool		headers;		/* system columns of the rows are wanted */
 	bool		patient;		/* waits for answers instead of returning without a row */
 	bool		waiting;		/* it did return without a row */
 	int64		skip;			/* rows of OFFSET that remain to be skipped */
@@ -107,6 +110,42 @@ bool
 dv_scan_ready(const dv_scan *scan)
 {
 	return !scan->waiting || dv_pages_ready(scan->pages);
+}
+
+/*
+ * System columns
+ */
+
+static bool
+is_header_column(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	/* the executor takes ctid and tableoid from the slot */
+	if (IsA(node, Var))
+		return ((Var *) node)->varattno < SelfItemPointerAttributeNumber &&
+			((Var *) node)->varattno != TableOidAttributeNumber;
+	return expression_tree_walker(node, is_header_column, context);
+}
+
+bool
+dv_reads_header(List *expressions)
+{
+	return is_header_column((Node *) expressions, NULL);
+}
+
+void
+dv_slot_add_header(TupleTableSlot *slot)
+{
+	HeapTupleHeader header;
+
+	if (TTS_EMPTY(slot))
+		ExecStoreAllNullTuple(slot);
+	/* a new tuple has the fields of a composite value where these columns are */
+	header = ExecFetchSlotHeapTuple(slot, true, NULL)->t_data;
+	HeapTupleHeaderSetXmin(header, InvalidTransactionId);
+	HeapTupleHeaderSetXmax(header, InvalidTransactionId);
+	HeapTupleHeaderSetCmin(header, FirstCommandId);
 }
 
 /*
@@ -250,6 +289,8 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->operation = "read";
 	scan->expected = rows_expected(scan, node);
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
+	scan->headers = plan->fsSystemCol && (dv_reads_header(plan->scan.plan.targetlist) ||
+										  dv_reads_header(plan->scan.plan.qual));
 	scan->patient = !node->ss.ps.async_capable;
 	if (!read.given && dv_resultrel_is_written(relation, estate))
 		start_spool(scan, node);
@@ -627,12 +668,19 @@ TupleTableSlot *
 dataverseIterateForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
+	TupleTableSlot *slot;
 
 	if (scan->spool == NULL)
-		return next_tuple(node);
-	if (!dv_spool_is_full(scan->spool))
-		read_all(scan);
-	return dv_spool_next(scan->spool, node->ss.ss_ScanTupleSlot);
+		slot = next_tuple(node);
+	else
+	{
+		if (!dv_spool_is_full(scan->spool))
+			read_all(scan);
+		slot = dv_spool_next(scan->spool, node->ss.ss_ScanTupleSlot);
+	}
+	if (scan->headers && !TTS_EMPTY(slot))
+		dv_slot_add_header(slot);
+	return slot;
 }
 
 void

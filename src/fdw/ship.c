@@ -280,6 +280,13 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 	return list_make2(makeInteger(op), makeInteger(attnum));
 }
 
+static int
+flags_of(dv_comparison cmp, dv_policy policy)
+{
+	return (policy == DV_EXACT ? DV_CONDITION_EXACT : 0) |
+		(cmp == DV_COMPARE_TEXT_CI_AI ? DV_CONDITION_CI_AI : 0);
+}
+
 /* column op value */
 static List *
 comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv_policy *policy)
@@ -300,7 +307,7 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 		return NIL;
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, value)),
-					  makeInteger(*policy == DV_EXACT ? DV_CONDITION_EXACT : 0));
+					  makeInteger(flags_of(cmp, *policy)));
 }
 
 /*
@@ -439,7 +446,7 @@ static bool
 can_be_split(const dv_shipping *shipping, const dv_attribute *attribute, dv_comparison cmp,
 			 dv_policy policy)
 {
-	return (policy == DV_EXACT && cmp != DV_COMPARE_TEXT_CI_AI) ||
+	return policy == DV_EXACT ||
 		(cmp == DV_COMPARE_TEXT && shipping->relation->type != DV_TABLE_VIRTUAL &&
 		 !attribute->cut);
 }
@@ -471,8 +478,11 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 		*policy = DV_NEVER;
 		return NIL;
 	}
-	/* a session may have to do without In */
-	if (!dv_odata_has_in(&attribute->column, attribute->max_length))
+	/*
+	 * A session may have to do without In.  Under dataverse.ci_ai, only the start of some values
+	 * is sent, each on its own.
+	 */
+	if (!dv_odata_has_in(&attribute->column, attribute->max_length) || cmp == DV_COMPARE_TEXT_CI_AI)
 		conditions *= conditions_of(cmp, DV_OP_EQ);
 	if (!take_conditions(shipping, conditions + 2))
 	{
@@ -486,8 +496,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	}
 	else if (!small)
 		*policy = DV_SUPERSET;
-	if (*policy == DV_EXACT)
-		flags |= DV_CONDITION_EXACT;
+	flags |= flags_of(cmp, *policy);
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, array)), makeInteger(flags));
 }
@@ -693,7 +702,7 @@ find_equalities(List *condition, AttrNumber attnum, bool *bytes, bool *others)
 
 	if (dv_condition_op(condition) == DV_OP_EQ && dv_condition_attnum(condition) == attnum)
 	{
-		if (dv_condition_flags(condition) & DV_CONDITION_EXACT)
+		if (dv_condition_flags(condition) & DV_CONDITION_CI_AI)
 			*others = true;
 		else
 			*bytes = true;

@@ -31,6 +31,7 @@
 /* Flags of a condition */
 #define DV_CONDITION_EXACT	0x01	/* not checked again: it must be sent */
 #define DV_CONDITION_LONG	0x02	/* IN: may be split over several requests */
+#define DV_CONDITION_CI_AI	0x04	/* text is compared under dataverse.ci_ai */
 
 /* An IN with at most this many values is always sent as a whole. */
 #define DV_SMALL_IN 200
@@ -59,7 +60,7 @@ extern bool dv_condition_guards(List *condition, AttrNumber attnum);
 
 /*
  * Does the condition, if true, imply the exact text of the column?  An
- * equality that only the service checks ignores case.
+ * equality under dataverse.ci_ai does not.
  */
 extern bool dv_condition_fixes_text(List *condition, AttrNumber attnum);
 

@@ -2,10 +2,16 @@
  * text.c
  *		Text as the service compares it.
  *
- * Each character becomes a weight: nothing for what an accent-insensitive
- * comparison ignores, else its class (blank, space, punctuation, digit,
- * letter) above its place in the class.  Letters lose case and accents before
- * that (text_fold.h); a few become two weights.  ASCII takes a table.
+ * This is the Windows collation Latin1_General_CI_AI in its first version,
+ * which ignores case, accents, width, and the difference between hiragana and
+ * katakana.  It knows nothing of what is younger than Unicode 3: supplementary
+ * characters and many scripts have no weight, so an emoji equals the empty text.
+ *
+ * Each character becomes a weight: nothing for what the collation ignores, else
+ * its class (blank, space, punctuation, digit, letter) above its place in the
+ * class.  Letters lose case and accents before that (text_fold.h); a few become
+ * two weights.  ASCII takes a table.  Hyphens count, also soft ones, and a
+ * no-break space is no blank.
  *
  * Trailing blanks count for nothing in a comparison, but for something in
  * LIKE, as SQL Server has it for Unicode text.
@@ -120,13 +126,35 @@ decode(const unsigned char *p, const unsigned char *end, uint32_t *cp)
 	return n;
 }
 
+struct range
+{
+	uint32_t	first;
+	uint32_t	last;
+};
+
+/*
+ * Characters that count for nothing: combining marks, and whatever is younger
+ * than the tables of this collation or was left out of them, emoji and whole
+ * scripts among them.
+ */
+static const struct range weightless[] = {
+	{0x300, 0x36f}, {0x483, 0x487}, {0x591, 0x5bd}, {0x64b, 0x652}, {0xd80, 0xdff},
+	{0x1000, 0x109f}, {0x1200, 0x18af}, {0x1900, 0x1dff}, {0x200c, 0x200f}, {0x202a, 0x202e},
+	{0x2060, 0x206f}, {0x20d0, 0x20ff}, {0x2c00, 0x2e7f}, {0xa4d0, 0xabff}, {0xfe00, 0xfe0f},
+	{0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xff9e, 0xff9f}, {0x10000, 0x10ffff}
+};
+
 static bool
 ignorable(uint32_t cp)
 {
-	return (cp >= 0x300 && cp <= 0x36f) || (cp >= 0x483 && cp <= 0x487) ||
-		(cp >= 0x1ab0 && cp <= 0x1aff) || (cp >= 0x1dc0 && cp <= 0x1dff) ||
-		(cp >= 0x20d0 && cp <= 0x20ff) || (cp >= 0xfe20 && cp <= 0xfe2f) ||
-		cp == 0xad || (cp >= 0x200b && cp <= 0x200f) || cp == 0xfeff;
+	size_t		i;
+
+	for (i = 0; i < sizeof(weightless) / sizeof(weightless[0]); i++)
+	{
+		if (cp <= weightless[i].last)
+			return cp >= weightless[i].first;
+	}
+	return false;
 }
 
 static void
@@ -146,6 +174,55 @@ put_utf8(struct sim_buf *out, uint32_t cp)
 }
 
 /*
+ * Ranges that are compared as another range: digits of other scripts, in circles,
+ * in parentheses, or Roman, differ from ASCII's as accents do; signs that are
+ * letters; hiragana.
+ */
+static const struct
+{
+	struct range from;
+	uint32_t	to;
+}			ranges[] =
+
+{
+	{{0x660, 0x669}, '0'}, {{0x6f0, 0x6f9}, '0'}, {{0x966, 0x96f}, '0'}, {{0x9e6, 0x9ef}, '0'},
+	{{0xa66, 0xa6f}, '0'}, {{0xae6, 0xaef}, '0'}, {{0xb66, 0xb6f}, '0'}, {{0xbe7, 0xbef}, '1'},
+	{{0xc66, 0xc6f}, '0'}, {{0xce6, 0xcef}, '0'}, {{0xd66, 0xd6f}, '0'}, {{0xe50, 0xe59}, '0'},
+	{{0xed0, 0xed9}, '0'}, {{0x2070, 0x2070}, '0'}, {{0x2074, 0x2079}, '4'},
+	{{0x2080, 0x2089}, '0'}, {{0x2126, 0x2126}, 0x3c9}, {{0x212a, 0x212a}, 'k'},
+	{{0x212b, 0x212b}, 'a'}, {{0x2160, 0x2168}, '1'}, {{0x2170, 0x2178}, '1'},
+	{{0x2460, 0x2468}, '1'}, {{0x2474, 0x247c}, '1'}, {{0x2488, 0x2490}, '1'},
+	{{0x249c, 0x24b5}, 'a'}, {{0x24b6, 0x24cf}, 'a'}, {{0x24d0, 0x24e9}, 'a'},
+	{{0x24ea, 0x24ea}, '0'}, {{0x2776, 0x277e}, '1'}, {{0x2780, 0x2788}, '1'},
+	{{0x278a, 0x2792}, '1'}, {{0x3021, 0x3029}, '1'}, {{0x3041, 0x3096}, 0x30a1}
+};
+
+static uint32_t
+fold_range(uint32_t cp)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+	{
+		if (cp <= ranges[i].from.last)
+			return cp < ranges[i].from.first ? cp : ranges[i].to + (cp - ranges[i].from.first);
+	}
+	return cp;
+}
+
+/* Half-width katakana, from U+FF66. */
+static const uint16_t half_width[56] = {
+	0x30f2, 0x30a1, 0x30a3, 0x30a5, 0x30a7, 0x30a9, 0x30e3, 0x30e5, 0x30e7, 0x30c3, 0x30fc, 0x30a2,
+	0x30a4, 0x30a6, 0x30a8, 0x30aa, 0x30ab, 0x30ad, 0x30af, 0x30b1, 0x30b3, 0x30b5, 0x30b7, 0x30b9,
+	0x30bb, 0x30bd, 0x30bf, 0x30c1, 0x30c4, 0x30c6, 0x30c8, 0x30ca, 0x30cb, 0x30cc, 0x30cd, 0x30ce,
+	0x30cf, 0x30d2, 0x30d5, 0x30d8, 0x30db, 0x30de, 0x30df, 0x30e0, 0x30e1, 0x30e2, 0x30e4, 0x30e6,
+	0x30e8, 0x30e9, 0x30ea, 0x30eb, 0x30ec, 0x30ed, 0x30ef, 0x30f3
+};
+
+/* Ligatures of two ASCII letters, from U+FB00; those of three are taken as they are. */
+static const char ligatures[7][3] = {"ff", "fi", "fl", "", "", "", "st"};
+
+/*
  * What a character beyond ASCII is compared as (text_fold.h): one character,
  * or PAIR with two ASCII letters.
  */
@@ -160,6 +237,11 @@ fold(uint32_t cp)
 		folded = fold_0370[cp - 0x370];
 	else if (cp >= 0x1e00 && cp <= 0x1fff)
 		folded = fold_1e00[cp - 0x1e00];
+	else if (cp >= 0xfb00 && cp <= 0xfb06 && ligatures[cp - 0xfb00][0] != '\0')
+		folded = 0x8000 | (uint32_t) ligatures[cp - 0xfb00][0] << 7 |
+			(uint32_t) ligatures[cp - 0xfb00][1];
+	else if (cp >= 0xff66 && cp <= 0xff9d)
+		folded = half_width[cp - 0xff66];
 	else if (cp >= 0xff01 && cp <= 0xff5e)
 	{
 		/* full-width forms of ASCII, in lower case */
@@ -170,7 +252,7 @@ fold(uint32_t cp)
 	}
 	if (folded & 0x8000)
 		return PAIR | (folded & 0x3fff);
-	return folded != 0 ? folded : cp;
+	return folded != 0 ? folded : fold_range(cp);
 }
 
 static uint32_t
@@ -307,6 +389,22 @@ sim_text_fold(const char *s, size_t len, struct sim_buf *out)
 	}
 }
 
+/* Moves a pattern behind characters that count for nothing, so that a wildcard is seen. */
+static void
+skip_weightless(struct cursor *cur)
+{
+	uint32_t	cp;
+	int			n;
+
+	while (cur->pending == 0 && cur->p < cur->end && *cur->p >= 0x80)
+	{
+		n = decode(cur->p, cur->end, &cp);
+		if (n == 0 || !ignorable(cp))
+			return;
+		cur->p += n;
+	}
+}
+
 /*
  * Does a [set] hold this weight?  "pattern" stands behind the bracket and is
  * moved behind the closing one; false and the end of the pattern when there is
@@ -328,6 +426,7 @@ set_matches(struct cursor *pattern, uint32_t weight)
 		uint32_t	from;
 		uint32_t	to;
 
+		skip_weightless(pattern);
 		if (pattern->pending == 0 && pattern->p < pattern->end && *pattern->p == ']')
 		{
 			pattern->p++;
@@ -396,6 +495,7 @@ sim_text_like(const char *s, size_t len, const char *pattern, size_t plen)
 
 	for (;;)
 	{
+		skip_weightless(&pat);
 		if (pat.pending == 0 && pat.p < pat.end && *pat.p == '%')
 		{
 			pat.p++;

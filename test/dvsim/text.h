@@ -1,7 +1,7 @@
 /*
  * text.h
  *		Text as the service compares it: without case, accents and trailing
- *		blanks (SQL_Latin1_General_CP1_CI_AI), and LIKE with live wildcards.
+ *		blanks (Latin1_General_CI_AI), and LIKE with live wildcards.
  *
  * Pure; input is UTF-8, broken sequences compare by their bytes.
  *

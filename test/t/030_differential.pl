@@ -5,7 +5,11 @@
 # The queries are generated.  The data are difficult on purpose: NULLs, texts that
 # differ only in case, accents, or trailing blanks, wildcards, quotes, numbers and
 # dates at the limits of their ranges.  DIFFERENTIAL sets the number of queries
-# (default 3000), and SEED the seed (default: the time; it is printed).
+# (default 3000), and SEED the seed (default: the time; it is printed).  The
+# planner is forced to plan them one way or the other, in different time zones.
+#
+# Some of the queries are asked by a role from which row security hides rows, with
+# a function that raises an error as soon as it is given one of them.
 #
 # Some more are asked where the service does not know every form of a query, and
 # where it ignores an order that it should not be asked for.
@@ -138,7 +142,8 @@ my $columns = q{
   new_datetime timestamptz, new_zonefree timestamp, new_date date, new_meterid uuid,
   new_calculated bigint OPTIONS (source 'calculated'), new_formula text OPTIONS (source 'formula', type 'string'),
   new_rollup integer OPTIONS (source 'rollup'),
-  new_choicelabel text OPTIONS (label_of 'new_choice') };
+  new_choicelabel text OPTIONS (label_of 'new_choice'),
+  new_folded varchar(100) OPTIONS ("column" 'new_text') COLLATE dataverse.ci_ai };
 
 sub set_up
 {
@@ -153,6 +158,27 @@ sub set_up
 		map { "{\"\@odata.type\":\"Microsoft.Dynamics.CRM.new_meter\",\"new_meterid\":\"$_\",\"new_name\":\"m\",\"new_serial\":\"$_\"}" } @meters);
 	create($crm, 'new_alltypeses', map { row_json($_) } @ids);
 	$crm->sql('CREATE TABLE l.t AS SELECT * FROM f.t; CREATE TABLE l.m AS SELECT * FROM f.m');
+	# parents with row security, and a function that is cheap and must not see what that hides
+	$crm->sql(q{
+		CREATE TABLE allowed (id uuid);
+		CREATE FUNCTION guard(uuid) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SECURITY DEFINER AS $$
+		BEGIN
+		  IF NOT EXISTS (SELECT FROM public.allowed WHERE id = $1) THEN
+		    RAISE EXCEPTION 'row % was hidden', $1;
+		  END IF;
+		  RETURN true;
+		END $$;
+		CREATE ROLE asker;
+		CREATE USER MAPPING FOR asker SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+		GRANT USAGE ON SCHEMA f, l TO asker });
+	for my $place (qw(f l))
+	{
+		$crm->sql("CREATE TABLE $place.p (LIKE $place.t) PARTITION BY LIST (new_boolean);
+			ALTER TABLE $place.p ATTACH PARTITION $place.t DEFAULT;
+			ALTER TABLE $place.p ENABLE ROW LEVEL SECURITY;
+			CREATE POLICY hiding ON $place.p USING (true);
+			GRANT SELECT ON $place.p, $place.m TO asker");
+	}
 	$crm->sql(
 		q{
 		-- what a query answers, as one text; errors are answers, too
@@ -193,15 +219,21 @@ sub set_up
 # ---------------------------------------------------------------- questions
 
 my @text_values = map { quoted($_) } @texts, '', ' ', 'abc   ', 'nowhere', "\x01", 'x' x 3000;
-my @integers = (@numbers, '2147483648', '-2147483649', '9223372036854775807', '1.5', '41.9',
+my @integers = (@numbers, "'-32768'::int2", "'32767'::int2", "'-9223372036854775808'::int8",
+	"'-2147483648'::int4", "'-Infinity'::numeric", '-1e1000', '1e-1000', '2147483648', '-2147483649', '9223372036854775807', '1.5', '41.9',
 	"'NaN'::numeric", "'Infinity'::numeric", '1e40');
 my @numerics = (@tiny, '1.50', '1.49995', '0.00000000005', '-0.00000000005', '1e12', '1e15', '1e30',
 	'-1e30', "'NaN'", "'Infinity'", "'-Infinity'");
 my @moments = map { "'$_'" } @times, '0001-01-01 00:00:00', '1752-12-31 23:59:59',
   '2024-02-29 12:00:00.000001', '2024-02-29 11:59:59.999999', '2024-02-29 12:00:00.5',
-  '9999-12-31 23:59:59', '9999-12-31 23:59:59.5', '10000-01-01 00:00:00', 'infinity', '-infinity';
+  '9999-12-31 23:59:59', '9999-12-31 23:59:59.5', '10000-01-01 00:00:00', 'infinity', '-infinity',
+  '4713-01-01 00:00:00 BC', '294276-12-31 23:59:59.999999', '1752-12-31 23:59:59.999999';
+my @far_days = map { "'$_'::date" } '4713-01-01 BC', '294277-01-01', '300000-01-01', '5874897-12-31',
+  '1753-01-01', '9999-12-31', 'infinity', '-infinity';
 my @days = map { "'$_'" } @dates, '0001-01-01', '1752-12-31', '9999-12-31', '10000-01-01',
-  'infinity', '-infinity';
+  'infinity', '-infinity', '4713-01-01 BC', '300000-01-01', '5874897-12-31';
+my @doubles_at_edges = map { "'$_'" } '1.7976931348623157e308', '-1.7976931348623157e308', '5e-324',
+  '2.2250738585072014e-308', '-0', '1e15';
 
 # column => [ sort, type, literals ]
 my %columns = (
@@ -217,14 +249,15 @@ my %columns = (
 	new_decimal => [ 'number', 'numeric', \@numerics ],
 	new_decimal10 => [ 'number', 'numeric', \@numerics ],
 	new_money => [ 'number', 'numeric', [ @numerics, @moneys ] ],
-	new_double => [ 'double', 'float8', [ @doubles, "'NaN'", "'Infinity'", "'-Infinity'", '1e300', '0.10000001', '0.09999999' ] ],
+	new_double => [ 'double', 'float8', [ @doubles, "'NaN'", "'Infinity'", "'-Infinity'", @doubles_at_edges, "'3.4028235e38'::float4", "'1e-45'::float4", '1e300', '0.10000001', '0.09999999' ] ],
 	new_calculated => [ 'number', 'numeric', [ 0, 2, 4, '-2', 84, '4294967294', '1.5', @integers ] ],
 	new_rollup => [ 'number', 'numeric', [ 0, 1, '0.5', 2 ] ],
+	new_folded => [ 'text_ci_ai', 'text', \@text_values ],
 	new_boolean => [ 'boolean', 'boolean', [ 'true', 'false' ] ],
 	new_choice => [ 'choice', 'integer', [ @choices, 5, '-1' ] ],
 	new_choices => [ 'choices', 'integer[]', [ map { "'{$_}'" } @sets, '', '9', '1,NULL', 'NULL' ] ],
-	new_datetime => [ 'time', 'timestamptz', [ @moments, map { "$_\::timestamp" } @moments[ 0 .. 9 ] ] ],
-	new_zonefree => [ 'time', 'timestamp', \@moments ],
+	new_datetime => [ 'time', 'timestamptz', [ @moments, @far_days, map { "$_\::timestamp" } @moments[ 0 .. 9 ] ] ],
+	new_zonefree => [ 'time', 'timestamp', [ @moments, @far_days ] ],
 	new_date => [ 'date', 'date', [ @days, map { "$_\::timestamp" } @moments[ 3 .. 14 ] ] ]);
 my @names = sort keys %columns;
 
@@ -237,6 +270,16 @@ sub literal
 
 	return "NULL::$type" if chance(0.03);
 	return typed(pick(@$literals), $type);
+}
+
+# The same for a row of VALUES, which is cast to the type of the others when it is read: that must not fail.
+sub value_row
+{
+	my ($column) = @_;
+	my $l;
+
+	do { $l = literal($column); } while $l =~ /::date/ && $columns{$column}[1] ne 'date';
+	return "($l)";
 }
 
 sub pattern
@@ -337,14 +380,15 @@ sub question
 	return [ "SELECT count(*)" . pick('', ' + 1') . " FROM t$where", 0 ] if $how < 0.35;
 	if ($how < 0.42)
 	{
-		my $c = pick(grep { $columns{$_}[0] ne 'choices' } @names);
+		# which of several texts that are equal represents a group depends on the order of rows
+		my $c = pick(grep { $columns{$_}[0] !~ /choices|ci_ai/ } @names);
 		return [ "SELECT $c, count(*), min(new_integer), max(new_name) FROM t$where GROUP BY $c", 0 ];
 	}
 	if ($how < 0.5)
 	{
 		my $c = pick(@names);
 		my $type = $columns{$c}[1];
-		my @items = map { '(' . literal($c) . ')' } 1 .. 1 + int rand 4;
+		my @items = map { value_row($c) } 1 .. 1 + int rand 4;
 		my $op = $columns{$c}[0] eq 'choices' ? '&&' : pick('=', '=', '=', '<>', '<');
 		return [ "SELECT v.k, x.* FROM (VALUES " . join(', ', @items) . ") v(k), LATERAL (SELECT new_alltypesid, $c FROM t WHERE $c $op v.k" . pick('', ' LIMIT 2000') . ") x", 0 ];
 	}
@@ -358,6 +402,26 @@ sub question
 		return [ "SELECT new_alltypesid FROM t WHERE " . pick('', 'NOT ') . "EXISTS (SELECT 1 FROM m WHERE m.new_meterid = t.new_meterid AND t.new_integer > " . pick(-1, 0, 41) . ")", 0 ];
 	}
 	return [ "SELECT " . some_columns() . " FROM t$where", 0 ];
+}
+
+# The role from which rows are hidden asks, with the function that must not see them.
+sub hidden_question
+{
+	my @conditions = ('guard(x.new_alltypesid)', condition(int rand 3));
+
+	@conditions = reverse @conditions if chance(0.5);
+	my $where = join ' AND ', @conditions;
+	my $how = rand;
+
+	return [ "SELECT count(*) FROM p x WHERE $where", 0 ] if $how < 0.1;
+	return [ "SELECT new_alltypesid FROM p x WHERE $where ORDER BY new_integer, new_alltypesid LIMIT 5", 1 ] if $how < 0.2;
+	if ($how < 0.5)
+	{
+		my $c = pick(grep { $columns{$_}[0] ne 'choices' } @names);
+		my @items = map { value_row($c) } 1 .. 1 + int rand 3;
+		return [ "SELECT v.k, x.new_alltypesid FROM (VALUES " . join(', ', @items) . ") v(k) JOIN p x ON x.$c " . pick('=', '=', '<') . " v.k WHERE $where", 0 ];
+	}
+	return [ "SELECT new_alltypesid FROM p x WHERE $where", 0 ];
 }
 
 # [ query, type, value ]
@@ -410,15 +474,31 @@ sub differing
 }
 
 # the service's limits are not tested here
-my $crm = Crm->start('differential', flags => [ '--limit-requests', 10000000, '--limit-exec', '1000000s' ]);
+# dataverse.ci_ai exists in UTF-8 only
+my $crm = Crm->start('differential', initdb => [ '--encoding', 'UTF8' ], flags => [ '--limit-requests', 10000000, '--limit-exec', '1000000s' ]);
 set_up($crm);
 is($crm->sql('SELECT count(*) FROM l.t'), $rows, 'all rows are read');
 is($crm->sql('SELECT count(*) FROM l.t a WHERE NOT EXISTS (SELECT FROM f.t b WHERE a.new_alltypesid = b.new_alltypesid)'),
 	0, 'and found by id');
 
 my @questions = map { chance(0.15) ? parameter_question() : question() } 1 .. $wanted;
-my @found = differing($crm, '', @questions);
+# a few settings for as many questions each
+my @settings = ('', '', map { join ' ', map { "SET enable_$_ = off;" } split } 'hashjoin mergejoin',
+	'nestloop', 'nestloop hashjoin', 'hashagg sort', 'material memoize bitmapscan',
+	'hashjoin mergejoin material memoize');
+my @zones = qw(Europe/Berlin UTC America/Los_Angeles Pacific/Kiritimati Asia/Kolkata);
+my @found;
+my $share = int($wanted / @settings) + 1;
 
+for my $i (0 .. $#settings)
+{
+	my $last = ($i + 1) * $share - 1;
+	my $zone = $i == 0 ? $zones[0] : pick(@zones);
+
+	$last = $#questions if $last > $#questions;
+	push @found, map { "$settings[$i] $zone: $_" }
+	  differing($crm, "$settings[$i] SET TimeZone = '$zone';", @questions[ $i * $share .. $last ]);
+}
 is(scalar(@found), 0, "$wanted questions, the same answers (SEED=$seed)");
 diag $_ for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
 
@@ -446,6 +526,28 @@ $crm->dvsim->quirks();
 	$crm->sql(q{ALTER FOREIGN TABLE f.t ALTER new_calculated OPTIONS (ADD source 'calculated')});
 }
 
+# ---- row security
+
+my $barriers = 12;
+my $each = int($wanted / 60) + 1;
+@found = ();
+for my $i (1 .. $barriers)
+{
+	my $barrier;
+
+	# a policy must not raise errors by itself
+	do { $barrier = condition(int rand 2); }
+	  while $crm->sql(encode_utf8 "SET TimeZone = 'Europe/Berlin';
+		SELECT answer('l', " . dollar("SELECT 1 FROM t WHERE $barrier") . ", false) LIKE 'error%'") eq 't';
+	$crm->sql(encode_utf8
+		"SET TimeZone = 'Europe/Berlin';
+		 ALTER POLICY hiding ON f.p USING ($barrier); ALTER POLICY hiding ON l.p USING ($barrier);
+		 TRUNCATE allowed; INSERT INTO allowed SELECT new_alltypesid FROM l.t WHERE $barrier");
+	push @found, map { "$barrier: $_" } differing($crm, 'SET ROLE asker; ' . pick(@settings), map { hidden_question() } 1 .. $each);
+}
+is(scalar(@found), 0, "$barriers policies, $each questions each: the same answers, and no hidden row was seen (SEED=$seed)");
+diag $_ for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
+
 # ---- wrong policies are detected
 
 my %forms = (
@@ -469,6 +571,7 @@ my %forms = (
 my %wrong = (
 	id => [qw(LT LE GT GE ORDER)],
 	text => [qw(EQ NE LT LE GT GE IN NOT_IN DISTINCT NOT_DISTINCT LIKE ILIKE STARTS ORDER)],
+	text_ci_ai => [qw(EQ NE IN NOT_IN DISTINCT NOT_DISTINCT)],
 	double => [qw(EQ NE LT LE GT GE IN NOT_IN DISTINCT NOT_DISTINCT)],
 	boolean => [qw(LT LE GT GE)],
 	choices => [qw(EQ NE DISTINCT NOT_DISTINCT ORDER)]);

@@ -193,7 +193,10 @@ test_policies(void **state)
 	}
 	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_NUMBER, DV_OP_ORDER), DV_EXACT);
 	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT, DV_OP_NE), DV_NEVER);
-	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT_CI_AI, DV_OP_NE), DV_EXACT);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT_CI_AI, DV_OP_EQ), DV_SUPERSET);
+	assert_int_equal(dv_policy_of(DV_TABLE_STANDARD, DV_COMPARE_TEXT_CI_AI, DV_OP_NE), DV_NEVER);
+	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_COMPARE_TEXT_CI_AI, DV_OP_EQ), DV_NEVER);
+	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_COMPARE_TEXT_CI_AI, DV_OP_NULL), DV_EXACT);
 	assert_int_equal(dv_policy_of(DV_TABLE_ELASTIC, DV_COMPARE_TIME, DV_OP_GT), DV_SUPERSET);
 }
 

@@ -38,7 +38,14 @@ equal_without_case_accents_and_trailing_blanks(void **state)
 		{"CAFÉ", "cafe"}, {"cafe\xcc\x81", "café"}, {"straße", "STRASSE"}, {"Ærø", "aero"},
 		{"Łódź", "lodz"}, {"Ångström", "angstrom"}, {"ΑΘΗΝΑ", "αθήνα"}, {"ΟΔΟΣ", "οδος"},
 		{"МОСКВА", "москва"}, {"Ёлка", "елка"}, {"x²", "x2"}, {"Ｆｕｌｌ", "full"},
-		{"soft\xc2\xadhyphen", "softhyphen"}, {"Œuvre", "oeuvre"}, {"Ắ", "a"},
+		{"Œuvre", "oeuvre"}, {"Ắ", "a"},
+		/* signs, ligatures, width, kana */
+		{"Kiwi", "kiwi"}, {"Ångström", "angstrom"}, {"dotless ı", "dotless i"},
+		{"①ⓐ⒜Ⅰ", "1aa1"}, {"٣", "3"}, {"ﬁn", "fin"}, {"カ", "ｶ"}, {"か", "カ"},
+		{"Đorđe", "dorde"}, {"Þor", "THor"}, {"ð", "d"},
+		/* no weight */
+		{"\xf0\x9f\x98\x80", ""}, {"a\xf0\x9f\x98\x80" "b", "AB"}, {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\xa2"}, {"ግዜ", "ግ"}, {"a\xe2\x80\x8e" "b", "ab"},
+		{"\xf0\x9d\x90\x9a", ""},
 	};
 	size_t		i;
 
@@ -77,6 +84,8 @@ different_stays_different(void **state)
 	static const char *const pairs[][2] = {
 		{"abc", "abd"}, {" abc", "abc"}, {"a b", "ab"}, {"n", "m"}, {"ŋ", "n"}, {"漢", "字"},
 		{"a\xff", "a\xfe"}, {"\xc3", "a"}, {"и", "н"}, {"æ", "a"}, {"ss", "s"},
+		{"soft\xc2\xadhyphen", "softhyphen"}, {"co-op", "coop"}, {"a\xc2\xa0" "b", "a b"},
+		{"ſ", "s"}, {"ŧ", "t"}, {"™", "tm"}, {"\xe2\x80\xa6", "..."},
 	};
 	size_t		i;
 
@@ -110,6 +119,8 @@ like_has_live_wildcards(void **state)
 		{"line\nbreak", "line%break", true}, {"a\xff", "a_", true},
 		{"e\xcc\x81t\xc3\xa9", "ete", true}, {"ab", "%%%%", true}, {"ab", "%_%_%", true},
 		{"a", "%_%_%", false},
+		{"abc", "%\xf0\x9f\x98\x80%", true}, {"abc", "a\xf0\x9f\x98\x80%", true}, {"a\xf0\x9f\x98\x80" "c", "ac", true}, {"abc", "%\xcc\x81%", true},
+		{"abc", "b\xf0\x9f\x98\x80%", false}, {"a", "[b\xcc\x81" "a]", true},
 	};
 	size_t		i;
 
