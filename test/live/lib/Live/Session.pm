@@ -28,7 +28,14 @@ sub connect
 {
 	my ($self) = @_;
 	my $err = gensym;
+	my %environment = %ENV;
 
+	# what is given in full is not mixed with the variables of the caller
+	if (length $self->{conninfo})
+	{
+		delete @environment{ grep { /^PG/ } keys %environment };
+	}
+	local %ENV = %environment;
 	$self->{pid} = open3(my $in, my $out, $err, 'psql', '-X', '-A', '-t', '-d', $self->{conninfo});
 	@{$self}{qw(in out err)} = ($in, $out, $err);
 	$in->autoflush(1);
@@ -86,7 +93,7 @@ sub close
 	my $pid = delete $self->{pid} // return;
 
 	kill 'INT', $pid;
-	close $self->{in};
+	CORE::close $self->{in};
 	for (1 .. 100)
 	{
 		return if waitpid($pid, 1) == $pid;

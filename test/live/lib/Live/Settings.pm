@@ -147,6 +147,13 @@ sub sql
 	} grep { $_->[1] eq $where && defined $value{ $_->[0] } } @options;
 }
 
+# The shape of the request for a token.
+sub token
+{
+	my ($self) = @_;
+	return $self->{value}{managed_identity} ? 'token-identity' : $self->{value}{client_certificate} ? 'token-certificate' : 'token';
+}
+
 # A dvsim, as the environment to compare with.
 sub simulator
 {

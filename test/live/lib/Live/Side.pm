@@ -16,7 +16,7 @@ use Live::Steps;
 
 use constant PREFIX => 'dataverse_fdw check';
 
-# settings => Live::Settings, db => conninfo, run => eight digits, tables => names, truncate => name, label => text
+# settings => Live::Settings, db => conninfo, run => eight digits, tables => names, truncate => name, create_key => bool, label => text
 sub new
 {
 	my ($class, %arg) = @_;
@@ -79,7 +79,7 @@ sub keep_secrets
 		next if $now eq 't';
 		$session->run("SET $name = '$value';");
 		die "setting \"$name\" of PostgreSQL could put secrets into its log, and only a superuser can change it\n"
-		  if $session->must("SELECT current_setting('$name') = '$value'") ne 't' && $name ne 'log_min_error_statement';
+		  if $session->must("SELECT current_setting('$name') = '$value'") ne 't';
 	}
 	return;
 }
@@ -97,6 +97,7 @@ sub set_up
 	$session->must($self->fill('CREATE SCHEMA {schema}; CREATE SCHEMA {schema}_all; CREATE SCHEMA {schema}_roles;
 		CREATE SERVER {server} FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (' . $self->{settings}->sql('server') . ');
 		CREATE USER MAPPING FOR CURRENT_USER SERVER {server}') . ($user ? " OPTIONS ($user);" : ';'));
+	$self->create_key if $self->{create_key};
 	$session->must($self->fill("IMPORT FOREIGN SCHEMA dataverse LIMIT TO ($tables) FROM SERVER {server} INTO {schema};
 		SET search_path = {schema}; SET TimeZone = 'UTC'; SET bytea_output = hex; SET extra_float_digits = 1;"));
 	$session->must($self->fill(<<"END"));
@@ -123,6 +124,43 @@ END
 	return;
 }
 
+# An alternate key of account.accountnumber, for environments without any.  The
+# service builds its index in the background.
+sub create_key
+{
+	my ($self) = @_;
+	my $name = "new_dataverse_fdw_check_$self->{run}";
+	my $keys = "EntityDefinitions(LogicalName=''account'')/Keys";
+	my $label = '{"LocalizedLabels": [{"Label": "dataverse_fdw check", "LanguageCode": 1033}]}';
+	my $status = '';
+
+	$self->{session}->must($self->fill("SELECT dataverse.request('{server}', 'POST', '$keys',
+		'{\"SchemaName\": \"$name\", \"DisplayName\": $label, \"KeyAttributes\": [\"accountnumber\"]}')"));
+	for (1 .. 150)
+	{
+		$status = $self->{session}->must($self->fill("SELECT dataverse.request('{server}', 'GET',
+			'$keys(LogicalName=''$name'')?\$select=EntityKeyIndexStatus', NULL) ->> 'EntityKeyIndexStatus'"));
+		last unless $status =~ /^(?:Pending|InProgress)$/;
+		sleep 2;
+	}
+	die "the service could not activate the alternate key: it is $status\n" if $status ne 'Active';
+	return;
+}
+
+# Removes our alternate keys: that of this run, or those of all runs.
+sub drop_keys
+{
+	my ($self, $run) = @_;
+	my $keys = "EntityDefinitions(LogicalName=''account'')/Keys";
+	my @names = split /\n/, $self->{session}->must($self->fill("SELECT k ->> 'LogicalName' FROM jsonb_array_elements(
+		dataverse.request('{server}', 'GET', '$keys?\$select=LogicalName', NULL) -> 'value') k
+		WHERE starts_with(k ->> 'LogicalName', 'new_dataverse_fdw_check_$run')"));
+
+	$self->{session}->must($self->fill("SELECT dataverse.request('{server}', 'DELETE', '$keys(LogicalName=''$_'')', NULL)"))
+	  for @names;
+	return;
+}
+
 sub find_roles
 {
 	my ($self) = @_;
@@ -134,6 +172,7 @@ sub find_roles
 		next unless @values;
 		$self->{role}{ $role->{name} } = { map { $role->{members}[$_] => $values[$_] } 0 .. $#{ $role->{members} } };
 	}
+	$self->{set} = { map { split /\|/ } split /\n/, $self->{session}->must($self->fill('SELECT "table" || \'|\' || set FROM {schema}_roles.tables')) };
 	return;
 }
 
@@ -146,7 +185,7 @@ sub lacks
 	{
 		next if $self->{role}{$need};
 		my ($role) = grep { $_->{name} eq $need } @Live::Steps::roles;
-		return "there is no $role->{what} among " . join ', ', @{ $self->{tables} };
+		return "it needs $role->{what}, and there is none among " . join ', ', @{ $self->{tables} };
 	}
 	return;
 }
@@ -186,6 +225,11 @@ sub tear_down
 		{
 			$left = $self->delete_rows($tag // $self->{tag});
 		}
+		if ($self->{session}->must($self->fill("SELECT count(*) FROM pg_foreign_server WHERE srvname = '{server}'")))
+		{
+			$self->drop_keys($self->{run}) if $self->{create_key};
+			$self->drop_keys('') if $tag;
+		}
 		$self->{session}->must($self->fill('RESET ALL; SET client_min_messages = warning;
 			DROP SCHEMA IF EXISTS {schema}, {schema}_all, {schema}_roles CASCADE; DROP SERVER IF EXISTS {server} CASCADE;'));
 		1;
@@ -211,9 +255,10 @@ sub drop_leftovers
 
 # Runs a step.  Returns text (what it prints), trail (the requests, each once), ids (of the
 # requests), messages, and failed.
+# The names of tables that play a role in the step are masked.
 sub run
 {
-	my ($self, $sql) = @_;
+	my ($self, $sql, @roles) = @_;
 	my ($out, $err) = $self->{session}->run($self->fill($sql));
 	my (%trail, @ids, @messages, @errors);
 
@@ -244,9 +289,10 @@ sub run
 	push @errors, 'FATAL: the session has ended' unless $self->{session}->alive;
 	push @messages, $err unless $self->{session}->alive;
 	my %seen;
+	my @tables = map { $self->{role}{$_}{table} } @roles;
 	return {
-		text => $self->mask(join '', $out, map { "$_\n" } sort @errors),
-		trail => $self->mask(join "\n", sort keys %trail),
+		text => $self->mask(join('', $out, map { "$_\n" } sort @errors), @tables),
+		trail => $self->mask(join("\n", sort keys %trail), @tables),
 		ids => [ grep { !$seen{$_}++ } @ids ],
 		messages => [ map { $self->mask($_) } @messages ],
 		failed => scalar(grep { !/^WARNING/ } @errors)
@@ -256,16 +302,15 @@ sub run
 # What differs from run to run and from one environment to the other.
 sub mask
 {
-	my ($self, $text) = @_;
+	my ($self, $text, @tables) = @_;
 
-	$text =~ s/\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b/exists $self->{ids}{lc $1} ? "<$self->{ids}{lc $1}>" : '<id>'/gie;
+	$text =~ s/(?<!request id )\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b/exists $self->{ids}{lc $1} ? "<$self->{ids}{lc $1}>" : '<id>'/gie;
 	$text =~ s/\Q$self->{tag}\E/<tag>/g;
 	$text =~ s/\Q$self->{local}\E/<local>/g;
 	$text =~ s/\b\Q$self->{run}\E/<run>/g;
-	for my $role (sort keys %{ $self->{role} })
+	for my $name (map { ($self->{set}{$_}, $_) } @tables)
 	{
-		my $table = $self->{role}{$role}{table};
-		$text =~ s/\b\Q$table\E(\w{0,3})\b/<table>/g unless grep { $_ eq $table } @Live::Steps::standard;
+		$text =~ s/\b\Q$name\E\b/<table>/g;
 	}
 	$text =~ s/\Q$_\E/<secret>/g for $self->{settings}->secrets;
 	return $text;

@@ -160,7 +160,9 @@ our @steps = (
 		SELECT attname FROM pg_attribute WHERE attrelid = '{schema}_all.account'::regclass
 			AND attname IN ('industrycodename', 'parentaccountidname', 'ownerid') ORDER BY 1;" ],
 	[ 'import-diff', [], [qw(catalog changes-named)],
-		"SELECT count(*) FROM dataverse.import_diff('{schema}', false);" ],
+		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
+		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER {server} INTO {schema}_all;
+		SELECT count(*) FROM dataverse.import_diff('{schema}_all', false);" ],
 
 	# ---- writing rows
 
@@ -333,8 +335,8 @@ our @steps = (
 		  . found('account', 'name', 'numberofemployees > 0')
 		  . "ALTER FOREIGN TABLE account OPTIONS (DROP page_size);" ],
 	[ 'long-query', [], [qw(batch part-read)],
-		"SELECT substr(name, length('{tag}') + 2) FROM account WHERE name IN ("
-		  . join(', ', "'{tag} a1'", map { "'" . ('x' x 90) . sprintf("%03d ä%s'", $_, 'ö' x 30) } 1 .. 200) . ');' ],
+		"SELECT substr(name, length('{tag}') + 2) FROM account WHERE accountid = '{id.a1}' OR "
+		  . join(' OR ', map { "description LIKE '%" . ('x' x 180) . sprintf("%03d", $_) . "'" } 1 .. 170) . ';' ],
 	[ 'labels', [], [qw(read-annotations)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER {server} INTO {schema}_all OPTIONS (import_labels 'true');
