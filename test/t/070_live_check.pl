@@ -163,6 +163,26 @@ like(line_of_shape('token-certificate'), qr/\| ok \|/, '… is a shape of its ow
 is($status, 0, 'a managed identity') or diag $out;
 like(line_of_shape('token-identity'), qr/\| ok \|/, '… too');
 
+# ---- a key for the time being
+
+my $keys = "EntityDefinitions(LogicalName='account')/Keys";
+my $can = $live->post($keys, { SchemaName => 'new_try', KeyAttributes => ['sic'],
+	DisplayName => { LocalizedLabels => [ { Label => 'try', LanguageCode => 1033 } ] } })->status == 204;
+$live->delete("$keys(LogicalName='new_try')") if $can;
+($status, $out) = run_check(['--create-key']);
+if ($can)
+{
+	is($status, 0, 'a key is made') or diag $out;
+	like($out, qr/^ok +upsert-key$/m, '… so rows can be addressed by it');
+}
+else
+{
+	is($status, 1, 'a dvsim without requests for keys makes no key');
+	like($out, qr/^check-live: ERROR: /m, '… and the check says so');
+}
+unlike($live->get("$keys?\$select=LogicalName")->body, qr/check/, '… and no key is left');
+clean_ok('a run with a key');
+
 # ---- what is wrong is found
 
 sub fault
@@ -286,7 +306,7 @@ like($log, qr/Dataverse answered/, '… which has all else');
 run_check([@all]);
 unlike(report() . $out, qr/\Q$secret\E|$escaped|Bearer/, '… nor in the report');
 my $answers = join '', $log =~ /(Dataverse answered .*)/g;
-unlike($answers, qr/dataverse_fdw check|\?\S*=/, 'the log has the shapes of addresses, and no values');
+unlike($answers, qr/dataverse-fdw check|\?\S*=/, 'the log has the shapes of addresses, and no values');
 like($answers, qr/GET accounts\?\$select&\$filter&\$orderby with HTTP status 200, request id [-0-9a-f]{36}/, '… of requests that were accepted');
 
 # ---- the table of shapes

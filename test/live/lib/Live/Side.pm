@@ -14,7 +14,8 @@ use Digest::MD5 qw(md5_hex);
 use Live::Session;
 use Live::Steps;
 
-use constant PREFIX => 'dataverse_fdw check';
+# without characters that are wildcards in a filter, so that cleaning up does not depend on them
+use constant PREFIX => 'dataverse-fdw check';
 
 # settings => Live::Settings, db => conninfo, run => eight digits, tables => names, truncate => name, create_key => bool, label => text
 sub new
@@ -24,6 +25,7 @@ sub new
 
 	$self->{local} = "dataverse_check_$arg{run}$arg{label}";
 	$self->{tag} = PREFIX . " $arg{run}";
+	$self->{more} = $arg{tables};
 	$self->{tables} = [ @Live::Steps::standard, 'systemuser', @{ $arg{tables} } ];
 	$self->{session} = Live::Session->new($arg{db});
 	return $self;
@@ -120,6 +122,7 @@ sub set_up
 				WHERE c.relnamespace = '{schema}'::regnamespace GROUP BY c.relname) AS t;
 END
 	$self->find_roles;
+	$self->{ready} = 1;
 	$session->must('SET client_min_messages = debug2;');
 	return;
 }
@@ -185,7 +188,8 @@ sub lacks
 	{
 		next if $self->{role}{$need};
 		my ($role) = grep { $_->{name} eq $need } @Live::Steps::roles;
-		return "it needs $role->{what}, and there is none among " . join ', ', @{ $self->{tables} };
+		return $role->{unless}
+		  // "it needs $role->{what}, and there is none among " . join ', ', @Live::Steps::standard, @{ $self->{more} };
 	}
 	return;
 }
@@ -221,7 +225,8 @@ sub tear_down
 	eval {
 		$self->{session} = Live::Session->new($self->{db});
 		$self->{session}->run('SET client_min_messages = warning;');
-		if ($self->{session}->must($self->fill("SELECT to_regclass('{schema}_roles.tables') IS NOT NULL")) eq 't')
+		# before it is ready, it has made no rows
+		if ($self->{ready})
 		{
 			$left = $self->delete_rows($tag // $self->{tag});
 		}
@@ -246,8 +251,10 @@ sub drop_leftovers
 	my ($self) = @_;
 	my $session = $self->{session};
 
-	$session->must("SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE nspname ~ '^dataverse_check_[0-9a-f]{8}' \\gexec
-		SELECT format('DROP SERVER %I CASCADE', srvname) FROM pg_foreign_server WHERE srvname ~ '^dataverse_check_[0-9a-f]{8}' \\gexec\n");
+	$session->must("SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE nspname ~ '^dataverse_check_[0-9a-f]{8}'
+			AND nspname !~ '^$self->{local}' \\gexec
+		SELECT format('DROP SERVER %I CASCADE', srvname) FROM pg_foreign_server WHERE srvname ~ '^dataverse_check_[0-9a-f]{8}'
+			AND srvname !~ '^$self->{local}' \\gexec\n");
 	return;
 }
 
