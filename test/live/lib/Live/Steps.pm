@@ -428,6 +428,14 @@ our @steps = (
 		DELETE FROM {pairs.table} WHERE {pairs.account} = '{id.a1}' AND {pairs.contact} = '{id.c1}';
 		SELECT count(*) FROM {pairs.table} WHERE {pairs.account} = '{id.a1}';" ],
 
+	# ---- forms that a service may find too long: each falls back to a shorter one
+
+	[ 'long-list', [], [qw(filter-in)],
+		"SELECT count(name) FROM account WHERE accountid IN ('{id.a1}', " . join(', ', map { "'{id.none$_}'" } 1 .. 600) . ');' ],
+	[ 'long-batch', [], [qw(batch part-delete)],
+		'SET dataverse_fdw.batch_size = 300; DELETE FROM account WHERE accountid IN ('
+		  . join(', ', map { "'{id.none$_}'" } 1 .. 300) . '); RESET dataverse_fdw.batch_size;' ],
+
 	# ---- other settings of the connection
 
 	[ 'impersonate', [], [qw(caller)],
