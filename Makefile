@@ -59,7 +59,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
-HOUSE = demo test test-chroot fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
+HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -115,6 +115,14 @@ bench-write-memory:
 
 bench-encode:
 	@ROWS='$(ROWS)' PASSES='$(PASSES)' test/bench/encode
+
+# Against a live environment; test/live/README.md says what it needs and what it does.
+check-live:
+	@TABLES='$(TABLES)' TRUNCATE='$(TRUNCATE)' CREATE_KEY='$(CREATE_KEY)' STEPS='$(STEPS)' REPORT='$(REPORT)' MASK='$(MASK)' \
+		test/live/run '$(ENVIRONMENT)'
+
+check-live-clean:
+	@TABLES='$(TABLES)' test/live/run --clean '$(ENVIRONMENT)'
 
 indent:
 	test/indent

@@ -11,6 +11,7 @@
 
 #include "client/answer.h"
 #include "client/trouble.h"
+#include "dataverse/address.h"
 #include "dataverse/batch_answer.h"
 #include "net/date.h"
 #include "net/text.h"
@@ -24,6 +25,15 @@ open_parts(const dv_http_call *http, dv_multipart *multipart)
 							 result->body_len);
 }
 
+/* The service sends its id under both names. */
+static const char *
+request_id_of(const dv_http_call *http)
+{
+	const char *id = dv_http_header(http, "REQ_ID");
+
+	return id != NULL ? id : dv_http_header(http, "x-ms-service-request-id");
+}
+
 /*
  * A $batch that stops at its first failure has the status of the part that
  * failed, and the error is in that part.
@@ -32,7 +42,7 @@ static void
 read_error(const dv_http_call *http, bool in_batch, dv_error *error)
 {
 	const dv_http_result *result = dv_http_result_of(http);
-	const char *request_id = dv_http_header(http, "REQ_ID");
+	const char *request_id = request_id_of(http);
 	dv_multipart multipart;
 	dv_part		part;
 
@@ -103,6 +113,32 @@ dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer)
 		note_throttle(answer, &answer->error, 0);
 	else
 		read_parts(http, answer);
+}
+
+/*
+ * Values in addresses may be confidential, so only the shape of an address is
+ * logged.
+ */
+void
+dv_answer_log(const dv_http_call *http, const char *method, const char *path)
+{
+	const dv_http_result *result = dv_http_result_of(http);
+	const char *id = request_id_of(http);
+	const char *shape;
+
+	if (!message_level_is_interesting(DEBUG2))
+		return;
+	shape = dv_address_shape(path);
+	if (result->outcome != DV_HTTP_ANSWERED)
+		ereport(DEBUG2,
+				(errmsg_internal("Dataverse did not answer %s %s: %s", method,
+								 dv_text_told(shape), dv_http_failure_name(result->failure))));
+	else
+		ereport(DEBUG2,
+				(errmsg_internal("Dataverse answered %s %s with HTTP status %d, request id %s",
+								 method, dv_text_told(shape), result->status,
+								 id != NULL ? dv_text_told(dv_text_shown(id, strlen(id))) :
+								 "unknown")));
 }
 
 static double

@@ -37,6 +37,12 @@ typedef struct dv_answer
 extern void dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer);
 
 /*
+ * Logs at level DEBUG2 how the service answered, with its id of the request.
+ * "path" is the address below the root.
+ */
+extern void dv_answer_log(const dv_http_call *http, const char *method, const char *path);
+
+/*
  * Fills in what the pool is told, in the current memory context.  "rows" is
  * the number of rows that were sent.
  */

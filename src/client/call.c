@@ -440,6 +440,9 @@ read_answer(dv_call *call)
 	dv_answer	answer;
 	dv_lease_report report;
 
+	/* dv_call_url has made sure that the address begins with the root */
+	dv_answer_log(call->http, call->spec.method,
+				  call->url + strlen(dv_session_root(call->session)));
 	dv_answer_read(call->http, call->spec.in_batch, &answer);
 	call->error = answer.error;
 	call->throttles += answer.nthrottles;

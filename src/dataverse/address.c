@@ -1,7 +1,6 @@
 /*-------------------------------------------------------------------------
  *
  * address.c
-
  *		Addresses of rows and of metadata, relative to the root of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -73,4 +72,33 @@ char *
 dv_address_entity_set(const char *table)
 {
 	return psprintf("EntityDefinitions(LogicalName='%s')?$select=EntitySetName", table);
+}
+
+char *
+dv_address_shape(const char *path)
+{
+	const char *end = path + strcspn(path, "?");
+	StringInfoData s;
+	bool		quoted = false;
+	int			depth = 0;
+
+	initStringInfo(&s);
+	for (; path < end; path++)
+	{
+		if (*path == '\'' && depth > 0)
+			quoted = !quoted;
+		else if (*path == ')' && depth > 0 && !quoted)
+			depth--;
+		if (depth == 0)
+			appendStringInfoChar(&s, *path);
+		if (*path == '(' && !quoted && depth++ == 0)
+			appendStringInfoString(&s, "...");
+	}
+	/* an option is named up to its "=", and ends at the next "&" */
+	while (*path != '\0')
+	{
+		appendBinaryStringInfo(&s, path, 1 + strcspn(path + 1, "=&"));
+		path += 1 + strcspn(path + 1, "&");
+	}
+	return s.data;
 }

@@ -40,4 +40,11 @@ extern char *dv_address_row_count(const char *table);
 extern char *dv_address_counted(const char *set);
 extern char *dv_address_entity_set(const char *table);
 
+/*
+ * What can be told about an address: the path with dots for what stands in
+ * parentheses, and the names of the query options, as in
+ * accounts(...)/name?$select&tag.
+ */
+extern char *dv_address_shape(const char *path);
+
 #endif							/* DV_ADDRESS_H */

@@ -137,7 +137,7 @@ like(
 	'and so does the compiler');
 like(capture('make PG_CONFIG=/nonexistent 2>&1'),
 	qr/does not run: install/, 'make says what is missing without pg_config');
-for my $target (qw(test demo fuzz dvsim bench-dvsim indent clean dist))
+for my $target (qw(test demo check-live fuzz dvsim bench-dvsim indent clean dist))
 {
 	is(system("make -n $target PG_CONFIG=/nonexistent >/dev/null 2>&1"),
 		0, "make $target does not need pg_config");

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "dataverse/address.h"
 #include "dataverse/batch.h"
 #include "pg_stand_in.h"
 
@@ -406,10 +407,33 @@ copies_rows(void **state)
 						"\r\n{\"statecode\":1}\r\n" B "--\r\n");
 }
 
+/* What stands in parentheses, and the values of options, are not told. */
+static void
+tells_shapes_of_addresses(void **state)
+{
+	static const char *const shapes[][2] = {
+		{"WhoAmI", "WhoAmI"},
+		{"accounts(11111111-2222-3333-4444-555555555555)/name", "accounts(...)/name"},
+		{"new_meters(new_serial='a)%2F(''b')?tag=x", "new_meters(...)?tag"},
+		{"accounts(new_a='1',new_b=2)/new_x(3)/$ref", "accounts(...)/new_x(...)/$ref"},
+		{"accounts?$select=name&$filter=startswith(name,'x')&$top=1", "accounts?$select&$filter&$top"},
+		{"accounts?fetchXml=%3Cfetch%3E", "accounts?fetchXml"},
+		{"RetrieveTotalRecordCount(EntityNames=@p1)?@p1=%5B%22account%22%5D", "RetrieveTotalRecordCount(...)?@p1"},
+		{"accounts(unfinished", "accounts(..."},
+		{"accounts?", "accounts?"},
+		{"accounts?a&b", "accounts?a&b"},
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		assert_string_equal(dv_address_shape(shapes[i][0]), shapes[i][1]);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(tells_shapes_of_addresses, reset),
 		cmocka_unit_test_teardown(writes_creates, reset),
 		cmocka_unit_test_teardown(writes_updates_and_upserts, reset),
 		cmocka_unit_test_teardown(has_no_message_for_some, reset),

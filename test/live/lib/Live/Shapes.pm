@@ -1,0 +1,369 @@
+# Shapes.pm
+#		The shapes of requests that the extension sends: one line for each, with
+#		its source, and what takes a request of dvsim's journal apart.
+#
+# A request consists of pieces, and each piece is of a kind: the request line,
+# a part of a $batch, an option, an operator or a literal of a filter, a header, a
+# member of a body.  Each piece of each request must match a shape of its kind,
+# so a piece that is new cannot be forgotten here (test/t/070_live_check.pl).
+#
+# SPDX-License-Identifier: PostgreSQL
+
+package Live::Shapes;
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+
+my $learn = 'https://learn.microsoft.com/power-apps/developer/data-platform';
+my $entra = 'https://learn.microsoft.com/entra/identity';
+
+# what stands for values in a line: ID, KEY (of an alternate key), '…', and the name of a set
+my $set = qr/[A-Za-z_]\w*/;
+my $message = qr/Microsoft\.Dynamics\.CRM\./;
+
+# name, kind, what it matches, the request for people, source: page, or "inferred" and why
+my @shapes = (
+
+	# ---- tokens
+	[ 'token', 'token', qr{^POST /\S+/oauth2/v2\.0/token client_id&client_secret&grant_type=client_credentials&scope=/\.default$},
+		'POST TENANT/oauth2/v2.0/token', "$entra-platform/v2-oauth2-client-creds-grant-flow" ],
+	[ 'token-certificate', 'token',
+		qr{^POST /\S+/oauth2/v2\.0/token client_assertion&client_assertion_type&client_id&grant_type=client_credentials&scope=/\.default$},
+		'the same, with a signed assertion in place of the secret', "$entra-platform/certificate-credentials" ],
+	[ 'token-identity', 'token', qr{^GET /metadata/identity/oauth2/token (?:api-version&client_id&resource|api-version&resource)$},
+		'GET metadata/identity/oauth2/token', "$entra/managed-identities-azure-resources/how-to-use-vm-token" ],
+
+	# ---- headers
+	[ 'headers', 'header', qr{^(?:accept: application/json|odata-version: 4\.0|odata-maxversion: 4\.0|if-none-match: null|authorization: bearer|content-type: application/json(?:; charset=utf-8)?|user-agent: dataverse_fdw)$},
+		'Accept, OData-Version, OData-MaxVersion, If-None-Match, Authorization, Content-Type', "$learn/webapi/compose-http-requests-handle-errors" ],
+	[ 'request-id', 'header', qr{^x-ms-client-request-id: ID$}, 'x-ms-client-request-id', "inferred: Microsoft's clients send it" ],
+	[ 'gzip', 'header', qr{^accept-encoding: gzip$}, 'Accept-Encoding: gzip', "$learn/webapi/use-ps-and-vscode-web-api" ],
+	[ 'cookie', 'header', qr{^cookie: ARRAffinity}, 'the cookie ARRAffinity, with `affinity_cookie`', "$learn/send-parallel-requests" ],
+	[ 'caller', 'header', qr{^callerobjectid: ID$}, 'CallerObjectId', "$learn/webapi/impersonate-another-user-web-api" ],
+	[ 'session-token', 'header', qr{^mscrm\.sessiontoken: \S+$}, 'MSCRM.SessionToken', "$learn/use-elastic-tables" ],
+	[ 'bypass-logic', 'header', qr{^mscrm\.bypassbusinesslogicexecution: (?:CustomSync|CustomAsync|CustomSync,CustomAsync)$},
+		'MSCRM.BypassBusinessLogicExecution', "$learn/bypass-custom-business-logic" ],
+	[ 'bypass-flows', 'header', qr{^mscrm\.suppresscallbackregistrationexpanderjob: true$}, 'MSCRM.SuppressCallbackRegistrationExpanderJob', "$learn/bypass-power-automate-flows" ],
+	[ 'detect-duplicates', 'header', qr{^mscrm\.suppressduplicatedetection: false$}, 'MSCRM.SuppressDuplicateDetection: false', "$learn/optional-parameters" ],
+	[ 'page-size', 'preference', qr{^odata\.maxpagesize=\d+$}, 'Prefer: odata.maxpagesize', "$learn/webapi/query/page-results" ],
+	[ 'prefer-annotations', 'preference', qr{^odata\.include-annotations="\*"$}, 'Prefer: odata.include-annotations="*"', "$learn/webapi/compose-http-requests-handle-errors" ],
+	[ 'read-annotations', 'preference', qr{^odata\.include-annotations="(?:(?:OData\.Community\.Display\.V1\.FormattedValue|Microsoft\.Dynamics\.CRM\.lookuplogicalname),?)+"$},
+		'… of labels and of the tables that lookups refer to', "$learn/webapi/query/select-columns" ],
+	[ 'fetchxml-annotations', 'preference', qr{^odata\.include-annotations="Microsoft\.Dynamics\.CRM\.fetchxmlpagingcookie,Microsoft\.Dynamics\.CRM\.morerecords"$},
+		'… of the pages of FetchXML', "$learn/fetchxml/page-results" ],
+	[ 'batch-continue', 'preference', qr{^odata\.continue-on-error$}, 'Prefer: odata.continue-on-error', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'if-match', 'header', qr{^if-match: \*$}, 'If-Match: *', "$learn/webapi/perform-conditional-operations-using-web-api" ],
+
+	# ---- functions and definitions
+	[ 'whoami', 'request', qr{^GET WhoAmI$}, 'GET WhoAmI', "$learn/webapi/use-web-api-functions" ],
+	[ 'row-count', 'request', qr{^GET RetrieveTotalRecordCount\(EntityNames=\@p1\)\?\@p1=\["\w+"\]$},
+		'GET RetrieveTotalRecordCount(EntityNames=@p1)', "$learn/webapi/query/count-rows" ],
+	[ 'entity-set', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=EntitySetName$}, 'GET EntityDefinitions(LogicalName=\'…\')?$select=EntitySetName', "$learn/webapi/query-metadata-web-api" ],
+	[ 'catalog', 'request', qr{^GET EntityDefinitions\?\$select=[\w,]+$}, 'GET EntityDefinitions?$select=…', "$learn/webapi/query-metadata-web-api" ],
+	[ 'changes', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Properties":}, 'GET RetrieveMetadataChanges(Query=@p1)', "$learn/query-schema-definitions" ],
+	[ 'changes-named', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Criteria":.*"ConditionOperator":"In","Value":\{"Type":"System\.String\[\]"},
+		'… of some tables, by In', 'inferred: the syntax of the array is documented nowhere' ],
+	[ 'changes-others', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Criteria":.*"ConditionOperator":"NotIn","Value":\{"Type":"System\.String\[\]"},
+		'… of all tables but some, by NotIn', 'inferred: the syntax of the array is documented nowhere' ],
+	[ 'sides', 'request', qr{^GET RelationshipDefinitions/${message}ManyToManyRelationshipMetadata\?\$select=[\w,]+$},
+		'GET RelationshipDefinitions/Microsoft.Dynamics.CRM.ManyToManyRelationshipMetadata', "$learn/webapi/query-metadata-web-api" ],
+	[ 'components', 'request', qr{^GET solutioncomponents\?\$select=objectid&\$filter=componenttype eq 1 and solutionid/uniquename eq '…'$},
+		'GET solutioncomponents?…', "$learn/reference/entities/solutioncomponent" ],
+	[ 'solutions', 'request', qr{^GET solutions\?\$select=uniquename&\$filter=isvisible eq true&\$orderby=uniquename$}, 'GET solutions', "$learn/reference/entities/solution" ],
+
+	# ---- queries
+	[ 'select', 'request', qr{^GET $set\?\$select=[\w,]+(?:&\$(?:filter|orderby|top|skiptoken)=[^&]*|&partitionId=[^&]*)*$},
+		'GET SET?$select=…&$filter=…&$orderby=…', "$learn/webapi/query/overview" ],
+	[ 'order', 'option', qr{^\$orderby=\w+(?:,\w+)*$}, '$orderby=…,ID', "$learn/webapi/query/order-rows" ],
+	[ 'order-descending', 'option', qr{^\$orderby=.*\w desc(?:,|$)}, '$orderby=… desc', "$learn/webapi/query/order-rows" ],
+	[ 'top', 'option', qr{^\$top=\d+$}, '$top', "$learn/webapi/query/overview" ],
+	[ 'partition', 'option', qr{^partitionId=\S+$}, '`partitionId` of a query', "$learn/use-elastic-tables" ],
+	[ 'next-link', 'option', qr{^\$skiptoken=.+$}, 'the link to the next page', "$learn/webapi/query/page-results" ],
+	[ 'apply-count', 'request', qr{^GET $set\?\$apply=aggregate\(\$count as n\)$}, '$apply=aggregate($count as n)', 'inferred: $count is shown with groupby only' ],
+	[ 'apply-filter', 'request', qr{^GET $set\?\$apply=filter\(.*\)/aggregate\(\$count as n\)$}, '$apply=filter(…)/aggregate($count as n)', 'inferred: $count and filter() are shown with groupby only, and no functions in filter()' ],
+	[ 'filter-eq', 'operator', qr{^eq$}, 'eq', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-ne', 'operator', qr{^ne$}, 'ne', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-range', 'operator', qr{^(?:gt|ge|lt|le)$}, 'gt, ge, lt, le', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-null', 'operator', qr{^eq null$}, 'eq null', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-not-null', 'operator', qr{^ne null$}, 'ne null', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-and', 'operator', qr{^and$}, '`and`', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-or', 'operator', qr{^or$}, '`or`, with parentheses', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-starts-with', 'operator', qr{^startswith$}, 'startswith(…)', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-ends-with', 'operator', qr{^endswith$}, 'endswith(…)', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-contains', 'operator', qr{^contains$}, 'contains(…)', "$learn/wildcard-characters" ],
+	[ 'filter-in', 'operator', qr{^In$}, "Microsoft.Dynamics.CRM.In(PropertyName='…',PropertyValues=[\"…\"])", "$learn/webapi/query/filter-rows" ],
+	[ 'filter-not-in', 'operator', qr{^NotIn$}, 'Microsoft.Dynamics.CRM.NotIn(…)', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-contain-values', 'operator', qr{^ContainValues$}, 'Microsoft.Dynamics.CRM.ContainValues(…)', "inferred: the value is shown in single quotes" ],
+	[ 'literal-text', 'literal', qr{^'…'$}, 'text in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'literal-id', 'literal', qr{^ID$}, 'an id in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'literal-number', 'literal', qr{^-?\d+(?:\.\d+)?(?:e[-+]?\d+)?$}, 'a number in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'literal-boolean', 'literal', qr{^(?:true|false)$}, '`true`, `false` in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'literal-date', 'literal', qr{^\d{4}-\d\d-\d\d$}, 'a date in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'literal-time', 'literal', qr{^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$}, 'a time in a filter', "$learn/webapi/query/filter-rows" ],
+	[ 'verify', 'request', qr{^GET $set\?\$select=\w+(?:,(?:createdon|overriddencreatedon))?&\$filter=\w+ eq ID(?: or \w+ eq ID)*$},
+		'GET SET?$select=ID,createdon&$filter=ID eq … or ID eq …', "$learn/webapi/query/filter-rows" ],
+	[ 'fetchxml', 'request', qr{^GET $set\?fetchXml=<fetch.*</fetch>$}s, 'GET SET?fetchXml=…', "$learn/fetchxml/retrieve-data" ],
+	[ 'fetchxml-cookie', 'request', qr{^GET $set\?fetchXml=<fetch[^>]* page="[2-9]\d*" paging-cookie="}, '… with page and paging-cookie', "$learn/fetchxml/page-results" ],
+
+	# ---- writes
+	[ 'create-multiple', 'request', qr{^POST $set/${message}CreateMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.CreateMultiple', "$learn/bulk-operations" ],
+	[ 'update-multiple', 'request', qr{^POST $set/${message}UpdateMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.UpdateMultiple', "$learn/bulk-operations" ],
+	[ 'upsert-multiple', 'request', qr{^POST $set/${message}UpsertMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.UpsertMultiple', "$learn/bulk-operations" ],
+	[ 'delete-multiple', 'request', qr{^POST $set/${message}DeleteMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.DeleteMultiple', "$learn/bulk-operations" ],
+	[ 'odata-type', 'member', qr{^\@odata\.type: string$}, '"@odata.type":"Microsoft.Dynamics.CRM.TABLE"', "$learn/bulk-operations" ],
+	[ 'upsert-by-key', 'reference', qr{^$set\(KEY\)$}, '"@odata.id":"SET(key=\'…\')"', "$learn/bulk-operations" ],
+	[ 'upsert-in-partition', 'reference', qr{^$set\(\w+=ID,partitionid='…'\)$}, '"@odata.id":"SET(ID=…,partitionid=\'…\')"', 'inferred: the samples have both as members only' ],
+	[ 'bind', 'member', qr{^\w+\@odata\.bind: /$set\((?:ID|KEY)\)$}, '"NAVIGATION@odata.bind":"/SET(ID)"', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'bind-null', 'member', qr{^\w+\@odata\.bind: null$}, '"NAVIGATION@odata.bind":null',
+		"$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'value-text', 'member', qr{^\w+: string$}, 'texts, ids, dates, choices and images, as JSON strings', "$learn/webapi/create-entity-web-api" ],
+	[ 'value-number', 'member', qr{^\w+: number$}, 'numbers and choices, as JSON numbers', "$learn/webapi/create-entity-web-api" ],
+	[ 'value-boolean', 'member', qr{^\w+: boolean$}, '`true`, `false`', "$learn/webapi/create-entity-web-api" ],
+	[ 'value-null', 'member', qr{^\w+: null$}, '`null`', 'inferred: null is shown for lookups only' ],
+	[ 'tag', 'option', qr{^tag=.+$}, '?tag=…', "$learn/optional-parameters" ],
+	[ 'batch', 'request', qr{^POST \$batch$}, 'POST $batch', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'batch-headers', 'header', qr{^(?:content-type: multipart/mixed; boundary=batch_dataverse_fdw|content-type: application/http|content-transfer-encoding: binary|content-id: \d+)$},
+		'its boundary, `Content-Transfer-Encoding`, `Content-ID`', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'change-set', 'part', qr{^change set$}, 'a change set in a `$batch`', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'part-read', 'part', qr{^GET $set\?}, 'GET SET?…', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'part-create', 'part', qr{^POST $set(?:\?tag=.*)?$}, 'POST SET', "$learn/webapi/create-entity-web-api" ],
+	[ 'part-update', 'part', qr{^PATCH $set\(ID\)(?:\?tag=.*)? if-match$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'part-upsert', 'part', qr{^PATCH $set\(ID\)(?:\?tag=.*)?$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'part-upsert-by-key', 'part', qr{^PATCH $set\(KEY\)(?:\?tag=.*)?$}, "PATCH SET(key='…')", "$learn/use-alternate-key-reference-record" ],
+	[ 'part-delete', 'part', qr{^DELETE $set\(ID\)(?:\?tag=.*)?$}, 'DELETE SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'part-associate', 'part', qr{^POST $set\(ID\)/\w+/\$ref$}, 'POST SET(ID)/NAVIGATION/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'associate-reference', 'reference', qr{^https?://[^/]+/api/data/v[\d.]+/$set\(ID\)$}, '"@odata.id":"https://…/SET(ID)"', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'part-disassociate', 'part', qr{^DELETE $set\(ID\)/\w+\(ID\)/\$ref$}, 'DELETE SET(ID)/NAVIGATION(ID)/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'row-in-partition', 'request', qr{^(?:PATCH|DELETE) $set\(ID\)\?partitionId=[^&]+$}, 'DELETE SET(ID)?partitionId=…', "$learn/use-elastic-tables" ],
+
+	# ---- jobs
+	[ 'bulk-delete', 'request', qr{^POST BulkDelete$}, 'POST BulkDelete', "$learn/delete-data-bulk" ],
+	[ 'bulk-delete-query', 'member', qr{^(?:QuerySet|EntityName|ColumnSet|AllColumns|Columns|Distinct|JobName|SendEmailNotification|ToRecipients|CCRecipients|RecurrencePattern|StartDateTime): (?:string|boolean|object|array)$},
+		'… with a QueryExpression without conditions', "$learn/delete-data-bulk" ],
+	[ 'job', 'request', qr{^GET asyncoperations\(ID\)\?\$select=statecode,statuscode,message$}, 'GET asyncoperations(ID)', "$learn/reference/entities/asyncoperation" ],
+	[ 'job-counts', 'request', qr{^GET bulkdeleteoperations\?\$filter=_asyncoperationid_value eq ID&\$select=bulkdeleteoperationid,successcount,failurecount$},
+		'GET bulkdeleteoperations', "$learn/reference/entities/bulkdeleteoperation" ],
+	[ 'job-failures', 'request', qr{^GET bulkdeletefailures\?\$filter=_bulkdeleteoperationid_value eq ID&\$select=errordescription&\$top=1$},
+		'GET bulkdeletefailures', "$learn/reference/entities/bulkdeletefailure" ],
+
+	# ---- dataverse.request()
+	[ 'request-create', 'request', qr{^POST (?!BulkDelete)$set$}, 'POST SET', "$learn/webapi/create-entity-web-api" ],
+	[ 'request-update', 'request', qr{^PATCH $set\(ID\)$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'request-put', 'request', qr{^PUT $set\(ID\)/\w+$}, 'PUT SET(ID)/COLUMN', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'request-delete', 'request', qr{^DELETE $set\(ID\)$}, 'DELETE SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'request-read', 'request', qr{^GET $set\(ID\)\?\$select=\w+$}, 'GET SET(ID)?$select=…', "$learn/webapi/retrieve-entity-using-web-api" ]);
+
+sub names { return map { $_->[0] } @shapes; }
+
+# The table of README.md.
+sub table
+{
+	my (@steps) = @_;
+
+	return (
+		'| shape | request | source | step |',
+		'|---|---|---|---|',
+		map {
+			my ($name, undef, undef, $request, $source) = @$_;
+			my ($page) = $source =~ m{^https://.*/([^/]+)$};
+			my @names = map { $_->[0] } grep { grep { $_ eq $name } @{ $_->[2] } } @steps;
+
+			sprintf '| %s | %s | %s | %s |', $name, $request =~ /^(?:[A-Z]{3,6} |[\$?"']|Prefer:|If-Match:|MSCRM|CallerObjectId|x-ms|Accept-Enc|Microsoft|eq|ne|gt|startswith|endswith|contains)/ ? "`$request`" : $request,
+			  ($page ? "[$page]($source)" : $source), join(', ', @names)
+		} @shapes);
+}
+
+# ---------------------------------------------------------------- taking requests apart
+
+my $guid = qr/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}/;
+
+sub decoded
+{
+	my ($text) = @_;
+
+	$text =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
+	return $text;
+}
+
+# Ids, literals and keys become ID, '…' and KEY.
+sub shape_of
+{
+	my ($text) = @_;
+
+	$text =~ s/$guid/ID/g;
+	$text =~ s/'(?:[^']|'')*'/'…'/g;
+	$text =~ s{^(\w+)\((?!\w+=ID)\w+=(?:'…'|[-\w.]+)(?:,\w+=(?:'…'|[-\w.]+))*\)(?=$|[/?])}{$1(KEY)};
+	return $text;
+}
+
+# Path and options, each decoded, so that an "&" in a value does not separate.
+sub line_of
+{
+	my ($method, $target) = @_;
+	my ($path, $query) = split /\?/, $target =~ s{^(?:https?://[^/]+)?/api/data/v[^/]+/}{}r, 2;
+	my @options = map { shape_of(decoded($_)) } split /&/, $query // '';
+
+	$path = shape_of(decoded($path));
+	$path =~ s/^(EntityDefinitions)\(KEY\)/$1(LogicalName='…')/;
+	$path =~ s/^(Retrieve\w+)\(KEY\)/$1/;
+	return ("$method $path" . (@options ? '?' . join('&', @options) : ''), @options);
+}
+
+# Each condition as its operators and literals; what is left over is an operator of no shape.
+sub filter_pieces
+{
+	my ($filter) = @_;
+	my @pieces;
+
+	while (length $filter)
+	{
+		if ($filter =~ s/^\s+|^[()]//) { next }
+		elsif ($filter =~ s/^(and|or)\b//) { push @pieces, [ operator => $1 ] }
+		elsif ($filter =~ s/^(startswith|endswith|contains)\(\w+,('…')\)//) { push @pieces, [ operator => $1 ], [ literal => $2 ] }
+		elsif ($filter =~ s/^${message}(\w+)\(PropertyName='…',PropertyValues=\[(?:"(?:[^"\\]|\\.)*",?)*\]\)//) { push @pieces, [ operator => $1 ] }
+		elsif ($filter =~ s/^[\w\/]+ (eq|ne) null\b//) { push @pieces, [ operator => "$1 null" ] }
+		elsif ($filter =~ s/^[\w\/]+ (eq|ne|gt|ge|lt|le) ('…'|[-+:.\w]+)//) { push @pieces, [ operator => $1 ], [ literal => $2 ] }
+		else { push @pieces, [ operator => $filter ]; last }
+	}
+	return @pieces;
+}
+
+sub option_pieces
+{
+	my @pieces;
+
+	for my $option (@_)
+	{
+		# text that contains any character is '…' by now
+		if ($option =~ /^\$filter=(.*)/s) { push @pieces, filter_pieces($1) }
+		elsif ($option =~ /^\$apply=filter\((.*)\)\/aggregate/s) { push @pieces, filter_pieces($1) }
+		elsif ($option =~ /^(?:\$select|\$apply|fetchXml|\@p1)=/) { next }
+		else { push @pieces, [ option => $option ] }
+	}
+	return @pieces;
+}
+
+sub header_pieces
+{
+	my (%headers) = @_;
+	my @pieces;
+
+	for my $name (sort keys %headers)
+	{
+		my $value = shape_of($headers{$name});
+
+		next if $name =~ /^(?:host|content-length|connection)$/i;
+		if (lc $name eq 'prefer')
+		{
+			push @pieces, map { [ preference => $_ ] } $value =~ /([^,"]+(?:"[^"]*")?)/g;
+			next;
+		}
+		$value = 'bearer' if lc $name eq 'authorization';
+		push @pieces, [ header => lc($name) . ": $value" ];
+	}
+	return @pieces;
+}
+
+sub body_pieces
+{
+	my ($value) = @_;
+	my @pieces;
+
+	return map { body_pieces($_) } @$value if ref $value eq 'ARRAY';
+	return unless ref $value eq 'HASH';
+	for my $name (sort keys %$value)
+	{
+		my $member = $value->{$name};
+		my $kind = ref $member eq 'ARRAY' ? 'array' : ref $member eq 'HASH' ? 'object' : JSON::PP::is_bool($member) ? 'boolean'
+		  : !defined $member ? 'null' : JSON::PP->new->allow_nonref->encode($member) =~ /^"/ ? 'string' : 'number';
+
+		if ($name eq '@odata.id') { push @pieces, [ reference => shape_of($member) ] }
+		elsif ($name =~ /\@odata\.bind$/ && defined $member)
+		{
+			push @pieces, [ member => "$name: /" . shape_of($member =~ s{^/}{}r) ];
+		}
+		elsif ($name eq 'Targets') { }
+		else { push @pieces, [ member => "$name: $kind" ] }
+		push @pieces, body_pieces($member) if ref $member;
+	}
+	return @pieces;
+}
+
+# A $batch; its change set is a batch in it.
+sub batch_pieces
+{
+	my ($body, $boundary) = @_;
+	my @pieces;
+
+	for my $part (split /^--\Q$boundary\E(?:--)?\r\n/m, $body)
+	{
+		next unless $part =~ /\S/;
+		my ($head, $request) = split /\r\n\r\n/, $part, 2;
+		my %head = $head =~ /^([-\w.]+): *([^\r\n]*)/mg;
+
+		if (($head{'Content-Type'} // '') =~ /^multipart\/mixed; boundary=(.*)/)
+		{
+			push @pieces, [ part => 'change set' ], batch_pieces($request, $1);
+			next;
+		}
+		my ($lines, $json) = split /\r\n\r\n/, $request, 2;
+		my ($method, $target) = $lines =~ /^(\w+) (\S+) HTTP\/1\.1/;
+		my %headers = $lines =~ /^([-\w.]+): *([^\r\n]*)/mg;
+		my ($line, @options) = line_of($method // '', $target // '');
+
+		push @pieces, [ part => $line . ($headers{'If-Match'} ? ' if-match' : '') ], header_pieces(%head), header_pieces(%headers), option_pieces(@options);
+		push @pieces, body_pieces(JSON::PP->new->decode($json)) if ($json // '') =~ /\S/;
+	}
+	return @pieces;
+}
+
+# The pieces of a request of the journal, as pairs of kind and text.
+sub pieces
+{
+	my ($request) = @_;
+	my ($method, $target, $body) = @{$request}{qw(method target body)};
+	my ($path, $form) = split /\?/, $target, 2;
+	my %headers = %{ $request->{headers} };
+
+	if ($path =~ m{/token$})
+	{
+		my @names = sort map { s/^(grant_type=\w+|\w[-\w]*).*/$1/sr } split /&/, $form // $body;
+
+		@names = map { /^scope$/ ? 'scope=' . (($form // $body) =~ m{scope=[^&]*(%2F\.default)}i ? '/.default' : '') : $_ } @names;
+		return [ token => "$method $path " . join '&', @names ];
+	}
+	my ($line, @options) = line_of($method, $target);
+	my @pieces = ([ request => $line ], header_pieces(%headers), option_pieces(@options));
+
+	if ($line eq 'POST $batch')
+	{
+		my ($boundary) = ($headers{'Content-Type'} // '') =~ /boundary=(.*)/;
+		push @pieces, batch_pieces($body, $boundary // '');
+	}
+	elsif (length $body)
+	{
+		push @pieces, body_pieces(JSON::PP->new->decode($body));
+	}
+	return @pieces;
+}
+
+# The names of the shapes of a request, and the pieces that have none.
+sub shapes_of
+{
+	my ($request) = @_;
+	my (%found, @unknown);
+
+	for my $piece (pieces($request))
+	{
+		my ($kind, $text) = @$piece;
+		my @names = map { $_->[0] } grep { $_->[1] eq $kind && $text =~ $_->[2] } @shapes;
+
+		@found{@names} = (1) x @names;
+		push @unknown, "$kind: $text" unless @names;
+	}
+	return (\%found, @unknown);
+}
+
+1;

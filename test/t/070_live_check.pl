@@ -1,0 +1,404 @@
+# 070_live_check.pl
+#		The check against a live environment (test/live), with a dvsim in the
+#		part of the environment: what it finds, and that it finds what is wrong;
+#		that neither secrets nor rows are left; and that its table of shapes is
+#		what the extension sends.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib", "$FindBin::Bin/../live/lib";
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Dvsim;
+use Live::Settings;
+use Live::Shapes;
+use Live::Side;
+use Live::Steps;
+
+my $top = "$FindBin::Bin/../..";
+my $check = "$top/test/live/check";
+my $secret = 'Geheim+4711/ä=';
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my @tables = qw(new_alltypes new_meter new_reading new_account_contact);
+my @standard = qw(account contact task);
+
+system("openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=app -keyout $dir/app.key -out $dir/app.pem >/dev/null 2>&1") == 0
+  or die 'openssl';
+system("cat $dir/app.key $dir/app.pem > $dir/both.pem") == 0 or die 'cat';
+
+my $live = Dvsim->start('--app-user', "app1:$secret", '--app-user', "cert:\@$dir/app.pem");
+my $reference = Dvsim->start;
+my $node = PostgreSQL::Test::Cluster->new('live_check');
+my ($environment) = $live->base =~ m{//(.*)};
+my %settings = (
+	DV_URL => $live->base,
+	DV_TOKEN_URL => $live->base . '/t/oauth2/v2.0/token',
+	DV_CLIENT_ID => 'app1',
+	DV_CLIENT_SECRET => $secret);
+
+# as verbose as it gets, to look for secrets
+$node->init;
+$node->append_conf('postgresql.conf', "log_min_messages = debug2\nlog_statement = all\nlog_min_duration_statement = 0\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE live');
+$node->safe_psql('postgres', 'CREATE DATABASE reference');
+
+# what the seeds have made must survive
+for my $table (@standard)
+{
+	$live->control('POST', "/_dvsim/seed?table=$table&rows=20");
+}
+my %before = rows();
+my $written = '';    # all that any run has printed or reported
+
+sub rows
+{
+	my $tables = $live->control('GET', '/_dvsim/stats')->json->{tables};
+	return map { $_ => $tables->{$_} // 0 } @standard, @tables;
+}
+
+sub arguments
+{
+	return ($^X, $check, '--reference', $reference->base, '--reference-db', $node->connstr('reference'),
+		'--report', "$dir/report.md", @_, $environment);
+}
+
+# Runs the check; returns its status, and what it printed.
+sub run_check
+{
+	my ($more, %env) = @_;
+	my ($out, $err) = ('', '');
+	local %ENV = (%ENV, %settings, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'live', %env);
+
+	delete $ENV{$_} for grep { !defined $ENV{$_} } keys %ENV;
+	unlink "$dir/report.md";
+	IPC::Run::run([ arguments(@$more) ], '<', \undef, '>', \$out, '2>', \$err);
+	my $exit = $? >> 8;
+	$written .= $out . $err . (-e "$dir/report.md" ? report() : '');
+	return ($exit, "$out$err");
+}
+
+# verdicts by step, of what it printed
+sub verdicts
+{
+	my ($out) = @_;
+	return map { /^(ok|differs|failed|skipped) +(\S+)/ ? ($2 => $1) : () } split /\n/, $out;
+}
+
+sub report { return slurp_file("$dir/report.md"); }
+
+sub line_of_shape
+{
+	my ($shape) = @_;
+	my ($line) = report() =~ /^(\| \Q$shape\E \|.*)$/m;
+	return $line // '';
+}
+
+# Nothing that was made is left, there or here.
+sub clean_ok
+{
+	my ($what) = @_;
+	my %now = rows();
+
+	is_deeply(\%now, \%before, "$what: the environment has the rows that it had");
+	for my $db ('live', 'reference')
+	{
+		is($node->safe_psql($db, q{SELECT count(*) FROM pg_namespace WHERE nspname ~ 'check' UNION ALL SELECT count(*) FROM pg_foreign_server}),
+			"0\n0", "… and database $db has nothing of it");
+	}
+	return;
+}
+
+my @all = ('--tables', join(',', @tables));
+
+# ---- everything is as expected
+
+my ($status, $out) = run_check([ @all, '--truncate', 'new_alltypes' ]);
+my %verdict = verdicts($out);
+my @bad = grep { $verdict{$_} ne 'ok' } sort keys %verdict;
+is("@bad", '', 'a dvsim is as a dvsim') or diag $out, -e "$dir/report.md" ? report() : '';
+is($status, 0, '… so the status is 0');
+is(scalar keys %verdict, scalar @Live::Steps::steps, '… and no step was left out');
+like($out, qr/makes about fifty rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
+for my $shape (Live::Shapes::names())
+{
+	my $wanted = $shape =~ /^token-/ ? qr/^\| \Q$shape\E \| skipped \|/ : qr/^\| \Q$shape\E \| ok \|/;
+	my $line = line_of_shape($shape);
+	next if $line =~ $wanted;
+	fail("the report says of $shape: $line");
+}
+like(report(), qr/^- versions: dataverse_fdw \S+, PostgreSQL \d/m, '… and versions');
+like(line_of_shape('create-multiple'), qr/POST accounts\S*CreateMultiple 200 \|.* [-0-9a-f]{36}[ |]/, 'the report has ids of requests');
+like(report(), qr/^- environment: \Q$environment\E$/m, '… and the environment');
+clean_ok('a run');
+
+($status, $out) = run_check([ @all, '--mask', '--steps', 'whoami' ]);
+is($status, 0, 'some of the steps');
+unlike(report(), qr/\Q$environment\E|app1/, 'names can be left out of the report');
+like(report(), qr/^- environment: <environment>$/m, '… which says so');
+
+# ---- a bare environment
+
+($status, $out) = run_check([]);
+%verdict = verdicts($out);
+is($status, 0, 'without tables of its own, it needs only those of every environment');
+is_deeply(
+	[ grep { $verdict{$_} eq 'skipped' } map { $_->[0] } @Live::Steps::steps ],
+	[ map { $_->[0] } grep { @{ $_->[1] } } @Live::Steps::steps ],
+	'… and skips what needs others');
+like($out, qr/^skipped  elastic +it needs an elastic table, and there is none among account, contact, task/m, '… with the reason');
+clean_ok('a run without tables');
+
+# ---- other ways to get a token
+
+($status, $out) = run_check([ '--steps', 'token' ], DV_CLIENT_SECRET => undef, DV_CLIENT_ID => 'cert', DV_CLIENT_CERTIFICATE => "$dir/both.pem");
+is($status, 0, 'a certificate') or diag $out;
+like(line_of_shape('token-certificate'), qr/\| ok \|/, '… is a shape of its own');
+($status, $out) = run_check([ '--steps', 'token' ],
+	DV_CLIENT_SECRET => undef, DV_MANAGED_IDENTITY => 'on', DV_TOKEN_URL => $live->base . '/metadata/identity/oauth2/token');
+is($status, 0, 'a managed identity') or diag $out;
+like(line_of_shape('token-identity'), qr/\| ok \|/, '… too');
+
+# ---- a key for the time being
+
+my $keys = "EntityDefinitions(LogicalName='account')/Keys";
+my $can = $live->post($keys, { SchemaName => 'new_try', KeyAttributes => ['sic'],
+	DisplayName => { LocalizedLabels => [ { Label => 'try', LanguageCode => 1033 } ] } })->status == 204;
+$live->delete("$keys(LogicalName='new_try')") if $can;
+($status, $out) = run_check(['--create-key']);
+if ($can)
+{
+	is($status, 0, 'a key is made') or diag $out;
+	like($out, qr/^ok +upsert-key$/m, '… so rows can be addressed by it');
+}
+else
+{
+	is($status, 1, 'a dvsim without requests for keys makes no key');
+	like($out, qr/^check-live: ERROR: /m, '… and the check says so');
+}
+unlike($live->get("$keys?\$select=LogicalName")->body, qr/check/, '… and no key is left');
+clean_ok('a run with a key');
+
+# ---- what is wrong is found
+
+sub fault
+{
+	my ($step, $rule, $verdict, $like, $what) = @_;
+
+	$live->control('POST', '/_dvsim/faults', [ { times => 0, %$rule } ]);
+	($status, $out) = run_check([ '--steps', "^$step\$" ]);
+	$live->control('DELETE', '/_dvsim/faults');
+	my %found = verdicts($out);
+	is($found{$step}, $verdict, $what) or diag $out;
+	like(report(), $like, '… and the report has it');
+	is($status, 1, '… and the status says so');
+	return;
+}
+
+fault('count', { path => 'accounts?$apply=', status => 200, body => { value => [ { n => 4711 } ] } },
+	'differs', qr/^### count: differs\n.*^seen:\s+4711\n/ms, 'a changed answer differs');
+fault('fetchxml', { path => 'fetchXml', status => 403, code => '0x80040220', message => 'no, thanks' },
+	'failed', qr/^### fetchxml: failed\n.*ERROR 42501 0x80040220.*no, thanks/ms, 'a refusal fails');
+fault('estimate', { path => 'RetrieveTotalRecordCount', status => 403, code => '0x80040220' },
+	'failed', qr/^\| row-count \| failed \|/m, 'a shape has the verdict of its worst step');
+fault('no-job', { path => 'asyncoperations(', status => 400, code => '0x80044331', message => 'too long' },
+	'differs', qr/^### no-job: differs\n.*ERROR \w+ 0x80040217.*ERROR 22001 0x80044331/ms, 'another error than the expected one differs');
+clean_ok('runs with faults');
+
+# ---- quirks
+
+# The steps that a quirk concerns; all, if it is not listed.
+my %concerned = (
+	'batch-250' => '^(?:long|delete)',
+	'failing-total-count' => '^(?:estimate|analyze)',
+	'lagging-full-text' => '^filter-choices',
+	'lagging-jobs' => '^(?:truncate|no-job)',
+	'no-in' => '^(?:filter|count|order|long|upsert|update)');
+
+# The result is the same under each, although it may take other requests.
+for my $quirks ((map { [$_] } Dvsim::all_quirks()), [ Dvsim::all_quirks() ])
+{
+	my $name = @$quirks > 1 ? 'all quirks' : $quirks->[0];
+	my $steps = @$quirks > 1 ? undef : $concerned{$name};
+
+	$live->quirks(@$quirks);
+	($status, $out) = run_check([
+		@all,
+		((grep { /jobs/ } @$quirks) ? ('--truncate', 'new_alltypes') : ()),
+		(defined $steps ? ('--steps', $steps) : ())
+	]);
+	like($out, qr/^(?:ok|differs) +(?!insert)/m, "$name: what it concerns is checked");
+	my @wrong = grep { /^(?:failed|differs)/ && !/\(same result, other requests\)$/ } split /\n/, $out;
+	is("@wrong", '', "$name: the same results") or diag report();
+	is($status, $out =~ /^differs/m ? 1 : 0, '… and the status says whether there were other requests');
+}
+$live->quirks();
+clean_ok('runs under quirks');
+
+# ---- refusals
+
+for my $case (
+	[ 'another environment', qr/not for "other\.crm\.dynamics\.com"/, {}, 'other.crm.dynamics.com' ],
+	[ 'no environment', qr/name the environment/, {} ],
+	[ 'plain HTTP', qr/must begin with https/, { DV_URL => 'http://contoso.crm.dynamics.com' }, 'contoso.crm.dynamics.com' ],
+	[ 'plain HTTP for tokens', qr/"token_url" must begin with https/, { DV_TOKEN_URL => 'http://example.com/token' }, $environment ],
+	[ 'no address', qr/set DV_URL/, { DV_URL => '' }, $environment ],
+	[ 'a table to truncate that is not named', qr/must be one of the other tables/, {}, '--truncate', 'account', $environment ])
+{
+	my ($what, $like, $env, @arguments) = @$case;
+	my ($out, $err) = ('', '');
+	local %ENV = (%ENV, %settings, %$env);
+
+	IPC::Run::run([ $^X, $check, '--reference', $reference->base, @arguments ], '<', \undef, '>', \$out, '2>', \$err);
+	is($? >> 8, 2, "$what is refused");
+	like($err, $like, '… with the reason');
+}
+{
+	my ($out, $err) = ('', '');
+	local %ENV = (%ENV, %settings);
+
+	IPC::Run::run([ "$top/test/live/run", 'other.crm.dynamics.com' ], '<', \undef, '>', \$out, '2>', \$err);
+	isnt($?, 0, 'so it is by the script that sets it up');
+	is($out, '', '… before it makes anything');
+	like($err, qr/not for "other\.crm\.dynamics\.com"/, '… with the reason');
+}
+
+# ---- a role that cannot keep secrets out of the log
+
+$node->safe_psql('live', 'CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE live TO plain; GRANT USAGE ON FOREIGN DATA WRAPPER dataverse_fdw TO plain');
+($status, $out) = run_check([ '--steps', 'whoami' ], PGUSER => 'plain');
+is($status, 1, 'a role that is no superuser is refused if statements are logged');
+like($out, qr/setting "log_statement" of PostgreSQL could put secrets into its log/, '… with the reason');
+
+# ---- a service file
+
+append_to_file("$dir/service.conf", "# environments\n[other]\nurl = https://other.crm.dynamics.com\n\n[dev]\nurl=$settings{DV_URL}\n"
+	  . "token_url=$settings{DV_TOKEN_URL}\nclient_id=app1\nclient_secret_file=$dir/secret\n");
+append_to_file("$dir/secret", "$secret\n");
+my %service = ((map { $_ => undef } keys %settings), DV_SERVICE => 'dev', DV_SERVICEFILE => "$dir/service.conf");
+chmod 0644, "$dir/service.conf";
+($status, $out) = run_check([ '--steps', 'whoami' ], %service);
+is($status, 2, 'a service file that others can read is refused');
+like($out, qr/can be read by others/, '… with the reason');
+chmod 0600, "$dir/service.conf";
+($status, $out) = run_check([ '--steps', 'whoami' ], %service);
+is($status, 0, 'a service file with a file of the secret') or diag $out;
+
+# ---- interrupted, and killed
+
+# Runs the check until it has inserted rows, and sends it a signal.
+sub interrupt
+{
+	my ($signal) = @_;
+	local %ENV = (%ENV, %settings, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'live');
+	my ($shown, $err) = ('', '');
+	my $h = IPC::Run::start([ arguments(@all) ], '<', \undef, '>', \$shown, '2>', \$err);
+
+	$h->pump until $shown =~ /^ok +insert-contacts$/m || !$h->pumpable;
+	$h->signal($signal);
+	$h->finish;
+	return $shown;
+}
+
+like(interrupt('INT'), qr/^check-live: interrupted$/m, 'Ctrl-C');
+like(report(), qr/^- incomplete: interrupted$/m, '… is in the report');
+clean_ok('Ctrl-C');
+interrupt('KILL');
+my %now = rows();
+cmp_ok($now{account}, '>', $before{account}, 'a run that is killed leaves rows');
+# its sessions end by themselves
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname IN ('live', 'reference')});
+($status, $out) = run_check([ '--clean', '--tables', join ',', @tables ]);
+is($status, 0, '… which are removed by another command') or diag $out;
+%now = rows();
+is_deeply(\%now, \%before, '… all of them');
+is($node->safe_psql('live', 'SELECT count(*) FROM pg_foreign_server'), 0, '… and what is left in the database');
+$node->safe_psql('reference', q{DROP SERVER IF EXISTS x});
+
+# ---- secrets
+
+my $log = slurp_file($node->logfile);
+my $escaped = 'Geheim%2B4711%2F%C3%A4%3D';
+unlike($log, qr/\Q$secret\E|$escaped|BEGIN (?:RSA )?PRIVATE/, 'no secret is in the log of the server');
+like($log, qr/Dataverse answered/, '… which has all else');
+unlike($written, qr/\Q$secret\E|$escaped|Bearer|BEGIN (?:RSA )?PRIVATE/, '… nor in what the runs have printed and reported');
+cmp_ok(length $written, '>', 100_000, '… which is a lot');
+my $answers = join '', $log =~ /(Dataverse answered .*)/g;
+unlike($answers, qr/dataverse-fdw check|\?\S*=/, 'the log has the shapes of addresses, and no values');
+like($answers, qr/GET accounts\?\$select&\$filter&\$orderby with HTTP status 200, request id [-0-9a-f]{36}/, '… of requests that were accepted');
+
+# ---- the table of shapes
+
+# Each step sends what it declares, and nothing is sent that is no shape.
+my $side = Live::Side->new(
+	settings => Live::Settings->simulator($reference->base),
+	db => $node->connstr('reference'),
+	run => '12345678',
+	tables => \@tables,
+	truncate => 'new_alltypes',
+	label => '_shapes');
+my $since = 0;
+
+sub journal
+{
+	my $log = $reference->control('GET', "/_dvsim/requests?since=$since")->json;
+
+	$since = $log->{next};
+	return @{ $log->{requests} };
+}
+
+$side->set_up;
+journal();
+my (%unknown, %sent);
+my %token_elsewhere = map { $_ => 1 } qw(token-certificate token-identity);
+for my $step (@Live::Steps::steps)
+{
+	my ($name, $needs, $shapes, $sql) = @$step;
+	my %found;
+
+	$side->run($sql, @$needs);
+	for my $request (journal())
+	{
+		my ($known, @strange) = Live::Shapes::shapes_of($request);
+
+		@found{ keys %$known } = (1) x keys %$known;
+		$unknown{$_} = $name for @strange;
+	}
+	@sent{ keys %found } = (1) x keys %found;
+	my @missing = grep { !$found{$_} && !$token_elsewhere{$_} } @$shapes;
+	is("@missing", '', "step $name sends what it declares");
+}
+is(join("\n", map { "$_ in step $unknown{$_}" } sort keys %unknown), '', 'each request is of shapes that are in the table');
+is(join(' ', grep { !$sent{$_} && !$token_elsewhere{$_} } Live::Shapes::names()), '', '… and each shape has been sent');
+$side->tear_down;
+for my $request (map { @{ $_->control('GET', '/_dvsim/requests?since=0')->json->{requests} } } $live)
+{
+	my ($known, @strange) = Live::Shapes::shapes_of($request);
+
+	delete @token_elsewhere{ keys %$known };
+	$unknown{$_} = 1 for grep { /^token/ } @strange;
+}
+is(join(' ', sort keys %token_elsewhere, sort keys %unknown), '', '… as have those of other ways to get a token');
+
+my ($strange) = (Live::Shapes::shapes_of({
+	method => 'GET', target => "/api/data/v9.2/accounts?\$select=name&\$filter=name%20like%20'x'", body => '',
+	headers => { 'X-New' => 1 } }))[1];
+is($strange, 'header: x-new: 1', 'a piece that is new has no shape');
+my %declared = map { $_ => 1 } map { @{ $_->[2] } } @Live::Steps::steps;
+is(join(' ', grep { !$declared{$_} } Live::Shapes::names()), '', 'each shape is exercised by a step');
+
+my ($documented) = slurp_file("$top/test/live/README.md") =~ /^(\| shape \| request .*?)\n\n/ms;
+is($documented, join("\n", Live::Shapes::table(@Live::Steps::steps)), 'test/live/README.md has the table (test/live/check --table prints it)');
+
+$node->stop('fast');
+ok($live->stop, 'the environment ends cleanly');
+ok($reference->stop, '… and so does the other dvsim');
+done_testing();
