@@ -10,8 +10,7 @@ SELECT format('CREATE SERVER barrier_crm FOREIGN DATA WRAPPER dataverse_fdw OPTI
 \set ECHO all
 CREATE ROLE regress_barrier_reader;
 GRANT USAGE ON FOREIGN SERVER barrier_crm TO regress_barrier_reader;
-CREATE USER MAPPING FOR CURRENT_USER SERVER barrier_crm OPTIONS (client_id 'app1', client_secret 'secret1');
-CREATE USER MAPPING FOR regress_barrier_reader SERVER barrier_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE USER MAPPING FOR PUBLIC SERVER barrier_crm OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA barrier;
 GRANT USAGE, CREATE ON SCHEMA barrier TO regress_barrier_reader;
 SET search_path = barrier, public;

@@ -39,16 +39,26 @@ const char *const dv_meta_sides_path =
 const char *const dv_meta_solutions_path =
 "solutions?$select=uniquename&$filter=isvisible%20eq%20true&$orderby=uniquename";
 
+/* Appends a text as it is in a request line: 'it''s%201' */
+static void
+append_quoted(dv_arena_text *path, const dv_arena *arena, const char *text)
+{
+	size_t		len = strlen(text);
+	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
+	size_t		key_len = (size_t) (dv_payload_key(key, text, len) - key);
+	char	   *line = arena->alloc(arena->context, DV_PAYLOAD_LINE(key_len));
+
+	dv_arena_append_len(path, line, (size_t) (dv_payload_line(line, key, key_len) - line));
+}
+
 const char *
 dv_meta_components_path(const dv_arena *arena, const char *solution)
 {
 	dv_arena_text path = dv_arena_text_begin(arena);
-	size_t		len = strlen(solution);
-	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
 
 	dv_arena_append(&path, "solutioncomponents?$select=objectid"
 					"&$filter=componenttype%20eq%201%20and%20solutionid/uniquename%20eq%20");
-	dv_arena_append_len(&path, key, (size_t) (dv_payload_key(key, solution, len) - key));
+	append_quoted(&path, arena, solution);
 	return path.s;
 }
 
@@ -297,11 +307,9 @@ static dv_arena_text
 begin_table(const dv_arena *arena, const char *table)
 {
 	dv_arena_text path = dv_arena_text_begin(arena);
-	size_t		len = strlen(table);
-	char	   *key = arena->alloc(arena->context, DV_PAYLOAD_KEY(len));
 
 	dv_arena_append(&path, "EntityDefinitions(LogicalName=");
-	dv_arena_append_len(&path, key, (size_t) (dv_payload_key(key, table, len) - key));
+	append_quoted(&path, arena, table);
 	dv_arena_append(&path, ")");
 	return path;
 }

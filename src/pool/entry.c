@@ -207,8 +207,9 @@ reclaim_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int64 no
 	return true;
 }
 
+/* Views of the server that the room is for are not reclaimed, but those of its users' other servers are. */
 static bool
-reclaim_view(dv_shared *shared, const uint64 *views_in_use)
+reclaim_view(dv_shared *shared, Oid serverid, const uint64 *views_in_use)
 {
 	dv_shared_view *views = dv_shared_views(shared);
 	int			best = -1;
@@ -216,7 +217,7 @@ reclaim_view(dv_shared *shared, const uint64 *views_in_use)
 
 	for (i = 0; i < shared->nviews; i++)
 		if (views[i].used && views[i].in_flight == 0 && !dv_set_has(views_in_use, i) &&
-			!dv_shared_users(shared)[views[i].user].kept &&
+			(views[i].serverid != serverid || views[i].databaseid != MyDatabaseId) &&
 			(best < 0 || views[i].opened < views[best].opened))
 			best = i;
 	if (best >= 0)
@@ -276,7 +277,7 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 		if (!reclaim_user(shared, InvalidOid, in_use, now))
 			return false;
 	while (count_views(shared) + views > shared->nviews)
-		if (!reclaim_view(shared, in_use))
+		if (!reclaim_view(shared, spec->serverid, in_use))
 			return false;
 	return true;
 }

@@ -347,6 +347,21 @@ a_role_does_not_describe_what_others_use(void **state)
 	assert_int_equal(views[0].sharing, 2);
 }
 
+/* Servers come and go, but their users stay: what was seen by servers that nobody uses gives way. */
+static void
+a_user_is_seen_by_any_number_of_servers(void **state)
+{
+	Oid			server;
+
+	(void) state;
+	for (server = 100; server < 100 + 2 * VIEWS; server++)
+	{
+		assert_true(open_pool_of(server, 0, 11, "a", START));
+		end_session(0);
+	}
+	assert_true(open_pool_of(100, 0, 11, "abc", START));
+}
+
 int
 main(void)
 {
@@ -361,6 +376,7 @@ main(void)
 		cmocka_unit_test_setup(a_role_displaces_its_own_first, begin),
 		cmocka_unit_test_setup(a_role_does_not_displace_what_others_use, begin),
 		cmocka_unit_test_setup(a_role_does_not_describe_what_others_use, begin),
+		cmocka_unit_test_setup(a_user_is_seen_by_any_number_of_servers, begin),
 	};
 
 	return cmocka_run_group_tests_name("entry", tests, NULL, NULL);
