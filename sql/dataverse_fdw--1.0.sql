@@ -276,6 +276,26 @@ CREATE VIEW dataverse.progress AS
 COMMENT ON VIEW dataverse.progress IS
   'a row for each read or write that is under way in any session: its progress, its speed, and what it waits for';
 
+CREATE FUNCTION dataverse.doubtful_rows(
+  OUT foreign_table regclass,
+  OUT operation text,
+  OUT row_number bigint,
+  OUT row_id uuid,
+  OUT noted_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_doubtful_rows';
+
+COMMENT ON FUNCTION dataverse.doubtful_rows() IS
+  'rows that failed statements of this session sent without a conclusive answer; use the view dataverse.doubts';
+
+CREATE VIEW dataverse.doubts AS
+  SELECT foreign_table, operation, row_number, row_id, noted_at
+  FROM dataverse.doubtful_rows();
+
+COMMENT ON VIEW dataverse.doubts IS
+  'the last 1000 rows that failed statements of this session sent without a conclusive answer: they may be in Dataverse or not';
+
 CREATE FUNCTION dataverse.reset_pool(server name)
 RETURNS integer
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
@@ -589,7 +609,7 @@ COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 
 -- The views show each caller only what this caller may see.
-GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress
+GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
   TO PUBLIC;
 
 GRANT SELECT, DELETE ON dataverse.rejects TO PUBLIC;

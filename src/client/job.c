@@ -32,7 +32,7 @@ dv_job_bulk_refused(const dv_job *job, const dv_error *error)
 {
 	dv_form_refused(job->spec->session, bulk_form(job->batch->operation),
 					job->spec->destination.table, 0, error);
-	dv_writer_reconsider(job->writer);
+	dv_pipeline_reconsider(job->writer);
 }
 
 dv_route
@@ -56,7 +56,7 @@ dv_job_length_refused(const dv_job *job, const dv_error *error)
 {
 	dv_form_refused(job->spec->session, DV_FORM_BATCH_PARTS, NULL, (job->batch->nrows + 1) / 2,
 					error);
-	dv_writer_reconsider(job->writer);
+	dv_pipeline_reconsider(job->writer);
 }
 
 /*
@@ -176,6 +176,13 @@ dv_job_is_then(const dv_job *job)
 }
 
 bool
+dv_job_is_atomic(const dv_job *job)
+{
+	return job->batch->destination->type == DV_TABLE_STANDARD &&
+		(job->route == DV_ROUTE_BULK || job->route == DV_ROUTE_CHANGESET);
+}
+
+bool
 dv_job_is_repeatable(const dv_job *job)
 {
 	int			i;
@@ -263,7 +270,10 @@ dv_job_start(dv_job *job)
 			break;
 	}
 	if (dv_job_writes(job))
+	{
+		job->whole &= dv_job_is_atomic(job);
 		spec.in_doubt = &job->in_doubt;
+	}
 	if (job->route != DV_ROUTE_VERIFY)
 		spec.history = &job->retry;
 	job->call = dv_call_start(job->spec->session, &spec, job->context);

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * job.h
- *		Jobs, which are sealed batches on their way: what writer.c, settle.c,
+ *		Jobs, which are sealed batches on their way: what pipeline.c, settle.c,
  *		verify.c and search.c share.
  *
- * writer.c takes rows, queues jobs and sends them.  When a job's call is
+ * writer.c takes rows and queues jobs, and pipeline.c sends them.  When a job's call is
  * done, settle.c reads the answer and decides the fate of each row, or what
  * else has to be sent.  verify.c finds out which rows exist, and search.c which
  * rows alternate keys mean.
@@ -49,6 +49,8 @@ typedef struct dv_job
 	StringInfoData body;		/* of the request, unless it is the batch's bytes */
 	bool		in_doubt;		/* the request under way puts its rows in doubt; set by the call */
 	bool		was_in_doubt;	/* an earlier request has put its rows in doubt */
+	bool		whole;			/* each request so far had all of these rows, and was to be
+								 * carried out as a whole */
 	bool		isolating;		/* a row was refused, and this finds out which */
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	uint64		only;			/* a bit for each user that may write it; 0: any.  The others were
@@ -66,7 +68,7 @@ typedef struct dv_job
 	/* DV_ROUTE_VERIFY */
 	bool		refused_whole;	/* the rows were refused together, not one by one */
 	int			verified;		/* number of rows that have been verified */
-	bool	   *found;			/* for each row, whether it exists */
+	struct dv_findings *findings;	/* of the rows verified so far (proof.h); or NULL */
 } dv_job;
 
 /*
@@ -113,6 +115,9 @@ extern bool dv_job_writes(const dv_job *job);
 
 /* Returns true if these are the updates that follow the creation of rows. */
 extern bool dv_job_is_then(const dv_job *job);
+
+/* Returns true if the request that the job's route sends is carried out wholly or not at all. */
+extern bool dv_job_is_atomic(const dv_job *job);
 
 /*
  * Returns true if the job can be sent again after an unknown outcome, because
@@ -202,29 +207,40 @@ extern void dv_search_again(dv_search *search, const dv_job *job, const dv_batch
 extern void dv_search_queue(dv_search *search);
 
 /*
- * writer.c
+ * pipeline.c
  */
 
 /* Seals the batch of a new job and puts the job at the head of the queue. */
-extern void dv_writer_queue(dv_job *job);
+extern void dv_pipeline_queue(dv_job *job);
 
 /* Puts a job that was sent back at the head of the queue, to be sent after "delay". */
-extern void dv_writer_again(dv_job *job, int64 delay);
+extern void dv_pipeline_again(dv_job *job, int64 delay);
+
+/* Files a row that was refused, or lets the statement fail. */
+extern void dv_pipeline_reject(dv_job *job, const dv_batch_row *row, const dv_error *error);
+
+/* Gives up a job whose rows cannot be written, and lets the statement fail. */
+extern void dv_pipeline_fail_job(dv_job *job, const dv_error *error);
+
+/* Frees a job that will not be sent again, or keeps it for the count of rows in doubt. */
+extern void dv_pipeline_give_up(dv_job *job);
+
+/* Notes that the session has learned of a form that was refused. */
+extern void dv_pipeline_reconsider(dv_writer *writer);
+
+/*
+ * writer.c
+ */
 
 /* Notes the fate of a row; another row with the same key may now be sent. */
 extern void dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate);
 
-/* Files a row that was refused, or lets the statement fail. */
-extern void dv_writer_reject(dv_job *job, const dv_batch_row *row, const dv_error *error);
-
-/* Gives up a job whose rows cannot be written, and lets the statement fail. */
-extern void dv_writer_fail_job(dv_job *job, const dv_error *error);
-
-/* Frees a job that will not be sent again, or keeps it for the count of rows in doubt. */
-extern void dv_writer_give_up(dv_job *job);
-
-/* Notes that the session has learned of a form that was refused. */
-extern void dv_writer_reconsider(dv_writer *writer);
+/*
+ * Returns true if the row that exists may be, or is, another row of this
+ * statement with the same id: it was created a moment ago, or it is on its way
+ * in another job.
+ */
+extern bool dv_writer_created_twin(const dv_job *job, const dv_batch_row *row);
 
 /* Notes the id of a row that was just created. */
 extern void dv_writer_note_id(dv_writer *writer, const uint8 *id);

@@ -21,6 +21,7 @@
 
 #include "utils/memutils.h"
 
+#include "client/doubts.h"
 #include "client/ledger.h"
 #include "net/xact.h"
 
@@ -81,14 +82,16 @@ tell(const char *what, const ledger_sum *sum)
 							   "%s was rolled back, but %lld rows written to Dataverse stay there",
 							   sum->stays, what, (long long) sum->stays),
 				 sum->in_doubt > 0 ?
-				 errdetail_plural("For %lld more row, it is not known whether it was written.",
-								  "For %lld more rows, it is not known whether they were written.",
-								  sum->in_doubt, (long long) sum->in_doubt) : 0));
+				 errdetail_plural("%lld more row was sent without a conclusive answer: it may be there or not.",
+								  "%lld more rows were sent without a conclusive answer: they may be there or not.",
+								  sum->in_doubt, (long long) sum->in_doubt) : 0,
+				 sum->in_doubt > 0 ? errhint(DV_DOUBTS_HINT) : 0));
 	else if (sum->in_doubt > 0)
 		ereport(WARNING,
-				(errmsg_plural("%s was rolled back, but it is not known whether %lld row sent to Dataverse was written",
-							   "%s was rolled back, but it is not known whether %lld rows sent to Dataverse were written",
-							   sum->in_doubt, what, (long long) sum->in_doubt)));
+				(errmsg_plural("%s was rolled back, but %lld row was sent to Dataverse without a conclusive answer: it may be there or not",
+							   "%s was rolled back, but %lld rows were sent to Dataverse without a conclusive answer: they may be there or not",
+							   sum->in_doubt, what, (long long) sum->in_doubt),
+				 errhint(DV_DOUBTS_HINT)));
 }
 
 void

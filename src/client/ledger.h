@@ -23,7 +23,8 @@ typedef struct dv_ledger_entry
 	dlist_node	node;
 	bool		open;
 	SubTransactionId subid;
-	int64		(*in_doubt) (const struct dv_ledger_entry *entry);
+	int64		(*in_doubt) (const struct dv_ledger_entry *entry);	/* also notes the rows
+																	 * (doubts.h) */
 } dv_ledger_entry;
 
 extern void dv_ledger_open(dv_ledger_entry *entry,

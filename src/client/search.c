@@ -175,6 +175,6 @@ dv_search_queue(dv_search *search)
 
 	for (i = 0; i < (int) lengthof(jobs); i++)
 		if (jobs[i] != NULL)
-			dv_writer_queue(jobs[i]);
+			dv_pipeline_queue(jobs[i]);
 	memset(search, 0, sizeof(*search));
 }

@@ -102,7 +102,7 @@ split(dv_job *job)
 		dv_job	   *half = dlist_container(dv_job, node, dlist_tail_node(&halves));
 
 		dlist_delete(&half->node);
-		dv_writer_queue(half);
+		dv_pipeline_queue(half);
 	}
 }
 
@@ -124,7 +124,7 @@ reroute(dv_job *job, dv_route route)
 	if (job->route != route)
 		memset(&job->retry, 0, sizeof(job->retry));
 	job->route = route;
-	dv_writer_again(job, 0);
+	dv_pipeline_again(job, 0);
 }
 
 void
@@ -147,6 +147,15 @@ static const dv_error incomplete = {
 	.retry_after = -1,
 	.code = "",
 	.message = "an answer from Dataverse was incomplete",
+	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
+};
+
+/* To send such rows again would create them under further ids. */
+static const dv_error renamed = {
+	.verdict = DV_VERDICT_REFUSED,
+	.retry_after = -1,
+	.code = "",
+	.message = "Dataverse created a row with another id than the one that it was given",
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 
@@ -173,9 +182,9 @@ dv_settle_unreadable(dv_job *job)
 
 	job->was_in_doubt |= dv_job_writes(job);
 	if (decision.next == DV_NEXT_AGAIN)
-		dv_writer_again(job, decision.delay);
+		dv_pipeline_again(job, decision.delay);
 	else
-		dv_writer_fail_job(job, &incomplete);
+		dv_pipeline_fail_job(job, &incomplete);
 }
 
 /*
@@ -232,7 +241,8 @@ settle_bulk_success(dv_job *job)
 		for (i = 0; i < batch->nrows; i++)
 			if (batch->rows[i].has_id && memcmp(ids[i], batch->rows[i].id, DV_ID_LEN) != 0)
 			{
-				dv_settle_unreadable(job);
+				job->was_in_doubt = true;
+				dv_pipeline_fail_job(job, &renamed);
 				return;
 			}
 		/* an update that follows needs the id */
@@ -267,7 +277,7 @@ dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 		if (errors[i] != NULL && errors[i]->vague && !is_ignored(job, errors[i]))
 			why = dv_job_keep(why, job, &job->batch->rows[i], DV_ROUTE_SINGLE);
 	if (why != NULL)
-		dv_writer_queue(why);
+		dv_pipeline_queue(why);
 	for (i = 0; i < job->batch->nrows; i++)
 	{
 		const dv_batch_row *row = &job->batch->rows[i];
@@ -277,7 +287,7 @@ dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 		if (is_ignored(job, errors[i]))
 			dv_writer_settle_row(job, row, DV_FATE_IGNORED);
 		else if (!errors[i]->vague)
-			dv_writer_reject(job, row, errors[i]);
+			dv_pipeline_reject(job, row, errors[i]);
 	}
 }
 
@@ -291,7 +301,7 @@ verify_all(dv_job *job, const dv_error *error)
 		dv_job_note_refusal(job, i, error);
 	job->refused_whole = true;
 	job->route = DV_ROUTE_VERIFY;
-	dv_writer_again(job, 0);
+	dv_pipeline_again(job, 0);
 }
 
 /*
@@ -377,15 +387,15 @@ pass_on(sorting *s, const dv_batch_row *row, const dv_error *error)
 	return true;
 }
 
-/* Returns true if an earlier row has the same id, so that the row that exists is that one. */
+/* Returns true if an earlier row has the same id (and partition), so that the row that exists is that one. */
 static bool
 has_elder_twin(const sorting *s, const dv_batch_row *row)
 {
 	const dv_batch_row *rows = s->job->batch->rows;
 	int			i;
 
-	for (i = 0; !s->job->spec->ids_made && &rows[i] < row; i++)
-		if (memcmp(rows[i].id, row->id, DV_ID_LEN) == 0 && rows[i].has_id && s->answers[i].told &&
+	for (i = 0; row->key != 0 && &rows[i] < row; i++)
+		if (rows[i].key == row->key && s->answers[i].told &&
 			(s->answers[i].error.verdict == DV_VERDICT_OK ||
 			 s->answers[i].error.meaning == DV_MEANING_DUPLICATE))
 			return true;
@@ -443,6 +453,24 @@ settle_refusal(sorting *s, const dv_batch_row *row, const dv_error *error)
 		s->refused[row - s->job->batch->rows] = error;
 }
 
+/* Keeps a row whose outcome will remain unknown. */
+static void
+lose(sorting *s, const dv_batch_row *row, const dv_error *error)
+{
+	s->lost = dv_job_keep(s->lost, s->job, row, s->job->route);
+	s->lost_error = error;
+}
+
+/* Returns true if the answer says that the row has another id than the one it was given. */
+static bool
+is_renamed(const dv_job *job, const dv_batch_row *row, const dv_row_answer *answer)
+{
+	/* the ids in the details of an error are not what it made of the rows */
+	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told && answer->has_id && row->has_id &&
+		answer->error.verdict == DV_VERDICT_OK &&
+		memcmp(answer->id, row->id, DV_ID_LEN) != 0;
+}
+
 static void
 settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 {
@@ -456,6 +484,8 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	error = answer->told ? &answer->error : &incomplete;
 	if (error->verdict == DV_VERDICT_OK && s->job->route == DV_ROUTE_SEARCH)
 		dv_search_settle(&s->search, s->job, row, answer);
+	else if (is_renamed(s->job, row, answer))
+		lose(s, row, &renamed);
 	else if (error->verdict == DV_VERDICT_OK)
 	{
 		if (answer->has_id && s->job->batch->operation == DV_CREATE)
@@ -471,10 +501,7 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 	else if (send_again(s, row, error))
 		 /* it will be settled later */ ;
 	else if (error->outcome_unknown)
-	{
-		s->lost = dv_job_keep(s->lost, s->job, row, s->job->route);
-		s->lost_error = error;
-	}
+		lose(s, row, error);
 	else
 		s->refused[row - s->job->batch->rows] = error;
 }
@@ -509,15 +536,15 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
 	}
 	if (s.to_verify != NULL)
-		dv_writer_queue(s.to_verify);
+		dv_pipeline_queue(s.to_verify);
 	dv_search_queue(&s.search);
 	dlist_foreach_modify(iter, &s.again)
 	{
 		dlist_delete(iter.cur);
-		dv_writer_queue(dlist_container(dv_job, node, iter.cur));
+		dv_pipeline_queue(dlist_container(dv_job, node, iter.cur));
 	}
 	if (s.for_others != NULL)
-		dv_writer_queue(s.for_others);
+		dv_pipeline_queue(s.for_others);
 	else if (acknowledged)
 		dv_call_proved(job->call);
 	/* last, because the callback that files them may raise an error: the others are settled */
@@ -526,7 +553,7 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	{
 		s.lost->was_in_doubt |= dv_job_writes(job);
 		s.lost->nrows = s.lost->batch->nrows;
-		dv_writer_fail_job(s.lost, s.lost_error);
+		dv_pipeline_fail_job(s.lost, s.lost_error);
 	}
 	dv_job_free(job);
 }
@@ -629,16 +656,16 @@ blame(dv_job *job, int failed, const dv_error *error)
 		batch->operation == DV_CREATE && job->verifications++ < VERIFICATIONS_MAX)
 		verify_all(job, error);
 	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
-		dv_writer_fail_job(job, error);
+		dv_pipeline_fail_job(job, error);
 	else if (missing || dv_search_helps(batch, &batch->rows[failed], error, missing))
 		/* such rows are no errors: the others are written one by one */
 		reroute(job, DV_ROUTE_SINGLE);
 	else
 	{
-		dv_writer_reject(job, &batch->rows[failed], error);
+		dv_pipeline_reject(job, &batch->rows[failed], error);
 		/* the statement has failed, so the other rows are not sent again */
 		job->nrows--;
-		dv_writer_give_up(job);
+		dv_pipeline_give_up(job);
 	}
 }
 
@@ -671,7 +698,7 @@ settle_by_refusals(dv_job *job)
 		if (!job->was_in_doubt || !settle_in_doubt(&s, &job->batch->rows[i], &job->refusals[i]))
 			s.refused[i] = &job->refusals[i];
 	if (s.to_verify != NULL)
-		dv_writer_queue(s.to_verify);
+		dv_pipeline_queue(s.to_verify);
 	dv_settle_refusals(job, s.refused);
 	dv_job_free(job);
 	return true;
@@ -688,11 +715,11 @@ settle_no_answer(dv_job *job, const dv_error *error)
 	else if (job->batch->nrows == 1 && !error->outcome_unknown && !job->was_in_doubt &&
 			 job->spec->go_on && error->verdict == DV_VERDICT_RETRY && error->status != 0)
 	{
-		dv_writer_reject(job, &job->batch->rows[0], error);
+		dv_pipeline_reject(job, &job->batch->rows[0], error);
 		dv_job_free(job);
 	}
 	else
-		dv_writer_fail_job(job, error);
+		dv_pipeline_fail_job(job, error);
 }
 
 static void
@@ -774,14 +801,14 @@ settle_changeset(dv_job *job, const dv_error *error)
 		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{
 			job->was_in_doubt |= reason->outcome_unknown;
-			dv_writer_again(job, decision.delay);
+			dv_pipeline_again(job, decision.delay);
 		}
 		else if (others != 0)
 		{
 			job->only = others;
 			if (failed < job->batch->nrows)
 				dv_job_note_refusal(job, failed, reason);
-			dv_writer_again(job, 0);
+			dv_pipeline_again(job, 0);
 		}
 		else
 			blame(job, failed, reason);

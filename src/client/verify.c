@@ -4,10 +4,8 @@
  *		Verification: finding out which rows of a job exist.
  *
  * Rows are verified when they are in doubt after an attempt to create them,
- * and a later attempt was refused.  If their ids were generated here, rows that
- * exist are ours.  Rows with ids that the user supplied may have existed
- * before; such a row is ours if it was created after it was first sent, by
- * the clock of the service.
+ * and a later attempt was refused.  proof.c tells whether a row that exists is
+ * ours.  If that cannot be told, the row is not counted as written.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,30 +13,11 @@
  */
 #include "postgres.h"
 
-#include "client/job.h"
-#include "dataverse/address.h"
+#include "client/proof.h"
 #include "dataverse/page.h"
-#include "net/date.h"
 
-/* Rows verified by one query. */
+/* Rows verified by one query; for an elastic table each takes two of 500 conditions. */
 #define VERIFY_AT_ONCE 100
-/* The service reports whole seconds, and creation times may be slightly early. */
-#define CLOCK_SLACK (2 * DV_SECOND)
-/* Seconds from 1970 to 2000 */
-#define EPOCH_SECONDS INT64CONST(946684800)
-
-/*
- * Returns the column with the real time of creation.  It is createdon, unless
- * the rows set overriddencreatedon, which makes the two change places (see
- * src/dataverse/README.md, State).  The search cannot find the name in a
- * value, where the quotes would be preceded by backslashes.
- */
-static const char *
-birth_column(const dv_job *job)
-{
-	return strstr(job->batch->bytes.data, ",\"overriddencreatedon\":\"") != NULL ?
-		"overriddencreatedon" : "createdon";
-}
 
 static int
 verified_now(const dv_job *job)
@@ -49,69 +28,95 @@ verified_now(const dv_job *job)
 const char *
 dv_verify_path(const dv_job *job)
 {
-	const dv_destination *destination = job->batch->destination;
 	StringInfoData s;
+	const char **names;
+	int			n;
 	int			i;
 
 	initStringInfo(&s);
-	appendStringInfo(&s, "%s?$select=%s", destination->entity_set, destination->primary_id);
-	if (!job->spec->ids_made)
-		appendStringInfo(&s, ",%s", birth_column(job));
+	names = dv_proof_properties(job, &n);
+	appendStringInfo(&s, "%s?$select=%s", job->batch->destination->entity_set, names[0]);
+	for (i = 1; i < n; i++)
+		if (names[i][0] != '@')
+			appendStringInfo(&s, ",%s", names[i]);
 	appendStringInfoString(&s, "&$filter=");
 	for (i = 0; i < verified_now(job); i++)
 	{
-		appendStringInfo(&s, "%s%s%%20eq%%20", i > 0 ? "%20or%20" : "", destination->primary_id);
-		dv_append_id(&s, job->batch->rows[job->verified + i].id);
+		if (i > 0)
+			appendStringInfoString(&s, "%20or%20");
+		dv_proof_condition(job, &job->batch->rows[job->verified + i], &s);
 	}
 	return s.data;
-}
-
-/* Returns the earliest time at which the first attempt can have created a row (a TimestampTz). */
-static int64
-first_moment(const dv_job *job)
-{
-	const char *date = dv_call_header(job->call, "Date");
-	int64		now = date != NULL ? dv_http_date(date) : -1;
-
-	/* without the date of the answer, no row is considered ours */
-	if (now < 0)
-		return PG_INT64_MAX;
-	return (now - EPOCH_SECONDS) * DV_SECOND - (dv_now() - job->first_sent) - CLOCK_SLACK;
-}
-
-static void
-note_found(dv_job *job, const dv_value *values)
-{
-	uint8		id[DV_ID_LEN];
-	int64_t		birth;
-	int			i;
-
-	if (dv_value_uuid(&values[0], id) != DV_VALUE_OK)
-		return;
-	if (!job->spec->ids_made &&
-		(dv_value_timestamp(&values[1], &birth) != DV_VALUE_OK || birth < first_moment(job)))
-		return;
-	for (i = 0; i < job->batch->nrows; i++)
-		if (memcmp(job->batch->rows[i].id, id, DV_ID_LEN) == 0)
-			job->found[i] = true;
 }
 
 static bool
 read_answer(dv_job *job)
 {
-	const char *wanted[] = {job->spec->destination.primary_id, birth_column(job)};
 	const dv_http_result *result = dv_call_result(job->call);
-	dv_names   *names = dv_names_init(palloc(dv_names_size(wanted, 2)), wanted, 2);
-	dv_value	values[2];
+	dv_names   *names;
+	dv_value   *values;
 	dv_page		page;
 	dv_page_step step;
+	const char **wanted;
+	int			n;
 
-	if (job->found == NULL)
-		job->found = MemoryContextAllocZero(job->context, job->batch->nrows * sizeof(bool));
+	wanted = dv_proof_properties(job, &n);
+	names = dv_names_init(palloc(dv_names_size(wanted, n)), wanted, n);
+	if (names == NULL)
+		elog(ERROR, "columns of rows to be verified have the same name");
+	values = palloc(n * sizeof(dv_value));
 	dv_page_open(&page, names, result->body, result->body_len);
 	while ((step = dv_page_next(&page, values)) == DV_PAGE_ROW)
-		note_found(job, values);
+		dv_proof_judge(job, values);
 	return step == DV_PAGE_END && page.next_link.kind == DV_VALUE_ABSENT;
+}
+
+/* Lets the statement fail because of a row that it may or may not have written. */
+static void
+fail_in_doubt(dv_job *job, const dv_batch_row *row, const dv_error *error)
+{
+	dv_job	   *lost = dv_job_keep(NULL, job, row, job->route);
+
+	lost->was_in_doubt = true;
+	lost->nrows = lost->batch->nrows;
+	dv_pipeline_fail_job(lost, error);
+}
+
+/* Rows that exist, and may be ours: they are not counted. */
+static void
+settle_unclear(dv_job *job, const dv_proof *proofs)
+{
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+	{
+		const dv_batch_row *row = &job->batch->rows[i];
+		dv_error	error;
+
+		if (proofs[i].finding != DV_FINDING_UNCLEAR)
+			continue;
+		error = dv_proof_doubt(&proofs[i]);
+		if (job->spec->ignore_duplicates)
+			dv_writer_settle_row(job, row, DV_FATE_IGNORED);
+		else if (job->spec->go_on)
+			dv_pipeline_reject(job, row, &error);
+		else
+			fail_in_doubt(job, row, &error);
+	}
+}
+
+/* Sends rows again that were refused together, to find out which of them are at fault. */
+static void
+isolate(dv_job *rest, const dv_job *job, bool in_doubt)
+{
+	if (rest == NULL)
+		return;
+	rest->was_in_doubt = in_doubt;
+	rest->retry = job->retry;
+	rest->verifications = job->verifications;
+	rest->refusals = NULL;
+	dv_batch_seal(rest->batch);
+	dv_settle_isolate(rest);
 }
 
 /* Settles all rows, when each of them has been verified. */
@@ -119,30 +124,36 @@ static void
 conclude(dv_job *job)
 {
 	const dv_error **refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
-	dv_job	   *rest = NULL;
+	const dv_proof *proofs = dv_proof_conclude(job);
+	dv_job	   *absent = NULL;
+	dv_job	   *theirs = NULL;
 	int			i;
 
 	for (i = 0; i < job->batch->nrows; i++)
 	{
 		const dv_batch_row *row = &job->batch->rows[i];
+		dv_finding	finding = proofs[i].finding;
 
-		if (job->found[i])
+		/* an earlier row of this job may have turned out to be the one that exists */
+		if (finding == DV_FINDING_OURS && dv_writer_created_twin(job, row))
+			finding = DV_FINDING_THEIRS;
+		if (finding == DV_FINDING_OURS)
 			dv_writer_settle_row(job, row, DV_FATE_ACKNOWLEDGED);
-		else if (job->refused_whole)
-			rest = dv_job_keep(rest, job, row, DV_ROUTE_CHANGESET);
-		else
+		else if (finding == DV_FINDING_UNCLEAR)
+			continue;
+		else if (!job->refused_whole)
 			refused[i] = &job->refusals[i];
+		else if (finding == DV_FINDING_THEIRS)
+			theirs = dv_job_keep(theirs, job, row, DV_ROUTE_CHANGESET);
+		else
+			absent = dv_job_keep(absent, job, row, DV_ROUTE_CHANGESET);
 	}
+	/* an attempt to create a row that is absent may still be carried out */
+	isolate(absent, job, true);
+	isolate(theirs, job, false);
+	/* last, because the callback that files them may raise an error */
 	dv_settle_refusals(job, refused);
-	/* the refusal was about one of these rows */
-	if (rest != NULL)
-	{
-		rest->retry = job->retry;
-		rest->verifications = job->verifications;
-		rest->refusals = NULL;
-		dv_batch_seal(rest->batch);
-		dv_settle_isolate(rest);
-	}
+	settle_unclear(job, proofs);
 	dv_job_free(job);
 }
 
@@ -150,12 +161,12 @@ void
 dv_verify_settle(dv_job *job, const dv_error *error)
 {
 	if (error->verdict != DV_VERDICT_OK)
-		dv_writer_fail_job(job, error);
+		dv_pipeline_fail_job(job, error);
 	else if (read_answer(job))
 	{
 		job->verified += verified_now(job);
 		if (job->verified < job->batch->nrows)
-			dv_writer_again(job, 0);
+			dv_pipeline_again(job, 0);
 		else
 			conclude(job);
 	}

@@ -22,6 +22,7 @@
 
 #include "client/call.h"
 #include "dataverse/batch.h"
+#include "dataverse/stored.h"
 #include "pool/progress.h"
 
 typedef struct dv_writer dv_writer;
@@ -82,9 +83,14 @@ typedef struct dv_writer_spec
 	int			batch_size;
 	bool		go_on;			/* on_error = continue: "reject" is called for each row refused */
 	bool		ignore_duplicates;	/* creates only: rows that exist are ignored */
+	const dv_stored_column *columns;	/* creates only: the columns that rows can set */
+	int			ncolumns;
+	const char *partition;		/* property that an elastic table's ids are unique within; or NULL */
 	bool		ids_made;		/* the ids of rows to create were made here, so they are new */
 	bool		dry_run;		/* count rows, but send nothing */
 	int			max_calls;		/* the most calls under way; 0: as many as the pool allows */
+	Oid			relid;			/* the foreign table, for the view of rows in doubt */
+	Oid			roleid;			/* who writes, for the same */
 	dv_progress *progress;		/* updated by the writer; or NULL */
 	const char *what;			/* "insert into foreign table \"account\"" */
 

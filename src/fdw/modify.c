@@ -76,12 +76,17 @@ new_writer(dv_modify *m)
 	spec.go_on = m->refusal.go_on;
 	spec.ignore_duplicates = m->ignore;
 	spec.ids_made = m->identity.make_ids && !m->identity.ids_given;
+	spec.columns = dv_stored_columns(m, &spec.ncolumns);
+	if (m->identity.partition.attnum != 0)
+		spec.partition = dv_relation_attribute(m->relation, m->identity.partition.attnum)->column.property;
 	spec.dry_run = dv_dry_run;
 	/* the server's option of this name limits each application user; the pool applies it */
 	own.first = m->options.first;
 	if (dv_option_given(own, DV_OPT_MAX_PARALLEL))
 		spec.max_calls = dv_option_int(own, DV_OPT_MAX_PARALLEL);
 	spec.what = m->what;
+	spec.relid = m->relation->relid;
+	spec.roleid = m->refusal.roleid;
 	spec.progress = dv_relation_progress(m->relation, dv_operation_rule_of(m->operation)->name,
 										 m->expected, m->context);
 	spec.is_fed = dv_drain_is_fed;
@@ -144,6 +149,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->userid = user_of(rinfo, estate);
 	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
 	m->command = plan->command;
+	dv_modify_plan_check(relation, m->options, plan->command, plan->ignore);
 	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || dv_option_choice(m->options, DV_OPT_INSERT_MODE) == DV_INSERT_IGNORE_DUPLICATES;
 	m->what = psprintf("%s foreign table \"%s\"", dv_operation_rule_of(m->operation)->phrase,

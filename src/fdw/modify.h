@@ -61,6 +61,7 @@ typedef struct dv_modify_identity
 typedef struct dv_modify_row
 {
 	bool		has_id;
+	bool		is_made;		/* the id was made here, so no other row can have it */
 	uint8		id[DV_ID_LEN];
 	const char *address;		/* in the form for bodies; NULL if the id tells which row it is */
 	const char *line;			/* in the form for request lines; NULL if it is the set with the
@@ -189,7 +190,7 @@ extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot 
 extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 
 /* Equal for the same row, and never 0, which means that the row is not known yet. */
-extern uint64 dv_identity_key(const dv_modify_row *row);
+extern uint64 dv_identity_key(const dv_modify *m, const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 
 /* modify_row.c */
@@ -202,6 +203,11 @@ extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
  */
 extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 						 dv_modify_row *row);
+
+/* modify_stored.c */
+
+/* Returns how the columns of new rows are read back; NULL if the writer need not know. */
+extern const dv_stored_column *dv_stored_columns(const dv_modify *m, int *n);
 
 /* modify_return.c */
 extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);

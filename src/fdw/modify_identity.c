@@ -191,11 +191,16 @@ dv_identity_key_of_id(const uint8 *id)
 }
 
 uint64
-dv_identity_key(const dv_modify_row *row)
+dv_identity_key(const dv_modify *m, const dv_modify_row *row)
 {
 	if (row->address != NULL)
 		return hash_of_text(row->address, row->second != NULL ? hash_of_text(row->second, 0) : 0);
-	return row->has_id ? dv_identity_key_of_id(row->id) : 0;
+	if (!row->has_id)
+		return 0;
+	/* lookups find a row by its id alone, which is then the key */
+	if (row->no_partition || m->values.ordered)
+		return dv_identity_key_of_id(row->id);
+	return hash_of_text(TextDatumGetCString(row->partition), dv_identity_key_of_id(row->id));
 }
 
 bool
@@ -360,10 +365,23 @@ set_id(dv_modify_row *row, Datum value)
 }
 
 static bool
+is_zero(const uint8 *id)
+{
+	static const uint8 zero[DV_ID_LEN];
+
+	return memcmp(id, zero, DV_ID_LEN) == 0;
+}
+
+static bool
 find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault *fault)
 {
 	static const dv_misfit no_key = {
 		ERRCODE_NOT_NULL_VIOLATION, "the primary id of a row to upsert is null"
+	};
+
+	/* the service takes it for none, and would generate another one each time the row is sent */
+	static const dv_misfit no_id = {
+		ERRCODE_INVALID_PARAMETER_VALUE, "the primary id of a row cannot consist of zeros"
 	};
 	AttrNumber	id = m->identity.id;
 	AttrNumber	partition = m->identity.partition.attnum;
@@ -374,10 +392,19 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 		row->no_partition = slot->tts_isnull[partition - 1];
 	}
 	if (id != 0 && !slot->tts_isnull[id - 1])
+	{
 		set_id(row, slot->tts_values[id - 1]);
+		if (is_zero(row->id))
+		{
+			fault->attnum = id;
+			fault->misfit = no_id;
+			return false;
+		}
+	}
 	else if (m->identity.make_ids)
 	{
 		row->has_id = true;
+		row->is_made = true;
 		make_id(row->id);
 	}
 	if (m->operation != DV_UPSERT)

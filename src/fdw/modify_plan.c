@@ -255,6 +255,18 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 	return others;
 }
 
+void
+dv_modify_plan_check(const dv_relation *relation, dv_options options, CmdType command, bool ignore)
+{
+	if (ignore && dv_modify_plan_operation(relation, options, command) == DV_UPSERT)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("ON CONFLICT DO NOTHING cannot be used for foreign table \"%s\" while insert_mode is \"upsert\"",
+						relation->name),
+				 errdetail("An upsert changes rows that exist."),
+				 errhint("Use insert_mode \"create\" or \"ignore_duplicates\", or leave out the ON CONFLICT clause.")));
+}
+
 /*
  * Columns that are used after the row has been written
  */
@@ -384,6 +396,7 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *node, Index resultRel
 	find_looked_at(&plan, relation, rel->trigdesc, list_for(node->returningLists, subplan_index),
 				   list_for(node->withCheckOptionLists, subplan_index), resultRelation);
 	plan.ignore = node->onConflictAction == ONCONFLICT_NOTHING;
+	dv_modify_plan_check(relation, dv_settings_over(relation->options), plan.command, plan.ignore);
 	plan.repeats = plan.command != CMD_INSERT && may_repeat(outerPlan(&node->plan));
 	table_close(rel, NoLock);
 	return dv_modify_plan_pack(&plan);

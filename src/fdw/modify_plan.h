@@ -39,6 +39,14 @@ extern void dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRel
 extern dv_operation dv_modify_plan_operation(const dv_relation *relation, dv_options options,
 											 CmdType command);
 
+/*
+ * Raises an error if ON CONFLICT DO NOTHING, which leaves existing rows alone,
+ * is combined with upserts, which change them.  Settings may change between
+ * planning and execution, so both call this.
+ */
+extern void dv_modify_plan_check(const dv_relation *relation, dv_options options,
+								 CmdType command, bool ignore);
+
 extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
 										int subplan_index);
 extern int	dataverseIsForeignRelUpdatable(Relation rel);

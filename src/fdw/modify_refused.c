@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 
+#include "client/doubts.h"
 #include "dataverse/address.h"
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
@@ -95,8 +96,10 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 										  "\n%lld rows of this statement have been written to Dataverse and stay there.",
 										  written), (long long) written);
 	if (failure->in_doubt > 0)
-		appendStringInfo(detail, "\nFor %lld rows, it is not known whether they have been written.",
-						 (long long) failure->in_doubt);
+		appendStringInfo(detail, failure->in_doubt == 1 ?
+						 "\n%lld %srow was sent without a conclusive answer: it may be there or not." :
+						 "\n%lld %srows were sent without a conclusive answer: they may be there or not.",
+						 (long long) failure->in_doubt, written > 0 ? "more " : "");
 }
 
 /* Quotes the first of the other refused rows: what was filed is rolled back with the statement. */
@@ -139,6 +142,8 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 						"More than %lld rows were refused (option \"max_errors\").  dataverse.rejects does not contain them, because it is rolled back with the statement." :
 						"More than %lld rows were refused (option \"max_errors\").",
 						(long long) m->refusal.most);
+	else if (hint == NULL && failure->in_doubt > 0)
+		hint = DV_DOUBTS_HINT;
 	dv_blame_read(error->message, &blame);
 	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
 									  m->refusal.fault->attnum :

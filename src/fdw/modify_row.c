@@ -376,10 +376,9 @@ wait_for_referred(const dv_modify *m, TupleTableSlot *slot)
 static StringInfo
 begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 {
-	/* the key of a new row is needed only if other rows may refer to it */
-	bool		has_key = m->operation != DV_CREATE || m->values.ordered;
-
-	uint64		key = has_key ? dv_identity_key(row) : 0;
+	/* no other row can have, or refer to, an id that was made here */
+	bool		has_key = m->operation != DV_CREATE || (row->has_id && !row->is_made);
+	uint64		key = has_key ? dv_identity_key(m, row) : 0;
 
 	if (m->values.ordered)
 		wait_for_referred(m, slot);

@@ -59,7 +59,7 @@ static const struct rule_member
 
 static const char *const action_names[SIM_FAULT_ACTIONS] = {
 	"status", "reset_before_commit", "reset_after_commit", "truncate", "garble", "delay",
-	"expire_token", "stall"
+	"expire_token", "stall", "commit_late"
 };
 
 const char *
@@ -194,7 +194,7 @@ read_member(struct sim_arena *arena, struct sim_rule *rule, const struct rule_me
 		case MEMBER_ACTION:
 			return read_action(rule, value) ? NULL :
 				"status, reset_before_commit, reset_after_commit, truncate, garble, delay, "
-				"expire_token or stall";
+				"expire_token, stall or commit_late";
 		case MEMBER_RETRY:
 			if (number < 0 && (text == NULL || !header_text(text)))
 				return "a number of seconds or an HTTP date";
@@ -236,8 +236,9 @@ fill_rule(struct sim_arena *arena, struct sim_rule *rule, struct json_object *ob
 		if (wanted != NULL)
 			return sim_fmt(arena, "\"%s\" must be %s", given.key, wanted);
 	}
-	if (rule->action == SIM_FAULT_DELAY && rule->delay_ms == 0)
-		return "action \"delay\" wants \"delay_ms\"";
+	if ((rule->action == SIM_FAULT_DELAY || rule->action == SIM_FAULT_COMMIT_LATE) &&
+		rule->delay_ms == 0)
+		return sim_fmt(arena, "action \"%s\" wants \"delay_ms\"", sim_fault_name(rule->action));
 	return NULL;
 }
 

@@ -31,6 +31,7 @@ enum sim_fault_action
 	SIM_FAULT_DELAY,
 	SIM_FAULT_EXPIRE_TOKEN,
 	SIM_FAULT_STALL,
+	SIM_FAULT_COMMIT_LATE,
 	SIM_FAULT_ACTIONS
 };
 
@@ -53,7 +54,8 @@ struct sim_rule
 	struct sim_pair *headers;
 	int			nheaders;
 	int64_t		bytes;			/* TRUNCATE: how many are sent; -1: half */
-	int64_t		delay_ms;		/* before the answer, with any action; real time */
+	int64_t		delay_ms;		/* before the answer, with any action; COMMIT_LATE: before the
+								 * request is carried out; real time */
 	int64_t		matches;
 	int64_t		hits;
 };

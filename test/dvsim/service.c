@@ -125,6 +125,7 @@ sim_wire_reset(struct sim_wire *wire)
 {
 	wire->generation++;
 	sim_faults_clear(&wire->faults);
+	sim_late_clear(wire);
 	sim_journal_clear(wire->journal);
 	wire->requests = wire->bytes_in = wire->bytes_out = 0;
 	for (int i = 0; i < sim_auth_users(wire->auth); i++)
@@ -319,6 +320,23 @@ refuse(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_ve
 				   sim_fmt(req->arena, "%lld", (long long) ceil(seconds - 1e-9)));
 }
 
+/* the delay of a fault is real time, all else virtual */
+static double
+delay_of(const struct sim_wire *wire, const struct sim_rule *rule)
+{
+	return (double) rule->delay_ms * 1000 * wire->sim->time_scale;
+}
+
+/* the connection is torn down at once; a token is then never issued */
+static void
+commit_late(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
+{
+	exchange->ending = SIM_RESET;
+	if (exchange->req.user != NULL && !sim_token_path(exchange))
+		sim_late_add(wire, &exchange->req,
+					 exchange->arrived_us + (int64_t) delay_of(wire, rule));
+}
+
 /* a fault that answers in place of the service; true if the rule is one */
 static bool
 fault_instead(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
@@ -338,6 +356,9 @@ fault_instead(struct sim_wire *wire, struct sim_exchange *exchange, const struct
 			return true;
 		case SIM_FAULT_STALL:
 			exchange->ending = SIM_NEVER;
+			return true;
+		case SIM_FAULT_COMMIT_LATE:
+			commit_late(wire, exchange, rule);
 			return true;
 		default:
 			return false;
@@ -395,14 +416,14 @@ pick_fault(struct sim_wire *wire, struct sim_exchange *exchange, const struct si
 	return rule;
 }
 
-/* when the answer leaves; the delay of a fault is real time, all else virtual */
+/* when the answer leaves */
 static void
 schedule(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
 {
 	double		delay_us = exchange->modelled_us;
 
-	if (rule != NULL)
-		delay_us += (double) rule->delay_ms * 1000 * wire->sim->time_scale;
+	if (rule != NULL && rule->action != SIM_FAULT_COMMIT_LATE)
+		delay_us += delay_of(wire, rule);
 	if (delay_us > 0)
 		exchange->due_us = exchange->arrived_us + (int64_t) delay_us;
 }

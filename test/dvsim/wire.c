@@ -553,6 +553,13 @@ idle_time(struct sim_wire *wire, struct timespec *idle)
 
 		us = fmin(us, fmax(ceil(wait), 0));
 	}
+	if (sim_late_due(wire) != INT64_MAX)
+	{
+		double		wait = (double) (sim_late_due(wire) - sim_now_us(wire->sim)) /
+		wire->sim->time_scale;
+
+		us = fmin(us, fmax(ceil(wait), 0));
+	}
 	if (us > 3600e6)
 		us = 3600e6;
 	idle->tv_sec = (time_t) (us / 1e6);
@@ -577,6 +584,7 @@ sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t * stop, const si
 		if (ppoll(fds, 2, &idle, mask) > 0 && fds[1].revents != 0)
 			note_hang_ups(listener);
 		release_due(wire);
+		sim_late_run(wire);
 		MHD_run(listener->daemon);
 	}
 }
@@ -605,6 +613,7 @@ sim_wire_free(struct sim_wire *wire)
 {
 	if (wire->listener != NULL)
 		listener_free(wire->listener);
+	sim_late_clear(wire);
 	sim_answer_cleanup();
 	sim_faults_clear(&wire->faults);
 	sim_auth_free(wire->auth);

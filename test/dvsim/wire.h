@@ -20,6 +20,7 @@
 #include "limits.h"
 
 struct sim_flags;
+struct sim_late;
 struct sim_listener;			/* wire.c: libmicrohttpd and the timers */
 
 #define SIM_MAX_BODY (INT64_C(128) << 20)
@@ -44,6 +45,7 @@ struct sim_wire
 	char		dop[16];
 	char	   *cookie_client;	/* standing headers, as text */
 	char	   *cookie_organization;
+	struct sim_late *late;		/* late.c: requests that are carried out later */
 	struct sim_listener *listener;
 };
 
@@ -98,6 +100,15 @@ void		sim_serve_end(struct sim_wire *wire, struct sim_exchange *exchange, bool s
 
 /* rows, faults, counters, limits and the dice as at the start; false if SQLite refuses */
 bool		sim_wire_reset(struct sim_wire *wire);
+
+/*
+ * late.c: requests that are carried out when they are due (virtual time), and
+ * whose answers nobody gets
+ */
+void		sim_late_add(struct sim_wire *wire, const struct sim_req *req, int64_t due_us);
+int64_t		sim_late_due(const struct sim_wire *wire);	/* INT64_MAX: there is none */
+void		sim_late_run(struct sim_wire *wire);	/* those that are due */
+void		sim_late_clear(struct sim_wire *wire);
 
 /* answer.c: the headers of an answer of the Web API; verdict NULL if it was not admitted */
 void		sim_answer_head(struct sim_wire *wire, struct sim_exchange *exchange, int server,

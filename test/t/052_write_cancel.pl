@@ -41,9 +41,9 @@ sub told
 	if ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but (\d+) rows? written to Dataverse stays? there$/)
 	{
 		$stay = $1;
-		$doubt = $1 if ($w->{detail} // '') =~ /^For (\d+) more rows?, it is not known whether (?:it was|they were) written\.$/;
+		$doubt = $1 if ($w->{detail} // '') =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer: (?:it|they) may be there or not\.$/;
 	}
-	elsif ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but it is not known whether (\d+) rows? sent to Dataverse/)
+	elsif ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but (\d+) rows? (?:was|were) sent to Dataverse without/)
 	{
 		$doubt = $1;
 	}
@@ -148,7 +148,7 @@ for my $operation (sort keys %statements)
 			# the client may have received it; the log must have it
 			wait_for(sub { log_since($w->node, $log) =~ /rolled back, but/ }, "$what: the log has it");
 			my ($message) = log_since($w->node, $log) =~ /WARNING:  (the transaction was rolled back, but.*)/;
-			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (For \d+ more rows?,.*)/;
+			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (\d+ more rows? .*)/;
 			$r->{notices} = [ { S => 'WARNING', message => $message, detail => $detail } ];
 		}
 		($stay, $doubt) = told($r->{notices}, $what);

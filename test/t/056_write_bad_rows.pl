@@ -161,7 +161,7 @@ my ($stay, $doubt) = (0, 0);
 for (@{ $r->{notices} })
 {
 	$stay = $1 if $_->{message} =~ /but (\d+) rows? written/;
-	$doubt = $1 if "$_->{message} " . ($_->{detail} // '') =~ /(\d+) (?:more )?rows?(?: sent to Dataverse were|, it is not known)/;
+	$doubt = $1 if "$_->{message} " . ($_->{detail} // '') =~ /(\d+) (?:more )?rows? (?:was|were) sent (?:to Dataverse )?without/;
 }
 my $there = $w->rows_there('standard') - $bad;
 ok($there >= $stay && $there <= $stay + $doubt, "abort: $there rows are there, $stay are told, $doubt in doubt");

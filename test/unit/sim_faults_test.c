@@ -178,7 +178,8 @@ every_member_is_checked(void **state)
 		"[{\"headers\":{\"a\":1}}]", "[{\"headers\":{\"a\":\"b\\r\\nc\"}}]",
 		"[{\"headers\":{\"a:b\":\"c\"}}]", "[{\"headers\":{\"a\":[\"b\",2]}}]",
 		"[{\"body\":null}]", "[{\"bytes\":-1}]", "[{\"delay_ms\":-1}]", "[{\"batch_part\":0}]",
-		"[{\"batch_part\":1001}]", "[{\"action\":\"delay\"}]", "[null]", "7", "null",
+		"[{\"batch_part\":1001}]", "[{\"action\":\"delay\"}]",
+		"[{\"action\":\"commit_late\"}]", "[null]", "7", "null",
 	};
 
 	(void) state;

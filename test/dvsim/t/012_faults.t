@@ -143,6 +143,23 @@ for (1 .. 200)
 is($open->{status}, 0, 'stall: over when the client hangs up');
 is($open->{fault}, 'stall', 'stall: named in the journal');
 
+# what is carried out after the client has given up
+$before = rows();
+faults({ action => 'commit_late', delay_ms => 100_000 }, { action => 'commit_late', delay_ms => 50_000 });
+is($s->post('accounts', { name => 'late' })->status, 0, 'commit_late: no answer');
+is($s->post('accounts', { name => 'less late' })->status, 0, 'commit_late: no answer to another request');
+is(rows(), $before, 'commit_late: nothing is written yet');
+$s->control('POST', '/_dvsim/clock', { advance => 60 });
+is(rows(), $before + 1, 'commit_late: when its time has come, it is');
+$s->control('POST', '/_dvsim/clock', { advance => 60 });
+is(rows(), $before + 2, 'commit_late: each at its own');
+faults({ action => 'commit_late', delay_ms => 50_000 });
+is($s->post('accounts', { name => 'never' })->status, 0, 'commit_late: again');
+$s->control('POST', '/_dvsim/reset');
+$before = rows();
+$s->control('POST', '/_dvsim/clock', { advance => 60 });
+is(rows(), $before, 'commit_late: not after a reset');
+
 faults({ action => 'expire_token' });
 $r = $s->get('WhoAmI');
 is($r->status, 401, 'expire_token: 401');
@@ -254,6 +271,7 @@ for my $case (
 	[ '[{"headers":["a"]}]', qr/"headers"/ ],
 	[ '[{"retry_after":-1}]', qr/"retry_after"/ ],
 	[ '[{"action":"delay"}]', qr/delay_ms/ ],
+	[ '[{"action":"commit_late"}]', qr/"commit_late" wants "delay_ms"/ ],
 	[ '[1]', qr/a rule is an object/ ],
 	[ '"x"', qr/a rule is an object/ ],
 	[ '[{"status":503}', qr/not JSON: unexpected end at position 15/ ],

@@ -1,0 +1,51 @@
+/*
+ * doubts.c
+ *		The function behind the view dataverse.doubts.
+ *
+ * A session may have written as several roles.  Each row is shown to those who
+ * have the rights of the role that wrote it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "client/doubts.h"
+#include "compat.h"
+
+#define DOUBT_COLUMNS 5
+
+DV_FUNCTION(dataverse_doubtful_rows);
+
+Datum
+dataverse_doubtful_rows(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	int			i;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (i = 0; i < dv_doubts_count(); i++)
+	{
+		dv_doubt	doubt = *dv_doubts_get(i);
+		Datum		values[DOUBT_COLUMNS];
+		bool		nulls[DOUBT_COLUMNS] = {false};
+
+		if (!has_privs_of_role(GetUserId(), doubt.roleid))
+			continue;
+		values[0] = ObjectIdGetDatum(doubt.relid);
+		values[1] = CStringGetTextDatum(dv_operation_rule_of(doubt.operation)->name);
+		values[2] = Int64GetDatum(doubt.ordinal);
+		values[3] = UUIDPGetDatum((pg_uuid_t *) doubt.id);
+		nulls[3] = !doubt.has_id;
+		values[4] = TimestampTzGetDatum(doubt.at);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
