@@ -38,12 +38,12 @@ sub told
 
 	is(scalar @warnings, 1, "$what: one WARNING") || diag explain \@warnings;
 	my ($w) = @warnings or return (0, 0);
-	if ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but (\d+) rows? written to Dataverse stays? there$/)
+	if ($w->{message} =~ /^(?:the|part of the) transaction was rolled back, but (\d+) rows? written to Dataverse stays? there$/)
 	{
 		$stay = $1;
 		$doubt = $1 if ($w->{detail} // '') =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer: (?:it|they) may be there or not\.$/;
 	}
-	elsif ($w->{message} =~ /^the (?:transaction|savepoint) was rolled back, but (\d+) rows? (?:was|were) sent to Dataverse without/)
+	elsif ($w->{message} =~ /^(?:the|part of the) transaction was rolled back, but (\d+) rows? (?:was|were) sent to Dataverse without/)
 	{
 		$doubt = $1;
 	}

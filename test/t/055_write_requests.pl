@@ -146,7 +146,7 @@ $crm->dvsim->control('POST', '/_dvsim/faults', [{ path => 'UpdateMultiple', stat
 	{ path => '$batch', batch_part => 1, status => 400, code => '0x80040265', message => 'no picture', times => 0 }]);
 my (undef, undef, $refused) = $crm->node->psql('postgres', "INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}6', 'kept', '$picture')");
 like($refused, qr/ERROR:  could not insert into foreign table "new_alltypes" .*: no picture/, 'an image that is refused is an error');
-like($refused, qr/It is row 1 \(${id}6\)\.  The row was written, but the update that completes it was refused\./, '… which tells that the row is there');
+like($refused, qr/The update that completes row 1 \(${id}6\) was refused; the row itself was written\./, '… which tells that the row is there');
 $crm->sql("SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error;
 	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}7', 'kept', '$picture'), ('${id}8', 'fine', NULL)");
 is($crm->sql("SELECT operation, row_number, message FROM dataverse.rejects WHERE foreign_table = 'dv.new_alltypes'"),

@@ -46,9 +46,9 @@ sub run
 	is($result->{sqlstate}, undef, "$what: succeeds") || diag("$result->{message}\n" . ($result->{detail} // ''))
 	  if $how{tag};
 	is($result->{tag}, $how{tag}, "$what: its tag");
-	# some were created, and then their state was refused
+	# some were created, and then the update that completes them was refused
 	my $told = 0;
-	$told += $_->{message} =~ /^(\d+) rows? (?:was|were) (?:refused|created, but)/ ? $1 : 0 for @{ $result->{notices} };
+	$told += $_->{message} =~ /^(\d+) rows? (?:was|were) (?:refused|written, but)/ ? $1 : 0 for @{ $result->{notices} };
 	is($told, $how{refused} // 0, "$what: rows refused");
 	is($w->watcher->query('SELECT count(*), count(DISTINCT row_number) FROM dataverse.rejects'),
 		join('|', ($how{refused} // 0) x 2), "$what: each of them is filed, once");

@@ -70,7 +70,7 @@ for my $case ([ 'lost after it was carried out', { action => 'reset_after_commit
 	$r = run($twice, settings => [$one_call], rules => \@rules);
 	is($r->{hits}, 1, "an id in two batches, an answer $what");
 	is($r->{sqlstate}, '23505', '... the second row is a duplicate');
-	like($r->{detail} // '', qr/It is row 51 /, '... and is named');
+	like($r->{detail} // '', qr/Refused row: 51 /, '... and is named');
 	$r = run($twice, settings => [ $one_call, $go_on ], rules => \@rules);
 	is($r->{tag}, 'INSERT 0 199', '... going on: it is not counted');
 	is(rejects(), '23505|1|1', '... but filed');

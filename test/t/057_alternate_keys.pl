@@ -184,7 +184,7 @@ is($crm->sql("SELECT lab_text, lab_name FROM dv.lab_sample"), 'a/b|y', '… and 
 
 empty();
 my (undef, undef, $said) = $crm->node->psql('postgres', "INSERT INTO dv.lab_sample (lab_text, lab_grade) VALUES ('1/2', 1), ('3/4', 7)");
-like($said, qr/ERROR:  could not upsert into .* 7 .*\n.*It is row 2\./, 'a row that is refused ends the statement');
+like($said, qr/ERROR:  could not upsert into .* 7 .*\n.*Refused row: 2\./, 'a row that is refused ends the statement');
 $crm->sql("SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.lab_sample (lab_text, lab_grade) VALUES ('1/2', 1), ('3/\"4', 7), ('5ä\"', 7)");
 is($crm->sql("SELECT string_agg(lab_text, ' ') FROM dv.lab_sample"), '1/2', 'or is filed');
 is($crm->sql(q(SELECT string_agg(operation || ' ' || ("row"->>'lab_text') || ' ' || ("row"->>'lab_grade'), ', ' ORDER BY row_number) FROM dataverse.rejects)),

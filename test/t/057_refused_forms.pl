@@ -164,7 +164,7 @@ $dvsim->quirks('batch-250');
 (undef, undef, $said) = $crm->node->psql('postgres', "$long;
 	INSERT INTO dv.account (name, industrycode) SELECT 'set ' || i, CASE i WHEN 270 THEN 999 END FROM generate_series(1, 300) i");
 like($said, qr/ERROR:  could not insert into foreign table "account" on server "crm": .*\bindustrycode\b/, 'a change set is too long');
-like($said, qr/It is row 270 /, '… but the row is found');
+like($said, qr/Refused row: 270 /, '… but the row is found');
 my ($stay) = $said =~ /^(\d+) rows of this statement have been written/m;
 is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'set %'"), $stay // 0, '… and the error tells how many rows stay');
 ($n, $sent) = affected(
