@@ -83,7 +83,8 @@ sub time_of
 	return ($times[-1] // -1, $err);
 }
 
-# Starts a statement in a session of its own, and waits until it is active.
+# Starts a statement in a session of its own, and waits until it is active, or has
+# ended already.
 sub background
 {
 	my ($self, $sql, $tag) = @_;
@@ -94,9 +95,11 @@ sub background
 	$h{run} = IPC::Run::start(
 		[ 'psql', '-X', '-At', '-d', $self->{node}->connstr('postgres') . " application_name=$tag", '-c', $sql ],
 		'<', \$h{in}, '>', \$h{out}, '2>', \$h{err}, IPC::Run::timeout(120));
-	$self->{node}->poll_query_until('postgres',
-		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$tag' AND state = 'active'")
-	  or die "no session $tag: $h{err}";
+	until ($self->sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = '$tag' AND state = 'active'") eq '1')
+	{
+		last unless $h{run}->pumpable;
+		$h{run}->pump_nb;
+	}
 	$h{pid} = $self->sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$tag'");
 	return \%h;
 }
