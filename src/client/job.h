@@ -156,7 +156,4 @@ extern void dv_writer_fail_job(dv_job *job, const dv_error *error);
 /* Frees a job that will not be sent again, or keeps it for the count of rows in doubt. */
 extern void dv_writer_give_up(dv_job *job);
 
-/* Notes the id of a row that was just created. */
-extern void dv_writer_note_id(dv_writer *writer, const uint8 *id);
-
 #endif							/* DV_JOB_H */

@@ -66,6 +66,7 @@ struct dv_writer
 	MemoryContext open_context;
 	dv_batch   *then;			/* updates that follow rows just created; NULL: none */
 	MemoryContext then_context;
+	void	   *owner;			/* of rows begun from now on */
 	bool		row_begun;
 	uint64		begun_key;
 	dlist_head	queue;			/* sealed, in order */
@@ -84,8 +85,6 @@ struct dv_writer
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */
-	uint8		last_id[DV_ID_LEN];
-	bool		has_last_id;
 };
 
 /* Properties of each fate. */
@@ -294,6 +293,7 @@ count(dv_writer *writer, const dv_call *call)
 	{
 		writer->tally.requests++;
 		writer->tally.repeated += attempts - 1;
+		dv_call_add_causes(call, writer->tally.causes);
 		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
 		writer->tally.bytes += dv_call_result(call)->bytes_sent;
 	}
@@ -572,6 +572,15 @@ release_key(dv_writer *writer, const dv_batch_row *row)
 		dv_keys_delete(writer->keys, row->key);
 }
 
+static void
+note_fate(dv_writer *writer, const dv_batch_row *row, dv_fate fate)
+{
+	writer->tally.fates[fate]++;
+	release_key(writer, row);
+	if (row->owner != NULL)
+		writer->spec.settled(row->owner, row, fate);
+}
+
 /* In a dry run, counts a batch as if the service had accepted it. */
 static void
 rehearse(dv_writer *writer, dv_batch *batch)
@@ -580,8 +589,7 @@ rehearse(dv_writer *writer, dv_batch *batch)
 
 	writer->rows_sent += batch->nrows;
 	for (i = 0; i < batch->nrows; i++)
-		release_key(writer, &batch->rows[i]);
-	writer->tally.fates[DV_FATE_ACKNOWLEDGED] += batch->nrows;
+		note_fate(writer, &batch->rows[i], DV_FATE_ACKNOWLEDGED);
 }
 
 static void
@@ -663,15 +671,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 			return;
 		}
 	}
-	writer->tally.fates[fate]++;
-	release_key(writer, row);
-}
-
-void
-dv_writer_note_id(dv_writer *writer, const uint8 *id)
-{
-	memcpy(writer->last_id, id, DV_ID_LEN);
-	writer->has_last_id = true;
+	note_fate(writer, row, fate);
 }
 
 /* Sends what can be sent, and waits until there is room for another batch. */
@@ -721,6 +721,12 @@ dv_writer_wait_for(dv_writer *writer, uint64 key)
 	wait_for_key(writer, key);
 }
 
+void
+dv_writer_set_owner(dv_writer *writer, void *owner)
+{
+	writer->owner = owner;
+}
+
 StringInfo
 dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uint64 key)
 {
@@ -745,6 +751,7 @@ dv_writer_begin_row(dv_writer *writer, const uint8 *id, const char *address, uin
 	MemoryContextSwitchTo(old);
 	row->ordinal = ++writer->tally.taken;
 	row->key = key;
+	row->owner = writer->owner;
 	if (key != 0)
 	{
 		bool		found;
@@ -899,12 +906,4 @@ dv_writer_written(const dv_writer *writer)
 		if (dv_fate_rules[fate].written)
 			rows += writer->tally.fates[fate];
 	return rows;
-}
-
-bool
-dv_writer_last_id(const dv_writer *writer, uint8 *id)
-{
-	if (writer->has_last_id)
-		memcpy(id, writer->last_id, DV_ID_LEN);
-	return writer->has_last_id;
 }

@@ -21,6 +21,7 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
+#include "client/trouble.h"
 #include "compat.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
@@ -175,11 +176,19 @@ show_recheck(const dv_read_plan *read, ForeignScanState *node, ExplainState *es)
 }
 
 static void
+show_repetitions(int64 repeated, const int64 *causes, ExplainState *es)
+{
+	if (repeated == 0)
+		return;
+	ExplainPropertyInteger("Requests Repeated", NULL, repeated, es);
+	ExplainPropertyText("Causes of Repetition", dv_trouble_causes(repeated, causes), es);
+}
+
+static void
 show_stats(const dv_pages_stats *stats, ExplainState *es)
 {
 	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
-	if (stats->sent != stats->requests)
-		ExplainPropertyInteger("Requests Repeated", NULL, stats->sent - stats->requests, es);
+	show_repetitions(stats->sent - stats->requests, stats->causes, es);
 	if (stats->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, stats->throttles, es);
 	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
@@ -293,8 +302,7 @@ show_tally(const dv_tally *t, ExplainState *es)
 
 	ExplainPropertyInteger("Batches", NULL, t->batches, es);
 	ExplainPropertyInteger("Requests Answered", NULL, t->requests, es);
-	if (t->repeated > 0)
-		ExplainPropertyInteger("Requests Repeated", NULL, t->repeated, es);
+	show_repetitions(t->repeated, t->causes, es);
 	if (t->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, t->throttles, es);
 	for (fate = 0; fate < DV_FATES; fate++)

@@ -112,6 +112,8 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 		m->returned.read_back |= read;
 		m->returned.wanted = lappend_int(m->returned.wanted, read ? i : 0);
 	}
+	if (plan->command == CMD_INSERT)
+		m->returned.sent = plan->others;
 }
 
 /*
@@ -199,6 +201,19 @@ reader_of(dv_modify *m)
 	return m->returned.reader;
 }
 
+/* Does the row lack a value that only the service knows? */
+static bool
+lacks_value(const dv_modify *m, TupleTableSlot *slot)
+{
+	ListCell   *lc;
+
+	foreach(lc, m->returned.wanted)
+		if (lfirst_int(lc) != 0 && (!list_member_int(m->returned.sent, lfirst_int(lc)) ||
+									slot->tts_isnull[lfirst_int(lc) - 1]))
+			return true;
+	return false;
+}
+
 /* Replaces values by those of the service, unless the row no longer exists. */
 static void
 read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
@@ -261,24 +276,27 @@ return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return store(slot, &tuple);
 }
 
-bool
-dv_return_waits(const dv_modify *m, const dv_modify_row *row)
+TupleTableSlot *
+dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
-	return m->returned.read_back || (m->returned.new_id && !row->has_id);
+	return m->returned.whole_junk != 0 ? return_deleted(m, slot, planSlot) : slot;
 }
 
 TupleTableSlot *
-dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
+			  const dv_modify_outcome *outcome)
 {
 	Datum	   *values;
 	bool	   *isnull;
 
-	if (m->returned.whole_junk != 0)
-		return return_deleted(m, slot, planSlot);
 	if (!m->returned.new_id && !m->returned.read_back)
 		return slot;
-	if (!row->has_id && m->operation == DV_CREATE)
-		row->has_id = dv_writer_last_id(m->writer, row->id);
+	/* the service may have made the id */
+	if (!row->has_id && m->operation == DV_CREATE && outcome->has_id)
+	{
+		row->has_id = true;
+		memcpy(row->id, outcome->id, DV_ID_LEN);
+	}
 	slot_getallattrs(slot);
 	values = palloc(sizeof(Datum) * m->desc->natts);
 	isnull = palloc(sizeof(bool) * m->desc->natts);
@@ -289,7 +307,7 @@ dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_m
 		values[m->identity.id - 1] = PointerGetDatum(row->id);
 		isnull[m->identity.id - 1] = false;
 	}
-	if (m->returned.read_back)
+	if (m->returned.read_back && lacks_value(m, slot))
 		read_back(m, row, slot, values, isnull);
 	return store(slot, heap_form_tuple(m->desc, values, isnull));
 }
