@@ -85,6 +85,7 @@ typedef struct dv_modify_return
 	bool		read_back;		/* values that only the service knows */
 	List	   *wanted;			/* of these: for each column its number, or 0 */
 	List	   *sent;			/* IntList: columns whose values are known unless they are null */
+	List	   *altered;		/* IntList: columns that the service may not store as they are */
 	struct dv_scan *reader;		/* NULL until something is read */
 	AttrNumber	whole_junk;		/* for DELETE: junk attribute with the whole row, or 0 */
 	bool		checked_before; /* WITH CHECK OPTION can be checked before the row is sent */

@@ -112,6 +112,21 @@ $w->reset;
 is_deeply($rows, [ 1 .. 100 ], 'defaults of the service');
 is($requests, 102, '… are read back by row, but written in batches');
 
+# ---- what the service does not keep as it is
+
+$w->reset;
+$w->watcher->query('IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes) FROM SERVER crm INTO dv');
+my $kept = "new_name, new_text IS NULL, new_memo, new_choices, new_datetime AT TIME ZONE 'UTC', new_zonefree, new_decimal, new_money";
+for my $row ("('', '', 'm', '{}', '1969-12-31 23:59:59.5+00', '1753-12-31 23:59:59.999', 1.123456789012, 1.005)",
+	"('x', 'y', '', '{1}', '2020-02-29 12:34:56.789+00', '2020-02-29 12:34:56', -0.5, NULL)")
+{
+	my $returned = $w->watcher->query("INSERT INTO dv.new_alltypes (new_name, new_text, new_memo, new_choices, new_datetime, new_zonefree, new_decimal, new_money)
+		VALUES $row RETURNING $kept");
+
+	is($returned =~ s/\|/,/gr, $w->watcher->query("SELECT $kept FROM dv.new_alltypes") =~ s/\|/,/gr, 'what is returned is what is there');
+	$w->watcher->query('DELETE FROM dv.new_alltypes');
+}
+
 # ---- UPDATE and DELETE
 
 $w->reset;
