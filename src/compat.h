@@ -310,4 +310,10 @@ dv_returning_set_rows(ProjectionInfo * projection, ExprContext *econtext, EState
 #include "commands/explain_state.h"
 #endif
 
+/* Since 18, an extension can add to what EXPLAIN prints about any node. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain.h"
+#define DV_EXPLAIN_NODES
+#endif
+
 #endif							/* DV_COMPAT_H */

@@ -205,6 +205,21 @@ dv_drain_is_limited(const EState *estate)
 	return limited == estate;
 }
 
+void
+dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *m, void *arg),
+				void *arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		const dv_modify *m = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (m->drain.mtstate == mtstate && m->refusal.routed && m->writer != NULL)
+			show(m, arg);
+	}
+}
+
 static void
 run_on(DV_EXECUTOR_RUN_PARAMETERS)
 {

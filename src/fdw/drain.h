@@ -40,6 +40,10 @@ extern void dv_drain(struct dv_modify *m);
 /* Is the number of rows limited that the executor, as it runs now, returns? */
 extern bool dv_drain_is_limited(const EState *estate);
 
+/* Calls a function for each partition that the node has routed rows to. */
+extern void dv_drain_routed(const ModifyTableState *mtstate,
+							void (*show) (const struct dv_modify *m, void *arg), void *arg);
+
 /* Waits for rows of a table that other statements have changed and that must be visible here. */
 extern void dv_drain_visible(const EState *estate, const dv_relation *relation);
 

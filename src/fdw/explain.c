@@ -316,6 +316,15 @@ show_tally(const dv_tally *t, ExplainState *es)
 	}
 }
 
+static void
+show_work(const dv_modify *m, ExplainState *es)
+{
+	if (dv_writer_is_dry(m->writer))
+		show_rehearsal(dv_writer_tally(m->writer), es);
+	else
+		show_tally(dv_writer_tally(m->writer), es);
+}
+
 void
 dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, List *private,
 							  int subplan_index, struct ExplainState *es)
@@ -332,8 +341,66 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		show_columns(relation, private, es);
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
-	if (es->analyze && m != NULL && m->writer != NULL && dv_writer_is_dry(m->writer))
-		show_rehearsal(dv_writer_tally(m->writer), es);
-	else if (es->analyze && m != NULL && m->writer != NULL)
-		show_tally(dv_writer_tally(m->writer), es);
+	if (es->analyze && m != NULL && m->writer != NULL)
+		show_work(m, es);
 }
+
+/*
+ * Partitions that rows are routed to: the core does not ask what was done for
+ * them, because they are not in the plan.
+ */
+#ifdef DV_EXPLAIN_NODES
+
+static explain_per_node_hook_type next_node = NULL;
+
+/* A list is begun with the first partition: other statements have none. */
+typedef struct partition_list
+{
+	ExplainState *es;
+	bool		begun;
+} partition_list;
+
+static void
+show_partition(const dv_modify *m, void *arg)
+{
+	partition_list *list = arg;
+	ExplainState *es = list->es;
+
+	if (!list->begun)
+		ExplainOpenGroup("Foreign Partitions", "Foreign Partitions", false, es);
+	list->begun = true;
+	ExplainOpenGroup("Partition", NULL, true, es);
+	ExplainPropertyText("Partition", m->relation->name, es);
+	show_work(m, es);
+	ExplainCloseGroup("Partition", NULL, true, es);
+}
+
+static void
+show_node(PlanState * planstate, List *ancestors, const char *relationship, const char *plan_name,
+		  ExplainState *es)
+{
+	partition_list list = {.es = es};
+
+	if (next_node != NULL)
+		next_node(planstate, ancestors, relationship, plan_name, es);
+	if (es->analyze && IsA(planstate, ModifyTableState))
+		dv_drain_routed((ModifyTableState *) planstate, show_partition, &list);
+	if (list.begun)
+		ExplainCloseGroup("Foreign Partitions", "Foreign Partitions", false, es);
+}
+
+void
+dv_explain_init(void)
+{
+	next_node = explain_per_node_hook;
+	explain_per_node_hook = show_node;
+}
+
+#else
+
+void
+dv_explain_init(void)
+{
+}
+
+#endif

@@ -258,6 +258,7 @@ extern void dv_refused_file_held(dv_modify *m);
 extern void dv_refused_report(const dv_modify *m);
 
 /* explain.c */
+extern void dv_explain_init(void);
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										  List *private, int subplan_index,
 										  struct ExplainState *es);

@@ -169,6 +169,18 @@ is_deeply($rows, $good, 'rows that are routed to a partition');
 is($r->{tag}, 'INSERT 0 ' . @$good, '… are counted');
 cmp_ok($requests, '<=', $batches + $bad + 2, '… and sent in batches') || diag($requests);
 
+# the core does not ask about partitions that are not in the plan, but from 18 on it can be told
+$w->reset;
+SKIP:
+{
+	skip 'EXPLAIN cannot be extended before 18', 2 if $w->node->pg_version < 18;
+	my $plan = $w->watcher->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " . $insert =~ s/dv.new_meter/parts/r =~ s/\Q$kind\E/NULL/r);
+
+	like($plan, qr/Partition: there\n *Batches: $batches\n/, 'EXPLAIN ANALYZE shows the batches of a partition');
+	like($w->watcher->query("EXPLAIN (ANALYZE, FORMAT JSON) INSERT INTO parts (new_name, new_number) VALUES ('x', 2000)"),
+		qr/"Foreign Partitions": \[\s+\{\s+"Partition": "there",\s+"Batches": 1,/, '… in all formats');
+}
+
 $w->reset;
 $w->watcher->query(q{CREATE FUNCTION loop() RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE r record; list int[]; one int;
