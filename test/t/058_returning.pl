@@ -84,6 +84,47 @@ is_deeply($rows, $good, '… the same rows are returned, in order');
 is($r->{tag}, 'INSERT 0 ' . ($n - $bad), '… and counted');
 is_deeply(there('true'), $good, '… and there');
 
+# ---- all of it at random
+
+my $seed = $ENV{SEED} // int rand 2**31;
+my @troubles = ({ action => 'reset_after_commit' }, { action => 'reset_before_commit' }, { action => 'truncate' },
+	{ action => 'garble' }, { status => 503 }, { status => 429, code => '0x80072322', retry_after => 0 },
+	{ path => '$batch', batch_part => 2, status => 429, code => '0x80072322', retry_after => 0 });
+srand $seed;
+note "SEED=$seed";
+for my $round (1 .. 8)
+{
+	my ($bad_is, $old_is) = map { 3 + int rand 60 } 1 .. 2;
+	my $rows_sent = 50 + int rand 400;
+	my $is_bad = rand() < 0.7 ? "n % $bad_is = 1" : 'false';
+	my $is_old = rand() < 0.7 ? "n % $old_is = 2" : 'false';
+	my $ignore = $is_old eq 'false' || rand() < 0.5 ? ' ON CONFLICT DO NOTHING' : '';
+	my @chosen = map { { method => 'POST', path => '/api/data/', times => 2, every => 2 + int rand 6, %{ $troubles[rand @troubles] } } } 1 .. int rand 4;
+	my $what = "round $round: $rows_sent rows, bad: $is_bad, old: $is_old,$ignore " . join(' ', map { $_->{action} // $_->{status} } @chosen);
+	my $new;
+
+	$w->reset;
+	$w->watcher->query("INSERT INTO dv.new_meter (new_meterid, new_name, new_number, overriddencreatedon)
+		SELECT md5(n::text)::uuid, 'old', n, '2020-02-20' FROM generate_series(1, $rows_sent) n WHERE $is_old");
+	faults($w->dvsim, @chosen) if @chosen;
+	($r, $rows) = run("INSERT INTO dv.new_meter (new_meterid, new_number, new_name, new_kind)
+		SELECT md5(n::text)::uuid, n, 'new', CASE WHEN $is_bad THEN 4711 END FROM generate_series(1, $rows_sent) n$ignore RETURNING new_number",
+		$go_on, 'SET dataverse_fdw.batch_size = ' . (1 + int rand 60));
+	clear_faults($w->dvsim);
+	$new = there("new_name = 'new'");
+	is_deeply($rows, $new, "$what: what is returned is what is there");
+	is($r->{tag}, 'INSERT 0 ' . @$new, "$what: and what is counted");
+	is_deeply($new, [ split /\n/, $w->watcher->query("SELECT n FROM generate_series(1, $rows_sent) n WHERE NOT ($is_bad) AND NOT ($is_old) ORDER BY n") ],
+		"$what: and what should be");
+
+	faults($w->dvsim, @chosen) if @chosen;
+	($r, $rows) = run("UPDATE dv.new_meter SET new_name = 'newer', new_kind = CASE WHEN new_number % $bad_is = 0 THEN 4711 END RETURNING new_number",
+		$go_on, 'SET dataverse_fdw.batch_size = ' . (1 + int rand 60));
+	clear_faults($w->dvsim);
+	is_deeply([ sort { $a <=> $b } @$rows ], there("new_name = 'newer'"), "$what: UPDATE, too");
+	is($r->{tag}, 'UPDATE ' . @$rows, "$what: and its count");
+}
+
 # ---- rows that exist
 
 $w->reset;
