@@ -463,9 +463,17 @@ AS 'MODULE_PATHNAME', 'dataverse_may_retry';
 COMMENT ON FUNCTION dataverse.may_retry(oid) IS
   'whether the caller can write to a foreign table without giving rights away; for dataverse.retry_rejects()';
 
+CREATE FUNCTION dataverse.retrying(ids bigint[])
+RETURNS void
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_retrying';
+
+COMMENT ON FUNCTION dataverse.retrying(bigint[]) IS
+  'which of the caller''s rejected rows the next statement tries again; for dataverse.retry_rejects()';
+
 -- Runs one statement for each combination of table, operation, and set of
--- columns.  A row that is refused again is filed again, with one more attempt,
--- before the old entry is deleted.
+-- columns.  A row that is refused again is filed again, with its number and one
+-- more attempt, before the old entry is deleted.
 CREATE FUNCTION dataverse.retry_rejects(
   foreign_table regclass DEFAULT NULL,
   since timestamptz DEFAULT NULL,
@@ -523,6 +531,7 @@ BEGIN
   LOOP
     SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
     PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
+    PERFORM dataverse.retrying(part.ids);
     CASE part.operation
       WHEN 'insert', 'upsert' THEN
         EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
@@ -559,6 +568,7 @@ BEGIN
     -- deletes them (rule delete_retried)
     UPDATE dataverse.own_rejects SET attempts = attempts WHERE id = ANY (part.ids);
   END LOOP;
+  PERFORM dataverse.retrying(NULL);
   PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);
   succeeded := retried - failed;
 END

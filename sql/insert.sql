@@ -83,6 +83,26 @@ DROP TRIGGER b ON account;
 DROP TRIGGER s ON account;
 DROP FUNCTION insert_trigger;
 DELETE FROM account;
+-- they may give a row its id, and nothing to columns that cannot be written
+CREATE FUNCTION insert_before() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.accountid := '00000000-0000-0000-0000-0000000000ab';
+  IF NEW.name = 'industry' THEN NEW.industry := 'Banks'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER b BEFORE INSERT ON account FOR EACH ROW EXECUTE FUNCTION insert_before();
+INSERT INTO account (name) VALUES ('its id') RETURNING accountid;
+DELETE FROM account;
+INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'another id') RETURNING accountid;
+SELECT accountid, name FROM account;
+INSERT INTO account (name) VALUES ('industry');
+DROP TRIGGER b ON account;
+DROP FUNCTION insert_before;
+DELETE FROM account;
+-- the name of a table without the row
+INSERT INTO account (name, ownertype) VALUES ('x', 'team');
+INSERT INTO account (name, ownertype) VALUES ('x', NULL);
+DELETE FROM account;
 
 -- views: what they do not allow is not even sent
 CREATE VIEW insert_view AS SELECT name, employees FROM account WHERE employees > 10 WITH CHECK OPTION;
@@ -103,6 +123,15 @@ INSERT INTO insert_parent (name, n) SELECT 'p' || i, i FROM generate_series(1, 3
 SELECT tableoid::regclass, count(*), min(n), max(n) FROM insert_parent GROUP BY 1 ORDER BY 1;
 INSERT INTO insert_parent (name, n) VALUES ('here', 5), ('there', 50) RETURNING tableoid::regclass, name, n, accountid IS NOT NULL AS id;
 UPDATE insert_parent SET n = 10 WHERE n = 9;
+-- the third row is the first one of the partition
+DO $$
+DECLARE detail text;
+BEGIN
+  INSERT INTO insert_parent (accountid, name, n) VALUES (NULL, 'x', 1), (NULL, 'y', 2), ('00000000-0000-0000-0000-0000000000aa', repeat('x', 200), 20);
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+  RAISE NOTICE '%', substring(detail FROM '(.*)  Dataverse code');
+END $$;
 SELECT tableoid::regclass, count(*), min(n), max(n) FROM insert_parent GROUP BY 1 ORDER BY 1;
 DROP TABLE insert_parent;
 DELETE FROM account;

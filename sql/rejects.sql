@@ -78,6 +78,22 @@ SELECT "the name", size, volume, boss FROM rejects_dv.client ORDER BY id;
 SHOW dataverse_fdw.on_error;
 DELETE FROM dataverse.rejects RETURNING row_id;
 
+-- rows without ids keep their numbers, too, and the same row in another statement is another one
+RESET ROLE;
+ALTER SERVER rejects OPTIONS (ADD generate_ids 'off');
+SET ROLE regress_rejects_writer;
+INSERT INTO rejects_dv.client ("the name", size) SELECT repeat('x', 158 + i), i FROM generate_series(1, 4) i;
+INSERT INTO rejects_dv.client (id, "the name") VALUES ('10000000-0000-0000-0000-000000000009', repeat('x', 161));
+INSERT INTO rejects_dv.client (id, "the name") VALUES ('10000000-0000-0000-0000-000000000008', 'not this one'), ('10000000-0000-0000-0000-000000000009', repeat('x', 161));
+SELECT * FROM dataverse.retry_rejects();
+SELECT * FROM dataverse.retry_rejects();
+SELECT row_number, row_id, "row" -> 'size' AS size, attempts FROM pg_temp.filed;
+DELETE FROM rejects_dv.client WHERE length("the name") > 100 OR "the name" = 'not this one';
+DELETE FROM dataverse.rejects RETURNING row_id IS NULL AS no_id;
+RESET ROLE;
+ALTER SERVER rejects OPTIONS (DROP generate_ids);
+SET ROLE regress_rejects_writer;
+
 -- an update, of another column set too
 UPDATE rejects_dv.client SET boss = '20000000-0000-0000-0000-000000000002', size = 7 WHERE "the name" = 'good';
 SELECT operation, row_id, "row", code FROM pg_temp.filed;

@@ -73,6 +73,22 @@ SELECT name, employees, revenue FROM account WHERE name IN ('a10', 'a11') ORDER 
 DROP TRIGGER a ON account;
 DROP TRIGGER b ON account;
 DROP FUNCTION update_trigger;
+-- they cannot change what identifies a row, nor what cannot be written
+CREATE FUNCTION update_before() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.employees = 1 THEN NEW.accountid := gen_random_uuid(); END IF;
+  IF NEW.employees = 2 THEN NEW.createdon := '2020-02-20'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER b BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION update_before();
+\set VERBOSITY terse
+UPDATE account SET employees = 1 WHERE name = 'a10';
+UPDATE account SET employees = 2 WHERE name = 'a10';
+\set VERBOSITY default
+UPDATE account SET employees = 5 WHERE name = 'a10';
+SELECT employees FROM account WHERE name = 'a10';
+DROP TRIGGER b ON account;
+DROP FUNCTION update_before;
 
 -- columns that PostgreSQL computes are written when what they are computed from is
 CREATE FOREIGN TABLE update_generated (accountid uuid, name text, n int OPTIONS ("column" 'numberofemployees'),

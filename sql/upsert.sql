@@ -2,6 +2,9 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\getenv srcdir PG_ABS_SRCDIR
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER upsert_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
@@ -49,6 +52,9 @@ INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-000000000
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'dup'), ('00000000-0000-0000-0000-00000000000e', 'new') ON CONFLICT DO NOTHING;
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'dup'), ('00000000-0000-0000-0000-00000000000f', 'new') ON CONFLICT DO NOTHING RETURNING name;
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'dup') ON CONFLICT (accountid) DO NOTHING;
+SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (accountid, name)
+VALUES ('00000000-0000-0000-0000-00000000000a', 'dup'), ('00000000-0000-0000-0000-0000000000f1', 'explained') ON CONFLICT DO NOTHING RETURNING name$$);
+DELETE FROM account WHERE name = 'explained';
 SET dataverse_fdw.insert_mode = 'ignore_duplicates';
 INSERT INTO account (accountid, name) SELECT '00000000-0000-0000-0000-00000000000a', 'dup' FROM generate_series(1, 3);
 DO $$

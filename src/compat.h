@@ -279,10 +279,41 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 #define dv_correct_total(estate, n) ((void) (n))
 #endif
 
+/* Since 18, RETURNING can refer to a row before and after the change (OLD, NEW). */
+#if PG_VERSION_NUM >= 180000
+#define dv_returning_uses_old(projection) \
+	(((projection)->pi_state.flags & EEO_FLAG_HAS_OLD) != 0)
+static inline void
+dv_returning_set_rows(ProjectionInfo * projection, ExprContext *econtext, EState *estate,
+					  ResultRelInfo *rinfo, TupleTableSlot *before, TupleTableSlot *after)
+{
+	uint8	   *flags = &projection->pi_state.flags;
+
+	*flags &= ~(EEO_FLAG_OLD_IS_NULL | EEO_FLAG_NEW_IS_NULL);
+	*flags |= (before == NULL ? EEO_FLAG_OLD_IS_NULL : 0) | (after == NULL ? EEO_FLAG_NEW_IS_NULL : 0);
+	if (before == NULL && (*flags & EEO_FLAG_HAS_OLD))
+		before = ExecGetAllNullSlot(estate, rinfo);
+	if (after == NULL && (*flags & EEO_FLAG_HAS_NEW))
+		after = ExecGetAllNullSlot(estate, rinfo);
+	econtext->ecxt_oldtuple = before;
+	econtext->ecxt_newtuple = after;
+}
+#else
+#define dv_returning_uses_old(projection) ((void) (projection), false)
+#define dv_returning_set_rows(projection, econtext, estate, rinfo, before, after) \
+	((void) (before), (void) (after))
+#endif
+
 /* 18 moved the functions that print EXPLAIN output. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#endif
+
+/* Since 18, an extension can add to what EXPLAIN prints about any node. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain.h"
+#define DV_EXPLAIN_NODES
 #endif
 
 #endif							/* DV_COMPAT_H */

@@ -59,6 +59,7 @@ struct dv_call
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;
+	int64		causes[DV_RETRY_CAUSES];	/* of the repetitions */
 	int			throttles;
 	dv_retry	retry;
 	bool		was_unknown;	/* an attempt may have been carried out */
@@ -371,12 +372,15 @@ settle(dv_call *call, bool found_out)
 	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR &&
 		!call->error.outcome_unknown && dv_http_under_way() > 0)
 	{
+		call->causes[DV_RETRY_CONNECTION]++;
 		want_slot_again(call, SCARCITY_PAUSE);
 		return;
 	}
 	attempt.at_fault = dv_senders_blame(&call->senders, call->user, &call->error);
 	decision = dv_trouble_decide(call->session, &call->retry, &call->error, &attempt);
-	if (decision.next == DV_NEXT_OTHER_USER)
+	if (decision.next == DV_NEXT_AGAIN)
+		call->causes[decision.cause]++;
+	else if (decision.next == DV_NEXT_OTHER_USER)
 		call->senders.allowed = dv_senders_others(&call->senders, call->user);
 	if (decision.next != DV_NEXT_END)
 	{
@@ -836,6 +840,15 @@ const dv_retry *
 dv_call_history(const dv_call *call)
 {
 	return &call->retry;
+}
+
+void
+dv_call_add_causes(const dv_call *call, int64 *causes)
+{
+	int			i;
+
+	for (i = 0; i < DV_RETRY_CAUSES; i++)
+		causes[i] += call->causes[i];
 }
 
 int

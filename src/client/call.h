@@ -94,6 +94,12 @@ extern const char *dv_call_header(const dv_call *call, const char *name);
 extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 
+/*
+ * Adds why attempts were repeated to an array of DV_RETRY_CAUSES counters.  A
+ * repetition by another user, because the first one was at fault, has no cause.
+ */
+extern void dv_call_add_causes(const dv_call *call, int64 *causes);
+
 /* Returns the number of throttles in the answers to all attempts, those of parts included. */
 extern int	dv_call_throttles(const dv_call *call);
 

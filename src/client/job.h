@@ -242,7 +242,4 @@ extern void dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate f
  */
 extern bool dv_writer_created_twin(const dv_job *job, const dv_batch_row *row);
 
-/* Notes the id of a row that was just created. */
-extern void dv_writer_note_id(dv_writer *writer, const uint8 *id);
-
 #endif							/* DV_JOB_H */

@@ -257,6 +257,7 @@ open_page(dv_pages *pages)
 
 	stats->requests++;
 	stats->sent += dv_call_attempts(pages->now.call);
+	dv_call_add_causes(pages->now.call, stats->causes);
 	stats->throttles += dv_call_throttles(pages->now.call);
 	if (dv_call_error(pages->now.call)->verdict != DV_VERDICT_OK)
 	{

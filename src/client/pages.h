@@ -21,6 +21,7 @@ typedef struct dv_pages_stats
 {
 	int64		requests;		/* answered */
 	int64		sent;			/* including repetitions */
+	int64		causes[DV_RETRY_CAUSES];	/* of the repetitions */
 	int64		throttles;		/* answers that asked us to come back later */
 	int64		pages;
 	int64		rows;			/* received */

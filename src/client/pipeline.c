@@ -317,6 +317,7 @@ count(dv_writer *writer, const dv_call *call)
 	{
 		writer->tally.requests++;
 		writer->tally.repeated += attempts - 1;
+		dv_call_add_causes(call, writer->tally.causes);
 		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
 		writer->tally.bytes += dv_call_result(call)->bytes_sent;
 	}

@@ -26,6 +26,7 @@ struct dv_writer
 	dv_batch   *then;			/* updates that follow rows just created; NULL: none */
 	MemoryContext then_context;
 	int			then_most;
+	void	   *owner;			/* of rows begun from now on */
 	bool		row_begun;
 	uint64		begun_key;
 	dlist_head	queue;			/* sealed, in order */
@@ -45,8 +46,6 @@ struct dv_writer
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */
-	uint8		last_id[DV_ID_LEN];
-	bool		has_last_id;
 };
 
 /* Creates the context of a job, and a batch in it with room for so many rows. */

@@ -245,10 +245,9 @@ settle_bulk_success(dv_job *job)
 				dv_pipeline_fail_job(job, &renamed);
 				return;
 			}
-		/* an update that follows needs the id */
+		/* an update that follows needs the id, and so does the row's owner */
 		for (i = 0; i < batch->nrows; i++)
 			learn_id(&batch->rows[i], ids[i]);
-		dv_writer_note_id(job->writer, ids[batch->nrows - 1]);
 	}
 	else if (!is_plain_success(job->call))
 	{
@@ -488,12 +487,8 @@ settle_row(sorting *s, dv_batch_row *row, const dv_row_answer *answer)
 		lose(s, row, &renamed);
 	else if (error->verdict == DV_VERDICT_OK)
 	{
-		if (answer->has_id && s->job->batch->operation == DV_CREATE)
-		{
-			if (!row->has_id)
-				learn_id(row, answer->id);
-			dv_writer_note_id(s->job->writer, answer->id);
-		}
+		if (answer->has_id && !row->has_id && s->job->batch->operation == DV_CREATE)
+			learn_id(row, answer->id);
 		dv_writer_settle_row(s->job, row, DV_FATE_ACKNOWLEDGED);
 	}
 	else if (error->verdict == DV_VERDICT_REFUSED || error->verdict == DV_VERDICT_AUTH)

@@ -252,3 +252,26 @@ dv_trouble_raise(const dv_error *error, const char *server, const char *what)
 			 detail[0] != '\0' ? errdetail_internal("%s", dv_text_told(detail)) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0));
 }
+
+static void
+append_cause(StringInfo text, const char *name, int64 times)
+{
+	if (times > 0)
+		appendStringInfo(text, "%s%s %lld", text->len > 0 ? ", " : "", name, (long long) times);
+}
+
+const char *
+dv_trouble_causes(int64 repeated, const int64 *causes)
+{
+	StringInfoData text;
+	int			i;
+
+	initStringInfo(&text);
+	for (i = 0; i < DV_RETRY_CAUSES; i++)
+	{
+		append_cause(&text, dv_retry_cause_name((dv_retry_cause) i), causes[i]);
+		repeated -= causes[i];
+	}
+	append_cause(&text, "another user", repeated);
+	return text.data;
+}

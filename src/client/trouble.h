@@ -50,6 +50,12 @@ extern void dv_trouble_read(const dv_http_result *result, dv_error *error);
 /* Copies an error, with all text of its own, into the current memory context. */
 extern void dv_trouble_copy(dv_error *copy, const dv_error *error);
 
+/*
+ * Returns why requests were repeated, as "connection 2, throttle 1": the
+ * causes counted by dv_call_add_causes(), and the repetitions without one.
+ */
+extern const char *dv_trouble_causes(int64 repeated, const int64 *causes);
+
 /* Returns what the pool calls a throttle with the meaning of this error. */
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 

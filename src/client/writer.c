@@ -34,6 +34,15 @@
  * Taking rows
  */
 
+static void
+note_fate(dv_writer *writer, const dv_batch_row *row, dv_fate fate)
+{
+	writer->tally.fates[fate]++;
+	dv_keys_release(writer->keys, row->key);
+	if (row->owner != NULL)
+		writer->spec.settled(row->owner, row, fate);
+}
+
 /* In a dry run, counts a batch as if the service had accepted it. */
 static void
 rehearse(dv_writer *writer, dv_batch *batch)
@@ -42,8 +51,7 @@ rehearse(dv_writer *writer, dv_batch *batch)
 
 	writer->rows_sent += batch->nrows;
 	for (i = 0; i < batch->nrows; i++)
-		dv_keys_release(writer->keys, batch->rows[i].key);
-	writer->tally.fates[DV_FATE_ACKNOWLEDGED] += batch->nrows;
+		note_fate(writer, &batch->rows[i], DV_FATE_ACKNOWLEDGED);
 }
 
 static void
@@ -143,8 +151,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 			return;
 		}
 	}
-	writer->tally.fates[fate]++;
-	dv_keys_release(writer->keys, row->key);
+	note_fate(writer, row, fate);
 }
 
 bool
@@ -163,13 +170,6 @@ dv_writer_created_twin(const dv_job *job, const dv_batch_row *row)
 	for (i = 0; i < job->batch->nrows; i++)
 		here += job->batch->rows[i].key == row->key;
 	return dv_keys_rows(keys, row->key) > here;
-}
-
-void
-dv_writer_note_id(dv_writer *writer, const uint8 *id)
-{
-	memcpy(writer->last_id, id, DV_ID_LEN);
-	writer->has_last_id = true;
 }
 
 /* Sends what can be sent, and waits until there is room for another batch. */
@@ -257,10 +257,17 @@ begin_row(dv_writer *writer, const uint8 *id, const char *address, const dv_batc
 	MemoryContextSwitchTo(old);
 	row->ordinal = ++writer->tally.taken;
 	row->key = key;
+	row->owner = writer->owner;
 	dv_keys_hold(writer->keys, key);
 	writer->row_begun = true;
 	writer->begun_key = key;
 	return &writer->open->bytes;
+}
+
+void
+dv_writer_set_owner(dv_writer *writer, void *owner)
+{
+	writer->owner = owner;
 }
 
 StringInfo
@@ -423,12 +430,4 @@ dv_writer_written(const dv_writer *writer)
 		if (dv_fate_rules[fate].written)
 			rows += writer->tally.fates[fate];
 	return rows;
-}
-
-bool
-dv_writer_last_id(const dv_writer *writer, uint8 *id)
-{
-	if (writer->has_last_id)
-		memcpy(id, writer->last_id, DV_ID_LEN);
-	return writer->has_last_id;
 }

@@ -56,6 +56,7 @@ typedef struct dv_tally
 	int64		batches;		/* sealed */
 	int64		requests;		/* answered */
 	int64		repeated;		/* sent again */
+	int64		causes[DV_RETRY_CAUSES];	/* of these repetitions */
 	int64		throttles;
 	int64		bytes;			/* sent over the wire */
 	int64		waited;			/* microseconds that the caller had to wait for room or answers */
@@ -102,6 +103,8 @@ typedef struct dv_writer_spec
 	void		(*wait_for_feed) (void *arg);
 	/* Files a row that was refused; returns false if there are too many of them. */
 	bool		(*reject) (void *arg, const dv_failure *failure);
+	/* Tells the owner of a row its fate, and its id if that is known; or NULL. */
+	void		(*settled) (void *owner, const dv_batch_row *row, dv_fate fate);
 	/* Raises the error.  It is called when no request is under way any more. */
 	void		(*fail) (void *arg, const dv_failure *failure);
 	void	   *arg;
@@ -127,6 +130,9 @@ extern StringInfo dv_writer_begin_keyed_row(dv_writer *writer, const dv_batch_ke
 
 /* Makes the members appended so far part of the head: the address contains them. */
 extern void dv_writer_end_head(dv_writer *writer);
+
+/* Sets the owner of the rows that are begun from now on; NULL: none. */
+extern void dv_writer_set_owner(dv_writer *writer, void *owner);
 
 /*
  * Waits for the row with this key if it is under way.  Must be called before a
@@ -160,8 +166,5 @@ extern const dv_tally *dv_writer_tally(const dv_writer *writer);
 
 /* Returns the number of rows written. */
 extern int64 dv_writer_written(const dv_writer *writer);
-
-/* Gets the id returned for the row created last; returns false if there is none. */
-extern bool dv_writer_last_id(const dv_writer *writer, uint8 *id);
 
 #endif							/* DV_WRITER_H */

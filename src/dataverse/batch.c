@@ -243,6 +243,7 @@ copy_then(dv_batch *batch, const dv_batch *from, const dv_batch_row *row)
 
 	copy->ordinal = row->ordinal;
 	copy->key = row->key;
+	copy->owner = row->owner;
 	appendBinaryStringInfo(&batch->bytes, from->extra.data + row->then_at, row->then_len);
 	dv_batch_end_row(batch);
 }

@@ -57,6 +57,7 @@ typedef struct dv_batch_row
 	int64		ordinal;		/* number of the row in the statement, from 1 */
 	uint64		key;			/* rows with the same key must keep their order; 0 if no other row
 								 * has it */
+	void	   *owner;			/* whom the caller tells of its fate; or NULL */
 	uint8		id[DV_ID_LEN];
 	bool		has_id;
 	bool		by_key;			/* the address is by an alternate key, in the form for bodies;
@@ -100,7 +101,7 @@ extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *d
  * Begins a row by writing its head.  The caller then appends its members to
  * batch->bytes, each with a comma in front, and ends the row.  "id" and
  * "address", as it is in a request line, may be NULL.  The result is valid
- * until the next row is begun; its ordinal and key are 0.
+ * until the next row is begun; its ordinal, key, and owner are 0.
  */
 extern dv_batch_row *dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address);
 extern void dv_batch_end_row(dv_batch *batch);

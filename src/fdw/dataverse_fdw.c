@@ -63,6 +63,7 @@ _PG_init(void)
 	dv_import_init();
 	dv_settings_init();
 	dv_drain_init();
+	dv_explain_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the policy table wrong.", NULL,

@@ -26,6 +26,7 @@
 #include "fdw/modify.h"
 
 static dlist_head modifications = DLIST_STATIC_INIT(modifications);
+static const EState *limited = NULL;	/* of the run that returns a limited number of rows */
 static ExecutorRun_hook_type next_run = NULL;
 static ExecutorFinish_hook_type next_finish = NULL;
 
@@ -50,11 +51,12 @@ rank_of(const ModifyTableState *mtstate)
 }
 
 void
-dv_drain_register(dv_modify *m, const ModifyTableState *mtstate)
+dv_drain_register(dv_modify *m, ModifyTableState *mtstate)
 {
 	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	MemoryContextCallback *callback = MemoryContextAllocZero(m->context, sizeof(*callback));
 
+	m->drain.mtstate = node != NULL ? mtstate : NULL;
 	m->drain.counts = mtstate->canSetTag;
 	m->drain.feeds = !m->drain.counts && node != NULL && node->returningLists != NIL;
 	m->drain.rank = rank_of(mtstate);
@@ -73,14 +75,17 @@ dv_drain_resume(dv_modify *m)
 
 /*
  * Waits for all rows of a modification.  Returns the number of rows that have
- * been counted since the last call but were not written.  "elsewhere" says
- * that another statement waits; it holds until this one continues.
+ * been counted since the last call but were not written.  It is negative if
+ * rows were written that the executor has not counted, because it was not given
+ * them (modify_pending.c).  "elsewhere" says that another statement waits; it
+ * holds until this one continues.
  */
 static int64
 drain(dv_modify *m, bool elsewhere)
 {
 	MemoryContext old;
 	int64		excess;
+	int64		ignored;
 
 	if (m->writer == NULL)
 		return 0;
@@ -91,10 +96,14 @@ drain(dv_modify *m, bool elsewhere)
 		dv_refused_file_held(m);
 	MemoryContextSwitchTo(old);
 
-	/* rows that were counted when they were returned but have not been written */
 	excess = m->drain.counted - m->drain.corrected - dv_writer_written(m->writer);
 	m->drain.corrected += excess;
-	if (!m->drain.counts || excess < 0)
+	/* the executor would have counted rows that exist already */
+	ignored = dv_writer_tally(m->writer)->fates[DV_FATE_IGNORED];
+	if (m->drain.mtstate != NULL)
+		InstrCountTuples2(m->drain.mtstate, ignored - m->drain.ignored);
+	m->drain.ignored = ignored;
+	if (!m->drain.counts)
 		return 0;
 	m->estate->es_processed -= excess;
 	return excess;
@@ -110,7 +119,8 @@ dv_drain(dv_modify *m)
 static bool
 may_feed(const dv_modify *other, const dv_modify *m)
 {
-	return other->drain.feeds && other->estate == m->estate && other->drain.rank < m->drain.rank &&
+	/* rows that are kept until they are settled exist when they are returned */
+	return other->drain.feeds && other->pending.projection == NULL && other->estate == m->estate && other->drain.rank < m->drain.rank &&
 		other->relation->serverid == m->relation->serverid;
 }
 
@@ -189,15 +199,58 @@ writes(const EState *estate)
 	return false;
 }
 
-static void
-run(DV_EXECUTOR_RUN_PARAMETERS)
+bool
+dv_drain_is_limited(const EState *estate)
 {
-	/* the handler of an error runs statements: whatever was to be rolled back has been */
-	dv_ledger_tell();
+	return limited == estate;
+}
+
+void
+dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *m, void *arg),
+				void *arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		const dv_modify *m = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (m->drain.mtstate == mtstate && m->refusal.routed && m->writer != NULL)
+			show(m, arg);
+	}
+}
+
+static void
+run_on(DV_EXECUTOR_RUN_PARAMETERS)
+{
 	if (next_run != NULL)
 		next_run(DV_EXECUTOR_RUN_ARGUMENTS);
 	else
 		standard_ExecutorRun(DV_EXECUTOR_RUN_ARGUMENTS);
+}
+
+static void
+run(DV_EXECUTOR_RUN_PARAMETERS)
+{
+	const EState *outer = limited;
+
+	/* the handler of an error runs statements: whatever was to be rolled back has been */
+	dv_ledger_tell();
+	if (count == 0)
+		run_on(DV_EXECUTOR_RUN_ARGUMENTS);
+	else
+	{
+		limited = queryDesc->estate;
+		PG_TRY();
+		{
+			run_on(DV_EXECUTOR_RUN_ARGUMENTS);
+		}
+		PG_FINALLY();
+		{
+			limited = outer;
+		}
+		PG_END_TRY();
+	}
 	drain_all(queryDesc->estate);
 }
 

@@ -18,22 +18,31 @@ struct dv_modify;
 typedef struct dv_modify_drain
 {
 	dlist_node	node;			/* in the list of this backend's modifications */
+	ModifyTableState *mtstate;	/* NULL: of COPY */
 	bool		counts;			/* its rows are counted in the command tag */
 	bool		feeds;			/* modifications of higher rank may get its rows from WITH */
 	int			rank;			/* among the modifications of its statement */
 	bool		elsewhere;		/* another statement waits for rows of this one */
-	int64		counted;		/* rows that were returned and therefore counted */
+	int64		counted;		/* rows that the executor was given, and has therefore counted */
+	int64		ignored;		/* rows that EXPLAIN shows as conflicting */
 	int64		corrected;		/* those of them that were subtracted from the tag again */
 } dv_modify_drain;
 
 extern void dv_drain_init(void);
-extern void dv_drain_register(struct dv_modify *m, const ModifyTableState *mtstate);
+extern void dv_drain_register(struct dv_modify *m, ModifyTableState *mtstate);
 
 /* The statement itself continues: files rows that were refused while others waited for it. */
 extern void dv_drain_resume(struct dv_modify *m);
 
 /* Waits for all rows of a modification.  Must not be called inside ExecutorRun. */
 extern void dv_drain(struct dv_modify *m);
+
+/* Is the number of rows limited that the executor, as it runs now, returns? */
+extern bool dv_drain_is_limited(const EState *estate);
+
+/* Calls a function for each partition that the node has routed rows to. */
+extern void dv_drain_routed(const ModifyTableState *mtstate,
+							void (*show) (const struct dv_modify *m, void *arg), void *arg);
 
 /* Waits for rows of a table that other statements have changed and that must be visible here. */
 extern void dv_drain_visible(const EState *estate, const dv_relation *relation);

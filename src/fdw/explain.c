@@ -21,6 +21,7 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
+#include "client/trouble.h"
 #include "compat.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
@@ -175,11 +176,19 @@ show_recheck(const dv_read_plan *read, ForeignScanState *node, ExplainState *es)
 }
 
 static void
+show_repetitions(int64 repeated, const int64 *causes, ExplainState *es)
+{
+	if (repeated == 0)
+		return;
+	ExplainPropertyInteger("Requests Repeated", NULL, repeated, es);
+	ExplainPropertyText("Causes of Repetition", dv_trouble_causes(repeated, causes), es);
+}
+
+static void
 show_stats(const dv_pages_stats *stats, ExplainState *es)
 {
 	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
-	if (stats->sent != stats->requests)
-		ExplainPropertyInteger("Requests Repeated", NULL, stats->sent - stats->requests, es);
+	show_repetitions(stats->sent - stats->requests, stats->causes, es);
 	if (stats->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, stats->throttles, es);
 	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
@@ -293,8 +302,7 @@ show_tally(const dv_tally *t, ExplainState *es)
 
 	ExplainPropertyInteger("Batches", NULL, t->batches, es);
 	ExplainPropertyInteger("Requests Answered", NULL, t->requests, es);
-	if (t->repeated > 0)
-		ExplainPropertyInteger("Requests Repeated", NULL, t->repeated, es);
+	show_repetitions(t->repeated, t->causes, es);
 	if (t->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, t->throttles, es);
 	for (fate = 0; fate < DV_FATES; fate++)
@@ -306,6 +314,15 @@ show_tally(const dv_tally *t, ExplainState *es)
 		ExplainPropertyInteger("Bytes Sent", NULL, t->bytes, es);
 		ExplainPropertyFloat("Time Waiting", "ms", (double) t->waited / DV_MILLISECOND, 3, es);
 	}
+}
+
+static void
+show_work(const dv_modify *m, ExplainState *es)
+{
+	if (dv_writer_is_dry(m->writer))
+		show_rehearsal(dv_writer_tally(m->writer), es);
+	else
+		show_tally(dv_writer_tally(m->writer), es);
 }
 
 void
@@ -324,8 +341,66 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		show_columns(relation, private, es);
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
-	if (es->analyze && m != NULL && m->writer != NULL && dv_writer_is_dry(m->writer))
-		show_rehearsal(dv_writer_tally(m->writer), es);
-	else if (es->analyze && m != NULL && m->writer != NULL)
-		show_tally(dv_writer_tally(m->writer), es);
+	if (es->analyze && m != NULL && m->writer != NULL)
+		show_work(m, es);
 }
+
+/*
+ * Partitions that rows are routed to: the core does not ask what was done for
+ * them, because they are not in the plan.
+ */
+#ifdef DV_EXPLAIN_NODES
+
+static explain_per_node_hook_type next_node = NULL;
+
+/* A list is begun with the first partition: other statements have none. */
+typedef struct partition_list
+{
+	ExplainState *es;
+	bool		begun;
+} partition_list;
+
+static void
+show_partition(const dv_modify *m, void *arg)
+{
+	partition_list *list = arg;
+	ExplainState *es = list->es;
+
+	if (!list->begun)
+		ExplainOpenGroup("Foreign Partitions", "Foreign Partitions", false, es);
+	list->begun = true;
+	ExplainOpenGroup("Partition", NULL, true, es);
+	ExplainPropertyText("Partition", m->relation->name, es);
+	show_work(m, es);
+	ExplainCloseGroup("Partition", NULL, true, es);
+}
+
+static void
+show_node(PlanState * planstate, List *ancestors, const char *relationship, const char *plan_name,
+		  ExplainState *es)
+{
+	partition_list list = {.es = es};
+
+	if (next_node != NULL)
+		next_node(planstate, ancestors, relationship, plan_name, es);
+	if (es->analyze && IsA(planstate, ModifyTableState))
+		dv_drain_routed((ModifyTableState *) planstate, show_partition, &list);
+	if (list.begun)
+		ExplainCloseGroup("Foreign Partitions", "Foreign Partitions", false, es);
+}
+
+void
+dv_explain_init(void)
+{
+	next_node = explain_per_node_hook;
+	explain_per_node_hook = show_node;
+}
+
+#else
+
+void
+dv_explain_init(void)
+{
+}
+
+#endif

@@ -8,9 +8,9 @@
  * service may therefore refuse rows that PostgreSQL has already counted.
  * drain.c waits for them before the count is used, and corrects it.
  *
- * If the row is needed as soon as it is written (by AFTER ROW triggers, by
- * WITH CHECK OPTION, or by a RETURNING list with values that only the service
- * knows), each row is settled before the next one is taken.
+ * If the row is needed as soon as it is written (by AFTER ROW triggers or by
+ * WITH CHECK OPTION), each row is settled before the next one is taken.  If
+ * RETURNING must wait for the row, modify_pending.c keeps it meanwhile.
  *
  * The writer collects rows into batches itself.  ExecForeignBatchInsert is not
  * used, because core copies each row for it, which takes a fifth of the whole
@@ -31,6 +31,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "client/trouble.h"
 #include "compat.h"
 #include "dataverse/address.h"
 #include "dataverse/header.h"
@@ -92,6 +93,7 @@ new_writer(dv_modify *m)
 	spec.is_fed = dv_drain_is_fed;
 	spec.wait_for_feed = dv_drain_feeding;
 	spec.reject = dv_refused_file;
+	spec.settled = dv_pending_settled;
 	spec.fail = dv_refused_raise;
 	spec.arg = m;
 	return dv_writer_create(&spec, m->context);
@@ -159,7 +161,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_identity_prepare(m, plan, targetlist);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
-	/* RETURNING must not return rows that are refused or ignored */
+	dv_pending_prepare(m, plan, mtstate);
+	/* rows that cannot be kept: RETURNING must not return those that are refused or ignored */
 	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));
 	dv_drain_register(m, mtstate);
 	MemoryContextSwitchTo(old);
@@ -189,6 +192,7 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
 	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
 	dv_modify_plan plan;
+	dv_modify  *m;
 
 	if (node != NULL && node->operation == CMD_UPDATE && rinfo->ri_FdwState != NULL)
 		ereport(ERROR,
@@ -196,22 +200,66 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
 				 errmsg("cannot route tuples into foreign table to be updated \"%s\"",
 						relation->name)));
 	dv_modify_plan_rows(mtstate, rinfo, relation, &plan);
-	rinfo->ri_FdwState = open_modify(mtstate, rinfo, &plan, NIL);
+	m = open_modify(mtstate, rinfo, &plan, NIL);
+	m->refusal.routed = rinfo->ri_RootResultRelInfo != NULL;
+	rinfo->ri_FdwState = m;
 }
 
 /*
  * Rows
  */
 
+/* Must rows that cannot be kept be settled before they are returned? */
+static bool
+waits(const dv_modify *m)
+{
+	return m->one_by_one || m->returned.read_back ||
+		(m->returned.new_id && !m->identity.make_ids);
+}
+
+static TupleTableSlot *
+return_at_once(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+{
+	if (waits(m))
+	{
+		dv_writer_drain(m->writer);
+		if (!m->outcome.written)
+			return NULL;
+	}
+	slot = dv_return_known(m, slot, planSlot);
+	return m->command == CMD_DELETE ? slot : dv_return_row(m, slot, row, &m->outcome);
+}
+
+/*
+ * Returns the row if it has been written, as far as that is known.  If rows are
+ * kept, it returns a row when some of the kept ones can be returned.
+ */
+static TupleTableSlot *
+write_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
+{
+	dv_pending_row *kept = dv_pending_begin(m, planSlot);
+	dv_modify_row row;
+
+	memset(&m->outcome, 0, sizeof(m->outcome));
+	dv_writer_set_owner(m->writer, kept != NULL ? (void *) kept : waits(m) ? &m->outcome : NULL);
+	if (!dv_row_write(m, slot, planSlot, &row))
+	{
+		if (kept != NULL)
+			dv_pending_forget(kept);
+		return NULL;
+	}
+	if (kept == NULL)
+		return return_at_once(m, slot, planSlot, &row);
+	return dv_pending_keep(kept, slot, planSlot, &row) ? slot : NULL;
+}
+
 TupleTableSlot *
 dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot *slot,
 						   TupleTableSlot *planSlot)
 {
 	dv_modify  *m = rinfo->ri_FdwState;
-	TupleTableSlot *result = NULL;
+	TupleTableSlot *result;
 	MemoryContext old;
-	dv_modify_row row;
-	int64		written;
 
 	/* a row that violates a view's check is not written, if that can be told in advance */
 	if (m->returned.checked_before)
@@ -220,16 +268,7 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 	dv_drain_resume(m);
 	MemoryContextReset(m->row_context);
 	old = MemoryContextSwitchTo(m->row_context);
-	written = dv_writer_written(m->writer);
-	if (dv_row_write(m, slot, planSlot, &row))
-	{
-		bool		wait = m->one_by_one || dv_return_waits(m, &row);
-
-		if (wait)
-			dv_writer_drain(m->writer);
-		if (!wait || dv_writer_written(m->writer) > written)
-			result = dv_return_row(m, slot, planSlot, &row);
-	}
+	result = write_row(m, slot, planSlot);
 	MemoryContextSwitchTo(old);
 	if (result != NULL)
 		m->drain.counted++;
@@ -246,11 +285,13 @@ report_summary(const dv_modify *m)
 	const dv_tally *l = dv_writer_tally(m->writer);
 	int64		written = dv_writer_written(m->writer);
 	double		seconds = (double) (dv_now() - m->started) / DV_SECOND;
+	const char *causes = l->repeated == 0 ? "" :
+	psprintf(" (%s)", dv_trouble_causes(l->repeated, l->causes));
 
 	ereport(NOTICE,
-			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated, %lld throttled, %.1f s, %.0f rows/s",
+			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated%s, %lld throttled, %.1f s, %.0f rows/s",
 					m->what, (long long) written, (long long) l->batches,
-					(long long) l->requests, (long long) l->repeated, (long long) l->throttles,
+					(long long) l->requests, (long long) l->repeated, causes, (long long) l->throttles,
 					seconds, written / Max(seconds, 0.000001))));
 }
 

@@ -98,8 +98,9 @@ typedef struct dv_modify_values
 	bool		ordered;		/* rows may refer to earlier rows of the statement */
 	dv_modify_follower *followers;	/* of new rows; the state is the first of them if it is given */
 	int			nfollowers;
-	List	   *unwritable;		/* IntList: columns that must be null */
-	bool		needs_old;		/* the old values of rows are needed */
+	List	   *unwritable;		/* IntList: columns that must be null, or unchanged */
+	bool		compares;		/* UPDATE with triggers: rows are compared with their old values */
+	bool		needs_old;		/* the old values of rows are needed, for that or otherwise */
 } dv_modify_values;
 
 /* What the returned rows contain (modify_return.c). */
@@ -108,10 +109,37 @@ typedef struct dv_modify_return
 	bool		new_id;			/* the id of a new row */
 	bool		read_back;		/* values that only the service knows */
 	List	   *wanted;			/* of these: for each column its number, or 0 */
+	List	   *sent;			/* IntList: columns whose values are known unless they are null */
+	List	   *altered;		/* IntList: columns that the service may not store as they are */
 	struct dv_scan *reader;		/* NULL until something is read */
 	AttrNumber	whole_junk;		/* for DELETE: junk attribute with the whole row, or 0 */
 	bool		checked_before; /* WITH CHECK OPTION can be checked before the row is sent */
 } dv_modify_return;
+
+/* What became of a row, noted by the writer's callback. */
+typedef struct dv_modify_outcome
+{
+	bool		settled;
+	bool		written;
+	bool		has_id;
+	uint8		id[DV_ID_LEN];
+} dv_modify_outcome;
+
+typedef struct dv_pending dv_pending;
+typedef struct dv_pending_row dv_pending_row;
+
+/* Rows that are returned once they are settled (modify_pending.c). */
+typedef struct dv_modify_pending
+{
+	dv_pending *of;				/* the statement's node; NULL: rows are not kept */
+	Bitmapset  *columns;		/* that are used then */
+	bool		all_columns;	/* all of them are */
+	ProjectionInfo *projection; /* RETURNING; NULL until a row is kept */
+	TupleTableSlot *slot;
+	TupleTableSlot *old_slot;
+	TupleTableSlot *plan_slot;	/* of the subplan; NULL if RETURNING does not refer to it */
+	bool		uses_old;		/* RETURNING refers to the row before the UPDATE */
+} dv_modify_pending;
 
 /* Why a row cannot be sent. */
 typedef struct dv_modify_fault
@@ -124,6 +152,7 @@ typedef struct dv_modify_fault
 typedef struct dv_modify_refusal
 {
 	bool		go_on;			/* refused rows are filed and the statement continues */
+	bool		routed;			/* the table is a partition that gets only some of the rows */
 	int64		most;			/* maximum number of refused rows; -1: no limit */
 	int64		rows;
 	int64		unfinished;		/* of these: created, but the update that follows was refused */
@@ -138,7 +167,7 @@ typedef struct dv_modify_refusal
 typedef struct dv_modify
 {
 	EState	   *estate;
-	const ResultRelInfo *rinfo;
+	ResultRelInfo *rinfo;
 	MemoryContext context;		/* holds all of this */
 	MemoryContext row_context;	/* reset for each row */
 	const dv_relation *relation;
@@ -151,6 +180,7 @@ typedef struct dv_modify
 	double		expected;		/* the plan's estimate of rows; negative if it has none */
 	bool		ignore;			/* rows that exist already are skipped */
 	bool		one_by_one;		/* each row is settled before it is returned */
+	dv_modify_outcome outcome;	/* then: of the current one */
 	dv_session *session;		/* NULL until the first row */
 	dv_writer  *writer;
 	int64		started;
@@ -158,6 +188,7 @@ typedef struct dv_modify
 	dv_modify_identity identity;
 	dv_modify_values values;
 	dv_modify_return returned;
+	dv_modify_pending pending;
 	dv_modify_refusal refusal;
 	dv_modify_drain drain;
 } dv_modify;
@@ -212,10 +243,33 @@ extern const dv_stored_column *dv_stored_columns(const dv_modify *m, int *n);
 /* modify_return.c */
 extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
-/* Must the row have been written before it can be returned? */
-extern bool dv_return_waits(const dv_modify *m, const dv_modify_row *row);
-extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
-									 dv_modify_row *row);
+/* Returns the row without what is known only when it has been written. */
+extern TupleTableSlot *dv_return_known(dv_modify *m, TupleTableSlot *slot,
+									   TupleTableSlot *planSlot);
+
+/* Adds what is known only when the row has been written; not for DELETE. */
+extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
+									 const dv_modify_outcome *outcome);
+
+/* modify_pending.c */
+extern void dv_pending_prepare(dv_modify *m, const dv_modify_plan *plan,
+							   ModifyTableState *mtstate);
+
+/*
+ * Keeps a place for the row that is to be written and becomes the owner of that
+ * row.  Returns NULL if the row is to be returned at once.
+ */
+extern dv_pending_row *dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot);
+
+/* Gives the place up, because the row was not taken. */
+extern void dv_pending_forget(dv_pending_row *kept);
+
+/* The writer's callback; "owner" is a dv_modify_outcome. */
+extern void dv_pending_settled(void *owner, const dv_batch_row *row, dv_fate fate);
+
+/* Keeps the row.  Returns true if rows can be returned now. */
+extern bool dv_pending_keep(dv_pending_row *kept, TupleTableSlot *slot, TupleTableSlot *planSlot,
+							const dv_modify_row *row);
 
 /* modify_refused.c */
 extern void dv_refused_prepare(dv_modify *m);
@@ -234,6 +288,7 @@ extern void dv_refused_file_held(dv_modify *m);
 extern void dv_refused_report(const dv_modify *m);
 
 /* explain.c */
+extern void dv_explain_init(void);
 extern void dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 										  List *private, int subplan_index,
 										  struct ExplainState *es);

@@ -123,13 +123,40 @@ is_generated(Relation rel, AttrNumber attnum)
 	return TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated != '\0';
 }
 
+/* The name of a lookup's table has no meaning without the lookup's id. */
+static void
+check_companion(const dv_relation *relation, const dv_attribute *attribute, List *columns,
+				CmdType command)
+{
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		const dv_attribute *other = dv_relation_attribute(relation, lfirst_int(lc));
+
+		if (other != NULL && other != attribute &&
+			!other->is_table_name && !other->is_label &&
+			strcmp(other->column.name, attribute->column.name) == 0)
+			return;
+	}
+	refuse_column(relation, attribute, command,
+				  psprintf("It names the table that \"%s\" refers to.", attribute->column.name),
+				  command == CMD_INSERT ? "Insert into both columns." : "Set both columns.");
+}
+
 static List *
 inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 {
+	List	   *named = NIL;
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
 
+	foreach(lc, root->parse->targetList)
+	{
+		if (!lfirst_node(TargetEntry, lc)->resjunk)
+			named = lappend_int(named, lfirst_node(TargetEntry, lc)->resno);
+	}
 	/* the target list as the user wrote it, not expanded to all columns */
 	foreach(lc, root->parse->targetList)
 	{
@@ -149,6 +176,8 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 			refuse_column(relation, attribute, CMD_INSERT, reason_of(attribute),
 						  "Specify a list of columns that does not include this one.");
 		}
+		if (attribute->is_table_name && !is_null_constant(tle))
+			check_companion(relation, attribute, named, CMD_INSERT);
 		columns = lappend_int(columns, tle->resno);
 	}
 	for (i = 1; i <= relation->natts; i++)
@@ -178,26 +207,6 @@ check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber
 					  "Insert the row into the other partition and delete this one.");
 }
 
-/* The name of a lookup's table has no meaning without the lookup's id. */
-static void
-check_companion(const dv_relation *relation, const dv_attribute *attribute, List *columns)
-{
-	ListCell   *lc;
-
-	foreach(lc, columns)
-	{
-		const dv_attribute *other = dv_relation_attribute(relation, lfirst_int(lc));
-
-		if (other != NULL && other != attribute &&
-			!other->is_table_name && !other->is_label &&
-			strcmp(other->column.name, attribute->column.name) == 0)
-			return;
-	}
-	refuse_column(relation, attribute, CMD_UPDATE,
-				  psprintf("It names the table that \"%s\" refers to.", attribute->column.name),
-				  "Set both columns.");
-}
-
 static List *
 updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index,
 				Relation rel, const dv_relation *relation)
@@ -217,7 +226,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 			continue;
 		check_key(relation, attribute, attnum);
 		if (attribute->is_table_name)
-			check_companion(relation, attribute, set);
+			check_companion(relation, attribute, set, CMD_UPDATE);
 		else if (!is_writable(attribute))
 			refuse_column(relation, attribute, CMD_UPDATE, reason_of(attribute), NULL);
 		columns = lappend_int(columns, attnum);

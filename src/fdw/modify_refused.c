@@ -83,6 +83,8 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 		appendStringInfo(detail, "The refused row is one of %s.", rows);
 	else
 		appendStringInfo(detail, "Refused row: %s.", rows + strlen("row "));
+	if (m->refusal.routed)
+		appendStringInfo(detail, "  Only rows for partition \"%s\" are counted.", m->relation->name);
 }
 
 /* Tells what stays in Dataverse even if the transaction is rolled back. */

@@ -12,9 +12,13 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "dataverse/address.h"
@@ -90,9 +94,78 @@ is_checkable(const dv_modify *m, const dv_modify_plan *plan)
 	return plan->has_checks;
 }
 
+/*
+ * Values that the service does not keep as they are sent: it stores an empty text
+ * or list as null and, in standard tables, times without the fractions of a second.
+ */
+static bool
+may_be_altered(const dv_relation *relation, const dv_attribute *attribute)
+{
+	switch (attribute->pgtype)
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			return dv_types[attribute->column.type].wire == DV_WIRE_TEXT;
+		case INT4ARRAYOID:
+			return true;
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return relation->type != DV_TABLE_ELASTIC && relation->type != DV_TABLE_VIRTUAL;
+		default:
+			return false;
+	}
+}
+
+/* Replaces the value by what the service stores.  Returns false if that is the same. */
+static bool
+alter(Oid type, Datum *value, bool *isnull)
+{
+	Timestamp	t;
+
+	switch (type)
+	{
+		case TEXTOID:
+		case VARCHAROID:
+			*isnull = VARSIZE_ANY_EXHDR(PG_DETOAST_DATUM_PACKED(*value)) == 0;
+			return *isnull;
+		case BPCHAROID:
+			*isnull = DatumGetInt32(DirectFunctionCall1(bpcharlen, *value)) == 0;
+			return *isnull;
+		case INT4ARRAYOID:
+			*isnull = ARR_NDIM(DatumGetArrayTypeP(*value)) == 0;
+			return *isnull;
+		default:
+			t = DatumGetTimestamp(*value);
+			if (TIMESTAMP_NOT_FINITE(t) || t % USECS_PER_SEC == 0)
+				return false;
+			t -= t % USECS_PER_SEC + (t < 0 ? USECS_PER_SEC : 0);
+			*value = TimestampGetDatum(t);
+			return true;
+	}
+}
+
+static bool
+alter_all(const dv_modify *m, Datum *values, bool *isnull)
+{
+	bool		altered = false;
+	ListCell   *lc;
+
+	foreach(lc, m->returned.altered)
+	{
+		int			i = lfirst_int(lc) - 1;
+
+		if (!isnull[i])
+			altered |= alter(dv_relation_attribute(m->relation, i + 1)->pgtype, &values[i],
+							 &isnull[i]);
+	}
+	return altered;
+}
+
 void
 dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
+	ListCell   *lc;
 	int			i;
 
 	m->returned.checked_before = is_checkable(m, plan);
@@ -112,6 +185,11 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 		m->returned.read_back |= read;
 		m->returned.wanted = lappend_int(m->returned.wanted, read ? i : 0);
 	}
+	if (plan->command == CMD_INSERT)
+		m->returned.sent = plan->others;
+	foreach(lc, plan->returned)
+		if (may_be_altered(m->relation, dv_relation_attribute(m->relation, lfirst_int(lc))))
+			m->returned.altered = lappend_int(m->returned.altered, lfirst_int(lc));
 }
 
 /*
@@ -199,6 +277,19 @@ reader_of(dv_modify *m)
 	return m->returned.reader;
 }
 
+/* Does the row lack a value that only the service knows? */
+static bool
+lacks_value(const dv_modify *m, TupleTableSlot *slot)
+{
+	ListCell   *lc;
+
+	foreach(lc, m->returned.wanted)
+		if (lfirst_int(lc) != 0 && (!list_member_int(m->returned.sent, lfirst_int(lc)) ||
+									slot->tts_isnull[lfirst_int(lc) - 1]))
+			return true;
+	return false;
+}
+
 /* Replaces values by those of the service, unless the row no longer exists. */
 static void
 read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
@@ -261,45 +352,56 @@ return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return store(slot, &tuple);
 }
 
-bool
-dv_return_waits(const dv_modify *m, const dv_modify_row *row)
+/* Adds the system columns if RETURNING has some.  The list is not known yet when the modification begins. */
+static TupleTableSlot *
+with_header(const dv_modify *m, TupleTableSlot *slot)
 {
-	return m->returned.read_back || (m->returned.new_id && !row->has_id);
+	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
+		dv_slot_add_header(slot);
+	return slot;
+}
+
+TupleTableSlot *
+dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
+{
+	return m->returned.whole_junk != 0 ? with_header(m, return_deleted(m, slot, planSlot)) : slot;
 }
 
 static TupleTableSlot *
-row_as_written(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+row_as_written(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
+			   const dv_modify_outcome *outcome)
 {
 	Datum	   *values;
 	bool	   *isnull;
 
-	if (m->returned.whole_junk != 0)
-		return return_deleted(m, slot, planSlot);
-	if (!m->returned.new_id && !m->returned.read_back)
+	if (!m->returned.new_id && !m->returned.read_back && m->returned.altered == NIL)
 		return slot;
-	if (!row->has_id && m->operation == DV_CREATE)
-		row->has_id = dv_writer_last_id(m->writer, row->id);
+	/* the service may have made the id */
+	if (!row->has_id && m->operation == DV_CREATE && outcome->has_id)
+	{
+		row->has_id = true;
+		memcpy(row->id, outcome->id, DV_ID_LEN);
+	}
 	slot_getallattrs(slot);
 	values = palloc(sizeof(Datum) * m->desc->natts);
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * m->desc->natts);
 	memcpy(isnull, slot->tts_isnull, sizeof(bool) * m->desc->natts);
+	if (!alter_all(m, values, isnull) && !m->returned.new_id && !m->returned.read_back)
+		return slot;
 	if (m->returned.new_id && row->has_id)
 	{
 		values[m->identity.id - 1] = PointerGetDatum(row->id);
 		isnull[m->identity.id - 1] = false;
 	}
-	if (m->returned.read_back)
+	if (m->returned.read_back && lacks_value(m, slot))
 		read_back(m, row, slot, values, isnull);
 	return store(slot, heap_form_tuple(m->desc, values, isnull));
 }
 
 TupleTableSlot *
-dv_return_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_modify_row *row)
+dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
+			  const dv_modify_outcome *outcome)
 {
-	slot = row_as_written(m, slot, planSlot, row);
-	/* the list is not known yet when the modification begins */
-	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
-		dv_slot_add_header(slot);
-	return slot;
+	return with_header(m, row_as_written(m, slot, row, outcome));
 }

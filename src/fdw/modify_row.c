@@ -162,6 +162,16 @@ find_followers(dv_modify *m, List *columns, List *given)
 	add_followers(m, columns, given, DV_FOLLOWS_IMAGE);
 }
 
+/*
+ * May rows set columns that planning has not checked?  COPY and routing do without
+ * planning, and triggers come after it.
+ */
+static bool
+sets_any(const dv_modify_plan *plan)
+{
+	return plan->others != NIL || (plan->command == CMD_INSERT && plan->given == NIL);
+}
+
 void
 dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 {
@@ -174,10 +184,11 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);
-	m->values.needs_old |= plan->command == CMD_UPDATE && plan->others != NIL;
-	/* without a plan, nothing has checked yet that rows do not set the other columns */
-	for (i = 1; plan->command == CMD_INSERT && plan->given == NIL && i <= m->relation->natts; i++)
-		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i))
+	m->values.compares = plan->command == CMD_UPDATE && plan->others != NIL;
+	m->values.needs_old |= m->values.compares;
+	for (i = 1; sets_any(plan) && i <= m->relation->natts; i++)
+		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i) &&
+			(plan->given == NIL || TupleDescAttr(m->desc, i - 1)->attgenerated == '\0'))
 			m->values.unwritable = lappend_int(m->values.unwritable, i);
 }
 
@@ -186,11 +197,11 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
  */
 
 static bool
-is_changed(const dv_modify *m, const dv_modify_column *column, TupleTableSlot *slot)
+is_changed(const dv_modify *m, AttrNumber attnum, TupleTableSlot *slot)
 {
 	const TupleTableSlot *before = m->rinfo->ri_oldTupleSlot;
-	Form_pg_attribute att = TupleDescAttr(m->desc, column->attnum - 1);
-	int			i = column->attnum - 1;
+	int			i = attnum - 1;
+	Form_pg_attribute att = TupleDescAttr(m->desc, i);
 
 	if (slot->tts_isnull[i] || before->tts_isnull[i])
 		return slot->tts_isnull[i] != before->tts_isnull[i];
@@ -246,7 +257,8 @@ append_columns(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slo
 		const dv_modify_column *column = &m->values.columns[i];
 
 		if (!is_in_address(&m->identity, row, column->attnum) &&
-			(!column->if_changed || is_changed(m, column, slot)) &&
+			(!column->if_changed || is_changed(m, column->attnum, slot) ||
+			 (column->type_attnum != 0 && is_changed(m, column->type_attnum, slot))) &&
 			!append_value(m, column, slot, out, fault))
 			return false;
 	}
@@ -346,11 +358,13 @@ leaves_out_unwritable(const dv_modify *m, TupleTableSlot *slot, dv_modify_fault 
 	{
 		AttrNumber	attnum = lfirst_int(lc);
 
-		if (slot->tts_isnull[attnum - 1])
+		if (m->values.compares ? !is_changed(m, attnum, slot) : slot->tts_isnull[attnum - 1])
 			continue;
 		fault->attnum = attnum;
 		fault->misfit.sqlstate = ERRCODE_FEATURE_NOT_SUPPORTED;
-		fault->misfit.message = psprintf("column \"%s\" is read-only",
+		fault->misfit.message = psprintf(attnum == m->identity.id ?
+										 "column \"%s\" is the primary id of the row and cannot be changed" :
+										 "column \"%s\" is read-only",
 										 dv_relation_attribute(m->relation, attnum)->name);
 		return false;
 	}

@@ -79,15 +79,21 @@ enum
 	ARG_KEY_VALUES,
 	ARG_SLOT,
 	ARG_SLOT_NAMES,
+	ARG_RETRIED,				/* what is tried again: see dv_replay_entries() */
 	ARG_MAP,
 	NARGS = ARG_MAP + MAP_ARRAYS
 };
 
-/* If a column occurs twice, its last value counts.  Nulls come first, so others override them. */
+/*
+ * If a column occurs twice, its last value counts.  Nulls come first, so others
+ * override them.  A row that is tried again keeps its number.  The entry it comes
+ * from has its id; of several, and of those without an id, it is the one in its
+ * place.
+ */
 static const char statement[] =
 "INSERT INTO %1$s (role, server, foreign_table, operation, row_number, row_id,"
 "  code, sqlstate, message, \"row\", attempts)"
-" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
+" SELECT $1, $2, $3, $4, coalesce(o.row_number, $5), $6, $7, $8, $9,"
 "  (SELECT jsonb_object_agg(x.name, x.value ORDER BY x.value <> 'null')"
 "   FROM (SELECT m.name, CASE"
 "           WHEN e.value = 'null' OR m.kind = 'value' THEN e.value"
@@ -100,17 +106,22 @@ static const char statement[] =
 "         FROM (SELECT key, value FROM jsonb_each($10::jsonb)"
 "               UNION ALL"
 "               SELECT key, to_jsonb(value) FROM unnest($11, $12) AS k (key, value)) AS e"
-"         JOIN unnest($15, $16, $17, $18, $19) AS m (member, name, kind, prefix, target)"
+"         JOIN unnest($16, $17, $18, $19, $20) AS m (member, name, kind, prefix, target)"
 "           ON m.member = e.key"
 "              AND (m.prefix IS NULL OR e.value = 'null' OR starts_with(e.value #>> '{}', m.prefix))"
 "         UNION ALL"
 "         SELECT key, value FROM jsonb_each($13::jsonb) WHERE key = ANY ($14)) AS x),"
-"  1 + coalesce((SELECT max(attempts) FROM %1$s AS r"
-"                WHERE r.row_id = $6 AND r.foreign_table = $3 AND r.role = $1), 0)";
+"  1 + coalesce(o.attempts, 0)"
+" FROM (SELECT) AS this"
+" LEFT JOIN LATERAL (SELECT r.row_number, r.attempts FROM %1$s AS r"
+"   WHERE r.role = $1 AND r.foreign_table = $3"
+"     AND (r.id = ($15)[$5] AND (r.row_id IS NULL OR r.row_id = $6)"
+"          OR r.row_id = $6 AND r.id = ANY ($15))"
+"   ORDER BY r.id = ($15)[$5] DESC, r.id LIMIT 1) AS o ON true";
 
 static Oid	argument_types[NARGS] = {
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, TEXTOID, TEXTOID,
-	TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
+	TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, INT8ARRAYOID,
 	TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID
 };
 
@@ -432,6 +443,8 @@ dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject
 	nulls[ARG_ID] = reject->id != NULL ? ' ' : 'n';
 	set_arg(values, nulls, ARG_SERVER, GetForeignServer(relation->serverid)->servername);
 	set_arg(values, nulls, ARG_OPERATION, reject->operation);
+	values[ARG_RETRIED] = PointerGetDatum(dv_replay_entries());
+	nulls[ARG_RETRIED] = dv_replay_entries() != NULL ? ' ' : 'n';
 	set_arg(values, nulls, ARG_CODE, reject->code);
 	set_arg(values, nulls, ARG_SQLSTATE, unpack_sql_state(reject->sqlstate));
 	set_arg(values, nulls, ARG_MESSAGE, reject->message);

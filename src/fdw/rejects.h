@@ -33,4 +33,11 @@ typedef struct dv_reject
 /* Files a row for a role. */
 extern void dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject);
 
+/*
+ * The ids of the entries that the statement of dataverse.retry_rejects() tries
+ * again, in the order in which it inserts their rows; NULL: no such statement
+ * is running (replay.c).
+ */
+extern const struct ArrayType *dv_replay_entries(void);
+
 #endif							/* DV_REJECTS_H */

@@ -1,6 +1,7 @@
 /*
  * replay.c
- *		Which foreign tables dataverse.retry_rejects() writes to.
+ *		Which foreign tables dataverse.retry_rejects() writes to, and what it
+ *		tries again.
  *
  * A row is written again with the rights of the role that filed it and calls
  * the function.  The table may have another owner, whose code (triggers,
@@ -40,15 +41,21 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "fdw/rejects.h"
 
 DV_FUNCTION(dataverse_may_retry);
+DV_FUNCTION(dataverse_retrying);
+
+static const ArrayType *entries = NULL;
 
 /* Does the extension that has this function serve the table? */
 static bool
@@ -200,4 +207,48 @@ dataverse_may_retry(PG_FUNCTION_ARGS)
 		lock_schema_name(RelationGetNamespace(rel));
 	relation_close(rel, NoLock);
 	PG_RETURN_BOOL(result);
+}
+
+/*
+ * What is tried again
+ */
+
+const		ArrayType *
+dv_replay_entries(void)
+{
+	return entries;
+}
+
+static void
+forget(void *arg)
+{
+	if (entries == arg)
+		entries = NULL;
+}
+
+/*
+ * retrying(ids): tells the entries of the statement that follows; null at its
+ * end.  Whoever calls it can give rows that are filed for the caller nothing but
+ * the number of another row of the same role and table.  If the statement fails,
+ * they are forgotten with the memory of the subtransaction.
+ */
+Datum
+dataverse_retrying(PG_FUNCTION_ARGS)
+{
+	MemoryContextCallback *callback;
+	MemoryContext old;
+	ArrayType  *ids;
+
+	entries = NULL;
+	if (PG_ARGISNULL(0))
+		PG_RETURN_VOID();
+	old = MemoryContextSwitchTo(CurTransactionContext);
+	callback = palloc0(sizeof(*callback));
+	ids = PG_GETARG_ARRAYTYPE_P_COPY(0);
+	MemoryContextSwitchTo(old);
+	callback->func = forget;
+	callback->arg = ids;
+	MemoryContextRegisterResetCallback(CurTransactionContext, callback);
+	entries = ids;
+	PG_RETURN_VOID();
 }

@@ -59,6 +59,11 @@ sub insert
 check('INSERT', $warm + $rows, insert($warm), insert($rows));
 check('COPY', 2 * ($warm + $rows),
 	map { "COPY dv.account (name, description) FROM PROGRAM 'yes \"Contoso\t" . ('0123456789' x 40) . "\" | head -n $_'" } $warm, $rows);
+# rows are kept until it is known that they were written, in at most 32 MB; all of them would take 90 MB
+$most += 32 * 1024;
+$flat = 40 * 1024;
+check('INSERT with RETURNING', 3 * ($warm + $rows),
+	map { "SET dataverse_fdw.on_error = 'continue'; WITH i AS (" . insert($_) . ' RETURNING accountid, description) SELECT FROM i WHERE description IS NULL' } $warm, $rows);
 is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'nothing is left under way');
 
 $crm->stop;

@@ -162,6 +162,16 @@ is(scalar @r, 2, 'RETURNING of what only the service knows is read back');
 like(target($r[1]), qr/^accounts\?\$select=createdon&\$filter=accountid eq [-0-9a-f]{36}&/,
 	'… by id, and nothing but that');
 
+# ---- repetitions are told by cause
+
+$crm->fault(path => 'CreateMultiple', status => 503, times => 1);
+my $told = ($crm->time_of("SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) VALUES ('repeated')"))[1];
+like($told, qr/: 1 rows, 1 batches, 1 requests, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
+$crm->fault(path => 'CreateMultiple', action => 'reset_before_commit', times => 2);
+like($crm->sql("EXPLAIN (ANALYZE, COSTS OFF) INSERT INTO dv.account (name) VALUES ('repeated')"),
+	qr/Requests Repeated: 2\n +Causes of Repetition: connection 2\n/, '… and so does EXPLAIN ANALYZE');
+$crm->no_faults;
+
 # ---- UPDATE and DELETE
 
 @r = sent("UPDATE dv.account SET numberofemployees = 8 WHERE accountid IN ('${id}a', '${id}b')");
