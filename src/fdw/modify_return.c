@@ -364,7 +364,9 @@ with_header(const dv_modify *m, TupleTableSlot *slot)
 TupleTableSlot *
 dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
-	return m->returned.whole_junk != 0 ? with_header(m, return_deleted(m, slot, planSlot)) : slot;
+	if (m->returned.whole_junk != 0)
+		slot = return_deleted(m, slot, planSlot);
+	return m->command == CMD_DELETE ? with_header(m, slot) : slot;
 }
 
 static TupleTableSlot *
