@@ -14,7 +14,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dat
 	drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o modify.o \
 	modify_identity.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
-	scan.o ship.o spool.o truncate.o view.o)
+	scan.o ship.o spool.o truncate.o view.o wanted.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o forms.o trouble.o job.o ledger.o pages.o retry.o senders.o \
 	search.o session.o settle.o standing.o verify.o writer.o)

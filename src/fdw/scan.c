@@ -38,6 +38,7 @@
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
+#include "fdw/wanted.h"
 #include "net/text.h"
 
 /* A column of the scan tuple that is fetched. */
@@ -53,6 +54,8 @@ struct dv_scan
 {
 	dlist_node	node;			/* in spooled, if there is a spool */
 	ForeignScanState *state;	/* set while the scan is in spooled */
+	const		PlanState *executor;	/* the node that it is run for; NULL: none */
+	double		wants;			/* dv_wanted_rows(); 0: not known yet */
 	dv_request	request;
 	Oid			userid;
 	dv_session *session;
@@ -287,6 +290,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	node->fdw_state = scan;
 	scan->what = psprintf("read foreign table \"%s\"", relation->name);
 	scan->operation = "read";
+	scan->executor = &node->ss.ps;
 	scan->expected = rows_expected(scan, node);
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
 	scan->headers = plan->fsSystemCol && (dv_reads_header(plan->scan.plan.targetlist) ||
@@ -382,6 +386,27 @@ next_query(dv_scan *scan, dv_query *query)
 	return dv_request_next(&scan->request, query);
 }
 
+/*
+ * If the statement will probably want only a few rows, these are requested first,
+ * which is no more than a guess (see client/pages.h).
+ */
+static void
+ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
+{
+	dv_query	few = *query;
+
+	if (scan->wants == 0)
+		scan->wants = scan->executor == NULL || scan->spool != NULL ? -1 :
+			dv_wanted_rows(scan->executor);
+	spec->likely = scan->wants > 0 ? scan->wants : -1;
+	/* the rows of one large page cost no more than a small answer and another request */
+	if (scan->wants <= 0 || scan->wants > spec->page_size / 2 || spec->id == NULL)
+		return;
+	few.top = (int64_t) scan->wants;
+	spec->first = few.top;
+	spec->first_path = dv_request_url(&few, false);
+}
+
 static dv_pages *
 start_pages(dv_scan *scan, const dv_query *query)
 {
@@ -393,6 +418,9 @@ start_pages(dv_scan *scan, const dv_query *query)
 	spec.session = scan->session;
 	spec.path = dv_request_url(query, false);
 	spec.page_size = query->count || query->top > 0 ? 0 : scan->request.page_size;
+	/* ids are unique, and every order ends with them, in standard tables */
+	if (scan->request.relation->type == DV_TABLE_STANDARD && !query->count)
+		spec.id = query->primary_id->property;
 	spec.wanted = scan->request.wanted;
 	spec.annotations = scan->request.annotations;
 	spec.session_token = session_token(scan);
@@ -401,6 +429,7 @@ start_pages(dv_scan *scan, const dv_query *query)
 	spec.has_plainer = dv_request_has_plainer(&scan->request);
 	spec.stats = &scan->stats;
 	spec.progress = scan->progress;
+	ask_for_first(scan, query, &spec);
 	return dv_pages_start(&spec, scan->query);
 }
 

@@ -478,6 +478,7 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 		*policy = DV_NEVER;
 		return NIL;
 	}
+
 	/*
 	 * A session may have to do without In.  Under dataverse.ci_ai, only the start of some values
 	 * is sent, each on its own.
