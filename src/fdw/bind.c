@@ -42,13 +42,14 @@
 #include "fdw/ship.h"
 #include "net/text.h"
 
-/* Maximum number of values in one IN, and how much of a URL they may take up. */
+/* Maximum number of values in one IN. */
 #define CHUNK_VALUES 500
-#define CHUNK_BYTES 16000
 /* Maximum number of conditions that replace an IN. */
 #define CHUNK_LISTED 100
 /* Longer texts are compared here only, if they are checked here at all. */
 #define MAX_TEXT 2000
+/* What surrounds a value, roughly. */
+#define CONDITION_BYTES 25
 /* How much of a text is compared by its start. */
 #define MAX_START 400
 
@@ -578,11 +579,11 @@ chunk_length(const leaf *l, const dv_filter *list, int first)
 
 	for (n = 0; n < most && first + n < list->n; n++)
 	{
-		/* room for encoded quotes and a comma; encoded characters take three bytes */
-		bytes += 10 + 3 * (int) strlen(list->operands[first + n].text);
+		/* with room for encoded quotes and a comma, or for the rest of the condition */
+		bytes += 8 + (int) dv_odata_text_length(list->operands[first + n].text);
 		if (!has_in(l))
-			bytes += 10 + (int) strlen(l->column->property);
-		if (n > 0 && bytes > 3 * CHUNK_BYTES)
+			bytes += 12 + (int) strlen(l->column->property);
+		if (n > 0 && bytes > l->binding->chunk_bytes)
 			break;
 	}
 	return n;
@@ -599,11 +600,28 @@ take_chunk(const leaf *l, dv_filter *list)
 	chunk->operands = list->operands + binding->first;
 	chunk->n = end - binding->first;
 	binding->rest = end < list->n ? end : 0;
-	for (binding->nchunks = 1; end < list->n; binding->nchunks++)
+	/* the first part tells how many there are */
+	for (binding->nchunks = 1; binding->first == 0 && end < list->n; binding->nchunks++)
 		end += chunk_length(l, list, end);
 	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
 	binding->chunk_filter = chunk;
 	return list_filter(l, chunk, true);
+}
+
+/* All rows are requested, of which those with a listed value are wanted. */
+static dv_filter *
+take_none(const leaf *l, const dv_filter *list)
+{
+	dv_bindings *binding = l->binding;
+
+	if (l->flags & DV_CONDITION_EXACT)
+	{
+		binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
+		binding->chunk_filter = list;
+	}
+	if (strcmp(l->column->property, binding->relation->primary_id.property) == 0)
+		return new_filter(DV_TRUE, NULL);
+	return not_null(l);
 }
 
 /* The same for equalities that are ranges, which is the case for times. */
@@ -652,19 +670,41 @@ distinct_ranges(List *ranges)
 	return kept;
 }
 
+/* The values of a list: those that are single values, and the ranges of others. */
+static dv_filter *
+listed_values(const leaf *l, List **others)
+{
+	dv_bindings *binding = l->binding;
+	bool		keep = (l->flags & DV_CONDITION_LONG) != 0;
+	dv_filter  *list = keep ? binding->list : NULL;
+	bool		null;
+
+	*others = keep ? binding->ranges : NIL;
+	if (list != NULL)
+		return list;
+	list = gather(l, equalities(l, &null), others);
+	*others = distinct_ranges(*others);
+	if (keep)
+	{
+		binding->list = list;
+		binding->ranges = *others;
+	}
+	return list;
+}
+
 static dv_filter *
 bind_in(const leaf *l)
 {
-	List	   *others = NIL;
+	List	   *others;
 	dv_filter  *list;
-	bool		null;
 
 	if (l->value->isnull)
 		return nothing();
-	list = gather(l, equalities(l, &null), &others);
-	others = distinct_ranges(others);
+	list = listed_values(l, &others);
 	if (l->flags & DV_CONDITION_LONG)
 	{
+		if (l->binding->unlisted && others == NIL)
+			return take_none(l, list);
 		if (chunk_length(l, list, 0) < list->n)
 		{
 			/* nulls must be requested only once; lists that match them are text, checked here */
@@ -832,6 +872,103 @@ bind_condition(dv_bindings *binding, List *condition)
 	return dv_filter_join(op == DV_OP_AND ? DV_AND : DV_OR, parts);
 }
 
+/* Does it have a part that is checked here?  Such a part is a value that may have any length. */
+static bool
+is_checked_here(List *condition)
+{
+	dv_op		op = dv_condition_op(condition);
+	int			i;
+
+	if (op != DV_OP_AND && op != DV_OP_OR)
+		return list_length(condition) > 2 &&
+			!(dv_condition_flags(condition) & (DV_CONDITION_EXACT | DV_CONDITION_LONG));
+	for (i = 1; i < list_length(condition); i++)
+		if (is_checked_here(list_nth(condition, i)))
+			return true;
+	return false;
+}
+
+/* Bytes of the values in a filter, by which filters are compared. */
+static size_t
+bytes_of(const dv_filter *filter)
+{
+	size_t		bytes = 0;
+	int			i;
+
+	for (i = 0; filter->parts != NULL && i < filter->n; i++)
+		bytes += bytes_of(filter->parts[i]);
+	for (i = 0; filter->operands != NULL && i < filter->n; i++)
+		bytes += dv_odata_text_length(filter->operands[i].text) + CONDITION_BYTES;
+	return bytes;
+}
+
+bool
+dv_bind_drop(dv_bindings *binding, List *condition)
+{
+	bool		several = condition != NIL && dv_condition_op(condition) == DV_OP_AND;
+	size_t		most = 0;
+	int			largest = 0;
+	int			i;
+
+	for (i = 1; condition != NIL && i < (several ? list_length(condition) : 2); i++)
+	{
+		List	   *part = several ? list_nth(condition, i) : condition;
+		size_t		bytes;
+
+		if (bms_is_member(i, binding->dropped) || !is_checked_here(part))
+			continue;
+		bytes = bytes_of(bind_condition(binding, part));
+		if (largest == 0 || bytes > most)
+		{
+			most = bytes;
+			largest = i;
+		}
+	}
+	if (largest > 0)
+		binding->dropped = bms_add_member(binding->dropped, largest);
+	return largest > 0;
+}
+
+/* The same for a whole condition, without the parts that are left out. */
+static dv_filter *
+bind_rest(dv_bindings *binding, List *condition)
+{
+	List	   *parts = NIL;
+	int			i;
+
+	if (dv_condition_op(condition) != DV_OP_AND)
+		return bms_is_empty(binding->dropped) ? bind_condition(binding, condition) :
+			new_filter(DV_TRUE, NULL);
+	for (i = 1; i < list_length(condition); i++)
+		if (!bms_is_member(i, binding->dropped))
+			parts = lappend(parts, bind_condition(binding, list_nth(condition, i)));
+	return dv_filter_join(DV_AND, parts);
+}
+
+void
+dv_bind_start(dv_bindings *binding)
+{
+	binding->chunk_bytes = DV_CHUNK_BYTES;
+	binding->unlisted = false;
+	binding->dropped = NULL;
+	binding->list = NULL;
+	binding->ranges = NIL;
+}
+
+bool
+dv_bind_lists(dv_bindings *binding, Datum value)
+{
+	leaf		l = {.binding = binding, .op = DV_OP_EQ, .flags = DV_CONDITION_EXACT};
+	const dv_filter *filter;
+
+	l.attribute = dv_relation_attribute(binding->relation, binding->chunk_attnum);
+	l.column = &l.attribute->column;
+	filter = binder_of(&l) (&l, DV_OP_EQ, getBaseType(l.attribute->pgtype), value);
+	return filter->kind == DV_EQ &&
+		bsearch(&filter->operands[0], binding->chunk_filter->operands, binding->chunk_filter->n,
+				sizeof(dv_operand), compare_operands) != NULL;
+}
+
 dv_filter *
 dv_bind(dv_bindings *binding, List *condition)
 {
@@ -841,5 +978,5 @@ dv_bind(dv_bindings *binding, List *condition)
 	binding->chunk_filter = NULL;
 	if (condition == NIL)
 		return new_filter(DV_TRUE, NULL);
-	return bind_condition(binding, condition);
+	return bind_rest(binding, condition);
 }

@@ -213,6 +213,7 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 
 	dv_request_init(&scan->request, relation, plan, exprs);
 	scan->userid = userid;
+	scan->request.userid = userid;
 	scan->patient = true;
 	scan->context = CurrentMemoryContext;
 	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
@@ -531,25 +532,29 @@ compare_text(const void *key, const void *operand)
 /*
  * A list of texts that is split over several requests: because the service
  * ignores case, its answer to one part may contain rows of another.  A row
- * counts only in the answer to the part that contains its exact text.
+ * counts only in the answer to the part that contains its exact text.  Of a list
+ * that was not sent, all rows are compared with all values.
  */
 static bool
-belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
+belongs_here(dv_scan *scan, const TupleTableSlot *slot)
 {
-	const dv_bindings *binding = &scan->request.binding;
+	dv_bindings *binding = &scan->request.binding;
 	const dv_attribute *attribute;
+	bool		is_text;
 	int			i;
 
-	if (binding->chunk_attnum == 0 || (binding->first == 0 && binding->rest == 0))
+	if (binding->chunk_attnum == 0 ||
+		(binding->first == 0 && binding->rest == 0 && !binding->unlisted))
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
-	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
+	is_text = dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) == DV_COMPARE_TEXT;
+	if (!is_text && !binding->unlisted)
 		return true;
 	for (i = 0; i < scan->ntargets; i++)
 	{
 		const scan_target *t = &scan->targets[i];
 		MemoryContext old;
-		const char *string;
+		bool		listed;
 
 		if (t->attnum != binding->chunk_attnum)
 			continue;
@@ -557,11 +562,18 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 			return false;
 		/* the caller's memory may have to last for all rows (read_all) */
 		old = MemoryContextSwitchTo(scan->row);
-		string = dv_text_out(TextDatumGetCString(slot->tts_values[t->slot]));
+		if (is_text)
+			listed = bsearch(dv_text_out(TextDatumGetCString(slot->tts_values[t->slot])),
+							 binding->chunk_filter->operands, binding->chunk_filter->n,
+							 sizeof(dv_operand), compare_text) != NULL;
+		else
+			listed = dv_bind_lists(binding, slot->tts_values[t->slot]);
 		MemoryContextSwitchTo(old);
-		return bsearch(string, binding->chunk_filter->operands, binding->chunk_filter->n,
-					   sizeof(dv_operand), compare_text) != NULL;
+		return listed;
 	}
+	if (binding->unlisted)
+		elog(ERROR, "column %d of foreign table \"%s\" has not been read", binding->chunk_attnum,
+			 scan->request.relation->name);
 	return true;
 }
 

@@ -24,12 +24,14 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "dataverse/odata.h"
 #include "fdw/ship.h"
+#include "net/text.h"
 
 /* reserved for conditions that are added when pages are requested */
 #define SPARE_CONDITIONS 10
@@ -37,6 +39,12 @@
 #define MAX_DEPTH 12
 /* assumed for a list of unknown length where there is no IN */
 #define LISTED_CONDITIONS 100
+/* maximum length of a value that is no text, and what surrounds a condition */
+#define VALUE_BYTES 45
+#define CONDITION_BYTES 25
+/* assumed for a text that is not known yet, and for the part of a long list that is sent */
+#define UNKNOWN_TEXT_BYTES 100
+#define CHUNK_BYTES 6500
 /* for @>: further values are left to the check here */
 #define MAX_CONTAINED 10
 
@@ -224,13 +232,66 @@ conditions_of(dv_comparison cmp, dv_op op)
 	return (op == DV_OP_EQ || op == DV_OP_NOT_DISTINCT) && twice ? 2 : 1;
 }
 
-static bool
-take_conditions(dv_shipping *shipping, int n)
+/* Returns the bytes of conditions without their values. */
+static size_t
+bytes_around(const dv_attribute *attribute, int n)
 {
-	if (shipping->conditions + n > DV_MAX_CONDITIONS - SPARE_CONDITIONS)
+	return n * (strlen(attribute->column.property) + CONDITION_BYTES);
+}
+
+static bool
+take_conditions(dv_shipping *shipping, dv_policy policy, int n, size_t bytes)
+{
+	size_t		room = policy == DV_EXACT ? DV_EXACT_BYTES : DV_FILTER_BYTES;
+
+	if (shipping->conditions + n > DV_MAX_CONDITIONS - SPARE_CONDITIONS ||
+		shipping->bytes + bytes > room)
 		return false;
 	shipping->conditions += n;
+	shipping->bytes += bytes;
 	return true;
+}
+
+/* Returns the bytes that a value takes up in a request, as far as that is known. */
+static size_t
+bytes_of_text(Datum value, Oid type)
+{
+	char	   *string = type == NAMEOID ? NameStr(*DatumGetName(value)) : TextDatumGetCString(value);
+
+	return dv_odata_text_length(dv_text_out(string));
+}
+
+static size_t
+bytes_of(Node *value)
+{
+	Const	   *constant = (Const *) value;
+	Oid			type = getBaseType(exprType(value));
+
+	if (type != TEXTOID && type != VARCHAROID && type != NAMEOID)
+		return VALUE_BYTES;
+	if (!IsA(value, Const))
+		return UNKNOWN_TEXT_BYTES;
+	return constant->constisnull ? 0 : bytes_of_text(constant->constvalue, type);
+}
+
+static size_t
+bytes_of_list(Node *array, int n)
+{
+	Const	   *constant = (Const *) array;
+	Oid			type = getBaseType(get_element_type(exprType(array)));
+	bool		text = type == TEXTOID || type == VARCHAROID || type == NAMEOID;
+	ArrayIterator each;
+	Datum		value;
+	bool		isnull;
+	size_t		bytes = 0;
+
+	if (!text || !IsA(array, Const) || constant->constisnull)
+		return n * (text ? UNKNOWN_TEXT_BYTES : VALUE_BYTES);
+	each = array_create_iterator(DatumGetArrayTypeP(constant->constvalue), 0, NULL);
+	while (array_iterate(each, &value, &isnull))
+		if (!isnull)
+			bytes += bytes_of_text(value, type);
+	return bytes;
 }
 
 /*
@@ -275,7 +336,7 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 	if (w.negate)
 		op = dv_op_opposite(op);
 	if (!allowed(w, attribute, comparison_of(attribute, DV_COLLATION_BYTES), op, policy) ||
-		!take_conditions(w.shipping, 1))
+		!take_conditions(w.shipping, *policy, 1, bytes_around(attribute, 1)))
 		return NIL;
 	return list_make2(makeInteger(op), makeInteger(attnum));
 }
@@ -303,7 +364,9 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 		!is_value(shipping, value))
 		return NIL;
 	if (!allowed(w, attribute, cmp, op, policy) ||
-		!take_conditions(shipping, conditions_of(cmp, op)))
+		!take_conditions(shipping, *policy, conditions_of(cmp, op),
+						 conditions_of(cmp, op) * bytes_of(value) +
+						 bytes_around(attribute, conditions_of(cmp, op))))
 		return NIL;
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, value)),
@@ -479,13 +542,16 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 		return NIL;
 	}
 
+
 	/*
 	 * A session may have to do without In.  Under dataverse.ci_ai, only the start of some values
 	 * is sent, each on its own.
 	 */
 	if (!dv_odata_has_in(&attribute->column, attribute->max_length) || cmp == DV_COMPARE_TEXT_CI_AI)
 		conditions *= conditions_of(cmp, DV_OP_EQ);
-	if (!take_conditions(shipping, conditions + 2))
+	if (!take_conditions(shipping, *policy, conditions + 2,
+						 small ? bytes_of_list(array, n) + bytes_around(attribute, n + 2) :
+						 CHUNK_BYTES))
 	{
 		*policy = DV_NEVER;
 		return NIL;
@@ -586,6 +652,7 @@ ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
 	dv_shipping *shipping = w.shipping;
 	int			nvalues = list_length(shipping->values);
 	int			conditions = shipping->conditions;
+	size_t		bytes = shipping->bytes;
 	List	   *parts = list_make1(makeInteger(is_and ? DV_OP_AND : DV_OP_OR));
 	ListCell   *lc;
 
@@ -601,6 +668,7 @@ ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
 		{
 			shipping->values = list_truncate(shipping->values, nvalues);
 			shipping->conditions = conditions;
+			shipping->bytes = bytes;
 			*policy = DV_NEVER;
 			return NIL;
 		}
@@ -649,6 +717,7 @@ ship_node(walk w, Node *node, dv_policy *policy)
 	};
 	int			nvalues = list_length(w.shipping->values);
 	int			conditions = w.shipping->conditions;
+	size_t		bytes = w.shipping->bytes;
 	List	   *condition = NIL;
 	int			i;
 
@@ -660,6 +729,7 @@ ship_node(walk w, Node *node, dv_policy *policy)
 	{
 		w.shipping->values = list_truncate(w.shipping->values, nvalues);
 		w.shipping->conditions = conditions;
+		w.shipping->bytes = bytes;
 		*policy = DV_NEVER;
 	}
 	return condition;

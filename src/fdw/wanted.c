@@ -75,7 +75,8 @@ of_nested_loop(const NestLoopState * loop, const PlanState * child, double wante
 		return some(wanted);
 	if (join->single_match || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI)
 		return with_conditions(1, join->joinqual);
-	return ALL_ROWS;
+	/* each row is a row of the result */
+	return join->joinqual == NULL ? wanted : ALL_ROWS;
 }
 
 /* What a subquery in an expression or an InitPlan wants of the plan below it. */
