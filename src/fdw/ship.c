@@ -39,9 +39,9 @@
 #define MAX_DEPTH 12
 /* assumed for a list of unknown length where there is no IN */
 #define LISTED_CONDITIONS 100
-/* maximum length of a value that is no text, and what surrounds a condition */
+/* maximum length of other values than those of value_bytes[], and what surrounds a value */
 #define VALUE_BYTES 45
-#define CONDITION_BYTES 25
+#define CONDITION_BYTES 20
 /* assumed for a text that is not known yet, and for the part of a long list that is sent */
 #define UNKNOWN_TEXT_BYTES 100
 #define CHUNK_BYTES 6500
@@ -261,14 +261,41 @@ bytes_of_text(Datum value, Oid type)
 	return dv_odata_text_length(dv_text_out(string));
 }
 
+/* The same for a value of another type, whether or not it is known. */
+static size_t
+bytes_of_type(Oid type)
+{
+	static const struct
+	{
+		Oid			type;
+		size_t		bytes;
+	}			value_bytes[] =
+	{
+		{INT2OID, 6}, {INT4OID, 11}, {INT8OID, 20}, {BOOLOID, 5}, {UUIDOID, 36}, {DATEOID, 20},
+		{TIMESTAMPOID, 20}, {TIMESTAMPTZOID, 20}
+	};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(value_bytes); i++)
+		if (value_bytes[i].type == type)
+			return value_bytes[i].bytes;
+	return VALUE_BYTES;
+}
+
+static bool
+is_text(Oid type)
+{
+	return type == TEXTOID || type == VARCHAROID || type == NAMEOID;
+}
+
 static size_t
 bytes_of(Node *value)
 {
 	Const	   *constant = (Const *) value;
 	Oid			type = getBaseType(exprType(value));
 
-	if (type != TEXTOID && type != VARCHAROID && type != NAMEOID)
-		return VALUE_BYTES;
+	if (!is_text(type))
+		return bytes_of_type(type);
 	if (!IsA(value, Const))
 		return UNKNOWN_TEXT_BYTES;
 	return constant->constisnull ? 0 : bytes_of_text(constant->constvalue, type);
@@ -279,14 +306,15 @@ bytes_of_list(Node *array, int n)
 {
 	Const	   *constant = (Const *) array;
 	Oid			type = getBaseType(get_element_type(exprType(array)));
-	bool		text = type == TEXTOID || type == VARCHAROID || type == NAMEOID;
 	ArrayIterator each;
 	Datum		value;
 	bool		isnull;
 	size_t		bytes = 0;
 
-	if (!text || !IsA(array, Const) || constant->constisnull)
-		return n * (text ? UNKNOWN_TEXT_BYTES : VALUE_BYTES);
+	if (!is_text(type))
+		return n * bytes_of_type(type);
+	if (!IsA(array, Const) || constant->constisnull)
+		return n * UNKNOWN_TEXT_BYTES;
 	each = array_create_iterator(DatumGetArrayTypeP(constant->constvalue), 0, NULL);
 	while (array_iterate(each, &value, &isnull))
 		if (!isnull)
@@ -356,6 +384,7 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
 	dv_comparison cmp = comparison_of(attribute, collation);
+	int			times;
 
 	if (w.negate)
 		op = dv_op_opposite(op);
@@ -363,10 +392,11 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, cmp, exprType(value)) ||
 		!is_value(shipping, value))
 		return NIL;
+	/* the second condition of a text is whether it is null, if anything */
+	times = is_text(getBaseType(exprType(value))) ? 1 : conditions_of(cmp, op);
 	if (!allowed(w, attribute, cmp, op, policy) ||
 		!take_conditions(shipping, *policy, conditions_of(cmp, op),
-						 conditions_of(cmp, op) * bytes_of(value) +
-						 bytes_around(attribute, conditions_of(cmp, op))))
+						 times * bytes_of(value) + bytes_around(attribute, times)))
 		return NIL;
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, value)),
