@@ -11,7 +11,7 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dataverse_fdw.o decode.o \
-	drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o modify.o \
+	drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o list.o modify.o \
 	modify_identity.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o wanted.o)

@@ -46,7 +46,6 @@ typedef struct page_request
 	dv_call    *call;			/* NULL: none */
 	MemoryContext context;		/* of the call and of everything that belongs to it */
 	char	   *url;
-	int			page_size;
 	bool		batched;
 } page_request;
 
@@ -109,18 +108,18 @@ send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *
 			 int64 delay)
 {
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = true};
+	int			page_size = pages->first ? 0 : pages->spec.page_size;
 	MemoryContext old;
 
 	spec.history = history;
 	spec.delay = delay;
-	r->page_size = pages->first ? 0 : pages->spec.page_size;
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
 	spec.path = r->url;
-	spec.headers = dv_headers_of_page(r->page_size, pages->spec.annotations,
+	spec.headers = dv_headers_of_page(page_size, pages->spec.annotations,
 									  pages->spec.session_token);
-	spec.rows = r->page_size;
+	spec.rows = page_size;
 	/* the service root, which may precede the path, counts as well */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
 	if (r->batched)

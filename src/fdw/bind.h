@@ -58,9 +58,6 @@ extern void dv_bind_start(dv_bindings *binding);
  */
 extern bool dv_bind_drop(dv_bindings *binding, List *condition);
 
-/* Is the value of a column in the part of the long IN list that was bound last? */
-extern bool dv_bind_lists(dv_bindings *binding, Datum value);
-
 /* For code that adds to filters. */
 extern dv_filter *dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand);
 extern dv_filter *dv_filter_join(dv_filter_kind kind, List *parts);

@@ -35,6 +35,7 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/drain.h"
+#include "fdw/list.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
@@ -567,7 +568,7 @@ belongs_here(dv_scan *scan, const TupleTableSlot *slot)
 							 binding->chunk_filter->operands, binding->chunk_filter->n,
 							 sizeof(dv_operand), compare_text) != NULL;
 		else
-			listed = dv_bind_lists(binding, slot->tts_values[t->slot]);
+			listed = dv_list_contains(binding, slot->tts_values[t->slot]);
 		MemoryContextSwitchTo(old);
 		return listed;
 	}
