@@ -11,10 +11,10 @@ DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o connection.o dataverse_fdw.o decode.o \
-	doubts.o drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o modify.o \
+	doubts.o drain.o drift.o encode.o excerpt.o explain.o fit.o func.o grid.o import.o list.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o modify_stored.o option.o pattern.o plan.o rejects.o relation.o replay.o request.o result_relation.o \
-	scan.o ship.o spool.o truncate.o view.o)
+	scan.o ship.o spool.o truncate.o view.o wanted.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
 	retry.o search.o senders.o session.o settle.o standing.o verify.o writer.o)

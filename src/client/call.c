@@ -245,6 +245,8 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->user = -1;
 	if (spec->history != NULL)
 		call->retry = *spec->history;
+	if (spec->delay > 0)
+		call->not_before = dv_now() + spec->delay;
 	call->senders.session = session;
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;

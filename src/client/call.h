@@ -33,7 +33,8 @@ typedef struct dv_call_spec
 	const char *table;			/* entity set that it is about; NULL: the path says it */
 	uint64		only;			/* a bit for each user that may send it; 0: any */
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
-	const dv_retry *history;	/* of the rows that it carries, in earlier calls; NULL: none */
+	const dv_retry *history;	/* of what it carries or asks for, in earlier calls; NULL: none */
+	int64		delay;			/* it is not sent before this much time has passed */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must

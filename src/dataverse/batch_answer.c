@@ -303,7 +303,9 @@ dv_batch_answer_found(const char *content_type, const char *body, size_t len,
 		if (i == n || part.changeset > 0 || !is_answer(part.status))
 			return false;
 		tell(&part, &rows[i]);
-		rows[i].told = part.status >= 300 || read_found(&part, primary_id, &rows[i]);
+		/* nothing else that is no error is a page: an empty one would say that there is no row */
+		rows[i].told = part.status >= 300 ||
+			(part.status == 200 && read_found(&part, primary_id, &rows[i]));
 		i++;
 	}
 	return step == DV_PART_END;
