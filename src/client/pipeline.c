@@ -442,7 +442,7 @@ dv_pipeline_wait_a_step(dv_writer *writer)
 		dv_pipeline_pump(writer);
 		return;
 	}
-	dv_call_pause(until);
+	dv_call_pause(until, DV_WAIT_BACKOFF);
 	writer->tally.waited += dv_now() - start;
 	dv_pipeline_pump(writer);
 }
