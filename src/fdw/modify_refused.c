@@ -247,6 +247,13 @@ dv_refused_file_held(dv_modify *m)
 	m->refusal.held = NIL;
 }
 
+/* Returns true if a row that exists may have been written by this statement or by somebody else. */
+static bool
+is_doubtful(const dv_failure *failure)
+{
+	return failure->error->sqlstate == ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN;
+}
+
 /* Keeps the text of one of the first refusals for append_first(). */
 static void
 keep_first(dv_modify *m, const dv_failure *failure)
@@ -259,7 +266,8 @@ keep_first(dv_modify *m, const dv_failure *failure)
 	old = MemoryContextSwitchTo(m->context);
 	m->refusal.first = lappend(m->refusal.first,
 							   psprintf("%s%s: %.*s",
-										failure->then ? "Refused update that completes row " : "Refused row: ",
+										failure->then ? "Refused update that completes row " :
+										is_doubtful(failure) ? "Row in doubt: " : "Refused row: ",
 										rows_of(failure) + strlen("row "),
 										pg_mbcliplen(message, strlen(message), MESSAGE_MAX), message));
 	MemoryContextSwitchTo(old);
@@ -273,6 +281,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 
 	m->refusal.rows++;
 	m->refusal.unfinished += failure->then;
+	m->refusal.doubtful += is_doubtful(failure);
 	if (is_one_too_many(m))
 		return false;
 	keep_first(m, failure);
@@ -306,7 +315,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 void
 dv_refused_report(const dv_modify *m)
 {
-	int64		refused = m->refusal.rows - m->refusal.unfinished;
+	int64		refused = m->refusal.rows - m->refusal.unfinished - m->refusal.doubtful;
 
 	if (refused > 0)
 		ereport(WARNING,
@@ -327,4 +336,12 @@ dv_refused_report(const dv_modify *m)
 								  "The command tag does not count them.",
 								  (unsigned long) m->refusal.unfinished),
 				 errhint("The view dataverse.rejects contains these updates and the reasons; dataverse.retry_rejects sends them again.")));
+	if (m->refusal.doubtful > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%lld row was sent without a conclusive answer: could not %s on server \"%s\"",
+							   "%lld rows were sent without a conclusive answer: could not %s on server \"%s\"",
+							   (unsigned long) m->refusal.doubtful,
+							   (long long) m->refusal.doubtful, m->what, server_name(m)),
+				 errhint("The view dataverse.rejects contains such rows and the reasons: compare them with those in the foreign table.")));
 }
