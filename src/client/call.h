@@ -64,12 +64,10 @@ extern void dv_call_wait(dv_call *call);
 /*
  * Waits until something happens to any call, or until "until" (dv_now scale;
  * 0: no limit), and advances all calls.  This is for callers that have many
- * calls under way and look at them afterwards.  Processes interrupts.
+ * calls under way and look at them afterwards.  "reason" is what is waited for
+ * if no call is under way.  Processes interrupts.
  */
-extern void dv_call_pause(int64 until);
-
-/* The same; "reason" is what is waited for if no call is under way. */
-extern void dv_call_pause_for(int64 until, dv_wait_reason reason);
+extern void dv_call_pause(int64 until, dv_wait_reason reason);
 
 /*
  * For callers that wait in a WaitEventSet of their own: returns a descriptor
@@ -126,14 +124,6 @@ extern void dv_call_proved(dv_call *call);
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
-
-/*
- * Returns a path below the service root as a complete URL.  An absolute URL,
- * such as a link from the service, is returned as it is.  Raises an error if
- * the URL does not lead to a place below the root of the service that our
- * tokens are for, whichever way a server normalizes it.
- */
-extern const char *dv_call_url(const dv_session *session, const char *path);
 
 /* Returns the entity set that a complete URL is about; "" if it is about none. */
 extern const char *dv_call_table(const dv_session *session, const char *url);

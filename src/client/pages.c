@@ -83,7 +83,7 @@ static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 {
 	const char **headers = palloc0(2 * sizeof(char *));
-	const char *whole = dv_call_url(pages->spec.session, url);
+	const char *whole = dv_session_url(pages->spec.session, url);
 	StringInfoData body;
 
 	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)

@@ -60,6 +60,9 @@ read_answer(dv_job *job)
 	const char **wanted;
 	int			n;
 
+	/* an empty answer of another kind would say that no row exists */
+	if (result->status != 200)
+		return false;
 	wanted = dv_proof_properties(job, &n);
 	names = dv_names_init(palloc(dv_names_size(wanted, n)), wanted, n);
 	if (names == NULL)

@@ -142,7 +142,10 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 		writer->strikes = 0;
 		/* an update that follows the creation of its row does not add a row */
 		if (!dv_job_is_then(job))
+		{
 			dv_ledger_stays(&writer->entry, 1);
+			writer->stays++;
+		}
 		if (job->batch->operation == DV_CREATE && !writer->spec.ids_made)
 			dv_keys_note_created(writer->keys, row->key, dv_now());
 		if (row->then_len > 0)
@@ -418,6 +421,12 @@ const dv_tally *
 dv_writer_tally(const dv_writer *writer)
 {
 	return &writer->tally;
+}
+
+int64
+dv_writer_stays(const dv_writer *writer)
+{
+	return writer->stays;
 }
 
 int64

@@ -235,27 +235,6 @@ tell(const dv_part *part, dv_row_answer *row)
 		row->has_id = read_entity_id(part, row->id);
 }
 
-bool
-dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
-					  dv_row_answer *rows)
-{
-	dv_multipart multipart;
-	dv_part_step step;
-	dv_part		part;
-	int			i = 0;
-
-	memset(rows, 0, n * sizeof(*rows));
-	if (!dv_multipart_open(&multipart, content_type, body, len))
-		return false;
-	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
-	{
-		if (i == n || part.changeset > 0 || !is_answer(part.status))
-			return false;
-		tell(&part, &rows[i++]);
-	}
-	return step == DV_PART_END;
-}
-
 /* Reads the rows that a query has found.  Returns false if the page is broken. */
 static bool
 read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
@@ -286,9 +265,10 @@ read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 	return step == DV_PAGE_END;
 }
 
-bool
-dv_batch_answer_found(const char *content_type, const char *body, size_t len,
-					  const char *primary_id, int n, dv_row_answer *rows)
+/* Reads one part for each row.  If "primary_id" is given, each is a page of what a query has found. */
+static bool
+read_parts(const char *content_type, const char *body, size_t len, const char *primary_id,
+		   int n, dv_row_answer *rows)
 {
 	dv_multipart multipart;
 	dv_part_step step;
@@ -304,11 +284,26 @@ dv_batch_answer_found(const char *content_type, const char *body, size_t len,
 			return false;
 		tell(&part, &rows[i]);
 		/* nothing else that is no error is a page: an empty one would say that there is no row */
-		rows[i].told = part.status >= 300 ||
-			(part.status == 200 && read_found(&part, primary_id, &rows[i]));
+		if (primary_id != NULL)
+			rows[i].told = part.status >= 300 ||
+				(part.status == 200 && read_found(&part, primary_id, &rows[i]));
 		i++;
 	}
 	return step == DV_PART_END;
+}
+
+bool
+dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
+					  dv_row_answer *rows)
+{
+	return read_parts(content_type, body, len, NULL, n, rows);
+}
+
+bool
+dv_batch_answer_found(const char *content_type, const char *body, size_t len,
+					  const char *primary_id, int n, dv_row_answer *rows)
+{
+	return read_parts(content_type, body, len, primary_id, n, rows);
 }
 
 /* Returns the row that a part of a changeset is about, or n if it does not say. */

@@ -383,7 +383,7 @@ dv_error_detail(const dv_error *error)
 	initStringInfo(&detail);
 	if (error->code[0] != '\0')
 		appendStringInfo(&detail, "Dataverse code %s", error->code);
-	if (error->name != NULL)
+	if (error->code[0] != '\0' && error->name != NULL)
 		appendStringInfo(&detail, " (%s)", error->name);
 	if (error->status != 0)
 		appendStringInfo(&detail, "%sHTTP status %d", detail.len > 0 ? ", " : "", error->status);

@@ -156,6 +156,7 @@ typedef struct dv_modify_refusal
 	int64		most;			/* maximum number of refused rows; -1: no limit */
 	int64		rows;
 	int64		unfinished;		/* of these: created, but the update that follows was refused */
+	int64		doubtful;		/* of these: not refused, but it is not known who wrote the row */
 	List	   *first;			/* texts about the first of them */
 	Oid			roleid;			/* for whom rows are filed: who began the statement */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */

@@ -166,7 +166,7 @@ like(target($r[1]), qr/^accounts\?\$select=createdon&\$filter=accountid eq [-0-9
 
 $crm->fault(path => 'CreateMultiple', status => 503, times => 1);
 my $told = ($crm->time_of("SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) VALUES ('repeated')"))[1];
-like($told, qr/: 1 rows, 1 batches, 1 requests, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
+like($told, qr/: 1 row, 1 batch, 1 request, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
 $crm->fault(path => 'CreateMultiple', action => 'reset_before_commit', times => 2);
 like($crm->sql("EXPLAIN (ANALYZE, COSTS OFF) INSERT INTO dv.account (name) VALUES ('repeated')"),
 	qr/Requests Repeated: 2\n +Causes of Repetition: connection 2\n/, '… and so does EXPLAIN ANALYZE');
