@@ -246,7 +246,7 @@ convert_table(dv_meta_table *table)
 		dv_meta_column *column = &table->columns[i];
 		const char **const parts[] = {
 			&column->name, &column->column, &column->navigation, &column->target,
-			&column->target_set, &column->ref_type_of, &column->label_of
+			&column->target_set, &column->ref_type_of, &column->label_of, &column->helper_of
 		};
 
 		convert_names(parts, lengthof(parts));
