@@ -360,6 +360,18 @@ for my $quirks ([], ['no-metadata-changes'])
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
+# nor is it imported in part, if its columns are gone before all has been told of them
+for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { status => 200, body => {} })
+{
+	my ($status, $out, $err);
+
+	$s->control('POST', '/_dvsim/faults', [ { path => 'LookupAttributeMetadata', times => 0, %$answer } ]);
+	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
+	like($err, qr/ERROR:  could not import foreign schema: the (service did not send the definition of table "new_meter"\nHINT|answer does not have the expected form)/,
+		"columns that are gone: $answer->{status}");
+	$s->control('DELETE', '/_dvsim/faults');
+}
+
 # languages that are not told: all of them
 $s->quirks;
 $s->control('POST', '/_dvsim/faults', [ { path => '/organizations', status => 403, code => '0x80040220', message => 'no privilege', times => 0 } ]);
