@@ -258,7 +258,7 @@ read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 			row->error.verdict = DV_VERDICT_REFUSED;
 			row->error.sqlstate = ERRCODE_CARDINALITY_VIOLATION;
 			row->error.message = "more than one row has this key";
-			row->error.hint = "The columns in option \"upsert_key\" must be those of an alternate key of the table.";
+			row->error.hint = DV_KEY_HINT;
 		}
 		row->has_id = true;
 	}
