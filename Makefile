@@ -83,7 +83,7 @@ demo:
 test:
 	@ONLY='$(ONLY)' KEEP='$(KEEP)' JOBS='$(JOBS)' WERROR='$(WERROR)' \
 		PG_CONFIGS='$(PG_CONFIGS)' DIFFERENTIAL='$(DIFFERENTIAL)' FUZZ='$(FUZZ)' SEED='$(SEED)' \
-		DURATION='$(DURATION)' \
+		DURATION='$(DURATION)' ROUNDS='$(ROUNDS)' \
 		test/run
 
 # SECONDS sets the time for each target, NAMES="page answer" selects some; their corpus is kept.
