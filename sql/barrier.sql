@@ -148,6 +148,37 @@ SELECT try($$SELECT n FROM child WHERE slow(s) AND s = 'abc'$$);
 SELECT try($$SELECT n FROM child WHERE slow(s) AND s LIKE 'a%' AND right(s, 1) = 'd'$$);
 SELECT try($$UPDATE child SET n = n || '.' WHERE slow(s) AND s = 'abc'$$);
 
+--
+-- Values that are not understood are read before it is known that their rows are hidden
+--
+CREATE FOREIGN TABLE odd (id uuid OPTIONS ("column" 'new_alltypesid'), i integer OPTIONS ("column" 'new_integer'),
+  number integer OPTIONS ("column" 'new_text', type 'string'), network cidr OPTIONS ("column" 'new_text', type 'string'),
+  short varchar(2) OPTIONS ("column" 'new_text', type 'string', on_oversize 'truncate'), shorter varchar(2) OPTIONS ("column" 'new_text', type 'string')
+) SERVER barrier_crm OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses', primary_id 'new_alltypesid');
+CREATE VIEW none WITH (security_barrier) AS SELECT * FROM odd WHERE i + 0 > 1000;
+GRANT SELECT ON none TO regress_barrier_reader;
+CREATE FUNCTION told(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  message text;
+  detail text;
+  context text;
+BEGIN
+  EXECUTE query;
+  RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+  RETURN concat_ws(E'\n  ', message, nullif(regexp_replace(detail, '[0-9a-f-]{36}', 'ID'), ''), CASE WHEN context ~ 'row [0-9a-f-]{36}' THEN 'ID' END);
+END $$;
+SELECT told('SELECT number FROM none');
+SELECT told('SELECT network FROM none');
+SELECT told('SELECT shorter FROM none');
+SET ROLE regress_barrier_reader;
+SELECT told('SELECT number FROM none');
+SELECT told('SELECT network FROM none');
+SELECT told('SELECT shorter FROM none');
+SELECT short FROM none;
+RESET ROLE;
+
 \pset tuples_only off
 \pset format aligned
 RESET search_path;

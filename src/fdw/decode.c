@@ -17,7 +17,9 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "mb/pg_wchar.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
@@ -33,6 +35,9 @@
 
 /* More choices than a multi-select column can hold (the service allows 150) */
 #define MAX_CHOICES 1000
+
+#define CANNOT_CONVERT \
+	"cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\""
 
 typedef dv_value_status (*decode_fn) (dv_decoder *decoder, const dv_value *value, Datum *out);
 
@@ -52,6 +57,13 @@ struct dv_decoder
 	bool		doubtful;		/* the last value may not fit */
 	bool		domain;			/* the column's type has constraints of its own */
 	const dv_value *id;			/* of the row, for messages */
+
+	/*
+	 * May messages say something of the row?  Values are decoded before it is known whether a
+	 * view or row security of a parent hides the row from those who may not read the table
+	 * itself.
+	 */
+	bool		told;
 	ErrorContextCallback callback;
 };
 
@@ -291,7 +303,8 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 	}
 	PG_CATCH();
 	{
-		dv_excerpt_rethrow(context);
+		dv_excerpt_rethrow(context, decoder->told ? NULL :
+						   psprintf(CANNOT_CONVERT, decoder->column, decoder->table));
 	}
 	PG_END_TRY();
 	return status;
@@ -345,7 +358,8 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	decoder->table = relation->name;
 	decoder->column = attribute->name;
 	decoder->type = attribute->pgtype;
-	decoder->fit = dv_fit_create(relation, attribute);
+	decoder->told = pg_class_aclcheck(relation->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+	decoder->fit = dv_fit_create(relation, attribute, decoder->told);
 	decoder->domain = OidIsValid(attribute->domain);
 	decoder->typmod = dv_fit_input_typmod(decoder->fit);
 	set_bounds(decoder, attribute->typmod);
@@ -379,8 +393,10 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 	if (status != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
-				 errmsg("cannot convert the value from Dataverse for column \"%s\" of foreign table \"%s\"",
-						decoder->column, decoder->table),
+				 errmsg(CANNOT_CONVERT, decoder->column, decoder->table),
+				 !decoder->told ?
+				 errdetail("The value is %s, and the column has type %s.",
+						   dv_value_reason(status), format_type_be(decoder->type)) :
 				 errdetail("The value %s%s is %s, and the column has type %s.",
 						   dv_text_told(dv_text_shown(value->text,
 													  pg_encoding_mbcliplen(PG_UTF8, value->text,
@@ -401,7 +417,7 @@ describe_value(void *arg)
 	const dv_decoder *decoder = arg;
 
 	errcontext("column \"%s\" of foreign table \"%s\"%s", decoder->column, decoder->table,
-			   dv_fit_row(decoder->id, ", row "));
+			   dv_fit_row(decoder->told ? decoder->id : NULL, ", row "));
 }
 
 static void

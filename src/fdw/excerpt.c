@@ -28,13 +28,19 @@ shorten(char *text)
 }
 
 void
-dv_excerpt_rethrow(MemoryContext context)
+dv_excerpt_rethrow(MemoryContext context, const char *instead)
 {
 	ErrorData  *error;
 
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
 	FlushErrorState();
+	if (instead != NULL && ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_DATA_EXCEPTION)
+	{
+		error->message = pstrdup(instead);
+		/* the context quotes it, too */
+		error->detail = error->detail_log = error->hint = error->context = NULL;
+	}
 	error->message = shorten(error->message);
 	error->detail = shorten(error->detail);
 	error->detail_log = shorten(error->detail_log);

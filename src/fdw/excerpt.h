@@ -10,8 +10,10 @@
 /*
  * Raises the current error again, with texts of bounded length.  Input
  * functions quote what they do not understand, and that may be a whole answer.
- * Use it in PG_CATCH, with the memory context that was current before PG_TRY.
+ * If "instead" is not NULL, the value must not be quoted, and an error about it
+ * has that message.  Use it in PG_CATCH, with the memory context that was
+ * current before PG_TRY.
  */
-extern void dv_excerpt_rethrow(MemoryContext context);
+extern void dv_excerpt_rethrow(MemoryContext context, const char *instead);
 
 #endif							/* DV_EXCERPT_H */

@@ -40,6 +40,7 @@ struct dv_fit
 	Oid			domain;			/* InvalidOid if the column's type is no domain */
 	void	   *constraints;	/* cache of domain_check() */
 	bool		cut;
+	bool		told;			/* which rows it is about, and how many */
 	int64		ncut;
 	MemoryContext context;
 	ExprState  *cast;			/* to the type with its modifier; NULL if no function applies it */
@@ -67,7 +68,7 @@ prepare_cast(dv_fit *fit)
 }
 
 dv_fit *
-dv_fit_create(const dv_relation *relation, const dv_attribute *attribute)
+dv_fit_create(const dv_relation *relation, const dv_attribute *attribute, bool told)
 {
 	dv_fit	   *fit;
 
@@ -80,6 +81,7 @@ dv_fit_create(const dv_relation *relation, const dv_attribute *attribute)
 	fit->typmod = attribute->typmod;
 	fit->domain = attribute->domain;
 	fit->cut = attribute->cut;
+	fit->told = told;
 	fit->context = CurrentMemoryContext;
 	if (fit->typmod >= 0)
 		prepare_cast(fit);
@@ -155,7 +157,7 @@ sqlstate_of(Oid type)
 void
 dv_fit_report(dv_fit *fit, const dv_value *id)
 {
-	const char *row = dv_fit_row(id, "The id of the row is ");
+	const char *row = dv_fit_row(fit->told ? id : NULL, "The id of the row is ");
 
 	if (!fit->cut)
 		ereport(ERROR,
@@ -175,7 +177,7 @@ dv_fit_report(dv_fit *fit, const dv_value *id)
 void
 dv_fit_end(const dv_fit *fit)
 {
-	if (fit->ncut > 1)
+	if (fit->ncut > 1 && fit->told)
 		ereport(WARNING,
 				(errcode(sqlstate_of(fit->type)),
 				 errmsg("" INT64_FORMAT " values of column \"%s\" of foreign table \"%s\" were cut to type %s",

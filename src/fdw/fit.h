@@ -14,8 +14,12 @@
 /* The type of one column, if there are values that it does not admit. */
 typedef struct dv_fit dv_fit;
 
-/* Returns NULL if the column has neither a type modifier nor a domain. */
-extern dv_fit *dv_fit_create(const dv_relation *relation, const dv_attribute *attribute);
+/*
+ * Returns NULL if the column has neither a type modifier nor a domain.  "told":
+ * may the user be told of any row?
+ */
+extern dv_fit *dv_fit_create(const dv_relation *relation, const dv_attribute *attribute,
+							 bool told);
 
 /* The type modifier for the input function: -1 unless no other function applies it. */
 extern int32 dv_fit_input_typmod(const dv_fit *fit);

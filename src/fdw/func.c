@@ -77,7 +77,7 @@ read_text(PGFunction input, const char *text)
 	}
 	PG_CATCH();
 	{
-		dv_excerpt_rethrow(context);
+		dv_excerpt_rethrow(context, NULL);
 	}
 	PG_END_TRY();
 	return value;

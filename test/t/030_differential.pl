@@ -173,7 +173,8 @@ sub set_up
 		GRANT USAGE ON SCHEMA f, l TO asker });
 	for my $place (qw(f l))
 	{
-		$crm->sql("CREATE TABLE $place.p (LIKE $place.t) PARTITION BY LIST (new_boolean);
+		$crm->sql("CREATE VIEW $place.v AS SELECT * FROM $place.t WHERE new_integer IS NOT NULL OR new_name IS NOT NULL;
+			CREATE TABLE $place.p (LIKE $place.t) PARTITION BY LIST (new_boolean);
 			ALTER TABLE $place.p ATTACH PARTITION $place.t DEFAULT;
 			ALTER TABLE $place.p ENABLE ROW LEVEL SECURITY;
 			CREATE POLICY hiding ON $place.p USING (true);
@@ -415,7 +416,33 @@ sub question
 	{
 		return [ "SELECT new_alltypesid FROM t WHERE " . pick('', 'NOT ') . "EXISTS (SELECT 1 FROM m WHERE m.new_meterid = t.new_meterid AND t.new_integer > " . pick(-1, 0, 41) . ")", 0 ];
 	}
+	return sorted_question($where) if $how < 0.7;
 	return [ "SELECT " . some_columns() . " FROM t$where", 0 ];
+}
+
+# Orders that are needed by something else than the end of the query, or by what it is a part of.
+sub sorted_question
+{
+	my ($where) = @_;
+	my $key = pick(grep { $columns{$_}[0] =~ /number|time|date/ } @names);
+	my $end = pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST');
+	my $limit = pick('', ' LIMIT 1', ' LIMIT 20', ' LIMIT 20 OFFSET 5');
+	my $what = pick(
+		[ "SELECT min($key), max($key) FROM t$where", 0 ],
+		[ "SELECT DISTINCT $key FROM t$where ORDER BY $key$end$limit", 1 ],
+		[ "SELECT DISTINCT ON ($key) $key, new_alltypesid FROM t$where ORDER BY $key$end, new_alltypesid$limit", 1 ],
+		[ "SELECT new_alltypesid, rank() OVER (PARTITION BY new_boolean ORDER BY $key$end) FROM t$where", 0 ],
+		[ "SELECT $key, sum(n) OVER (ORDER BY $key$end) FROM (SELECT $key, count(*) n FROM t$where GROUP BY $key) g", 0 ],
+		[ "SELECT $key FROM (SELECT $key FROM t$where UNION ALL SELECT $key FROM t WHERE " . leaf() . ") u ORDER BY $key$end$limit", 1 ],
+		[ "SELECT $key FROM v$where ORDER BY $key$end$limit", 1 ],
+		[ "SELECT new_alltypesid FROM t WHERE $key = (SELECT max($key) FROM t$where)", 0 ],
+		[ "SELECT a.new_alltypesid FROM t a WHERE $key IN (SELECT $key FROM t$where ORDER BY $key$end$limit)", 0 ],
+		[ "SELECT a.new_alltypesid, b.new_alltypesid FROM t a JOIN t b ON a.$key = b.$key WHERE b.new_integer = " . pick(1, 2, 41), 0 ],
+		[ "SELECT x.$key, ctid, xmin, tableoid = 't'::regclass AS t FROM t x$where ORDER BY $key$end$limit", 1 ]);
+
+	# a local table has other values of these
+	$what->[0] =~ s/, ctid, xmin, /, ctid IS NOT NULL AS c, xmin IS NOT NULL AS x, /;
+	return $what;
 }
 
 # The role from which rows are hidden asks, with the function that must not see them.
