@@ -64,6 +64,7 @@ typedef struct dv_job
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	dv_route	after_search;	/* DV_ROUTE_SEARCH: how the rows are sent afterwards */
 	int			verifications;	/* how often the rows of a refused change set were verified */
+	bool		struck;			/* it counts in the writer's "strikes" */
 
 	/* DV_ROUTE_VERIFY */
 	bool		refused_whole;	/* the rows were refused together, not one by one */

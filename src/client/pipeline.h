@@ -42,7 +42,8 @@ struct dv_writer
 	size_t		held;			/* bytes of jobs */
 	dv_keys    *keys;
 	dv_tally	tally;
-	int			strikes;		/* rows given up for transient causes since one was written */
+	int			strikes;		/* requests given up for transient causes since a row was written */
+	int64		last_written;	/* when that was; 0: never */
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */
