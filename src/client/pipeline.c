@@ -142,7 +142,17 @@ send_job(dv_writer *writer, dv_job *job)
 		if (!dv_job_is_then(job))
 			writer->rows_sent += job->nrows;
 	}
-	dv_job_start(job);
+	PG_TRY();
+	{
+		dv_job_start(job);
+	}
+	PG_CATCH();
+	{
+		/* its rows may be in doubt because of an earlier request */
+		dlist_push_tail(&writer->lost, &job->node);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	dlist_push_tail(&writer->under_way, &job->node);
 	writer->sent++;
 }

@@ -288,6 +288,22 @@ is($w->rows_there('standard'), 50, '... once');
 	$w->set(max_retries => undef);
 }
 
+# ---------------------------------------------------------------- partitions with any characters, in a query of limited length
+
+for my $text ('ä b', "=#''", 'x')
+{
+	for my $settings ([], [$go_on])
+	{
+		$r = run("INSERT INTO dv.new_reading (new_readingid, partitionid, new_sequence)
+			SELECT md5(n::text)::uuid, n || repeat('$text', 32), n FROM generate_series(1, 150) n",
+			settings => [ 'SET dataverse_fdw.batch_size = 150', @$settings ],
+			rules => [ { path => 'CreateMultiple', action => 'reset_after_commit' } ]);
+		is($r->{hits}, 1, "partitions of '$text', and a lost answer");
+		is($r->{tag}, 'INSERT 0 150', '... the rows are found') || diag($r->{message});
+		is($w->rows_there('elastic'), 150, '... and not written twice');
+	}
+}
+
 # ---------------------------------------------------------------- modes that contradict each other
 
 $r = run("INSERT INTO dv.new_meter (new_meterid, new_name) VALUES (md5('1')::uuid, 'new') ON CONFLICT DO NOTHING",
