@@ -87,6 +87,18 @@ is($r->{tag}, 'INSERT 0 200', 'each row twice, and lost answers: each is counted
 is(rejects(), '23505|200|200', '... and the others are filed');
 is($w->rows_there('standard'), 200, '... so many rows are there');
 
+# the second batch is answered, or rather not, long after the first one, and others are written meanwhile
+$w->set(request_timeout => '12s');
+$r = run("INSERT INTO dv.new_meter (new_meterid, new_name)
+	SELECT md5((CASE n WHEN 6 THEN 1 ELSE n END)::text)::uuid, 'row ' || CASE n WHEN 6 THEN 1 ELSE n END
+	FROM generate_series(1, 150) n, LATERAL (SELECT pg_sleep(CASE WHEN n > 10 THEN 0.1 ELSE 0 END)) s",
+	settings => [ $go_on, 'SET dataverse_fdw.batch_size = 5' ],
+	rules => [ { path => 'CreateMultiple', after => 1, action => 'stall' } ]);
+$w->set(request_timeout => undef);
+is($r->{hits}, 1, 'an id in two batches, the second of which is not answered for long');
+is($r->{tag}, 'INSERT 0 149', '... the second row is not counted');
+is($w->rows_there('standard'), 149, '... so many rows are there');
+
 # ---------------------------------------------------------------- the rows of others
 
 # Somebody's row, created just before.
