@@ -275,6 +275,8 @@ send_call(dv_call *call, dv_bearer *bearer)
 	request.timeout_ms = config->request_timeout_ms;
 	request.max_response = largest_answer(&call->spec);
 	request.affinity = true;
+	/* a block that a statement calls may send its requests, and be rolled back before the answer */
+	request.subid = call->subid;
 	call->attempts++;
 	call->retry.attempts++;
 	if (call->spec.in_doubt != NULL)

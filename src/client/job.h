@@ -64,10 +64,12 @@ typedef struct dv_job
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	dv_route	after_search;	/* DV_ROUTE_SEARCH: how the rows are sent afterwards */
 	int			verifications;	/* how often the rows of a refused change set were verified */
+	bool		struck;			/* it counts in the writer's "strikes" */
 
 	/* DV_ROUTE_VERIFY */
 	bool		refused_whole;	/* the rows were refused together, not one by one */
 	int			verified;		/* number of rows that have been verified */
+	int			asked;			/* number of rows that the query under way is about */
 	struct dv_findings *findings;	/* of the rows verified so far (proof.h); or NULL */
 } dv_job;
 
@@ -162,7 +164,7 @@ extern void dv_settle_isolate(dv_job *job);
  */
 
 /* Returns the path of the query that verifies the next rows. */
-extern const char *dv_verify_path(const dv_job *job);
+extern const char *dv_verify_path(dv_job *job);
 
 /* Settles a job whose query is done, or queues the next query. */
 extern void dv_verify_settle(dv_job *job, const dv_error *error);

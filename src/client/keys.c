@@ -5,7 +5,8 @@
  *
  * Rows created are kept in two tables.  New keys go into one of them; when it
  * has been filled for as long as keys must be remembered, the other one is
- * emptied and takes its place.
+ * emptied and takes its place.  Keys that other rows on their way have, too,
+ * are kept as long as these.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -91,6 +92,25 @@ dv_keys_rows(const dv_keys *keys, uint64 key)
 	return entry != NULL ? entry->rows : 0;
 }
 
+/* Empties the older table, and uses it for new keys. */
+static void
+take_turns(dv_keys *keys)
+{
+	key_table_hash *older = keys->created_before;
+	key_table_iterator iterator;
+	key_entry  *entry;
+	bool		found;
+
+	/* the younger one is kept for another turn */
+	key_table_start_iterate(older, &iterator);
+	while ((entry = key_table_iterate(older, &iterator)) != NULL)
+		if (dv_keys_rows(keys, entry->key) > 0)
+			(void) key_table_insert(keys->created, entry->key, &found);
+	keys->created_before = keys->created;
+	keys->created = older;
+	key_table_reset(older);
+}
+
 void
 dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 {
@@ -111,11 +131,7 @@ dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 	}
 	if (now - keys->since > CREATED_SPAN)
 	{
-		key_table_hash *emptied = keys->created_before;
-
-		keys->created_before = keys->created;
-		keys->created = emptied;
-		key_table_reset(emptied);
+		take_turns(keys);
 		keys->since = now;
 	}
 	(void) key_table_insert(keys->created, key, &found);

@@ -24,8 +24,10 @@
 #define WAITING_MAX 4
 /* Calls that wait for a backoff to pass: few enough to spare a service that is down */
 #define RESTING_MAX 32
-/* Rows given up one after the other because the service was in trouble, until it is believed to be down */
+/* Requests given up one after the other because the service was in trouble, until it is believed to be down */
 #define STRIKES_MAX 3
+/* The same for rows since whose first attempt others were written, so that they may be at fault themselves */
+#define STRIKES_AMID_MAX 30
 
 /* Properties of each fate. */
 const dv_fate_rule dv_fate_rules[DV_FATES] = {
@@ -140,7 +142,17 @@ send_job(dv_writer *writer, dv_job *job)
 		if (!dv_job_is_then(job))
 			writer->rows_sent += job->nrows;
 	}
-	dv_job_start(job);
+	PG_TRY();
+	{
+		dv_job_start(job);
+	}
+	PG_CATCH();
+	{
+		/* its rows may be in doubt because of an earlier request */
+		dlist_push_tail(&writer->lost, &job->node);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	dlist_push_tail(&writer->under_way, &job->node);
 	writer->sent++;
 }
@@ -341,6 +353,7 @@ settle_done(dv_writer *writer)
 		writer->held -= dv_job_size(job);
 		count(writer, job->call);
 		old = MemoryContextSwitchTo(writer->scratch);
+		writer->settling_at = dv_now();
 		dv_settle_job(job);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(writer->scratch);
@@ -538,12 +551,21 @@ dv_pipeline_describe_row(dv_failure *failure, const dv_batch *batch, const dv_ba
 
 /*
  * A row may take too long because of its values, but not one row after the
- * other.  To file them all would take the retries of each.
+ * other.  To file them all would take the retries of each.  The rows of one
+ * $batch are given up together, whatever their number.
  */
 static bool
-is_down(dv_writer *writer, const dv_error *error)
+is_down(dv_job *job, const dv_error *error)
 {
-	return error->verdict == DV_VERDICT_RETRY && ++writer->strikes > STRIKES_MAX;
+	dv_writer  *writer = job->writer;
+
+	if (error->verdict != DV_VERDICT_RETRY)
+		return false;
+	if (!job->struck)
+		writer->strikes++;
+	job->struck = true;
+	return writer->strikes >
+		(writer->last_written >= job->first_sent ? STRIKES_AMID_MAX : STRIKES_MAX);
 }
 
 void
@@ -556,7 +578,7 @@ dv_pipeline_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
 	dv_writer_settle_row(job, row, DV_FATE_REJECTED);
 	if (job->writer->failed)
 		return;
-	if (is_down(job->writer, error))
+	if (is_down(job, error))
 	{
 		dv_error	down = *error;
 

@@ -43,7 +43,9 @@ struct dv_writer
 	dv_keys    *keys;
 	dv_tally	tally;
 	int64		stays;			/* rows that a rollback leaves in Dataverse */
-	int			strikes;		/* rows given up for transient causes since one was written */
+	int			strikes;		/* requests given up for transient causes since a row was written */
+	int64		last_written;	/* when that was; 0: never */
+	int64		settling_at;	/* the time, while an answer is being settled */
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */

@@ -185,14 +185,15 @@ dv_proof_condition(const dv_job *job, const dv_batch_row *row, StringInfo out)
 	{
 		char	   *text = palloc(partition.len);
 		size_t		len;
+		char	   *literal;
 
 		/* what was encoded here can be decoded */
 		if (dv_value_string(&partition, text, &len) != DV_VALUE_OK)
 			elog(ERROR, "could not read the partition of a row");
-		appendStringInfo(out, "%%20and%%20%s%%20eq%%20", job->spec->partition);
-		enlargeStringInfo(out, DV_PAYLOAD_KEY(len));
-		out->len = dv_payload_key(out->data + out->len, text, len) - out->data;
-		out->data[out->len] = '\0';
+		literal = palloc(DV_PAYLOAD_KEY(len) + 1);
+		*dv_payload_key(literal, text, len) = '\0';
+		appendStringInfo(out, "%%20and%%20%s%%20eq%%20%s", job->spec->partition,
+						 dv_address_encode(literal));
 		appendStringInfoChar(out, ')');
 	}
 }

@@ -687,6 +687,10 @@ settle_by_refusals(dv_job *job)
 		blame(job, i, &job->refusals[i]);
 		return true;
 	}
+	/* of a change set that others refused, only one row has a reason */
+	for (i = 0; i < job->batch->nrows; i++)
+		if (job->refusals[i].message == NULL)
+			return false;
 	s.answers = new_answers(job);
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)

@@ -14,20 +14,17 @@
 #include "postgres.h"
 
 #include "client/proof.h"
+#include "dataverse/odata.h"
 #include "dataverse/page.h"
 
-/* Rows verified by one query; for an elastic table each takes two of 500 conditions. */
+/* The most rows verified by one query; for an elastic table each takes two of 500 conditions. */
 #define VERIFY_AT_ONCE 100
 
-static int
-verified_now(const dv_job *job)
-{
-	return Min(job->batch->nrows - job->verified, VERIFY_AT_ONCE);
-}
-
+/* Names of partitions can be long, so a query may have room for fewer rows, but for one at least. */
 const char *
-dv_verify_path(const dv_job *job)
+dv_verify_path(dv_job *job)
 {
+	const int	most = DV_ODATA_MAX_URL - (int) strlen(job->spec->destination.root);
 	StringInfoData s;
 	const char **names;
 	int			n;
@@ -40,12 +37,20 @@ dv_verify_path(const dv_job *job)
 		if (names[i][0] != '@')
 			appendStringInfo(&s, ",%s", names[i]);
 	appendStringInfoString(&s, "&$filter=");
-	for (i = 0; i < verified_now(job); i++)
+	for (i = 0; i < VERIFY_AT_ONCE && job->verified + i < job->batch->nrows; i++)
 	{
+		int			len = s.len;
+
 		if (i > 0)
 			appendStringInfoString(&s, "%20or%20");
 		dv_proof_condition(job, &job->batch->rows[job->verified + i], &s);
+		if (i > 0 && s.len > most)
+		{
+			s.data[s.len = len] = '\0';
+			break;
+		}
 	}
+	job->asked = i;
 	return s.data;
 }
 
@@ -169,7 +174,7 @@ dv_verify_settle(dv_job *job, const dv_error *error)
 		dv_pipeline_fail_job(job, error);
 	else if (read_answer(job))
 	{
-		job->verified += verified_now(job);
+		job->verified += job->asked;
 		if (job->verified < job->batch->nrows)
 			dv_pipeline_again(job, 0);
 		else

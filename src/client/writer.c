@@ -140,6 +140,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 	if (fate == DV_FATE_ACKNOWLEDGED)
 	{
 		writer->strikes = 0;
+		writer->last_written = writer->settling_at;
 		/* an update that follows the creation of its row does not add a row */
 		if (!dv_job_is_then(job))
 		{

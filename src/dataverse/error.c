@@ -311,7 +311,13 @@ judge(dv_error *error)
 	const dv_code_rule *rule = rule_of(error->code, error->message);
 
 	judge_by_status(error);
-	judge_by_text(error);
+
+	/*
+	 * with a code that says what is wrong with a row, the text may be anybody's, such as a
+	 * plug-in's
+	 */
+	if (rule == NULL || is_same_code(error->code, "0x0"))
+		judge_by_text(error);
 	if (rule != NULL && error->status != 401)
 	{
 		error->known = true;

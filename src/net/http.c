@@ -591,7 +591,8 @@ dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryCont
 	if (call == NULL)
 		no_memory();
 	call->client = client;
-	call->subid = GetCurrentSubTransactionId();
+	call->subid = request->subid != InvalidSubTransactionId ? request->subid :
+		GetCurrentSubTransactionId();
 	call->body = request->body;
 	call->body_len = request->body_len;
 	call->once = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;

@@ -52,6 +52,7 @@ typedef struct dv_http_request
 	size_t		max_response;	/* bytes after decompression; 0: 256 MB */
 	bool		no_proxy;		/* for managed identities */
 	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
+	SubTransactionId subid;		/* whose rollback stops the call; 0: the current one */
 } dv_http_request;
 
 typedef enum dv_http_outcome

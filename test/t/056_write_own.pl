@@ -87,6 +87,18 @@ is($r->{tag}, 'INSERT 0 200', 'each row twice, and lost answers: each is counted
 is(rejects(), '23505|200|200', '... and the others are filed');
 is($w->rows_there('standard'), 200, '... so many rows are there');
 
+# the second batch is answered, or rather not, long after the first one, and others are written meanwhile
+$w->set(request_timeout => '12s');
+$r = run("INSERT INTO dv.new_meter (new_meterid, new_name)
+	SELECT md5((CASE n WHEN 6 THEN 1 ELSE n END)::text)::uuid, 'row ' || CASE n WHEN 6 THEN 1 ELSE n END
+	FROM generate_series(1, 150) n, LATERAL (SELECT pg_sleep(CASE WHEN n > 10 THEN 0.1 ELSE 0 END)) s",
+	settings => [ $go_on, 'SET dataverse_fdw.batch_size = 5' ],
+	rules => [ { path => 'CreateMultiple', after => 1, action => 'stall' } ]);
+$w->set(request_timeout => undef);
+is($r->{hits}, 1, 'an id in two batches, the second of which is not answered for long');
+is($r->{tag}, 'INSERT 0 149', '... the second row is not counted');
+is($w->rows_there('standard'), 149, '... so many rows are there');
+
 # ---------------------------------------------------------------- the rows of others
 
 # Somebody's row, created just before.
@@ -289,6 +301,22 @@ is($w->rows_there('standard'), 50, '... once');
 	is($session->value('SELECT count(*) FROM dataverse.doubts'), 0, '... but not to a role that did not write them');
 	$session->close;
 	$w->set(max_retries => undef);
+}
+
+# ---------------------------------------------------------------- partitions with any characters, in a query of limited length
+
+for my $text ('ä b', "=#''", 'x')
+{
+	for my $settings ([], [$go_on])
+	{
+		$r = run("INSERT INTO dv.new_reading (new_readingid, partitionid, new_sequence)
+			SELECT md5(n::text)::uuid, n || repeat('$text', 32), n FROM generate_series(1, 150) n",
+			settings => [ 'SET dataverse_fdw.batch_size = 150', @$settings ],
+			rules => [ { path => 'CreateMultiple', action => 'reset_after_commit' } ]);
+		is($r->{hits}, 1, "partitions of '$text', and a lost answer");
+		is($r->{tag}, 'INSERT 0 150', '... the rows are found') || diag($r->{message});
+		is($w->rows_there('elastic'), 150, '... and not written twice');
+	}
 }
 
 # ---------------------------------------------------------------- modes that contradict each other

@@ -1,7 +1,8 @@
 # 057_write_timeouts.pl
 #		A service whose database takes too long, for large requests or for all:
 #		batches are halved, what comes of one of them has the retries of one
-#		request, and a statement ends when single rows fail one after the other.
+#		request, and a statement ends when single rows fail one after the other,
+#		unless others are written beside them.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -48,4 +49,17 @@ for my $go_on (0, 1)
 	is($w->watcher->value('SELECT count(*) FROM dataverse.rejects'), 0, '... nor filed');
 }
 
+# ---- some rows fail, and others beside them are written
+
+$w->reset;
+$w->set(max_retries => 1);
+faults($w->dvsim, map { { %$timeout, path => '$batch', batch_part => $_, times => 2 } } 1 .. 10);
+my $r = $w->run($w->insert('single', 1, 50), settings => ["SET dataverse_fdw.on_error = 'continue'"]);
+is(hits($w->dvsim), 20, 'ten rows of a batch time out twice');
+clear_faults($w->dvsim);
+is($r->{tag}, 'INSERT 0 40', '... the others are written and counted') || diag($r->{message});
+is($w->rows_there('single'), 40, '... and are there');
+is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), '10|10|0x80044151', '... and those that time out are filed');
+
+$w->stop;
 done_testing();

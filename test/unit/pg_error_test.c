@@ -61,6 +61,8 @@ meanings(void **state)
 		{400, "0x80048d2d", "m", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
 		{400, "0x0", "CreateMultiple is not enabled on the entity x", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
 		{405, "0x80040800", "The 'UpsertMultiple' method does not support entities of type 'queue'.", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
+		{400, "0x80040265", "Refunds: this case has not yet been implemented.", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
+		{400, "0x80040265", "Message size exceeded", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
 		{404, "0x80060888", "Resource not found for the segment 'Microsoft.Dynamics.CRM.CreateMultiple'.", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
 		{404, "", "Resource not found for the segment 'Microsoft.Dynamics.CRM.CreateMultiple'.", DV_VERDICT_REFUSED, DV_MEANING_NO_BULK},
 		{404, "0x80060888", "Resource not found for the segment 'accounts'.", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
