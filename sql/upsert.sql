@@ -37,6 +37,17 @@ SELECT accountid, name, revenue FROM account ORDER BY 1;
 -- which row?
 INSERT INTO account (name) VALUES ('x');
 INSERT INTO account (accountid, name) VALUES (NULL, 'x');
+-- columns that are no key of the table
+ALTER FOREIGN TABLE account OPTIONS (ADD upsert_key 'name');
+DO $$
+DECLARE hint text;
+BEGIN
+  INSERT INTO account (name) VALUES ('no key');
+EXCEPTION WHEN fdw_invalid_attribute_value THEN
+  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+  RAISE NOTICE '%', hint;
+END $$;
+ALTER FOREIGN TABLE account OPTIONS (DROP upsert_key);
 -- states
 INSERT INTO account (accountid, name, statecode, statuscode) VALUES ('00000000-0000-0000-0000-00000000000a', 'was there', 1, 2), ('00000000-0000-0000-0000-00000000000d', 'new', 1, 2);
 SELECT name, statecode, statuscode FROM account WHERE statecode = 1 ORDER BY name;

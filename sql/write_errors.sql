@@ -36,8 +36,8 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS m = MESSAGE_TEXT, s = RETURNED_SQLSTATE, n = SCHEMA_NAME, t = TABLE_NAME,
     c = COLUMN_NAME, k = CONSTRAINT_NAME, d = PG_EXCEPTION_DETAIL, h = PG_EXCEPTION_HINT;
-  RETURN concat_ws(E'\n', s, m, 'table ' || n || '.' || t, 'column ' || nullif(c, ''), 'constraint ' || nullif(k, ''),
-    regexp_replace(regexp_replace(d, 'request id [-0-9a-f]+', 'request id'), '\([-0-9a-f]{36}\)', '(id)', 'g'), nullif(h, ''));
+  RETURN concat_ws(E'\n', s, regexp_replace(m, 'with Id [-0-9a-f]{36}', 'with Id'), 'table ' || n || '.' || t, 'column ' || nullif(c, ''), 'constraint ' || nullif(k, ''),
+    regexp_replace(regexp_replace(d, '(request id|with Id) [-0-9a-f]+', '\1', 'g'), '\([-0-9a-f]{36}\)', '(id)', 'g'), nullif(h, ''));
 END $$;
 SET client_min_messages = error;
 \t on
@@ -93,11 +93,19 @@ INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 7
 SET client_min_messages = error;
 \t on
 SELECT write_errors_try($$INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 10) i$$);
+ALTER FOREIGN TABLE account OPTIONS (SET max_errors '1');
+SELECT write_errors_try($$INSERT INTO account (name, statecode, statuscode)
+  SELECT 'limit ' || i, 1, CASE WHEN i < 2 THEN 2 ELSE 1 END FROM generate_series(1, 3) i$$);
+ALTER FOREIGN TABLE account OPTIONS (SET max_errors '0');
+SELECT write_errors_try($$INSERT INTO account (name) VALUES (repeat('x', 161))$$);
+ALTER FOREIGN TABLE account OPTIONS (SET max_errors '2');
 \t off
 RESET client_min_messages;
 -- rows whose state is refused have been created
 INSERT INTO account (name, statecode, statuscode)
 SELECT 'state ' || i, 1, CASE WHEN i = 2 THEN 1 ELSE 2 END FROM generate_series(1, 3) i;
+INSERT INTO account (name, statecode, statuscode)
+SELECT 'state ' || i, 1, CASE WHEN i > 3 THEN 1 ELSE 2 END FROM generate_series(1, 5) i;
 SELECT count(*) FROM account WHERE name LIKE 'state %';
 RESET dataverse_fdw.on_error;
 

@@ -23,8 +23,6 @@
 #include "client/senders.h"
 #include "client/trouble.h"
 #include "dataverse/header.h"
-#include "net/text.h"
-#include "net/url.h"
 #include "net/xact.h"
 #include "pool/progress.h"
 
@@ -191,30 +189,6 @@ static dv_xact_participant xact_participant = {
 	.on_subxact = on_subxact
 };
 
-const char *
-dv_call_url(const dv_session *session, const char *path)
-{
-	const dv_session_config *config = dv_session_config_of(session);
-	const char *root = dv_session_root(session);
-	size_t		len = strlen(config->base_url);
-	bool		absolute = dv_url_is_absolute(path);
-	const char *below = path;
-
-	if (absolute && (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/'))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("server \"%s\" returned a link to another host", config->server_name),
-				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
-	if (absolute)
-		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
-	if (dv_path_check(below) != DV_PATH_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("address does not lead to the Web API of server \"%s\"", config->server_name),
-				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
-	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
-}
-
 /* The path of a request is entity_set, entity_set(key), or entity_set/message. */
 const char *
 dv_call_table(const dv_session *session, const char *url)
@@ -240,11 +214,13 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->session = session;
 	call->spec = *spec;
 	call->spec.method = pstrdup(spec->method);
-	call->url = dv_call_url(session, spec->path);
+	call->url = dv_session_url(session, spec->path);
 	call->subid = GetCurrentSubTransactionId();
 	call->user = -1;
 	if (spec->history != NULL)
 		call->retry = *spec->history;
+	if (spec->delay > 0)
+		call->not_before = dv_now() + spec->delay;
 	call->senders.session = session;
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;
@@ -444,7 +420,7 @@ read_answer(dv_call *call)
 	dv_answer	answer;
 	dv_lease_report report;
 
-	/* dv_call_url has made sure that the address begins with the root */
+	/* dv_session_url has made sure that the address begins with the root */
 	dv_answer_log(call->http, call->spec.method,
 				  call->url + strlen(dv_session_root(call->session)));
 	dv_answer_read(call->http, call->spec.in_batch, &answer);
@@ -773,13 +749,7 @@ dv_call_wait(dv_call *call)
 }
 
 void
-dv_call_pause(int64 until)
-{
-	dv_call_pause_for(until, DV_WAIT_BACKOFF);
-}
-
-void
-dv_call_pause_for(int64 until, dv_wait_reason reason)
+dv_call_pause(int64 until, dv_wait_reason reason)
 {
 	dv_pool_enter();
 	if (next_event(&until, &reason) || until != 0)

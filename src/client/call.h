@@ -33,7 +33,8 @@ typedef struct dv_call_spec
 	const char *table;			/* entity set that it is about; NULL: the path says it */
 	uint64		only;			/* a bit for each user that may send it; 0: any */
 	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
-	const dv_retry *history;	/* of the rows that it carries, in earlier calls; NULL: none */
+	const dv_retry *history;	/* of what it carries or asks for, in earlier calls; NULL: none */
+	int64		delay;			/* it is not sent before this much time has passed */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
@@ -63,12 +64,10 @@ extern void dv_call_wait(dv_call *call);
 /*
  * Waits until something happens to any call, or until "until" (dv_now scale;
  * 0: no limit), and advances all calls.  This is for callers that have many
- * calls under way and look at them afterwards.  Processes interrupts.
+ * calls under way and look at them afterwards.  "reason" is what is waited for
+ * if no call is under way.  Processes interrupts.
  */
-extern void dv_call_pause(int64 until);
-
-/* The same; "reason" is what is waited for if no call is under way. */
-extern void dv_call_pause_for(int64 until, dv_wait_reason reason);
+extern void dv_call_pause(int64 until, dv_wait_reason reason);
 
 /*
  * For callers that wait in a WaitEventSet of their own: returns a descriptor
@@ -125,14 +124,6 @@ extern void dv_call_proved(dv_call *call);
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
-
-/*
- * Returns a path below the service root as a complete URL.  An absolute URL,
- * such as a link from the service, is returned as it is.  Raises an error if
- * the URL does not lead to a place below the root of the service that our
- * tokens are for, whichever way a server normalizes it.
- */
-extern const char *dv_call_url(const dv_session *session, const char *path);
 
 /* Returns the entity set that a complete URL is about; "" if it is about none. */
 extern const char *dv_call_table(const dv_session *session, const char *url);

@@ -246,7 +246,7 @@ convert_table(dv_meta_table *table)
 		dv_meta_column *column = &table->columns[i];
 		const char **const parts[] = {
 			&column->name, &column->column, &column->navigation, &column->target,
-			&column->target_set, &column->ref_type_of, &column->label_of
+			&column->target_set, &column->ref_type_of, &column->label_of, &column->helper_of
 		};
 
 		convert_names(parts, lengthof(parts));
@@ -450,6 +450,7 @@ get_plainly(retrieval *r, const dv_meta_entry *entry)
 	dv_arena	arena = arena_in(r->answer);
 	dv_call    *calls[DV_META_CASTS];
 	struct json_object *definition;
+	bool		whole = true;
 	int			i;
 
 	MemoryContextSwitchTo(r->answer);
@@ -463,9 +464,19 @@ get_plainly(retrieval *r, const dv_meta_entry *entry)
 		calls[i] = path != NULL ? start(r, path) : NULL;
 	}
 	for (i = 0; i < DV_META_CASTS; i++)
-		if (calls[i] != NULL)
-			dv_meta_cast_read(&arena, definition, get_document(r, calls[i]), i);
-	visit_definition(r, definition);
+	{
+		struct json_object *columns = calls[i] != NULL ? get_document(r, calls[i]) : NULL;
+
+		if (columns != NULL && dv_json_array(columns, "value") == NULL)
+			refuse_answer(r->reader->what);
+		if (columns != NULL)
+			dv_meta_cast_read(&arena, definition, columns, i);
+		else if (calls[i] != NULL)
+			whole = false;
+	}
+	/* a table that is deleted in the meantime is not imported in part */
+	if (whole)
+		visit_definition(r, definition);
 }
 
 void

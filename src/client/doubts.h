@@ -18,7 +18,7 @@
 #define DV_DOUBTS_MAX 1000
 
 /* How to find out about them, for messages */
-#define DV_DOUBTS_HINT "The view dataverse.doubts of this session has their ids: query the foreign table for them."
+#define DV_DOUBTS_HINT "To find out, query the foreign table by the ids in this session's view dataverse.doubts."
 
 typedef struct dv_doubt
 {

@@ -237,9 +237,10 @@ extern void dv_pipeline_reconsider(dv_writer *writer);
 extern void dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate);
 
 /*
- * Returns true if the row that exists may be, or is, another row of this
- * statement with the same id: it was created a moment ago, or it is on its way
- * in another job.
+ * Returns true if the row that exists is another row of this statement with
+ * the same id, which was created a moment ago.  A row that is merely on its way
+ * proves nothing: whichever of them has the values of the row that exists is
+ * the one that was created, and from then on the others know.
  */
 extern bool dv_writer_created_twin(const dv_job *job, const dv_batch_row *row);
 

@@ -23,6 +23,7 @@ typedef struct key_entry
 {
 	uint64		key;
 	int			rows;
+	bool		created;		/* one of these rows was created */
 	char		status;
 } key_entry;
 
@@ -65,7 +66,12 @@ dv_keys_hold(dv_keys *keys, uint64 key)
 	if (key == 0)
 		return;
 	entry = key_table_insert(keys->under_way, key, &found);
-	entry->rows = found ? entry->rows + 1 : 1;
+	if (!found)
+	{
+		entry->rows = 0;
+		entry->created = false;
+	}
+	entry->rows++;
 }
 
 void
@@ -89,9 +95,14 @@ void
 dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 {
 	bool		found;
+	key_entry  *entry;
 
 	if (key == 0)
 		return;
+	/* the others with this key may take longer than keys are remembered */
+	entry = key_table_lookup(keys->under_way, key);
+	if (entry != NULL)
+		entry->created = true;
 	if (keys->created == NULL)
 	{
 		keys->created = key_table_create(keys->context, 256, NULL);
@@ -113,6 +124,10 @@ dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 bool
 dv_keys_was_created(const dv_keys *keys, uint64 key)
 {
+	const key_entry *entry = key != 0 ? key_table_lookup(keys->under_way, key) : NULL;
+
+	if (entry != NULL && entry->created)
+		return true;
 	return key != 0 && keys->created != NULL &&
 		(key_table_lookup(keys->created, key) != NULL ||
 		 key_table_lookup(keys->created_before, key) != NULL);

@@ -7,8 +7,17 @@
  * been read to its end, the link found there decides, and the request made
  * ahead is used only if it was for the same link.
  *
- * An incomplete page is an error; it never looks like the end of the rows.  A
- * link that leads back to the page it came with is an error, too.
+ * A page is an answer with status 200 that is correct to its last byte; nothing
+ * else ever looks like the end of the rows.  What is not a page is requested
+ * again, as often as any request.  The caller may have got rows of a page by the
+ * time it turns out to be broken.  Of the page that comes in its place, they
+ * are left out: all rows up to the last one that the caller knows.  Those among
+ * them that it does not know are new, and a page that begins behind a row does
+ * not return what is new before it, either.  That takes rows that can be told
+ * apart and have an order.  Where they do not, a page is checked to its end
+ * before any of its rows are returned.
+ *
+ * A link that leads back to the page it came with is an error.
  *
  * A URL that is too long for a request line goes into a $batch of one part.
  *
@@ -40,6 +49,15 @@ typedef struct page_request
 	bool		batched;
 } page_request;
 
+/* The ids of rows that the caller has got, and that a further answer may contain again. */
+typedef struct known_rows
+{
+	MemoryContext context;		/* NULL: there are none */
+	char	  **ids;
+	int			n;
+	int			room;
+} known_rows;
+
 struct dv_pages
 {
 	dv_pages_spec spec;
@@ -50,6 +68,9 @@ struct dv_pages
 	bool		done;
 	bool		begun;			/* the service has answered the query with a page */
 	const dv_error *refusal;	/* see dv_pages_refusal */
+	bool		first;			/* "now" is the request for the first rows only */
+	dv_names   *id;				/* spec.id as a member, once it is needed */
+	known_rows	known;
 	dv_page		page;
 	dv_chain	chain;			/* of the links to the pages */
 	int64		given;			/* rows returned to the caller */
@@ -62,7 +83,7 @@ static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 {
 	const char **headers = palloc0(2 * sizeof(char *));
-	const char *whole = dv_call_url(pages->spec.session, url);
+	const char *whole = dv_session_url(pages->spec.session, url);
 	StringInfoData body;
 
 	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)
@@ -81,19 +102,24 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 	spec->in_batch = true;
 }
 
+/* "history" and "delay" are those of a page that is requested again. */
 static void
-send_request(dv_pages *pages, page_request *r, const char *url)
+send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *history,
+			 int64 delay)
 {
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = true};
+	int			page_size = pages->first ? 0 : pages->spec.page_size;
 	MemoryContext old;
 
+	spec.history = history;
+	spec.delay = delay;
 	r->context = AllocSetContextCreate(pages->context, "dataverse page", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
 	spec.path = r->url;
-	spec.headers = dv_headers_of_page(pages->spec.page_size, pages->spec.annotations,
+	spec.headers = dv_headers_of_page(page_size, pages->spec.annotations,
 									  pages->spec.session_token);
-	spec.rows = pages->spec.page_size;
+	spec.rows = page_size;
 	/* the service root, which may precede the path, counts as well */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
 	if (r->batched)
@@ -119,7 +145,8 @@ dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
 
 	pages->spec = *spec;
 	pages->context = context;
-	send_request(pages, &pages->now, spec->path);
+	pages->first = spec->first_path != NULL;
+	send_request(pages, &pages->now, pages->first ? spec->first_path : spec->path, NULL, 0);
 	return pages;
 }
 
@@ -135,13 +162,148 @@ dv_pages_refusal(const dv_pages *pages)
 	return pages->refusal;
 }
 
+/*
+ * Rows that the caller has got
+ */
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
 static void
-not_whole(const dv_pages *pages, const char *why, size_t at)
+open_for_ids(dv_pages *pages, dv_page *page)
+{
+	if (pages->id == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(pages->context);
+
+		pages->id = dv_names_init(palloc(dv_names_size(&pages->spec.id, 1)), &pages->spec.id, 1);
+		if (pages->id == NULL)
+			elog(ERROR, "invalid member name \"%s\"", pages->spec.id);
+		MemoryContextSwitchTo(old);
+	}
+	dv_page_open(page, pages->id, pages->page.json.text,
+				 pages->page.json.end - pages->page.json.text);
+}
+
+static void
+forget_known(dv_pages *pages)
+{
+	if (pages->known.context != NULL)
+		MemoryContextDelete(pages->known.context);
+	memset(&pages->known, 0, sizeof(pages->known));
+}
+
+/* Notes the ids of the rows of the current page that have been read so far. */
+static void
+note_known(dv_pages *pages)
+{
+	known_rows *known = &pages->known;
+	uint64		rows = pages->page.rows;
+	MemoryContext old;
+	dv_page		page;
+	dv_value	id;
+
+	if (rows == 0)
+		return;
+	if (known->context == NULL)
+		known->context = AllocSetContextCreate(pages->context, "dataverse known rows",
+											   ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(known->context);
+	open_for_ids(pages, &page);
+	while (page.rows < rows && dv_page_next(&page, &id) == DV_PAGE_ROW)
+	{
+		if (id.kind != DV_VALUE_STRING)
+			continue;
+		if (known->n == known->room)
+		{
+			char	  **ids = palloc(sizeof(char *) * Max(2 * known->room, 64));
+
+			if (known->n > 0)
+				memcpy(ids, known->ids, sizeof(char *) * known->n);
+			known->ids = ids;
+			known->room = Max(2 * known->room, 64);
+		}
+		known->ids[known->n++] = pnstrdup(id.text, id.len);
+	}
+	MemoryContextSwitchTo(old);
+	qsort(known->ids, known->n, sizeof(char *), compare_ids);
+}
+
+/* Leaves out what the caller has got of the page that has just been opened. */
+static void
+skip_known(dv_pages *pages)
+{
+	const known_rows *known = &pages->known;
+	uint64		last = 0;
+	dv_page		page;
+	dv_value	id;
+
+	if (known->n == 0)
+		return;
+	open_for_ids(pages, &page);
+	while (dv_page_next(&page, &id) == DV_PAGE_ROW)
+	{
+		char		text[64];
+		char	   *key = text;
+
+		if (id.kind != DV_VALUE_STRING || id.len >= sizeof(text))
+			continue;
+		memcpy(text, id.text, id.len);
+		text[id.len] = '\0';
+		if (bsearch(&key, known->ids, known->n, sizeof(char *), compare_ids) != NULL)
+			last = page.rows;
+	}
+	while (pages->page.rows < last && dv_page_next(&pages->page, NULL) == DV_PAGE_ROW)
+		;
+}
+
+/*
+ * Answers that are no pages
+ */
+
+/* "at" is the position in the answer, or negative if it is about the answer as a whole. */
+static void
+not_whole(const dv_pages *pages, const char *why, int64 at)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 			 errmsg("could not %s: an answer from Dataverse was incomplete", pages->spec.what),
+			 at < 0 ? errdetail("%s.", why) :
 			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
+}
+
+/*
+ * Requests the current page again, because its answer was no page, or raises an
+ * error if that has been done as often as it may be.
+ */
+static void
+request_again(dv_pages *pages, const char *why, int64 at)
+{
+	const dv_call *call = pages->now.call;
+	dv_retry	history = *dv_call_history(call);
+	dv_error	error = {.verdict = DV_VERDICT_RETRY, .meaning = DV_MEANING_SERVER,
+	.retry_after = -1, .code = "", .message = why};
+	dv_attempt	attempt = {.user = dv_call_user(call), .sent_at = dv_call_sent_at(call),
+	.repeatable = true};
+	dv_retry_decision decision = {.next = DV_NEXT_END};
+	char	   *url;
+
+	if (pages->open && pages->spec.id != NULL)
+		note_known(pages);
+	if (!pages->open || pages->spec.id != NULL || pages->page.rows == 0)
+		decision = dv_trouble_decide(pages->spec.session, &history, &error, &attempt);
+	if (decision.next != DV_NEXT_AGAIN)
+		not_whole(pages, why, at);
+	pages->open = false;
+	/* it counts as an answer once it is one */
+	pages->spec.stats->requests--;
+	url = pstrdup(pages->now.url);
+	drop_request(&pages->now);
+	send_request(pages, &pages->now, url, &history, decision.delay);
+	pfree(url);
 }
 
 /* Does the service say that it cannot answer the query as it is put? */
@@ -165,9 +327,13 @@ refused(dv_pages *pages, const dv_error *error)
 					 pages->spec.what);
 }
 
-/* Extracts the answer from a $batch.  It is copied, because pages must end with a NUL. */
-static void
-unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, size_t *len)
+/*
+ * Extracts the answer from a $batch.  It is copied, because pages must end with a
+ * NUL.  Returns what is wrong with the batch, or NULL.
+ */
+static const char *
+unpack_batch(dv_pages *pages, const dv_http_result *result, int *status, const char **body,
+			 size_t *len)
 {
 	dv_multipart multipart;
 	dv_part		part;
@@ -177,14 +343,16 @@ unpack_batch(dv_pages *pages, const dv_http_result *result, const char **body, s
 	if (!dv_multipart_open(&multipart, dv_call_header(pages->now.call, "Content-Type"),
 						   result->body, result->body_len) ||
 		dv_multipart_next(&multipart, &part) != DV_PART)
-		not_whole(pages, "a part of a batch expected", 0);
+		return "It does not contain the part of a batch";
 	if (dv_multipart_next(&multipart, &end) != DV_PART_END)
-		not_whole(pages, "the end of a batch expected", result->body_len);
+		return "The batch does not end where it should";
 	copy = MemoryContextAllocHuge(pages->now.context, part.body.len + 1);
 	memcpy(copy, part.body.s, part.body.len);
 	copy[part.body.len] = '\0';
+	*status = part.status;
 	*body = copy;
 	*len = part.body.len;
+	return NULL;
 }
 
 /*
@@ -201,13 +369,19 @@ was_abandoned(const dv_call *call)
 }
 
 /*
- * Returns true if the caller will need more than the current page, which holds
- * page_size rows unless it is the last one.
+ * Returns true if the caller will probably need more than the current page, which
+ * holds page_size rows unless it is the last one.
  */
 static bool
 more_is_wanted(const dv_pages *pages)
 {
-	return pages->spec.wanted < 0 || pages->given + pages->spec.page_size < pages->spec.wanted;
+	const dv_pages_spec *spec = &pages->spec;
+	int64		then = pages->given + spec->page_size;
+
+	if (spec->wanted >= 0 && then >= spec->wanted)
+		return false;
+	/* a guess that has proved wrong says nothing */
+	return spec->likely < 0 || then < spec->likely || pages->given >= spec->likely;
 }
 
 static void
@@ -235,7 +409,7 @@ has_arrived(dv_pages *pages)
 		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
 
 		drop_request(&pages->now);
-		send_request(pages, &pages->now, url);
+		send_request(pages, &pages->now, url, NULL, 0);
 		pfree(url);
 	}
 	if (!dv_call_done(pages->now.call))
@@ -245,15 +419,55 @@ has_arrived(dv_pages *pages)
 	return true;
 }
 
+/*
+ * Finds the page in the answer of "now".  Returns what is wrong with it, or NULL.
+ * Only 200 stands for a page: others of the 2xx, and 304, come from whoever
+ * stands between us and the service, with a body that may look like one.
+ */
+static const char *
+find_page(dv_pages *pages, const char **body, size_t *len)
+{
+	const dv_http_result *result = dv_call_result(pages->now.call);
+	const char *wrong = NULL;
+	int			status = result->status;
+
+	*body = result->body;
+	*len = result->body_len;
+	if (pages->now.batched && status == 200)
+		wrong = unpack_batch(pages, result, &status, body, len);
+	if (wrong == NULL && status != 200)
+		wrong = psprintf("It has HTTP status %d, not 200", status);
+	return wrong;
+}
+
+/* Requests the next page, if the end of this one looks as if there was one. */
+static void
+look_ahead(dv_pages *pages, const char *body, size_t len)
+{
+	page_request *ahead = &pages->ahead;
+	dv_value	link;
+	char	   *url;
+
+	if (pages->first || !more_is_wanted(pages) || !dv_page_peek_link(body, len, &link) ||
+		link.escaped)
+		return;
+	url = pnstrdup(link.text, link.len);
+	/* when this page is requested again, the next one is already on its way */
+	if (ahead->call != NULL && strcmp(ahead->url, url) != 0)
+		drop_request(ahead);
+	if (ahead->call == NULL)
+		send_request(pages, ahead, url, NULL, 0);
+	pfree(url);
+}
+
 /* Begins to read the answer of "now", and requests the next page. */
 static void
 open_page(dv_pages *pages)
 {
 	dv_pages_stats *stats = pages->spec.stats;
-	const dv_http_result *result;
+	const char *wrong;
 	const char *body;
 	size_t		len;
-	dv_value	link;
 
 	stats->requests++;
 	stats->sent += dv_call_attempts(pages->now.call);
@@ -264,24 +478,44 @@ open_page(dv_pages *pages)
 		refused(pages, dv_call_error(pages->now.call));
 		return;
 	}
-	result = dv_call_result(pages->now.call);
-	stats->bytes += result->bytes_received;
-	body = result->body;
-	len = result->body_len;
-	if (pages->now.batched)
-		unpack_batch(pages, result, &body, &len);
-	stats->pages++;
-	pages->begun = true;
-	if (more_is_wanted(pages) && dv_page_peek_link(body, len, &link) && !link.escaped)
+	stats->bytes += dv_call_result(pages->now.call)->bytes_received;
+	wrong = find_page(pages, &body, &len);
+	if (wrong != NULL)
 	{
-		char	   *url = pnstrdup(link.text, link.len);
-
-		send_request(pages, &pages->ahead, url);
-		pfree(url);
+		request_again(pages, wrong, -1);
+		return;
 	}
+	if (pages->spec.id == NULL)
+	{
+		dv_page_open(&pages->page, pages->spec.names, body, len);
+		if (dv_page_drain(&pages->page) != DV_PAGE_END)
+		{
+			request_again(pages, pages->page.json.error, pages->page.json.error_at);
+			return;
+		}
+	}
+	stats->pages++;
+	look_ahead(pages, body, len);
 	tell_progress(pages, pages->ahead.call != NULL);
 	dv_page_open(&pages->page, pages->spec.names, body, len);
 	pages->open = true;
+	skip_known(pages);
+}
+
+/* The first rows have all been read.  Unless there were fewer, requests all rows. */
+static void
+leave_first(dv_pages *pages)
+{
+	if (pages->page.rows < (uint64) pages->spec.first &&
+		dv_value_is_null(&pages->page.next_link))
+	{
+		pages->done = true;
+		return;
+	}
+	note_known(pages);
+	pages->first = false;
+	drop_request(&pages->now);
+	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
 }
 
 /* At the end of a page, goes on to the next one, if any. */
@@ -292,16 +526,29 @@ turn_page(dv_pages *pages)
 	char	   *url;
 	size_t		len;
 
-	pages->open = false;
+	pages->begun = true;
+	forget_known(pages);
+	if (pages->first)
+	{
+		pages->open = false;
+		leave_first(pages);
+		return;
+	}
 	if (dv_value_is_null(link))
 	{
+		pages->open = false;
 		pages->done = true;
 		drop_request(&pages->ahead);
 		return;
 	}
 	url = palloc(link->len + 1);
 	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
-		not_whole(pages, "a link expected", pages->now.batched ? 0 : link->text - pages->page.json.text);
+	{
+		pfree(url);
+		request_again(pages, "Its link to the next page is no text", -1);
+		return;
+	}
+	pages->open = false;
 	url[len] = '\0';
 	if (strcmp(url, pages->now.url) == 0 ||
 		dv_chain_leads_back(&pages->chain, pages->context, url))
@@ -312,7 +559,7 @@ turn_page(dv_pages *pages)
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{
 		drop_request(&pages->ahead);
-		send_request(pages, &pages->ahead, url);
+		send_request(pages, &pages->ahead, url, NULL, 0);
 	}
 	pfree(url);
 	drop_request(&pages->now);
@@ -344,6 +591,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 		switch (dv_page_next(&pages->page, values))
 		{
 			case DV_PAGE_ROW:
+				pages->begun = true;
 				pages->spec.stats->rows++;
 				pages->given++;
 				return DV_PAGES_ROW;
@@ -353,7 +601,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 				turn_page(pages);
 				break;
 			case DV_PAGE_BROKEN:
-				not_whole(pages, pages->page.json.error, pages->page.json.error_at);
+				request_again(pages, pages->page.json.error, pages->page.json.error_at);
 		}
 	}
 	return DV_PAGES_END;

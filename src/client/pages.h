@@ -5,6 +5,10 @@
  * While a page is read, the next one is already on its way; there are never
  * more than these two.
  *
+ * A caller that will probably want only a few rows can have these requested
+ * first.  If it wants more, all rows are requested in pages, and those that it
+ * has got are left out.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef DV_PAGES_H
@@ -33,8 +37,13 @@ typedef struct dv_pages_spec
 {
 	dv_session *session;
 	const char *path;			/* below the service root */
+	const char *first_path;		/* the same query for the first rows only; NULL: none */
+	int64		first;			/* then: their number */
+	const char *id;				/* member that ends the order of the rows and differs in each of
+								 * them; NULL: there is none */
 	int			page_size;		/* 0: $top limits the rows */
 	int64		wanted;			/* the most rows that the caller will fetch; -1: all */
+	double		likely;			/* the number that it will probably fetch; -1: all */
 	const char *annotations;	/* NULL: none */
 	const char *session_token;	/* consistency token of the writes that must be seen, or NULL */
 	dv_names   *names;			/* members wanted */

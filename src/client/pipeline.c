@@ -24,7 +24,7 @@
 #define WAITING_MAX 4
 /* Calls that wait for a backoff to pass: few enough to spare a service that is down */
 #define RESTING_MAX 32
-/* Rows refused in a row because the service was in trouble, after which it is believed to be down */
+/* Rows given up one after the other because the service was in trouble, until it is believed to be down */
 #define STRIKES_MAX 3
 
 /* Properties of each fate. */
@@ -442,7 +442,7 @@ dv_pipeline_wait_a_step(dv_writer *writer)
 		dv_pipeline_pump(writer);
 		return;
 	}
-	dv_call_pause(until);
+	dv_call_pause(until, DV_WAIT_BACKOFF);
 	writer->tally.waited += dv_now() - start;
 	dv_pipeline_pump(writer);
 }

@@ -42,6 +42,7 @@ struct dv_writer
 	size_t		held;			/* bytes of jobs */
 	dv_keys    *keys;
 	dv_tally	tally;
+	int64		stays;			/* rows that a rollback leaves in Dataverse */
 	int			strikes;		/* rows given up for transient causes since one was written */
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */

@@ -142,8 +142,8 @@ dv_search_settle(dv_search *search, const dv_job *job, const dv_batch_row *row,
 			search->found = new_job(job, DV_UPDATE, job->after_search);
 
 		/*
-		 * Two keys that are different here can be the same for the service, which would ignore
-		 * the second row of a bulk message.
+		 * The service may have a collation by which more keys are equal than the writer knows. It
+		 * would ignore the second row of a bulk message.
 		 */
 		if (search->found->route == DV_ROUTE_BULK && has_id(search->found->batch, answer->id))
 			search->found->route = DV_ROUTE_SINGLE;

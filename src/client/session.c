@@ -13,6 +13,7 @@
 
 #include "client/session.h"
 #include "net/text.h"
+#include "net/url.h"
 
 /* The consistency token with which this session sees what it wrote to a table. */
 typedef struct written_table
@@ -162,6 +163,30 @@ const char *
 dv_session_root(const dv_session *session)
 {
 	return session->root;
+}
+
+const char *
+dv_session_url(const dv_session *session, const char *path)
+{
+	const dv_session_config *config = dv_session_config_of(session);
+	const char *root = dv_session_root(session);
+	size_t		len = strlen(config->base_url);
+	bool		absolute = dv_url_is_absolute(path);
+	const char *below = path;
+
+	if (absolute && (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/'))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("server \"%s\" returned a link to another host", config->server_name),
+				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
+	if (absolute)
+		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
+	if (dv_path_check(below) != DV_PATH_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("address does not lead to the Web API of server \"%s\"", config->server_name),
+				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
+	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
 }
 
 dv_http_client *

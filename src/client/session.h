@@ -52,6 +52,15 @@ extern void dv_session_free(dv_session *session);
 /* The configuration, without credentials and transport options. */
 extern const dv_session_config *dv_session_config_of(const dv_session *session);
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
+
+/*
+ * Returns a path below the service root as a complete URL.  An absolute URL,
+ * such as a link from the service, is returned as it is.  Raises an error if
+ * the URL does not lead to a place below the root of the service that our
+ * tokens are for, whichever way a server normalizes it.
+ */
+extern const char *dv_session_url(const dv_session *session, const char *path);
+
 extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_standing *dv_session_standing(const dv_session *session);

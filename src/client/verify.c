@@ -60,6 +60,9 @@ read_answer(dv_job *job)
 	const char **wanted;
 	int			n;
 
+	/* an empty answer of another kind would say that no row exists */
+	if (result->status != 200)
+		return false;
 	wanted = dv_proof_properties(job, &n);
 	names = dv_names_init(palloc(dv_names_size(wanted, n)), wanted, n);
 	if (names == NULL)
@@ -84,7 +87,7 @@ fail_in_doubt(dv_job *job, const dv_batch_row *row, const dv_error *error)
 
 /* Rows that exist, and may be ours: they are not counted. */
 static void
-settle_unclear(dv_job *job, const dv_proof *proofs)
+settle_unclear(dv_job *job, const dv_proof *proofs, const dv_finding *findings)
 {
 	int			i;
 
@@ -93,7 +96,7 @@ settle_unclear(dv_job *job, const dv_proof *proofs)
 		const dv_batch_row *row = &job->batch->rows[i];
 		dv_error	error;
 
-		if (proofs[i].finding != DV_FINDING_UNCLEAR)
+		if (findings[i] != DV_FINDING_UNCLEAR)
 			continue;
 		error = dv_proof_doubt(&proofs[i]);
 		if (job->spec->ignore_duplicates)
@@ -124,6 +127,7 @@ static void
 conclude(dv_job *job)
 {
 	const dv_error **refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
+	dv_finding *findings = palloc(sizeof(dv_finding) * job->batch->nrows);
 	const dv_proof *proofs = dv_proof_conclude(job);
 	dv_job	   *absent = NULL;
 	dv_job	   *theirs = NULL;
@@ -135,8 +139,9 @@ conclude(dv_job *job)
 		dv_finding	finding = proofs[i].finding;
 
 		/* an earlier row of this job may have turned out to be the one that exists */
-		if (finding == DV_FINDING_OURS && dv_writer_created_twin(job, row))
+		if (finding != DV_FINDING_ABSENT && dv_writer_created_twin(job, row))
 			finding = DV_FINDING_THEIRS;
+		findings[i] = finding;
 		if (finding == DV_FINDING_OURS)
 			dv_writer_settle_row(job, row, DV_FATE_ACKNOWLEDGED);
 		else if (finding == DV_FINDING_UNCLEAR)
@@ -153,7 +158,7 @@ conclude(dv_job *job)
 	isolate(theirs, job, false);
 	/* last, because the callback that files them may raise an error */
 	dv_settle_refusals(job, refused);
-	settle_unclear(job, proofs);
+	settle_unclear(job, proofs, findings);
 	dv_job_free(job);
 }
 

@@ -142,7 +142,10 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 		writer->strikes = 0;
 		/* an update that follows the creation of its row does not add a row */
 		if (!dv_job_is_then(job))
+		{
 			dv_ledger_stays(&writer->entry, 1);
+			writer->stays++;
+		}
 		if (job->batch->operation == DV_CREATE && !writer->spec.ids_made)
 			dv_keys_note_created(writer->keys, row->key, dv_now());
 		if (row->then_len > 0)
@@ -157,19 +160,7 @@ dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate)
 bool
 dv_writer_created_twin(const dv_job *job, const dv_batch_row *row)
 {
-	const dv_keys *keys = job->writer->keys;
-	int			here = 0;
-	int			i;
-
-	if (job->spec->ids_made || row->key == 0)
-		return false;
-	if (dv_keys_was_created(keys, row->key))
-		return true;
-	if (dv_keys_rows(keys, row->key) == 1)
-		return false;
-	for (i = 0; i < job->batch->nrows; i++)
-		here += job->batch->rows[i].key == row->key;
-	return dv_keys_rows(keys, row->key) > here;
+	return !job->spec->ids_made && dv_keys_was_created(job->writer->keys, row->key);
 }
 
 /* Sends what can be sent, and waits until there is room for another batch. */
@@ -418,6 +409,12 @@ const dv_tally *
 dv_writer_tally(const dv_writer *writer)
 {
 	return &writer->tally;
+}
+
+int64
+dv_writer_stays(const dv_writer *writer)
+{
+	return writer->stays;
 }
 
 int64

@@ -167,4 +167,7 @@ extern const dv_tally *dv_writer_tally(const dv_writer *writer);
 /* Returns the number of rows written. */
 extern int64 dv_writer_written(const dv_writer *writer);
 
+/* Returns how many of them a rollback leaves; this includes rows whose second update has not succeeded. */
+extern int64 dv_writer_stays(const dv_writer *writer);
+
 #endif							/* DV_WRITER_H */

@@ -235,27 +235,6 @@ tell(const dv_part *part, dv_row_answer *row)
 		row->has_id = read_entity_id(part, row->id);
 }
 
-bool
-dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
-					  dv_row_answer *rows)
-{
-	dv_multipart multipart;
-	dv_part_step step;
-	dv_part		part;
-	int			i = 0;
-
-	memset(rows, 0, n * sizeof(*rows));
-	if (!dv_multipart_open(&multipart, content_type, body, len))
-		return false;
-	while ((step = dv_multipart_next(&multipart, &part)) == DV_PART)
-	{
-		if (i == n || part.changeset > 0 || !is_answer(part.status))
-			return false;
-		tell(&part, &rows[i++]);
-	}
-	return step == DV_PART_END;
-}
-
 /* Reads the rows that a query has found.  Returns false if the page is broken. */
 static bool
 read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
@@ -279,16 +258,17 @@ read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 			row->error.verdict = DV_VERDICT_REFUSED;
 			row->error.sqlstate = ERRCODE_CARDINALITY_VIOLATION;
 			row->error.message = "more than one row has this key";
-			row->error.hint = "The columns in option \"upsert_key\" must be those of an alternate key of the table.";
+			row->error.hint = DV_KEY_HINT;
 		}
 		row->has_id = true;
 	}
 	return step == DV_PAGE_END;
 }
 
-bool
-dv_batch_answer_found(const char *content_type, const char *body, size_t len,
-					  const char *primary_id, int n, dv_row_answer *rows)
+/* Reads one part for each row.  If "primary_id" is given, each is a page of what a query has found. */
+static bool
+read_parts(const char *content_type, const char *body, size_t len, const char *primary_id,
+		   int n, dv_row_answer *rows)
 {
 	dv_multipart multipart;
 	dv_part_step step;
@@ -303,10 +283,27 @@ dv_batch_answer_found(const char *content_type, const char *body, size_t len,
 		if (i == n || part.changeset > 0 || !is_answer(part.status))
 			return false;
 		tell(&part, &rows[i]);
-		rows[i].told = part.status >= 300 || read_found(&part, primary_id, &rows[i]);
+		/* nothing else that is no error is a page: an empty one would say that there is no row */
+		if (primary_id != NULL)
+			rows[i].told = part.status >= 300 ||
+				(part.status == 200 && read_found(&part, primary_id, &rows[i]));
 		i++;
 	}
 	return step == DV_PART_END;
+}
+
+bool
+dv_batch_answer_parts(const char *content_type, const char *body, size_t len, int n,
+					  dv_row_answer *rows)
+{
+	return read_parts(content_type, body, len, NULL, n, rows);
+}
+
+bool
+dv_batch_answer_found(const char *content_type, const char *body, size_t len,
+					  const char *primary_id, int n, dv_row_answer *rows)
+{
+	return read_parts(content_type, body, len, primary_id, n, rows);
 }
 
 /* Returns the row that a part of a changeset is about, or n if it does not say. */

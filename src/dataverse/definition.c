@@ -586,6 +586,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->column = a->name;
 	column->primary = a->primary;
 	column->readonly = is_readonly(b, a);
+	column->left_out = column->readonly && !a->primary;
 	column->helper_of = a->parent;
 	column->source = source_of(a);
 	column->primary_image = dv_meta_bool(a->json, "IsPrimaryImage", false);

@@ -41,6 +41,8 @@ typedef struct dv_code_rule
 	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_REFUSED, DV_MEANING_USER, hint}
 #define REFUSED_ACCESS(code) \
 	{code, NULL, ERRCODE_INSUFFICIENT_PRIVILEGE, DV_VERDICT_REFUSED, DV_MEANING_ACCESS, privilege_hint}
+#define REFUSED_KEY(code) \
+	{code, NULL, ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE, DV_VERDICT_REFUSED, DV_MEANING_OTHER, DV_KEY_HINT}
 #define AUTH(code) \
 	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, DV_MEANING_OTHER, NULL}
 #define RETRY(code, state, meaning) {code, NULL, state, DV_VERDICT_RETRY, meaning, NULL}
@@ -100,6 +102,8 @@ static const dv_code_rule code_rules[] = {
 	REFUSED("0x80048408", ERRCODE_CHECK_VIOLATION),
 	REFUSED("0x80040203", ERRCODE_INVALID_PARAMETER_VALUE),
 	REFUSED("0x80048d19", ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+	REFUSED_KEY("0x80060889"),
+	REFUSED_KEY("0x80060890"),
 	REFUSED("0x80040265", ERRCODE_RAISE_EXCEPTION),
 
 	/* names and limits of queries */
@@ -383,7 +387,7 @@ dv_error_detail(const dv_error *error)
 	initStringInfo(&detail);
 	if (error->code[0] != '\0')
 		appendStringInfo(&detail, "Dataverse code %s", error->code);
-	if (error->name != NULL)
+	if (error->code[0] != '\0' && error->name != NULL)
 		appendStringInfo(&detail, " (%s)", error->name);
 	if (error->status != 0)
 		appendStringInfo(&detail, "%sHTTP status %d", detail.len > 0 ? ", " : "", error->status);

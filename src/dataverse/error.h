@@ -57,6 +57,9 @@ typedef enum dv_meaning
 	DV_MEANING_NEW_TABLE		/* a bulk message conflicts with a recent change of the schema */
 } dv_meaning;
 
+/* How to avoid errors about alternate keys */
+#define DV_KEY_HINT "The columns in option \"upsert_key\" must be those of an alternate key of the table."
+
 /*
  * An error in any of the forms that the service uses, in one memory context.
  * Its texts are in the database encoding, except the details.

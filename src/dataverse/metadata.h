@@ -78,6 +78,7 @@ typedef struct dv_meta_column
 	const char *sql;			/* PostgreSQL's type without schema: "varchar(100)" */
 	bool		text;			/* the service compares it without regard to case and accents */
 	bool		readonly;
+	bool		left_out;		/* unless columns that cannot be written are wanted */
 	bool		primary;
 	bool		primary_image;	/* the only image that a new row can have */
 	const char *navigation;		/* one for each target, separated by commas; NULL if there are

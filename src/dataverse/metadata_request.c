@@ -5,12 +5,12 @@
  *
  * There are two ways.  RetrieveMetadataChanges returns all properties of many
  * tables in one answer.  Its answers are large, because they have every
- * property there is, null unless it was asked for.  So it is asked for some
- * tables at a time, by the only form of a list that is documented: conditions
- * of which one has to be true.
+ * property there is, null unless it was asked for.  It is therefore asked for
+ * some tables at a time, in the only form of a list that is documented:
+ * conditions of which one has to be true.
  *
  * The plain way is a request for each table.  Its columns come with the
- * properties that all columns have.  For the others, they are requested again
+ * properties that all columns have.  For other properties, they are requested again
  * as columns of their type ("cast"), with one request for each type that the
  * table has and that has such properties.  Their answers are put into that of
  * the table, so that the definition looks the same.
@@ -114,7 +114,7 @@ static const char *const key_properties[] = {
 	"LogicalName", "KeyAttributes", "EntityKeyIndexStatus", NULL
 };
 
-/* What hangs on a table. */
+/* The collections that belong to a table. */
 static const char *const collections[] = {
 	"Attributes", "ManyToOneRelationships", "Keys", NULL
 };
@@ -314,7 +314,7 @@ begin_table(const dv_arena *arena, const char *table)
 	return path;
 }
 
-/* Only one language can be named here, so that several are not. */
+/* Only one language can be named here; if several are wanted, none is. */
 static void
 append_language(dv_arena_text *path, const dv_meta_wish *wish)
 {

@@ -22,6 +22,7 @@ typedef struct url_writer
 	size_t		size;
 	size_t		len;
 	dv_odata_style style;
+	bool		any;			/* an option of the query has been written */
 } url_writer;
 
 static void
@@ -91,6 +92,16 @@ put_string(url_writer *w, const char *text, bool literally)
 			put_encoded(w, ']');
 	}
 	put_byte(w, '\'');
+}
+
+/* Without room, the writer only counts. */
+size_t
+dv_odata_text_length(const char *text)
+{
+	url_writer	w = {.style = DV_ODATA_WIRE};
+
+	put_string(&w, text, true);
+	return w.len;
 }
 
 static void
@@ -256,11 +267,21 @@ put_filter(url_writer *w, const dv_filter *filter, bool nested)
  */
 
 static void
+put_option(url_writer *w, const char *name)
+{
+	put_byte(w, w->any ? '&' : '?');
+	put(w, name);
+	w->any = true;
+}
+
+static void
 put_select(url_writer *w, const dv_query *query)
 {
 	int			i;
 
-	put(w, "?$select=");
+	if (query->all_columns)
+		return;
+	put_option(w, "$select=");
 	if (query->ncolumns == 0)
 		put(w, query->primary_id->property);
 	for (i = 0; i < query->ncolumns; i++)
@@ -279,7 +300,7 @@ put_order(url_writer *w, const dv_query *query)
 
 	if (query->norders == 0 && !query->by_id)
 		return;
-	put(w, "&$orderby=");
+	put_option(w, "$orderby=");
 	for (i = 0; i < query->norders; i++)
 	{
 		if (i > 0)
@@ -311,7 +332,7 @@ put_partition(url_writer *w, const dv_query *query)
 
 	if (query->partition == NULL)
 		return;
-	put(w, "&partitionId=");
+	put_option(w, "partitionId=");
 	for (c = query->partition->text; *c != '\0'; c++)
 	{
 		if (query->partition->placeholder)
@@ -337,7 +358,7 @@ put_number(url_writer *w, int64_t n)
 size_t
 dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size)
 {
-	url_writer	w = {out, size, 0, style};
+	url_writer	w = {.out = out, .size = size, .style = style};
 	bool		filtered = query->filter != NULL && query->filter->kind != DV_TRUE;
 
 	put(&w, query->entity_set);
@@ -361,13 +382,13 @@ dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t si
 		put_select(&w, query);
 		if (filtered)
 		{
-			put(&w, "&$filter=");
+			put_option(&w, "$filter=");
 			put_filter(&w, query->filter, false);
 		}
 		put_order(&w, query);
 		if (query->top > 0)
 		{
-			put(&w, "&$top=");
+			put_option(&w, "$top=");
 			put_number(&w, query->top);
 		}
 		put_partition(&w, query);

@@ -28,6 +28,9 @@ typedef enum dv_odata_style
  */
 extern size_t dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size);
 
+/* Returns the length of a text inside a literal of the WIRE style, with its wildcards quoted. */
+extern size_t dv_odata_text_length(const char *text);
+
 /* Can the service take a list of values of this column as IN? */
 extern bool dv_odata_has_in(const dv_column *column, int max_length);
 

@@ -93,6 +93,7 @@ typedef struct dv_query
 	const dv_column *primary_id;
 	const dv_column **columns;
 	int			ncolumns;		/* 0: only the primary id */
+	bool		all_columns;	/* their names would be too long: the service returns all of them */
 	const dv_filter *filter;	/* NULL: all rows */
 	const dv_operand *partition;	/* of an elastic table: all rows are in it; NULL: any */
 	const dv_order *orders;

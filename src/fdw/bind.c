@@ -38,37 +38,24 @@
 #include "fdw/bind.h"
 #include "fdw/encode.h"
 #include "fdw/grid.h"
+#include "fdw/list.h"
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
 #include "net/text.h"
 
-/* Maximum number of values in one IN, and how much of a URL they may take up. */
-#define CHUNK_VALUES 500
-#define CHUNK_BYTES 16000
-/* Maximum number of conditions that replace an IN. */
-#define CHUNK_LISTED 100
 /* Longer texts are compared here only, if they are checked here at all. */
 #define MAX_TEXT 2000
+/* What surrounds a value, roughly. */
+#define CONDITION_BYTES 25
 /* How much of a text is compared by its start. */
 #define MAX_START 400
-
-/* A leaf that is being bound. */
-typedef struct leaf
-{
-	dv_bindings *binding;
-	const dv_attribute *attribute;
-	const dv_column *column;
-	dv_op		op;
-	const dv_bound_value *value;
-	int			flags;
-} leaf;
 
 /*
  * Making filters
  */
 
-static dv_filter *
-new_filter(dv_filter_kind kind, const dv_column *column)
+dv_filter *
+dv_filter_new(dv_filter_kind kind, const dv_column *column)
 {
 	dv_filter  *filter = palloc0(sizeof(*filter));
 
@@ -80,7 +67,7 @@ new_filter(dv_filter_kind kind, const dv_column *column)
 dv_filter *
 dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand)
 {
-	dv_filter  *filter = new_filter(kind, column);
+	dv_filter  *filter = dv_filter_new(kind, column);
 
 	if (operand != NULL)
 	{
@@ -115,10 +102,10 @@ dv_filter_join(dv_filter_kind kind, List *parts)
 			kept = lappend(kept, part);
 	}
 	if (kept == NIL)
-		return new_filter(neutral, NULL);
+		return dv_filter_new(neutral, NULL);
 	if (list_length(kept) == 1)
 		return linitial(kept);
-	filter = new_filter(kind, NULL);
+	filter = dv_filter_new(kind, NULL);
 	filter->n = list_length(kept);
 	filter->parts = palloc(sizeof(dv_filter *) * filter->n);
 	foreach(lc, kept)
@@ -143,23 +130,23 @@ either(dv_filter *a, dv_filter *b)
 static dv_filter *
 nothing(void)
 {
-	return new_filter(DV_FALSE, NULL);
+	return dv_filter_new(DV_FALSE, NULL);
 }
 
 static dv_filter *
-is_null(const leaf *l)
+is_null(const dv_leaf *l)
 {
-	return new_filter(DV_IS_NULL, l->column);
+	return dv_filter_new(DV_IS_NULL, l->column);
 }
 
-static dv_filter *
-not_null(const leaf *l)
+dv_filter *
+dv_leaf_not_null(const dv_leaf *l)
 {
-	return new_filter(DV_IS_NOT_NULL, l->column);
+	return dv_filter_new(DV_IS_NOT_NULL, l->column);
 }
 
-static dv_filter *
-compare(const leaf *l, dv_filter_kind kind, const char *operand)
+dv_filter *
+dv_leaf_compare(const dv_leaf *l, dv_filter_kind kind, const char *operand)
 {
 	return dv_filter_of(kind, l->column, operand);
 }
@@ -170,67 +157,67 @@ compare(const leaf *l, dv_filter_kind kind, const char *operand)
 
 /* before the grid point after "floor", or from it on; no point follows the last second */
 static dv_filter *
-before_next(const leaf *l, const dv_grid *g)
+before_next(const dv_leaf *l, const dv_grid *g)
 {
-	return *g->next == '\0' ? not_null(l) : compare(l, DV_LT, g->next);
+	return *g->next == '\0' ? dv_leaf_not_null(l) : dv_leaf_compare(l, DV_LT, g->next);
 }
 
 static dv_filter *
-from_next(const leaf *l, const dv_grid *g)
+from_next(const dv_leaf *l, const dv_grid *g)
 {
-	return *g->next == '\0' ? nothing() : compare(l, DV_GE, g->next);
+	return *g->next == '\0' ? nothing() : dv_leaf_compare(l, DV_GE, g->next);
 }
 
 static dv_filter *
-compare_time(const leaf *l, dv_op op, const dv_grid *g)
+compare_time(const dv_leaf *l, dv_op op, const dv_grid *g)
 {
 	switch (op)
 	{
 		case DV_OP_LT:
-			return g->on ? compare(l, DV_LT, g->floor) : before_next(l, g);
+			return g->on ? dv_leaf_compare(l, DV_LT, g->floor) : before_next(l, g);
 		case DV_OP_LE:
 			return before_next(l, g);
 		case DV_OP_GT:
-			return g->fine ? compare(l, DV_GE, g->floor) : from_next(l, g);
+			return g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : from_next(l, g);
 		case DV_OP_GE:
-			return g->on || g->fine ? compare(l, DV_GE, g->floor) : from_next(l, g);
+			return g->on || g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : from_next(l, g);
 		case DV_OP_EQ:
 			if (!g->on && !g->fine)
 				return nothing();
-			return both(compare(l, DV_GE, g->floor), before_next(l, g));
+			return both(dv_leaf_compare(l, DV_GE, g->floor), before_next(l, g));
 		default:
 			if (!g->on || g->fine)
-				return not_null(l);
-			return either(compare(l, DV_LT, g->floor), from_next(l, g));
+				return dv_leaf_not_null(l);
+			return either(dv_leaf_compare(l, DV_LT, g->floor), from_next(l, g));
 	}
 }
 
 static dv_filter *
-compare_grid(const leaf *l, dv_op op, const dv_grid *g)
+compare_grid(const dv_leaf *l, dv_op op, const dv_grid *g)
 {
 	if (g->side != 0)
 	{
 		bool		all = op == DV_OP_NE ||
 		(g->side < 0 ? op == DV_OP_GT || op == DV_OP_GE : op == DV_OP_LT || op == DV_OP_LE);
 
-		return all ? not_null(l) : nothing();
+		return all ? dv_leaf_not_null(l) : nothing();
 	}
 	if (g->next != NULL)
 		return compare_time(l, op, g);
 	switch (op)
 	{
 		case DV_OP_LT:
-			return compare(l, g->on ? DV_LT : DV_LE, g->floor);
+			return dv_leaf_compare(l, g->on ? DV_LT : DV_LE, g->floor);
 		case DV_OP_LE:
-			return compare(l, DV_LE, g->floor);
+			return dv_leaf_compare(l, DV_LE, g->floor);
 		case DV_OP_GT:
-			return compare(l, DV_GT, g->floor);
+			return dv_leaf_compare(l, DV_GT, g->floor);
 		case DV_OP_GE:
-			return compare(l, g->on ? DV_GE : DV_GT, g->floor);
+			return dv_leaf_compare(l, g->on ? DV_GE : DV_GT, g->floor);
 		case DV_OP_EQ:
-			return g->on ? compare(l, DV_EQ, g->floor) : nothing();
+			return g->on ? dv_leaf_compare(l, DV_EQ, g->floor) : nothing();
 		default:
-			return g->on ? both(compare(l, DV_NE, g->floor), not_null(l)) : not_null(l);
+			return g->on ? both(dv_leaf_compare(l, DV_NE, g->floor), dv_leaf_not_null(l)) : dv_leaf_not_null(l);
 	}
 }
 
@@ -240,7 +227,7 @@ compare_grid(const leaf *l, dv_op op, const dv_grid *g)
  */
 
 static dv_filter *
-bind_number(const leaf *l, dv_op op, Oid type, Datum value)
+bind_number(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	dv_grid		g = dv_grid_of_number(dv_types[l->column->type].range, type, value);
 
@@ -249,7 +236,7 @@ bind_number(const leaf *l, dv_op op, Oid type, Datum value)
 
 /* Can times have fractions of a second? */
 static bool
-has_fractions(const leaf *l)
+has_fractions(const dv_leaf *l)
 {
 	dv_table_type type = l->binding->relation->type;
 
@@ -257,7 +244,7 @@ has_fractions(const leaf *l)
 }
 
 static dv_filter *
-bind_time(const leaf *l, dv_op op, Oid type, Datum value)
+bind_time(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	dv_grid		g = dv_grid_of_time(l->attribute->pgtype, has_fractions(l), type, value);
 
@@ -265,7 +252,7 @@ bind_time(const leaf *l, dv_op op, Oid type, Datum value)
 }
 
 static dv_filter *
-bind_date(const leaf *l, dv_op op, Oid type, Datum value)
+bind_date(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	dv_grid		g = dv_grid_of_date(type, value);
 
@@ -273,21 +260,21 @@ bind_date(const leaf *l, dv_op op, Oid type, Datum value)
 }
 
 static dv_filter *
-bind_id(const leaf *l, dv_op op, Oid type, Datum value)
+bind_id(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	const char *text = dv_id_text(DatumGetUUIDP(value)->data);
 
-	return op == DV_OP_EQ ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
+	return op == DV_OP_EQ ? dv_leaf_compare(l, DV_EQ, text) : both(dv_leaf_compare(l, DV_NE, text), dv_leaf_not_null(l));
 }
 
 static dv_filter *
-bind_boolean(const leaf *l, dv_op op, Oid type, Datum value)
+bind_boolean(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
-	return compare(l, DV_EQ, DatumGetBool(value) == (op == DV_OP_EQ) ? "true" : "false");
+	return dv_leaf_compare(l, DV_EQ, DatumGetBool(value) == (op == DV_OP_EQ) ? "true" : "false");
 }
 
 static dv_filter *
-bind_double(const leaf *l, dv_op op, Oid type, Datum value)
+bind_double(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	double		v = type == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
 	double		margin = fabs(v) * 1e-12 + 1e-7;
@@ -303,16 +290,16 @@ bind_double(const leaf *l, dv_op op, Oid type, Datum value)
 	}
 	/* a bound beyond the largest double cannot be written, and excludes nothing */
 	if (!isinf(v - margin))
-		from = compare(l, DV_GE, psprintf("%.17g", v - margin));
+		from = dv_leaf_compare(l, DV_GE, psprintf("%.17g", v - margin));
 	if (!isinf(v + margin))
-		to = compare(l, DV_LE, psprintf("%.17g", v + margin));
+		to = dv_leaf_compare(l, DV_LE, psprintf("%.17g", v + margin));
 	if (op == DV_OP_EQ && from != NULL && to != NULL)
 		return both(from, to);
 	if (op == DV_OP_EQ)
 		return from != NULL ? from : to;
 	if (op == DV_OP_LT || op == DV_OP_LE)
 		from = to;
-	return op == DV_OP_NE || from == NULL ? not_null(l) : from;
+	return op == DV_OP_NE || from == NULL ? dv_leaf_not_null(l) : from;
 }
 
 /* A text value in UTF-8. */
@@ -361,22 +348,22 @@ length_alike(const char *text)
 
 /* A filter that returns at least what equals a text under dataverse.ci_ai. */
 static dv_filter *
-equal_ci_ai(const leaf *l, const char *text)
+equal_ci_ai(const dv_leaf *l, const char *text)
 {
 	size_t		length = Min(length_alike(text), MAX_START);
 
 	/* the service may store '' as null, and a text of ignored characters equals '' */
 	if (length == 0)
-		return new_filter(DV_TRUE, NULL);
+		return dv_filter_new(DV_TRUE, NULL);
 	while (length < strlen(text) && ((unsigned char) text[length] & 0xc0) == 0x80)
 		length--;
 	if (text[length] == '\0')
-		return compare(l, DV_EQ, text);
-	return compare(l, DV_STARTS_WITH, pnstrdup(text, length));
+		return dv_leaf_compare(l, DV_EQ, text);
+	return dv_leaf_compare(l, DV_STARTS_WITH, pnstrdup(text, length));
 }
 
 static dv_filter *
-bind_text(const leaf *l, dv_op op, Oid type, Datum value)
+bind_text(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
 	const char *text = text_of(type, value);
 	bool		eq = op == DV_OP_EQ;
@@ -386,25 +373,25 @@ bind_text(const leaf *l, dv_op op, Oid type, Datum value)
 
 	/* no row can contain such a text, and the service would refuse the request */
 	if (!dv_text_possible(text))
-		return eq ? nothing() : not_null(l);
+		return eq ? nothing() : dv_leaf_not_null(l);
 	if (!(l->flags & DV_CONDITION_EXACT))
 	{
 		/* the filter may accept more rows than the condition; the operator is always = */
 		if (strlen(text) > MAX_TEXT)
-			return not_null(l);
+			return dv_leaf_not_null(l);
 		/* a text that has been cut has exactly as many characters as there is room for */
 		if (l->attribute->cut && strlen(text) >= (size_t) l->attribute->max_length)
-			return not_null(l);
+			return dv_leaf_not_null(l);
 		if (text[strspn(text, " ")] == '\0')
-			return either(compare(l, DV_EQ, text), is_null(l));
+			return either(dv_leaf_compare(l, DV_EQ, text), is_null(l));
 	}
-	return eq ? compare(l, DV_EQ, text) : both(compare(l, DV_NE, text), not_null(l));
+	return eq ? dv_leaf_compare(l, DV_EQ, text) : both(dv_leaf_compare(l, DV_NE, text), dv_leaf_not_null(l));
 }
 
-typedef dv_filter *(*binder) (const leaf *l, dv_op op, Oid type, Datum value);
+typedef dv_filter *(*binder) (const dv_leaf *l, dv_op op, Oid type, Datum value);
 
 static binder
-binder_of(const leaf *l)
+binder_of(const dv_leaf *l)
 {
 	static const binder binders[DV_COMPARISONS] = {
 		[DV_COMPARE_ID] = bind_id,
@@ -424,8 +411,14 @@ binder_of(const leaf *l)
 	return b;
 }
 
+dv_filter *
+dv_leaf_equals(const dv_leaf *l, Oid type, Datum value)
+{
+	return binder_of(l) (l, DV_OP_EQ, getBaseType(type), value);
+}
+
 static dv_filter *
-bind_comparison(const leaf *l)
+bind_comparison(const dv_leaf *l)
 {
 	const dv_bound_value *v = l->value;
 	dv_op		op = l->op;
@@ -433,7 +426,7 @@ bind_comparison(const leaf *l)
 	if (op == DV_OP_DISTINCT)
 	{
 		if (v->isnull)
-			return not_null(l);
+			return dv_leaf_not_null(l);
 		return either(binder_of(l) (l, DV_OP_NE, v->type, v->value), is_null(l));
 	}
 	if (op == DV_OP_NOT_DISTINCT)
@@ -448,284 +441,14 @@ bind_comparison(const leaf *l)
 }
 
 /*
- * Lists
- */
-
-static int
-compare_operands(const void *a, const void *b)
-{
-	return strcmp(((const dv_operand *) a)->text, ((const dv_operand *) b)->text);
-}
-
-/*
- * The conditions "column = value" for the values of an array.  Sets *null if
- * NULL is among them.
- */
-static List *
-equalities(const leaf *l, bool *null)
-{
-	ArrayType  *array = DatumGetArrayTypeP(l->value->value);
-	Oid			type = ARR_ELEMTYPE(array);
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	Datum	   *values;
-	bool	   *nulls;
-	int			n;
-	int			i;
-	List	   *parts = NIL;
-
-	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &n);
-	*null = false;
-	for (i = 0; i < n; i++)
-	{
-		dv_filter  *part;
-
-		*null = *null || nulls[i];
-		if (nulls[i])
-			continue;
-		part = binder_of(l) (l, DV_OP_EQ, getBaseType(type), values[i]);
-		if (part->kind != DV_FALSE)
-			parts = lappend(parts, part);
-	}
-	return parts;
-}
-
-/*
- * Merges equalities into one sorted list of distinct values; other filters go to
- * *others.  Texts of blanks only, which are an OR, are the same to the service.
- */
-static dv_filter *
-gather(const leaf *l, List *parts, List **others)
-{
-	dv_filter  *list = new_filter(DV_IN, l->column);
-	ListCell   *lc;
-	bool		blank = false;
-	int			kept = 0;
-	int			i;
-
-	list->operands = palloc(sizeof(dv_operand) * Max(list_length(parts), 1));
-	foreach(lc, parts)
-	{
-		dv_filter  *part = lfirst(lc);
-
-		if (part->kind == DV_EQ)
-			list->operands[list->n++] = part->operands[0];
-		else if (part->kind != DV_OR || !blank)
-			*others = lappend(*others, part);
-		blank = blank || part->kind == DV_OR;
-	}
-	qsort(list->operands, list->n, sizeof(dv_operand), compare_operands);
-	for (i = 0; i < list->n; i++)
-		if (kept == 0 || strcmp(list->operands[i].text, list->operands[kept - 1].text) != 0)
-			list->operands[kept++] = list->operands[i];
-	list->n = kept;
-	return list;
-}
-
-/* Are values listed by the service's In, rather than in single conditions? */
-static bool
-has_in(const leaf *l)
-{
-	return dv_odata_has_in(l->column, l->attribute->max_length) && l->binding->most_listed > 0;
-}
-
-/* Single conditions: the column has one of the values, or none of them. */
-static dv_filter *
-one_by_one(const leaf *l, const dv_filter *list, bool any)
-{
-	List	   *parts = NIL;
-	int			i;
-
-	for (i = 0; i < list->n; i++)
-		parts = lappend(parts, compare(l, any ? DV_EQ : DV_NE, list->operands[i].text));
-	return dv_filter_join(any ? DV_OR : DV_AND, parts);
-}
-
-/* The same by the service's In or NotIn, as many of them as it takes. */
-static dv_filter *
-all_at_once(const leaf *l, const dv_filter *list, bool any)
-{
-	int			most = l->binding->most_listed;
-	List	   *parts = NIL;
-	int			i;
-
-	for (i = 0; i < list->n; i += Min(most, list->n - i))
-	{
-		dv_filter  *part = new_filter(any ? DV_IN : DV_NOT_IN, l->column);
-
-		part->operands = list->operands + i;
-		part->n = Min(most, list->n - i);
-		parts = lappend(parts, part);
-	}
-	return dv_filter_join(any ? DV_OR : DV_AND, parts);
-}
-
-static dv_filter *
-list_filter(const leaf *l, const dv_filter *list, bool any)
-{
-	return list->n > 1 && has_in(l) ? all_at_once(l, list, any) : one_by_one(l, list, any);
-}
-
-/* The number of values, counted from "first", that fit into one request. */
-static int
-chunk_length(const leaf *l, const dv_filter *list, int first)
-{
-	int			most = has_in(l) ? Min(CHUNK_VALUES, l->binding->most_listed) : CHUNK_LISTED;
-	int			bytes = 0;
-	int			n;
-
-	for (n = 0; n < most && first + n < list->n; n++)
-	{
-		/* room for encoded quotes and a comma; encoded characters take three bytes */
-		bytes += 10 + 3 * (int) strlen(list->operands[first + n].text);
-		if (!has_in(l))
-			bytes += 10 + (int) strlen(l->column->property);
-		if (n > 0 && bytes > 3 * CHUNK_BYTES)
-			break;
-	}
-	return n;
-}
-
-/* Picks the requested part of a list that is too long for one request. */
-static dv_filter *
-take_chunk(const leaf *l, dv_filter *list)
-{
-	dv_bindings *binding = l->binding;
-	dv_filter  *chunk = new_filter(DV_IN, l->column);
-	int			end = binding->first + chunk_length(l, list, binding->first);
-
-	chunk->operands = list->operands + binding->first;
-	chunk->n = end - binding->first;
-	binding->rest = end < list->n ? end : 0;
-	for (binding->nchunks = 1; end < list->n; binding->nchunks++)
-		end += chunk_length(l, list, end);
-	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
-	binding->chunk_filter = chunk;
-	return list_filter(l, chunk, true);
-}
-
-/* The same for equalities that are ranges, which is the case for times. */
-static dv_filter *
-take_range_chunk(const leaf *l, List *parts)
-{
-	dv_bindings *binding = l->binding;
-	int			left = list_length(parts) - binding->first;
-	List	   *chunk = NIL;
-	int			i;
-
-	for (i = 0; i < Min(left, CHUNK_LISTED); i++)
-		chunk = lappend(chunk, list_nth(parts, binding->first + i));
-	binding->rest = left > CHUNK_LISTED ? binding->first + CHUNK_LISTED : 0;
-	binding->nchunks = (left + CHUNK_LISTED - 1) / CHUNK_LISTED;
-	return dv_filter_join(DV_OR, chunk);
-}
-
-/* Duplicate ranges must go, because two requests could return the same rows. */
-static int
-compare_ranges(const ListCell *a, const ListCell *b)
-{
-	return strcmp(((dv_filter *) lfirst(a))->parts[0]->operands[0].text,
-				  ((dv_filter *) lfirst(b))->parts[0]->operands[0].text);
-}
-
-static List *
-distinct_ranges(List *ranges)
-{
-	List	   *kept = NIL;
-	ListCell   *lc;
-
-	foreach(lc, ranges)
-	{
-		if (((dv_filter *) lfirst(lc))->kind != DV_AND)
-			return ranges;
-	}
-	list_sort(ranges, compare_ranges);
-	foreach(lc, ranges)
-	{
-		if (kept == NIL ||
-			strcmp(((dv_filter *) lfirst(lc))->parts[0]->operands[0].text,
-				   ((dv_filter *) llast(kept))->parts[0]->operands[0].text) != 0)
-			kept = lappend(kept, lfirst(lc));
-	}
-	return kept;
-}
-
-static dv_filter *
-bind_in(const leaf *l)
-{
-	List	   *others = NIL;
-	dv_filter  *list;
-	bool		null;
-
-	if (l->value->isnull)
-		return nothing();
-	list = gather(l, equalities(l, &null), &others);
-	others = distinct_ranges(others);
-	if (l->flags & DV_CONDITION_LONG)
-	{
-		if (chunk_length(l, list, 0) < list->n)
-		{
-			/* nulls must be requested only once; lists that match them are text, checked here */
-			if (others == NIL)
-				return take_chunk(l, list);
-			return new_filter(DV_TRUE, NULL);
-		}
-		if (list->n == 0 && list_length(others) > CHUNK_LISTED)
-			return take_range_chunk(l, others);
-	}
-	else if (!(l->flags & DV_CONDITION_EXACT) &&
-			 (list->n > (has_in(l) ? DV_SMALL_IN : CHUNK_LISTED) ||
-			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
-		return new_filter(DV_TRUE, NULL);
-	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), others));
-}
-
-static dv_filter *
-bind_not_in(const leaf *l)
-{
-	List	   *others = NIL;
-	List	   *parts;
-	dv_filter  *list;
-	ListCell   *lc;
-	bool		null;
-
-	if (l->value->isnull)
-		return nothing();
-	if (ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(l->value->value)),
-					   ARR_DIMS(DatumGetArrayTypeP(l->value->value))) == 0)
-		return new_filter(DV_TRUE, NULL);
-	list = gather(l, equalities(l, &null), &others);
-	/* a comparison with NULL is never true */
-	if (null)
-		return nothing();
-	parts = list_make1(list_filter(l, list, false));
-	/* times must lie outside of each listed second; doubles are checked here */
-	foreach(lc, others)
-	{
-		dv_filter  *range = lfirst(lc);
-		dv_filter  *before;
-
-		if (!(l->flags & DV_CONDITION_EXACT) || range->kind != DV_AND)
-			continue;
-		before = compare(l, DV_LT, range->parts[0]->operands[0].text);
-		/* no second follows the last one */
-		parts = lappend(parts, range->parts[1]->kind != DV_LT ? before :
-						either(before, compare(l, DV_GE, range->parts[1]->operands[0].text)));
-	}
-	return dv_filter_join(DV_AND, lappend(parts, not_null(l)));
-}
-
-/*
  * column && array, column @> array, value = ANY (column).  The service looks for
  * single values in a full-text index that lags behind the rows.  Unless that is
  * accepted, it is only asked for rows that have any values.
  */
 static dv_filter *
-bind_choices(const leaf *l)
+bind_choices(const dv_leaf *l)
 {
-	dv_filter  *list = new_filter(DV_CONTAIN_VALUES, l->column);
+	dv_filter  *list = dv_filter_new(DV_CONTAIN_VALUES, l->column);
 	bool		full_text = l->binding->relation->full_text;
 	List	   *parts = NIL;
 	Datum	   *values = NULL;
@@ -736,8 +459,8 @@ bind_choices(const leaf *l)
 	if (l->value->isnull)
 		return nothing();
 	if (l->value->type == INT4OID)
-		return !full_text ? not_null(l) :
-			compare(l, DV_CONTAIN_VALUES, psprintf("%d", DatumGetInt32(l->value->value)));
+		return !full_text ? dv_leaf_not_null(l) :
+			dv_leaf_compare(l, DV_CONTAIN_VALUES, psprintf("%d", DatumGetInt32(l->value->value)));
 	deconstruct_array(DatumGetArrayTypeP(l->value->value), INT4OID, sizeof(int32), true,
 					  TYPALIGN_INT, &values, &nulls, &n);
 	list->operands = palloc(sizeof(dv_operand) * Max(n, 1));
@@ -750,18 +473,18 @@ bind_choices(const leaf *l)
 		list->operands[list->n].placeholder = false;
 		list->operands[list->n].text = psprintf("%d", DatumGetInt32(values[i]));
 		if (full_text && i < 10)
-			parts = lappend(parts, compare(l, DV_CONTAIN_VALUES, list->operands[list->n].text));
+			parts = lappend(parts, dv_leaf_compare(l, DV_CONTAIN_VALUES, list->operands[list->n].text));
 		list->n++;
 	}
 	if (l->op == DV_OP_CONTAINS)
-		return parts == NIL ? not_null(l) : dv_filter_join(DV_AND, parts);
+		return parts == NIL ? dv_leaf_not_null(l) : dv_filter_join(DV_AND, parts);
 	if (list->n == 0)
 		return nothing();
-	return !full_text || list->n > DV_SMALL_IN ? not_null(l) : list;
+	return !full_text || list->n > DV_SMALL_IN ? dv_leaf_not_null(l) : list;
 }
 
 static dv_filter *
-bind_pattern(const leaf *l)
+bind_pattern(const dv_leaf *l)
 {
 	const char *text;
 
@@ -773,33 +496,33 @@ bind_pattern(const leaf *l)
 
 /* For EXPLAIN of a value that is not known yet: shows only where it goes. */
 static dv_filter *
-bind_placeholder(const leaf *l)
+bind_placeholder(const dv_leaf *l)
 {
-	dv_filter  *filter = compare(l, dv_ops[l->op].filter, l->value->placeholder);
+	dv_filter  *filter = dv_leaf_compare(l, dv_ops[l->op].filter, l->value->placeholder);
 
 	if (filter->kind == DV_CONTAIN_VALUES && !l->binding->relation->full_text)
-		return not_null(l);
+		return dv_leaf_not_null(l);
 	filter->operands[0].placeholder = true;
 	if (l->op == DV_OP_DISTINCT)
 		return either(filter, is_null(l));
-	return l->op == DV_OP_NE || l->op == DV_OP_NOT_IN ? both(filter, not_null(l)) : filter;
+	return l->op == DV_OP_NE || l->op == DV_OP_NOT_IN ? both(filter, dv_leaf_not_null(l)) : filter;
 }
 
 static dv_filter *
 bind_leaf(dv_bindings *binding, List *condition)
 {
-	static dv_filter *(*const functions[DV_OPS]) (const leaf *) = {
+	static dv_filter *(*const functions[DV_OPS]) (const dv_leaf *) = {
 		[DV_OP_NULL] = is_null,
-		[DV_OP_NOT_NULL] = not_null,
-		[DV_OP_IN] = bind_in,
-		[DV_OP_NOT_IN] = bind_not_in,
+		[DV_OP_NOT_NULL] = dv_leaf_not_null,
+		[DV_OP_IN] = dv_list_in,
+		[DV_OP_NOT_IN] = dv_list_not_in,
 		[DV_OP_LIKE] = bind_pattern,
 		[DV_OP_ILIKE] = bind_pattern,
 		[DV_OP_STARTS] = bind_pattern,
 		[DV_OP_OVERLAPS] = bind_choices,
 		[DV_OP_CONTAINS] = bind_choices,
 	};
-	leaf		l = {0};
+	dv_leaf		l = {0};
 
 	l.binding = binding;
 	l.attribute = dv_relation_attribute(binding->relation, dv_condition_attnum(condition));
@@ -832,6 +555,89 @@ bind_condition(dv_bindings *binding, List *condition)
 	return dv_filter_join(op == DV_OP_AND ? DV_AND : DV_OR, parts);
 }
 
+/* Does it have a part that is checked here?  Such a part is a value that may have any length. */
+static bool
+is_checked_here(List *condition)
+{
+	dv_op		op = dv_condition_op(condition);
+	int			i;
+
+	if (op != DV_OP_AND && op != DV_OP_OR)
+		return list_length(condition) > 2 &&
+			!(dv_condition_flags(condition) & (DV_CONDITION_EXACT | DV_CONDITION_LONG));
+	for (i = 1; i < list_length(condition); i++)
+		if (is_checked_here(list_nth(condition, i)))
+			return true;
+	return false;
+}
+
+/* Bytes of the values in a filter, by which filters are compared. */
+static size_t
+bytes_of(const dv_filter *filter)
+{
+	size_t		bytes = 0;
+	int			i;
+
+	for (i = 0; filter->parts != NULL && i < filter->n; i++)
+		bytes += bytes_of(filter->parts[i]);
+	for (i = 0; filter->operands != NULL && i < filter->n; i++)
+		bytes += dv_odata_text_length(filter->operands[i].text) + CONDITION_BYTES;
+	return bytes;
+}
+
+bool
+dv_bind_drop(dv_bindings *binding, List *condition)
+{
+	bool		several = condition != NIL && dv_condition_op(condition) == DV_OP_AND;
+	size_t		most = 0;
+	int			largest = 0;
+	int			i;
+
+	for (i = 1; condition != NIL && i < (several ? list_length(condition) : 2); i++)
+	{
+		List	   *part = several ? list_nth(condition, i) : condition;
+		size_t		bytes;
+
+		if (bms_is_member(i, binding->dropped) || !is_checked_here(part))
+			continue;
+		bytes = bytes_of(bind_condition(binding, part));
+		if (largest == 0 || bytes > most)
+		{
+			most = bytes;
+			largest = i;
+		}
+	}
+	if (largest > 0)
+		binding->dropped = bms_add_member(binding->dropped, largest);
+	return largest > 0;
+}
+
+/* The same for a whole condition, without the parts that are left out. */
+static dv_filter *
+bind_rest(dv_bindings *binding, List *condition)
+{
+	List	   *parts = NIL;
+	int			i;
+
+	if (dv_condition_op(condition) != DV_OP_AND)
+		return bms_is_empty(binding->dropped) ? bind_condition(binding, condition) :
+			dv_filter_new(DV_TRUE, NULL);
+	for (i = 1; i < list_length(condition); i++)
+		if (!bms_is_member(i, binding->dropped))
+			parts = lappend(parts, bind_condition(binding, list_nth(condition, i)));
+	return dv_filter_join(DV_AND, parts);
+}
+
+void
+dv_bind_start(dv_bindings *binding)
+{
+	binding->chunk_bytes = DV_CHUNK_BYTES;
+	binding->unlisted = false;
+	binding->dropped = NULL;
+	binding->list = NULL;
+	binding->ranges = NIL;
+}
+
 dv_filter *
 dv_bind(dv_bindings *binding, List *condition)
 {
@@ -840,6 +646,6 @@ dv_bind(dv_bindings *binding, List *condition)
 	binding->chunk_attnum = 0;
 	binding->chunk_filter = NULL;
 	if (condition == NIL)
-		return new_filter(DV_TRUE, NULL);
-	return bind_condition(binding, condition);
+		return dv_filter_new(DV_TRUE, NULL);
+	return bind_rest(binding, condition);
 }

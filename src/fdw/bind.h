@@ -7,6 +7,7 @@
 #ifndef DV_BIND_H
 #define DV_BIND_H
 
+#include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
 
 #include "dataverse/query.h"
@@ -26,18 +27,36 @@ typedef struct dv_bindings
 	dv_bound_value *values;
 	int			most_listed;	/* maximum number of values of one In or NotIn; 0: there are none */
 	int			first;			/* where in a long IN list the requested part begins */
+	int			chunk_bytes;	/* how much of an address its values may take up */
+	bool		unlisted;		/* do not ask for its values: rows are compared with them here */
+	Bitmapset  *dropped;		/* parts of the condition, from 1, that are left out of the filter */
 	/* set by dv_bind() */
 	int			rest;			/* where the next part begins, or 0 if this is the last one */
 	int			nchunks;		/* number of parts from this one on; 1 without a long IN list */
 	AttrNumber	chunk_attnum;	/* column of the long IN list */
 	const dv_filter *chunk_filter;	/* the values of this part, sorted by strcmp() */
+	/* private: the long IN list, sorted once for all of its parts */
+	dv_filter  *list;
+	List	   *ranges;
 } dv_bindings;
+
+/* How much of an address the values of a long IN list take up, if there is room. */
+#define DV_CHUNK_BYTES 28000
 
 /*
  * Returns the filter for a condition (NIL: all rows).  It is simplified:
  * DV_FALSE and DV_TRUE occur only as the whole filter.  Text is in UTF-8.
  */
 extern dv_filter *dv_bind(dv_bindings *binding, List *condition);
+
+/* Forgets the values of the last scan. */
+extern void dv_bind_start(dv_bindings *binding);
+
+/*
+ * Leaves out of the filter another part of the condition that is checked here,
+ * the one that takes up most of a request.  Returns false if there is none.
+ */
+extern bool dv_bind_drop(dv_bindings *binding, List *condition);
 
 /* For code that adds to filters. */
 extern dv_filter *dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand);

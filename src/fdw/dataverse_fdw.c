@@ -24,6 +24,7 @@
 #include "fdw/plan.h"
 #include "fdw/result_relation.h"
 #include "fdw/truncate.h"
+#include "fdw/wanted.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -64,6 +65,7 @@ _PG_init(void)
 	dv_settings_init();
 	dv_drain_init();
 	dv_explain_init();
+	dv_wanted_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the policy table wrong.", NULL,

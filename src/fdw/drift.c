@@ -106,8 +106,6 @@ read_column(here_table *table, Oid relid, Form_pg_attribute attribute, Oid colla
 		column->column = dv_option_text(column->options, DV_OPT_COLUMN);
 		if (column->column == NULL)
 			column->column = column->name;
-		if (dv_option_bool(column->options, DV_OPT_READONLY))
-			table->has_readonly = true;
 	}
 	column->type = attribute->atttypid;
 	column->typmod = attribute->atttypmod;
@@ -326,11 +324,23 @@ is_left_out(const here_table *table, const dv_meta_table *there, const dv_meta_c
 	if (column->label_of != NULL && !table->has_labels)
 		return true;
 	if (leader == NULL)
-		return column->readonly && !table->has_readonly;
+		return column->left_out && !table->has_readonly;
 	for (i = 0; i < there->ncolumns; i++)
 		if (is_same(there->columns[i].column, leader))
 			return find_column(table, &there->columns[i]) == NULL &&
 				is_left_out(table, there, &there->columns[i]);
+	return false;
+}
+
+/* Some columns that cannot be written are imported in any case, such as primary keys. */
+static bool
+has_readonly(const here_table *here, const dv_meta_table *there)
+{
+	int			i;
+
+	for (i = 0; i < there->ncolumns; i++)
+		if (there->columns[i].left_out && find_column(here, &there->columns[i]) != NULL)
+			return true;
 	return false;
 }
 
@@ -342,6 +352,7 @@ compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
 	int			i;
 
 	here->found = true;
+	here->has_readonly = has_readonly(here, there);
 	dv_import_table_options(there, table_options);
 	compare_options(state, here, NULL, table_options, DV_IMPORT_TABLE_OPTIONS,
 					dv_option_given(here->options, DV_OPT_ENTITY_SET));

@@ -40,6 +40,7 @@
 #include "utils/uuid.h"
 
 #include "dataverse/address.h"
+#include "dataverse/fold.h"
 #include "dataverse/header.h"
 #include "dataverse/payload.h"
 #include "fdw/encode.h"
@@ -738,4 +739,34 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 		appendBinaryStringInfo(out, json.data, json.len);
 	pfree(json.data);
 	return true;
+}
+
+void
+dv_encode_key_fold(dv_encoder *encoder, Datum value, StringInfo out)
+{
+	dv_wire		wire = dv_types[encoder->type].wire;
+	dv_misfit	misfit;
+
+	if (encoder->put == put_text)
+	{
+		utf8_text	t;
+
+		if (get_text(encoder, value, &t, &misfit))
+			dv_fold_text(t.text, t.len, out);
+		free_text(&t);
+	}
+	else
+	{
+		StringInfoData key;
+
+		initStringInfo(&key);
+		(void) dv_encode_key(encoder, value, false, &key, &misfit);
+		if (wire & DV_WIRE_NUMBERS)
+			dv_fold_number(key.data, key.len, out);
+		else if (wire & DV_WIRE_TIMES)
+			dv_fold_time(key.data, key.len, out);
+		else
+			appendBinaryStringInfo(out, key.data, key.len);
+		pfree(key.data);
+	}
 }

@@ -64,4 +64,10 @@ extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 extern bool dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out,
 						  dv_misfit *misfit);
 
+/*
+ * Appends what such a value has in common with others that the service may
+ * take for equal to it.  The value has been accepted by dv_encode_key().
+ */
+extern void dv_encode_key_fold(dv_encoder *encoder, Datum value, StringInfo out);
+
 #endif							/* DV_ENCODE_H */

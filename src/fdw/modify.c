@@ -289,9 +289,11 @@ report_summary(const dv_modify *m)
 	psprintf(" (%s)", dv_trouble_causes(l->repeated, l->causes));
 
 	ereport(NOTICE,
-			(errmsg("%s: %lld rows, %lld batches, %lld requests, %lld repeated%s, %lld throttled, %.1f s, %.0f rows/s",
-					m->what, (long long) written, (long long) l->batches,
-					(long long) l->requests, (long long) l->repeated, causes, (long long) l->throttles,
+			(errmsg("%s: %lld %s, %lld %s, %lld %s, %lld repeated%s, %lld throttled, %.1f s, %.0f rows/s",
+					m->what, (long long) written, ngettext("row", "rows", written),
+					(long long) l->batches, ngettext("batch", "batches", l->batches),
+					(long long) l->requests, ngettext("request", "requests", l->requests),
+					(long long) l->repeated, causes, (long long) l->throttles,
 					seconds, written / Max(seconds, 0.000001))));
 }
 

@@ -69,6 +69,8 @@ typedef struct dv_modify_row
 	dv_key_fit	fit;			/* where the address can be used, if it is by a key */
 	const char *key_members;	/* for an alternate key that does not fit everywhere: the members
 								 * that set its columns */
+	const char *fold;			/* for an alternate key: equal for keys that the service may take
+								 * for equal */
 	const char *second;			/* for a new pair: the id on the other side */
 	Datum		partition;
 	bool		no_partition;
@@ -156,6 +158,7 @@ typedef struct dv_modify_refusal
 	int64		most;			/* maximum number of refused rows; -1: no limit */
 	int64		rows;
 	int64		unfinished;		/* of these: created, but the update that follows was refused */
+	int64		doubtful;		/* of these: not refused, but it is not known who wrote the row */
 	List	   *first;			/* texts about the first of them */
 	Oid			roleid;			/* for whom rows are filed: who began the statement */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */
@@ -220,7 +223,10 @@ extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot 
  */
 extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 
-/* Equal for the same row, and never 0, which means that the row is not known yet. */
+/*
+ * Equal for rows that are, or may be, the same for the service, and never 0,
+ * which means that the row is not known yet.
+ */
 extern uint64 dv_identity_key(const dv_modify *m, const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
 

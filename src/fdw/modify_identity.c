@@ -193,6 +193,9 @@ dv_identity_key_of_id(const uint8 *id)
 uint64
 dv_identity_key(const dv_modify *m, const dv_modify_row *row)
 {
+	/* the service alone knows which keys are equal, so all that may be are ordered */
+	if (row->fold != NULL)
+		return hash_of_text(row->fold, 0);
 	if (row->address != NULL)
 		return hash_of_text(row->address, row->second != NULL ? hash_of_text(row->second, 0) : 0);
 	if (!row->has_id)
@@ -319,10 +322,12 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 {
 	StringInfoData address;
 	StringInfoData members;
+	StringInfoData fold;
 	int			i;
 
 	initStringInfo(&address);
 	initStringInfo(&members);
+	initStringInfo(&fold);
 	appendStringInfo(&address, "%s(", m->relation->entity_set);
 	for (i = 0; i < m->identity.nkeys; i++)
 	{
@@ -333,9 +338,13 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 		if (!append_key(m, key, slot->tts_values[key->attnum - 1],
 						slot->tts_isnull[key->attnum - 1], &address, fault))
 			return false;
+		dv_encode_key_fold(key->encoder, slot->tts_values[key->attnum - 1], &fold);
+		/* no fold contains this character */
+		appendStringInfoChar(&fold, '\n');
 	}
 	appendStringInfoChar(&address, ')');
 	row->address = address.data;
+	row->fold = fold.data;
 	row->fit = dv_payload_key_fit(address.data, address.len);
 	for (i = 0; row->fit != DV_KEY_FITS && i < m->identity.nkeys; i++)
 		if (!append_key_member(m, &m->identity.keys[i], slot, &members, fault))

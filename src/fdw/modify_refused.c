@@ -91,7 +91,7 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
-	int64		written = dv_writer_written(m->writer);
+	int64		written = dv_writer_stays(m->writer);
 
 	if (written > 0)
 		appendStringInfo(detail, ngettext("\n%lld row of this statement has been written to Dataverse and stays there.",
@@ -123,6 +123,18 @@ is_one_too_many(const dv_modify *m)
 }
 
 static const char *
+limit_hint(const dv_modify *m)
+{
+	long long	most = m->refusal.most;
+
+	if (most == 0)
+		return "Option \"max_errors\" is 0, so that the first refused row ends the statement.";
+	return psprintf(ngettext("More than %lld row was refused (option \"max_errors\").  dataverse.rejects does not contain the refused rows, because it is rolled back with the statement.",
+							 "More than %lld rows were refused (option \"max_errors\").  dataverse.rejects does not contain the refused rows, because it is rolled back with the statement.",
+							 (unsigned long) most), most);
+}
+
+static const char *
 server_name(const dv_modify *m)
 {
 	return GetForeignServer(m->relation->serverid)->servername;
@@ -140,10 +152,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 	dv_blame	blame;
 
 	if (is_one_too_many(m))
-		hint = psprintf(m->refusal.most > 0 ?
-						"More than %lld rows were refused (option \"max_errors\").  dataverse.rejects does not contain them, because it is rolled back with the statement." :
-						"More than %lld rows were refused (option \"max_errors\").",
-						(long long) m->refusal.most);
+		hint = limit_hint(m);
 	else if (hint == NULL && failure->in_doubt > 0)
 		hint = DV_DOUBTS_HINT;
 	dv_blame_read(error->message, &blame);
@@ -238,6 +247,13 @@ dv_refused_file_held(dv_modify *m)
 	m->refusal.held = NIL;
 }
 
+/* Returns true if a row that exists may have been written by this statement or by somebody else. */
+static bool
+is_doubtful(const dv_failure *failure)
+{
+	return failure->error->sqlstate == ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN;
+}
+
 /* Keeps the text of one of the first refusals for append_first(). */
 static void
 keep_first(dv_modify *m, const dv_failure *failure)
@@ -249,7 +265,10 @@ keep_first(dv_modify *m, const dv_failure *failure)
 		return;
 	old = MemoryContextSwitchTo(m->context);
 	m->refusal.first = lappend(m->refusal.first,
-							   psprintf("Refused row: %s: %.*s", rows_of(failure) + strlen("row "),
+							   psprintf("%s%s: %.*s",
+										failure->then ? "Refused update that completes row " :
+										is_doubtful(failure) ? "Row in doubt: " : "Refused row: ",
+										rows_of(failure) + strlen("row "),
 										pg_mbcliplen(message, strlen(message), MESSAGE_MAX), message));
 	MemoryContextSwitchTo(old);
 }
@@ -262,6 +281,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 
 	m->refusal.rows++;
 	m->refusal.unfinished += failure->then;
+	m->refusal.doubtful += is_doubtful(failure);
 	if (is_one_too_many(m))
 		return false;
 	keep_first(m, failure);
@@ -295,7 +315,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 void
 dv_refused_report(const dv_modify *m)
 {
-	int64		refused = m->refusal.rows - m->refusal.unfinished;
+	int64		refused = m->refusal.rows - m->refusal.unfinished - m->refusal.doubtful;
 
 	if (refused > 0)
 		ereport(WARNING,
@@ -312,6 +332,16 @@ dv_refused_report(const dv_modify *m)
 							   "%lld rows were written, but the updates that complete them were refused: could not %s on server \"%s\"",
 							   (unsigned long) m->refusal.unfinished,
 							   (long long) m->refusal.unfinished, m->what, server_name(m)),
-				 errdetail("The command tag does not count them."),
-				 errhint("The view dataverse.rejects contains the rows and the reasons; retrying them completes them.")));
+				 errdetail_plural("The command tag does not count it.",
+								  "The command tag does not count them.",
+								  (unsigned long) m->refusal.unfinished),
+				 errhint("The view dataverse.rejects contains these updates and the reasons; dataverse.retry_rejects sends them again.")));
+	if (m->refusal.doubtful > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%lld row was sent without a conclusive answer: could not %s on server \"%s\"",
+							   "%lld rows were sent without a conclusive answer: could not %s on server \"%s\"",
+							   (unsigned long) m->refusal.doubtful,
+							   (long long) m->refusal.doubtful, m->what, server_name(m)),
+				 errhint("The view dataverse.rejects contains such rows and the reasons: compare them with those in the foreign table.")));
 }

@@ -66,6 +66,7 @@ typedef struct path_clauses
 	List	   *superset;
 	List	   *local;
 	List	   *conditions;		/* of the exact and superset clauses */
+	RestrictInfo *listing;		/* the one with the list that may have any length, or NULL */
 } path_clauses;
 
 /* What is known about a table of a query while it is planned. */
@@ -77,6 +78,7 @@ typedef struct table_plan
 	List	   *judged;			/* path_clauses */
 	const path_clauses *own;	/* the path_clauses of the table alone */
 	bool		gated;			/* a clause without columns decides whether there is a scan at all */
+	bool		counted;		/* the number of its rows is known */
 	bool		written;		/* the statement writes the table, so all rows must be read before
 								 * the first one is written */
 	double		fetched;		/* rows that the service sends */
@@ -117,7 +119,13 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
 		}
 		policy = DV_NEVER;
 		if (may_be_asked(tp->baserel, rinfo))
+		{
+			bool		listed = c->shipping.long_in;
+
 			condition = dv_ship(&c->shipping, rinfo->clause, &policy);
+			if (c->shipping.long_in != listed)
+				c->listing = rinfo;
+		}
 		if (condition != NIL)
 			c->conditions = lappend(c->conditions, condition);
 		if (policy == DV_EXACT)
@@ -206,7 +214,8 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		if (told >= 0)
 			baserel->tuples = told;
 	}
-	if (baserel->tuples <= 0)
+	tp->counted = baserel->tuples > 0;
+	if (!tp->counted)
 		baserel->tuples = UNKNOWN_ROWS;
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *
@@ -314,6 +323,7 @@ never_null(const path_clauses *c, AttrNumber attnum)
 static bool
 set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_plan *plan)
 {
+	size_t		bytes = 0;
 	ListCell   *lc;
 
 	foreach(lc, pathkeys)
@@ -335,11 +345,12 @@ set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_
 				return false;
 			plan->nulls = descending ? DV_NULLS_FIRST : DV_NULLS_LAST;
 		}
+		bytes += strlen(dv_relation_attribute(tp->relation, attnum)->column.property) + 6;
 		plan->orders = lappend_int(plan->orders, attnum);
 		plan->orders = lappend_int(plan->orders, descending);
 	}
 	/* a list that is split over several requests cannot be sorted by the service */
-	return plan->orders != NIL && !c->shipping.long_in;
+	return plan->orders != NIL && !c->shipping.long_in && bytes <= DV_ORDER_BYTES;
 }
 
 /* Parameterized paths: join clauses, with the other side's columns as values. */
@@ -579,10 +590,46 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
  * The plan
  */
 
+/* Returns the column of the list that may have any length, or 0. */
+static AttrNumber
+listed_column(const List *conditions)
+{
+	const ListCell *lc;
+
+	foreach(lc, conditions)
+	{
+		List	   *condition = lfirst(lc);
+		dv_op		op = dv_condition_op(condition);
+		AttrNumber	attnum = 0;
+
+		if (op == DV_OP_AND)
+			attnum = listed_column(list_copy_tail(condition, 1));
+		else if (op == DV_OP_IN && dv_condition_flags(condition) & DV_CONDITION_LONG)
+			attnum = dv_condition_attnum(condition);
+		if (attnum != 0)
+			return attnum;
+	}
+	return 0;
+}
+
+/* Returns how many rows the service would send if it was not asked about the long list. */
+static int
+rows_unlisted(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
+{
+	List	   *others = list_concat_copy(c->exact, c->superset);
+
+	if (c->listing == NULL || !tp->counted)
+		return 0;
+	others = list_delete_ptr(others, c->listing);
+	return (int) Min(clamp_row_est(tp->baserel->tuples *
+								   selectivity_of(root, tp->baserel, others)), PG_INT32_MAX);
+}
+
 static List *
-columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
+columns_of_base(PlannerInfo *root, const table_plan *tp, const path_clauses *c, List *filter)
 {
 	Bitmapset  *used = dv_resultrel_columns(root, tp->baserel);
+	AttrNumber	listed = listed_column(c->conditions);
 	List	   *columns = NIL;
 	bool		whole;
 	int			i;
@@ -592,7 +639,7 @@ columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
 	for (i = 1; i <= tp->relation->natts; i++)
 	{
 		bool		wanted = tp->relation->attributes[i - 1].name != NULL &&
-		(whole || bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used));
+		(whole || i == listed || bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used));
 
 		columns = lappend_int(columns, wanted ? i : 0);
 	}
@@ -696,7 +743,10 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	if (upper)
 		scan_tlist = upper_tlist(&plan, tlist);
 	else
-		plan.columns = columns_of_base(root, tp, filter);
+	{
+		plan.columns = columns_of_base(root, tp, c, filter);
+		plan.unlisted = rows_unlisted(root, tp, c);
+	}
 	if (upper && !plan.count)
 	{
 		plan.limit = add_expression(&values, root->parse->limitCount);
@@ -716,8 +766,8 @@ List *
 dv_read_plan_pack(const dv_read_plan *plan)
 {
 	return list_make5(plan->columns, plan->condition, plan->orders, plan->rechecks,
-					  list_make5_int(plan->nulls, plan->limit, plan->offset, plan->count,
-									 plan->given));
+					  lappend_int(list_make5_int(plan->nulls, plan->limit, plan->offset,
+												 plan->count, plan->given), plan->unlisted));
 }
 
 dv_read_plan
@@ -735,6 +785,7 @@ dv_read_plan_unpack(List *packed)
 	plan.offset = lthird_int(numbers);
 	plan.count = lfourth_int(numbers);
 	plan.given = list_nth_int(numbers, 4);
+	plan.unlisted = list_nth_int(numbers, 5);
 	return plan;
 }
 

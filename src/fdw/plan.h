@@ -46,6 +46,8 @@ typedef struct dv_read_plan
 	bool		count;			/* COUNT(*) instead of rows */
 	List	   *rechecks;		/* IntList: positions of the filter clauses that the service was
 								 * sent, too */
+	int			unlisted;		/* rows that the service would send without the long list of the
+								 * condition; 0: not known, or there is no such list */
 	bool		given;			/* the condition gives the ids of all rows, and only ids are
 								 * needed: no request is made */
 } dv_read_plan;

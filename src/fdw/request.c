@@ -7,6 +7,12 @@
  * order.  No row is returned by two of them.  Scans, EXPLAIN, ANALYZE, and
  * RETURNING all get their requests here.
  *
+ * A request may have a bounded length only.  Whatever must be sent fits, or it
+ * would not have been planned (fdw/ship.h); conditions that are checked here are
+ * left out of a request that would be too long, the longest ones first.  And a
+ * list that takes more requests than the pages of the table is not sent: all rows
+ * are read and compared with its values here.
+ *
  * Lists of values and counts are forms that not every environment knows.  What
  * the service refuses is put more plainly: fewer values at a time, single
  * conditions, ids to be counted here.  That concerns the current request only,
@@ -16,11 +22,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
 #include "dataverse/header.h"
 #include "dataverse/odata.h"
+#include "fdw/analyze.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
@@ -50,6 +59,14 @@ values_of(List *exprs)
 	return values;
 }
 
+/* longer names of partitions are sent once only, as values */
+#define LONGEST_PARTITION 500
+/* What a request and a row cost, roughly, in milliseconds. */
+#define REQUEST_COST 100.0
+#define ROW_COST 0.05
+/* Lists of more parts than this are worth asking how large a table is. */
+#define PARTS_TO_ASK 4
+
 static void
 add_column(dv_request *request, const dv_column *column)
 {
@@ -68,6 +85,7 @@ add_columns(dv_request *request)
 	List	   *attnums = request->plan.columns;
 	bool		labels = false;
 	bool		table_names = false;
+	size_t		bytes = 0;
 	ListCell   *lc;
 
 	request->columns = palloc(sizeof(dv_column *) * Max(list_length(attnums), 1));
@@ -77,10 +95,12 @@ add_columns(dv_request *request)
 
 		if (attribute == NULL)
 			continue;
+		bytes += strlen(attribute->column.property) + 1;
 		add_column(request, &attribute->column);
 		labels |= attribute->is_label;
 		table_names |= attribute->is_table_name;
 	}
+	request->all_columns = bytes > DV_SELECT_BYTES;
 	if (labels || table_names)
 		request->annotations = psprintf("%s%s%s",
 										labels ? DV_ANNOTATION_LABEL : "",
@@ -117,6 +137,7 @@ dv_request_start(dv_request *request, int64 wanted)
 	request->count_here = false;
 	request->most_listed = PG_INT32_MAX;
 	request->refusals = NIL;
+	dv_bind_start(&request->binding);
 }
 
 static void
@@ -126,6 +147,7 @@ add_orders(const dv_request *request, dv_query *query)
 	dv_order   *orders = palloc(sizeof(dv_order) * Max(list_length(numbers), 1));
 	int			i;
 
+	query->norders = 0;
 	for (i = 0; i < list_length(numbers); i += 2)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(request->relation,
@@ -172,7 +194,7 @@ partition_of(const dv_request *request, const dv_filter *filter)
 		return NULL;
 	operand = demanded(filter, &request->relation->attributes[partition - 1].column);
 	/* such a name is not possible, and its quotes could be mistaken for those of a literal */
-	if (operand == NULL || (!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
+	if (operand == NULL || strlen(operand->text) > LONGEST_PARTITION || (!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
 		return NULL;
 	return operand;
 }
@@ -309,54 +331,118 @@ dv_request_accepted(dv_request *request)
 	request->count_here = false;
 }
 
-/* Sets up the next request; returns false if it cannot return any row. */
-static bool
-fill_query(dv_request *request, dv_query *query)
+/* Sets up what does not depend on values. */
+static void
+begin_query(const dv_request *request, dv_query *query)
 {
 	const dv_relation *relation = request->relation;
-	dv_nulls	nulls = request->plan.nulls;
-	dv_filter  *filter;
 
 	memset(query, 0, sizeof(*query));
 	query->entity_set = relation->entity_set;
 	query->primary_id = &relation->primary_id;
 	query->columns = request->columns;
 	query->ncolumns = request->ncolumns;
+	query->all_columns = request->all_columns;
 	/* the service pages best in the order of ids; virtual tables have an order of their own */
 	query->by_id = relation->type != DV_TABLE_VIRTUAL;
 	add_orders(request, query);
 	if (request->last)
 		ask_for_last_id(query);
+}
 
+/* Adds the filter, and what depends on it. */
+static void
+add_filter(dv_request *request, dv_query *query)
+{
+	dv_filter  *filter = dv_bind(&request->binding, request->plan.condition);
+
+	if (request->within != NULL)
+		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
+	query->filter = filter;
+	if (request->plan.nulls != DV_NULLS_AS_SORTED)
+	{
+		/* this may remove an order, and the filter may have to be made once more */
+		add_orders(request, query);
+		query->filter = split_by_null(filter, query, request->plan.nulls, request->part);
+	}
+	query->partition = partition_of(request, query->filter);
+}
+
+/*
+ * Would it take more to ask for the parts of a long list than to read all rows
+ * and to look for their values in the list?  The first part decides for all.
+ */
+static bool
+reads_all(dv_request *request)
+{
+	const dv_read_plan *plan = &request->plan;
+	const dv_bindings *binding = &request->binding;
+	double		rows = plan->unlisted;
+	double		pages;
+
+	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->unlisted ||
+		plan->given || plan->count || plan->limit >= 0 || plan->offset >= 0)
+		return false;
+	if (rows <= 0 && binding->nchunks > PARTS_TO_ASK && OidIsValid(request->userid))
+		rows = request->plan.unlisted = dv_remote_row_count(request->relation, request->userid);
+	if (rows <= 0)
+		return false;
+	pages = ceil(rows / request->page_size);
+	return pages * REQUEST_COST + rows * ROW_COST < binding->nchunks * REQUEST_COST;
+}
+
+/* Makes the filter shorter, if that is possible. */
+static bool
+shorten(dv_request *request)
+{
+	dv_bindings *binding = &request->binding;
+
+	if (binding->chunk_filter != NULL && !binding->unlisted && binding->chunk_filter->n > 1)
+	{
+		binding->chunk_bytes /= 2;
+		return true;
+	}
+	return dv_bind_drop(binding, request->plan.condition);
+}
+
+/* Sets up the next request; returns false if it cannot return any row. */
+static bool
+fill_query(dv_request *request, dv_query *query)
+{
+	begin_query(request, query);
 	request->part = request->next_part;
 	request->binding.first = request->next_first;
 	request->binding.most_listed = request->plan.given ? PG_INT32_MAX :
 		Min(request->most_listed, most_of(request, DV_FORM_LISTS));
-	filter = dv_bind(&request->binding, request->plan.condition);
-	if (request->within != NULL)
-		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
+	add_filter(request, query);
+	if (reads_all(request))
+	{
+		request->binding.unlisted = true;
+		add_filter(request, query);
+	}
+	while (!request->plan.given &&
+		   dv_odata_query(query, DV_ODATA_WIRE, NULL, 0) > DV_REQUEST_BYTES && shorten(request))
+		add_filter(request, query);
+
 	request->more = false;
-	if (filter->kind == DV_FALSE || request->wanted == 0)
+	if (request->wanted == 0)
 		return false;
-	if (nulls == DV_NULLS_AS_SORTED)
+	if (request->plan.nulls != DV_NULLS_AS_SORTED)
+	{
+		request->next_part = request->part + 1;
+		request->more = request->part == 0;
+	}
+	else if (query->filter->kind != DV_FALSE)
 	{
 		request->next_first = request->binding.rest;
 		request->more = request->next_first > 0;
 	}
-	else
-	{
-		request->next_part = request->part + 1;
-		request->more = request->part == 0;
-		filter = split_by_null(filter, query, nulls, request->part);
-	}
-	query->filter = filter;
-	request->listed = longest_list(filter);
+	request->listed = longest_list(query->filter);
 	request->counts = request->plan.count && may_count(request);
 	query->count = request->counts;
-	query->partition = partition_of(request, filter);
 	if (request->wanted > 0 && request->wanted <= request->largest_top)
 		query->top = request->wanted;
-	return filter->kind != DV_FALSE;
+	return query->filter->kind != DV_FALSE;
 }
 
 bool

@@ -21,12 +21,15 @@ typedef struct dv_request
 	int			ncolumns;
 	int			page_size;		/* rows for each page, unless there is a $top */
 	int			largest_top;	/* more rows than this are requested in pages */
+	bool		all_columns;	/* there are too many to be named */
 	const char *annotations;	/* for the Prefer header, or NULL */
 
 	/* to be set before the first request */
 	dv_bindings binding;
 	dv_filter  *within;			/* a further restriction of the plan's rows; NULL if there is none */
 	bool		last;			/* request only the id of the last row in the order of ids */
+
+	Oid			userid;			/* by whom the service may be asked how many rows there are */
 
 	/* knows which forms the service has refused; NULL: it has refused none */
 	const dv_session *session;

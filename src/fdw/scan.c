@@ -35,9 +35,11 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/drain.h"
+#include "fdw/list.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
+#include "fdw/wanted.h"
 #include "net/text.h"
 
 /* A column of the scan tuple that is fetched. */
@@ -53,6 +55,8 @@ struct dv_scan
 {
 	dlist_node	node;			/* in spooled, if there is a spool */
 	ForeignScanState *state;	/* set while the scan is in spooled */
+	const		PlanState *executor;	/* the node that it is run for; NULL: none */
+	double		wants;			/* dv_wanted_rows(); 0: not known yet */
 	dv_request	request;
 	Oid			userid;
 	dv_session *session;
@@ -210,6 +214,7 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 
 	dv_request_init(&scan->request, relation, plan, exprs);
 	scan->userid = userid;
+	scan->request.userid = userid;
 	scan->patient = true;
 	scan->context = CurrentMemoryContext;
 	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
@@ -287,6 +292,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	node->fdw_state = scan;
 	scan->what = psprintf("read foreign table \"%s\"", relation->name);
 	scan->operation = "read";
+	scan->executor = &node->ss.ps;
 	scan->expected = rows_expected(scan, node);
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
 	scan->headers = plan->fsSystemCol && (dv_reads_header(plan->scan.plan.targetlist) ||
@@ -382,6 +388,27 @@ next_query(dv_scan *scan, dv_query *query)
 	return dv_request_next(&scan->request, query);
 }
 
+/*
+ * If the statement will probably want only a few rows, these are requested first,
+ * which is no more than a guess (see client/pages.h).
+ */
+static void
+ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
+{
+	dv_query	few = *query;
+
+	if (scan->wants == 0)
+		scan->wants = scan->executor == NULL || scan->spool != NULL ? -1 :
+			dv_wanted_rows(scan->executor);
+	spec->likely = scan->wants > 0 ? scan->wants : -1;
+	/* the rows of one large page cost no more than a small answer and another request */
+	if (scan->wants <= 0 || scan->wants > spec->page_size / 2 || spec->id == NULL)
+		return;
+	few.top = (int64_t) scan->wants;
+	spec->first = few.top;
+	spec->first_path = dv_request_url(&few, false);
+}
+
 static dv_pages *
 start_pages(dv_scan *scan, const dv_query *query)
 {
@@ -393,6 +420,9 @@ start_pages(dv_scan *scan, const dv_query *query)
 	spec.session = scan->session;
 	spec.path = dv_request_url(query, false);
 	spec.page_size = query->count || query->top > 0 ? 0 : scan->request.page_size;
+	/* ids are unique, and every order ends with them, in standard tables */
+	if (scan->request.relation->type == DV_TABLE_STANDARD && !query->count)
+		spec.id = query->primary_id->property;
 	spec.wanted = scan->request.wanted;
 	spec.annotations = scan->request.annotations;
 	spec.session_token = session_token(scan);
@@ -401,6 +431,7 @@ start_pages(dv_scan *scan, const dv_query *query)
 	spec.has_plainer = dv_request_has_plainer(&scan->request);
 	spec.stats = &scan->stats;
 	spec.progress = scan->progress;
+	ask_for_first(scan, query, &spec);
 	return dv_pages_start(&spec, scan->query);
 }
 
@@ -502,25 +533,29 @@ compare_text(const void *key, const void *operand)
 /*
  * A list of texts that is split over several requests: because the service
  * ignores case, its answer to one part may contain rows of another.  A row
- * counts only in the answer to the part that contains its exact text.
+ * counts only in the answer to the part that contains its exact text.  Of a list
+ * that was not sent, all rows are compared with all values.
  */
 static bool
-belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
+belongs_here(dv_scan *scan, const TupleTableSlot *slot)
 {
-	const dv_bindings *binding = &scan->request.binding;
+	dv_bindings *binding = &scan->request.binding;
 	const dv_attribute *attribute;
+	bool		is_text;
 	int			i;
 
-	if (binding->chunk_attnum == 0 || (binding->first == 0 && binding->rest == 0))
+	if (binding->chunk_attnum == 0 ||
+		(binding->first == 0 && binding->rest == 0 && !binding->unlisted))
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
-	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
+	is_text = dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) == DV_COMPARE_TEXT;
+	if (!is_text && !binding->unlisted)
 		return true;
 	for (i = 0; i < scan->ntargets; i++)
 	{
 		const scan_target *t = &scan->targets[i];
 		MemoryContext old;
-		const char *string;
+		bool		listed;
 
 		if (t->attnum != binding->chunk_attnum)
 			continue;
@@ -528,11 +563,18 @@ belongs_here(const dv_scan *scan, const TupleTableSlot *slot)
 			return false;
 		/* the caller's memory may have to last for all rows (read_all) */
 		old = MemoryContextSwitchTo(scan->row);
-		string = dv_text_out(TextDatumGetCString(slot->tts_values[t->slot]));
+		if (is_text)
+			listed = bsearch(dv_text_out(TextDatumGetCString(slot->tts_values[t->slot])),
+							 binding->chunk_filter->operands, binding->chunk_filter->n,
+							 sizeof(dv_operand), compare_text) != NULL;
+		else
+			listed = dv_list_contains(binding, slot->tts_values[t->slot]);
 		MemoryContextSwitchTo(old);
-		return bsearch(string, binding->chunk_filter->operands, binding->chunk_filter->n,
-					   sizeof(dv_operand), compare_text) != NULL;
+		return listed;
 	}
+	if (binding->unlisted)
+		elog(ERROR, "column %d of foreign table \"%s\" has not been read", binding->chunk_attnum,
+			 scan->request.relation->name);
 	return true;
 }
 

@@ -24,12 +24,14 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "dataverse/odata.h"
 #include "fdw/ship.h"
+#include "net/text.h"
 
 /* reserved for conditions that are added when pages are requested */
 #define SPARE_CONDITIONS 10
@@ -37,6 +39,12 @@
 #define MAX_DEPTH 12
 /* assumed for a list of unknown length where there is no IN */
 #define LISTED_CONDITIONS 100
+/* maximum length of other values than those of value_bytes[], and what surrounds a value */
+#define VALUE_BYTES 45
+#define CONDITION_BYTES 20
+/* assumed for a text that is not known yet, and for the part of a long list that is sent */
+#define UNKNOWN_TEXT_BYTES 100
+#define CHUNK_BYTES 6500
 /* for @>: further values are left to the check here */
 #define MAX_CONTAINED 10
 
@@ -224,13 +232,94 @@ conditions_of(dv_comparison cmp, dv_op op)
 	return (op == DV_OP_EQ || op == DV_OP_NOT_DISTINCT) && twice ? 2 : 1;
 }
 
-static bool
-take_conditions(dv_shipping *shipping, int n)
+/* Returns the bytes of conditions without their values. */
+static size_t
+bytes_around(const dv_attribute *attribute, int n)
 {
-	if (shipping->conditions + n > DV_MAX_CONDITIONS - SPARE_CONDITIONS)
+	return n * (strlen(attribute->column.property) + CONDITION_BYTES);
+}
+
+static bool
+take_conditions(dv_shipping *shipping, dv_policy policy, int n, size_t bytes)
+{
+	size_t		room = policy == DV_EXACT ? DV_EXACT_BYTES : DV_FILTER_BYTES;
+
+	if (shipping->conditions + n > DV_MAX_CONDITIONS - SPARE_CONDITIONS ||
+		shipping->bytes + bytes > room)
 		return false;
 	shipping->conditions += n;
+	shipping->bytes += bytes;
 	return true;
+}
+
+/* Returns the bytes that a value takes up in a request, as far as that is known. */
+static size_t
+bytes_of_text(Datum value, Oid type)
+{
+	char	   *string = type == NAMEOID ? NameStr(*DatumGetName(value)) : TextDatumGetCString(value);
+
+	return dv_odata_text_length(dv_text_out(string));
+}
+
+/* The same for a value of another type, whether or not it is known. */
+static size_t
+bytes_of_type(Oid type)
+{
+	static const struct
+	{
+		Oid			type;
+		size_t		bytes;
+	}			value_bytes[] =
+	{
+		{INT2OID, 6}, {INT4OID, 11}, {INT8OID, 20}, {BOOLOID, 5}, {UUIDOID, 36}, {DATEOID, 20},
+		{TIMESTAMPOID, 20}, {TIMESTAMPTZOID, 20}
+	};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(value_bytes); i++)
+		if (value_bytes[i].type == type)
+			return value_bytes[i].bytes;
+	return VALUE_BYTES;
+}
+
+static bool
+is_text(Oid type)
+{
+	return type == TEXTOID || type == VARCHAROID || type == NAMEOID;
+}
+
+static size_t
+bytes_of(Node *value)
+{
+	Const	   *constant = (Const *) value;
+	Oid			type = getBaseType(exprType(value));
+
+	if (!is_text(type))
+		return bytes_of_type(type);
+	if (!IsA(value, Const))
+		return UNKNOWN_TEXT_BYTES;
+	return constant->constisnull ? 0 : bytes_of_text(constant->constvalue, type);
+}
+
+static size_t
+bytes_of_list(Node *array, int n)
+{
+	Const	   *constant = (Const *) array;
+	Oid			type = getBaseType(get_element_type(exprType(array)));
+	ArrayIterator each;
+	Datum		value;
+	bool		isnull;
+	size_t		bytes = 0;
+
+	if (!is_text(type))
+		return n * bytes_of_type(type);
+	if (!IsA(array, Const) || constant->constisnull)
+		return n * UNKNOWN_TEXT_BYTES;
+	each = array_create_iterator(DatumGetArrayTypeP(constant->constvalue), 0, NULL);
+	while (array_iterate(each, &value, &isnull))
+		if (!isnull)
+			bytes += bytes_of_text(value, type);
+	return bytes;
 }
 
 /*
@@ -275,7 +364,7 @@ null_test(walk w, AttrNumber attnum, dv_op op, dv_policy *policy)
 	if (w.negate)
 		op = dv_op_opposite(op);
 	if (!allowed(w, attribute, comparison_of(attribute, DV_COLLATION_BYTES), op, policy) ||
-		!take_conditions(w.shipping, 1))
+		!take_conditions(w.shipping, *policy, 1, bytes_around(attribute, 1)))
 		return NIL;
 	return list_make2(makeInteger(op), makeInteger(attnum));
 }
@@ -295,6 +384,7 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
 	dv_collation collation = collation_of(shipping, inputcollid);
 	dv_comparison cmp = comparison_of(attribute, collation);
+	int			times;
 
 	if (w.negate)
 		op = dv_op_opposite(op);
@@ -302,8 +392,11 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 	if (collation == DV_COLLATION_OTHER || !type_fits(attribute, cmp, exprType(value)) ||
 		!is_value(shipping, value))
 		return NIL;
+	/* the second condition of a text is whether it is null, if anything */
+	times = is_text(getBaseType(exprType(value))) ? 1 : conditions_of(cmp, op);
 	if (!allowed(w, attribute, cmp, op, policy) ||
-		!take_conditions(shipping, conditions_of(cmp, op)))
+		!take_conditions(shipping, *policy, conditions_of(cmp, op),
+						 times * bytes_of(value) + bytes_around(attribute, times)))
 		return NIL;
 	return list_make4(makeInteger(op), makeInteger(attnum),
 					  makeInteger(add_value(shipping, value)),
@@ -485,7 +578,9 @@ ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid, dv_po
 	 */
 	if (!dv_odata_has_in(&attribute->column, attribute->max_length) || cmp == DV_COMPARE_TEXT_CI_AI)
 		conditions *= conditions_of(cmp, DV_OP_EQ);
-	if (!take_conditions(shipping, conditions + 2))
+	if (!take_conditions(shipping, *policy, conditions + 2,
+						 small ? bytes_of_list(array, n) + bytes_around(attribute, n + 2) :
+						 CHUNK_BYTES))
 	{
 		*policy = DV_NEVER;
 		return NIL;
@@ -586,6 +681,7 @@ ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
 	dv_shipping *shipping = w.shipping;
 	int			nvalues = list_length(shipping->values);
 	int			conditions = shipping->conditions;
+	size_t		bytes = shipping->bytes;
 	List	   *parts = list_make1(makeInteger(is_and ? DV_OP_AND : DV_OP_OR));
 	ListCell   *lc;
 
@@ -601,6 +697,7 @@ ship_parts(walk w, List *args, bool is_and, dv_policy *policy)
 		{
 			shipping->values = list_truncate(shipping->values, nvalues);
 			shipping->conditions = conditions;
+			shipping->bytes = bytes;
 			*policy = DV_NEVER;
 			return NIL;
 		}
@@ -649,6 +746,7 @@ ship_node(walk w, Node *node, dv_policy *policy)
 	};
 	int			nvalues = list_length(w.shipping->values);
 	int			conditions = w.shipping->conditions;
+	size_t		bytes = w.shipping->bytes;
 	List	   *condition = NIL;
 	int			i;
 
@@ -660,6 +758,7 @@ ship_node(walk w, Node *node, dv_policy *policy)
 	{
 		w.shipping->values = list_truncate(w.shipping->values, nvalues);
 		w.shipping->conditions = conditions;
+		w.shipping->bytes = bytes;
 		*policy = DV_NEVER;
 	}
 	return condition;

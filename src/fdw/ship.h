@@ -33,6 +33,21 @@
 #define DV_CONDITION_LONG	0x02	/* IN: may be split over several requests */
 #define DV_CONDITION_CI_AI	0x04	/* text is compared under dataverse.ci_ai */
 
+/*
+ * Bytes of a request's address.  What must be sent, because it is not checked
+ * here, takes up at most DV_EXACT_BYTES, all conditions with known values
+ * DV_FILTER_BYTES, names of columns DV_SELECT_BYTES, and an order
+ * DV_ORDER_BYTES.  The value of a text is often not known before the scan begins;
+ * if the request is then longer than DV_REQUEST_BYTES, fdw/request.c leaves out
+ * conditions that are checked here.  What is left of the longest address that the
+ * service accepts is for its root and for what the service adds to links.
+ */
+#define DV_REQUEST_BYTES 50000
+#define DV_FILTER_BYTES 46000
+#define DV_EXACT_BYTES 30000
+#define DV_SELECT_BYTES 10000
+#define DV_ORDER_BYTES 4000
+
 /* An IN with at most this many values is always sent as a whole. */
 #define DV_SMALL_IN 200
 
@@ -43,6 +58,7 @@ typedef struct dv_shipping
 	Oid			ci_ai;			/* collation dataverse.ci_ai, or InvalidOid */
 	List	   *values;			/* expressions collected so far */
 	int			conditions;		/* number of conditions so far, of those that the service accepts */
+	size_t		bytes;			/* that they take up in a request, as far as that is known */
 	const Bitmapset *changing;	/* parameters that cannot be values here */
 	bool		long_in;		/* one IN may have any length; it is split over several requests */
 } dv_shipping;

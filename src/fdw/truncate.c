@@ -58,6 +58,8 @@ typedef struct dv_truncation
 	bool		found;			/* the job has been read at least once */
 	int64		started;
 	dv_progress *progress;
+	int64		deleted;		/* rows, as far as the job has told */
+	int64		failed;			/* rows that it could not delete */
 } dv_truncation;
 
 /*
@@ -117,12 +119,22 @@ read_object(const dv_truncation *t, const dv_call *call)
 	return root;
 }
 
+/* Shows how far it has come in dataverse.progress. */
+static void
+show(const dv_truncation *t, int in_flight)
+{
+	int64		done = t->deleted + t->failed;
+
+	dv_progress_update(t->progress, done, done, t->deleted, t->failed, in_flight);
+}
+
 /* Sends a request and returns the object in the answer. */
 static struct json_object *
 ask(const dv_truncation *t, const char *method, const char *path, const char *body)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	dv_call_spec spec = {.method = method, .path = path, .kind = DV_KIND_OTHER};
+	const dv_call *call;
 
 	if (body != NULL)
 	{
@@ -131,7 +143,10 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 		spec.body_len = strlen(body);
 	}
 	spec.repeatable = body == NULL;
-	return read_object(t, dv_call_run(t->session, &spec, t->what, CurrentMemoryContext));
+	show(t, 1);
+	call = dv_call_run(t->session, &spec, t->what, CurrentMemoryContext);
+	show(t, 0);
+	return read_object(t, call);
 }
 
 /* Returns true if the tables of the service may not show yet what has happened. */
@@ -151,7 +166,9 @@ find_job(dv_truncation *t)
 
 	spec.path = psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job);
 	call = dv_call_start(t->session, &spec, CurrentMemoryContext);
+	show(t, 1);
 	dv_call_wait(call);
+	show(t, 0);
 	error = dv_call_error(call);
 	if (error->status == 404 && !t->found && may_lag(t))
 		return NULL;
@@ -227,7 +244,7 @@ pause_polling(int64 *pause)
 	int64		until = dv_now() + *pause;
 
 	while (dv_now() < until)
-		dv_call_pause_for(until, DV_WAIT_JOB);
+		dv_call_pause(until, DV_WAIT_JOB);
 	*pause = Min(*pause * 2, LONGEST_POLL);
 }
 
@@ -250,16 +267,17 @@ wait_for_job(dv_truncation *t, const char **message)
 	return status;
 }
 
-/* Finds out how many rows the job deleted and how many it could not delete. */
-static void
-count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **operation)
+/*
+ * Finds out how many rows the job deleted and how many it could not delete.
+ * Returns the id of its record, or NULL if the service does not tell.
+ */
+static const char *
+count_rows(dv_truncation *t)
 {
 	struct json_object *rows;
 	struct json_object *row;
 	int64		pause = FIRST_POLL;
 
-	*deleted = *failed = 0;
-	*operation = NULL;
 	for (;;)
 	{
 		rows = dv_json_array(ask(t, "GET", psprintf("bulkdeleteoperations?$filter=_asyncoperationid_value%%20eq%%20%s"
@@ -267,13 +285,14 @@ count_rows(const dv_truncation *t, int64 *deleted, int64 *failed, const char **o
 		if (rows != NULL && dv_json_length(rows) > 0)
 			break;
 		if (!may_lag(t))
-			return;
+			return NULL;
 		pause_polling(&pause);
 	}
 	row = dv_json_item(rows, 0);
-	*deleted = strtoll(member_text(row, "successcount"), NULL, 10);
-	*failed = strtoll(member_text(row, "failurecount"), NULL, 10);
-	*operation = id_member(row, "bulkdeleteoperationid");
+	t->deleted = strtoll(member_text(row, "successcount"), NULL, 10);
+	t->failed = strtoll(member_text(row, "failurecount"), NULL, 10);
+	show(t, 0);
+	return id_member(row, "bulkdeleteoperationid");
 }
 
 /* Returns the reason of the first failure, or NULL if the service does not tell. */
@@ -292,14 +311,18 @@ first_failure(const dv_truncation *t, const char *operation)
 }
 
 static void
-fail(const dv_truncation *t, int64 deleted, int64 failed, const char *reason)
+fail(const dv_truncation *t, const char *reason)
 {
 	StringInfoData detail;
 
 	initStringInfo(&detail);
-	appendStringInfo(&detail, "Bulk-delete job %s deleted %lld rows.", t->job, (long long) deleted);
-	if (failed > 0)
-		appendStringInfo(&detail, "  It could not delete %lld rows.", (long long) failed);
+	appendStringInfo(&detail, ngettext("Bulk-delete job %s deleted %lld row.",
+									   "Bulk-delete job %s deleted %lld rows.", t->deleted),
+					 t->job, (long long) t->deleted);
+	if (t->failed > 0)
+		appendStringInfo(&detail, ngettext("  It could not delete %lld row.",
+										   "  It could not delete %lld rows.", t->failed),
+						 (long long) t->failed);
 	if (reason != NULL && reason[0] != '\0')
 		appendStringInfo(&detail, "  Dataverse says: %s", dv_text_shown(reason, strlen(reason)));
 	ereport(ERROR,
@@ -324,8 +347,6 @@ truncate_by_job(dv_truncation *t)
 	const char *message = NULL;
 	const char *operation;
 	const char *status;
-	int64		deleted;
-	int64		failed;
 
 	t->job = start_job(t);
 	t->started = dv_now();
@@ -334,13 +355,12 @@ truncate_by_job(dv_truncation *t)
 	status = wait_for_job(t, &message);
 	error_context_stack = callback.previous;
 
-	count_rows(t, &deleted, &failed, &operation);
-	dv_progress_update(t->progress, deleted + failed, deleted + failed, deleted, failed, 0);
-	dv_ledger_stays(NULL, deleted);
-	if (failed > 0 && operation != NULL)
-		fail(t, deleted, failed, first_failure(t, operation));
+	operation = count_rows(t);
+	dv_ledger_stays(NULL, t->deleted);
+	if (t->failed > 0 && operation != NULL)
+		fail(t, first_failure(t, operation));
 	if (strcmp(status, STATUS_SUCCEEDED) != 0)
-		fail(t, deleted, failed, message);
+		fail(t, message);
 }
 
 /*
@@ -373,12 +393,15 @@ truncate_table(Relation rel)
 		truncate_by_delete(&t, rel);
 		return;
 	}
-	/* the DELETE above also does nothing in a dry run */
+	/* the DELETE above also does nothing in a dry run, and says so */
 	if (dv_dry_run)
+	{
+		ereport(NOTICE,
+				(errmsg("%s: \"dataverse_fdw.dry_run\" is on; no request was sent", t.what)));
 		return;
+	}
 	t.session = dv_connection_get(t.relation->serverid, GetUserId());
 	t.progress = dv_relation_progress(t.relation, "truncate", -1, CurrentMemoryContext);
-	dv_progress_update(t.progress, 0, 0, 0, 0, 0);
 	truncate_by_job(&t);
 	dv_progress_end(t.progress);
 }

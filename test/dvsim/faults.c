@@ -58,8 +58,8 @@ static const struct rule_member
 #define NMEMBERS (sizeof(rule_members) / sizeof(rule_members[0]))
 
 static const char *const action_names[SIM_FAULT_ACTIONS] = {
-	"status", "reset_before_commit", "reset_after_commit", "truncate", "garble", "delay",
-	"expire_token", "stall", "commit_late"
+	"status", "reset_before_commit", "reset_after_commit", "truncate", "garble", "shorten",
+	"delay", "expire_token", "stall", "commit_late"
 };
 
 const char *
@@ -193,7 +193,7 @@ read_member(struct sim_arena *arena, struct sim_rule *rule, const struct rule_me
 			return NULL;
 		case MEMBER_ACTION:
 			return read_action(rule, value) ? NULL :
-				"status, reset_before_commit, reset_after_commit, truncate, garble, delay, "
+				"status, reset_before_commit, reset_after_commit, truncate, garble, shorten, delay, "
 				"expire_token, stall or commit_late";
 		case MEMBER_RETRY:
 			if (number < 0 && (text == NULL || !header_text(text)))

@@ -28,6 +28,7 @@ enum sim_fault_action
 	SIM_FAULT_RESET_AFTER_COMMIT,
 	SIM_FAULT_TRUNCATE,
 	SIM_FAULT_GARBLE,
+	SIM_FAULT_SHORTEN,
 	SIM_FAULT_DELAY,
 	SIM_FAULT_EXPIRE_TOKEN,
 	SIM_FAULT_STALL,
@@ -53,7 +54,8 @@ struct sim_rule
 	char	   *body;			/* verbatim */
 	struct sim_pair *headers;
 	int			nheaders;
-	int64_t		bytes;			/* TRUNCATE: how many are sent; -1: half */
+	int64_t		bytes;			/* of the body that are sent, or remain as they are; -1: the
+								 * default */
 	int64_t		delay_ms;		/* before the answer, with any action; COMMIT_LATE: before the
 								 * request is carried out; real time */
 	int64_t		matches;

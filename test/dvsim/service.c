@@ -365,14 +365,17 @@ fault_instead(struct sim_wire *wire, struct sim_exchange *exchange, const struct
 	}
 }
 
-/* flips bits all over the body, the first byte among them: no JSON starts like that */
+/*
+ * flips bits of the body, of which the first "whole" bytes stay as they are; the
+ * next one becomes a control character, which JSON cannot contain
+ */
 static void
-garble(struct sim_buf *body)
+garble(struct sim_buf *body, size_t whole)
 {
-	for (size_t i = 0; i < body->len; i += 1 + i % 7)
+	for (size_t i = whole; i < body->len; i += 1 + i % 7)
 		body->s[i] ^= 0x15;
-	if (body->len > 0)
-		body->s[0] = '\x7f';
+	if (whole < body->len)
+		body->s[whole] = '\x01';
 }
 
 /* a fault that spoils the answer after the request was carried out */
@@ -394,7 +397,14 @@ fault_after(struct sim_exchange *exchange, const struct sim_rule *rule)
 			break;
 		case SIM_FAULT_GARBLE:
 			exchange->plain = true;
-			garble(body);
+			garble(body, rule->bytes >= 0 ? (size_t) rule->bytes : 0);
+			break;
+		case SIM_FAULT_SHORTEN:
+			exchange->plain = true;
+			if (rule->bytes < 0)
+				body->len /= 2;
+			else if ((size_t) rule->bytes < body->len)
+				body->len = (size_t) rule->bytes;
 			break;
 		default:
 			break;

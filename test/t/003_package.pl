@@ -66,6 +66,10 @@ my $map = slurp_file('src/README.md');
 my @unknown = grep { my ($name) = m{([^/]+)$}; $map !~ /`\Q$name\E`/ } glob 'src/*.[ch] src/*/*.[ch]';
 is("@unknown", '', 'src/README.md speaks of every file');
 
+my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 900 ? "$_: $n" : () }
+  glob 'src/*.[ch] src/*/*.[ch] test/dvsim/*.[ch]';
+is("@long", '', 'no C file has more than 900 lines');
+
 # ---- dependencies: each floor may use those below it, and all may use the language
 
 my %below = (

@@ -333,11 +333,25 @@ sub leaf
 	return $c . pick(' = ', ' = ', ' <> ', ' < ', ' <= ', ' > ', ' >= ') . literal($c);
 }
 
+# more bytes than a request may have, beside values that rows do have
+sub lengthy
+{
+	my ($c) = @_;
+	my $n = 30 + int rand 30;
+	my @long = map { quoted(pick('x', 'ü', '%', "\\\\'") x (300 + int rand 700) . $_) } 1 .. $n;
+	my $op = pick(' = ', ' LIKE ', ' ^@ ');
+
+	return "$c = ANY (ARRAY[" . join(', ', @long, literal($c)) . ']::text[])' if chance(0.3);
+	return '(' . join(' OR ', map { "$c$op$_" } @long, $op eq ' LIKE ' ? pattern() : pick(@text_values)) . ')' if chance(0.7);
+	return '(' . join(' AND ', map { "NOT $c$op$_" } @long) . ')';
+}
+
 sub condition
 {
 	my ($depth) = @_;
 	my $how = rand;
 
+	return lengthy(pick(grep { $columns{$_}[0] eq 'text' } @names)) if chance(0.01);
 	return leaf() if $depth == 0 || $how < 0.3;
 	return 'NOT (' . condition($depth - 1) . ')' if $how < 0.42;
 	return '(' . condition($depth - 1) . ') IS ' . pick('', 'NOT ') . pick('TRUE', 'FALSE')

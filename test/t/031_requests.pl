@@ -125,6 +125,54 @@ asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-00
 asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
 asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
 
+# ---- few rows: what stands above the scan says how many are wanted
+
+my $first = $crm->sql('SELECT accountid FROM dv.account LIMIT 1');
+
+# Asks, and compares the answer with that of the same question put to a copy.
+sub agrees
+{
+	my ($query, %want) = @_;
+	my $remote = $query =~ s/\{(\w+)\}/dv.$1/gr;
+
+	asks($remote, %want);
+	is($crm->sql($remote), $crm->sql($query =~ s/\{(\w+)\}/l.$1/gr), '… and the answer is right');
+	return;
+}
+$crm->sql('CREATE SCHEMA l; CREATE TABLE l.account AS SELECT accountid, name, numberofemployees, revenue, createdon FROM dv.account; ANALYZE l.account');
+agrees('SELECT EXISTS (SELECT 1 FROM {account})', requests => 1, rows => 1, like => qr/[?&]\$top=1(?:&|$)/);
+agrees('SELECT 1 WHERE NOT EXISTS (SELECT FROM {account} WHERE numberofemployees > 10)', requests => 1, rows => 1);
+agrees('SELECT max(numberofemployees) FROM {account}', requests => 1, rows => 1, like => qr/orderby=numberofemployees desc,accountid&\$top=1$/);
+agrees('SELECT min(createdon), max(revenue) FROM {account}', requests => 2, rows => 2);
+agrees('SELECT min(numberofemployees) FROM {account} WHERE numberofemployees > 500000', requests => 1);
+agrees('SELECT (SELECT count(*) FROM (SELECT FROM {account} UNION ALL SELECT FROM {account} LIMIT 7) x)', requests => 2, rows => 14);
+agrees('SELECT max(n) < 100000000 FROM (SELECT numberofemployees AS n FROM {account} UNION ALL SELECT numberofemployees FROM {account} ORDER BY n LIMIT 5) x',
+	requests => 2, rows => 10);
+agrees(q{SELECT count(*) FROM (SELECT FROM {account} WHERE length(name) > 0 LIMIT 3) x}, requests => 1, rows => $page);
+$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (SET page_size '1000')});
+agrees(q{SELECT count(*) FROM (SELECT FROM {account} WHERE length(name) > 0 LIMIT 3) x}, requests => 1, rows => 100);
+agrees(q{SELECT count(*) FROM (SELECT a.name FROM {account} a, generate_series(1, 2) i LIMIT 10) x}, requests => 1, rows => 10);
+agrees(q{SET enable_hashjoin = off; SET enable_mergejoin = off;
+	SELECT count(*) FROM (SELECT a.name FROM {account} a LEFT JOIN (SELECT accountid FROM l.account LIMIT 10) b USING (accountid) LIMIT 10) x}, requests => 1, rows => 100);
+# more than was foreseen: the rest comes in pages, each row once
+agrees(q{SELECT accountid FROM (SELECT * FROM {account} WHERE hashtext(accountid::text) % 50 = 0 ORDER BY numberofemployees LIMIT 12) x ORDER BY 1},
+	requests => 3);
+agrees(q{SELECT EXISTS (SELECT FROM {account} WHERE name || 'x' = 'no such name')}, requests => 3, rows => 100 + $rows);
+agrees(q{SELECT count(DISTINCT accountid), count(*) FROM (SELECT accountid FROM {account} WHERE hashtext(accountid::text) % 10 = 0 LIMIT 2000) x},
+	requests => 2, rows => $rows);
+agrees(q{SELECT n, (SELECT EXISTS (SELECT FROM {account} WHERE numberofemployees = n)) FROM generate_series(1, 4) n}, requests => 4);
+agrees(qq{SELECT EXISTS (SELECT FROM {account} WHERE accountid = '$first')}, requests => 1, rows => 1);
+agrees('SELECT EXISTS (SELECT FROM {account} WHERE numberofemployees < 0)', requests => 1, rows => 0);
+asks('SELECT sum(numberofemployees) FROM dv.account', requests => 2, rows => $rows);
+# what a cursor has read first does not come again
+my $cursor = $crm->sql(q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT accountid FROM dv.account WHERE length(name) > 0 ORDER BY revenue DESC NULLS LAST LIMIT 200;
+	FETCH 150 FROM c; FETCH BACKWARD 150 FROM c; FETCH ALL FROM c; COMMIT});
+my @cursor = split /\n/, $cursor;
+is(scalar @cursor, 150 + 149 + 200, 'a cursor goes back');
+is_deeply([ reverse @cursor[ 150 .. 298 ] ], [ @cursor[ 0 .. 148 ] ], '… to the rows that it has returned');
+is_deeply([ @cursor[ 299 .. 448 ] ], [ @cursor[ 0 .. 149 ] ], '… and forth');
+$crm->sql(qq{ALTER FOREIGN TABLE dv.account OPTIONS (SET page_size '$page')});
+
 # ---- ANALYZE asks for the number of rows of each table once, those below a parent first
 
 sub counts { return scalar grep { target($_) =~ /^RetrieveTotalRecordCount/ } requests(); }

@@ -322,6 +322,18 @@ for my $case (
 	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), $drift, 'and so they look to import_diff');
 }
 
+# ---- whatever is imported, nothing has drifted
+
+for my $options (map { my $labels = $_; map { "OPTIONS (import_labels '$labels', import_readonly '$_', import_comments 'off')" } qw(on off) } qw(on off))
+{
+	query("DROP SCHEMA IF EXISTS fast CASCADE; CREATE SCHEMA fast; IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO fast $options");
+	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), '', "no drift with $options");
+}
+# what cannot be written is new only where something else that cannot be written was imported
+query(q{ALTER FOREIGN TABLE fast.account ADD createdon timestamptz OPTIONS ("column" 'createdon', type 'datetime', readonly 'true')});
+is(query(q{SELECT count(*) > 3, bool_and(foreign_table = 'account' AND drift = 'new column' AND statement ~ 'readonly') FROM dataverse.import_diff('fast', false)}),
+	't|t', 'a read-only column makes others missing');
+
 # what refuses the plain form is an error
 for my $path (q{EntityDefinitions(LogicalName='new_meter')}, q{/Attributes/Microsoft.Dynamics.CRM.StringAttributeMetadata})
 {
@@ -345,6 +357,18 @@ for my $quirks ([], ['no-metadata-changes'])
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
 	like($err, qr/ERROR:  could not import foreign schema: the service did not send the definition of table "new_meter"\nHINT/,
 		'a table that is gone');
+	$s->control('DELETE', '/_dvsim/faults');
+}
+
+# nor is it imported in part, if its columns are gone before all has been told of them
+for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { status => 200, body => {} })
+{
+	my ($status, $out, $err);
+
+	$s->control('POST', '/_dvsim/faults', [ { path => 'LookupAttributeMetadata', times => 0, %$answer } ]);
+	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
+	like($err, qr/ERROR:  could not import foreign schema: the (service did not send the definition of table "new_meter"\nHINT|answer does not have the expected form)/,
+		"columns that are gone: $answer->{status}");
 	$s->control('DELETE', '/_dvsim/faults');
 }
 

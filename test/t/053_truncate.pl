@@ -160,7 +160,7 @@ my $left = rows('new_meter');
 cmp_ok($left, '>', 0, 'a row that another refers to stays');
 is($result->{sqlstate}, 'HV000', 'TRUNCATE failed');
 is($result->{message}, 'could not truncate foreign table "meter"', 'which one');
-like($result->{detail}, qr/^Bulk-delete job \S+ deleted ${\($meters - $left)} rows\.  It could not delete $left rows\.  Dataverse says: \S/,
+like($result->{detail}, qr/^Bulk-delete job \S+ deleted ${\($meters - $left)} rows\.  It could not delete $left rows?\.  Dataverse says: \S/,
 	'how far it got');
 like($result->{notices}[0]{message}, qr/${\($meters - $left)} rows written to Dataverse stay there/, 'and that stays');
 
@@ -202,8 +202,15 @@ my $readings = rows('new_reading');
 cmp_ok($readings, '>=', 250, 'there are readings');
 writes();
 $session->query('SET dataverse_fdw.dry_run = on');
-$session->query('TRUNCATE "Reading", contact');
+$result = $session->try('TRUNCATE "Reading", contact');
 is(scalar writes(), 0, 'a dry run sends nothing');
+is_deeply(
+	[ sort map { $_->{message} } @{ $result->{notices} } ],
+	[
+		qq{delete from foreign table "Reading": "dataverse_fdw.dry_run" is on; $readings rows were encoded, and none was sent},
+		'truncate foreign table "contact": "dataverse_fdw.dry_run" is on; no request was sent'
+	],
+	'… and says so');
 $session->query('RESET dataverse_fdw.dry_run');
 $result = $session->try('BEGIN; TRUNCATE "Reading"; ROLLBACK');
 is(rows('new_reading'), 0, 'elastic rows are gone');
@@ -235,6 +242,14 @@ wait_for(
 				q{SELECT waiting_for FROM dataverse.progress WHERE operation = 'truncate'}) // '') eq 'job';
 	},
 	'the progress view shows what is waited for');
+clear_faults($dvsim);
+faults($dvsim, { path => 'asyncoperations(', action => 'stall', times => 0 });
+wait_for(
+	sub {
+		return ($watcher->value(
+				q{SELECT waiting_for || in_flight FROM dataverse.progress WHERE operation = 'truncate'}) // '') eq 'response1';
+	},
+	'… and the requests under way');
 my $cancelled = time;
 $watcher->query('SELECT pg_cancel_backend(' . $session->pid . ')');
 $result = $session->finish;

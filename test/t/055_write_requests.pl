@@ -166,7 +166,7 @@ like(target($r[1]), qr/^accounts\?\$select=createdon&\$filter=accountid eq [-0-9
 
 $crm->fault(path => 'CreateMultiple', status => 503, times => 1);
 my $told = ($crm->time_of("SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) VALUES ('repeated')"))[1];
-like($told, qr/: 1 rows, 1 batches, 1 requests, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
+like($told, qr/: 1 row, 1 batch, 1 request, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
 $crm->fault(path => 'CreateMultiple', action => 'reset_before_commit', times => 2);
 like($crm->sql("EXPLAIN (ANALYZE, COSTS OFF) INSERT INTO dv.account (name) VALUES ('repeated')"),
 	qr/Requests Repeated: 2\n +Causes of Repetition: connection 2\n/, '… and so does EXPLAIN ANALYZE');
@@ -351,12 +351,15 @@ like($r[3]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}a\)/new_Account_C
 		INSERT INTO dv.account (name, industrycode) SELECT 'refused ' || i, CASE i WHEN 15 THEN 999 END
 			FROM generate_series(1, 60) i;
 	EXCEPTION WHEN check_violation THEN NULL; END \$\$");
+# answers that are read together free several slots
+my $bulk = grep { /CreateMultiple/ } @{ lines(@r) };
+cmp_ok($bulk, '<', 5, 'not all of six batches are sent');
 is_deeply(
 	lines(@r),
-	[ ('POST accounts/Microsoft.Dynamics.CRM.CreateMultiple') x 3, 'POST $batch' ],
+	[ ('POST accounts/Microsoft.Dynamics.CRM.CreateMultiple') x $bulk, 'POST $batch' ],
 	'but for what had a slot at that moment, nothing is sent until it is known which row was refused, and then nothing at all');
-like($r[3]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
-is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 20, '… and writes nothing of');
+like($r[-1]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
+is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 10 * ($bulk - 1), '… and writes nothing of');
 
 # for a batch of an elastic table, the answer has the outcome of each row, but not the reason
 

@@ -111,6 +111,9 @@ is($r->{sqlstate}, '23505', 'an older row is a duplicate');
 $r = run(meters('ours', 100, 'n'), prepare => sub { theirs(3) }, rules => [ { %{ $never[0] }, times => 2 } ], settings => [$go_on]);
 is($r->{tag}, 'INSERT 0 97', 'three such rows among others, going on: they are not counted');
 is(rejects(), "$doubt|3|3", '... but filed');
+is(join("\n", map { $_->{message} } @{ $r->{notices} }),
+	'3 rows were sent without a conclusive answer: could not insert into foreign table "new_meter" on server "crm"',
+	'... and not called refused');
 is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name LIKE 'ours %'"), 97, '... the others are there');
 
 $r = run(meters('ours', 100, 'n', 'ON CONFLICT DO NOTHING'), prepare => sub { theirs(3) }, rules => [ { %{ $never[0] }, times => 2 } ]);

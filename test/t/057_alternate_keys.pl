@@ -180,6 +180,70 @@ is($crm->sql("SELECT count(*), max(lab_text) FROM dv.lab_sample"), '1|a/b', 'one
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('A/b', 'x'), ('a/B', 'y')");
 is($crm->sql("SELECT lab_text, lab_name FROM dv.lab_sample"), 'a/b|y', '… and changed in their order, but for its key');
 
+# ---- such keys in requests under way
+
+# The first batch of ten rows arrives after the second, unless the second waits for it.
+sub overtaken
+{
+	my ($table, $column, $type, $older, $newer, $filler) = @_;
+
+	# times have colons, so their rows are looked for, too
+	$crm->fault(path => $older =~ m{/|:} ? '$batch' : 'UpsertMultiple', action => 'reset_before_commit');
+	$crm->sql("SET dataverse_fdw.batch_size = 10;
+		INSERT INTO dv.$table ($column, lab_name) SELECT CASE n WHEN 1 THEN $older WHEN 11 THEN $newer ELSE $filler END::$type,
+		 CASE n WHEN 1 THEN 'older' WHEN 11 THEN 'newer' ELSE 'other' END FROM generate_series(1, 20) n");
+	$crm->no_faults;
+	return $crm->sql("SELECT string_agg(lab_name, ', ') FROM dv.$table WHERE lab_name <> 'other'");
+}
+
+for my $pair ([ 'case', 'KEY', 'key' ], [ 'accents', "K\x{e9}y", 'key' ], [ 'trailing blanks', 'key', 'key  ' ],
+	[ 'case, where rows are looked for', 'A/B', 'a/b' ], [ 'marks', "ke\x{301}y", 'KEY' ], [ 'width', "\x{ff2b}EY", 'key' ],
+	[ 'a character without weight', "k\x{1f600}ey", 'key' ], [ 'ligatures', "stra\x{df}e", 'STRASSE' ], [ 'kana', "\x{304b}", "\x{30ab}" ],
+	[ 'case in another script', "\x{391}\x{3b8}\x{3ae}\x{3bd}\x{3b1}", "\x{391}\x{398}\x{397}\x{39d}\x{391}" ])
+{
+	my ($what, @texts) = @$pair;
+
+	utf8::encode($_) for @texts;
+	for my $table ('lab_sample', 'lab_plain')
+	{
+		empty();
+		is(overtaken($table, 'lab_text', 'text', literal($texts[0]), literal($texts[1]), "'other ' || n"), 'newer', "$table: keys that differ in $what: the newer row wins");
+	}
+}
+empty();
+$crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_a,lab_b')");
+$crm->sql("ALTER FOREIGN TABLE dv.lab_sample ALTER COLUMN lab_mass TYPE numeric, ALTER COLUMN lab_moment TYPE timestamptz");
+$crm->fault(path => 'UpsertMultiple', action => 'reset_before_commit');
+$crm->sql("SET dataverse_fdw.batch_size = 10; INSERT INTO dv.lab_sample (lab_a, lab_b, lab_name)
+	SELECT CASE n WHEN 11 THEN 'x' ELSE 'X' END, CASE n WHEN 11 THEN 1 ELSE n END, 'row ' || n FROM generate_series(1, 20) n");
+$crm->no_faults;
+is($crm->sql("SELECT count(*), max(lab_name) FILTER (WHERE lab_b = 1) FROM dv.lab_sample"), '19|row 11', 'a text in a key of two columns');
+empty();
+$crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_mass')");
+is(overtaken('lab_sample', 'lab_mass', 'numeric', '1.50', '1.5', "n * 10"), 'newer', 'numbers with other zeros');
+empty();
+$crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_moment')");
+is(overtaken('lab_sample', 'lab_moment', 'timestamptz', "timestamptz '2026-01-31 10:00:00+00'", "timestamptz '2026-01-31 11:00:00.25+01'", "timestamptz '2026-02-01' + n * interval '1 s'"),
+	'newer', 'times with fractions of a second');
+$crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_text')");
+
+# keys that differ for the service do not wait for each other
+for my $alphabet ([ 'ASCII', '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ' ], [ 'Greek', join('', map { chr } 0x3b1 .. 0x3c1) ],
+	[ 'Cyrillic', join('', map { chr } 0x430 .. 0x438, 0x43a .. 0x44f) ], [ 'Chinese', join('', map { chr } 0x4e00 .. 0x4e1f) ], [ 'Hangul', join('', map { chr 0xac00 + 28 * 21 * $_ } 0 .. 18) ],
+	[ 'Katakana', join('', map { chr } 0x30ca .. 0x30ce, 0x30de .. 0x30e2, 0x30e9 .. 0x30ed) ])
+{
+	my ($what, $letters) = @$alphabet;
+	my @letters = split //, $letters;
+	my @texts = map { $letters[ $_ % @letters ] . '-' . $letters[ $_ / @letters ] } 0 .. 99;
+	my @r;
+
+	empty();
+	utf8::encode($_) for @texts;
+	@r = sent('SET dataverse_fdw.batch_size = 10; INSERT INTO dv.lab_sample (lab_text) VALUES ' . join(', ', map { '(' . literal($_) . ')' } @texts));
+	is(scalar @r, 10, "$what: 100 keys in ten batches");
+	is($crm->sql('SELECT count(*) FROM dv.lab_sample'), 100, '… and as many rows');
+}
+
 # ---- refused rows
 
 empty();

@@ -168,6 +168,54 @@ test_query(void **state)
 	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
 	assert_string_equal(text,
 						"accounts?$apply=filter(size%20eq%201)/aggregate($count%20as%20n)");
+
+	/* without the names of columns, which would be too long */
+	query.count = false;
+	query.all_columns = true;
+	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text, "accounts?$filter=size%20eq%201&$orderby=size%20desc,accountid");
+	query.filter = NULL;
+	query.norders = 0;
+	query.by_id = false;
+	query.top = 1;
+	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text, "accounts?$top=1");
+	query.top = 0;
+	dv_odata_query(&query, DV_ODATA_WIRE, text, sizeof(text));
+	assert_string_equal(text, "accounts");
+}
+
+/* What is planned by this length must not be shorter than what is written. */
+static void
+test_text_length(void **state)
+{
+	static const char *const values[] = {"", "a", "O'Neil", "50%", "a_b[c]", "\xc3\xa4", "a\nb", "\\\""};
+	size_t		i;
+
+	(void) state;
+	assert_int_equal(dv_odata_text_length("a"), 3);
+	assert_int_equal(dv_odata_text_length("'"), 4);
+	assert_int_equal(dv_odata_text_length("%"), 2 + 3 * 3);
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+	{
+		dv_operand	one = {values[i], false};
+		dv_filter_kind kinds[] = {DV_EQ, DV_STARTS_WITH, DV_ENDS_WITH, DV_CONTAINS, DV_IN};
+		size_t		k;
+
+		for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		{
+			dv_operand	none = {"", false};
+			dv_filter	without = leaf(kinds[k], &name, &none, 1);
+			dv_filter	with = leaf(kinds[k], &name, &one, 1);
+			dv_query	query = {.entity_set = "accounts", .primary_id = &id, .filter = &without};
+			size_t		base = dv_odata_query(&query, DV_ODATA_WIRE, NULL, 0);
+
+			query.filter = &with;
+			/* a value of In is a string of JSON in which up to every byte is escaped */
+			assert_true(dv_odata_query(&query, DV_ODATA_WIRE, NULL, 0) - base <=
+						dv_odata_text_length(values[i]) - 2 + (kinds[k] == DV_IN ? 3 * strlen(values[i]) : 0));
+		}
+	}
 }
 
 static void
@@ -257,6 +305,7 @@ main(void)
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_query),
+		cmocka_unit_test(test_text_length),
 		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_operators),
 		cmocka_unit_test(test_types),

@@ -119,6 +119,20 @@ a_code_that_is_known_tells_the_outcome(void **state)
 	assert_false(read_error(400, "", "m", NULL).outcome_unknown);
 }
 
+static void
+an_error_without_a_code_has_no_name(void **state)
+{
+	dv_error	error = read_error(400, "0x80040237", "m", NULL);
+
+	(void) state;
+	error.name = "DuplicateRecord";
+	assert_string_equal(dv_error_detail(&error),
+						"Dataverse code 0x80040237 (DuplicateRecord), HTTP status 400.");
+	/* an answer may name an error and leave out its code */
+	error.code = "";
+	assert_string_equal(dv_error_detail(&error), "HTTP status 400.");
+}
+
 static int
 teardown(void **state)
 {
@@ -134,6 +148,7 @@ main(void)
 		cmocka_unit_test_teardown(meanings, teardown),
 		cmocka_unit_test_teardown(a_busy_server_that_says_when_throttles, teardown),
 		cmocka_unit_test_teardown(a_code_that_is_known_tells_the_outcome, teardown),
+		cmocka_unit_test_teardown(an_error_without_a_code_has_no_name, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

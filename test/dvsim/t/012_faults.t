@@ -115,6 +115,21 @@ is($r->status, 200, 'garble: status');
 is($r->curl, 0, 'garble: length is right');
 is(length $r->body, $r->header('Content-Length'), 'garble: to the byte');
 is(eval { $r->json; 1 }, undef, 'garble: no JSON');
+for my $bytes (1, 200)
+{
+	my $good = $s->get('accounts?$select=name')->body;
+
+	faults({ action => 'garble', bytes => $bytes });
+	$r = $s->get('accounts?$select=name');
+	is(substr($r->body, 0, $bytes), substr($good, 0, $bytes), "garble: the first $bytes bytes are whole");
+	isnt(substr($r->body, $bytes, 1), substr($good, $bytes, 1), 'garble: the next one is not');
+	is(eval { $r->json; 1 }, undef, 'garble: no JSON');
+}
+faults({ action => 'shorten', bytes => 30 }, { action => 'shorten', bytes => 0 }, { action => 'shorten', bytes => 100_000 });
+$r = $s->get('accounts?$select=name');
+is($r->status . ' ' . $r->curl . ' ' . length($r->body) . ' ' . $r->header('Content-Length'), '200 0 30 30', 'shorten: the length agrees');
+is($s->get('accounts?$select=name')->body, '', 'shorten: nothing');
+is(eval { $s->get('accounts?$select=name')->json; 1 }, 1, 'shorten: more than there is');
 
 faults({ action => 'delay', delay_ms => 400 });
 my $start = time;

@@ -62,11 +62,20 @@ my @shapes = (
 		'GET RetrieveTotalRecordCount(EntityNames=@p1)', "$learn/webapi/query/count-rows" ],
 	[ 'entity-set', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=EntitySetName$}, 'GET EntityDefinitions(LogicalName=\'…\')?$select=EntitySetName', "$learn/webapi/query-metadata-web-api" ],
 	[ 'catalog', 'request', qr{^GET EntityDefinitions\?\$select=[\w,]+$}, 'GET EntityDefinitions?$select=…', "$learn/webapi/query-metadata-web-api" ],
-	[ 'changes', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Properties":}, 'GET RetrieveMetadataChanges(Query=@p1)', "$learn/query-schema-definitions" ],
-	[ 'changes-named', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Criteria":.*"ConditionOperator":"In","Value":\{"Type":"System\.String\[\]"},
-		'… of some tables, by In', 'inferred: the syntax of the array is documented nowhere' ],
-	[ 'changes-others', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{"Criteria":.*"ConditionOperator":"NotIn","Value":\{"Type":"System\.String\[\]"},
-		'… of all tables but some, by NotIn', 'inferred: the syntax of the array is documented nowhere' ],
+	[ 'changes', 'request', qr{^GET RetrieveMetadataChanges\(Query=\@p1\)\?\@p1=\{…\}$}, 'GET RetrieveMetadataChanges(Query=@p1)', "$learn/query-schema-definitions" ],
+	[ 'changes-tables', 'definition', qr{^Criteria: Or of LogicalName Equals System\.String$}, '… its `Criteria`: fifty tables at a time, by `Or` of `Equals`', "$learn/query-schema-definitions" ],
+	[ 'changes-properties', 'definition', qr{^(?:Properties|(?:Attribute|Relationship|Key)Query): AllProperties,PropertyNames$},
+		'… its `Properties`, `AttributeQuery`, `RelationshipQuery`, `KeyQuery`', "$learn/query-schema-definitions" ],
+	[ 'changes-labels', 'definition', qr{^LabelQuery: FilterLanguages,MissingLabelBehavior$}, '… its `LabelQuery`', "$learn/query-schema-definitions" ],
+	[ 'language-user', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=DisplayName$}, 'GET EntityDefinitions(LogicalName=\'…\')?$select=DisplayName', "$learn/webapi/query-metadata-web-api" ],
+	[ 'language-base', 'request', qr{^GET organizations\?\$select=languagecode$}, 'GET organizations?$select=languagecode', "$learn/reference/entities/organization" ],
+	[ 'plain-table', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=[\w,]+&\$expand=Attributes\(\$select=[\w,]+\),ManyToOneRelationships\(\$select=[\w,]+\),Keys\(\$select=[\w,]+\)(?:&LabelLanguages=\d+)?$},
+		'GET EntityDefinitions(LogicalName=\'…\')?$select=…&$expand=Attributes($select=…),ManyToOneRelationships(…),Keys(…)', 'inferred: only `Attributes` is shown in `$expand`' ],
+	[ 'plain-cast', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)/Attributes/${message}\w+AttributeMetadata\?\$select=[\w,]+$},
+		'GET EntityDefinitions(LogicalName=\'…\')/Attributes/Microsoft.Dynamics.CRM.TYPEAttributeMetadata?$select=…', "$learn/webapi/query-metadata-web-api" ],
+	[ 'plain-choices', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)/Attributes/${message}\w+AttributeMetadata\?\$select=\w+&\$expand=OptionSet\(\$select=[\w,]+\),GlobalOptionSet\(\$select=[\w,]+\)(?:&LabelLanguages=\d+)?$},
+		'… with `$expand=OptionSet($select=…),GlobalOptionSet($select=…)`', "$learn/webapi/retrieve-metadata-name-metadataid" ],
+	[ 'label-language', 'option', qr{^LabelLanguages=\d+$}, '`LabelLanguages`', "$learn/webapi/query-metadata-web-api" ],
 	[ 'sides', 'request', qr{^GET RelationshipDefinitions/${message}ManyToManyRelationshipMetadata\?\$select=[\w,]+$},
 		'GET RelationshipDefinitions/Microsoft.Dynamics.CRM.ManyToManyRelationshipMetadata', "$learn/webapi/query-metadata-web-api" ],
 	[ 'components', 'request', qr{^GET solutioncomponents\?\$select=objectid&\$filter=componenttype eq 1 and solutionid/uniquename eq '…'$},
@@ -114,20 +123,21 @@ my @shapes = (
 	[ 'delete-multiple', 'request', qr{^POST $set/${message}DeleteMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.DeleteMultiple', "$learn/bulk-operations" ],
 	[ 'odata-type', 'member', qr{^\@odata\.type: string$}, '"@odata.type":"Microsoft.Dynamics.CRM.TABLE"', "$learn/bulk-operations" ],
 	[ 'upsert-by-key', 'reference', qr{^$set\(KEY\)$}, '"@odata.id":"SET(key=\'…\')"', "$learn/bulk-operations" ],
-	[ 'upsert-in-partition', 'reference', qr{^$set\(\w+=ID,partitionid='…'\)$}, '"@odata.id":"SET(ID=…,partitionid=\'…\')"', 'inferred: the samples have both as members only' ],
+	[ 'key-unencoded', 'reference', qr{^$set\(KEY\) unencoded$}, '… with blanks and letters as they are', "inferred: Microsoft's clients write it so" ],
 	[ 'bind', 'member', qr{^\w+\@odata\.bind: /$set\((?:ID|KEY)\)$}, '"NAVIGATION@odata.bind":"/SET(ID)"', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
-	[ 'bind-null', 'member', qr{^\w+\@odata\.bind: null$}, '"NAVIGATION@odata.bind":null',
-		"$learn/webapi/associate-disassociate-entities-using-web-api" ],
+	[ 'lookup-null', 'member', qr{^\w+id(?:_\w+)?: null$}i, '"NAVIGATION":null', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
 	[ 'value-text', 'member', qr{^\w+: string$}, 'texts, ids, dates, choices and images, as JSON strings', "$learn/webapi/create-entity-web-api" ],
 	[ 'value-number', 'member', qr{^\w+: number$}, 'numbers and choices, as JSON numbers', "$learn/webapi/create-entity-web-api" ],
 	[ 'value-boolean', 'member', qr{^\w+: boolean$}, '`true`, `false`', "$learn/webapi/create-entity-web-api" ],
-	[ 'value-null', 'member', qr{^\w+: null$}, '`null`', 'inferred: null is shown for lookups only' ],
+	[ 'value-null', 'member', qr{^(?!\w+id(?:_\w+)?:)\w+: null$}i, '`null`', 'inferred: null is shown for lookups only' ],
 	[ 'tag', 'option', qr{^tag=.+$}, '?tag=…', "$learn/optional-parameters" ],
 	[ 'batch', 'request', qr{^POST \$batch$}, 'POST $batch', "$learn/webapi/execute-batch-operations-using-web-api" ],
 	[ 'batch-headers', 'header', qr{^(?:content-type: multipart/mixed; boundary=batch_dataverse_fdw|content-type: application/http|content-transfer-encoding: binary|content-id: \d+)$},
 		'its boundary, `Content-Transfer-Encoding`, `Content-ID`', "$learn/webapi/execute-batch-operations-using-web-api" ],
 	[ 'change-set', 'part', qr{^change set$}, 'a change set in a `$batch`', "$learn/webapi/execute-batch-operations-using-web-api" ],
 	[ 'part-read', 'part', qr{^GET $set\?}, 'GET SET?…', "$learn/webapi/execute-batch-operations-using-web-api" ],
+	[ 'part-search', 'part', qr{^GET $set\?\$select=\w+&\$top=2&\$filter=\w+ eq (?:'…'|[-+:.\w]+)(?: and \w+ eq (?:'…'|[-+:.\w]+))*$},
+		'GET SET?$select=ID&$top=2&$filter=KEY eq …, for keys that cannot be in addresses', "$learn/use-alternate-key-reference-record" ],
 	[ 'part-create', 'part', qr{^POST $set(?:\?tag=.*)?$}, 'POST SET', "$learn/webapi/create-entity-web-api" ],
 	[ 'part-update', 'part', qr{^PATCH $set\(ID\)(?:\?tag=.*)? if-match$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
 	[ 'part-upsert', 'part', qr{^PATCH $set\(ID\)(?:\?tag=.*)?$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
@@ -136,7 +146,9 @@ my @shapes = (
 	[ 'part-associate', 'part', qr{^POST $set\(ID\)/\w+/\$ref$}, 'POST SET(ID)/NAVIGATION/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
 	[ 'associate-reference', 'reference', qr{^https?://[^/]+/api/data/v[\d.]+/$set\(ID\)$}, '"@odata.id":"https://…/SET(ID)"', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
 	[ 'part-disassociate', 'part', qr{^DELETE $set\(ID\)/\w+\(ID\)/\$ref$}, 'DELETE SET(ID)/NAVIGATION(ID)/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
-	[ 'row-in-partition', 'request', qr{^(?:PATCH|DELETE) $set\(ID\)\?partitionId=[^&]+$}, 'DELETE SET(ID)?partitionId=…', "$learn/use-elastic-tables" ],
+	[ 'row-in-partition', 'request|part', qr{^(?:PATCH|DELETE) $set\(\w+=ID,partitionid='…'\)(?:\?tag=.*)?(?: if-match)?$},
+		"PATCH SET(ID=…,partitionid='…')", "$learn/use-elastic-tables" ],
+	[ 'row-with-partition', 'request|part', qr{^DELETE $set\(ID\)\?partitionId=[^&]+(?:&tag=.*)?$}, 'DELETE SET(ID)?partitionId=…', "$learn/use-elastic-tables" ],
 
 	# ---- jobs
 	[ 'bulk-delete', 'request', qr{^POST BulkDelete$}, 'POST BulkDelete', "$learn/delete-data-bulk" ],
@@ -194,7 +206,7 @@ sub shape_of
 
 	$text =~ s/$guid/ID/g;
 	$text =~ s/'(?:[^']|'')*'/'…'/g;
-	$text =~ s{^(\w+)\((?!\w+=ID)\w+=(?:'…'|[-\w.]+)(?:,\w+=(?:'…'|[-\w.]+))*\)(?=$|[/?])}{$1(KEY)};
+	$text =~ s{^(\w+)\((?!\w+=ID,partitionid=)\w+=(?:'…'|[-\w.]+)(?:,\w+=(?:'…'|[-\w.]+))*\)(?=$|[/?])}{$1(KEY)};
 	return $text;
 }
 
@@ -208,7 +220,9 @@ sub line_of
 	$path = shape_of(decoded($path));
 	$path =~ s/^(EntityDefinitions)\(KEY\)/$1(LogicalName='…')/;
 	$path =~ s/^(Retrieve\w+)\(KEY\)/$1/;
-	return ("$method $path" . (@options ? '?' . join('&', @options) : ''), @options);
+	# its pieces tell what is in it
+	my @shown = map { $path =~ /^RetrieveMetadataChanges\b/ ? s/^(\@p1=)\{.*\}$/$1\{…\}/sr : $_ } @options;
+	return ("$method $path" . (@shown ? '?' . join('&', @shown) : ''), @options);
 }
 
 # Each condition as its operators and literals; what is left over is an operator of no shape.
@@ -230,6 +244,28 @@ sub filter_pieces
 	return @pieces;
 }
 
+# What a query of definitions asks for, by its members.
+sub definition_pieces
+{
+	my ($json) = @_;
+	my $query = JSON::PP->new->decode($json);
+	my @pieces;
+
+	for my $name (sort keys %$query)
+	{
+		my $part = $query->{$name};
+		my $text = join ',', sort keys %{ $part->{Properties} // $part };
+
+		if ($name eq 'Criteria')
+		{
+			my %forms = map { ("$_->{PropertyName} $_->{ConditionOperator} $_->{Value}{Type}" => 1) } @{ $part->{Conditions} };
+			$text = "$part->{FilterOperator} of " . join(',', sort keys %forms);
+		}
+		push @pieces, [ definition => "$name: $text" ];
+	}
+	return @pieces;
+}
+
 sub option_pieces
 {
 	my @pieces;
@@ -239,7 +275,8 @@ sub option_pieces
 		# text that contains any character is '…' by now
 		if ($option =~ /^\$filter=(.*)/s) { push @pieces, filter_pieces($1) }
 		elsif ($option =~ /^\$apply=filter\((.*)\)\/aggregate/s) { push @pieces, filter_pieces($1) }
-		elsif ($option =~ /^(?:\$select|\$apply|fetchXml|\@p1)=/) { next }
+		elsif ($option =~ /^\@p1=(\{.*\})$/s) { push @pieces, definition_pieces($1) }
+		elsif ($option =~ /^(?:\$select|\$expand|\$apply|fetchXml|\@p1)=/) { next }
 		else { push @pieces, [ option => $option ] }
 	}
 	return @pieces;
@@ -279,7 +316,10 @@ sub body_pieces
 		my $kind = ref $member eq 'ARRAY' ? 'array' : ref $member eq 'HASH' ? 'object' : JSON::PP::is_bool($member) ? 'boolean'
 		  : !defined $member ? 'null' : JSON::PP->new->allow_nonref->encode($member) =~ /^"/ ? 'string' : 'number';
 
-		if ($name eq '@odata.id') { push @pieces, [ reference => shape_of($member) ] }
+		# in bodies, nothing is percent-encoded: a value that is would be another one
+		my $code = ($member // '') =~ /%[0-9A-Fa-f]{2}/ ? ' encoded' : ($member // '') =~ /[^\x21-\x7e]/ ? ' unencoded' : '';
+
+		if ($name eq '@odata.id') { push @pieces, [ reference => shape_of($member) . $code ] }
 		elsif ($name =~ /\@odata\.bind$/ && defined $member)
 		{
 			push @pieces, [ member => "$name: /" . shape_of($member =~ s{^/}{}r) ];
@@ -358,7 +398,7 @@ sub shapes_of
 	for my $piece (pieces($request))
 	{
 		my ($kind, $text) = @$piece;
-		my @names = map { $_->[0] } grep { $_->[1] eq $kind && $text =~ $_->[2] } @shapes;
+		my @names = map { $_->[0] } grep { $kind =~ /^(?:$_->[1])$/ && $text =~ $_->[2] } @shapes;
 
 		@found{@names} = (1) x @names;
 		push @unknown, "$kind: $text" unless @names;

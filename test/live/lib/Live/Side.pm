@@ -106,7 +106,7 @@ sub set_up
 		CREATE VIEW {schema}_roles.columns AS
 			SELECT c.relname AS "table", a.attname AS "column", a.attnum AS rank, format_type(atttypid, atttypmod) AS sql,
 				max(v) FILTER (WHERE k = 'type') AS type, coalesce(bool_or(v = 'true') FILTER (WHERE k = 'readonly'), false) AS readonly,
-				max(v) FILTER (WHERE k = 'target') AS target,
+				coalesce(bool_or(v = 'true') FILTER (WHERE k = 'primary_image'), false) AS primary_image, max(v) FILTER (WHERE k = 'target') AS target,
 				substring(col_description(c.oid, a.attnum) FROM '(?:^|[^0-9])([0-9]+) ?[=:]') AS choice
 			FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, LATERAL (SELECT split_part(o, '=', 1), substr(o, strpos(o, '=') + 1)
 				FROM unnest(a.attfdwoptions) o) AS x (k, v)
@@ -168,7 +168,7 @@ sub find_roles
 {
 	my ($self) = @_;
 
-	for my $role (@Live::Steps::roles)
+	for my $role (grep { $_->{sql} } @Live::Steps::roles)
 	{
 		my @values = split /\|/, $self->{session}->must($self->fill($role->{sql}));
 
@@ -296,7 +296,8 @@ sub run
 	push @errors, 'FATAL: the session has ended' unless $self->{session}->alive;
 	push @messages, $err unless $self->{session}->alive;
 	my %seen;
-	my @tables = map { $self->{role}{$_}{table} } @roles;
+	my @tables = grep { defined } map { $self->{role}{$_}{table} } @roles;
+	$self->{role}{bulk} //= {} if $trail{'POST accounts/Microsoft.Dynamics.CRM.CreateMultiple 200'};
 	return {
 		text => $self->mask(join('', $out, map { "$_\n" } sort @errors), @tables),
 		trail => $self->mask(join("\n", sort keys %trail), @tables),

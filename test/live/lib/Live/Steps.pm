@@ -45,6 +45,15 @@ our @roles = (
 		[ decimal => 'decimal' ]
 	),
 	{
+		name => 'image',
+		what => 'an image that is not the primary one',
+		sql => "SELECT c.\"table\", c.\"column\", t.id, t.label FROM {schema}_roles.columns c
+			JOIN {schema}_roles.tables t USING (\"table\")
+			WHERE c.type = 'image' AND NOT c.primary_image AND NOT c.readonly AND t.kind = 'standard' AND t.label IS NOT NULL
+			ORDER BY t.rank, c.rank LIMIT 1",
+		members => [qw(table column id name)]
+	},
+	{
 		name => 'file',
 		what => 'a column of type "file"',
 		sql => "SELECT c.\"table\", c.\"column\", t.id, t.label FROM {schema}_roles.columns c
@@ -76,6 +85,11 @@ our @roles = (
 			JOIN {schema}_roles.columns a USING (\"table\") JOIN {schema}_roles.columns c USING (\"table\")
 			WHERE t.kind = 'intersect' AND a.target = 'account' AND c.target = 'contact' ORDER BY t.rank LIMIT 1",
 		members => [qw(table account contact)]
+	},
+	# known once CreateMultiple has been accepted: without it, the service carries out and refuses single rows
+	{
+		name => 'bulk',
+		unless => 'accounts have no bulk messages in this environment'
 	},
 	{
 		name => 'truncate',
@@ -127,7 +141,7 @@ our @steps = (
 
 	# ---- import
 
-	[ 'import-limit-to', [], [qw(catalog changes-named)],
+	[ 'import-limit-to', [], [qw(catalog language-user language-base changes changes-tables changes-properties changes-labels)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task) FROM SERVER {server} INTO {schema}_all;
 		SELECT attrelid::regclass::text LIKE '%account', attname, format_type(atttypid, atttypmod),
@@ -142,27 +156,45 @@ our @steps = (
 		IMPORT FOREIGN SCHEMA dataverse FROM SERVER {server} INTO {schema}_all;
 		SELECT count(*) > 10, count(*) FILTER (WHERE relname IN ('account', 'contact', 'task', 'systemuser'))
 			FROM pg_class WHERE relnamespace = '{schema}_all'::regnamespace;" ],
-	[ 'import-except', [], [qw(catalog changes-others)],
+	[ 'import-except', [], [qw(catalog changes sides)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA dataverse EXCEPT (contact) FROM SERVER {server} INTO {schema}_all;
 		SELECT count(*) > 10, count(*) FILTER (WHERE relname IN ('account', 'contact', 'task', 'systemuser'))
 			FROM pg_class WHERE relnamespace = '{schema}_all'::regnamespace;" ],
-	[ 'import-solution', [], [qw(components changes-named)],
+	[ 'import-solution', [], [qw(components changes)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA \"Default\" LIMIT TO (account) FROM SERVER {server} INTO {schema}_all;
 		SELECT count(*) FROM pg_class WHERE relnamespace = '{schema}_all'::regnamespace;" ],
 	[ 'import-no-solution', [], [qw(components solutions)],
 		"IMPORT FOREIGN SCHEMA \"dataverse_fdw_check\" FROM SERVER {server} INTO {schema}_all;" ],
-	[ 'import-labels', [], [qw(changes-named)],
+	[ 'import-labels', [], [qw(changes)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER {server} INTO {schema}_all
 			OPTIONS (import_labels 'true', import_comments 'false');
 		SELECT attname FROM pg_attribute WHERE attrelid = '{schema}_all.account'::regclass
 			AND attname IN ('industrycodename', 'parentaccountidname', 'ownerid') ORDER BY 1;" ],
-	[ 'import-diff', [], [qw(catalog changes-named)],
+	[ 'import-diff', [], [qw(catalog changes)],
 		"DROP SCHEMA {schema}_all CASCADE; CREATE SCHEMA {schema}_all;
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER {server} INTO {schema}_all;
 		SELECT count(*) FROM dataverse.import_diff('{schema}_all', false);" ],
+	# what is sent if RetrieveMetadataChanges is refused
+	[ 'plain-definitions', [], [qw(plain-table plain-cast plain-choices label-language)],
+		"SELECT r ->> 'PrimaryIdAttribute', jsonb_array_length(r -> 'Attributes') > 20, jsonb_array_length(r -> 'ManyToOneRelationships') > 3, jsonb_typeof(r -> 'Keys')
+			FROM dataverse.request('{server}', 'GET', 'EntityDefinitions(LogicalName=''account'')?\$select=LogicalName,PrimaryIdAttribute,TableType,IsIntersect,DisplayName'
+				'&\$expand=Attributes(\$select=LogicalName,AttributeTypeName,ColumnNumber,IsLogical),'
+				'ManyToOneRelationships(\$select=ReferencedEntity,ReferencingAttribute,ReferencingEntityNavigationPropertyName),'
+				'Keys(\$select=LogicalName,KeyAttributes,EntityKeyIndexStatus)&LabelLanguages=1033', NULL) r;
+		SELECT type, (SELECT bool_and(c ? split_part(properties, ',', 1)) FROM jsonb_array_elements(r -> 'value') c) AS found
+			FROM (VALUES ('String', 'MaxLength,DatabaseLength'), ('Decimal', 'Precision'), ('Money', 'Precision,PrecisionSource'),
+				('DateTime', 'DateTimeBehavior'), ('Image', 'IsPrimaryImage'), ('Lookup', 'Targets')) AS x (type, properties),
+				dataverse.request('{server}', 'GET', format('EntityDefinitions(LogicalName=''account'')/Attributes/Microsoft.Dynamics.CRM.%sAttributeMetadata'
+					'?\$select=LogicalName,%s', type, properties), NULL) r ORDER BY 1;
+		SELECT type, jsonb_typeof(r -> 'value'), type IN ('EntityName', 'MultiSelectPicklist') OR (SELECT bool_and(coalesce(c -> 'OptionSet', 'null') <> 'null'
+				OR coalesce(c -> 'GlobalOptionSet', 'null') <> 'null') FROM jsonb_array_elements(r -> 'value') c)
+			FROM (VALUES ('Picklist', 'Options'), ('MultiSelectPicklist', 'Options'), ('State', 'Options'), ('Status', 'Options'),
+				('EntityName', 'Options'), ('Boolean', 'TrueOption,FalseOption')) AS x (type, choices),
+				dataverse.request('{server}', 'GET', format('EntityDefinitions(LogicalName=''account'')/Attributes/Microsoft.Dynamics.CRM.%sAttributeMetadata'
+					'?\$select=LogicalName&\$expand=OptionSet(\$select=%s),GlobalOptionSet(\$select=%s)&LabelLanguages=1033', type, choices, choices), NULL) r ORDER BY 1;" ],
 
 	# ---- writing rows
 
@@ -202,6 +234,9 @@ our @steps = (
 	[ 'insert-image', [], [qw(create-multiple)],
 		"INSERT INTO account (accountid, name, entityimage) VALUES (" . row("s3, decode('$png', 'base64')") . ");
 		SELECT octet_length(entityimage) > 0 FROM account WHERE accountid = '{id.s3}';" ],
+	[ 'insert-other-image', ['image'], [qw(create-multiple update-multiple)],
+		"INSERT INTO {image.table} ({image.id}, {image.name}, {image.column}) VALUES (" . row("i1, decode('$png', 'base64')") . ");
+		SELECT octet_length({image.column}) > 0 FROM {image.table} WHERE {image.id} = '{id.i1}';" ],
 	[ 'returning', [], [qw(create-multiple select filter-eq)],
 		"INSERT INTO account (accountid, name) VALUES (" . row('s4') . ") RETURNING accountid, statecode, createdon > '2026-01-01';" ],
 	[ 'update', [], [qw(select filter-starts-with filter-eq update-multiple)],
@@ -215,16 +250,16 @@ our @steps = (
 	[ 'set-lookup', [], [qw(update-multiple bind)],
 		"UPDATE account SET parentaccountid = '{id.a2}' WHERE accountid = '{id.a5}';
 		SELECT parentaccountid FROM account WHERE accountid = '{id.a5}';" ],
-	[ 'clear-lookup', [], [qw(update-multiple bind-null)],
+	[ 'clear-lookup', [], [qw(update-multiple lookup-null)],
 		"UPDATE account SET parentaccountid = NULL WHERE accountid = '{id.a5}';
 		SELECT parentaccountid IS NULL FROM account WHERE accountid = '{id.a5}';" ],
 	[ 'change-polymorphic', [], [qw(update-multiple bind)],
 		"UPDATE contact SET parentcustomerid = '{id.a2}', parentcustomeridtype = 'account' WHERE contactid = '{id.c2}';
 		SELECT parentcustomerid, parentcustomeridtype FROM contact WHERE contactid = '{id.c2}';" ],
-	[ 'clear-polymorphic', [], [qw(update-multiple bind-null)],
+	[ 'clear-polymorphic', [], [qw(update-multiple lookup-null)],
 		"UPDATE contact SET parentcustomerid = NULL, parentcustomeridtype = NULL WHERE contactid = '{id.c2}';
 		SELECT parentcustomerid, parentcustomeridtype FROM contact WHERE contactid = '{id.c2}';" ],
-	[ 'clear-regarding', [], [qw(batch part-update bind-null)],
+	[ 'clear-regarding', [], [qw(batch part-update lookup-null)],
 		"UPDATE task SET regardingobjectid = NULL, regardingobjectidtype = NULL WHERE activityid = '{id.t2}';
 		SELECT regardingobjectid FROM task WHERE activityid = '{id.t2}';" ],
 	[ 'upsert', [], [qw(upsert-multiple)],
@@ -261,7 +296,7 @@ our @steps = (
 	[ 'bad-choice', [], [qw(create-multiple)], "INSERT INTO account (name, industrycode) VALUES ('{tag} bad', 999999999);" ],
 	[ 'bad-lookup', [], [qw(create-multiple)], "INSERT INTO account (name, parentaccountid) VALUES ('{tag} bad', '{id.none}');" ],
 	[ 'number-too-large', [], [qw(create-multiple)], "INSERT INTO account (name, numberofemployees) VALUES ('{tag} bad', -1);" ],
-	[ 'bad-row-of-three', [], [qw(create-multiple batch change-set)],
+	[ 'bad-row-of-three', ['bulk'], [qw(create-multiple batch change-set)],
 		"INSERT INTO account (accountid, name, numberofemployees) VALUES (" . row('e4, 1') . '), (' . row('e5, -1') . '), (' . row('e6, 3') . ");"
 		  . found('account', 'name', "accountid IN ('{id.e4}', '{id.e5}', '{id.e6}')") ],
 	[ 'on-error-continue', [], [qw(create-multiple batch part-create)],
@@ -304,9 +339,29 @@ our @steps = (
 	[ 'filter-version', [], [ @read, qw(filter-range) ], join "\n", accounts('versionnumber > 0 AND numberofemployees = 10', 'versionnumber = 1') ],
 	[ 'filter-nested', [], [ @read, qw(filter-and filter-or) ],
 		join "\n", accounts('(numberofemployees = 10 OR (revenue > 1000 AND creditonhold = false)) AND industrycode IS NOT NULL') ],
-	[ 'filter-choices', ['choices'], [ qw(create-multiple filter-contain-values filter-null), @read ],
+	[ 'filter-choices', ['choices'], [ qw(create-multiple filter-not-null filter-null), @read ],
 		"INSERT INTO {choices.table} ({choices.id}, {choices.name}, {choices.column}) VALUES (" . row('m1, {choices.values}') . '), (' . row('m2, NULL') . ");"
 		  . join "\n", map { found('{choices.table}', '{choices.name}', $_) } '{choices.column} && {choices.values}', '{choices.column} @> {choices.values}', '{choices.column} IS NULL' ],
+	# the full-text index lags behind the rows
+	[ 'filter-full-text', ['choices'], [ qw(create-multiple filter-contain-values), @read ],
+		"INSERT INTO {choices.table} ({choices.id}, {choices.name}, {choices.column}) VALUES (" . row('f1, {choices.values}') . '), (' . row('f2, NULL') . ");
+		ALTER FOREIGN TABLE {choices.table} OPTIONS (ADD full_text_filters 'true');
+		DO \$\$ BEGIN
+			FOR i IN 1 .. 120 LOOP
+				EXIT WHEN (SELECT string_agg({choices.name}, ' ') FROM {choices.table}
+					WHERE starts_with({choices.name}, '{tag} f') AND {choices.column} && {choices.values}) IS NOT NULL;
+				PERFORM pg_sleep(0.5);
+			END LOOP;
+		END \$\$;"
+		  . join("\n", map { found('{choices.table}', '{choices.name}', $_) } '{choices.column} && {choices.values}', '{choices.column} @> {choices.values}')
+		  . "ALTER FOREIGN TABLE {choices.table} OPTIONS (DROP full_text_filters);" ],
+	# up to the first character of which it is not known what it equals
+	[ 'filter-collation', [], [ @read, qw(filter-eq filter-starts-with) ],
+		"ALTER FOREIGN TABLE account ALTER COLUMN description TYPE text COLLATE dataverse.ci_ai;
+		ALTER FOREIGN TABLE account ALTER COLUMN accountnumber TYPE varchar(20) COLLATE dataverse.ci_ai;"
+		  . join("\n", accounts("description = 'ä É 漢 😀'", "description = 'Two\nlines'", "accountnumber = '{run}-1'"))
+		  . "ALTER FOREIGN TABLE account ALTER COLUMN description TYPE text COLLATE \"default\";
+		ALTER FOREIGN TABLE account ALTER COLUMN accountnumber TYPE varchar(20) COLLATE \"default\";" ],
 	[ 'filter-local-time', ['local_time'], [qw(create-multiple filter-range literal-time)],
 		"INSERT INTO {local_time.table} ({local_time.id}, {local_time.name}, {local_time.column}) VALUES (" . row("l1, '2026-01-31 10:00:00'") . ");"
 		  . join "\n", map { found('{local_time.table}', '{local_time.name}', "{local_time.column} $_") } "= '2026-01-31 10:00:00'", "> '2026-01-31 10:00:00'" ],
@@ -388,12 +443,19 @@ our @steps = (
 		INSERT INTO {keyed.table} ({keyed.column}, {keyed.name}) VALUES ('{run}''k1', '{tag} k1'), ('{run}''k1', '{tag} k2');"
 		  . "SELECT count(*), min(substr({keyed.name}, length('{tag}') + 2)) FROM {keyed.table} WHERE starts_with({keyed.name}, '{tag} k');"
 		  . "RESET dataverse_fdw.insert_mode; ALTER FOREIGN TABLE {keyed.table} OPTIONS (DROP upsert_key);" ],
-	[ 'upsert-key-letters', ['keyed'], [qw(upsert-multiple upsert-by-key)],
+	[ 'upsert-key-letters', ['keyed'], [qw(upsert-multiple key-unencoded)],
 		"SET dataverse_fdw.insert_mode = 'upsert';
 		ALTER FOREIGN TABLE {keyed.table} OPTIONS (ADD upsert_key '{keyed.column}');
 		INSERT INTO {keyed.table} ({keyed.column}, {keyed.name}) VALUES ('{run} ä', '{tag} q1');
 		SELECT {keyed.column} = '{run} ä' FROM {keyed.table} WHERE starts_with({keyed.name}, '{tag} q');
 		RESET dataverse_fdw.insert_mode; ALTER FOREIGN TABLE {keyed.table} OPTIONS (DROP upsert_key);" ],
+	[ 'upsert-key-search', ['keyed'], [qw(batch part-search upsert-multiple update-multiple)],
+		"SET dataverse_fdw.insert_mode = 'upsert';
+		ALTER FOREIGN TABLE {keyed.table} OPTIONS (ADD upsert_key '{keyed.column}');
+		INSERT INTO {keyed.table} ({keyed.column}, {keyed.name}) VALUES ('{run}/a&b%20', '{tag} w1'), ('{run}:?', '{tag} w2');
+		INSERT INTO {keyed.table} ({keyed.column}, {keyed.name}) VALUES ('{run}/a&b%20', '{tag} w3');
+		RESET dataverse_fdw.insert_mode; ALTER FOREIGN TABLE {keyed.table} OPTIONS (DROP upsert_key);
+		SELECT substr({keyed.name}, length('{tag}') + 2), {keyed.column} FROM {keyed.table} WHERE starts_with({keyed.name}, '{tag} w') ORDER BY 1;" ],
 	[ 'upsert-key-continue', ['keyed'], [qw(upsert-multiple upsert-by-key batch part-upsert-by-key)],
 		"SET dataverse_fdw.insert_mode = 'upsert'; SET dataverse_fdw.on_error = 'continue';
 		ALTER FOREIGN TABLE {keyed.table} OPTIONS (ADD upsert_key '{keyed.column}');
@@ -407,19 +469,19 @@ our @steps = (
 	[ 'elastic-update', ['elastic'], [qw(update-multiple)],
 		"UPDATE {elastic.table} SET {elastic.name} = '{tag} x3' WHERE {elastic.id} = '{id.x1}' AND partitionid = '{run}';
 		SELECT substr({elastic.name}, length('{tag}') + 2) FROM {elastic.table} WHERE partitionid = '{run}' ORDER BY 1;" ],
-	[ 'elastic-upsert', ['elastic'], [qw(upsert-multiple upsert-in-partition)],
+	[ 'elastic-upsert', ['elastic'], [qw(upsert-multiple)],
 		"SET dataverse_fdw.insert_mode = 'upsert';
 		INSERT INTO {elastic.table} ({elastic.id}, {elastic.name}, partitionid) VALUES (" . row("x1, '{run}'") . '), (' . row("x4, '{run}'") . ");
 		RESET dataverse_fdw.insert_mode;
 		SELECT substr({elastic.name}, length('{tag}') + 2) FROM {elastic.table} WHERE partitionid = '{run}' ORDER BY 1;" ],
-	[ 'elastic-duplicate', ['elastic'], [qw(create-multiple)],
+	[ 'elastic-duplicate', [ 'elastic', 'bulk' ], [qw(create-multiple)],
 		"INSERT INTO {elastic.table} ({elastic.id}, {elastic.name}, partitionid) VALUES (" . row("x1, '{run}'") . '), (' . row("x5, '{run}'") . ');' ],
 	[ 'elastic-delete', ['elastic'], [qw(delete-multiple)],
 		"DELETE FROM {elastic.table} WHERE partitionid = '{run}' AND {elastic.id} IN ('{id.x1}', '{id.x2}');
 		SELECT substr({elastic.name}, length('{tag}') + 2) FROM {elastic.table} WHERE partitionid = '{run}' ORDER BY 1;" ],
 	# what is sent if the table has no bulk messages
-	[ 'elastic-single', ['elastic'], [qw(row-in-partition)],
-		"SELECT dataverse.request('{server}', 'PATCH', '{elastic.set}({id.x4})?partitionId={run}', '{\"{elastic.name}\": \"{tag} x6\"}') IS NOT NULL;
+	[ 'elastic-single', ['elastic'], [qw(row-in-partition row-with-partition)],
+		"SELECT dataverse.request('{server}', 'PATCH', '{elastic.set}({elastic.id}={id.x4},partitionid=''{run}'')', '{\"{elastic.name}\": \"{tag} x6\"}') IS NOT NULL;
 		SELECT substr({elastic.name}, length('{tag}') + 2) FROM {elastic.table} WHERE partitionid = '{run}' ORDER BY 1;
 		SELECT dataverse.request('{server}', 'DELETE', '{elastic.set}({id.x4})?partitionId={run}', NULL);" ],
 	[ 'pairs', ['pairs'], [qw(batch part-associate associate-reference part-disassociate)],

@@ -1,0 +1,21 @@
+/*
+ * wanted.h
+ *		How many rows of a scan the running statement will probably want.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_WANTED_H
+#define DV_WANTED_H
+
+#include "nodes/execnodes.h"
+
+/*
+ * Returns how many rows the nodes above a scan will ask it for if the rows are
+ * as many as they need, or -1 if they will probably read all.  This is no
+ * promise: any number of rows may be wanted in the end.
+ */
+extern double dv_wanted_rows(const PlanState * scan);
+
+extern void dv_wanted_init(void);
+
+#endif							/* DV_WANTED_H */
