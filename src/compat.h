@@ -281,6 +281,7 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 
 /* Since 18, RETURNING can refer to a row before and after the change (OLD, NEW). */
 #if PG_VERSION_NUM >= 180000
+#include "executor/executor.h"
 #define dv_returning_uses_old(projection) \
 	(((projection)->pi_state.flags & EEO_FLAG_HAS_OLD) != 0)
 static inline void

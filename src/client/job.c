@@ -13,6 +13,7 @@
 
 #include "client/forms.h"
 #include "client/job.h"
+#include "client/pipeline.h"
 #include "client/trouble.h"
 #include "dataverse/header.h"
 
@@ -63,12 +64,30 @@ dv_job_length_refused(const dv_job *job, const dv_error *error)
  * Creating and freeing
  */
 
+/*
+ * When a statement fails, the rows of its jobs are gone before the writer is,
+ * because the children of a memory context are deleted before its callbacks are
+ * called.  So the first job to go makes the writer note which rows are in doubt.
+ */
+static void
+job_gone(void *arg)
+{
+	dv_job	   *job = arg;
+
+	if (!job->freed)
+		dv_ledger_close(&job->writer->entry);
+}
+
 dv_job *
 dv_job_create(dv_writer *writer, const dv_writer_spec *spec, MemoryContext context,
 			  dv_batch *batch, dv_route route)
 {
 	dv_job	   *job = MemoryContextAllocZero(MemoryContextGetParent(context), sizeof(*job));
+	MemoryContextCallback *callback = MemoryContextAllocZero(context, sizeof(*callback));
 
+	callback->func = job_gone;
+	callback->arg = job;
+	MemoryContextRegisterResetCallback(context, callback);
 	job->writer = writer;
 	job->spec = spec;
 	job->context = context;
@@ -80,6 +99,7 @@ dv_job_create(dv_writer *writer, const dv_writer_spec *spec, MemoryContext conte
 void
 dv_job_free(dv_job *job)
 {
+	job->freed = true;
 	MemoryContextDelete(job->context);
 	pfree(job);
 }

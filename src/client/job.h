@@ -42,6 +42,7 @@ typedef struct dv_job
 	dv_writer  *writer;
 	const dv_writer_spec *spec; /* the writer's */
 	MemoryContext context;
+	bool		freed;			/* by dv_job_free, rather than with the writer */
 	dv_batch   *batch;
 	int			nrows;			/* rows of the batch that are not settled */
 	dv_route	route;

@@ -80,7 +80,7 @@ extern void dv_pipeline_describe_row(dv_failure *failure, const dv_batch *batch,
 									 const dv_batch_row *row);
 
 /* Waits for what is on the wire, and raises the error of a writer that has failed. */
-extern void dv_pipeline_fail(dv_writer *writer) pg_attribute_noreturn();
+extern void dv_pipeline_fail(dv_writer *writer) __attribute__((noreturn));
 
 /* The callback of the ledger, when the writer ends. */
 extern int64 dv_pipeline_tell_doubts(const dv_ledger_entry *entry);

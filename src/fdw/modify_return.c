@@ -361,11 +361,21 @@ with_header(const dv_modify *m, TupleTableSlot *slot)
 	return slot;
 }
 
+/* Since 18, RETURNING can refer to the row before the UPDATE, which was a composite value as well. */
+static void
+add_header_to_old(const dv_modify *m)
+{
+	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
+		dv_slot_add_header(m->rinfo->ri_oldTupleSlot);
+}
+
 TupleTableSlot *
 dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
 	if (m->returned.whole_junk != 0)
 		slot = return_deleted(m, slot, planSlot);
+	if (m->command == CMD_UPDATE)
+		add_header_to_old(m);
 	return m->command == CMD_DELETE ? with_header(m, slot) : slot;
 }
 

@@ -191,6 +191,39 @@ is($r->{tag}, 'DELETE 500', '… and counts it');
 cmp_ok($requests, '<=', 15, '… in batches') || diag($requests);
 is_deeply(there('true'), [ 1 .. 500 ], '… and no more');
 
+# from 18 on, RETURNING can refer to a row before and after the change
+SKIP:
+{
+	skip 'no OLD and NEW before 18', 12 if $w->node->pg_version < 18;
+	my $half = $n / 2;
+	my $columns = "concat_ws(',', old.new_name, new.new_name, old.new_number, new.new_number, old IS NULL, new IS NULL)";
+
+	$w->reset;
+	($r, $rows) = run("$insert RETURNING $columns", $go_on);
+	is_deeply($rows, [ map { "row $_,$_,t,f" } @{ numbers(sub { $_[0] % 100 != 7 }) } ], 'OLD and NEW of INSERT');
+	is($r->{tag}, 'INSERT 0 ' . ($n - $bad), '… and its count');
+	($r, $rows) = run("UPDATE dv.new_meter SET new_name = 'new ' || new_number, new_kind = CASE WHEN new_number % 100 = 8 THEN 4711 END
+		WHERE new_number <= $half RETURNING $columns", $go_on);
+	is_deeply([ sort @$rows ], [ sort map { "row $_,new $_,$_,$_,f,f" } grep { $_ % 100 != 7 && $_ % 100 != 8 } 1 .. $half ],
+		'OLD and NEW of UPDATE: of rows that were changed');
+	is($r->{tag}, 'UPDATE ' . @$rows, '… and its count');
+	# the only reference to a column that is not written is to the row before
+	($r, $rows) = run("WITH u AS (UPDATE dv.new_meter SET new_name = 'newer' WHERE new_number <= $half RETURNING old.new_name AS name, old.new_number AS n)
+		SELECT count(*) FROM u WHERE name = CASE WHEN n % 100 = 8 THEN 'row ' ELSE 'new ' END || n", $go_on);
+	is_deeply($rows, [ $half - $half / 100 ], 'OLD alone, in WITH');
+	is(scalar(my @changed = @{ there("new_name = 'newer'") }), $rows->[0], '… and as many are there');
+	for my $settings ([ $go_on ], [])
+	{
+		($r, $rows) = run("UPDATE dv.new_meter SET new_name = 'newest' WHERE new_number = 1
+			RETURNING concat_ws(',', old.xmin, old.xmax, old.cmin, old.tableoid = new.tableoid, new.xmin, new.xmax, new.cmin)", @$settings);
+		is_deeply($rows, ['0,0,0,t,0,0,0'], 'system columns of OLD and NEW');
+		is($r->{tag}, 'UPDATE 1', '… of one row');
+	}
+	($r, $rows) = run("DELETE FROM dv.new_meter WHERE new_number > $half RETURNING $columns", $go_on);
+	is_deeply([ sort @$rows ], [ sort map { "row $_,$_,f,t" } grep { $_ % 100 != 7 } $half + 1 .. $n ], 'OLD and NEW of DELETE');
+	is($r->{tag}, 'DELETE ' . @$rows, '… and its count');
+}
+
 # ---- where the rows go to
 
 $w->reset;
