@@ -24,7 +24,6 @@ typedef struct key_entry
 {
 	uint64		key;
 	int			rows;
-	bool		created;		/* one of these rows was created */
 	char		status;
 } key_entry;
 
@@ -68,10 +67,7 @@ dv_keys_hold(dv_keys *keys, uint64 key)
 		return;
 	entry = key_table_insert(keys->under_way, key, &found);
 	if (!found)
-	{
 		entry->rows = 0;
-		entry->created = false;
-	}
 	entry->rows++;
 }
 
@@ -115,14 +111,9 @@ void
 dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 {
 	bool		found;
-	key_entry  *entry;
 
 	if (key == 0)
 		return;
-	/* the others with this key may take longer than keys are remembered */
-	entry = key_table_lookup(keys->under_way, key);
-	if (entry != NULL)
-		entry->created = true;
 	if (keys->created == NULL)
 	{
 		keys->created = key_table_create(keys->context, 256, NULL);
@@ -140,10 +131,6 @@ dv_keys_note_created(dv_keys *keys, uint64 key, int64 now)
 bool
 dv_keys_was_created(const dv_keys *keys, uint64 key)
 {
-	const key_entry *entry = key != 0 ? key_table_lookup(keys->under_way, key) : NULL;
-
-	if (entry != NULL && entry->created)
-		return true;
 	return key != 0 && keys->created != NULL &&
 		(key_table_lookup(keys->created, key) != NULL ||
 		 key_table_lookup(keys->created_before, key) != NULL);
