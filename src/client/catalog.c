@@ -275,6 +275,9 @@ visit_definition(retrieval *r, struct json_object *definition)
 
 	if (entry == NULL || !entry->wanted || entry->met)
 		return;
+	/* a definition without columns would look as if all had been deleted */
+	if (dv_json_array(definition, "Attributes") == NULL)
+		refuse_answer(r->reader->what);
 	dv_meta_table_read(&arena, r->catalog, entry, definition, &r->wish, &table);
 	entry->met = true;
 	convert_table(&table);

@@ -372,6 +372,17 @@ for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { st
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
+{
+	my ($status, $out, $err);
+
+	$s->quirks;
+	$s->control('POST', '/_dvsim/faults', [ { path => 'RetrieveMetadataChanges', times => 0, status => 200,
+		body => { EntityMetadata => [ { LogicalName => 'new_meter', EntitySetName => 'new_meters', PrimaryIdAttribute => 'new_meterid' } ] } } ]);
+	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
+	like($err, qr/ERROR:  could not import foreign schema: the answer does not have the expected form/, 'a definition without columns');
+	$s->control('DELETE', '/_dvsim/faults');
+}
+
 # languages that are not told: all of them
 $s->quirks;
 $s->control('POST', '/_dvsim/faults', [ { path => '/organizations', status => 403, code => '0x80040220', message => 'no privilege', times => 0 } ]);
