@@ -289,7 +289,8 @@ dv_list_in(const dv_leaf *l)
 			 (list->n > (has_in(l) ? DV_SMALL_IN : CHUNK_LISTED) ||
 			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
 		return dv_filter_new(DV_TRUE, NULL);
-	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), others));
+	/* the list of ranges is kept for further requests */
+	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), list_copy(others)));
 }
 
 dv_filter *

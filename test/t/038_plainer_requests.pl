@@ -96,6 +96,7 @@ sub session
 my %ask = (
 	ids => q{SELECT count(*), count(DISTINCT accountid), sum(hashtext(accountid::text)) FROM (SELECT accountid FROM %s.account WHERE accountid = ANY (ARRAY(SELECT accountid FROM l.some)) OFFSET 0) x},
 	names => q{SELECT count(*), count(DISTINCT accountid), sum(hashtext(accountid::text)) FROM (SELECT accountid FROM %s.account WHERE name = ANY (ARRAY(SELECT name FROM l.some)) OFFSET 0) x},
+	empty => q{SELECT count(*), sum(hashtext(name)) FROM (SELECT name FROM %s.account WHERE name = ANY (ARRAY(SELECT name FROM l.some ORDER BY accountid LIMIT 50) || ''::varchar) OFFSET 0) x},
 	few => q{SELECT count(*), sum(hashtext(name)) FROM (SELECT name FROM %s.account WHERE numberofemployees = ANY ('{FEW}') OFFSET 0) x},
 	none => q{SELECT count(*), sum(hashtext(name)) FROM (SELECT name FROM %s.account WHERE numberofemployees <> ALL ('{FEW}') OFFSET 0) x},
 	two => q{SELECT count(*), sum(hashtext(name)) FROM (SELECT name FROM %s.account WHERE accountid = ANY (ARRAY(SELECT accountid FROM l.some)) AND (numberofemployees = ANY ('{FEW}') OR numberofemployees IN (1,2,3)) OFFSET 0) x},
