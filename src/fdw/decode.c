@@ -303,6 +303,8 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 	}
 	PG_CATCH();
 	{
+		/* the context of errors, in which this is, will be reset */
+		MemoryContextSwitchTo(context);
 		dv_excerpt_rethrow(context, decoder->told ? NULL :
 						   psprintf(CANNOT_CONVERT, decoder->column, decoder->table));
 	}
