@@ -312,36 +312,37 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	return true;
 }
 
+/* Reports rows of which "what" is said, and where more about them is. */
+static void
+warn(const dv_modify *m, const char *what, const char *detail, const char *hint)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("%s: could not %s on server \"%s\"", what, m->what, server_name(m)),
+			 detail != NULL ? errdetail_internal("%s", detail) : 0,
+			 errhint("%s", hint)));
+}
+
 void
 dv_refused_report(const dv_modify *m)
 {
-	int64		refused = m->refusal.rows - m->refusal.unfinished - m->refusal.doubtful;
+	const dv_modify_refusal *r = &m->refusal;
+	int64		refused = r->rows - r->unfinished - r->doubtful;
 
 	if (refused > 0)
-		ereport(WARNING,
-				(errcode(ERRCODE_WARNING),
-				 errmsg_plural("%lld row was refused: could not %s on server \"%s\"",
-							   "%lld rows were refused: could not %s on server \"%s\"",
-							   (unsigned long) refused, (long long) refused, m->what,
-							   server_name(m)),
-				 errhint("The view dataverse.rejects contains the refused rows and the reasons.")));
-	if (m->refusal.unfinished > 0)
-		ereport(WARNING,
-				(errcode(ERRCODE_WARNING),
-				 errmsg_plural("%lld row was written, but the update that completes it was refused: could not %s on server \"%s\"",
-							   "%lld rows were written, but the updates that complete them were refused: could not %s on server \"%s\"",
-							   (unsigned long) m->refusal.unfinished,
-							   (long long) m->refusal.unfinished, m->what, server_name(m)),
-				 errdetail_plural("The command tag does not count it.",
-								  "The command tag does not count them.",
-								  (unsigned long) m->refusal.unfinished),
-				 errhint("The view dataverse.rejects contains these updates and the reasons; dataverse.retry_rejects sends them again.")));
-	if (m->refusal.doubtful > 0)
-		ereport(WARNING,
-				(errcode(ERRCODE_WARNING),
-				 errmsg_plural("%lld row was sent without a conclusive answer: could not %s on server \"%s\"",
-							   "%lld rows were sent without a conclusive answer: could not %s on server \"%s\"",
-							   (unsigned long) m->refusal.doubtful,
-							   (long long) m->refusal.doubtful, m->what, server_name(m)),
-				 errhint("The view dataverse.rejects contains such rows and the reasons: compare them with those in the foreign table.")));
+		warn(m, psprintf(ngettext("%lld row was refused", "%lld rows were refused", refused),
+						 (long long) refused),
+			 NULL, "The view dataverse.rejects contains the refused rows and the reasons.");
+	if (r->unfinished > 0)
+		warn(m, psprintf(ngettext("%lld row was written, but the update that completes it was refused",
+								  "%lld rows were written, but the updates that complete them were refused",
+								  r->unfinished), (long long) r->unfinished),
+			 ngettext("The command tag does not count it.", "The command tag does not count them.",
+					  r->unfinished),
+			 "The view dataverse.rejects contains these updates and the reasons; dataverse.retry_rejects sends them again.");
+	if (r->doubtful > 0)
+		warn(m, psprintf(ngettext("%lld row was sent without a conclusive answer",
+								  "%lld rows were sent without a conclusive answer", r->doubtful),
+						 (long long) r->doubtful),
+			 NULL, "The view dataverse.rejects contains such rows and the reasons: compare them with those in the foreign table.");
 }
