@@ -3,9 +3,10 @@
  * query.h
  *		A query of the service, in whatever language it is written.
  *
- * fdw/ builds it once, with all values in place, and dataverse/odata.h writes
- * it.  Everything here is plain data in the memory of the builder; the writer
- * only reads it.
+ * fdw/ builds it once, with all values in place, and the writer that fits
+ * writes it: dataverse/odata.h what is read from a single table,
+ * dataverse/fetch.h joins, groups, and aggregates.  Everything here is plain
+ * data in the memory of the builder; the writers only read it.
  *
  * A filter says what the service does, not what SQL means: its DV_NE is true
  * for NULL.  There is no NOT: each condition has an opposite, and the builder
@@ -25,8 +26,9 @@
 
 #include "dataverse/type.h"
 
-/* Maximum number of conditions and links in a query (README.md, Filters). */
+/* Maximum number of conditions and links in a query, and of links alone (README.md, Filters). */
 #define DV_MAX_CONDITIONS 500
+#define DV_MAX_LINKS 15
 
 typedef struct dv_column
 {
@@ -76,20 +78,76 @@ typedef struct dv_filter
 {
 	dv_filter_kind kind;
 	const dv_column *column;
+	const dv_column *other;		/* of DV_EQ to DV_GE without operands: the column of the same row
+								 * that it is compared with; else NULL */
 	int			n;				/* parts or operands */
 	struct dv_filter **parts;
 	dv_operand *operands;
 } dv_filter;
 
+/*
+ * A further table of a query, joined to the root or to another link.  Of the
+ * first two kinds there is at most one row for each row of the parent, because
+ * "from" is the primary id of the linked table; so rows of the query are rows
+ * of the root, and can be paged in the order of its ids.  The other two are
+ * conditions on the parent, and have no links of their own and no columns in
+ * the result.
+ */
+typedef enum dv_link_kind
+{
+	DV_LINK_INNER,
+	DV_LINK_OUTER,				/* the filter is applied before the join, and links below it are
+								 * outer ones, too */
+	DV_LINK_EXISTS,				/* any row matches */
+	DV_LINK_NOT_EXISTS			/* no row matches */
+} dv_link_kind;
+
+/* Tables are numbered: 0 is the root, n is links[n - 1]. */
+typedef struct dv_link
+{
+	dv_link_kind kind;
+	int			parent;			/* number of a table that comes before this one */
+	const char *table;			/* logical name */
+	const dv_column *from;		/* of this table */
+	const dv_column *to;		/* of the parent, with the same value */
+	const dv_filter *filter;	/* of its rows; NULL: all */
+} dv_link;
+
+typedef enum dv_output_kind
+{
+	DV_OUTPUT_COLUMN,			/* of each row */
+	/* of groups; a query with any of them has no DV_OUTPUT_COLUMN */
+	DV_OUTPUT_GROUP,			/* what the rows of a group have in common */
+	DV_OUTPUT_YEAR,				/* the same, of a time in UTC */
+	DV_OUTPUT_MONTH,
+	DV_OUTPUT_DAY,
+	DV_OUTPUT_COUNT,			/* the number of rows; "column" is the primary id */
+	DV_OUTPUT_COUNT_VALUES,		/* of values that are not null */
+	DV_OUTPUT_COUNT_DISTINCT,
+	DV_OUTPUT_SUM,
+	DV_OUTPUT_MIN,
+	DV_OUTPUT_MAX
+} dv_output_kind;
+
+/* Output n of a query is the member "cn" of each row. */
+typedef struct dv_output
+{
+	dv_output_kind kind;
+	int			table;			/* number */
+	const dv_column *column;
+} dv_output;
+
 typedef struct dv_order
 {
 	const dv_column *column;
 	bool		descending;
+	int			table;			/* number */
 } dv_order;
 
 typedef struct dv_query
 {
 	const char *entity_set;
+	const char *table;			/* logical name of the root; only needed for links and outputs */
 	const dv_column *primary_id;
 	const dv_column **columns;
 	int			ncolumns;		/* 0: only the primary id */
@@ -101,6 +159,12 @@ typedef struct dv_query
 	bool		by_id;			/* add the primary id to the order, so that paging is reliable */
 	int64_t		top;			/* 0: no limit */
 	bool		count;			/* return the number of rows, as "n", instead of the rows */
+
+	/* what only FetchXML can express */
+	const dv_link *links;
+	int			nlinks;
+	const dv_output *outputs;	/* instead of "columns" */
+	int			noutputs;
 } dv_query;
 
 #endif							/* DV_QUERY_H */

@@ -144,7 +144,7 @@ static void
 add_orders(const dv_request *request, dv_query *query)
 {
 	List	   *numbers = request->plan.orders;
-	dv_order   *orders = palloc(sizeof(dv_order) * Max(list_length(numbers), 1));
+	dv_order   *orders = palloc0(sizeof(dv_order) * Max(list_length(numbers), 1));
 	int			i;
 
 	query->norders = 0;
@@ -219,7 +219,7 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 static void
 ask_for_last_id(dv_query *query)
 {
-	dv_order   *backwards = palloc(sizeof(*backwards));
+	dv_order   *backwards = palloc0(sizeof(*backwards));
 
 	backwards->column = query->primary_id;
 	backwards->descending = true;
