@@ -148,6 +148,36 @@ AS 'MODULE_PATHNAME', 'dataverse_fetchxml';
 COMMENT ON FUNCTION dataverse.fetchxml(name, text) IS
   'returns all rows of a FetchXML query';
 
+-- Runs with the caller's privileges on the table, like any other query.  ONLY
+-- because foreign tables can have children here, of which Dataverse knows nothing.
+CREATE FUNCTION dataverse.row_count(foreign_table regclass)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  rows bigint;
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM pg_foreign_table AS t
+      JOIN pg_foreign_server AS s ON s.oid = t.ftserver
+      JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+    WHERE t.ftrelid = foreign_table
+      AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'wrong_object_type',
+      message = format('"%s" is not a foreign table of dataverse_fdw',
+                       coalesce((SELECT c.relname::text FROM pg_class AS c WHERE c.oid = foreign_table), foreign_table::text));
+  END IF;
+  EXECUTE format('SELECT count(*) FROM ONLY %s', foreign_table) INTO rows;
+  RETURN rows;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.row_count(regclass) IS
+  'counts the rows of a table in Dataverse, exactly';
+
 --
 -- The pool of application users.  The functions show callers what belongs to
 -- them, and show members of pg_read_all_stats everything.

@@ -83,6 +83,27 @@ SELECT dataverse.fetchxml('crm', '<fetch><entity name="account"><attribute name=
 SELECT count(coalesce(dataverse.request('crm', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))
 FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') AS f (row);
 
+-- row_count: of the table in Dataverse alone, with the caller's privileges on the foreign table
+CREATE SCHEMA "of functions";
+CREATE FOREIGN TABLE "of functions"."Meter's" (id uuid OPTIONS ("column" 'new_meterid'), n text OPTIONS ("column" 'new_name'))
+SERVER crm OPTIONS ("table" 'new_meter', entity_set 'new_meters');
+CREATE TABLE "of functions".child () INHERITS ("of functions"."Meter's");
+INSERT INTO "of functions".child (n) VALUES ('here');
+SELECT count(*) AS before FROM ONLY "of functions"."Meter's" \gset
+SELECT count(dataverse.request('crm', 'POST', 'new_meters', jsonb_build_object('new_name', 'Meter ' || i, 'new_serial', 'F-4-' || i)))
+FROM generate_series(1, 7) i;
+SELECT dataverse.row_count('"of functions"."Meter''s"') - :before AS new, dataverse.row_count(NULL) AS nothing;
+SELECT dataverse.row_count('"of functions".child');
+SELECT dataverse.row_count('pg_class');
+SELECT dataverse.row_count(1);
+GRANT USAGE ON SCHEMA "of functions" TO regress_dataverse;
+SET ROLE regress_dataverse;
+SELECT dataverse.row_count('"of functions"."Meter''s"');
+RESET ROLE;
+DELETE FROM "of functions"."Meter's" WHERE n LIKE 'Meter _';
+SELECT dataverse.row_count('"of functions"."Meter''s"') - :before AS new;
+DROP TABLE "of functions".child;
+
 -- What the service says, and what SQL says: each fault answers one WhoAmI.
 CREATE FUNCTION pg_temp.error_of(id int, OUT state text, OUT message text, OUT hint text)
 LANGUAGE plpgsql AS $$
@@ -166,4 +187,5 @@ ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP cli
 SELECT ok, regexp_replace(error, ': .*', '') AS error, hint FROM dataverse.test_connection('crm');
 
 DROP SERVER crm CASCADE;
+DROP SCHEMA "of functions";
 DROP ROLE regress_dataverse;
