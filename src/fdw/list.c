@@ -210,31 +210,50 @@ take_range_chunk(const dv_leaf *l, List *parts)
 	return dv_filter_join(DV_OR, chunk);
 }
 
-/* Duplicate ranges must go, because two requests could return the same rows. */
+static bool
+are_ranges(const List *filters)
+{
+	const ListCell *lc;
+
+	foreach(lc, filters)
+	{
+		if (((dv_filter *) lfirst(lc))->kind != DV_AND)
+			return false;
+	}
+	return true;
+}
+
+static const char *
+start_of(const dv_filter *range)
+{
+	return range->parts[0]->operands[0].text;
+}
+
 static int
 compare_ranges(const ListCell *a, const ListCell *b)
 {
-	return strcmp(((dv_filter *) lfirst(a))->parts[0]->operands[0].text,
-				  ((dv_filter *) lfirst(b))->parts[0]->operands[0].text);
+	return strcmp(start_of(lfirst(a)), start_of(lfirst(b)));
 }
 
+static int
+compare_start(const void *start, const void *cell)
+{
+	return strcmp(start, start_of(lfirst((const ListCell *) cell)));
+}
+
+/* Duplicate ranges must go, because two requests could return the same rows. */
 static List *
 distinct_ranges(List *ranges)
 {
 	List	   *kept = NIL;
 	ListCell   *lc;
 
-	foreach(lc, ranges)
-	{
-		if (((dv_filter *) lfirst(lc))->kind != DV_AND)
-			return ranges;
-	}
+	if (!are_ranges(ranges))
+		return ranges;
 	list_sort(ranges, compare_ranges);
 	foreach(lc, ranges)
 	{
-		if (kept == NIL ||
-			strcmp(((dv_filter *) lfirst(lc))->parts[0]->operands[0].text,
-				   ((dv_filter *) llast(kept))->parts[0]->operands[0].text) != 0)
+		if (kept == NIL || strcmp(start_of(lfirst(lc)), start_of(llast(kept))) != 0)
 			kept = lappend(kept, lfirst(lc));
 	}
 	return kept;
@@ -273,7 +292,7 @@ dv_list_in(const dv_leaf *l)
 	list = listed_values(l, &others);
 	if (l->flags & DV_CONDITION_LONG)
 	{
-		if (l->binding->unlisted && others == NIL)
+		if (l->binding->unlisted && (others == NIL || (list->n == 0 && are_ranges(others))))
 			return take_none(l, list);
 		if (chunk_length(l, list, 0) < list->n)
 		{
@@ -340,6 +359,10 @@ dv_list_contains(dv_bindings *binding, Datum value)
 	l.attribute = dv_relation_attribute(binding->relation, binding->chunk_attnum);
 	l.column = &l.attribute->column;
 	filter = dv_leaf_equals(&l, l.attribute->pgtype, value);
+	if (filter->kind == DV_AND)
+		return binding->ranges != NIL &&
+			bsearch(start_of(filter), list_head(binding->ranges), list_length(binding->ranges),
+					sizeof(ListCell), compare_start) != NULL;
 	return filter->kind == DV_EQ &&
 		bsearch(&filter->operands[0], binding->chunk_filter->operands, binding->chunk_filter->n,
 				sizeof(dv_operand), compare_operands) != NULL;

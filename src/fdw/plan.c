@@ -590,28 +590,6 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
  * The plan
  */
 
-/* Returns the column of the list that may have any length, or 0. */
-static AttrNumber
-listed_column(const List *conditions)
-{
-	const ListCell *lc;
-
-	foreach(lc, conditions)
-	{
-		List	   *condition = lfirst(lc);
-		dv_op		op = dv_condition_op(condition);
-		AttrNumber	attnum = 0;
-
-		if (op == DV_OP_AND)
-			attnum = listed_column(list_copy_tail(condition, 1));
-		else if (op == DV_OP_IN && dv_condition_flags(condition) & DV_CONDITION_LONG)
-			attnum = dv_condition_attnum(condition);
-		if (attnum != 0)
-			return attnum;
-	}
-	return 0;
-}
-
 /* Returns how many rows the service would send if it was not asked about the long list. */
 static int
 rows_unlisted(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
@@ -626,10 +604,9 @@ rows_unlisted(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 }
 
 static List *
-columns_of_base(PlannerInfo *root, const table_plan *tp, const path_clauses *c, List *filter)
+columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
 {
 	Bitmapset  *used = dv_resultrel_columns(root, tp->baserel);
-	AttrNumber	listed = listed_column(c->conditions);
 	List	   *columns = NIL;
 	bool		whole;
 	int			i;
@@ -639,7 +616,7 @@ columns_of_base(PlannerInfo *root, const table_plan *tp, const path_clauses *c, 
 	for (i = 1; i <= tp->relation->natts; i++)
 	{
 		bool		wanted = tp->relation->attributes[i - 1].name != NULL &&
-		(whole || i == listed || bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used));
+		(whole || bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used));
 
 		columns = lappend_int(columns, wanted ? i : 0);
 	}
@@ -743,10 +720,8 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	if (upper)
 		scan_tlist = upper_tlist(&plan, tlist);
 	else
-	{
-		plan.columns = columns_of_base(root, tp, c, filter);
-		plan.unlisted = rows_unlisted(root, tp, c);
-	}
+		plan.columns = columns_of_base(root, tp, filter);
+	plan.unlisted = rows_unlisted(root, tp, c);
 	if (upper && !plan.count)
 	{
 		plan.limit = add_expression(&values, root->parse->limitCount);

@@ -78,6 +78,34 @@ add_column(dv_request *request, const dv_column *column)
 	request->columns[request->ncolumns++] = column;
 }
 
+/* Returns the column of the list that may have any length, or 0. */
+static AttrNumber
+find_list(List *condition)
+{
+	dv_op		op = condition != NIL ? dv_condition_op(condition) : DV_OP_AND;
+	AttrNumber	attnum = 0;
+	int			i;
+
+	if (op == DV_OP_IN && dv_condition_flags(condition) & DV_CONDITION_LONG)
+		return dv_condition_attnum(condition);
+	for (i = 1; op == DV_OP_AND && attnum == 0 && i < list_length(condition); i++)
+		attnum = find_list(list_nth(condition, i));
+	return attnum;
+}
+
+/* The column of that list is requested in order to look for its values here. */
+static void
+add_list(dv_request *request)
+{
+	int			n = request->ncolumns;
+
+	request->list_column = find_list(request->plan.condition);
+	if (request->list_column != 0)
+		add_column(request, &dv_relation_attribute(request->relation, request->list_column)->column);
+	request->ncolumns_unlisted = request->ncolumns;
+	request->ncolumns = n;
+}
+
 /* Sets the columns to be requested, and the annotations that they need. */
 static void
 add_columns(dv_request *request)
@@ -88,7 +116,7 @@ add_columns(dv_request *request)
 	size_t		bytes = 0;
 	ListCell   *lc;
 
-	request->columns = palloc(sizeof(dv_column *) * Max(list_length(attnums), 1));
+	request->columns = palloc(sizeof(dv_column *) * (list_length(attnums) + 1));
 	foreach(lc, attnums)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(request->relation, lfirst_int(lc));
@@ -120,6 +148,7 @@ dv_request_init(dv_request *request, const dv_relation *relation, const dv_read_
 	request->binding.relation = relation;
 	request->binding.values = values_of(exprs);
 	add_columns(request);
+	add_list(request);
 	request->page_size = request->largest_top = dv_relation_page_size(relation);
 	for (i = 0; i < (int) lengthof(wide); i++)
 		if (request->ncolumns > wide[i].columns)
@@ -263,7 +292,7 @@ longest_list(const dv_filter *filter)
 static bool
 may_count(const dv_request *request)
 {
-	return !request->count_here && most_of(request, DV_FORM_COUNTS) > 0 &&
+	return !request->count_here && !request->binding.unlisted && most_of(request, DV_FORM_COUNTS) > 0 &&
 		(request->listed == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
 }
 
@@ -341,7 +370,6 @@ begin_query(const dv_request *request, dv_query *query)
 	query->entity_set = relation->entity_set;
 	query->primary_id = &relation->primary_id;
 	query->columns = request->columns;
-	query->ncolumns = request->ncolumns;
 	query->all_columns = request->all_columns;
 	/* the service pages best in the order of ids; virtual tables have an order of their own */
 	query->by_id = relation->type != DV_TABLE_VIRTUAL;
@@ -359,6 +387,7 @@ add_filter(dv_request *request, dv_query *query)
 	if (request->within != NULL)
 		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
 	query->filter = filter;
+	query->ncolumns = request->binding.unlisted ? request->ncolumns_unlisted : request->ncolumns;
 	if (request->plan.nulls != DV_NULLS_AS_SORTED)
 	{
 		/* this may remove an order, and the filter may have to be made once more */
@@ -381,9 +410,11 @@ reads_all(dv_request *request)
 	double		pages;
 
 	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->unlisted ||
-		plan->given || plan->count || plan->limit >= 0 || plan->offset >= 0)
+		plan->given)
 		return false;
-	if (rows <= 0 && binding->nchunks > PARTS_TO_ASK && OidIsValid(request->userid))
+	/* the first part may have as many rows as a LIMIT wants */
+	if (rows <= 0 && request->wanted < 0 && binding->nchunks > PARTS_TO_ASK &&
+		OidIsValid(request->userid))
 		rows = request->plan.unlisted = dv_remote_row_count(request->relation, request->userid);
 	if (rows <= 0)
 		return false;
@@ -440,7 +471,8 @@ fill_query(dv_request *request, dv_query *query)
 	request->listed = longest_list(query->filter);
 	request->counts = request->plan.count && may_count(request);
 	query->count = request->counts;
-	if (request->wanted > 0 && request->wanted <= request->largest_top)
+	/* of the rows of a list that is not sent, it is not known which ones count */
+	if (request->wanted > 0 && request->wanted <= request->largest_top && !request->binding.unlisted)
 		query->top = request->wanted;
 	return query->filter->kind != DV_FALSE;
 }

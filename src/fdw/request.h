@@ -19,6 +19,8 @@ typedef struct dv_request
 	dv_read_plan plan;
 	const dv_column **columns;	/* columns of the plan, each once */
 	int			ncolumns;
+	int			ncolumns_unlisted;	/* if the long list is not sent: that column, too */
+	AttrNumber	list_column;	/* of the list that may have any length; 0: there is none */
 	int			page_size;		/* rows for each page, unless there is a $top */
 	int			largest_top;	/* more rows than this are requested in pages */
 	bool		all_columns;	/* there are too many to be named */

@@ -46,7 +46,6 @@
 typedef struct scan_target
 {
 	int			slot;			/* index in the scan tuple */
-	AttrNumber	attnum;
 	int			member;			/* index of the name among the row's members */
 	dv_decoder *decoder;
 } scan_target;
@@ -71,6 +70,8 @@ struct dv_scan
 
 	scan_target *targets;
 	int			ntargets;
+	scan_target listed;			/* the column of the list that may have any length, if there is
+								 * one */
 	dv_names   *names;
 	dv_value   *members;
 	int			id;				/* index of the primary id among the members, or -1 */
@@ -174,10 +175,12 @@ static void
 add_targets(dv_scan *scan, bool with_id)
 {
 	List	   *columns = scan->request.plan.columns;
-	const char **names = palloc(sizeof(char *) * (list_length(columns) + 1));
+	const char **names = palloc(sizeof(char *) * (list_length(columns) + 3));
 	int			nnames = 0;
 	ListCell   *lc;
 
+	if (scan->request.plan.count)
+		names[nnames++] = "n";
 	scan->targets = palloc0(sizeof(scan_target) * Max(list_length(columns), 1));
 	foreach(lc, columns)
 	{
@@ -188,15 +191,20 @@ add_targets(dv_scan *scan, bool with_id)
 		if (attribute == NULL)
 			continue;
 		t->slot = foreach_current_index(lc);
-		t->attnum = lfirst_int(lc);
 		t->member = add_name(names, &nnames, attribute->member);
 		t->decoder = dv_decoder_create(scan->request.relation, attribute);
 		/* the service returns the id of a row whether or not it is asked for */
 		with_id = with_id || dv_decoder_names_rows(t->decoder);
 		scan->ntargets++;
 	}
-	if (scan->request.plan.count)
-		names[nnames++] = "n";
+	if (scan->request.list_column != 0)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(scan->request.relation,
+															  scan->request.list_column);
+
+		scan->listed.member = add_name(names, &nnames, attribute->member);
+		scan->listed.decoder = dv_decoder_create(scan->request.relation, attribute);
+	}
 	scan->id = -1;
 	if (with_id)
 		scan->id = add_name(names, &nnames, scan->request.relation->primary_id.property);
@@ -423,7 +431,7 @@ start_pages(dv_scan *scan, const dv_query *query)
 	/* ids are unique, and every order ends with them, in standard tables */
 	if (scan->request.relation->type == DV_TABLE_STANDARD && !query->count)
 		spec.id = query->primary_id->property;
-	spec.wanted = scan->request.wanted;
+	spec.wanted = scan->request.binding.unlisted ? -1 : scan->request.wanted;
 	spec.annotations = scan->request.annotations;
 	spec.session_token = session_token(scan);
 	spec.names = scan->names;
@@ -524,6 +532,13 @@ next_row(dv_scan *scan)
 	return state;
 }
 
+/* Returns the id of the row, for messages about its values, or NULL. */
+static const dv_value *
+id_of(const dv_scan *scan)
+{
+	return scan->id >= 0 ? &scan->members[scan->id] : NULL;
+}
+
 static int
 compare_text(const void *key, const void *operand)
 {
@@ -537,51 +552,42 @@ compare_text(const void *key, const void *operand)
  * that was not sent, all rows are compared with all values.
  */
 static bool
-belongs_here(dv_scan *scan, const TupleTableSlot *slot)
+belongs_here(dv_scan *scan)
 {
 	dv_bindings *binding = &scan->request.binding;
+	const scan_target *t = &scan->listed;
+	const dv_filter *list = binding->chunk_filter;
 	const dv_attribute *attribute;
-	bool		is_text;
-	int			i;
+	MemoryContext old;
+	Datum		value;
+	bool		isnull;
+	bool		listed = false;
 
 	if (binding->chunk_attnum == 0 ||
 		(binding->first == 0 && binding->rest == 0 && !binding->unlisted))
 		return true;
 	attribute = dv_relation_attribute(scan->request.relation, binding->chunk_attnum);
-	is_text = dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) == DV_COMPARE_TEXT;
-	if (!is_text && !binding->unlisted)
-		return true;
-	for (i = 0; i < scan->ntargets; i++)
+	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
 	{
-		const scan_target *t = &scan->targets[i];
-		MemoryContext old;
-		bool		listed;
-
-		if (t->attnum != binding->chunk_attnum)
-			continue;
-		if (slot->tts_isnull[t->slot])
-			return false;
-		/* the caller's memory may have to last for all rows (read_all) */
-		old = MemoryContextSwitchTo(scan->row);
-		if (is_text)
-			listed = bsearch(dv_text_out(TextDatumGetCString(slot->tts_values[t->slot])),
-							 binding->chunk_filter->operands, binding->chunk_filter->n,
-							 sizeof(dv_operand), compare_text) != NULL;
-		else
-			listed = dv_list_contains(binding, slot->tts_values[t->slot]);
-		MemoryContextSwitchTo(old);
-		return listed;
+		if (!binding->unlisted)
+			return true;
+		list = NULL;
 	}
-	if (binding->unlisted)
-		elog(ERROR, "column %d of foreign table \"%s\" has not been read", binding->chunk_attnum,
-			 scan->request.relation->name);
-	return true;
+	MemoryContextReset(scan->row);
+	old = MemoryContextSwitchTo(scan->row);
+	value = dv_decode(t->decoder, &scan->members[t->member], id_of(scan), &isnull);
+	if (!isnull && list != NULL)
+		listed = bsearch(dv_text_out(TextDatumGetCString(value)), list->operands, list->n,
+						 sizeof(dv_operand), compare_text) != NULL;
+	else if (!isnull)
+		listed = dv_list_contains(binding, value);
+	MemoryContextSwitchTo(old);
+	return listed;
 }
 
 void
 dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 {
-	const dv_value *id = scan->id >= 0 ? &scan->members[scan->id] : NULL;
 	MemoryContext old;
 	int			i;
 
@@ -592,7 +598,7 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 	{
 		const scan_target *t = &scan->targets[i];
 
-		values[t->slot] = dv_decode(t->decoder, &scan->members[t->member], id, &isnull[t->slot]);
+		values[t->slot] = dv_decode(t->decoder, &scan->members[t->member], id_of(scan), &isnull[t->slot]);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -615,7 +621,7 @@ count_rows(dv_scan *scan, const dv_query *query)
 	else
 	{
 		while (dv_pages_next(pages, scan->members))
-			n++;
+			n += belongs_here(scan);
 		counted = true;
 	}
 	note_answer(scan, pages);
@@ -676,6 +682,8 @@ next_tuple(ForeignScanState *node)
 			return slot;
 		if (state == DV_PAGES_END)
 			continue;
+		if (!belongs_here(scan))
+			continue;
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
 		if (scan->skip > 0)
@@ -684,8 +692,7 @@ next_tuple(ForeignScanState *node)
 			continue;
 		}
 		dv_scan_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
-		if (belongs_here(scan, slot))
-			return ExecStoreVirtualTuple(slot);
+		return ExecStoreVirtualTuple(slot);
 	}
 	if (scan->progress != NULL)
 		dv_progress_rest(scan->progress);
