@@ -118,6 +118,10 @@ SELECT ask($$s LIKE 'a_b%'$$);
 SELECT ask($$s LIKE '%[c]'$$);
 SELECT ask($$s LIKE '%'$$);
 SELECT ask($$s LIKE 'a!_b%' ESCAPE '!'$$);
+-- what the service makes of such characters is not known, escaped or not
+SELECT ask($$s LIKE 'ab😀%'$$);
+SELECT ask($$s LIKE 'ab\😀%'$$);
+SELECT ask($$s ILIKE '%\😀bc'$$);
 SELECT ask($$s NOT LIKE 'ab%'$$);
 SELECT ask($$s ILIKE 'AB%'$$);
 SELECT ask($$s ILIKE '%neil%'$$);

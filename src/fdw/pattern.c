@@ -107,11 +107,9 @@ take_apart(like_pattern *pat, const char *text, bool fold)
 	initStringInfo(&literal);
 	for (; *text != '\0'; text++)
 	{
-		int			unknown = length_unknown(text);
-		bool		wild = *text == '%' || *text == '_' || unknown > 0;
+		bool		wild = *text == '%' || *text == '_';
+		int			unknown;
 
-		if (unknown > 0)
-			text += unknown - 1;
 		if (*text == '\\')
 		{
 			text++;
@@ -121,7 +119,10 @@ take_apart(like_pattern *pat, const char *text, bool fold)
 				return;
 			}
 		}
-		if (wild || (fold && is_fickle((unsigned char) *text)))
+		unknown = length_unknown(text);
+		if (unknown > 0)
+			text += unknown - 1;
+		if (wild || unknown > 0 || (fold && is_fickle((unsigned char) *text)))
 		{
 			add_piece(pat, literal.data, literal.len, at_start, false);
 			resetStringInfo(&literal);
