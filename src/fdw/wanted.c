@@ -37,20 +37,18 @@ typedef struct search
 	double		found;			/* of the target */
 } search;
 
-/* The number of rows that have to be read to get this many that meet conditions. */
-static double
-with_conditions(double wanted, const ExprState *conditions)
-{
-	if (wanted < 0 || conditions == NULL)
-		return wanted;
-	return Max(wanted * ROWS_FOR_ONE, FEWEST_TO_CHECK);
-}
-
 /* Any rows at all: how many it takes to find those that fit is not known. */
 static double
 some(double wanted)
 {
 	return wanted < 0 ? wanted : Max(wanted * ROWS_FOR_ONE, FEWEST_TO_CHECK);
+}
+
+/* The number of rows that have to be read to get this many that meet conditions. */
+static double
+with_conditions(double wanted, const ExprState *conditions)
+{
+	return conditions == NULL ? wanted : some(wanted);
 }
 
 static double
