@@ -300,6 +300,22 @@ sub list
 	return "ARRAY[" . join(', ', @items) . "]\::${type}[]";
 }
 
+# values that no row has, or hardly any
+my %fillers = (
+	uuid => 'gen_random_uuid()', text => "'filler ' || i", numeric => 'i * 1.5', float8 => 'i * 1.5', integer => 'i + 1000',
+	timestamptz => "timestamptz '1999-12-31 23:00:00' + i * interval '1 s'", timestamp => "timestamp '1999-12-31 23:00:00' + i * interval '1 s'",
+	date => "date '2001-01-01' - i");
+
+# The same list among so many other values that it takes several requests, or more than the table has pages.
+sub long_list
+{
+	my ($column) = @_;
+	my $filler = $fillers{ $columns{$column}[1] };
+
+	return list($column) unless $filler;
+	return '(' . list($column) . " || ARRAY(SELECT ($filler)::$columns{$column}[1] FROM generate_series(1, " . pick(150, 700, 3000) . ') i))';
+}
+
 sub leaf
 {
 	my ($c) = @_;
@@ -326,7 +342,7 @@ sub leaf
 		  if $how < 0.5;
 		return "$c ^\@ " . pick(@text_values);
 	}
-	return "$c = ANY (" . list($c) . ")" if $how < 0.68;
+	return "$c = ANY (" . (chance(0.2) ? long_list($c) : list($c)) . ")" if $how < 0.68;
 	return "$c <> ALL (" . list($c) . ")" if $how < 0.74;
 	return "$c BETWEEN " . literal($c) . ' AND ' . literal($c) if $how < 0.8;
 	return "$c NOT BETWEEN " . literal($c) . ' AND ' . literal($c) if $how < 0.82;
