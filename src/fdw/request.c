@@ -427,8 +427,10 @@ static bool
 shorten(dv_request *request)
 {
 	dv_bindings *binding = &request->binding;
+	const dv_filter *list = binding->chunk_filter != NULL ? binding->chunk_filter : binding->list;
 
-	if (binding->chunk_filter != NULL && !binding->unlisted && binding->chunk_filter->n > 1)
+	/* a long list that fits into a request may still not fit beside the other conditions */
+	if (list != NULL && list->n > 1 && !binding->unlisted && binding->chunk_bytes > 0)
 	{
 		binding->chunk_bytes /= 2;
 		return true;
