@@ -34,6 +34,14 @@
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
 
+/* Longer names of partitions are sent once only, as values. */
+#define LONGEST_PARTITION 500
+/* What a request and a row cost, roughly, in milliseconds. */
+#define REQUEST_COST 100.0
+#define ROW_COST 0.05
+/* Lists of more parts than this are worth asking how large a table is. */
+#define PARTS_TO_ASK 4
+
 /* Pages of very wide rows have fewer rows, to keep their size reasonable. */
 static const struct
 {
@@ -58,14 +66,6 @@ values_of(List *exprs)
 	}
 	return values;
 }
-
-/* longer names of partitions are sent once only, as values */
-#define LONGEST_PARTITION 500
-/* What a request and a row cost, roughly, in milliseconds. */
-#define REQUEST_COST 100.0
-#define ROW_COST 0.05
-/* Lists of more parts than this are worth asking how large a table is. */
-#define PARTS_TO_ASK 4
 
 static void
 add_column(dv_request *request, const dv_column *column)
@@ -223,7 +223,8 @@ partition_of(const dv_request *request, const dv_filter *filter)
 		return NULL;
 	operand = demanded(filter, &request->relation->attributes[partition - 1].column);
 	/* such a name is not possible, and its quotes could be mistaken for those of a literal */
-	if (operand == NULL || strlen(operand->text) > LONGEST_PARTITION || (!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
+	if (operand == NULL || strlen(operand->text) > LONGEST_PARTITION ||
+		(!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
 		return NULL;
 	return operand;
 }
