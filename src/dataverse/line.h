@@ -2,7 +2,7 @@
  * line.h
  *		The text of a request line while it is being written.
  *
- * What odata.c and fetchxml.c have in common: like snprintf, they
+ * What odata.c, fetch.c, and fetchxml.c have in common: like snprintf, they
  * write what fits and count the rest.  Names and punctuation that need no
  * encoding are written as they are; everything else is encoded byte by byte.
  *
