@@ -26,7 +26,7 @@ OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o
 	transport.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetchxml.o fold.o guid.o header.o json_cursor.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
+	fetch.o fetchxml.o fold.o guid.o header.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	stored.o type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where barrier collation edges analyze append insert update delete upsert copy write_errors types scan_target rejects interplay special

@@ -12,11 +12,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dataverse/fetchxml.h"
+#include "dataverse/line.h"
 #include "net/hex.h"
 
 #define BLANKS "\t\n\r "
@@ -199,65 +199,25 @@ dv_fetchxml_read(const char *xml, dv_fetchxml *query, const char **error)
  * Writing.
  */
 
-typedef struct xml_writer
-{
-	char	   *out;
-	size_t		size;
-	size_t		len;			/* of the complete text, whether it fits or not */
-} xml_writer;
-
 static void
-put(xml_writer *w, const char *s, size_t n)
+put_number(dv_line *line, const char *name, int number)
 {
-	if (w->len < w->size)
-		memcpy(w->out + w->len, s, n < w->size - w->len ? n : w->size - w->len);
-	w->len += n;
-}
-
-static void
-put_text(xml_writer *w, const char *s)
-{
-	put(w, s, strlen(s));
-}
-
-/* In attribute values, parsers turn blanks other than " " into " " unless they are escaped. */
-static void
-put_escaped(xml_writer *w, const char *s)
-{
-	static const char special[] = "<>&\"\t\n\r";
-	static const char *const entities[] = {
-		"&lt;", "&gt;", "&amp;", "&quot;", "&#9;", "&#10;", "&#13;"
-	};
-
-	for (; *s != '\0'; s++)
-	{
-		const char *found = strchr(special, *s);
-
-		if (found != NULL)
-			put_text(w, entities[found - special]);
-		else
-			put(w, s, 1);
-	}
-}
-
-static void
-put_number(xml_writer *w, const char *name, int value)
-{
-	char		text[64];
-
-	snprintf(text, sizeof(text), " %s=\"%d\"", name, value);
-	put_text(w, text);
+	dv_line_byte(line, ' ');
+	dv_line_text(line, name);
+	dv_line_text(line, "=\"");
+	dv_line_number(line, number);
+	dv_line_byte(line, '"');
 }
 
 size_t
 dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cookie, char *out,
 				 size_t size)
 {
-	xml_writer	w = {out, size, 0};
+	dv_line		line = {.out = out, .size = size, .encoding = DV_LINE_RAW};
 	const char *end = query->attributes + query->attributes_len;
 	const char *p;
 
-	put_text(&w, "<fetch");
+	dv_line_text(&line, "<fetch");
 	for (p = skip_blanks(query->attributes); p < end; p = skip_blanks(p))
 	{
 		xml_attribute a;
@@ -266,24 +226,23 @@ dv_fetchxml_page(const dv_fetchxml *query, int page, int count, const char *cook
 			break;
 		if (!is_named(&a, "page") && !is_named(&a, "count") && !is_named(&a, "paging-cookie"))
 		{
-			put_text(&w, " ");
-			put(&w, a.name, (size_t) (a.end - a.name));
+			dv_line_byte(&line, ' ');
+			for (p = a.name; p < a.end; p++)
+				dv_line_byte(&line, *p);
 		}
 		p = a.end;
 	}
-	put_number(&w, "count", count);
-	put_number(&w, "page", page);
+	put_number(&line, "count", count);
+	put_number(&line, "page", page);
 	if (cookie != NULL)
 	{
-		put_text(&w, " paging-cookie=\"");
-		put_escaped(&w, cookie);
-		put_text(&w, "\"");
+		dv_line_text(&line, " paging-cookie=\"");
+		dv_line_encode_xml(&line, cookie);
+		dv_line_byte(&line, '"');
 	}
-	put_text(&w, ">");
-	put_text(&w, query->content);
-	if (size > 0)
-		out[w.len < size ? w.len : size - 1] = '\0';
-	return w.len;
+	dv_line_byte(&line, '>');
+	dv_line_text(&line, query->content);
+	return dv_line_end(&line);
 }
 
 static void

@@ -12,62 +12,13 @@
  */
 #include <string.h>
 
+#include "dataverse/line.h"
 #include "dataverse/odata.h"
-#include "net/hex.h"
-
-/* Where text goes.  What does not fit is only counted. */
-typedef struct url_writer
-{
-	char	   *out;
-	size_t		size;
-	size_t		len;
-	dv_odata_style style;
-	bool		any;			/* an option of the query has been written */
-} url_writer;
 
 static void
-put_byte(url_writer *w, char c)
+put_blank(dv_line *line)
 {
-	if (w->len + 1 < w->size)
-		w->out[w->len] = c;
-	w->len++;
-}
-
-/* Writes text that needs no encoding. */
-static void
-put(url_writer *w, const char *text)
-{
-	for (; *text != '\0'; text++)
-		put_byte(w, *text);
-}
-
-/* Writes a character that may need encoding. */
-static void
-put_encoded(url_writer *w, char c)
-{
-	static const char plain[] = "-._~:*!()',";
-	unsigned char u = (unsigned char) c;
-
-	if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		(c != '\0' && strchr(plain, c) != NULL))
-		put_byte(w, c);
-	else if (w->style == DV_ODATA_READABLE && (u >= 0x80 || strchr(" \"[]{}@$/=?;", c) != NULL))
-		put_byte(w, c);
-	else
-	{
-		char		escape[3];
-		int			i;
-
-		(void) dv_hex_put_percent(escape, u);
-		for (i = 0; i < 3; i++)
-			put_byte(w, escape[i]);
-	}
-}
-
-static void
-put_blank(url_writer *w)
-{
-	put_encoded(w, ' ');
+	dv_line_encode(line, ' ');
 }
 
 /*
@@ -76,79 +27,76 @@ put_blank(url_writer *w)
 
 /* 'it''s'; with "literally", wildcards are put between brackets */
 static void
-put_string(url_writer *w, const char *text, bool literally)
+put_string(dv_line *line, const char *text, bool literally)
 {
-	put_byte(w, '\'');
+	dv_line_byte(line, '\'');
 	for (; *text != '\0'; text++)
 	{
-		bool		wild = literally && strchr("%_[", *text) != NULL;
+		bool		wild = literally && strchr(DV_WILDCARDS, *text) != NULL;
 
 		if (wild)
-			put_encoded(w, '[');
-		put_encoded(w, *text);
+			dv_line_encode(line, '[');
+		dv_line_encode(line, *text);
 		if (*text == '\'')
-			put_encoded(w, '\'');
+			dv_line_encode(line, '\'');
 		if (wild)
-			put_encoded(w, ']');
+			dv_line_encode(line, ']');
 	}
-	put_byte(w, '\'');
+	dv_line_byte(line, '\'');
 }
 
 /* Without room, the writer only counts. */
 size_t
 dv_odata_text_length(const char *text)
 {
-	url_writer	w = {.style = DV_ODATA_WIRE};
+	dv_line		line = {.encoding = DV_LINE_WIRE};
 
-	put_string(&w, text, true);
-	return w.len;
+	put_string(&line, text, true);
+	return line.len;
 }
 
 static void
-put_value(url_writer *w, const dv_column *column, const dv_operand *operand)
+put_value(dv_line *line, const dv_column *column, const dv_operand *operand)
 {
-	const char *text = operand->text;
-
 	if (operand->placeholder)
-		put(w, text);
+		dv_line_text(line, operand->text);
 	else if (dv_types[column->type].wire == DV_WIRE_TEXT)
-		put_string(w, text, false);
+		put_string(line, operand->text, false);
 	else
-		for (; *text != '\0'; text++)
-			put_encoded(w, *text);
+		dv_line_encode_text(line, operand->text);
 }
 
 /* ["a","b"] */
 static void
-put_array(url_writer *w, const dv_filter *filter)
+put_array(dv_line *line, const dv_filter *filter)
 {
 	int			i;
 
-	put_encoded(w, '[');
+	dv_line_encode(line, '[');
 	for (i = 0; i < filter->n; i++)
 	{
 		const char *text = filter->operands[i].text;
 
 		if (i > 0)
-			put_byte(w, ',');
+			dv_line_byte(line, ',');
 		if (filter->operands[i].placeholder)
 		{
-			put(w, text);
+			dv_line_text(line, text);
 			continue;
 		}
-		put_encoded(w, '"');
+		dv_line_encode(line, '"');
 		for (; *text != '\0'; text++)
 		{
 			/* text of the service contains no other control characters */
 			const char *found = strchr("\"\\\n\r\t", *text);
 
 			if (found != NULL)
-				put_encoded(w, '\\');
-			put_encoded(w, found == NULL ? *text : "\"\\nrt"[found - "\"\\\n\r\t"]);
+				dv_line_encode(line, '\\');
+			dv_line_encode(line, found == NULL ? *text : "\"\\nrt"[found - "\"\\\n\r\t"]);
 		}
-		put_encoded(w, '"');
+		dv_line_encode(line, '"');
 	}
-	put_encoded(w, ']');
+	dv_line_encode(line, ']');
 }
 
 /*
@@ -158,60 +106,63 @@ put_array(url_writer *w, const dv_filter *filter)
 typedef struct filter_form filter_form;
 struct filter_form
 {
-	void		(*put) (url_writer *w, const dv_filter *filter, const filter_form *form);
+	void		(*put) (dv_line *line, const dv_filter *filter, const filter_form *form);
 	const char *word;
 };
 
-static void put_filter(url_writer *w, const dv_filter *filter, bool nested);
+static void put_filter(dv_line *line, const dv_filter *filter, bool nested);
 
 static void
-put_null_test(url_writer *w, const dv_filter *filter, const filter_form *form)
+put_null_test(dv_line *line, const dv_filter *filter, const filter_form *form)
 {
-	put(w, filter->column->property);
-	put_blank(w);
-	put(w, form->word);
-	put_blank(w);
-	put(w, "null");
+	dv_line_text(line, filter->column->property);
+	put_blank(line);
+	dv_line_text(line, form->word);
+	put_blank(line);
+	dv_line_text(line, "null");
 }
 
 static void
-put_comparison(url_writer *w, const dv_filter *filter, const filter_form *form)
+put_comparison(dv_line *line, const dv_filter *filter, const filter_form *form)
 {
-	put(w, filter->column->property);
-	put_blank(w);
-	put(w, form->word);
-	put_blank(w);
-	put_value(w, filter->column, &filter->operands[0]);
-}
-
-static void
-put_pattern(url_writer *w, const dv_filter *filter, const filter_form *form)
-{
-	put(w, form->word);
-	put_byte(w, '(');
-	put(w, filter->column->property);
-	put_byte(w, ',');
-	if (filter->operands[0].placeholder)
-		put(w, filter->operands[0].text);
+	dv_line_text(line, filter->column->property);
+	put_blank(line);
+	dv_line_text(line, form->word);
+	put_blank(line);
+	if (filter->other != NULL)
+		dv_line_text(line, filter->other->property);
 	else
-		put_string(w, filter->operands[0].text, true);
-	put_byte(w, ')');
+		put_value(line, filter->column, &filter->operands[0]);
 }
 
 static void
-put_function(url_writer *w, const dv_filter *filter, const filter_form *form)
+put_pattern(dv_line *line, const dv_filter *filter, const filter_form *form)
 {
-	put(w, "Microsoft.Dynamics.CRM.");
-	put(w, form->word);
-	put(w, "(PropertyName='");
-	put(w, filter->column->name);
-	put(w, "',PropertyValues=");
-	put_array(w, filter);
-	put_byte(w, ')');
+	dv_line_text(line, form->word);
+	dv_line_byte(line, '(');
+	dv_line_text(line, filter->column->property);
+	dv_line_byte(line, ',');
+	if (filter->operands[0].placeholder)
+		dv_line_text(line, filter->operands[0].text);
+	else
+		put_string(line, filter->operands[0].text, true);
+	dv_line_byte(line, ')');
 }
 
 static void
-put_parts(url_writer *w, const dv_filter *filter, const filter_form *form)
+put_function(dv_line *line, const dv_filter *filter, const filter_form *form)
+{
+	dv_line_text(line, "Microsoft.Dynamics.CRM.");
+	dv_line_text(line, form->word);
+	dv_line_text(line, "(PropertyName='");
+	dv_line_text(line, filter->column->name);
+	dv_line_text(line, "',PropertyValues=");
+	put_array(line, filter);
+	dv_line_byte(line, ')');
+}
+
+static void
+put_parts(dv_line *line, const dv_filter *filter, const filter_form *form)
 {
 	int			i;
 
@@ -219,11 +170,11 @@ put_parts(url_writer *w, const dv_filter *filter, const filter_form *form)
 	{
 		if (i > 0)
 		{
-			put_blank(w);
-			put(w, form->word);
-			put_blank(w);
+			put_blank(line);
+			dv_line_text(line, form->word);
+			put_blank(line);
 		}
-		put_filter(w, filter->parts[i], true);
+		put_filter(line, filter->parts[i], true);
 	}
 }
 
@@ -248,7 +199,7 @@ static const filter_form forms[DV_FILTER_KINDS] = {
 };
 
 static void
-put_filter(url_writer *w, const dv_filter *filter, bool nested)
+put_filter(dv_line *line, const dv_filter *filter, bool nested)
 {
 	const filter_form *form = &forms[filter->kind];
 	bool		group = nested && (filter->kind == DV_AND || filter->kind == DV_OR);
@@ -256,10 +207,10 @@ put_filter(url_writer *w, const dv_filter *filter, bool nested)
 	if (form->put == NULL)
 		return;
 	if (group)
-		put_byte(w, '(');
-	form->put(w, filter, form);
+		dv_line_byte(line, '(');
+	form->put(line, filter, form);
 	if (group)
-		put_byte(w, ')');
+		dv_line_byte(line, ')');
 }
 
 /*
@@ -267,49 +218,41 @@ put_filter(url_writer *w, const dv_filter *filter, bool nested)
  */
 
 static void
-put_option(url_writer *w, const char *name)
-{
-	put_byte(w, w->any ? '&' : '?');
-	put(w, name);
-	w->any = true;
-}
-
-static void
-put_select(url_writer *w, const dv_query *query)
+put_select(dv_line *line, const dv_query *query)
 {
 	int			i;
 
 	if (query->all_columns)
 		return;
-	put_option(w, "$select=");
+	dv_line_option(line, "$select=");
 	if (query->ncolumns == 0)
-		put(w, query->primary_id->property);
+		dv_line_text(line, query->primary_id->property);
 	for (i = 0; i < query->ncolumns; i++)
 	{
 		if (i > 0)
-			put_byte(w, ',');
-		put(w, query->columns[i]->property);
+			dv_line_byte(line, ',');
+		dv_line_text(line, query->columns[i]->property);
 	}
 }
 
 static void
-put_order(url_writer *w, const dv_query *query)
+put_order(dv_line *line, const dv_query *query)
 {
 	bool		id_seen = false;
 	int			i;
 
 	if (query->norders == 0 && !query->by_id)
 		return;
-	put_option(w, "$orderby=");
+	dv_line_option(line, "$orderby=");
 	for (i = 0; i < query->norders; i++)
 	{
 		if (i > 0)
-			put_byte(w, ',');
-		put(w, query->orders[i].column->property);
+			dv_line_byte(line, ',');
+		dv_line_text(line, query->orders[i].column->property);
 		if (query->orders[i].descending)
 		{
-			put_blank(w);
-			put(w, "desc");
+			put_blank(line);
+			dv_line_text(line, "desc");
 		}
 		if (strcmp(query->orders[i].column->property, query->primary_id->property) == 0)
 			id_seen = true;
@@ -317,85 +260,50 @@ put_order(url_writer *w, const dv_query *query)
 	if (!query->by_id || id_seen)
 		return;
 	if (query->norders > 0)
-		put_byte(w, ',');
-	put(w, query->primary_id->property);
-}
-
-/*
- * As a parameter, the partition makes an elastic table search that partition
- * only; as a filter it does not.
- */
-static void
-put_partition(url_writer *w, const dv_query *query)
-{
-	const char *c;
-
-	if (query->partition == NULL)
-		return;
-	put_option(w, "partitionId=");
-	for (c = query->partition->text; *c != '\0'; c++)
-	{
-		if (query->partition->placeholder)
-			put_byte(w, *c);
-		else
-			put_encoded(w, *c);
-	}
-}
-
-static void
-put_number(url_writer *w, int64_t n)
-{
-	char		digits[20];
-	int			i = 0;
-
-	do
-		digits[i++] = (char) ('0' + n % 10);
-	while ((n /= 10) > 0);
-	while (i > 0)
-		put_byte(w, digits[--i]);
+		dv_line_byte(line, ',');
+	dv_line_text(line, query->primary_id->property);
 }
 
 size_t
 dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t size)
 {
-	url_writer	w = {.out = out, .size = size, .style = style};
+	dv_line		line = {.out = out, .size = size,
+	.encoding = style == DV_ODATA_WIRE ? DV_LINE_WIRE : DV_LINE_READABLE};
 	bool		filtered = query->filter != NULL && query->filter->kind != DV_TRUE;
 
-	put(&w, query->entity_set);
+	dv_line_text(&line, query->entity_set);
 	if (query->count)
 	{
-		put(&w, "?$apply=");
+		dv_line_text(&line, "?$apply=");
 		if (filtered)
 		{
-			put(&w, "filter(");
-			put_filter(&w, query->filter, false);
-			put(&w, ")/");
+			dv_line_text(&line, "filter(");
+			put_filter(&line, query->filter, false);
+			dv_line_text(&line, ")/");
 		}
-		put(&w, "aggregate($count");
-		put_blank(&w);
-		put(&w, "as");
-		put_blank(&w);
-		put(&w, "n)");
+		dv_line_text(&line, "aggregate($count");
+		put_blank(&line);
+		dv_line_text(&line, "as");
+		put_blank(&line);
+		dv_line_text(&line, "n)");
 	}
 	else
 	{
-		put_select(&w, query);
+		put_select(&line, query);
 		if (filtered)
 		{
-			put_option(&w, "$filter=");
-			put_filter(&w, query->filter, false);
+			dv_line_option(&line, "$filter=");
+			put_filter(&line, query->filter, false);
 		}
-		put_order(&w, query);
+		put_order(&line, query);
 		if (query->top > 0)
 		{
-			put_option(&w, "$top=");
-			put_number(&w, query->top);
+			dv_line_option(&line, "$top=");
+			dv_line_number(&line, query->top);
 		}
-		put_partition(&w, query);
+		dv_line_partition(&line, query->partition);
 	}
-	if (size > 0)
-		out[w.len < size ? w.len : size - 1] = '\0';
-	return w.len;
+	return dv_line_end(&line);
 }
 
 /* Strings must have at most 850 characters; max_length is 0 if it is not known. */

@@ -28,7 +28,7 @@ static char text[4096];
 static dv_filter
 leaf(dv_filter_kind kind, const dv_column *column, dv_operand *operands, int n)
 {
-	dv_filter	filter = {kind, column, n, NULL, operands};
+	dv_filter	filter = {.kind = kind, .column = column, .n = n, .operands = operands};
 
 	return filter;
 }
@@ -120,20 +120,42 @@ test_groups(void **state)
 	dv_filter	b = leaf(DV_EQ, &name, &unknown, 1);
 	dv_filter	c = leaf(DV_IS_NOT_NULL, &name, NULL, 0);
 	dv_filter  *inner[] = {&b, &c};
-	dv_filter	either = {DV_OR, NULL, 2, inner, NULL};
+	dv_filter	either = {.kind = DV_OR, .n = 2, .parts = inner};
 	dv_filter  *outer[] = {&a, &either};
-	dv_filter	both = {DV_AND, NULL, 2, outer, NULL};
+	dv_filter	both = {.kind = DV_AND, .n = 2, .parts = outer};
 
 	(void) state;
 	assert_string_equal(filter_text(&both, DV_ODATA_READABLE),
 						"size eq 1 and (name eq $1 or name ne null)");
 }
 
+/* Columns are compared with columns by the names that they have in rows. */
+static void
+test_other_columns(void **state)
+{
+	static const char *const words[] = {
+		[DV_EQ] = "eq", [DV_NE] = "ne", [DV_LT] = "lt", [DV_LE] = "le", [DV_GT] = "gt", [DV_GE] = "ge"
+	};
+	dv_filter	filter = {.column = &parent, .other = &id};
+	int			kind;
+
+	(void) state;
+	for (kind = DV_EQ; kind <= DV_GE; kind++)
+	{
+		char		expected[100];
+
+		filter.kind = (dv_filter_kind) kind;
+		snprintf(expected, sizeof(expected), "_parentid_value %s accountid", words[kind]);
+		assert_string_equal(filter_text(&filter, DV_ODATA_READABLE), expected);
+	}
+	assert_string_equal(filter_text(&filter, DV_ODATA_WIRE), "_parentid_value%20ge%20accountid");
+}
+
 static void
 test_query(void **state)
 {
 	const dv_column *columns[] = {&name, &parent};
-	dv_order	orders[] = {{&size, true}, {&id, false}};
+	dv_order	orders[] = {{&size, true, 0}, {&id, false, 0}};
 	dv_operand	one = {"1", false};
 	dv_operand	partition = {"a \xC3\xA4=1", false};
 	dv_filter	filter = leaf(DV_EQ, &size, &one, 1);
@@ -304,6 +326,7 @@ main(void)
 		cmocka_unit_test(test_wildcards),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_other_columns),
 		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_text_length),
 		cmocka_unit_test(test_policies),
