@@ -32,9 +32,19 @@ our @EXPORT = qw(pick chance quoted dollar json_text json_time create typed lite
 use constant PER_CALL => 250;    # questions of one session
 use constant SHOWN => 5;         # questions that are printed when answers differ
 
+# of the questions asked so far: how many there were, how many have nothing for an answer; of those whose
+# plans were looked at, how many there were and how many send FetchXML; those that have an error for an answer
+our %tally = (asked => 0, nothing => 0, planned => 0, fetch => 0);
+our @errors;
+our $look_at_plans = 0;
+
+my @statements;    # that made the tables and their rows
+
 sub pick { return $_[ int rand @_ ]; }
 sub chance { return rand() < $_[0]; }
 sub quoted { my ($s) = @_; $s =~ s/'/''/g; $s =~ s/\\/\\\\/g; return "E'$s'"; }
+# what psql printed is bytes already
+sub bytes { my ($s) = @_; utf8::encode($s) if utf8::is_utf8($s); return $s; }
 sub dollar { my ($s) = @_; return "\$q\$$s\$q\$"; }
 
 # ---------------------------------------------------------------- values of rows
@@ -81,6 +91,27 @@ our @doubles_at_edges = map { "'$_'" } '1.7976931348623157e308', '-1.79769313486
 
 # ---------------------------------------------------------------- filling tables
 
+# Statements of a script only: see write_script.
+sub for_script { push @statements, @_; return; }
+
+# What makes a server whose address is a variable of psql.
+sub server_statements
+{
+	my ($name, $address) = @_;
+	return (
+		"\\set token :$address '/t/oauth2/v2.0/token'\nCREATE SERVER $name FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'$address', token_url :'token')",
+		"CREATE USER MAPPING FOR CURRENT_USER SERVER $name OPTIONS (client_id 'app1', client_secret 'secret1')");
+}
+
+# Runs statements that a script needs, too.
+sub set_up
+{
+	my ($crm, $sql) = @_;
+
+	push @statements, $sql;
+	return $crm->sql(encode_utf8 $sql);
+}
+
 sub json_text
 {
 	my ($s) = @_;
@@ -107,9 +138,8 @@ sub write_multiple
 	{
 		my $body = '{"Targets":[' . join(',', @some) . ']}';
 		$body =~ s/'/''/g;
-		$crm->sql(encode_utf8
-			"SELECT 1 FROM dataverse.request('crm', 'POST', '$set/Microsoft.Dynamics.CRM.$message', '$body')"
-		);
+		set_up($crm,
+			"SELECT 1 FROM dataverse.request('crm', 'POST', '$set/Microsoft.Dynamics.CRM.$message', '$body')");
 	}
 	return;
 }
@@ -207,7 +237,7 @@ sub prepare
 {
 	my ($crm) = @_;
 
-	$crm->sql('CREATE SCHEMA f; CREATE SCHEMA l');
+	set_up($crm, 'CREATE SCHEMA f; CREATE SCHEMA l');
 	$crm->sql(
 		q{
 		-- what a query answers, as one text; errors are answers, too
@@ -225,7 +255,25 @@ sub prepare
 		  RETURN 'error ' || CASE SQLSTATE WHEN '22025' THEN SQLSTATE ELSE SQLSTATE || ' ' || SQLERRM END;
 		END $$;
 
-		-- the same with parameters in a plan that does not know them
+		-- whether a plan for the foreign tables contains a request in FetchXML; NULL: there is no plan
+		CREATE FUNCTION sends_fetchxml(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+		DECLARE
+		  line text;
+		BEGIN
+		  SET LOCAL search_path = f, public;
+		  FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF) ' || query LOOP
+		    IF line LIKE '%fetchXml=%' THEN
+		      RETURN true;
+		    END IF;
+		  END LOOP;
+		  RETURN false;
+		EXCEPTION WHEN query_canceled OR assert_failure THEN
+		  RAISE;
+		WHEN OTHERS THEN
+		  RETURN NULL;
+		END $$;
+
+		-- the same as answer() with parameters in a plan that does not know them
 		CREATE FUNCTION prepared(place text, query text, type text, value text) RETURNS text LANGUAGE plpgsql AS $$
 		DECLARE
 		  result text;
@@ -245,7 +293,8 @@ sub prepare
 	return;
 }
 
-# Returns the queries whose results differ, as "query: foreign / local".
+# Returns the queries whose results differ, with both results in comments.  (Plans that are avoided look so
+# costly that each of them would be compiled.)
 sub differing
 {
 	my ($crm, $settings, @questions) = @_;
@@ -258,15 +307,28 @@ sub differing
 			  ? '(' . join(', ', dollar($_->[0]), 'false', dollar($_->[1]), dollar($_->[2])) . ')'
 			  : '(' . join(', ', dollar($_->[0]), $_->[1] ? 'true' : 'false', 'NULL', 'NULL') . ')'
 		} @some;
+		my $plan = $look_at_plans ? 'CASE WHEN type IS NULL THEN sends_fetchxml(query) END' : 'NULL::boolean';
 		my $out = $crm->sql(encode_utf8
-			"SET client_min_messages = error; SET TimeZone = 'Europe/Berlin'; $settings
-			 SELECT query || ' ' || coalesce(value, '') || E'\\n  foreign: ' || left(replace(f, E'\\n', ' '), 300) || E'\\n  local:   ' || left(replace(l, E'\\n', ' '), 300) || E'\\x02'
-			 FROM (SELECT query, value,
+			"SET client_min_messages = error; SET jit = off; SET TimeZone = 'Europe/Berlin'; $settings
+			 WITH a AS MATERIALIZED (SELECT query, value,
 				CASE WHEN type IS NULL THEN answer('f', query, sorted) ELSE prepared('f', query, type, value) END AS f,
-				CASE WHEN type IS NULL THEN answer('l', query, sorted) ELSE prepared('l', query, type, value) END AS l
-			  FROM (VALUES $values) AS v(query, sorted, type, value) OFFSET 0) AS a
-			 WHERE f IS DISTINCT FROM l");
-		push @found, grep { /\S/ } split /\x02\n?/, $out;
+				CASE WHEN type IS NULL THEN answer('l', query, sorted) ELSE prepared('l', query, type, value) END AS l,
+				$plan AS fetched
+			  FROM (VALUES $values) AS v(query, sorted, type, value) OFFSET 0)
+			 SELECT query || coalesce(E'\\n-- p: ' || replace(value, E'\\n', ' '), '') || E';\\n-- foreign: ' || left(replace(f, E'\\n', ' '), 300) || E'\\n-- local:   ' || left(replace(l, E'\\n', ' '), 300) || E'\\x02'
+			 FROM a WHERE f IS DISTINCT FROM l
+			 UNION ALL
+			 SELECT E'\\x03' || query || E'\\n-- ' || l || E'\\x02' FROM a WHERE l LIKE 'error%'
+			 UNION ALL
+			 SELECT concat_ws(' ', E'\\x01', count(*), count(*) FILTER (WHERE l IN ('nothing', '(0)')),
+				count(fetched), count(*) FILTER (WHERE fetched))
+			 FROM a");
+		$out =~ s/\x01 (\d+) (\d+) (\d+) (\d+)// or die "no tally: $out";
+		my @counts = ($1, $2, $3, $4);
+		$tally{$_} += shift @counts for qw(asked nothing planned fetch);
+		my @answers = grep { /\S/ } split /\x02\n?/, $out;
+		push @errors, map { s/^\x03//r } grep { /^\x03/ } @answers;
+		push @found, grep { !/^\x03/ } @answers;
 	}
 	return @found;
 }
@@ -290,8 +352,8 @@ sub ask
 		my $zone = $i == 0 ? $zones[0] : pick(@zones);
 
 		$last = $#questions if $last > $#questions;
-		push @found, map { "$settings[$i] $zone: $_" }
-		  differing($crm, "$settings[$i] SET TimeZone = '$zone';", @questions[ $i * $share .. $last ]);
+		my $set = "$settings[$i] SET TimeZone = '$zone';";
+		push @found, map { "$set\n$_" } differing($crm, $set, @questions[ $i * $share .. $last ]);
 	}
 	return @found;
 }
@@ -305,7 +367,26 @@ sub report_ok
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(scalar(@$found), 0, $what);
 	# as bytes: from 16 on, the modules of PostgreSQL's tests die of wide characters
-	diag encode_utf8($_) for @$found[ 0 .. $last ];
+	diag bytes($_) for @$found[ 0 .. $last ];
+	return;
+}
+
+# Writes a script that makes all tables again, in an empty database and on servers of its own, and runs the
+# queries whose answers differ, on the foreign tables and on the copies.
+sub write_script
+{
+	my ($path, @found) = @_;
+
+	open my $out, '>:raw', $path or die "$path: $!";
+	print {$out} "-- psql -v ON_ERROR_STOP=1 -v dvsim=http://127.0.0.1:PORT -v other=http://127.0.0.1:PORT -f FILE\n";
+	print {$out} map { bytes("$_;\n") } "SET client_encoding = 'UTF8'", 'CREATE EXTENSION dataverse_fdw',
+	  server_statements('crm', 'dvsim'), @statements;
+	print {$out} "\\unset ON_ERROR_STOP\n";
+	for my $place (qw(f l))
+	{
+		print {$out} map { bytes("SET search_path = $place, public;\n$_\nRESET ALL;\n") } @found;
+	}
+	close $out or die "$path: $!";
 	return;
 }
 
@@ -322,6 +403,17 @@ sub ask_under_quirks
 	}
 	$crm->dvsim->quirks();
 	return;
+}
+
+# Returns those [ query, sorted, another ] whose other query has another answer, all of them asked of the copies.
+sub telling
+{
+	my ($crm, $settings, @pairs) = @_;
+	my $values = join ",\n", map { '(' . join(', ', dollar($_->[0]), $_->[1] ? 'true' : 'false', dollar($_->[2])) . ')' } @pairs;
+
+	return split /\x02\n?/, $crm->sql(encode_utf8 "SET client_min_messages = error; $settings
+		SELECT query || E'\\x02' FROM (VALUES $values) AS v(query, sorted, other)
+		WHERE answer('l', query, sorted) IS DISTINCT FROM answer('l', other, sorted)");
 }
 
 # ---------------------------------------------------------------- wrong policies
@@ -359,7 +451,7 @@ sub wrong_policies_ok
 			}
 			cmp_ok(scalar(@noticed), '>', 0,
 				"$sort.$op wrong: " . @noticed . " of $asked questions notice it");
-			note encode_utf8($noticed[0]) if @noticed;
+			note bytes($noticed[0]) if @noticed;
 		}
 	}
 	return;
