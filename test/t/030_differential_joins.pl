@@ -1023,7 +1023,7 @@ my %tally = %Differential::tally;
 diag sprintf '%d of %d plans send FetchXML, %d of %d answers are empty', @tally{qw(fetch planned nothing asked)};
 # what raises an error depends on the plan
 report_ok(\@Differential::errors, 'no answer is an error');
-cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something');
+cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something') if $wanted >= 100;
 cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough of them are answered by FetchXML')
   if FETCHXML_AT_LEAST > 0;
 
