@@ -32,58 +32,23 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Crm;
+use Differential;
 
 my $seed = $ENV{SEED} // time;
 my $wanted = $ENV{DIFFERENTIAL} // 3000;
 my $rows = 400;
-my $per_call = 250;
 my $directed = 100;    # queries for each wrong policy
 
 srand $seed;
 diag "SEED=$seed";
 
-sub pick { return $_[ int rand @_ ]; }
-sub chance { return rand() < $_[0]; }
-sub quoted { my ($s) = @_; $s =~ s/'/''/g; $s =~ s/\\/\\\\/g; return "E'$s'"; }
-
 # ---------------------------------------------------------------- data
 
-my @texts = (
-	'abc', 'ABC', 'Abc', 'abc ', 'abc  ', 'äbc', 'abç', 'ab', 'abcd', '%', 'a%b', 'a_b', 'axb',
-	'a[b]c', '[abc]', 'b', "O'Neil", 'ONeil', 'back\\slash', '"quoted"', 'Müller', 'MULLER',
-	'muller', 'Mueller', 'straße', 'strasse', '😀', 'a😀b', "new\nline", "tab\there", 'kiwi',
-	'KIWI', 'Kiwi', "\x{212A}iwi", "\x{130}kiwi", 'æon', 'aeon', 'null', '1', 'true', ' lead',
-	'a&b=c#d+e/f?g', '100%', '50 %', 'x' x 90, '^', 'a^b', 'a-b', ']', '日本語', "e\x{301}t\x{e9}");
-my @numbers = (0, 1, -1, 2, 3, 41, 42, 43, 100, 2147483647, -2147483648);
-my @bigints = (@numbers, '9007199254740992', '9007199254740993', '9223372036854775807',
-	'-9223372036854775808', '2147483648');
-my @decimals = ('0', '1', '1.5', '1.4999', '1.5001', '-1.5', '0.0001', '-0.0001', '99999999.9999',
-	'99999999999.9999', '-99999999999.9999', '42', '41.9999');
-my @tiny = (@decimals, '0.0000000001', '0.0000000002', '-0.0000000001', '1.0000000001');
-my @moneys = ('0', '1', '1.5', '1.49', '-1.5', '0.01', '-0.01', '42', '922337203685477',
-	'-922337203685477', '1000000.01');
-my @doubles = ('0', '0.1', '0.3', '-0.1', '1.5', '123456.78901', '47.63958', '42', '99999999999');
-my @times = ('1753-01-01 00:00:00', '1900-02-28 23:59:59', '1999-12-31 23:59:59',
-	'2000-01-01 00:00:00', '2024-02-29 12:00:00', '2024-02-29 12:00:01', '2024-03-31 01:30:00',
-	'2024-03-31 02:30:00', '2024-10-27 01:30:00', '9999-12-30 23:59:59');
-my @dates = ('1753-01-01', '1900-02-28', '2000-01-01', '2024-02-29', '2024-03-01', '2024-03-31',
-	'9999-12-30');
 my @choices = (100000000, 100000001, 100000002);
 my @sets = ('1', '2', '1,2', '1,3', '2,3', '1,2,3');
 my @ids = map { sprintf '%08x-0000-4000-8000-%012x', $_ * 77777777 % 4294967296, $_ } 1 .. $rows;
 my @meters = map { sprintf '%08x-1111-4000-8000-000000000001', $_ * 1234567 } 1 .. 12;
 my @never = ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff');
-
-sub json_text
-{
-	my ($s) = @_;
-	$s =~ s/([\\"])/\\$1/g;
-	$s =~ s/\n/\\n/g;
-	$s =~ s/\t/\\t/g;
-	return "\"$s\"";
-}
-
-sub json_time { my ($t) = @_; $t =~ tr/ /T/; return "\"${t}Z\""; }
 
 # column => [ JSON of a value … ]
 my %values = (
@@ -118,21 +83,6 @@ sub row_json
 	return '{"@odata.type":"Microsoft.Dynamics.CRM.new_alltypes",' . join(',', @members) . '}';
 }
 
-sub create
-{
-	my ($crm, $set, @objects) = @_;
-
-	while (my @some = splice @objects, 0, 100)
-	{
-		my $body = '{"Targets":[' . join(',', @some) . ']}';
-		$body =~ s/'/''/g;
-		$crm->sql(encode_utf8
-			"SELECT 1 FROM dataverse.request('crm', 'POST', '$set/Microsoft.Dynamics.CRM.CreateMultiple', '$body')"
-		);
-	}
-	return;
-}
-
 my $columns = q{
   new_alltypesid uuid, new_name varchar(100), new_text varchar(100), new_longtext varchar(4000),
   new_memo text OPTIONS (type 'memo'), new_integer integer, new_bigint bigint,
@@ -149,7 +99,7 @@ sub set_up
 {
 	my ($crm) = @_;
 
-	$crm->sql('CREATE SCHEMA f; CREATE SCHEMA l');
+	Differential::prepare($crm);
 	$crm->sql("CREATE FOREIGN TABLE f.t ($columns) SERVER crm
 		OPTIONS (\"table\" 'new_alltypes', entity_set 'new_alltypeses', page_size '70')");
 	$crm->sql("CREATE FOREIGN TABLE f.m (new_meterid uuid, new_name varchar(100)) SERVER crm
@@ -180,61 +130,10 @@ sub set_up
 			CREATE POLICY hiding ON $place.p USING (true);
 			GRANT SELECT ON $place.p, $place.m TO asker");
 	}
-	$crm->sql(
-		q{
-		-- what a query answers, as one text; errors are answers, too
-		CREATE FUNCTION answer(place text, query text, sorted boolean) RETURNS text LANGUAGE plpgsql AS $$
-		DECLARE
-		  result text;
-		BEGIN
-		  EXECUTE 'SET LOCAL search_path = ' || place || ', public';
-		  EXECUTE format('SELECT coalesce(string_agg(q::text, E''\n'' %s), ''nothing'') FROM (%s) q',
-		                 CASE WHEN sorted THEN '' ELSE 'ORDER BY q::text' END, query) INTO result;
-		  RETURN result;
-		EXCEPTION WHEN query_canceled OR assert_failure THEN
-		  RAISE;
-		WHEN OTHERS THEN
-		  RETURN 'error ' || CASE SQLSTATE WHEN '22025' THEN SQLSTATE ELSE SQLSTATE || ' ' || SQLERRM END;
-		END $$;
-
-		-- the same with parameters in a plan that does not know them
-		CREATE FUNCTION prepared(place text, query text, type text, value text) RETURNS text LANGUAGE plpgsql AS $$
-		DECLARE
-		  result text;
-		BEGIN
-		  EXECUTE 'SET LOCAL search_path = ' || place || ', public';
-		  SET LOCAL plan_cache_mode = force_generic_plan;
-		  EXECUTE format('CREATE FUNCTION pg_temp.asked(p %s) RETURNS text LANGUAGE plpgsql AS %L', type,
-		    format('BEGIN RETURN (SELECT coalesce(string_agg(q::text, E''\n'' ORDER BY q::text), ''nothing'') FROM (%s) q); END', query));
-		  EXECUTE format('SELECT pg_temp.asked(%s)', value) INTO result;
-		  DROP FUNCTION pg_temp.asked;
-		  RETURN result;
-		EXCEPTION WHEN query_canceled OR assert_failure THEN
-		  RAISE;
-		WHEN OTHERS THEN
-		  RETURN 'error ' || SQLSTATE || ' ' || SQLERRM;
-		END $$; });
 	return;
 }
 
 # ---------------------------------------------------------------- questions
-
-my @text_values = map { quoted($_) } @texts, '', ' ', 'abc   ', 'nowhere', "\x01", 'x' x 3000;
-my @integers = (@numbers, "'-32768'::int2", "'32767'::int2", "'-9223372036854775808'::int8",
-	"'-2147483648'::int4", "'-Infinity'::numeric", '-1e1000', '1e-1000', '2147483648', '-2147483649', '9223372036854775807', '1.5', '41.9',
-	"'NaN'::numeric", "'Infinity'::numeric", '1e40');
-my @numerics = (@tiny, '1.50', '1.49995', '0.00000000005', '-0.00000000005', '1e12', '1e15', '1e30',
-	'-1e30', "'NaN'", "'Infinity'", "'-Infinity'");
-my @moments = map { "'$_'" } @times, '0001-01-01 00:00:00', '1752-12-31 23:59:59',
-  '2024-02-29 12:00:00.000001', '2024-02-29 11:59:59.999999', '2024-02-29 12:00:00.5',
-  '9999-12-31 23:59:59', '9999-12-31 23:59:59.5', '10000-01-01 00:00:00', 'infinity', '-infinity',
-  '4713-01-01 00:00:00 BC', '294276-12-31 23:59:59.999999', '1752-12-31 23:59:59.999999';
-my @far_days = map { "'$_'::date" } '4713-01-01 BC', '294277-01-01', '300000-01-01', '5874897-12-31',
-  '1753-01-01', '9999-12-31', 'infinity', '-infinity';
-my @days = map { "'$_'" } @dates, '0001-01-01', '1752-12-31', '9999-12-31', '10000-01-01',
-  'infinity', '-infinity', '4713-01-01 BC', '300000-01-01', '5874897-12-31';
-my @doubles_at_edges = map { "'$_'" } '1.7976931348623157e308', '-1.7976931348623157e308', '5e-324',
-  '2.2250738585072014e-308', '-0', '1e15';
 
 # column => [ sort, type, literals ]
 my %columns = (
@@ -262,113 +161,21 @@ my %columns = (
 	new_date => [ 'date', 'date', [ @days, map { "$_\::timestamp" } @moments[ 3 .. 14 ] ] ]);
 my @names = sort keys %columns;
 
-sub typed { my ($literal, $type) = @_; return $literal =~ /::|NULL/ ? $literal : "$literal\::$type"; }
-
-sub literal
-{
-	my ($column) = @_;
-	my (undef, $type, $literals) = @{ $columns{$column} };
-
-	return "NULL::$type" if chance(0.03);
-	return typed(pick(@$literals), $type);
-}
-
-# The same for a row of VALUES, which is cast to the type of the others when it is read: that must not fail.
-sub value_row
-{
-	my ($column) = @_;
-	my $l;
-
-	do { $l = literal($column); } while $l =~ /::date/ && $columns{$column}[1] ne 'date';
-	return "($l)";
-}
-
-sub pattern
-{
-	my @parts = map { pick('%', '%', '_', 'a', 'b', 'ab', 'abc', 'ABC', 'é', '\\%', '\\_', '[', ']', "'", 'ü', 'ki', 'K', '😀', '\\\\', "\n", ' ') }
-	  1 .. 1 + int rand 4;
-	return quoted(join '', @parts);
-}
-
-sub list
-{
-	my ($column) = @_;
-	my $n = chance(0.1) ? 230 : chance(0.1) ? 0 : 1 + int rand 5;
-	my @items = map { my $l = literal($column); $l } 1 .. $n;
-	my $type = $columns{$column}[1];
-
-	return "ARRAY[" . join(', ', @items) . "]\::${type}[]";
-}
-
-# values that no row has, or hardly any
-my %fillers = (
-	uuid => 'gen_random_uuid()', text => "'filler ' || i", numeric => 'i * 1.5', float8 => 'i * 1.5', integer => 'i + 1000',
-	timestamptz => "timestamptz '1999-12-31 23:00:00' + i * interval '1 s'", timestamp => "timestamp '1999-12-31 23:00:00' + i * interval '1 s'",
-	date => "date '2001-01-01' - i");
-
-# The same list among so many other values that it takes several requests, or more than the table has pages.
-sub long_list
-{
-	my ($column) = @_;
-	my $filler = $fillers{ $columns{$column}[1] };
-
-	return list($column) unless $filler;
-	return '(' . list($column) . " || ARRAY(SELECT ($filler)::$columns{$column}[1] FROM generate_series(1, " . pick(150, 700, 3000) . ') i))';
-}
-
-sub leaf
-{
-	my ($c) = @_;
-	$c //= pick(@names);
-	my ($sort, $type) = @{ $columns{$c} };
-	my $how = rand;
-
-	return pick("$c IS NULL", "$c IS NOT NULL") if $how < 0.08;
-	return "$c IS " . pick('', 'NOT ') . "DISTINCT FROM " . literal($c) if $how < 0.16;
-	if ($sort eq 'choices')
-	{
-		return pick(
-			"$c && " . literal($c), "$c @> " . literal($c), "$c <@ " . literal($c),
-			"$c = " . literal($c), pick(1, 2, 9) . " = ANY ($c)", "$c <> " . literal($c));
-	}
-	if ($sort eq 'boolean' && $how < 0.6)
-	{
-		return pick($c, "NOT $c", "$c IS TRUE", "$c IS NOT TRUE", "$c IS FALSE", "$c IS NOT FALSE",
-			"$c IS UNKNOWN", "$c IS NOT UNKNOWN");
-	}
-	if ($sort eq 'text' && $how < 0.6)
-	{
-		return $c . pick(' LIKE ', ' NOT LIKE ', ' ILIKE ', ' NOT ILIKE ', ' ~~ ') . pattern()
-		  if $how < 0.5;
-		return "$c ^\@ " . pick(@text_values);
-	}
-	return "$c = ANY (" . (chance(0.2) ? long_list($c) : list($c)) . ")" if $how < 0.68;
-	return "$c <> ALL (" . list($c) . ")" if $how < 0.74;
-	return "$c BETWEEN " . literal($c) . ' AND ' . literal($c) if $how < 0.8;
-	return "$c NOT BETWEEN " . literal($c) . ' AND ' . literal($c) if $how < 0.82;
-	return literal($c) . pick(' = ', ' <> ', ' < ', ' <= ', ' > ', ' >= ') . $c if $how < 0.87;
-	return $c . pick(' = ', ' = ', ' <> ', ' < ', ' <= ', ' > ', ' >= ') . literal($c);
-}
-
-# more bytes than a request may have, beside values that rows do have
-sub lengthy
-{
-	my ($c) = @_;
-	my $n = 30 + int rand 30;
-	my @long = map { quoted(pick('x', 'ü', '%', "\\\\'") x (300 + int rand 700) . $_) } 1 .. $n;
-	my $op = pick(' = ', ' LIKE ', ' ^@ ');
-
-	return "$c = ANY (ARRAY[" . join(', ', @long, literal($c)) . ']::text[])' if chance(0.3);
-	return '(' . join(' OR ', map { "$c$op$_" } @long, $op eq ' LIKE ' ? pattern() : pick(@text_values)) . ')' if chance(0.7);
-	return '(' . join(' AND ', map { "NOT $c$op$_" } @long) . ')';
-}
+sub literal { my ($c) = @_; return literal_of($columns{$c}); }
+sub value_row { my ($c) = @_; return value_row_of($columns{$c}); }
+sub list { my ($c) = @_; return list_of($columns{$c}); }
+sub leaf { my $c = $_[0] // pick(@names); return leaf_of($columns{$c}, $c); }
 
 sub condition
 {
 	my ($depth) = @_;
 	my $how = rand;
 
-	return lengthy(pick(grep { $columns{$_}[0] eq 'text' } @names)) if chance(0.01);
+	if (chance(0.01))
+	{
+		my $c = pick(grep { $columns{$_}[0] eq 'text' } @names);
+		return lengthy_of($columns{$c}, $c);
+	}
 	return leaf() if $depth == 0 || $how < 0.3;
 	return 'NOT (' . condition($depth - 1) . ')' if $how < 0.42;
 	return '(' . condition($depth - 1) . ') IS ' . pick('', 'NOT ') . pick('TRUE', 'FALSE')
@@ -500,35 +307,7 @@ sub parameter_question
 	return [ "SELECT new_alltypesid FROM t WHERE " . pick('', 'NOT ') . "($c" . pick(' = ', ' <> ', ' < ', ' >= ', ' IS DISTINCT FROM ') . "p)$more", $type, $value ];
 }
 
-# ---------------------------------------------------------------- comparing
-
-sub dollar { my ($s) = @_; return "\$q\$$s\$q\$"; }
-
-# Returns the queries whose results differ, as "query: foreign / local".
-sub differing
-{
-	my ($crm, $settings, @questions) = @_;
-	my @found;
-
-	while (my @some = splice @questions, 0, $per_call)
-	{
-		my $values = join ",\n", map {
-			defined $_->[2]
-			  ? '(' . join(', ', dollar($_->[0]), 'false', dollar($_->[1]), dollar($_->[2])) . ')'
-			  : '(' . join(', ', dollar($_->[0]), $_->[1] ? 'true' : 'false', 'NULL', 'NULL') . ')'
-		} @some;
-		my $out = $crm->sql(encode_utf8
-			"SET client_min_messages = error; SET TimeZone = 'Europe/Berlin'; $settings
-			 SELECT query || ' ' || coalesce(value, '') || E'\\n  foreign: ' || left(replace(f, E'\\n', ' '), 300) || E'\\n  local:   ' || left(replace(l, E'\\n', ' '), 300) || E'\\x02'
-			 FROM (SELECT query, value,
-				CASE WHEN type IS NULL THEN answer('f', query, sorted) ELSE prepared('f', query, type, value) END AS f,
-				CASE WHEN type IS NULL THEN answer('l', query, sorted) ELSE prepared('l', query, type, value) END AS l
-			  FROM (VALUES $values) AS v(query, sorted, type, value) OFFSET 0) AS a
-			 WHERE f IS DISTINCT FROM l");
-		push @found, grep { /\S/ } split /\x02\n?/, $out;
-	}
-	return @found;
-}
+# ---------------------------------------------------------------- asking
 
 # the service's limits are not tested here
 # dataverse.ci_ai exists in UTF-8 only
@@ -539,39 +318,14 @@ is($crm->sql('SELECT count(*) FROM l.t a WHERE NOT EXISTS (SELECT FROM f.t b WHE
 	0, 'and found by id');
 
 my @questions = map { chance(0.15) ? parameter_question() : question() } 1 .. $wanted;
-# a few settings for as many questions each
-my @settings = ('', '', map { join ' ', map { "SET enable_$_ = off;" } split } 'hashjoin mergejoin',
-	'nestloop', 'nestloop hashjoin', 'hashagg sort', 'material memoize bitmapscan',
-	'hashjoin mergejoin material memoize');
-my @zones = qw(Europe/Berlin UTC America/Los_Angeles Pacific/Kiritimati Asia/Kolkata);
-my @found;
-my $share = int($wanted / @settings) + 1;
-
-for my $i (0 .. $#settings)
-{
-	my $last = ($i + 1) * $share - 1;
-	my $zone = $i == 0 ? $zones[0] : pick(@zones);
-
-	$last = $#questions if $last > $#questions;
-	push @found, map { "$settings[$i] $zone: $_" }
-	  differing($crm, "$settings[$i] SET TimeZone = '$zone';", @questions[ $i * $share .. $last ]);
-}
-is(scalar(@found), 0, "$wanted questions, the same answers (SEED=$seed)");
-# as bytes: from 16 on, the modules of PostgreSQL's tests die of wide characters
-diag encode_utf8($_) for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
+my @found = Differential::ask($crm, @questions);
+report_ok(\@found, "$wanted questions, the same answers (SEED=$seed)");
 
 # ---- forms of queries that not every environment knows
 
 my $few = $wanted < 100 ? $wanted : 100;
 
-for my $quirk (Dvsim::all_quirks())
-{
-	$crm->dvsim->quirks($quirk);
-	@found = differing($crm, '', map { chance(0.15) ? parameter_question() : question() } 1 .. $few);
-	is(scalar(@found), 0, "$quirk: $few questions, the same answers (SEED=$seed)");
-	diag encode_utf8($_) for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
-}
-$crm->dvsim->quirks();
+Differential::ask_under_quirks($crm, $few, $seed, sub { chance(0.15) ? parameter_question() : question() });
 
 # ---- what is calculated is not sorted by the service
 
@@ -603,8 +357,7 @@ for my $i (1 .. $barriers)
 		 TRUNCATE allowed; INSERT INTO allowed SELECT new_alltypesid FROM l.t WHERE $barrier");
 	push @found, map { "$barrier: $_" } differing($crm, 'SET ROLE asker; ' . pick(@settings), map { hidden_question() } 1 .. $each);
 }
-is(scalar(@found), 0, "$barriers policies, $each questions each: the same answers, and no hidden row was seen (SEED=$seed)");
-diag encode_utf8($_) for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
+report_ok(\@found, "$barriers policies, $each questions each: the same answers, and no hidden row was seen (SEED=$seed)");
 
 # ---- wrong policies are detected
 
@@ -634,46 +387,27 @@ my %wrong = (
 	boolean => [qw(LT LE GT GE)],
 	choices => [qw(EQ NE DISTINCT NOT_DISTINCT ORDER)]);
 
+# a question about a column of that sort
+sub directed_question
+{
+	my ($sort, $op) = @_;
+	my @columns = grep { $columns{$_}[0] eq $sort } @names;
+	# varchar is cast for sorting, and casts are not sorted remotely
+	my @sortable = grep { !/name|text/ } @columns;
+	my $c = pick($op eq 'ORDER' ? @sortable : @columns);
+
+	return [ "SELECT $c FROM t ORDER BY $c " . pick('NULLS FIRST', 'DESC') . ' LIMIT 200', 1 ] if $op eq 'ORDER';
+	return [ 'SELECT new_alltypesid FROM t WHERE ' . $forms{$op}->($c), 0 ];
+}
+
 SKIP:
 {
-	my $library = $ENV{DV_FLIPS};
-	skip 'DV_FLIPS is not set: no library built with DV_TEST=1', 1 if !defined $library;
+	skip 'DV_FLIPS is not set: no library built with DV_TEST=1', 1 if !defined $ENV{DV_FLIPS};
 
-	# new sessions (there are no others) load that library instead of the installed one
-	$crm->sql("UPDATE pg_proc SET probin = '$library' WHERE probin = '\$libdir/dataverse_fdw'");
-	is($crm->sql('SELECT count(*) FROM f.t; SHOW dataverse_fdw.flip_policy'), "$rows\n",
-		'the library with wrong policies is used');
+	Differential::use_flips($crm, 'SELECT count(*) FROM f.t', $rows);
 	is(scalar(differing($crm, "SET dataverse_fdw.flip_policy = '';", @questions[ 0 .. ($#questions < 249 ? $#questions : 249) ])),
 		0, 'as long as none is wrong, the answers are the same');
-
-	for my $sort (sort keys %wrong)
-	{
-		my @columns = grep { $columns{$_}[0] eq $sort } @names;
-		# varchar is cast for sorting, and casts are not sorted remotely
-		my @sortable = grep { !/name|text/ } @columns;
-
-		for my $op (@{ $wrong{$sort} })
-		{
-			my ($asked, @noticed) = (0);
-
-			# some errors are detected by few queries only, so try repeatedly
-			while (!@noticed && $asked < 5 * $directed)
-			{
-				my @some = map {
-					my $c = pick($op eq 'ORDER' ? @sortable : @columns);
-					$op eq 'ORDER'
-					  ? [ "SELECT $c FROM t ORDER BY $c " . pick('NULLS FIRST', 'DESC') . ' LIMIT 200', 1 ]
-					  : [ 'SELECT new_alltypesid FROM t WHERE ' . $forms{$op}->($c), 0 ]
-				} 1 .. $directed;
-
-				@noticed = differing($crm, "SET dataverse_fdw.flip_policy = '$sort.$op';", @some);
-				$asked += $directed;
-			}
-			cmp_ok(scalar(@noticed), '>', 0,
-				"$sort.$op wrong: " . @noticed . " of $asked questions notice it");
-			note encode_utf8($noticed[0]) if @noticed;
-		}
-	}
+	Differential::wrong_policies_ok($crm, \%wrong, $directed, \&directed_question);
 }
 
 $crm->stop;
