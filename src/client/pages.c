@@ -19,6 +19,9 @@
  *
  * A link that leads back to the page it came with is an error.
  *
+ * Of FetchXML, the next page is requested by its number and by the cookie of
+ * this one, which takes the place of the link.
+ *
  * A URL that is too long for a request line goes into a $batch of one part.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -33,6 +36,7 @@
 #include "client/pages.h"
 #include "client/trouble.h"
 #include "dataverse/batch.h"
+#include "dataverse/fetchxml.h"
 #include "dataverse/header.h"
 #include "dataverse/multipart.h"
 #include "dataverse/odata.h"
@@ -72,7 +76,9 @@ struct dv_pages
 	dv_names   *id;				/* spec.id as a member, once it is needed */
 	known_rows	known;
 	dv_page		page;
-	dv_chain	chain;			/* of the links to the pages */
+	dv_chain	chain;			/* of the links to the pages, or of their cookies */
+	int			number;			/* of the current page, from 1 */
+	bool		cut_short;		/* see dv_pages_cut_short */
 	int64		given;			/* rows returned to the caller */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
@@ -108,7 +114,7 @@ send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *
 			 int64 delay)
 {
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = true};
-	int			page_size = pages->first ? 0 : pages->spec.page_size;
+	int			page_size = pages->first || pages->spec.is_fetchxml ? 0 : pages->spec.page_size;
 	MemoryContext old;
 
 	spec.history = history;
@@ -146,6 +152,7 @@ dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
 	pages->spec = *spec;
 	pages->context = context;
 	pages->first = spec->first_path != NULL;
+	pages->number = 1;
 	send_request(pages, &pages->now, pages->first ? spec->first_path : spec->path, NULL, 0);
 	return pages;
 }
@@ -440,18 +447,68 @@ find_page(dv_pages *pages, const char **body, size_t *len)
 	return wrong;
 }
 
-/* Requests the next page, if the end of this one looks as if there was one. */
+/* Returns the cookie of the current page, decoded, or NULL if it has none. */
+static char *
+cookie_of(const dv_page *page)
+{
+	char	   *annotation;
+	char	   *cookie = NULL;
+	size_t		len;
+
+	if (page->paging_cookie.kind != DV_VALUE_STRING)
+		return NULL;
+	annotation = palloc(page->paging_cookie.len + 1);
+	if (dv_value_string(&page->paging_cookie, annotation, &len) == DV_VALUE_OK)
+	{
+		annotation[len] = '\0';
+		cookie = palloc(len + 1);
+		if (!dv_fetchxml_cookie(annotation, cookie))
+		{
+			pfree(cookie);
+			cookie = NULL;
+		}
+	}
+	pfree(annotation);
+	return cookie;
+}
+
+/*
+ * Returns where the next page probably is, or NULL.  Of FetchXML, the cookie is
+ * known if it precedes the rows.
+ */
+static char *
+guess_next(dv_pages *pages, const char *body, size_t len)
+{
+	dv_value	link;
+
+	if (pages->spec.is_fetchxml)
+	{
+		char	   *cookie = pages->spec.linker != NULL ? cookie_of(&pages->page) : NULL;
+		char	   *url;
+
+		if (cookie == NULL)
+			return NULL;
+		url = pages->spec.linker(pages->spec.linker_arg, pages->number + 1, cookie);
+		pfree(cookie);
+		return url;
+	}
+	if (!dv_page_peek_link(body, len, &link) || link.escaped)
+		return NULL;
+	return pnstrdup(link.text, link.len);
+}
+
+/* Requests the next page, if it looks as if there was one. */
 static void
 look_ahead(dv_pages *pages, const char *body, size_t len)
 {
 	page_request *ahead = &pages->ahead;
-	dv_value	link;
 	char	   *url;
 
-	if (pages->first || !more_is_wanted(pages) || !dv_page_peek_link(body, len, &link) ||
-		link.escaped)
+	if (pages->first || !more_is_wanted(pages))
 		return;
-	url = pnstrdup(link.text, link.len);
+	url = guess_next(pages, body, len);
+	if (url == NULL)
+		return;
 	/* when this page is requested again, the next one is already on its way */
 	if (ahead->call != NULL && strcmp(ahead->url, url) != 0)
 		drop_request(ahead);
@@ -495,9 +552,9 @@ open_page(dv_pages *pages)
 		}
 	}
 	stats->pages++;
+	dv_page_open(&pages->page, pages->spec.names, body, len);
 	look_ahead(pages, body, len);
 	tell_progress(pages, pages->ahead.call != NULL);
-	dv_page_open(&pages->page, pages->spec.names, body, len);
 	pages->open = true;
 	skip_known(pages);
 }
@@ -518,13 +575,50 @@ leave_first(dv_pages *pages)
 	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
 }
 
+/*
+ * Where the page that has been read says that the next one is.  Sets *chained to
+ * what must differ from page to page.  Returns NULL if this was the last page,
+ * and sets *wrong if that cannot be told.
+ */
+static char *
+find_next(dv_pages *pages, char **chained, const char **wrong)
+{
+	const dv_page *page = &pages->page;
+	char	   *url;
+	size_t		len;
+
+	*wrong = NULL;
+	if (pages->spec.is_fetchxml)
+	{
+		pages->cut_short = page->more_records.kind == DV_VALUE_TRUE;
+		if (!pages->cut_short || pages->spec.linker == NULL)
+			return NULL;
+		*chained = cookie_of(page);
+		if (*chained != NULL)
+			return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
+		*wrong = "It has no cookie for the next page";
+		return NULL;
+	}
+	if (dv_value_is_null(&page->next_link))
+		return NULL;
+	url = palloc(page->next_link.len + 1);
+	if (dv_value_string(&page->next_link, url, &len) != DV_VALUE_OK)
+	{
+		*wrong = "Its link to the next page is no text";
+		return NULL;
+	}
+	url[len] = '\0';
+	*chained = url;
+	return url;
+}
+
 /* At the end of a page, goes on to the next one, if any. */
 static void
 turn_page(dv_pages *pages)
 {
-	const dv_value *link = &pages->page.next_link;
+	const char *wrong;
+	char	   *chained = NULL;
 	char	   *url;
-	size_t		len;
 
 	pages->begun = true;
 	forget_known(pages);
@@ -534,24 +628,21 @@ turn_page(dv_pages *pages)
 		leave_first(pages);
 		return;
 	}
-	if (dv_value_is_null(link))
+	url = find_next(pages, &chained, &wrong);
+	if (wrong != NULL)
 	{
-		pages->open = false;
+		request_again(pages, wrong, -1);
+		return;
+	}
+	pages->open = false;
+	if (url == NULL)
+	{
 		pages->done = true;
 		drop_request(&pages->ahead);
 		return;
 	}
-	url = palloc(link->len + 1);
-	if (dv_value_string(link, url, &len) != DV_VALUE_OK)
-	{
-		pfree(url);
-		request_again(pages, "Its link to the next page is no text", -1);
-		return;
-	}
-	pages->open = false;
-	url[len] = '\0';
 	if (strcmp(url, pages->now.url) == 0 ||
-		dv_chain_leads_back(&pages->chain, pages->context, url))
+		dv_chain_leads_back(&pages->chain, pages->context, chained))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse returned the same page again", pages->spec.what),
@@ -561,10 +652,19 @@ turn_page(dv_pages *pages)
 		drop_request(&pages->ahead);
 		send_request(pages, &pages->ahead, url, NULL, 0);
 	}
+	if (chained != url)
+		pfree(chained);
 	pfree(url);
+	pages->number++;
 	drop_request(&pages->now);
 	pages->now = pages->ahead;
 	memset(&pages->ahead, 0, sizeof(pages->ahead));
+}
+
+bool
+dv_pages_cut_short(const dv_pages *pages)
+{
+	return pages->cut_short;
 }
 
 bool

@@ -33,6 +33,12 @@ typedef struct dv_pages_stats
 	int64		waited;			/* microseconds spent waiting for answers */
 } dv_pages_stats;
 
+/*
+ * Returns the path of a page of FetchXML: its number, counted from 1, and the
+ * cookie of the page before.
+ */
+typedef char *(*dv_pages_linker) (void *arg, int number, const char *cookie);
+
 typedef struct dv_pages_spec
 {
 	dv_session *session;
@@ -49,6 +55,9 @@ typedef struct dv_pages_spec
 	dv_names   *names;			/* members wanted */
 	const char *what;			/* "read foreign table \"account\"" */
 	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
+	bool		is_fetchxml;	/* pages are numbered, instead of linked */
+	dv_pages_linker linker;		/* then: leads from page to page; NULL: there is only one */
+	void	   *linker_arg;
 	dv_pages_stats *stats;
 	dv_progress *progress;		/* updated with the rows received; or NULL */
 } dv_pages_spec;
@@ -85,6 +94,9 @@ extern bool dv_pages_ready(const dv_pages *pages);
  * as the pages.  Otherwise NULL.
  */
 extern const dv_error *dv_pages_refusal(const dv_pages *pages);
+
+/* Of FetchXML that has only one page: has the service more rows than it returned? */
+extern bool dv_pages_cut_short(const dv_pages *pages);
 extern void dv_pages_end(dv_pages *pages);
 
 #endif							/* DV_PAGES_H */
