@@ -41,10 +41,20 @@
  *	 accepted.
  * - Dates and times have whole seconds, and are compared in a way that does not
  *	 depend on whether hidden fractions are kept (fdw/bind.c).
+ * - Two columns of times may differ there only by fractions of a second, which
+ *	 are not shown: what is equal here need not be equal there.  Doubles may be
+ *	 rounded when they are shown.
  * - Labels depend on the user's language: never.  However, a value that has a
  *	 label is not null.
  * - The service cannot be asked which table a polymorphic lookup refers to,
  *	 only whether it refers to a row at all.
+ * - Groups (GROUP BY, DISTINCT) need the service's equality: not that of text,
+ *	 nor of doubles, which may be rounded when they are shown.  It does not group
+ *	 by points in time, only by their year, month, and day in UTC (PERIOD); the
+ *	 groups of a date are made of these.
+ * - Sums are exact for decimals.  The service documents neither sums nor extremes
+ *	 (min and max) of booleans, choices, ids, and lookups.
+ * - Only ids are joined: two columns of ids are equal there if they are here.
  *
  * Elastic tables show fractions of seconds and can order by one column only,
  * and the providers of virtual tables may ignore parts of a query.
@@ -79,6 +89,18 @@ DV_OPERATOR(". S . . . . . . . . . . .", ILIKE, OTHER, DV_CONTAINS)
 DV_OPERATOR(". S . . . . . . . . . . .", STARTS, OTHER, DV_STARTS_WITH)
 DV_OPERATOR(". . . . . . . S . . . . .", OVERLAPS, OTHER, DV_CONTAIN_VALUES)
 DV_OPERATOR(". . . . . . . S . . . . .", CONTAINS, OTHER, DV_CONTAIN_VALUES)
+/* of two columns of the same type; the greater one may be the first or the second */
+DV_OPERATOR("E S . E . E E . . E . . .", COLUMNS_EQ, OTHER, DV_EQ)
+DV_OPERATOR("E . . E . E E . S E . . .", COLUMNS_NE, OTHER, DV_NE)
+DV_OPERATOR(". . . E . . . . S E . . .", COLUMNS_LT, OTHER, DV_LT)
+DV_OPERATOR(". . . E . . . . . E . . .", COLUMNS_LE, OTHER, DV_LE)
+/* the rest are no conditions, but what is done with the values of many rows */
 DV_OPERATOR(". . . E E . . . E E . . .", ORDER, OTHER, DV_TRUE)
+DV_OPERATOR("E . . E . E E . . E . . .", GROUP, OTHER, DV_TRUE)
+DV_OPERATOR(". . . . . . . . E E . . .", PERIOD, OTHER, DV_TRUE)
+DV_OPERATOR("E . . E . E E . . E . . .", COUNT_DISTINCT, OTHER, DV_TRUE)
+DV_OPERATOR(". . . E . . . . . . . . .", SUM, OTHER, DV_TRUE)
+DV_OPERATOR(". . . E . . . . E E . . .", EXTREME, OTHER, DV_TRUE)
+DV_OPERATOR("E . . . . . . . . . . . .", JOIN, OTHER, DV_TRUE)
 
 #undef DV_OPERATOR

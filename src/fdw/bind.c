@@ -494,6 +494,19 @@ bind_pattern(const dv_leaf *l)
 	return dv_pattern_filter(l->op, text, l->column);
 }
 
+/* Two columns of a row.  What the service makes of nulls does not matter: SQL makes nothing of them. */
+static dv_filter *
+bind_columns(const dv_leaf *l)
+{
+	dv_filter  *filter = dv_filter_new(dv_ops[l->op].filter, l->column);
+
+	filter->other = &l->other->column;
+	if (filter->kind == DV_LT || filter->kind == DV_LE)
+		return filter;
+	return dv_filter_join(DV_AND, list_make3(filter, dv_leaf_not_null(l),
+											 dv_filter_new(DV_IS_NOT_NULL, filter->other)));
+}
+
 /* For EXPLAIN of a value that is not known yet: shows only where it goes. */
 static dv_filter *
 bind_placeholder(const dv_leaf *l)
@@ -521,6 +534,10 @@ bind_leaf(dv_bindings *binding, List *condition)
 		[DV_OP_STARTS] = bind_pattern,
 		[DV_OP_OVERLAPS] = bind_choices,
 		[DV_OP_CONTAINS] = bind_choices,
+		[DV_OP_COLUMNS_EQ] = bind_columns,
+		[DV_OP_COLUMNS_NE] = bind_columns,
+		[DV_OP_COLUMNS_LT] = bind_columns,
+		[DV_OP_COLUMNS_LE] = bind_columns,
 	};
 	dv_leaf		l = {0};
 
@@ -531,7 +548,9 @@ bind_leaf(dv_bindings *binding, List *condition)
 			 dv_condition_attnum(condition), binding->relation->name);
 	l.column = &l.attribute->column;
 	l.op = dv_condition_op(condition);
-	if (list_length(condition) > 2)
+	if (dv_condition_compares_columns(condition))
+		l.other = dv_relation_attribute(binding->relation, dv_condition_other(condition));
+	else if (list_length(condition) > 2)
 	{
 		l.value = &binding->values[dv_condition_value(condition)];
 		l.flags = dv_condition_flags(condition);

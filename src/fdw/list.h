@@ -17,6 +17,7 @@ typedef struct dv_leaf
 	const dv_attribute *attribute;
 	const dv_column *column;
 	dv_op		op;
+	const dv_attribute *other;	/* that the column is compared with, or NULL */
 	const dv_bound_value *value;
 	int			flags;
 } dv_leaf;

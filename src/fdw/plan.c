@@ -650,14 +650,6 @@ add_expression(List **values, Node *expr)
 	return list_length(*values) - 1;
 }
 
-static List *
-and_of(List *conditions)
-{
-	if (list_length(conditions) > 1)
-		return lcons(makeInteger(DV_OP_AND), list_copy(conditions));
-	return conditions == NIL ? NIL : linitial(conditions);
-}
-
 #ifdef USE_ASSERT_CHECKING
 /* Have all these clauses been classified, and are they still the same? */
 static bool
@@ -727,7 +719,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 		plan.limit = add_expression(&values, root->parse->limitCount);
 		plan.offset = add_expression(&values, root->parse->limitOffset);
 	}
-	plan.condition = and_of(c->conditions);
+	plan.condition = dv_condition_all(c->conditions);
 	return make_foreignscan(tlist, filter, upper ? 0 : tp->baserel->relid,
 							values, dv_read_plan_pack(&plan), scan_tlist, upper ? NIL : exact,
 							outer_plan);

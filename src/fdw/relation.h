@@ -28,6 +28,7 @@ typedef struct dv_attribute
 	bool		unsorted;		/* the service does not sort by it, and does not say so */
 	bool		helper;			/* the service has no conditions on it */
 	bool		primary_image;	/* the only image that a new row can have */
+	bool		typed;			/* the type in the service is declared, rather than guessed */
 	bool		natural;		/* values correspond to those of the service one to one */
 	int			max_length;		/* of strings; 0 if not known */
 } dv_attribute;

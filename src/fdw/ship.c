@@ -324,7 +324,8 @@ bytes_of_list(Node *array, int n)
 
 /*
  * What the policy says of a column.  The service refuses conditions on helpers,
- * and it ignores an order by a column that is calculated when a row is read.
+ * and it ignores an order by a column that is calculated when a row is read,
+ * which is not trusted with groups and sums, either.
  * If the values of a column may be cut here, the service compares others than
  * PostgreSQL does.  Only NULL remains NULL, and a text that is cut begins as it
  * did before (fdw/bind.c treats equality accordingly).
@@ -334,7 +335,7 @@ policy_of(const dv_shipping *shipping, const dv_attribute *attribute, dv_compari
 {
 	dv_policy	policy = dv_policy_of(shipping->relation->type, cmp, op);
 
-	if (attribute->helper || (attribute->unsorted && op == DV_OP_ORDER))
+	if (attribute->helper || (attribute->unsorted && op >= DV_OP_ORDER))
 		return DV_NEVER;
 	if (!attribute->cut || op == DV_OP_NULL || op == DV_OP_NOT_NULL)
 		return policy;
@@ -470,12 +471,74 @@ meaning_of_operator(Oid opno)
 
 /* One function for each kind of node */
 
+/*
+ * Can the service compare these two columns?  It refuses columns of different
+ * types, so both must be known; what is calculated may exceed its type.
+ */
+static bool
+are_alike(const dv_attribute *a, const dv_attribute *b)
+{
+	return a->typed && b->typed && !a->unsorted && !b->unsorted && a->column.type == b->column.type && a->pgtype == b->pgtype &&
+		b->natural && !a->is_label && !b->is_label && !a->is_table_name && !b->is_table_name;
+}
+
+/*
+ * column op column, both of this table.  What is greater than the other one
+ * becomes what the other one is less than.
+ */
+static List *
+ship_columns(walk w, dv_op op, AttrNumber first, AttrNumber second, Oid inputcollid,
+			 dv_policy *policy)
+{
+	static const struct
+	{
+		dv_op		op;
+		dv_op		of_columns;
+		bool		swapped;
+	}			forms[] =
+	{
+		{DV_OP_EQ, DV_OP_COLUMNS_EQ, false}, {DV_OP_NE, DV_OP_COLUMNS_NE, false},
+		{DV_OP_LT, DV_OP_COLUMNS_LT, false}, {DV_OP_GT, DV_OP_COLUMNS_LT, true},
+		{DV_OP_LE, DV_OP_COLUMNS_LE, false}, {DV_OP_GE, DV_OP_COLUMNS_LE, true},
+	};
+	const dv_attribute *a = dv_relation_attribute(w.shipping->relation, first);
+	const dv_attribute *b = dv_relation_attribute(w.shipping->relation, second);
+	dv_comparison cmp = comparison_of(a, collation_of(w.shipping, inputcollid));
+	dv_policy	policy_of_second;
+	int			i = 0;
+
+	if (w.negate)
+		op = dv_op_opposite(op);
+	while (i < (int) lengthof(forms) && forms[i].op != op)
+		i++;
+	*policy = DV_NEVER;
+	if (i == (int) lengthof(forms) || !are_alike(a, b) ||
+		w.shipping->relation->type != DV_TABLE_STANDARD ||
+		collation_of(w.shipping, inputcollid) == DV_COLLATION_OTHER ||
+		!allowed(w, b, cmp, forms[i].of_columns, &policy_of_second) ||
+		!allowed(w, a, cmp, forms[i].of_columns, policy) ||
+		!take_conditions(w.shipping, *policy, 3, bytes_around(a, 2) + bytes_around(b, 2)))
+	{
+		*policy = DV_NEVER;
+		return NIL;
+	}
+	*policy = Min(*policy, policy_of_second);
+	return list_make4(makeInteger(forms[i].of_columns),
+					  makeInteger(forms[i].swapped ? second : first),
+					  makeInteger(forms[i].swapped ? first : second),
+					  makeInteger(flags_of(cmp, *policy)));
+}
+
 /* Ships an operator or function with two arguments, one of which is a column. */
 static List *
 ship_pair(walk w, const operator_meaning *m, List *args, Oid inputcollid, dv_policy *policy)
 {
+	AttrNumber	first = list_length(args) == 2 ? column_of(w.shipping, linitial(args)) : 0;
+	AttrNumber	second = list_length(args) == 2 ? column_of(w.shipping, lsecond(args)) : 0;
 	int			side;
 
+	if (first != 0 && second != 0 && !m->negated)
+		return ship_columns(w, m->op, first, second, inputcollid, policy);
 	for (side = 0; side < 2 && list_length(args) == 2; side++)
 	{
 		dv_op		op = side == 0 ? m->op : m->mirrored;
@@ -776,65 +839,40 @@ dv_ship(dv_shipping *shipping, Expr *clause, dv_policy *policy)
  * Other questions
  */
 
-bool
-dv_condition_guards(List *condition, AttrNumber attnum)
-{
-	dv_op		op = dv_condition_op(condition);
-	int			i;
-
-	if (op == DV_OP_AND || op == DV_OP_OR)
-	{
-		for (i = 1; i < list_length(condition); i++)
-			if (dv_condition_guards(list_nth(condition, i), attnum) == (op == DV_OP_AND))
-				return op == DV_OP_AND;
-		return op == DV_OP_OR;
-	}
-	/* NOT IN () is true for NULL, too */
-	return dv_condition_attnum(condition) == attnum && op != DV_OP_NULL && op != DV_OP_DISTINCT &&
-		op != DV_OP_NOT_DISTINCT && op != DV_OP_NOT_IN;
-}
-
-/* Finds equalities of the column that hold for every row: those that compare bytes, and others. */
-static void
-find_equalities(List *condition, AttrNumber attnum, bool *bytes, bool *others)
-{
-	int			i;
-
-	if (dv_condition_op(condition) == DV_OP_EQ && dv_condition_attnum(condition) == attnum)
-	{
-		if (dv_condition_flags(condition) & DV_CONDITION_CI_AI)
-			*others = true;
-		else
-			*bytes = true;
-	}
-	for (i = 1; dv_condition_op(condition) == DV_OP_AND && i < list_length(condition); i++)
-		find_equalities(list_nth(condition, i), attnum, bytes, others);
-}
-
-bool
-dv_condition_fixes_text(List *condition, AttrNumber attnum)
-{
-	bool		bytes = false;
-	bool		others = false;
-
-	find_equalities(condition, attnum, &bytes, &others);
-	/* later, nothing would tell which of the two is meant */
-	return bytes && !others;
-}
-
 AttrNumber
 dv_ship_order(const dv_shipping *shipping, Expr *expr)
 {
 	AttrNumber	attnum;
-	const dv_attribute *attribute;
 
 	if (!IsA(expr, Var))
 		return 0;
 	attnum = column_of(shipping, (Node *) expr);
-	if (attnum == 0)
-		return 0;
-	attribute = dv_relation_attribute(shipping->relation, attnum);
+	return attnum != 0 && dv_ship_policy(shipping, attnum, DV_OP_ORDER) == DV_EXACT ? attnum : 0;
+}
 
-	return policy_of(shipping, attribute, comparison_of(attribute, DV_COLLATION_BYTES),
-					 DV_OP_ORDER) == DV_EXACT ? attnum : 0;
+/* Is this an amount in a currency of its own, rather than in that of the environment? */
+static bool
+has_currency(const dv_column *column)
+{
+	size_t		len = strlen(column->name);
+
+	return column->type == DV_TYPE_MONEY &&
+		(len < strlen("_base") || strcmp(column->name + len - strlen("_base"), "_base") != 0);
+}
+
+dv_policy
+dv_ship_policy(const dv_shipping *shipping, AttrNumber attnum, dv_op op)
+{
+	const dv_attribute *attribute = dv_relation_attribute(shipping->relation, attnum);
+
+	/* in place of such amounts, the service adds up what they are in the base currency */
+	if (op > DV_OP_ORDER && has_currency(&attribute->column))
+		return DV_NEVER;
+	return policy_of(shipping, attribute, comparison_of(attribute, DV_COLLATION_BYTES), op);
+}
+
+dv_op
+dv_ship_operator(Oid opno)
+{
+	return meaning_of_operator(opno)->op;
 }

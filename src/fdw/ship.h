@@ -3,19 +3,6 @@
  * ship.h
  *		Decides which restriction clauses can be sent to the service.
  *
- * A condition is a clause reduced to columns, operators, and values.  It is
- * part of a plan, so it consists of nodes that can be copied: a list
- *
- *		(DV_OP_AND | DV_OP_OR, condition, condition, …)
- *		(DV_OP_NULL | DV_OP_NOT_NULL, attribute number)
- *		(any other dv_op, attribute number, position of a value, flags)
- *
- * with Integer nodes for everything that is not a list.  Values are
- * expressions without columns of this table: constants, parameters, columns
- * of the outer side of a join, stable functions.  They are in the plan's
- * fdw_exprs and are evaluated once for each scan.  So only the type of a value
- * is known here, and fdw/bind.c does the rest.
- *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
@@ -25,13 +12,8 @@
 
 #include "nodes/pathnodes.h"
 
-#include "dataverse/policy.h"
+#include "fdw/condition.h"
 #include "fdw/relation.h"
-
-/* Flags of a condition */
-#define DV_CONDITION_EXACT	0x01	/* not checked again: it must be sent */
-#define DV_CONDITION_LONG	0x02	/* IN: may be split over several requests */
-#define DV_CONDITION_CI_AI	0x04	/* text is compared under dataverse.ci_ai */
 
 /*
  * Bytes of a request's address.  What must be sent, because it is not checked
@@ -71,24 +53,16 @@ extern void dv_shipping_init(dv_shipping *shipping, const dv_relation *relation,
  */
 extern List *dv_ship(dv_shipping *shipping, Expr *clause, dv_policy *policy);
 
-/* Does the condition, if true, imply that the column is not null? */
-extern bool dv_condition_guards(List *condition, AttrNumber attnum);
-
-/*
- * Does the condition, if true, imply the exact text of the column?  An
- * equality under dataverse.ci_ai does not.
- */
-extern bool dv_condition_fixes_text(List *condition, AttrNumber attnum);
-
 /*
  * Returns the column that a sort expression consists of, if the service sorts
  * by it as PostgreSQL would; else 0.
  */
 extern AttrNumber dv_ship_order(const dv_shipping *shipping, Expr *expr);
 
-#define dv_condition_op(c) ((dv_op) intVal(linitial(c)))
-#define dv_condition_attnum(c) ((AttrNumber) intVal(lsecond(c)))
-#define dv_condition_value(c) intVal(lthird(c))
-#define dv_condition_flags(c) intVal(lfourth(c))
+/* What the policy says of a column that is used as it is. */
+extern dv_policy dv_ship_policy(const dv_shipping *shipping, AttrNumber attnum, dv_op op);
+
+/* What an operator means between two columns or values, whose types may differ. */
+extern dv_op dv_ship_operator(Oid opno);
 
 #endif							/* DV_SHIP_H */
