@@ -183,6 +183,8 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, 0, startup, total, pathkeys, outer, NULL, NIL, \
 							private)
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, 0, startup, total, NIL, NULL, NULL, NIL, private)
 #define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
 	create_foreign_upper_path(root, rel, target, rows, 0, startup, total, pathkeys, NULL, NIL, \
 							  private)
@@ -190,13 +192,26 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, NIL, \
 							private)
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, NULL, NIL, private)
 #define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
 	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, NIL, private)
 #else
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, private)
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, NULL, private)
 #define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
 	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, private)
+#endif
+
+/* Since 16, the relids of a join contain those of its outer joins. */
+#if PG_VERSION_NUM >= 160000
+#define dv_all_rels(root) ((root)->all_query_rels)
+#define dv_first_base_relation(scan) bms_next_member((scan)->fs_base_relids, -1)
+#else
+#define dv_all_rels(root) ((root)->all_baserels)
+#define dv_first_base_relation(scan) bms_next_member((scan)->fs_relids, -1)
 #endif
 
 /* Since 16, the plan node has the user to check permissions for; before, the RTE had it. */

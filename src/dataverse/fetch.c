@@ -108,7 +108,8 @@ put_outputs(fetch_writer *w, int table)
 			continue;
 		put(w, "<attribute");
 		put_attribute(w, "name", output->column->name);
-		put_numbered(w, "alias", "c", i);
+		if (!output->plain)
+			put_numbered(w, "alias", "c", i);
 		put(w, output_forms[output->kind]);
 		put(w, "/>");
 		any = true;

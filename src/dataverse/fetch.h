@@ -28,7 +28,7 @@ typedef struct dv_fetch_page
  * of the complete text; what fits is in "out", with a NUL.  Without "page"
  * (NULL), the first rows are requested, as many as query->top says.
  *
- * Output n of the query is the member "cn" of a row.  Without outputs, rows
+ * Output n of the query is the member "cn" of a row, unless it is plain.  Without outputs, rows
  * have the same members as in OData; rows that are not aggregated have the
  * primary id of the root as well.  NULLs are left out of rows.  A count is the
  * member "n".

@@ -129,12 +129,13 @@ typedef enum dv_output_kind
 	DV_OUTPUT_MAX
 } dv_output_kind;
 
-/* Output n of a query is the member "cn" of each row. */
+/* Output n of a query is the member "cn" of each row, or the column's property if it is plain. */
 typedef struct dv_output
 {
 	dv_output_kind kind;
 	int			table;			/* number */
 	const dv_column *column;
+	bool		plain;			/* it has no other name, because rows are ordered by it */
 } dv_output;
 
 typedef struct dv_order

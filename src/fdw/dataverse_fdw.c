@@ -90,6 +90,7 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->EndForeignScan = dataverseEndForeignScan;
 
 	/* planning of upper relations */
+	routine->GetForeignJoinPaths = dataverseGetForeignJoinPaths;
 	routine->GetForeignUpperPaths = dataverseGetForeignUpperPaths;
 
 	/* UPDATE and DELETE */

@@ -23,6 +23,7 @@
 
 #include "client/trouble.h"
 #include "compat.h"
+#include "fdw/fetch_scan.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
 #include "fdw/request.h"
@@ -71,7 +72,7 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 
 /* Sets constants, and numbers all other values.  Returns what the numbers stand for. */
 static char *
-number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
+number_values(dv_bound_value *values, List *exprs, ForeignScanState *node, ExplainState *es)
 {
 	StringInfoData s;
 	ListCell   *lc;
@@ -80,7 +81,7 @@ number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainS
 	initStringInfo(&s);
 	foreach(lc, exprs)
 	{
-		dv_bound_value *value = &request->binding.values[foreach_current_index(lc)];
+		dv_bound_value *value = &values[foreach_current_index(lc)];
 		Node	   *expr = lfirst(lc);
 		char	   *string;
 
@@ -102,17 +103,18 @@ number_values(dv_request *request, List *exprs, ForeignScanState *node, ExplainS
 	return s.len > 0 ? s.data : NULL;
 }
 
-/* Shows LIMIT and OFFSET, and sets the number of rows wanted if they are known already. */
-static void
-set_limit(dv_request *request, List *exprs, ForeignScanState *node, ExplainState *es)
+/* Shows LIMIT and OFFSET.  Returns the number of rows wanted if it is known already, else -1. */
+static int64
+show_limit(const dv_bound_value *values, int limit, int offset, List *exprs,
+		   ForeignScanState *node, ExplainState *es)
 {
 	const struct
 	{
 		int			number;
 		const char *label;
-	}			limits[] = {{request->plan.limit, "Limit"}, {request->plan.offset, "Offset"}};
+	}			limits[] = {{limit, "Limit"}, {offset, "Offset"}};
 	int64		sum = 0;
-	bool		known = request->plan.limit >= 0;
+	bool		known = limit >= 0;
 	int			i;
 
 	for (i = 0; i < (int) lengthof(limits); i++)
@@ -123,17 +125,17 @@ set_limit(dv_request *request, List *exprs, ForeignScanState *node, ExplainState
 
 		if (number < 0)
 			continue;
-		value = &request->binding.values[number];
+		value = &values[number];
 		string = deparse(node, es, list_nth(exprs, number));
 		ExplainPropertyText(limits[i].label, string != NULL ? string : value->placeholder, es);
-		if (value->placeholder != NULL || (value->isnull && number == request->plan.limit))
+		if (value->placeholder != NULL || (value->isnull && number == limit))
 			known = false;
 		else if (!value->isnull && DatumGetInt64(value->value) < PG_INT32_MAX)
 			sum += DatumGetInt64(value->value);
 		else if (!value->isnull)
 			known = false;
 	}
-	request->wanted = known && sum >= 0 ? sum : -1;
+	return known && sum >= 0 ? sum : -1;
 }
 
 static void
@@ -227,8 +229,9 @@ show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
 
 	dv_request_init(&request, dv_relation_open(dv_plan_table(plan, node->ss.ps.state)->relid),
 					&read, plan->fdw_exprs);
-	values = number_values(&request, plan->fdw_exprs, node, es);
-	set_limit(&request, plan->fdw_exprs, node, es);
+	values = number_values(request.binding.values, plan->fdw_exprs, node, es);
+	request.wanted = show_limit(request.binding.values, read.limit, read.offset, plan->fdw_exprs,
+								node, es);
 	show_requests(&request, es);
 	/* if the keys are given, no request is shown that could refer to them */
 	if (values != NULL && !read.given)
@@ -237,11 +240,75 @@ show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
 	show_spool(&request, scan, node, es);
 }
 
+/*
+ * What FetchXML expresses
+ */
+
+/* "contact, account": the root first */
+static void
+show_tables(const dv_fetch_plan *fetch, ForeignScanState *node, ExplainState *es)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, fetch->tables)
+	{
+		const dv_fetch_table *table = lfirst(lc);
+
+		names = lappend(names, list_nth(es->rtable_names, table->rti - 1));
+	}
+	ExplainPropertyList(fetch->grouped ? "Grouped by Dataverse" : "Joined by Dataverse", names, es);
+}
+
+static void
+show_fetch_request(const dv_fetch_plan *fetch, ForeignScanState *node, ExplainState *es)
+{
+	List	   *exprs = ((ForeignScan *) node->ss.ps.plan)->fdw_exprs;
+	dv_fetch_request request;
+	dv_query	query;
+	char	   *values;
+
+	dv_fetch_request_init(&request, fetch, exprs, node->ss.ps.state);
+	values = number_values(request.values, exprs, node, es);
+	request.wanted = show_limit(request.values, fetch->limit, fetch->offset, exprs, node, es);
+	if (!dv_fetch_request_query(&request, &query))
+		ExplainPropertyText("Request", "none: no row can match", es);
+	else
+		ExplainPropertyText("Request", psprintf("GET %s", dv_fetch_request_url(&query, NULL, true)),
+							es);
+	if (values != NULL)
+		ExplainPropertyText("Values", values, es);
+}
+
+static void
+show_fetch(ForeignScanState *node, ExplainState *es)
+{
+	const ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	const dv_fetch_plan *fetch = dv_fetch_plan_of(plan);
+	const dv_fetch_scan *scan = node->fdw_state;
+
+	show_tables(fetch, node, es);
+	if (es->verbose)
+		show_fetch_request(fetch, node, es);
+	if (!es->analyze || scan == NULL)
+		return;
+	if (scan->parts > 0)
+		ExplainPropertyInteger("Parts", NULL, scan->parts, es);
+	if (scan->grouped_here)
+		ExplainPropertyBool("Grouped Here", true, es);
+	show_stats(&scan->stats, es);
+}
+
 void
 dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 {
 	dv_scan    *scan = node->fdw_state;
 
+	if (dv_is_fetch_plan(((ForeignScan *) node->ss.ps.plan)->fdw_private))
+	{
+		show_fetch(node, es);
+		return;
+	}
 	if (es->verbose)
 		show_read(node, scan, es);
 	if (es->analyze && scan != NULL)

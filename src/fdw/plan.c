@@ -46,43 +46,13 @@
 
 #include "compat.h"
 #include "fdw/analyze.h"
-#include "fdw/plan.h"
+#include "fdw/plan_table.h"
 #include "fdw/result_relation.h"
-#include "fdw/ship.h"
 
-/* In PostgreSQL's units, in which a page read sequentially costs 1. */
-#define REQUEST_COST 100.0
-#define ROW_COST 0.05
 /* Number of rows that is assumed for a table without statistics. */
 #define UNKNOWN_ROWS 10000.0
-
-/* The restriction clauses of a path, and what the service does with each of them. */
-typedef struct path_clauses
-{
-	ParamPathInfo *param_info;	/* whose clauses are included; NULL: only the table's own */
-	List	   *own;			/* the table's own */
-	dv_shipping shipping;		/* contains the values that the conditions refer to */
-	List	   *exact;			/* RestrictInfos */
-	List	   *superset;
-	List	   *local;
-	List	   *conditions;		/* of the exact and superset clauses */
-	RestrictInfo *listing;		/* the one with the list that may have any length, or NULL */
-} path_clauses;
-
-/* What is known about a table of a query while it is planned. */
-typedef struct table_plan
-{
-	RelOptInfo *baserel;
-	dv_relation *relation;
-	dv_shipping shipping;		/* the initial state, without values */
-	List	   *judged;			/* path_clauses */
-	const path_clauses *own;	/* the path_clauses of the table alone */
-	bool		gated;			/* a clause without columns decides whether there is a scan at all */
-	bool		counted;		/* the number of its rows is known */
-	bool		written;		/* the statement writes the table, so all rows must be read before
-								 * the first one is written */
-	double		fetched;		/* rows that the service sends */
-} table_plan;
+/* The service counts no more rows than this. */
+#define MOST_COUNTED 50000.0
 
 /*
  * Clauses
@@ -95,14 +65,14 @@ typedef struct table_plan
  * barrier.  The service would apply it to all rows, and the number of rows and
  * pages that it returns for it would tell about rows that are hidden here.
  */
-static bool
-may_be_asked(const RelOptInfo *baserel, RestrictInfo *rinfo)
+bool
+dv_plan_may_ask(const RelOptInfo *baserel, RestrictInfo *rinfo)
 {
 	return restriction_is_securely_promotable(rinfo, (RelOptInfo *) baserel);
 }
 
 static void
-judge(table_plan *tp, path_clauses *c, List *clauses)
+judge(dv_table_plan *tp, dv_path_clauses *c, List *clauses)
 {
 	ListCell   *lc;
 
@@ -118,7 +88,7 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
 			continue;
 		}
 		policy = DV_NEVER;
-		if (may_be_asked(tp->baserel, rinfo))
+		if (dv_plan_may_ask(tp->baserel, rinfo))
 		{
 			bool		listed = c->shipping.long_in;
 
@@ -144,11 +114,11 @@ judge(table_plan *tp, path_clauses *c, List *clauses)
  * those of the path's ParamPathInfo and, as of version 17, the table's own as
  * well.
  */
-static const path_clauses *
-clauses_of(table_plan *tp, ParamPathInfo *param_info)
+static const dv_path_clauses *
+clauses_of(dv_table_plan *tp, ParamPathInfo *param_info)
 {
 	List	   *own = tp->baserel->baserestrictinfo;
-	path_clauses *c;
+	dv_path_clauses *c;
 	ListCell   *lc;
 
 	foreach(lc, tp->judged)
@@ -170,18 +140,18 @@ clauses_of(table_plan *tp, ParamPathInfo *param_info)
 
 /* Can the service answer this clause by itself? */
 static bool
-can_ship(const table_plan *tp, RestrictInfo *rinfo)
+can_ship(const dv_table_plan *tp, RestrictInfo *rinfo)
 {
 	dv_shipping shipping = tp->shipping;
 	dv_policy	policy;
 
-	return may_be_asked(tp->baserel, rinfo) && dv_ship(&shipping, rinfo->clause, &policy) != NIL;
+	return dv_plan_may_ask(tp->baserel, rinfo) && dv_ship(&shipping, rinfo->clause, &policy) != NIL;
 }
 
-static double
-selectivity_of(PlannerInfo *root, RelOptInfo *baserel, List *clauses)
+double
+dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
 {
-	return clauselist_selectivity(root, clauses, baserel->relid, JOIN_INNER, NULL);
+	return clauselist_selectivity(root, clauses, rel->relid, JOIN_INNER, NULL);
 }
 
 /* The user that the table will be read as. */
@@ -194,7 +164,7 @@ scan_user(PlannerInfo *root, RelOptInfo *baserel)
 void
 dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
-	table_plan *tp = palloc0(sizeof(*tp));
+	dv_table_plan *tp = palloc0(sizeof(*tp));
 
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
@@ -219,8 +189,8 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		baserel->tuples = UNKNOWN_ROWS;
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *
-								selectivity_of(root, baserel,
-											   list_concat_copy(tp->own->exact, tp->own->superset)));
+								dv_plan_selectivity(root, baserel,
+													list_concat_copy(tp->own->exact, tp->own->superset)));
 }
 
 /*
@@ -228,16 +198,16 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
  */
 
 static void
-scan_cost(const table_plan *tp, double fetched, int requests, Cost *startup, Cost *total)
+scan_cost(const dv_table_plan *tp, double fetched, int requests, Cost *startup, Cost *total)
 {
 	double		page_size = dv_relation_page_size(tp->relation);
 	double		pages = ceil(fetched / page_size);
 	QualCost	qual = tp->baserel->baserestrictcost;
 
 	/* the first page is sent completely, however few of its rows are needed */
-	*startup = REQUEST_COST * requests + Min(fetched, page_size) * ROW_COST + qual.startup +
+	*startup = DV_REQUEST_COST * requests + Min(fetched, page_size) * DV_ROW_COST + qual.startup +
 		tp->baserel->reltarget->cost.startup;
-	*total = *startup + REQUEST_COST * Max(pages - 1, 0) + Max(fetched - page_size, 0) * ROW_COST +
+	*total = *startup + DV_REQUEST_COST * Max(pages - 1, 0) + Max(fetched - page_size, 0) * DV_ROW_COST +
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
 }
 
@@ -250,7 +220,7 @@ requests_of(const dv_read_plan *plan)
 
 /* Do the clauses give the ids of the rows, and is nothing but the ids needed? */
 static bool
-is_given(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
+is_given(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
 {
 	return c->superset == NIL && c->local == NIL &&
 		dv_resultrel_is_given(root, tp->baserel, tp->relation, c->conditions);
@@ -258,7 +228,7 @@ is_given(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 
 /* The cost of a path that needs no request. */
 static void
-given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
+given_cost(const dv_table_plan *tp, double rows, Cost *startup, Cost *total)
 {
 	*startup = tp->baserel->baserestrictcost.startup + tp->baserel->reltarget->cost.startup;
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
@@ -266,7 +236,7 @@ given_cost(const table_plan *tp, double rows, Cost *startup, Cost *total)
 
 /* Adds a path for the table's rows, of which "rows" remain out of "fetched". */
 static void
-add_scan_path(PlannerInfo *root, table_plan *tp, const path_clauses *c, double rows,
+add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, double rows,
 			  double fetched, List *pathkeys, dv_read_plan *plan)
 {
 	RelOptInfo *baserel = tp->baserel;
@@ -286,7 +256,7 @@ add_scan_path(PlannerInfo *root, table_plan *tp, const path_clauses *c, double r
 }
 
 static Expr *
-member_of(const table_plan *tp, EquivalenceClass *ec)
+member_of(const dv_table_plan *tp, EquivalenceClass *ec)
 {
 	ListCell   *lc;
 
@@ -303,7 +273,7 @@ member_of(const table_plan *tp, EquivalenceClass *ec)
 }
 
 static bool
-never_null(const path_clauses *c, AttrNumber attnum)
+never_null(const dv_path_clauses *c, AttrNumber attnum)
 {
 	ListCell   *lc;
 
@@ -320,8 +290,9 @@ never_null(const path_clauses *c, AttrNumber attnum)
  * would sort differently.  Only for the first key can nulls be moved to the
  * other end.
  */
-static bool
-set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_plan *plan)
+bool
+dv_plan_set_orders(const dv_table_plan *tp, const dv_path_clauses *c, List *pathkeys,
+				   dv_read_plan *plan)
 {
 	size_t		bytes = 0;
 	ListCell   *lc;
@@ -356,7 +327,7 @@ set_orders(const table_plan *tp, const path_clauses *c, List *pathkeys, dv_read_
 /* Parameterized paths: join clauses, with the other side's columns as values. */
 
 static List *
-add_parameterization(PlannerInfo *root, const table_plan *tp, RestrictInfo *rinfo, List *ppis)
+add_parameterization(PlannerInfo *root, const dv_table_plan *tp, RestrictInfo *rinfo, List *ppis)
 {
 	RelOptInfo *baserel = tp->baserel;
 	Relids		outer;
@@ -392,7 +363,7 @@ is_member_wanted(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec, Equiv
 }
 
 static List *
-add_equivalences(PlannerInfo *root, const table_plan *tp, List *ppis)
+add_equivalences(PlannerInfo *root, const dv_table_plan *tp, List *ppis)
 {
 	member_search search = {NULL, NIL};
 
@@ -415,9 +386,9 @@ add_equivalences(PlannerInfo *root, const table_plan *tp, List *ppis)
 }
 
 static void
-add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
+add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 {
-	const path_clauses *c = clauses_of(tp, ppi);
+	const dv_path_clauses *c = clauses_of(tp, ppi);
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
 	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
 									 list_copy_tail(c->superset, list_length(tp->own->superset)));
@@ -428,23 +399,23 @@ add_parameterized_path(PlannerInfo *root, table_plan *tp, ParamPathInfo *ppi)
 									extract_actual_clauses(clauses, false)))
 		return;
 	add_scan_path(root, tp, c, ppi->ppi_rows,
-				  clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote)), NIL,
+				  clamp_row_est(tp->fetched * dv_plan_selectivity(root, tp->baserel, remote)), NIL,
 				  &plan);
 }
 
 void
 dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
-	table_plan *tp = baserel->fdw_private;
-	const path_clauses *c = clauses_of(tp, get_baserel_parampathinfo(root, baserel,
-																	 baserel->lateral_relids));
+	dv_table_plan *tp = baserel->fdw_private;
+	const dv_path_clauses *c = clauses_of(tp, get_baserel_parampathinfo(root, baserel,
+																		baserel->lateral_relids));
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 	dv_read_plan ordered = DV_READ_PLAN(NIL);
 	List	   *ppis = NIL;
 	ListCell   *lc;
 
 	add_scan_path(root, tp, c, baserel->rows, tp->fetched, NIL, &plan);
-	if (set_orders(tp, c, root->query_pathkeys, &ordered))
+	if (dv_plan_set_orders(tp, c, root->query_pathkeys, &ordered))
 		add_scan_path(root, tp, c, baserel->rows, tp->fetched, root->query_pathkeys, &ordered);
 
 	foreach(lc, baserel->joininfo)
@@ -465,7 +436,7 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 
 /* Is this the only table of the query, and does the service answer all of its WHERE clause? */
 static bool
-answers_all(PlannerInfo *root, const table_plan *tp)
+answers_all(PlannerInfo *root, const dv_table_plan *tp)
 {
 	return tp->own->local == NIL && tp->own->superset == NIL && !tp->gated &&
 		bms_membership(root->all_baserels) == BMS_SINGLETON &&
@@ -485,11 +456,13 @@ is_count(Node *node)
 
 /* SELECT count(*), provided that there are no other aggregates and no grouping. */
 static void
-add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
+add_count_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target = root->upper_targets[UPPERREL_GROUP_AGG];
 	dv_read_plan plan = DV_READ_PLAN(NIL);
+	Cost		startup;
+	Cost		total = DV_REQUEST_COST;
 	List	   *parts;
 	ListCell   *lc;
 
@@ -508,9 +481,12 @@ add_count_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel)
 			return;
 	}
 	plan.count = true;
+	/* what the service does not count is read */
+	if (tp->fetched > MOST_COUNTED)
+		scan_cost(tp, tp->fetched, 1, &startup, &total);
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
-			 dv_foreign_upper_path(root, output_rel, target, 1, REQUEST_COST, REQUEST_COST + 1, NIL,
+			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + 1, NIL,
 								   dv_read_plan_pack(&plan)));
 }
 
@@ -536,25 +512,32 @@ has_plain_columns(PathTarget *target)
 	return true;
 }
 
-static void
-add_limit_path(PlannerInfo *root, table_plan *tp, RelOptInfo *output_rel,
-			   FinalPathExtraData *extra)
+/* Is there a LIMIT or OFFSET whose rows could be those of a scan or join below it? */
+bool
+dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra)
 {
 	Query	   *parse = root->parse;
+
+	return extra->limit_needed && parse->limitOption != LIMIT_OPTION_WITH_TIES && !parse->hasAggs &&
+		parse->groupClause == NIL && parse->groupingSets == NIL && parse->distinctClause == NIL &&
+		!parse->hasWindowFuncs && parse->setOperations == NULL && !parse->hasTargetSRFs &&
+		!root->hasHavingQual && is_limit(parse->limitCount) && is_limit(parse->limitOffset);
+}
+
+static void
+add_limit_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel,
+			   FinalPathExtraData *extra)
+{
 	PathTarget *target = root->upper_targets[UPPERREL_FINAL];
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 	double		fetched;
 	Cost		startup;
 	Cost		total;
 
-	if (!extra->limit_needed || parse->limitOption == LIMIT_OPTION_WITH_TIES ||
-		tp->relation->type == DV_TABLE_VIRTUAL || !answers_all(root, tp) || parse->hasAggs ||
-		parse->groupClause != NIL || parse->groupingSets != NIL || parse->distinctClause != NIL ||
-		parse->hasWindowFuncs || parse->setOperations != NULL || parse->hasTargetSRFs ||
-		root->hasHavingQual || !is_limit(parse->limitCount) || !is_limit(parse->limitOffset) ||
-		!has_plain_columns(target))
+	if (tp->relation->type == DV_TABLE_VIRTUAL || !answers_all(root, tp) ||
+		!dv_plan_is_plain_limit(root, extra) || !has_plain_columns(target))
 		return;
-	if (root->sort_pathkeys != NIL && !set_orders(tp, tp->own, root->sort_pathkeys, &plan))
+	if (root->sort_pathkeys != NIL && !dv_plan_set_orders(tp, tp->own, root->sort_pathkeys, &plan))
 		return;
 	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, tp->fetched) :
 		clamp_row_est(tp->fetched * 0.1);
@@ -572,9 +555,13 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 	int			relid = bms_next_member(root->all_baserels, -1);
 	RelOptInfo *baserel;
 
-	/* ours are only paths above the single table of a query */
-	if ((stage != UPPERREL_GROUP_AGG && stage != UPPERREL_FINAL) ||
-		output_rel->fdw_private != NULL || bms_membership(root->all_baserels) != BMS_SINGLETON)
+	if (stage == UPPERREL_GROUP_AGG || stage == UPPERREL_DISTINCT)
+		dv_group_add_path(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_FINAL)
+		dv_join_add_limit_path(root, output_rel, extra);
+
+	/* the others are above the single table of a query */
+	if (bms_membership(root->all_baserels) != BMS_SINGLETON)
 		return;
 	baserel = root->simple_rel_array[relid];
 	if (baserel == NULL || baserel->rtekind != RTE_RELATION || baserel->fdw_private == NULL ||
@@ -582,7 +569,7 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 		add_count_path(root, baserel->fdw_private, output_rel);
-	else
+	else if (stage == UPPERREL_FINAL && output_rel->fdw_private == NULL)
 		add_limit_path(root, baserel->fdw_private, output_rel, extra);
 }
 
@@ -592,7 +579,7 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 
 /* Returns how many rows the service would send if it was not asked about the long list. */
 static int
-rows_unlisted(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
+rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
 {
 	List	   *others = list_concat_copy(c->exact, c->superset);
 
@@ -600,11 +587,11 @@ rows_unlisted(PlannerInfo *root, const table_plan *tp, const path_clauses *c)
 		return 0;
 	others = list_delete_ptr(others, c->listing);
 	return (int) Min(clamp_row_est(tp->baserel->tuples *
-								   selectivity_of(root, tp->baserel, others)), PG_INT32_MAX);
+								   dv_plan_selectivity(root, tp->baserel, others)), PG_INT32_MAX);
 }
 
 static List *
-columns_of_base(PlannerInfo *root, const table_plan *tp, List *filter)
+columns_of_base(PlannerInfo *root, const dv_table_plan *tp, List *filter)
 {
 	Bitmapset  *used = dv_resultrel_columns(root, tp->baserel);
 	List	   *columns = NIL;
@@ -653,7 +640,7 @@ add_expression(List **values, Node *expr)
 #ifdef USE_ASSERT_CHECKING
 /* Have all these clauses been classified, and are they still the same? */
 static bool
-are_judged(const path_clauses *c, List *clauses)
+are_judged(const dv_path_clauses *c, List *clauses)
 {
 	ListCell   *lc;
 
@@ -675,7 +662,7 @@ are_judged(const path_clauses *c, List *clauses)
  * clause of row security must precede any that could reveal what it hides.
  */
 static List *
-filter_of(const path_clauses *c, List *clauses, List **rechecks)
+filter_of(const dv_path_clauses *c, List *clauses, List **rechecks)
 {
 	List	   *filter = NIL;
 	ListCell   *lc;
@@ -699,16 +686,23 @@ ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
 						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
 {
-	table_plan *tp = foreignrel->fdw_private;
+	dv_table_plan *tp = IS_JOIN_REL(foreignrel) ? NULL : foreignrel->fdw_private;
 	bool		upper = IS_UPPER_REL(foreignrel);
-	const path_clauses *c = clauses_of(tp, best_path->path.param_info);
-	List	   *exact = extract_actual_clauses(c->exact, false);
-	List	   *values = list_copy(c->shipping.values);
+	const dv_path_clauses *c;
+	List	   *exact;
+	List	   *values;
 	List	   *scan_tlist = NIL;
-	dv_read_plan plan = dv_read_plan_unpack(best_path->fdw_private);
-	List	   *filter = filter_of(c, scan_clauses, &plan.rechecks);
+	dv_read_plan plan;
+	List	   *filter;
 
+	if (dv_is_fetch_plan(best_path->fdw_private))
+		return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
+	c = clauses_of(tp, best_path->path.param_info);
 	Assert(are_judged(c, scan_clauses));
+	exact = extract_actual_clauses(c->exact, false);
+	values = list_copy(c->shipping.values);
+	plan = dv_read_plan_unpack(best_path->fdw_private);
+	filter = filter_of(c, scan_clauses, &plan.rechecks);
 	if (upper)
 		scan_tlist = upper_tlist(&plan, tlist);
 	else
@@ -759,7 +753,10 @@ dv_read_plan_unpack(List *packed)
 bool
 dv_path_gives_rows(const ForeignPath *path)
 {
-	const table_plan *tp = path->path.parent->fdw_private;
+	const dv_table_plan *tp = path->path.parent->fdw_private;
+
+	if (dv_is_fetch_plan(path->fdw_private))
+		return false;
 
 	/*
 	 * a table that the statement writes is read completely first, so its scan cannot wait along

@@ -69,6 +69,9 @@ extern bool dv_path_gives_rows(const ForeignPath *path);
 /* Callbacks */
 extern void dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
 extern void dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
+extern void dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel,
+										 RelOptInfo *outerrel, RelOptInfo *innerrel,
+										 JoinType jointype, JoinPathExtraData * extra);
 extern void dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage,
 										  RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra);
 extern ForeignScan *dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel,

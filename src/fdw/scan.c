@@ -35,6 +35,7 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/drain.h"
+#include "fdw/fetch_scan.h"
 #include "fdw/list.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
@@ -286,14 +287,20 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
 	EState	   *estate = node->ss.ps.state;
-	RangeTblEntry *rte = dv_plan_table(plan, estate);
+	RangeTblEntry *rte;
 	dv_read_plan read;
 	const dv_relation *relation;
 	dv_scan    *scan;
 
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
+	if (dv_is_fetch_plan(plan->fdw_private))
+	{
+		dv_fetch_begin(node);
+		return;
+	}
 	read = dv_read_plan_unpack(plan->fdw_private);
+	rte = dv_plan_table(plan, estate);
 	relation = dv_relation_open(rte->relid);
 	dv_drain_visible(estate, relation);
 	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), false);
@@ -315,17 +322,16 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
  * Values
  */
 
-/* Returns the value of LIMIT or OFFSET; -1 if there is none. */
-static int64
-row_count(const dv_scan *scan, int number)
+int64
+dv_scan_row_count(const dv_bound_value *values, int position, bool is_limit)
 {
-	const dv_bound_value *value = number < 0 ? NULL : &scan->request.binding.values[number];
+	const dv_bound_value *value = position < 0 ? NULL : &values[position];
 	int64		n;
 
 	if (value == NULL || value->isnull)
 		return -1;
 	n = DatumGetInt64(value->value);
-	if (n < 0 && number == scan->request.plan.limit)
+	if (n < 0 && is_limit)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
 				 errmsg("LIMIT must not be negative")));
@@ -336,17 +342,15 @@ row_count(const dv_scan *scan, int number)
 	return n;
 }
 
-static void
-bind_values(dv_scan *scan, ForeignScanState *node)
+void
+dv_scan_evaluate(List *expressions, ForeignScanState *node, dv_bound_value *values)
 {
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	MemoryContext old = MemoryContextSwitchTo(scan->query);
-	int64		limit;
 	ListCell   *lc;
 
-	foreach(lc, scan->values)
+	foreach(lc, expressions)
 	{
-		dv_bound_value *value = &scan->request.binding.values[foreach_current_index(lc)];
+		dv_bound_value *value = &values[foreach_current_index(lc)];
 		int16		typlen;
 		bool		typbyval;
 
@@ -355,8 +359,18 @@ bind_values(dv_scan *scan, ForeignScanState *node)
 		if (!value->isnull)
 			value->value = datumCopy(value->value, typbyval, typlen);
 	}
-	scan->skip = Max(row_count(scan, scan->request.plan.offset), 0);
-	limit = row_count(scan, scan->request.plan.limit);
+}
+
+static void
+bind_values(dv_scan *scan, ForeignScanState *node)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+	const dv_bound_value *values = scan->request.binding.values;
+	int64		limit;
+
+	dv_scan_evaluate(scan->values, node, scan->request.binding.values);
+	scan->skip = Max(dv_scan_row_count(values, scan->request.plan.offset, false), 0);
+	limit = dv_scan_row_count(values, scan->request.plan.limit, true);
 	dv_request_start(&scan->request, limit < 0 ? -1 :
 					 limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip);
 	scan->bound = true;
@@ -713,12 +727,20 @@ read_all(dv_scan *scan)
 	dv_spool_fill(scan->spool);
 }
 
+static bool
+is_fetch(const ForeignScanState *node)
+{
+	return dv_is_fetch_plan(((ForeignScan *) node->ss.ps.plan)->fdw_private);
+}
+
 TupleTableSlot *
 dataverseIterateForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 	TupleTableSlot *slot;
 
+	if (is_fetch(node))
+		return dv_fetch_iterate(node);
 	if (scan->spool == NULL)
 		slot = next_tuple(node);
 	else
@@ -753,6 +775,11 @@ dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
+	if (is_fetch(node))
+	{
+		dv_fetch_rescan(node);
+		return;
+	}
 	/* the same rows would be returned again, but not what has been written since */
 	if (scan->spool != NULL && dv_spool_is_full(scan->spool) &&
 		!bms_overlap(node->ss.ps.chgParam, scan->params))
@@ -777,6 +804,11 @@ dataverseEndForeignScan(ForeignScanState *node)
 
 	if (scan == NULL)
 		return;
+	if (is_fetch(node))
+	{
+		dv_fetch_end(node);
+		return;
+	}
 	if (scan->spool != NULL)
 	{
 		leave_spooled(scan);

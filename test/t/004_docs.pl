@@ -54,6 +54,11 @@ my @functions = split /\n/, $node->safe_psql(
 my @missing = grep { $readme !~ /`dataverse\.$_\(/ } @functions;
 is("@missing", '', 'and of every function');
 
+# ---- what is pushed down
+
+my ($pushed) = $readme =~ /<!-- made by test\/policy -->\n(.*?)<!-- end -->/s;
+is($pushed, scalar `$^X $top/test/policy`, 'the README says what the table of policies says: test/policy --write');
+
 # ---- codes of the service, and SQLSTATEs of statuses
 
 my $source = slurp_file("$top/src/dataverse/error.c");

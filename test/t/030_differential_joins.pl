@@ -32,7 +32,7 @@ use Crm;
 use Differential;
 
 # per cent of the queries whose plans must contain a request in FetchXML; 0: no bound
-use constant FETCHXML_AT_LEAST => 0;
+use constant FETCHXML_AT_LEAST => 50;
 
 my $seed = $ENV{SEED} // time;
 my $wanted = $ENV{DIFFERENTIAL} // 2000;
@@ -1023,7 +1023,7 @@ my %tally = %Differential::tally;
 diag sprintf '%d of %d plans send FetchXML, %d of %d answers are empty', @tally{qw(fetch planned nothing asked)};
 # what raises an error depends on the plan
 report_ok(\@Differential::errors, 'no answer is an error');
-cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something') if $wanted >= 100;
+cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something');
 cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough of them are answered by FetchXML')
   if FETCHXML_AT_LEAST > 0;
 
@@ -1113,13 +1113,15 @@ my %asked = (
 		my ($alias, $name) = split /\./, $c->[0];
 		my ($mine) = grep { $_->[0] eq $alias } @scope;
 		my $twin = named($mine->[1]);
+		return 'SELECT ' . id_of($mine) . ' FROM ' . said($mine) . ' WHERE ' . pick('', 'NOT ') . 'EXISTS (SELECT 1 FROM ' . said($twin) . " WHERE $twin->[0].$name = $c->[0])"
+		  if chance(0.5);
 		return 'SELECT ' . id_of($mine) . ', ' . id_of($twin) . " FROM " . said($mine) . pick(' JOIN ', ' LEFT JOIN ') . said($twin) . " ON $twin->[0].$name = $c->[0]";
 	});
 
 # Entries of the table that are right, but would be wrong if they were "exact".  Those for which dvsim does
 # the same as PostgreSQL are left out.
 my %wrong = (
-	text => [qw(EQ IN)],
+	text => [qw(EQ IN GROUP COUNT_DISTINCT)],
 	text_ci_ai => [qw(EQ)],
 	choices => [qw(EQ)]);
 # sorts of columns of which PostgreSQL has sums, or the least and greatest

@@ -1,0 +1,273 @@
+/*
+ * fetch_scan.c
+ *		Execution of reads that FetchXML expresses: rows of joins, and groups.
+ *
+ * Rows come page after page, as those of a single table do (fdw/scan.c); the
+ * cookie of a page leads to the next one.  Groups are formed completely before
+ * the first of them is returned (fdw/group_scan.c).
+ *
+ * Memory: "query" lasts until the next rescan, "row" until the next row.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "fdw/connection.h"
+#include "fdw/drain.h"
+#include "fdw/fetch_scan.h"
+#include "fdw/plan.h"
+#include "fdw/scan.h"
+
+/*
+ * Beginning
+ */
+
+/* "read foreign tables "contact" and "account"" */
+static const char *
+describe(const dv_fetch_request *request)
+{
+	StringInfoData s;
+	int			i;
+
+	initStringInfo(&s);
+	appendStringInfoString(&s, request->ntables > 1 ? "read foreign tables " : "read foreign table ");
+	for (i = 0; i < request->ntables; i++)
+		appendStringInfo(&s, "%s\"%s\"", i == 0 ? "" : i < request->ntables - 1 ? ", " : " and ",
+						 request->relations[i]->name);
+	return s.data;
+}
+
+static void
+create_decoders(dv_fetch_scan *scan)
+{
+	int			i;
+
+	scan->decoders = palloc0(sizeof(dv_decoder *) * Max(scan->request.nsources, 1));
+	for (i = 0; i < scan->request.nsources; i++)
+	{
+		const dv_fetch_source *source = &scan->request.sources[i];
+
+		if (source->attribute != NULL)
+			scan->decoders[i] = dv_decoder_create(source->relation, source->attribute);
+	}
+}
+
+void
+dv_fetch_begin(ForeignScanState *node)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	EState	   *estate = node->ss.ps.state;
+	dv_fetch_scan *scan = palloc0(sizeof(*scan));
+	int			i;
+
+	scan->plan = dv_fetch_plan_of(plan);
+	dv_fetch_request_init(&scan->request, scan->plan, plan->fdw_exprs, estate);
+	for (i = 0; i < scan->request.ntables; i++)
+		dv_drain_visible(estate, scan->request.relations[i]);
+	scan->userid = dv_scan_user(plan, dv_plan_table(plan, estate));
+	scan->what = describe(&scan->request);
+	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
+	scan->context = CurrentMemoryContext;
+	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
+										ALLOCSET_DEFAULT_SIZES);
+	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
+									  ALLOCSET_DEFAULT_SIZES);
+	create_decoders(scan);
+	node->fdw_state = scan;
+}
+
+/*
+ * Requests
+ */
+
+void
+dv_fetch_name_members(dv_fetch_scan *scan)
+{
+	const dv_fetch_request *request = &scan->request;
+
+	scan->names = dv_names_init(palloc(dv_names_size(request->members, request->nmembers)),
+								request->members, request->nmembers);
+	if (scan->names == NULL)
+		elog(ERROR, "invalid member names of foreign table \"%s\"", request->relations[0]->name);
+	scan->members = palloc0(sizeof(dv_value) * Max(request->nmembers, 1));
+}
+
+dv_pages_spec
+dv_fetch_pages_spec(dv_fetch_scan *scan)
+{
+	dv_pages_spec spec = {0};
+
+	if (scan->session == NULL)
+		scan->session = dv_connection_get(scan->request.relations[0]->serverid, scan->userid);
+	if (scan->progress == NULL)
+		scan->progress = dv_relation_progress(scan->request.relations[0], "read", -1, scan->context);
+	spec.session = scan->session;
+	spec.page_size = scan->request.page_size;
+	spec.wanted = -1;
+	spec.likely = -1;
+	spec.annotations = scan->request.annotations;
+	spec.names = scan->names;
+	spec.what = scan->what;
+	spec.is_fetchxml = true;
+	spec.stats = &scan->stats;
+	spec.progress = scan->progress;
+	return spec;
+}
+
+/* The query is bound again for each page, so that it need not be kept. */
+static char *
+path_of_page(void *arg, int number, const char *cookie)
+{
+	dv_fetch_scan *scan = arg;
+	dv_fetch_page page = {number, scan->request.page_size, cookie};
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "dataverse request",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	dv_query	query;
+	char	   *path;
+
+	(void) dv_fetch_request_query(&scan->request, &query);
+	path = dv_fetch_request_url(&query, &page, false);
+	MemoryContextSwitchTo(old);
+	path = pstrdup(path);
+	MemoryContextDelete(scratch);
+	return path;
+}
+
+dv_pages *
+dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
+{
+	dv_pages_spec spec;
+	dv_query	query;
+	dv_fetch_page first = {1, scan->request.page_size, NULL};
+
+	if (!dv_fetch_request_query(&scan->request, &query))
+		return NULL;
+	dv_fetch_name_members(scan);
+	spec = dv_fetch_pages_spec(scan);
+	spec.path = dv_fetch_request_url(&query, query.top > 0 ? NULL : &first, false);
+	spec.wanted = scan->request.wanted;
+	/* ids are unique, and every order ends with them */
+	spec.id = query.primary_id->property;
+	if (query.top == 0)
+	{
+		spec.linker = path_of_page;
+		spec.linker_arg = scan;
+	}
+	return dv_pages_start(&spec, owner);
+}
+
+/*
+ * Rows
+ */
+
+static void
+bind_values(dv_fetch_scan *scan, ForeignScanState *node)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+	int64		limit;
+	int			i;
+
+	dv_scan_evaluate(scan->values, node, scan->request.values);
+	for (i = 0; i < scan->request.ntables; i++)
+		dv_bind_start(&scan->request.bindings[i]);
+	scan->skip = Max(dv_scan_row_count(scan->request.values, scan->plan->offset, false), 0);
+	limit = dv_scan_row_count(scan->request.values, scan->plan->limit, true);
+	scan->request.wanted = limit < 0 ? -1 :
+		limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip;
+	scan->bound = true;
+	MemoryContextSwitchTo(old);
+}
+
+static const dv_value *
+member_of(const dv_fetch_scan *scan, int source)
+{
+	return &scan->members[scan->request.sources[source].members[0]];
+}
+
+static TupleTableSlot *
+next_row(dv_fetch_scan *scan, TupleTableSlot *slot)
+{
+	MemoryContext old;
+	int			i;
+
+	for (;;)
+	{
+		if (scan->pages == NULL || scan->request.wanted == 0 ||
+			!dv_pages_next(scan->pages, scan->members))
+			return slot;
+		if (scan->request.wanted > 0)
+			scan->request.wanted--;
+		if (scan->skip == 0)
+			break;
+		scan->skip--;
+	}
+	MemoryContextReset(scan->row);
+	old = MemoryContextSwitchTo(scan->row);
+	for (i = 0; i < scan->request.nsources; i++)
+		slot->tts_values[i] = dv_decode(scan->decoders[i], member_of(scan, i), NULL,
+										&slot->tts_isnull[i]);
+	MemoryContextSwitchTo(old);
+	return ExecStoreVirtualTuple(slot);
+}
+
+TupleTableSlot *
+dv_fetch_iterate(ForeignScanState *node)
+{
+	dv_fetch_scan *scan = node->fdw_state;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	bool		begin = !scan->bound;
+
+	ExecClearTuple(slot);
+	if (begin)
+		bind_values(scan, node);
+	if (begin && scan->plan->grouped)
+		dv_fetch_form_groups(scan, slot->tts_tupleDescriptor);
+	else if (begin)
+	{
+		MemoryContext old = MemoryContextSwitchTo(scan->query);
+
+		scan->pages = dv_fetch_start_rows(scan, scan->query);
+		MemoryContextSwitchTo(old);
+	}
+	if (!scan->plan->grouped)
+		slot = next_row(scan, slot);
+	else if (dv_groups_next(scan->groups, slot->tts_values, slot->tts_isnull))
+		slot = ExecStoreVirtualTuple(slot);
+	if (TTS_EMPTY(slot) && scan->progress != NULL)
+		dv_progress_rest(scan->progress);
+	return slot;
+}
+
+void
+dv_fetch_rescan(ForeignScanState *node)
+{
+	dv_fetch_scan *scan = node->fdw_state;
+
+	/* this also ends the requests in progress */
+	MemoryContextReset(scan->query);
+	scan->pages = NULL;
+	scan->groups = NULL;
+	scan->bound = false;
+}
+
+void
+dv_fetch_end(ForeignScanState *node)
+{
+	dv_fetch_scan *scan = node->fdw_state;
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+		if (scan->decoders[i] != NULL)
+			dv_decoder_end(scan->decoders[i]);
+	if (scan->progress != NULL)
+		dv_progress_end(scan->progress);
+	MemoryContextDelete(scan->query);
+	MemoryContextDelete(scan->row);
+}

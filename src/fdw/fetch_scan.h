@@ -1,0 +1,62 @@
+/*
+ * fetch_scan.h
+ *		Execution of reads that FetchXML expresses.
+ *
+ * fdw/scan.c passes the executor's calls on to these if a plan is of this kind.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_FETCH_SCAN_H
+#define DV_FETCH_SCAN_H
+
+#include "nodes/execnodes.h"
+
+#include "client/pages.h"
+#include "fdw/decode.h"
+#include "fdw/fetch_request.h"
+#include "fdw/group_merge.h"
+
+typedef struct dv_fetch_scan
+{
+	dv_fetch_plan *plan;
+	dv_fetch_request request;
+	Oid			userid;
+	dv_session *session;
+	const char *what;			/* "read foreign tables …" */
+	List	   *values;			/* ExprStates */
+	MemoryContext context;		/* of the scan itself */
+	MemoryContext query;		/* until the next rescan */
+	MemoryContext row;			/* until the next row */
+	dv_decoder **decoders;		/* for each column of the scan tuple; NULL where rows are counted */
+	dv_names   *names;
+	dv_value   *members;
+	dv_pages   *pages;			/* of a query for rows */
+	bool		bound;			/* the values have been computed */
+	int64		skip;			/* rows of OFFSET that remain to be skipped */
+	dv_groups  *groups;			/* of a query for groups, once they are complete */
+	int			parts;			/* that the rows were divided into */
+	bool		grouped_here;	/* the service did not form the groups */
+	dv_progress *progress;
+	dv_pages_stats stats;
+} dv_fetch_scan;
+
+extern void dv_fetch_begin(ForeignScanState *node);
+extern TupleTableSlot *dv_fetch_iterate(ForeignScanState *node);
+extern void dv_fetch_rescan(ForeignScanState *node);
+extern void dv_fetch_end(ForeignScanState *node);
+
+/* For fdw/group_scan.c: */
+
+/* Sets up names of members for the outputs that are requested now. */
+extern void dv_fetch_name_members(dv_fetch_scan *scan);
+
+/* Begins a query for rows. */
+extern dv_pages *dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner);
+
+/* What all queries have in common. */
+extern dv_pages_spec dv_fetch_pages_spec(dv_fetch_scan *scan);
+
+/* fdw/group_scan.c: forms all groups */
+extern void dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc);
+
+#endif							/* DV_FETCH_SCAN_H */

@@ -1,0 +1,708 @@
+/*
+ * group_scan.c
+ *		Groups that the service forms, of any number of rows.
+ *
+ * The service groups 50,000 rows at most and returns 5,000 groups at most; the
+ * former it refuses, the latter it does not even mention.  What exceeds these
+ * numbers is divided by the ids of the root's rows, and the parts are requested
+ * several at a time: each row is in exactly one of them, whatever is written
+ * meanwhile, and a part that is still too large is divided again.  As the ids in a
+ * part are usually not spread evenly, what is divided is what lies between the
+ * first and the last one that exist.
+ *
+ * COUNT(DISTINCT) of parts cannot be added up.  Once there are parts, its values
+ * become keys of the query instead, and are counted here.
+ *
+ * If the service refuses to form groups, or if it would form others, because its
+ * days do not begin when the session's do, the rows are read and grouped here.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datetime.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "dataverse/address.h"
+#include "dataverse/id_order.h"
+#include "fdw/fetch_scan.h"
+
+/* What the service takes into a query for groups, and what it returns of it. */
+#define GROUPED_ROWS 50000
+#define RETURNED_GROUPS 5000
+/* Parts that are requested at the same time. */
+#define PARTS_AT_ONCE 8
+/* The rows that a part is meant to have, since they will not be spread evenly. */
+#define ROWS_OF_PART 35000.0
+#define MOST_PARTS 256
+
+typedef enum part_state
+{
+	PART_GROUPING,
+	PART_SEEKING_FIRST,			/* the ends of what has to be divided */
+	PART_SEEKING_LAST
+} part_state;
+
+/* The rows whose ids are in [from, to). */
+typedef struct part
+{
+	MemoryContext context;		/* of the part itself */
+	bool		has_from;
+	bool		has_to;
+	dv_ordered_id from;
+	dv_ordered_id to;
+	dv_ordered_id first;		/* the first id that exists */
+	part_state	state;
+	dv_names   *names;			/* of the current request */
+	dv_pages   *pages;			/* NULL: none has been sent */
+	MemoryContext request;		/* of the current request and its rows */
+	List	   *rows;			/* arrays of dv_group_value */
+	bool		any;			/* the end that was sought exists */
+} part;
+
+typedef struct grouping
+{
+	dv_fetch_scan *scan;
+	MemoryContext context;
+	List	   *waiting;		/* parts */
+	List	   *active;
+	bool		refused;		/* the service does not form such groups */
+} grouping;
+
+/*
+ * Values of groups
+ */
+
+/* Reads a part of a date; returns false if it is null. */
+static bool
+read_number(const dv_fetch_scan *scan, int member, int *number)
+{
+	const dv_value *value = &scan->members[member];
+	int32_t		n;
+
+	if (dv_value_is_null(value))
+		return false;
+	if (dv_value_int32(value, &n) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse returned no number for a part of a date", scan->what)));
+	*number = n;
+	return true;
+}
+
+static int64
+read_count(const dv_fetch_scan *scan, int member)
+{
+	const dv_value *value = &scan->members[member];
+	int64_t		n = 0;
+
+	/* nothing is counted in no rows */
+	if (!dv_value_is_null(value) && (dv_value_int64(value, &n) != DV_VALUE_OK || n < 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse returned no count", scan->what)));
+	return n;
+}
+
+static void
+read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
+{
+	const dv_value *value = &scan->members[member];
+
+	out->isnull = dv_value_is_null(value);
+	if (out->isnull)
+		return;
+	if (value->kind != DV_VALUE_NUMBER)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse returned no number for a sum", scan->what)));
+	out->value = DirectFunctionCall3(numeric_in, CStringGetDatum(pnstrdup(value->text, value->len)),
+									 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
+/* Returns the first day of a period. */
+static DateADT
+begin_period(dv_fetch_period period, int year, int month, int day)
+{
+	int			julian;
+
+	switch (period)
+	{
+		case DV_FETCH_YEAR:
+			month = day = 1;
+			break;
+		case DV_FETCH_QUARTER:
+			month = (month - 1) / 3 * 3 + 1;
+			day = 1;
+			break;
+		case DV_FETCH_MONTH:
+			day = 1;
+			break;
+		case DV_FETCH_WEEK:
+		case DV_FETCH_DAY:
+			break;
+	}
+	julian = date2j(year, month, day);
+	/* weeks begin on Mondays */
+	if (period == DV_FETCH_WEEK)
+		julian -= (j2day(julian) + 6) % 7;
+	return julian - POSTGRES_EPOCH_JDATE;
+}
+
+static Datum
+as_type(DateADT date, Oid type)
+{
+	if (type == TIMESTAMPTZOID)
+		return DirectFunctionCall1(date_timestamptz, DateADTGetDatum(date));
+	if (type == TIMESTAMPOID)
+		return DirectFunctionCall1(date_timestamp, DateADTGetDatum(date));
+	return DateADTGetDatum(date);
+}
+
+static void
+read_period(const dv_fetch_scan *scan, const dv_fetch_source *source, dv_fetch_period period,
+			Oid type, dv_group_value *out)
+{
+	int			year;
+	int			month = 1;
+	int			day = 1;
+
+	out->isnull = !read_number(scan, source->members[0], &year) ||
+		(period != DV_FETCH_YEAR && !read_number(scan, source->members[1], &month)) ||
+		((period == DV_FETCH_WEEK || period == DV_FETCH_DAY) &&
+		 !read_number(scan, source->members[2], &day));
+	if (!out->isnull)
+		out->value = as_type(begin_period(period, year, month, day), type);
+}
+
+static void
+read_key(const dv_fetch_scan *scan, int i, dv_group_value *out)
+{
+	const dv_fetch_source *source = &scan->request.sources[i];
+
+	if (source->attribute->column.type == DV_TYPE_DATE)
+		read_period(scan, source, DV_FETCH_DAY, source->attribute->pgtype, out);
+	else
+		out->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL,
+							   &out->isnull);
+}
+
+/* Reads one column of a group as the service returned it. */
+static void
+read_column(const dv_fetch_scan *scan, int i, Oid type, dv_group_value *out)
+{
+	const dv_fetch_source *source = &scan->request.sources[i];
+
+	switch (source->item->content)
+	{
+		case DV_FETCH_KEY:
+			read_key(scan, i, out);
+			break;
+		case DV_FETCH_PERIOD:
+			read_period(scan, source, source->item->period, type, out);
+			break;
+		case DV_FETCH_COUNT:
+		case DV_FETCH_COUNT_VALUES:
+			out->count = read_count(scan, source->members[0]);
+			break;
+		case DV_FETCH_COUNT_DISTINCT:
+			if (scan->request.distinct_values)
+				read_key(scan, i, out);
+			else
+			{
+				out->isnull = true;
+				out->count = read_count(scan, source->members[0]);
+			}
+			break;
+		case DV_FETCH_AVG:
+			out->count = read_count(scan, source->members[1]);
+			read_sum(scan, source->members[0], out);
+			break;
+		case DV_FETCH_SUM:
+			read_sum(scan, source->members[0], out);
+			break;
+		default:
+			out->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL,
+								   &out->isnull);
+	}
+}
+
+static dv_group_value *
+read_group(const dv_fetch_scan *scan, TupleDesc desc)
+{
+	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+		read_column(scan, i, TupleDescAttr(desc, i)->atttypid, &values[i]);
+	return values;
+}
+
+/*
+ * Parts
+ */
+
+static part *
+create_part(MemoryContext owner)
+{
+	MemoryContext context = AllocSetContextCreate(owner, "dataverse part", ALLOCSET_SMALL_SIZES);
+	part	   *p = MemoryContextAllocZero(context, sizeof(*p));
+
+	p->context = context;
+	p->request = AllocSetContextCreate(context, "dataverse groups", ALLOCSET_DEFAULT_SIZES);
+	return p;
+}
+
+static const char *
+id_text(const dv_ordered_id *id)
+{
+	uint8_t		uuid[DV_ID_LEN];
+
+	dv_id_unorder(id, uuid);
+	return dv_id_text(uuid);
+}
+
+static dv_filter *
+filter_of(const part *p, const dv_column *id)
+{
+	List	   *bounds = NIL;
+
+	if (p->has_from)
+		bounds = lappend(bounds, dv_filter_of(DV_GE, id, id_text(&p->from)));
+	if (p->has_to)
+		bounds = lappend(bounds, dv_filter_of(DV_LT, id, id_text(&p->to)));
+	return bounds == NIL ? NULL : dv_filter_join(DV_AND, bounds);
+}
+
+/* Sends the request that the state of the part calls for; returns false if no row can match. */
+static bool
+send_part(dv_fetch_scan *scan, part *p)
+{
+	dv_fetch_request *request = &scan->request;
+	const char *id = request->relations[0]->primary_id.property;
+	MemoryContext old;
+	dv_pages_spec spec;
+	dv_query	query;
+	bool		any;
+
+	MemoryContextReset(p->request);
+	p->rows = NIL;
+	p->any = false;
+	old = MemoryContextSwitchTo(p->request);
+	request->within = filter_of(p, &request->relations[0]->primary_id);
+	any = p->state == PART_GROUPING ? dv_fetch_request_query(request, &query) :
+		dv_fetch_request_end(request, p->state == PART_SEEKING_LAST, &query);
+	request->within = NULL;
+	if (any)
+	{
+		spec = dv_fetch_pages_spec(scan);
+		spec.path = dv_fetch_request_url(&query, NULL, false);
+		if (p->state == PART_GROUPING)
+			p->names = dv_names_init(palloc(dv_names_size(request->members, request->nmembers)),
+									 request->members, request->nmembers);
+		else
+			p->names = dv_names_init(palloc(dv_names_size(&id, 1)), &id, 1);
+		spec.names = p->names;
+		spec.has_plainer = p->state == PART_GROUPING;
+		p->pages = dv_pages_start(&spec, p->request);
+	}
+	MemoryContextSwitchTo(old);
+	return any;
+}
+
+static void
+begin_seeking(grouping *g, part *p, part_state state)
+{
+	p->state = state;
+	if (!send_part(g->scan, p))
+		elog(ERROR, "no rows of foreign table \"%s\" to divide", g->scan->request.relations[0]->name);
+}
+
+static void
+read_id(const dv_fetch_scan *scan, dv_ordered_id *id)
+{
+	uint8_t		uuid[UUID_LEN];
+
+	if (dv_value_uuid(&scan->members[0], uuid) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse returned a row without an id", scan->what)));
+	dv_id_order(uuid, id);
+}
+
+/* Adds a part of what another one contains, from an id on; everything before belongs to "before". */
+static part *
+add_part(grouping *g, part *before, const dv_ordered_id *from)
+{
+	part	   *next = create_part(g->context);
+
+	next->has_from = before->has_to = true;
+	next->from = before->to = *from;
+	g->waiting = lappend(g->waiting, next);
+	g->scan->parts++;
+	return next;
+}
+
+/* Replaces a part by n parts, divided between the first and the last id that exist in it. */
+static void
+divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
+{
+	dv_ordered_id before = p->first;
+	part	   *piece = create_part(g->context);
+	int			i;
+
+	piece->has_from = p->has_from;
+	piece->from = p->from;
+	g->waiting = lappend(g->waiting, piece);
+	g->scan->parts++;
+	for (i = 1; i < n; i++)
+	{
+		dv_ordered_id cut = dv_id_cut(&p->first, last, i, n);
+
+		/* there may be fewer ids than parts; of two, each has one */
+		if (n == 2 && dv_id_compare(&cut, &before) <= 0)
+			cut = *last;
+		if (dv_id_compare(&cut, &before) > 0)
+			piece = add_part(g, piece, &cut);
+		before = cut;
+	}
+	piece->has_to = p->has_to;
+	piece->to = p->to;
+}
+
+/* Into how many parts the rows are divided first. */
+static int
+parts_at_first(const dv_fetch_scan *scan)
+{
+	double		parts = ceil(scan->plan->rows / ROWS_OF_PART);
+
+	return (int) Max(Min(parts, MOST_PARTS), 2);
+}
+
+/* The last id of a part that is too large has been found. */
+static void
+divide_at_last(grouping *g, part *p)
+{
+	dv_ordered_id last;
+
+	/* the rows are gone, which is as good as having grouped them */
+	if (!p->any)
+		return;
+	read_id(g->scan, &last);
+	if (dv_id_compare(&p->first, &last) >= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s: Dataverse does not group a single row", g->scan->what)));
+	divide(g, p, &last, p->has_from || p->has_to ? 2 : parts_at_first(g->scan));
+}
+
+/* The service cannot group so many rows, or does not return so many groups. */
+static void
+part_is_too_large(grouping *g, part *p)
+{
+	dv_fetch_scan *scan = g->scan;
+	MemoryContext old;
+
+	if (scan->parts == 0 && !scan->request.distinct_values)
+	{
+		/* from now on, only what can be put together is requested */
+		old = MemoryContextSwitchTo(scan->context);
+		scan->request.distinct_values = true;
+		dv_fetch_request_choose(&scan->request);
+		dv_fetch_name_members(scan);
+		MemoryContextSwitchTo(old);
+	}
+	begin_seeking(g, p, PART_SEEKING_FIRST);
+}
+
+/*
+ * The answer to a part is complete.  Returns true if the part is done with.
+ */
+static bool
+finish_answer(grouping *g, part *p)
+{
+	dv_fetch_scan *scan = g->scan;
+	const dv_error *refusal = dv_pages_refusal(p->pages);
+	ListCell   *lc;
+
+	switch (p->state)
+	{
+		case PART_SEEKING_FIRST:
+			if (!p->any)
+				return true;
+			read_id(scan, &p->first);
+			begin_seeking(g, p, PART_SEEKING_LAST);
+			return false;
+		case PART_SEEKING_LAST:
+			divide_at_last(g, p);
+			return true;
+		case PART_GROUPING:
+			break;
+	}
+	if (refusal != NULL && refusal->meaning != DV_MEANING_COUNT_LIMIT)
+	{
+		g->refused = true;
+		return true;
+	}
+	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
+		list_length(p->rows) >= RETURNED_GROUPS)
+	{
+		part_is_too_large(g, p);
+		return false;
+	}
+	foreach(lc, p->rows)
+	{
+		dv_groups_add(scan->groups, lfirst(lc));
+	}
+	return true;
+}
+
+/* Reads what has arrived of a part.  Returns true if the part is done with. */
+static bool
+advance_part(grouping *g, part *p, TupleDesc desc)
+{
+	dv_fetch_scan *scan = g->scan;
+
+	for (;;)
+	{
+		MemoryContext old;
+
+		switch (dv_pages_poll(p->pages, scan->members))
+		{
+			case DV_PAGES_WAITING:
+				return false;
+			case DV_PAGES_END:
+				if (finish_answer(g, p))
+					return true;
+				continue;
+			case DV_PAGES_ROW:
+				break;
+		}
+		p->any = true;
+		if (p->state != PART_GROUPING)
+			continue;
+		old = MemoryContextSwitchTo(p->request);
+		p->rows = lappend(p->rows, read_group(scan, desc));
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* Starts parts as long as there may be more of them at a time. */
+static void
+start_parts(grouping *g)
+{
+	while (g->waiting != NIL && list_length(g->active) < PARTS_AT_ONCE)
+	{
+		part	   *p = linitial(g->waiting);
+
+		g->waiting = list_delete_first(g->waiting);
+		if (send_part(g->scan, p))
+			g->active = lappend(g->active, p);
+		else
+			MemoryContextDelete(p->context);
+	}
+}
+
+/* Returns false if the service does not form such groups. */
+static bool
+form_in_parts(dv_fetch_scan *scan, TupleDesc desc)
+{
+	grouping	g = {scan, CurrentMemoryContext, NIL, NIL, false};
+	part	   *whole = create_part(g.context);
+	dv_query	query;
+
+	if (!dv_fetch_request_query(&scan->request, &query))
+		return true;
+	/* what is certainly too much is not tried at all */
+	if (scan->plan->rows > GROUPED_ROWS)
+	{
+		g.active = list_make1(whole);
+		part_is_too_large(&g, whole);
+	}
+	else
+		g.waiting = list_make1(whole);
+	while (!g.refused && (g.waiting != NIL || g.active != NIL))
+	{
+		bool		ended = false;
+		ListCell   *lc;
+
+		start_parts(&g);
+		foreach(lc, g.active)
+		{
+			part	   *p = lfirst(lc);
+
+			if (!advance_part(&g, p, desc))
+				continue;
+			MemoryContextDelete(p->context);
+			g.active = foreach_delete_current(g.active, lc);
+			ended = true;
+			if (g.refused)
+				break;
+		}
+		if (!ended && g.active != NIL)
+			dv_call_pause(0, DV_WAIT_RESPONSE);
+	}
+	return !g.refused;
+}
+
+/*
+ * Groups of rows that are read
+ */
+
+/* date_trunc() of a column, as the statement has it */
+static Datum
+truncate_to_period(dv_fetch_period period, Datum value, Oid type, Oid result)
+{
+	static const char *const names[] = {
+		[DV_FETCH_YEAR] = "year",
+		[DV_FETCH_QUARTER] = "quarter",
+		[DV_FETCH_MONTH] = "month",
+		[DV_FETCH_WEEK] = "week",
+		[DV_FETCH_DAY] = "day",
+	};
+	Datum		name = CStringGetTextDatum(names[period]);
+
+	if (type == DATEOID)
+		value = as_type(DatumGetDateADT(value), result);
+	return result == TIMESTAMPTZOID ? DirectFunctionCall2(timestamptz_trunc, name, value) :
+		DirectFunctionCall2(timestamp_trunc, name, value);
+}
+
+static Datum
+as_numeric(Datum value, Oid type)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt16(value)));
+		case INT4OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt32(value)));
+		case INT8OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt64(value)));
+		default:
+			return value;
+	}
+}
+
+/* Makes of a row a group of its own. */
+static void
+group_row(dv_fetch_scan *scan, TupleDesc desc, dv_group_value *values)
+{
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+	{
+		const dv_fetch_source *source = &scan->request.sources[i];
+		dv_group_value *v = &values[i];
+
+		v->isnull = true;
+		v->count = 1;
+		if (source->attribute == NULL)
+			continue;
+		v->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL, &v->isnull);
+		v->count = v->isnull ? 0 : 1;
+		if (v->isnull)
+			continue;
+		if (source->item->content == DV_FETCH_PERIOD)
+			v->value = truncate_to_period(source->item->period, v->value, source->attribute->pgtype,
+										  TupleDescAttr(desc, i)->atttypid);
+		else if (source->item->content == DV_FETCH_SUM || source->item->content == DV_FETCH_AVG)
+			v->value = as_numeric(v->value, source->attribute->pgtype);
+	}
+}
+
+static void
+form_here(dv_fetch_scan *scan, TupleDesc desc)
+{
+	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
+	MemoryContext old;
+
+	scan->grouped_here = true;
+	old = MemoryContextSwitchTo(scan->context);
+	scan->request.rows = true;
+	dv_fetch_request_choose(&scan->request);
+	MemoryContextSwitchTo(old);
+	scan->pages = dv_fetch_start_rows(scan, CurrentMemoryContext);
+	while (scan->pages != NULL && dv_pages_next(scan->pages, scan->members))
+	{
+		MemoryContextReset(scan->row);
+		old = MemoryContextSwitchTo(scan->row);
+		group_row(scan, desc, values);
+		MemoryContextSwitchTo(old);
+		dv_groups_add(scan->groups, values);
+	}
+}
+
+/*
+ * All groups
+ */
+
+static dv_groups *
+begin_groups(const dv_fetch_scan *scan, TupleDesc desc)
+{
+	int			n = scan->request.nsources;
+	Oid		   *types = palloc0(sizeof(Oid) * Max(n, 1));
+	int		   *scales = palloc0(sizeof(int) * Max(n, 1));
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		const dv_attribute *attribute = scan->request.sources[i].attribute;
+
+		if (attribute == NULL)
+			continue;
+		types[i] = attribute->pgtype;
+		/* the scale of a numeric is a signed number of eleven bits */
+		if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
+			scales[i] = (((attribute->typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+	}
+	return dv_groups_begin(scan->plan->items, desc, types, scales);
+}
+
+/* Would the service's periods begin when the statement's do? */
+static bool
+has_same_periods(const dv_fetch_scan *scan)
+{
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+	{
+		const dv_fetch_source *source = &scan->request.sources[i];
+
+		if (source->item->content == DV_FETCH_PERIOD &&
+			source->attribute->pgtype == TIMESTAMPTZOID && !dv_fetch_days_agree())
+			return false;
+	}
+	return true;
+}
+
+void
+dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+
+	scan->groups = begin_groups(scan, desc);
+	if (scan->request.rows || !has_same_periods(scan))
+		form_here(scan, desc);
+	else
+	{
+		scan->members = palloc0(sizeof(dv_value) * Max(scan->request.nmembers, 1));
+		if (!form_in_parts(scan, desc))
+		{
+			scan->groups = begin_groups(scan, desc);
+			form_here(scan, desc);
+		}
+	}
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,132 @@
+/*
+ * plan_table.h
+ *		What is known of tables and joins while a query is planned.
+ *
+ * This is what RelOptInfo.fdw_private points to.  plan.c plans reads of single
+ * tables, plan_join.c joins, and plan_group.c what is above either: groups,
+ * and the limit of a join.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_PLAN_TABLE_H
+#define DV_PLAN_TABLE_H
+
+#include "nodes/pathnodes.h"
+
+#include "fdw/fetch_plan.h"
+#include "fdw/plan.h"
+#include "fdw/ship.h"
+
+/* In PostgreSQL's units, in which a page read sequentially costs 1. */
+#define DV_REQUEST_COST 100.0
+#define DV_ROW_COST 0.05
+
+/* The restriction clauses of a path, and what the service does with each of them. */
+typedef struct dv_path_clauses
+{
+	ParamPathInfo *param_info;	/* whose clauses are included; NULL: only the table's own */
+	List	   *own;			/* the table's own */
+	dv_shipping shipping;		/* contains the values that the conditions refer to */
+	List	   *exact;			/* RestrictInfos */
+	List	   *superset;
+	List	   *local;
+	List	   *conditions;		/* of the exact and superset clauses */
+	RestrictInfo *listing;		/* the one with the list that may have any length, or NULL */
+} dv_path_clauses;
+
+typedef enum dv_planned_kind
+{
+	DV_PLANNED_TABLE,
+	DV_PLANNED_JOIN
+} dv_planned_kind;
+
+/* A table. */
+typedef struct dv_table_plan
+{
+	dv_planned_kind kind;
+	RelOptInfo *baserel;
+	dv_relation *relation;
+	dv_shipping shipping;		/* the initial state, without values */
+	List	   *judged;			/* dv_path_clauses */
+	const dv_path_clauses *own; /* the clauses of the table alone */
+	bool		gated;			/* a clause without columns decides whether there is a scan at all */
+	bool		counted;		/* the number of its rows is known */
+	bool		written;		/* the statement writes the table, so all rows must be read before
+								 * the first one is written */
+	double		fetched;		/* rows that the service sends */
+} dv_table_plan;
+
+/* A table within a join. */
+typedef struct dv_joined_table
+{
+	dv_table_plan *table;
+	int			parent;			/* index in the join; -1: it is the root */
+	dv_link_kind kind;
+	AttrNumber	from;			/* of this table */
+	AttrNumber	to;				/* of the parent */
+} dv_joined_table;
+
+/*
+ * A join that the service can answer in one query, each of its rows being one
+ * of the root's, or a single table that is regarded as such.
+ */
+typedef struct dv_join_plan
+{
+	dv_planned_kind kind;
+	List	   *tables;			/* dv_joined_table; the root first, parents before the others */
+	List	   *checked;		/* RestrictInfos of the join to be checked here */
+} dv_join_plan;
+
+extern bool dv_plan_may_ask(const RelOptInfo *rel, RestrictInfo *rinfo);
+extern double dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses);
+
+extern bool dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra);
+
+/*
+ * Translates sort keys to orders in the plan.  Returns false if the service
+ * would sort differently.
+ */
+extern bool dv_plan_set_orders(const dv_table_plan *tp, const dv_path_clauses *c, List *pathkeys,
+							   dv_read_plan *plan);
+
+/* plan_join.c */
+
+/* Returns NULL if the service cannot answer it as part of a larger query. */
+extern const dv_join_plan *dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel);
+
+/* Does the service answer every clause of the join and of its tables? */
+extern bool dv_join_is_exact(const dv_join_plan *join);
+
+/*
+ * Finds a column that an expression consists of: the table's index in the join
+ * and the attribute.  Returns false if it is anything else.
+ */
+extern bool dv_join_column(const dv_join_plan *join, Node *expr, int *table, AttrNumber *attnum);
+extern const dv_attribute *dv_join_attribute(const dv_join_plan *join, int table,
+											 AttrNumber attnum);
+
+extern bool dv_join_is_primary_id(const dv_join_plan *join, int table, AttrNumber attnum);
+
+/* Begins a plan with the tables and conditions of a join; sets its values. */
+extern void dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values);
+
+/* Is the number of the root's rows known? */
+extern bool dv_join_is_counted(const dv_join_plan *join);
+
+extern double dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel);
+extern void dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total);
+
+extern void dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel,
+								   FinalPathExtraData *extra);
+extern ForeignScan *dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path,
+									  List *tlist, Plan *outer_plan);
+
+/* plan_group.c */
+extern void dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+							  RelOptInfo *output_rel, void *extra);
+
+/* The clauses of HAVING, and the columns of the scan tuple, of a path for groups. */
+extern List *dv_group_filter(const ForeignPath *path);
+extern List *dv_group_columns(const ForeignPath *path);
+
+#endif							/* DV_PLAN_TABLE_H */
