@@ -562,7 +562,7 @@ diag encode_utf8($_) for @found[ 0 .. ($#found < 4 ? $#found : 4) ];
 
 # ---- forms of queries that not every environment knows
 
-my $few = $wanted < 100 ? $wanted : 100;
+my $few = $wanted < 300 ? $wanted : 300;
 
 for my $quirk (Dvsim::all_quirks())
 {
