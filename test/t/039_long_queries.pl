@@ -18,7 +18,6 @@ use Crm;
 my $rows = 1200;
 my $page = 300;
 my $crm = Crm->start('long');
-my $since = 0;
 
 $crm->dvsim->control('POST', "/_dvsim/seed?table=account&rows=$rows");
 $crm->sql(
@@ -32,13 +31,7 @@ $crm->sql(
 	CREATE TABLE l.new_reading AS SELECT new_readingid, new_name, partitionid FROM dv.new_reading;
 	ANALYZE l.account});
 
-sub requests
-{
-	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
-
-	$since = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
-}
+sub requests { return $crm->requests; }
 
 # Asks a question about {tables}, of both; returns the requests.
 sub agrees

@@ -54,34 +54,19 @@ close $schema or die $!;
 
 my $dvsim = Dvsim->start('--schema', "$dir/schema.json");
 my $crm = Crm->start('alternate_keys', dvsim => $dvsim, initdb => [ '--encoding', 'UTF8' ], options => { max_parallel => 4 });
-my $since = 0;
 
 $crm->sql("CREATE SCHEMA dv;
 	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (lab_sample, lab_plain) FROM SERVER crm INTO dv;
 	ALTER SERVER crm OPTIONS (ADD insert_mode 'upsert')");
 
-# Returns the requests that have arrived since the last call, as "POST accounts".
-sub requests
-{
-	my $log = $dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
-
-	$since = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
-}
+sub requests { return $crm->requests; }
 
 sub lines
 {
 	return [ map { "$_->{method} " . $_->{target} =~ s{^/api/data/v9\.2/|Microsoft\.Dynamics\.CRM\.}{}gr } @_ ];
 }
 
-sub sent
-{
-	my ($sql) = @_;
-
-	requests();
-	$crm->sql($sql);
-	return requests();
-}
+sub sent { return $crm->sent(@_); }
 
 sub literal
 {

@@ -122,6 +122,16 @@ sub requests
 	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
 }
 
+# Runs statements in a new session, and returns what they have sent.
+sub sent
+{
+	my ($self, $sql) = @_;
+
+	$self->requests;
+	$self->sql($sql);
+	return $self->requests;
+}
+
 # Returns the target of a request, decoded, from the entity set on.
 sub target
 {
