@@ -223,6 +223,16 @@ $r = run("INSERT INTO dv.new_reading (new_readingid, partitionid, new_name)
 is($r->{tag}, 'INSERT 0 300', 'each id in six partitions') or diag($r->{message});
 is($w->rows_there('elastic'), 300, '... all are there');
 
+# the first attempt writes all but the second row, and the next one is refused without a word about rows
+$r = run("INSERT INTO dv.new_reading (new_readingid, new_name, partitionid)
+	SELECT md5(n::text)::uuid, 'row ' || n, 'p' FROM (SELECT CASE i WHEN 2 THEN 1 ELSE i END AS n FROM generate_series(1, 20) i) x",
+	settings => [ $go_on, $one_call ], rules => [ @lost,
+		{ path => 'Microsoft.Dynamics.CRM.Create', status => 400, code => '0x80040265', message => 'A plug-in says no.' } ]);
+is($r->{hits}, 2, 'equal rows in a batch of an elastic table, whose rows are verified');
+is($r->{tag}, 'INSERT 0 19', '... one of the two is counted');
+is(rejects(), '23505|1|1', '... and the other is filed');
+is($w->rows_there('elastic'), 19, '... so many rows are there');
+
 # ---------------------------------------------------------------- ids that are none
 
 my $zero = '00000000-0000-0000-0000-000000000000';
