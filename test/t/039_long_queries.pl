@@ -50,6 +50,9 @@ sub agrees
 	}
 	ok($answers[0] eq $answers[1], '… and the same answer') or diag substr($answers[1], 0, 300), "\ninstead of\n", substr($answers[0], 0, 300);
 	is(scalar(grep { length($_->{target}) > 32_768 || length($_->{body} // '') > 66_000 } @sent), 0, '… with requests of a bounded length');
+	# but links to further pages, which the service makes
+	my @queries = grep { !/skiptoken/ } map { ($_->{body} // '') =~ m{^GET /api/data/v9\.2/(\S+) HTTP}m } @sent;
+	is(scalar(grep { length > 50_000 } @queries), 0, '… and of queries');
 	$check->(@sent) if $check;
 	return;
 }
