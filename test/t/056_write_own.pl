@@ -313,6 +313,23 @@ is($w->rows_there('standard'), 50, '... once');
 	$w->set(max_retries => undef);
 }
 
+# a refusal that names one row does not tell what a lost attempt did to the others
+{
+	my $session = $w->session;
+
+	$w->reset;
+	$w->watcher->query(meters('row', 50, 'n'));
+	faults($w->dvsim, { path => 'UpdateMultiple', action => 'reset_before_commit' });
+	$r = $session->try("UPDATE dv.new_meter SET new_name = 'changed', new_kind = CASE new_number WHEN 7 THEN 4711 END");
+	is(hits($w->dvsim), 1, 'an update whose answer is lost');
+	clear_faults($w->dvsim);
+	is($r->{sqlstate}, '23514', '... and then refused because of a row');
+	like($r->{detail}, qr/^49 rows were sent without a conclusive answer/m, '... says what is in doubt');
+	is($session->query('SELECT operation, count(*), count(DISTINCT row_id) FROM dataverse.doubts GROUP BY 1'), 'update|49|49', '... which rows these are');
+	is($session->value(q{SELECT count(*) FROM dataverse.doubts WHERE row_id = md5('7')::uuid}), 0, '... and not the one that was refused');
+	$session->close;
+}
+
 # ---------------------------------------------------------------- partitions with any characters, in a query of limited length
 
 for my $text ('ä b', "=#''", 'x')
