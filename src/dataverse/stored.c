@@ -221,24 +221,37 @@ compare_decimals(const dv_value *sent, const dv_value *read)
 	return rounds_to(&a, &b) ? DV_STORED_UNKNOWN : DV_STORED_DIFFERENT;
 }
 
+/* Reads what is a single whole number: of choices, of days, 0 or 1. */
+static bool
+read_whole(dv_wire wire, const dv_value *value, int64_t *n)
+{
+	bool		truth;
+	int32_t		days;
+
+	switch (wire)
+	{
+		case DV_WIRE_BOOLEAN:
+			if (dv_value_bool(value, &truth) != DV_VALUE_OK)
+				return false;
+			*n = truth;
+			return true;
+		case DV_WIRE_DATE:
+			if (dv_value_date(value, &days) != DV_VALUE_OK)
+				return false;
+			*n = days;
+			return true;
+		default:
+			return dv_value_int64(value, n) == DV_VALUE_OK;
+	}
+}
+
 static dv_stored
-compare_integers(const dv_value *sent, const dv_value *read)
+compare_whole(dv_wire wire, const dv_value *sent, const dv_value *read)
 {
 	int64_t		a;
 	int64_t		b;
 
-	if (dv_value_int64(sent, &a) != DV_VALUE_OK || dv_value_int64(read, &b) != DV_VALUE_OK)
-		return DV_STORED_UNKNOWN;
-	return equal_if(a == b);
-}
-
-static dv_stored
-compare_booleans(const dv_value *sent, const dv_value *read)
-{
-	bool		a;
-	bool		b;
-
-	if (dv_value_bool(sent, &a) != DV_VALUE_OK || dv_value_bool(read, &b) != DV_VALUE_OK)
+	if (!read_whole(wire, sent, &a) || !read_whole(wire, read, &b))
 		return DV_STORED_UNKNOWN;
 	return equal_if(a == b);
 }
@@ -298,17 +311,6 @@ compare_times(const dv_value *sent, const dv_value *read)
 	if ((b > a && b - a < SECOND) || (b % DAY == 0 && b - a < DAY && a - b < DAY))
 		return DV_STORED_UNKNOWN;
 	return DV_STORED_DIFFERENT;
-}
-
-static dv_stored
-compare_dates(const dv_value *sent, const dv_value *read)
-{
-	int32_t		a;
-	int32_t		b;
-
-	if (dv_value_date(sent, &a) != DV_VALUE_OK || dv_value_date(read, &b) != DV_VALUE_OK)
-		return DV_STORED_UNKNOWN;
-	return equal_if(a == b);
 }
 
 /*
@@ -371,20 +373,18 @@ dv_stored_compare(dv_wire wire, const dv_value *sent, const dv_value *read, char
 		case DV_WIRE_INTEGER:
 		case DV_WIRE_BIGINT:
 		case DV_WIRE_CHOICE:
-			return compare_integers(sent, read);
+		case DV_WIRE_BOOLEAN:
+		case DV_WIRE_DATE:
+			return compare_whole(wire, sent, read);
 		case DV_WIRE_DECIMAL:
 			return compare_decimals(sent, read);
 		case DV_WIRE_DOUBLE:
 			return compare_doubles(sent, read);
-		case DV_WIRE_BOOLEAN:
-			return compare_booleans(sent, read);
 		case DV_WIRE_CHOICES:
 			return compare_choices(sent, read);
 		case DV_WIRE_MOMENT:
 		case DV_WIRE_LOCAL_TIME:
 			return compare_times(sent, read);
-		case DV_WIRE_DATE:
-			return compare_dates(sent, read);
 		default:
 			return DV_STORED_UNKNOWN;
 	}

@@ -126,20 +126,11 @@ decode_uuid(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return dv_value_uuid(value, uuid->data);
 }
 
-/* Gives a number the column's declared number of decimal places, unless it has more. */
-static Datum
-show_numeric(const dv_decoder *decoder, Datum number)
-{
-	int			needed;
-
-	number = DirectFunctionCall1(numeric_trim_scale, number);
-	needed = DatumGetInt32(DirectFunctionCall1(numeric_scale, number));
-	if (needed >= decoder->scale)
-		return number;
-	return DirectFunctionCall2(numeric_round, number, Int32GetDatum(decoder->scale));
-}
-
-/* Whether a number has few digits or many, it is shown alike. */
+/*
+ * Whether a number has few digits or many, it is shown alike: with the column's
+ * declared decimal places, which the cast of doubtful values adds, or with those
+ * that it needs.
+ */
 static dv_value_status
 decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 {
@@ -154,7 +145,7 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 												 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 
 		decoder->doubtful = decoder->fit != NULL;
-		*out = show_numeric(decoder, number);
+		*out = DirectFunctionCall1(numeric_trim_scale, number);
 		return DV_VALUE_OK;
 	}
 	while (scale > Max(decoder->scale, 0) && n % 10 == 0)
@@ -170,9 +161,6 @@ decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
 	decoder->doubtful = decoder->fit != NULL &&
 		(scale != decoder->scale || n <= -decoder->bound || n >= decoder->bound);
 	*out = NumericGetDatum(int64_div_fast_to_numeric(n, scale));
-	/* more digits than an int64 has are needed to show it */
-	if (scale < decoder->scale)
-		*out = show_numeric(decoder, *out);
 	return status;
 }
 

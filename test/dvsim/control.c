@@ -140,6 +140,7 @@ static void
 set_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
 {
 	struct json_object *names = read_body(exchange);
+	uint64_t	before = wire->sim->quirks;
 	bool		known = json_object_is_type(names, json_type_array);
 
 	if (names == NULL)
@@ -151,7 +152,10 @@ set_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
 	if (known)
 		list_quirks(wire, exchange);
 	else
+	{
+		wire->sim->quirks = before;
 		fail(exchange, 400, "say which quirks: [\"no-in\"]; \"dvsim --help\" lists them");
+	}
 	json_object_put(names);
 }
 

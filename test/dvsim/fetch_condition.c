@@ -637,7 +637,7 @@ sim_fetch_condition(struct sim_fetch_query *q, struct sim_buf *sql,
 	if (condition->entityname != NULL)
 		entity = sim_fetch_by_alias(q, scope, condition->entityname, until);
 	if (entity == NULL || !sim_fetch_term(q, entity, condition->attribute, &w.term) ||
-		!sim_fetch_filterable(q, &w.term))
+		!sim_column_filterable(q->req, q->res, w.term.column))
 		return false;
 	if (window != NULL)
 		return put_window(&w, window);

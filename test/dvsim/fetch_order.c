@@ -156,7 +156,7 @@ add_order(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 	if (order->entityname != NULL)
 		entity = sim_fetch_by_alias(q, entity, order->entityname, -1);
 	if (entity == NULL || !sim_fetch_term(q, entity, order->attribute, &term) ||
-		!sim_fetch_filterable(q, &term) || !order_key(q, &term, order->descending, &key))
+		!sim_column_filterable(q->req, q->res, term.column) || !order_key(q, &term, order->descending, &key))
 		return false;
 	if (sim_column_ignores_order(term.column))
 		return true;

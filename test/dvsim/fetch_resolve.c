@@ -163,16 +163,6 @@ sim_fetch_term(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 	return true;
 }
 
-bool
-sim_fetch_filterable(struct sim_fetch_query *q, const struct sim_fetch_term *term)
-{
-	if (term->column->filterable)
-		return true;
-	return sim_fail(q->req, q->res, 400, "0x80040203",
-					"The attribute '%s' is calculated from '%s' when it is read: it cannot be used "
-					"in a condition or an order.", term->column->name, term->column->attribute_of);
-}
-
 struct sim_fetch_entity *
 sim_fetch_next_join(struct sim_fetch_entity *entity)
 {

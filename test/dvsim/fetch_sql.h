@@ -105,9 +105,6 @@ void		sim_fetch_bind_int(struct sim_fetch_query *q, struct sim_buf *sql, int64_t
 bool		sim_fetch_resolve(struct sim_fetch_query *q);
 bool		sim_fetch_term(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 						   const char *attribute, struct sim_fetch_term *term);
-
-/* refuses helpers that cannot be part of conditions or orders */
-bool		sim_fetch_filterable(struct sim_fetch_query *q, const struct sim_fetch_term *term);
 enum sim_fetch_class sim_fetch_class_of(const struct sim_column *column);
 const char *sim_fetch_text(struct sim_fetch_query *q, struct sim_buf *buf); /* frees buf */
 

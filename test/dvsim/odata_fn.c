@@ -533,7 +533,7 @@ sim_function_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_no
 		(fn != NULL && fn->sql == in_sql && sim_quirk(sql->req->sim, SIM_QUIRK_NO_IN)))
 		return no_function(sql, node);
 	if (!sim_sql_condition(sql) || !find_column(sql, from, node, &place) ||
-		!sim_place_filterable(sql, &place))
+		!sim_column_filterable(sql->req, sql->res, place.column))
 		return false;
 	if (place.column->type == SIM_IMAGE || place.column->type == SIM_MANAGED ||
 		!(place.column->stored || place.column->formula != NULL))

@@ -105,7 +105,7 @@ sim_ordering_init(struct sim_sql *sql, struct sim_from *from, const struct sim_q
 
 		*order = query->order[i];
 		if (!sim_place_find(sql, from, order->path, &place) ||
-			!sim_place_filterable(sql, &place) || !order_expression(sql, &place, order))
+			!sim_column_filterable(sql->req, sql->res, place.column) || !order_expression(sql, &place, order))
 			return false;
 		if (sim_column_ignores_order(place.column))
 			continue;

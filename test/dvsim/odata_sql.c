@@ -91,17 +91,6 @@ sim_sql_condition(struct sim_sql *sql)
 					"Number of conditions in query exceeded maximum limit.");
 }
 
-bool
-sim_place_filterable(struct sim_sql *sql, const struct sim_place *place)
-{
-	if (place->column->filterable)
-		return true;
-	return sim_fail(sql->req, sql->res, 400, "0x80040203",
-					"The attribute '%s' is calculated from '%s' when it is read: it cannot be used "
-					"in a condition or an order.", place->column->name,
-					place->column->attribute_of);
-}
-
 static bool
 incompatible(struct sim_sql *sql, const char *left, const char *right, int op)
 {
@@ -167,7 +156,7 @@ compare_columns(struct sim_sql *sql, struct sim_from *from, const struct sim_pla
 	static const char *const signs[] = {"=", "<>", ">", ">=", "<", "<="};
 	struct sim_place right;
 
-	if (!sim_place_find(sql, from, node->args[1], &right) || !sim_place_filterable(sql, &right))
+	if (!sim_place_find(sql, from, node->args[1], &right) || !sim_column_filterable(sql->req, sql->res, right.column))
 		return false;
 	if (strcmp(sim_edm_type(left->column), sim_edm_type(right.column)) != 0)
 		return incompatible(sql, sim_edm_type(left->column), sim_edm_type(right.column), node->op);
@@ -239,7 +228,7 @@ compare_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *n
 	if (right->kind != SIM_NODE_PATH && right->kind != SIM_NODE_LITERAL)
 		return unsupported(sql, right);
 	if (!sim_sql_condition(sql) || !refuse_navigation(sql, from, node) ||
-		!sim_place_find(sql, from, node->args[0], &left) || !sim_place_filterable(sql, &left))
+		!sim_place_find(sql, from, node->args[0], &left) || !sim_column_filterable(sql->req, sql->res, left.column))
 		return false;
 	if (left.column->type == SIM_IMAGE || left.column->type == SIM_MANAGED ||
 		left.column->type == SIM_PARTYLIST || !(left.column->stored || left.column->formula))
@@ -267,7 +256,7 @@ call_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node
 		node->args[1]->kind != SIM_NODE_LITERAL)
 		return unsupported(sql, node);
 	if (!sim_sql_condition(sql) || !sim_place_find(sql, from, node->args[0], &place) ||
-		!sim_place_filterable(sql, &place))
+		!sim_column_filterable(sql->req, sql->res, place.column))
 		return false;
 	if (strcmp(sim_edm_type(place.column), "Edm.String") != 0 ||
 		place.column->type == SIM_MULTISELECT || node->args[1]->literal != SIM_LIT_STRING)

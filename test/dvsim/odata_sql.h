@@ -99,9 +99,6 @@ bool		sim_place_find(struct sim_sql *sql, struct sim_from *from, const struct si
 /* its expression, with the collation where SQLite would not know it */
 void		sim_place_sql(struct sim_buf *out, const struct sim_place *place);
 
-/* refuses helpers that cannot be part of conditions or orders */
-bool		sim_place_filterable(struct sim_sql *sql, const struct sim_place *place);
-
 bool		sim_filter_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node,
 						   struct sim_buf *out);
 

@@ -457,6 +457,16 @@ static const json_reader json_readers[SIM_TYPES] = {
 };
 
 bool
+sim_column_filterable(struct sim_req *req, struct sim_res *res, const struct sim_column *column)
+{
+	if (column->filterable)
+		return true;
+	return sim_fail(req, res, 400, "0x80040203",
+					"The attribute '%s' is calculated from '%s' when it is read: it cannot be used "
+					"in a condition or an order.", column->name, column->attribute_of);
+}
+
+bool
 sim_value_from_json(struct sim_req *req, struct sim_res *res, struct sim_column *column,
 					struct sim_json *json, struct sim_value *out)
 {

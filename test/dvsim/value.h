@@ -72,6 +72,10 @@ bool		sim_value_label(struct sim_buf *buf, struct sim_column *column, sqlite3_st
 /* SQL expression for the stored value or the formula of a column under a table alias ("t0"); quoted */
 void		sim_column_sql(struct sim_buf *sql, const char *alias, struct sim_column *column);
 
+/* refuses helpers that cannot be part of conditions or orders */
+bool		sim_column_filterable(struct sim_req *req, struct sim_res *res,
+								  const struct sim_column *column);
+
 /* ISO 8601 → seconds since 1970; without an offset it is UTC; false when malformed */
 bool		sim_time_parse(const char *s, size_t len, int64_t *seconds);
 void		sim_time_print(struct sim_buf *buf, int64_t seconds, bool date_only);	/* no quotes */

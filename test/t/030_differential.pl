@@ -323,7 +323,7 @@ report_ok(\@found, "$wanted questions, the same answers (SEED=$seed)");
 
 # ---- forms of queries that not every environment knows
 
-my $few = $wanted < 100 ? $wanted : 100;
+my $few = $wanted < 300 ? $wanted : 300;
 
 Differential::ask_under_quirks($crm, $few, $seed, sub { chance(0.15) ? parameter_question() : question() });
 

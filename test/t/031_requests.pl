@@ -20,7 +20,6 @@ my $many = 200_000;
 my $flat = 16 * 1024;    # kB that a long scan may add
 
 my $crm = Crm->start('requests');
-my $since = 0;
 
 sub seed
 {
@@ -31,24 +30,8 @@ sub seed
 	return $answer->json->{rows};
 }
 
-# Returns the requests that have arrived since the last call, without those for tokens.
-sub requests
-{
-	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
-
-	$since = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
-}
-
-# Returns the decoded target, from the entity set on.
-sub target
-{
-	my ($request) = @_;
-	my $target = $request->{target} =~ s{^/api/data/v[^/]*/}{}r;
-
-	$target =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
-	return $target;
-}
+sub requests { return $crm->requests; }
+sub target { return Crm::target(@_); }
 
 # Returns the columns of $select, sorted.
 sub selected

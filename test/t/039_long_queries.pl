@@ -18,7 +18,6 @@ use Crm;
 my $rows = 1200;
 my $page = 300;
 my $crm = Crm->start('long');
-my $since = 0;
 
 $crm->dvsim->control('POST', "/_dvsim/seed?table=account&rows=$rows");
 $crm->sql(
@@ -32,13 +31,9 @@ $crm->sql(
 	CREATE TABLE l.new_reading AS SELECT new_readingid, new_name, partitionid FROM dv.new_reading;
 	ANALYZE l.account});
 
-sub requests
-{
-	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
+my $in_batches = 0;
 
-	$since = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
-}
+sub requests { return $crm->requests; }
 
 # Asks a question about {tables}, of both; returns the requests.
 sub agrees
@@ -57,6 +52,10 @@ sub agrees
 	}
 	ok($answers[0] eq $answers[1], '… and the same answer') or diag substr($answers[1], 0, 300), "\ninstead of\n", substr($answers[0], 0, 300);
 	is(scalar(grep { length($_->{target}) > 32_768 || length($_->{body} // '') > 66_000 } @sent), 0, '… with requests of a bounded length');
+	# but links to further pages, which the service makes
+	my @queries = grep { !/skiptoken/ } map { ($_->{body} // '') =~ m{^GET \S*?/api/data/v9\.2/(\S+) HTTP}m } @sent;
+	$in_batches += @queries;
+	is(scalar(grep { length > 50_000 } @queries), 0, '… and of queries');
 	$check->(@sent) if $check;
 	return;
 }
@@ -116,6 +115,14 @@ agrees('a list that fits only without the other conditions', "SET plan_cache_mod
 	  . join(' OR ', 'numberofemployees > 5000', map { sprintf "overriddencreatedon BETWEEN '2001-01-01 00:%02d:%02d' AND '2002-01-01'", $_ / 60, $_ % 60 } 1 .. 190) . ') AND numberofemployees % 1 = 0; EXECUTE p (ARRAY[' . join(',', $q->($names[0]), map { $q->('n' x 190 . $_) } 101 .. 237) . '])',
 	sub { my @paths = map { ($_->{body} // '') =~ m{^GET \S+?/api/data/v9\.2/(\S+)}mg } @_;
 		is(scalar(grep { length > 50_000 } @paths), 0, '… with room for a link to the next page') or diag join ' ', map { length } @paths; });
+# values that are longer than was foreseen, but fit into a batch, or do not
+for my $length (1300, 3000)
+{
+	my $long = join ', ', map { "repeat('x', $length) || $_" } 1 .. 30;
+
+	agrees("thirty values of $length bytes", 'SET plan_cache_mode = force_generic_plan; PREPARE p (' . join(', ', ('text') x 30)
+		  . ") AS SELECT $columns FROM {account} WHERE numberofemployees > 5000 AND (" . join(' OR ', map { "description = \$$_" } 1 .. 30) . " OR revenue > 1000); EXECUTE p ($long)");
+}
 agrees('values of a join', "SELECT count(*), sum(n) FROM (SELECT repeat('z', 1500 + n) AS t, n FROM generate_series(1, 5) n) v, LATERAL (SELECT FROM {account} WHERE "
 	  . join(' OR ', map { "description = v.t || '$_'" } 1 .. 40) . ' OR numberofemployees > 1500000 OFFSET 0) x');
 agrees('UPDATE', "UPDATE {account} SET address1_city = 'changed' WHERE numberofemployees > 300000 AND (" . $ors->('description = %s', @long, $known, $other) . "); SELECT $columns FROM {account} WHERE address1_city = 'changed'");
@@ -169,5 +176,6 @@ my ($ms) = $crm->time_of(sprintf 'SELECT count(*) FROM dv.account WHERE descript
 cmp_ok($ms, '<', 15_000, "fifty thousand constants take $ms ms");
 agrees('UPDATE by a long list', "UPDATE {account} SET address1_city = 'listed' WHERE accountid = ANY ($array); SELECT $columns FROM {account} WHERE address1_city = 'listed'");
 
+cmp_ok($in_batches, '>', 0, 'some queries were long enough for a batch');
 $crm->stop;
 done_testing;

@@ -18,41 +18,15 @@ use Crm;
 my $id = '00000000-0000-0000-0000-00000000000';
 my $caller = '11111111-2222-3333-4444-555555555555';
 my $crm = Crm->start('write_requests', options => { max_parallel => 1 });
-my $since = 0;
 
 $crm->sql(
 	"CREATE SCHEMA dv;
 	IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO dv;
 	ALTER SERVER crm OPTIONS (ADD batch_size '10')");
 
-# Returns the requests that have arrived since the last call, without those for tokens.
-sub requests
-{
-	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
-
-	$since = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
-}
-
-# Returns the decoded target, below the root.
-sub target
-{
-	my ($request) = @_;
-	my $target = $request->{target} =~ s{^/api/data/v[^/]*/}{}r;
-
-	$target =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
-	return $target;
-}
-
-# Runs statements in a new session, and returns what they have sent.
-sub sent
-{
-	my ($sql) = @_;
-
-	requests();
-	$crm->sql($sql);
-	return requests();
-}
+sub requests { return $crm->requests; }
+sub target { return Crm::target(@_); }
+sub sent { return $crm->sent(@_); }
 
 sub lines
 {

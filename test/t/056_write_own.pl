@@ -223,6 +223,16 @@ $r = run("INSERT INTO dv.new_reading (new_readingid, partitionid, new_name)
 is($r->{tag}, 'INSERT 0 300', 'each id in six partitions') or diag($r->{message});
 is($w->rows_there('elastic'), 300, '... all are there');
 
+# the first attempt writes all but the second row, and the next one is refused without a word about rows
+$r = run("INSERT INTO dv.new_reading (new_readingid, new_name, partitionid)
+	SELECT md5(n::text)::uuid, 'row ' || n, 'p' FROM (SELECT CASE i WHEN 2 THEN 1 ELSE i END AS n FROM generate_series(1, 20) i) x",
+	settings => [ $go_on, $one_call ], rules => [ @lost,
+		{ path => 'Microsoft.Dynamics.CRM.Create', status => 400, code => '0x80040265', message => 'A plug-in says no.' } ]);
+is($r->{hits}, 2, 'equal rows in a batch of an elastic table, whose rows are verified');
+is($r->{tag}, 'INSERT 0 19', '... one of the two is counted');
+is(rejects(), '23505|1|1', '... and the other is filed');
+is($w->rows_there('elastic'), 19, '... so many rows are there');
+
 # ---------------------------------------------------------------- ids that are none
 
 my $zero = '00000000-0000-0000-0000-000000000000';
@@ -301,6 +311,23 @@ is($w->rows_there('standard'), 50, '... once');
 	is($session->value('SELECT count(*) FROM dataverse.doubts'), 0, '... but not to a role that did not write them');
 	$session->close;
 	$w->set(max_retries => undef);
+}
+
+# a refusal that names one row does not tell what a lost attempt did to the others
+{
+	my $session = $w->session;
+
+	$w->reset;
+	$w->watcher->query(meters('row', 50, 'n'));
+	faults($w->dvsim, { path => 'UpdateMultiple', action => 'reset_before_commit' });
+	$r = $session->try("UPDATE dv.new_meter SET new_name = 'changed', new_kind = CASE new_number WHEN 7 THEN 4711 END");
+	is(hits($w->dvsim), 1, 'an update whose answer is lost');
+	clear_faults($w->dvsim);
+	is($r->{sqlstate}, '23514', '... and then refused because of a row');
+	like($r->{detail}, qr/^49 rows were sent without a conclusive answer/m, '... says what is in doubt');
+	is($session->query('SELECT operation, count(*), count(DISTINCT row_id) FROM dataverse.doubts GROUP BY 1'), 'update|49|49', '... which rows these are');
+	is($session->value(q{SELECT count(*) FROM dataverse.doubts WHERE row_id = md5('7')::uuid}), 0, '... and not the one that was refused');
+	$session->close;
 }
 
 # ---------------------------------------------------------------- partitions with any characters, in a query of limited length

@@ -51,15 +51,32 @@ for my $go_on (0, 1)
 
 # ---- some rows fail, and others beside them are written
 
-$w->reset;
 $w->set(max_retries => 1);
-faults($w->dvsim, map { { %$timeout, path => '$batch', batch_part => $_, times => 2 } } 1 .. 10);
-my $r = $w->run($w->insert('single', 1, 50), settings => ["SET dataverse_fdw.on_error = 'continue'"]);
-is(hits($w->dvsim), 20, 'ten rows of a batch time out twice');
-clear_faults($w->dvsim);
-is($r->{tag}, 'INSERT 0 40', '... the others are written and counted') || diag($r->{message});
-is($w->rows_there('single'), 40, '... and are there');
-is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), '10|10|0x80044151', '... and those that time out are filed');
+
+# Inserts so many rows singly while these parts of a $batch time out; all that time out are filed.
+sub files
+{
+	my ($rows, $batch_size, $parts, $times, $filed, $what) = @_;
+
+	$w->reset;
+	$w->watcher->query(q{DELETE FROM dataverse.rejects});
+	faults($w->dvsim, map { { %$timeout, path => '$batch', batch_part => $_, times => $times } } 1 .. $parts);
+	my $r = $w->run($w->insert('single', 1, $rows),
+		settings => [ "SET dataverse_fdw.on_error = 'continue'", "SET dataverse_fdw.batch_size = $batch_size" ]);
+	is(hits($w->dvsim), 2 * $filed, "$what time out twice");
+	clear_faults($w->dvsim);
+	is($r->{tag}, 'INSERT 0 ' . ($rows - $filed), '... the others are written and counted') || diag($r->{message});
+	is($w->rows_there('single'), $rows - $filed, '... and are there');
+	is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), "$filed|$filed|0x80044151",
+		'... and those that time out are filed');
+	return;
+}
+
+files(50, 100, 10, 2, 10, 'ten rows of a batch');
+# one request that is given up, however many rows it has, does not show that the service is down
+files(10, 100, 10, 2, 10, 'all rows of a batch');
+# nor do several, if rows have been written since the first attempts of theirs
+files(80, 10, 1, 0, 8, 'the first rows of eight batches');
 
 $w->stop;
 done_testing();

@@ -72,13 +72,15 @@ sub descriptors
 # ---- a pause is not a timeout
 
 {
-	server('patient', { request_timeout => TIMEOUT });
+	server('patient', { request_timeout => TIMEOUT, max_parallel => 1 });
 	my $table = tables('patient', generate_ids => 'off', batch_size => 5, page_size => 5);
 	my $since = mark();
 
+	# all rows have been taken when the answer comes, so nobody reads it before the pause is over
+	faults($dvsim, { path => 'CreateMultiple', action => 'delay', delay_ms => 600, times => 1 });
 	$session->start("COPY $table (name) FROM STDIN");
 	$session->copy(join '', map { "row $_\n" } 1 .. 12);
-	wait_for(sub { statuses($since, 'POST') =~ /^200/ }, 'a batch is written');
+	wait_for(sub { statuses($since, 'POST') eq '200' }, 'a batch is written');
 	sleep PAUSE;
 	$session->copy(join '', map { "row $_\n" } 13 .. 20);
 	$session->copy_end;

@@ -133,14 +133,21 @@ every_place(void **state)
 			}
 }
 
+/* Checks a writer against a result for which "room" bytes are promised to be enough. */
+static void
+check_written(char *(*write) (char *, const char *, size_t), size_t room, const char *text,
+			  const char *wanted)
+{
+	char	   *out = malloc(room);
+
+	expect(out, write(out, text, strlen(text)), wanted);
+	free(out);
+}
+
 static void
 check_key(const char *text, const char *wanted)
 {
-	size_t		len = strlen(text);
-	char	   *out = malloc(DV_PAYLOAD_KEY(len));
-
-	expect(out, dv_payload_key(out, text, len), wanted);
-	free(out);
+	check_written(dv_payload_key, DV_PAYLOAD_KEY(strlen(text)), text, wanted);
 }
 
 static void
@@ -158,11 +165,7 @@ keys(void **state)
 static void
 check_line(const char *address, const char *wanted)
 {
-	size_t		len = strlen(address);
-	char	   *out = malloc(DV_PAYLOAD_LINE(len));
-
-	expect(out, dv_payload_line(out, address, len), wanted);
-	free(out);
+	check_written(dv_payload_line, DV_PAYLOAD_LINE(strlen(address)), address, wanted);
 }
 
 static void
@@ -180,11 +183,7 @@ lines(void **state)
 static void
 check_filter(const char *address, const char *wanted)
 {
-	size_t		len = strlen(address);
-	char	   *out = malloc(DV_PAYLOAD_FILTER(len));
-
-	expect(out, dv_payload_filter(out, address, len), wanted);
-	free(out);
+	check_written(dv_payload_filter, DV_PAYLOAD_FILTER(strlen(address)), address, wanted);
 }
 
 static void

@@ -362,6 +362,26 @@ a_user_is_seen_by_any_number_of_servers(void **state)
 	assert_true(open_pool_of(100, 0, 11, "abc", START));
 }
 
+/* The views of the server whose pool is opened do not give way to each other, however old they are. */
+static void
+a_server_keeps_its_own_views(void **state)
+{
+	Oid			server;
+	int			own = 0;
+	int			i;
+
+	(void) state;
+	for (server = 100; server < 100 + VIEWS; server++)
+	{
+		assert_true(open_pool_of(server, 0, 11, "a", START + server));
+		end_session(0);
+	}
+	assert_true(open_pool_of(100, 0, 11, "ab", START + DV_SECOND));
+	for (i = 0; i < VIEWS; i++)
+		own += views[i].used && views[i].serverid == 100;
+	assert_int_equal(own, 2);
+}
+
 int
 main(void)
 {
@@ -377,6 +397,7 @@ main(void)
 		cmocka_unit_test_setup(a_role_does_not_displace_what_others_use, begin),
 		cmocka_unit_test_setup(a_role_does_not_describe_what_others_use, begin),
 		cmocka_unit_test_setup(a_user_is_seen_by_any_number_of_servers, begin),
+		cmocka_unit_test_setup(a_server_keeps_its_own_views, begin),
 	};
 
 	return cmocka_run_group_tests_name("entry", tests, NULL, NULL);

@@ -38,13 +38,19 @@ __wrap_unicode_normalize(UnicodeNormalizationForm form, const pg_wchar * input)
 }
 
 static const char *
-fold_bytes(const char *text, size_t len)
+fold_with(void (*fold) (const char *, size_t, StringInfo), const char *text, size_t len)
 {
 	StringInfoData out;
 
 	initStringInfo(&out);
-	dv_fold_text(text, len, &out);
+	fold(text, len, &out);
 	return out.data;
+}
+
+static const char *
+fold_bytes(const char *text, size_t len)
+{
+	return fold_with(dv_fold_text, text, len);
 }
 
 static const char *
@@ -163,21 +169,13 @@ ordinary_keys(void **state)
 static const char *
 fold_number(const char *text)
 {
-	StringInfoData out;
-
-	initStringInfo(&out);
-	dv_fold_number(text, strlen(text), &out);
-	return out.data;
+	return fold_with(dv_fold_number, text, strlen(text));
 }
 
 static const char *
 fold_time(const char *text)
 {
-	StringInfoData out;
-
-	initStringInfo(&out);
-	dv_fold_time(text, strlen(text), &out);
-	return out.data;
+	return fold_with(dv_fold_time, text, strlen(text));
 }
 
 static void

@@ -51,8 +51,9 @@ cmp_ok(scalar @quirks, '>', 3, 'the help lists quirks');
 is_deeply($s->control('GET', '/_dvsim/quirks')->json, [], 'none is on');
 is_deeply($s->control('POST', '/_dvsim/quirks', \@quirks)->json, \@quirks, 'all are turned on');
 is_deeply($s->control('POST', '/_dvsim/quirks', [ 'no-in' ])->json, ['no-in'], 'only one is left');
-is($s->control('POST', '/_dvsim/quirks', [ 'no-such' ])->status, 400, 'an unknown one is refused');
+is($s->control('POST', '/_dvsim/quirks', [ 'batch-250', 'no-such' ])->status, 400, 'an unknown one is refused');
 is($s->control('POST', '/_dvsim/quirks', { 'no-in' => 1 })->status, 400, 'so is what is no list');
+is_deeply($s->control('GET', '/_dvsim/quirks')->json, ['no-in'], 'and nothing has changed');
 is_deeply($s->control('POST', '/_dvsim/quirks', [])->json, [], 'none is left');
 {
 	my $other = Dvsim->start('--quirk', 'no-in', '--quirk=lagging-jobs');

@@ -84,7 +84,7 @@ sub time_of
 }
 
 # Starts a statement in a session of its own, and waits until it is active, or has
-# ended already.
+# ended already, with nothing to say.
 sub background
 {
 	my ($self, $sql, $tag) = @_;
@@ -100,6 +100,7 @@ sub background
 		last unless $h{run}->pumpable;
 		$h{run}->pump_nb;
 	}
+	die "no session $tag: $h{err}" if $h{err} ne '';
 	$h{pid} = $self->sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$tag'");
 	return \%h;
 }
@@ -109,6 +110,34 @@ sub finish
 	my ($self, $h) = @_;
 	eval { IPC::Run::finish($h->{run}) };
 	return $h->{err};
+}
+
+# Returns the requests that have reached dvsim since the last call, without those for tokens.
+sub requests
+{
+	my ($self) = @_;
+	my $log = $self->{dvsim}->control('GET', '/_dvsim/requests?since=' . ($self->{since} // 0))->json;
+
+	$self->{since} = $log->{next};
+	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
+}
+
+# Runs statements in a new session, and returns what they have sent.
+sub sent
+{
+	my ($self, $sql) = @_;
+
+	$self->requests;
+	$self->sql($sql);
+	return $self->requests;
+}
+
+# Returns the target of a request, decoded, from the entity set on.
+sub target
+{
+	my ($request) = @_;
+
+	return $request->{target} =~ s{^/api/data/v[^/]*/}{}r =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger;
 }
 
 sub fault
