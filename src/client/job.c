@@ -294,6 +294,7 @@ dv_job_start(dv_job *job)
 		job->whole &= dv_job_is_atomic(job);
 		spec.in_doubt = &job->in_doubt;
 	}
+	spec.hold = &job->writer->hold;
 	if (job->route != DV_ROUTE_VERIFY)
 		spec.history = &job->retry;
 	job->call = dv_call_start(job->spec->session, &spec, job->context);

@@ -5,7 +5,8 @@
  *
  * Jobs leave the queue in order, each as a call that waits for a slot.  Only a
  * few calls may wait at a time, so that one writer does not crowd the pool.
- * When the statement fails, requests on the wire are waited for, and nothing
+ * Answers are settled before calls get slots, because a row that was refused
+ * can end the statement.  When the statement fails, requests on the wire are waited for, and nothing
  * else is sent.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -358,6 +359,7 @@ settle_done(dv_writer *writer)
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(writer->scratch);
 	}
+	writer->hold = writer->failed;
 }
 
 /* Returns the number of rows settled: all of them, or only those that count as refused. */
@@ -396,24 +398,6 @@ tell_progress(const dv_writer *writer)
 						   dv_pipeline_settled(writer, false) - refused, refused, in_flight(writer));
 }
 
-/* Sends and settles jobs as far as possible without waiting. */
-void
-dv_pipeline_pump(dv_writer *writer)
-{
-	dv_call_advance();
-	settle_done(writer);
-	if (!writer->failed)
-		send_queued(writer);
-	tell_progress(writer);
-}
-
-bool
-dv_pipeline_has_work(const dv_writer *writer)
-{
-	return !dlist_is_empty(unconstify(dlist_head *, &writer->queue)) ||
-		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
-}
-
 /* Returns true if a call has ended since its job was last looked at. */
 static bool
 any_done(const dv_writer *writer)
@@ -424,6 +408,28 @@ any_done(const dv_writer *writer)
 		if (dv_call_done(dlist_container(dv_job, node, iter.cur)->call))
 			return true;
 	return false;
+}
+
+/* Sends and settles jobs as far as possible without waiting. */
+void
+dv_pipeline_pump(dv_writer *writer)
+{
+	do
+	{
+		dv_call_receive();
+		settle_done(writer);
+		if (!writer->failed)
+			send_queued(writer);
+		dv_call_advance();
+	} while (any_done(writer));
+	tell_progress(writer);
+}
+
+bool
+dv_pipeline_has_work(const dv_writer *writer)
+{
+	return !dlist_is_empty(unconstify(dlist_head *, &writer->queue)) ||
+		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
 }
 
 void
