@@ -61,5 +61,31 @@ is($r->{tag}, 'INSERT 0 40', '... the others are written and counted') || diag($
 is($w->rows_there('single'), 40, '... and are there');
 is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), '10|10|0x80044151', '... and those that time out are filed');
 
+# ---- a change set, in which each time another row fails
+
+my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
+my @every_second = map { { path => '$batch', batch_part => 2 * $_, every => 2, times => 0, status => 400, code => '0x80044150', message => $deadlock } } 1 .. 50;
+my $unlike = { path => 'CreateMultiple', status => 400, code => '0x80040216', message => 'An unexpected error occurred.', times => 0 };
+
+$w->set(max_retries => 1000);
+$w->reset;
+faults($w->dvsim, @every_second, $unlike);
+$r = $w->run($w->insert('single', 1, 200));
+is($r->{tag}, 'INSERT 0 200', 'rows fail by turns in change sets: the statement ends') || diag($r->{message});
+cmp_ok(hits($w->dvsim), '>', 50, '... although they do');
+clear_faults($w->dvsim);
+my @sets = grep { /boundary=changeset/ } map { $_->{body} } writes();
+cmp_ok(scalar(@sets), '<=', 4, '... after no more than two for each batch');
+$w->is_whole('single', '... each row is written once', upto => 200);
+
+$w->reset;
+$w->watcher->query("INSERT INTO dv.new_meter (new_meterid, new_serial) VALUES (md5('taken')::uuid, 'S7')");
+faults($w->dvsim, @every_second);
+$r = $w->run("INSERT INTO dv.new_meter (new_number, new_name, new_serial) SELECT n, 'row ' || n, 'S' || n FROM generate_series(1, 50) n");
+is($r->{sqlstate}, '23505', '... and a row that is refused ends it');
+like($r->{detail} // '', qr/Refused row: 7 /, '... and is named');
+my ($stay) = ($r->{detail} // '') =~ /(\d+) rows? of this statement ha(?:s|ve) been written/;
+is($w->rows_there('standard'), 1 + ($stay // 0), '... with the number of rows that stay');
+
 $w->stop;
 done_testing();
