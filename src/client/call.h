@@ -39,8 +39,8 @@ typedef struct dv_call_spec
 	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
-	bool	   *hold;			/* set when the call is done; while it is set, no call that shares it
-								 * gets a slot.  Or NULL; must outlive the call */
+	bool	   *hold;			/* set when the call is done; while it is set, no call that shares
+								 * it gets a slot.  Or NULL; must outlive the call */
 } dv_call_spec;
 
 /*

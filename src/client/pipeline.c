@@ -62,8 +62,9 @@ dv_pipeline_new_batch(dv_writer *writer, MemoryContext context, dv_operation ope
 static void
 account(dv_writer *writer, dv_job *job)
 {
+	dv_search_before(job);
 	/* after a detour by another route, it may be longer than a request can be */
-	if (job->batch->nrows > dv_job_most(&writer->spec, job->route))
+	if (dv_job_parts(job) > dv_job_most(&writer->spec, job->route))
 		writer->reconsider = true;
 	job->nrows = job->batch->nrows;
 	writer->held += dv_job_size(job);
@@ -231,7 +232,7 @@ cut_long_jobs(dv_writer *writer)
 		dlist_node *before;
 		dlist_head	pieces;
 
-		if (job->batch->nrows <= most)
+		if (dv_job_parts(job) <= most)
 			continue;
 		writer->held -= dv_job_size(job);
 		writer->queued--;
@@ -267,8 +268,11 @@ plan_anew(dv_writer *writer)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
 
-		if (job->route == DV_ROUTE_BULK)
-			job->route = dv_job_route(&writer->spec, job->batch);
+		if (job->route != DV_ROUTE_BULK)
+			continue;
+		job->route = dv_job_route(&writer->spec, job->batch);
+		/* more keys fit into bodies than into addresses */
+		dv_search_before(job);
 	}
 	cut_long_jobs(writer);
 	writer->reconsider = false;

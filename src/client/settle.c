@@ -804,8 +804,8 @@ settle_changeset(dv_job *job, const dv_error *error)
 			job->was_in_doubt |= reason->outcome_unknown;
 
 			/*
-			 * Each time, another row may fail, and then the whole may never succeed.  Singly, only
-			 * the rows that failed are sent again.
+			 * Each time, another row may fail, and then the whole may never succeed.  Singly,
+			 * only the rows that failed are sent again.
 			 */
 			if (reason->verdict == DV_VERDICT_RETRY && job->retry.times[decision.cause] > 1)
 				job->route = DV_ROUTE_SINGLE;

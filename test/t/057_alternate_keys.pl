@@ -291,6 +291,23 @@ $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) $rows");
 $crm->no_faults;
 is($crm->sql("SELECT count(*) FROM dv.lab_sample"), '40', 'a query that is throttled is repeated');
 
+# ---- a $batch of queries that is too long
+
+$dvsim->quirks('batch-250');
+for my $table ('lab_sample', 'lab_plain')
+{
+	empty();
+	my @r = sent('SET dataverse_fdw.batch_size = 1000; '
+		. join('; ', map { "INSERT INTO dv.$table (lab_text, lab_name) SELECT 'q/' || i % 600, 'long' FROM generate_series($_ + 1, $_ + 600) i" } 0, 600, 1200));
+	my @long = grep { $_ > 250 } map { scalar(() = $_->{body} =~ /^GET /mg) } @r;
+
+	is($long[0], 600, "$table: as many rows as a batch has are looked for at first");
+	ok(!(grep { $_ != 300 } @long[ 1 .. $#long ]), '… and in halves, until that is accepted');
+	cmp_ok(scalar(@long), '<=', 3, '… and never again') or diag("@long");
+	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name = 'long'"), '600|600', '… each row is made once');
+}
+$dvsim->quirks();
+
 # ---- others
 
 for my $table ('lab_sample', 'lab_plain')
