@@ -61,6 +61,22 @@ is($r->{tag}, 'INSERT 0 40', '... the others are written and counted') || diag($
 is($w->rows_there('single'), 40, '... and are there');
 is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), '10|10|0x80044151', '... and those that time out are filed');
 
+# ---- rows that take too long by themselves, before any other has been written
+
+for my $rows (300, 100)
+{
+	$w->reset;
+	$w->set(max_parallel => 1);
+	$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+	faults($w->dvsim, map { { %$timeout, contains => "\"row $_ of 1\"" } } 1 .. 4);
+	$r = $w->run($w->insert('standard', 1, $rows), settings => ["SET dataverse_fdw.on_error = 'continue'"]);
+	clear_faults($w->dvsim);
+	is($r->{tag}, 'INSERT 0 ' . ($rows - 4), "the first four of $rows rows time out: the others are written") || diag($r->{message});
+	is($w->watcher->value("SELECT string_agg(row_number::text, ' ' ORDER BY row_number) FROM dataverse.rejects"), '1 2 3 4', '... and these are filed');
+	$w->is_whole('standard', '... each', upto => $rows, where => 'N > 4');
+}
+$w->set(max_parallel => 52);
+
 # ---- a change set, in which each time another row fails
 
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
