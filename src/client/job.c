@@ -181,6 +181,7 @@ dv_job_split(dv_job *job, int most, dlist_head *pieces)
 		if (!first)
 			continue;
 		piece->barred = job->barred;
+		piece->not_before = job->not_before;
 		dlist_push_tail(pieces, &piece->node);
 	}
 	dv_job_free(job);
