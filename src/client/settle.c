@@ -467,8 +467,8 @@ static bool
 is_renamed(const dv_job *job, const dv_batch_row *row, const dv_row_answer *answer)
 {
 	/* the ids in the details of an error are not what it made of the rows */
-	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told && answer->has_id && row->has_id &&
-		answer->error.verdict == DV_VERDICT_OK &&
+	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told &&
+		answer->error.verdict == DV_VERDICT_OK && answer->has_id && row->has_id &&
 		memcmp(answer->id, row->id, DV_ID_LEN) != 0;
 }
 
