@@ -77,6 +77,22 @@ for my $rows (300, 100)
 }
 $w->set(max_parallel => 52);
 
+# ---- a statement that fails after it has filed rows
+
+$w->reset;
+$w->set(max_parallel => 1);
+faults($w->dvsim,
+	{ path => 'CreateMultiple', contains => '"row 7 of 1"', status => 400, code => '0x80040265', message => 'no sevens', times => 0 },
+	{ path => '$batch', batch_part => 7, status => 400, code => '0x80040265', message => 'no sevens', times => 0 },
+	{ path => 'CreateMultiple', contains => '"row 145 of 1"', status => 403, code => '0x80072560', message => 'user is gone', times => 0 });
+$r = $w->run($w->insert('standard', 1, 200), settings => [ "SET dataverse_fdw.on_error = 'continue'", 'SET dataverse_fdw.batch_size = 10' ]);
+clear_faults($w->dvsim);
+like($r->{message} // '', qr/: user is gone$/, 'the user fails after a row was refused');
+like($r->{detail} // '', qr/^1 row was refused before\.  dataverse\.rejects does not contain it, because it is rolled back with the statement\.\nRefused row: 7 \(\S+\): no sevens$/m,
+	'... the error quotes the row');
+is($w->watcher->value("SELECT count(*) FROM dataverse.rejects WHERE message = 'no sevens'"), 0, '... because it is not filed any more');
+$w->set(max_parallel => 52);
+
 # ---- a change set, in which each time another row fails
 
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
