@@ -16,6 +16,9 @@
 #include "net/date.h"
 #include "net/text.h"
 
+#define LARGEST_ROW		((size_t) 16 * 1024 * 1024) /* that a write returns */
+#define LARGEST_RESULT	((size_t) 64 * 1024)	/* of one row of a batch */
+
 static bool
 open_parts(const dv_http_call *http, dv_multipart *multipart)
 {
@@ -139,6 +142,14 @@ dv_answer_log(const dv_http_call *http, const char *method, const char *path)
 								 method, dv_text_told(shape), result->status,
 								 id != NULL ? dv_text_told(dv_text_shown(id, strlen(id))) :
 								 "unknown")));
+}
+
+size_t
+dv_answer_largest(dv_kind kind, int rows)
+{
+	if (kind == DV_KIND_READ || kind == DV_KIND_OTHER)
+		return 0;
+	return LARGEST_ROW + (size_t) rows * LARGEST_RESULT;
 }
 
 static double

@@ -43,6 +43,13 @@ extern void dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *a
 extern void dv_answer_log(const dv_http_call *http, const char *method, const char *path);
 
 /*
+ * Returns how many bytes an answer may have; 0: as many as any.  The answer to
+ * a write is in proportion to its rows, and errors and other small answers have
+ * limits of their own.
+ */
+extern size_t dv_answer_largest(dv_kind kind, int rows);
+
+/*
  * Fills in what the pool is told, in the current memory context.  "rows" is
  * the number of rows that were sent.
  */

@@ -26,8 +26,6 @@
 #include "net/xact.h"
 #include "pool/progress.h"
 
-#define LARGEST_ROW		((size_t) 16 * 1024 * 1024) /* that a write returns */
-#define LARGEST_RESULT	((size_t) 64 * 1024)	/* of one row of a batch */
 #define SCARCITY_PAUSE	(DV_SECOND / 10)
 
 typedef enum dv_call_state
@@ -127,6 +125,15 @@ end(dv_call *call)
 		set_state(call, DV_CALL_DONE, DV_WAIT_RESPONSE, 0);
 }
 
+/* Ends a call whose owner has to be told. */
+static void
+end_for_owner(dv_call *call)
+{
+	end(call);
+	if (call->spec.hold != NULL)
+		*call->spec.hold = true;
+}
+
 static void
 call_gone(void *arg)
 {
@@ -152,7 +159,7 @@ abandon(dv_call *call)
 	call->error.message = "canceled";
 	call->error.code = "";
 	call->error.sqlstate = ERRCODE_QUERY_CANCELED;
-	end(call);
+	end_for_owner(call);
 }
 
 static void
@@ -189,16 +196,6 @@ static dv_xact_participant xact_participant = {
 	.on_subxact = on_subxact
 };
 
-/* The path of a request is entity_set, entity_set(key), or entity_set/message. */
-const char *
-dv_call_table(const dv_session *session, const char *url)
-{
-	const char *root = dv_session_root(session);
-	const char *path = url + strlen(root);
-
-	return strncmp(url, root, strlen(root)) == 0 ? pnstrdup(path, strcspn(path, "(/?")) : "";
-}
-
 dv_call *
 dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner)
 {
@@ -225,7 +222,7 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 	call->senders.context = context;
 	call->senders.deed.kind = spec->kind;
 	call->senders.deed.table = spec->table != NULL ? pstrdup(spec->table) :
-		dv_call_table(session, call->url);
+		dv_session_table(session, call->url);
 	call->is_batch = strcmp(spec->path, "$batch") == 0;
 	call->senders.allowed = spec->only != 0 ? spec->only :
 		n >= 64 ? PG_UINT64_MAX : (UINT64CONST(1) << n) - 1;
@@ -241,18 +238,6 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
 /*
  * Sending.
  */
-
-/*
- * The answer to a write is in proportion to its rows, and errors and other small
- * answers have limits of their own.  Only a page may be as large as any.
- */
-static size_t
-largest_answer(const dv_call_spec *spec)
-{
-	if (spec->kind == DV_KIND_READ || spec->kind == DV_KIND_OTHER)
-		return 0;
-	return LARGEST_ROW + (size_t) spec->rows * LARGEST_RESULT;
-}
 
 static void
 send_call(dv_call *call, dv_bearer *bearer)
@@ -273,7 +258,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 	request.body = call->spec.body;
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
-	request.max_response = largest_answer(&call->spec);
+	request.max_response = dv_answer_largest(call->spec.kind, call->spec.rows);
 	request.affinity = true;
 	/* a block that a statement calls may send its requests, and be rolled back before the answer */
 	request.subid = call->subid;
@@ -295,7 +280,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 static void
 done(dv_call *call)
 {
-	end(call);
+	end_for_owner(call);
 	call->error.attempts = call->retry.attempts;
 	if (call->user >= 0)
 	{
@@ -533,6 +518,7 @@ try_slot(dv_call *call)
 {
 	dv_choice	choice;
 	dv_bearer  *bearer;
+	bool		held = call->spec.hold != NULL && *call->spec.hold;
 	int			last_user = call->user;
 	uint64		users;
 	int64		until;
@@ -542,11 +528,11 @@ try_slot(dv_call *call)
 		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 		return;
 	}
-	if (dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
+	if (held || dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
 	{
 		/* what this call was woken for is for another session */
 		dv_lease_drop(&call->lease);
-		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_CONNECT, 0);
+		set_state(call, DV_CALL_WANTS_SLOT, held ? DV_WAIT_SLOT : DV_WAIT_CONNECT, 0);
 		return;
 	}
 	users = dv_senders_choose(&call->senders, &until);
@@ -584,6 +570,18 @@ try_slot(dv_call *call)
 	}
 }
 
+/* Reads the answer, if it has arrived. */
+static void
+receive(dv_call *call)
+{
+	if (call->state != DV_CALL_ON_WIRE)
+		return;
+	if (dv_http_result_of(call->http)->outcome != DV_HTTP_PENDING)
+		read_answer(call);
+	else
+		dv_lease_still_under_way(&call->lease);
+}
+
 /* Advances the call as far as possible without waiting. */
 static void
 advance(dv_call *call)
@@ -604,10 +602,7 @@ advance(dv_call *call)
 					set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, 0);
 				break;
 			case DV_CALL_ON_WIRE:
-				if (dv_http_result_of(call->http)->outcome != DV_HTTP_PENDING)
-					read_answer(call);
-				else
-					dv_lease_still_under_way(&call->lease);
+				receive(call);
 				break;
 			case DV_CALL_DONE:
 				return;
@@ -623,7 +618,7 @@ advance(dv_call *call)
  * messages deaf to a shutdown.
  */
 static void
-advance_each(void)
+do_each(void (*step) (dv_call *))
 {
 	dv_call    *volatile current = NULL;
 
@@ -634,7 +629,7 @@ advance_each(void)
 		dlist_foreach(iter, &calls)
 		{
 			current = dlist_container(dv_call, node, iter.cur);
-			advance(current);
+			step(current);
 		}
 	}
 	PG_CATCH();
@@ -648,14 +643,21 @@ advance_each(void)
 }
 
 static void
-advance_all(void)
+receive_all(void)
 {
 	if (watched)
 		dv_progress_go_on();
 	watched = false;
 	dv_http_drive();
+	do_each(receive);
+}
+
+static void
+advance_all(void)
+{
+	receive_all();
 	sent = false;
-	advance_each();
+	do_each(advance);
 
 	/*
 	 * A request leaves when its socket is driven, and the backend may not come back for long: a
@@ -671,6 +673,14 @@ dv_call_advance(void)
 	dv_pool_enter();
 	advance_all();
 	dv_pool_leave();
+}
+
+void
+dv_call_receive(void)
+{
+	/* until the calls are advanced: a wake-up for one of them is not passed on */
+	dv_pool_enter();
+	receive_all();
 }
 
 /* Returns what the call waits for now. */
@@ -756,8 +766,6 @@ dv_call_pause(int64 until, dv_wait_reason reason)
 	dv_pool_enter();
 	if (next_event(&until, &reason) || until != 0)
 		wait_for(until, reason);
-	advance_all();
-	dv_pool_leave();
 }
 
 bool

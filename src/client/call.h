@@ -39,6 +39,8 @@ typedef struct dv_call_spec
 	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
+	bool	   *hold;			/* set when the call is done; while it is set, no call that shares
+								 * it gets a slot.  Or NULL; must outlive the call */
 } dv_call_spec;
 
 /*
@@ -58,14 +60,20 @@ extern bool dv_call_resting(const dv_call *call);
 /* Advances all calls of this backend as far as possible without waiting. */
 extern void dv_call_advance(void);
 
+/*
+ * Reads the answers that have arrived, but gives no slot to a call.  The caller
+ * looks at them, and then calls dv_call_advance.
+ */
+extern void dv_call_receive(void);
+
 /* Waits until the call is done, and advances all others meanwhile.  Processes interrupts. */
 extern void dv_call_wait(dv_call *call);
 
 /*
  * Waits until something happens to any call, or until "until" (dv_now scale;
- * 0: no limit), and advances all calls.  This is for callers that have many
- * calls under way and look at them afterwards.  "reason" is what is waited for
- * if no call is under way.  Processes interrupts.
+ * 0: no limit).  This is for callers that have many calls under way; they
+ * advance them next.  "reason" is what is waited for if no call is under way.
+ * Processes interrupts.
  */
 extern void dv_call_pause(int64 until, dv_wait_reason reason);
 
@@ -124,9 +132,6 @@ extern void dv_call_proved(dv_call *call);
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);
 extern void dv_call_free(dv_call *call);
-
-/* Returns the entity set that a complete URL is about; "" if it is about none. */
-extern const char *dv_call_table(const dv_session *session, const char *url);
 
 /* Starts a single call, waits for it, and raises its error, if any. */
 extern dv_call *dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what,

@@ -47,15 +47,32 @@ dv_job_route(const dv_writer_spec *spec, const dv_batch *batch)
 int
 dv_job_most(const dv_writer_spec *spec, dv_route route)
 {
-	if (route != DV_ROUTE_SINGLE && route != DV_ROUTE_CHANGESET)
+	if (route == DV_ROUTE_BULK || route == DV_ROUTE_VERIFY)
 		return PG_INT32_MAX;
 	return dv_form_most(spec->session, DV_FORM_BATCH_PARTS, NULL, PG_INT32_MAX);
+}
+
+int
+dv_job_parts(const dv_job *job)
+{
+	switch (job->route)
+	{
+		case DV_ROUTE_SINGLE:
+		case DV_ROUTE_CHANGESET:
+			return job->batch->nrows;
+		case DV_ROUTE_SEARCH:
+			return dv_search_rows(job);
+		case DV_ROUTE_BULK:
+		case DV_ROUTE_VERIFY:
+			break;
+	}
+	return 0;
 }
 
 void
 dv_job_length_refused(const dv_job *job, const dv_error *error)
 {
-	dv_form_refused(job->spec->session, DV_FORM_BATCH_PARTS, NULL, (job->batch->nrows + 1) / 2,
+	dv_form_refused(job->spec->session, DV_FORM_BATCH_PARTS, NULL, (dv_job_parts(job) + 1) / 2,
 					error);
 	dv_pipeline_reconsider(job->writer);
 }
@@ -164,6 +181,7 @@ dv_job_split(dv_job *job, int most, dlist_head *pieces)
 		if (!first)
 			continue;
 		piece->barred = job->barred;
+		piece->not_before = job->not_before;
 		dlist_push_tail(pieces, &piece->node);
 	}
 	dv_job_free(job);
@@ -261,7 +279,6 @@ dv_job_start(dv_job *job)
 	MemoryContext old = MemoryContextSwitchTo(job->context);
 	dv_call_spec spec = {.method = "POST"};
 
-	dv_search_before(job);
 	spec.kind = kind_of(job);
 	spec.rows = job->batch->nrows;
 	spec.repeatable = dv_job_is_repeatable(job);
@@ -294,6 +311,7 @@ dv_job_start(dv_job *job)
 		job->whole &= dv_job_is_atomic(job);
 		spec.in_doubt = &job->in_doubt;
 	}
+	spec.hold = &job->writer->hold;
 	if (job->route != DV_ROUTE_VERIFY)
 		spec.history = &job->retry;
 	job->call = dv_call_start(job->spec->session, &spec, job->context);

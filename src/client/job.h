@@ -131,13 +131,16 @@ extern bool dv_job_is_repeatable(const dv_job *job);
 /* Returns how the rows of a batch are to be sent, as far as this session knows their table. */
 extern dv_route dv_job_route(const dv_writer_spec *spec, const dv_batch *batch);
 
-/* Returns how many rows a request takes on this route, as far as this session knows. */
+/* Returns how many parts a request on this route can have, as far as this session knows. */
 extern int	dv_job_most(const dv_writer_spec *spec, dv_route route);
+
+/* Returns how many parts the request of the job has; 0: it is no $batch. */
+extern int	dv_job_parts(const dv_job *job);
 
 /* Remembers that the service has refused the bulk message of this job. */
 extern void dv_job_bulk_refused(const dv_job *job, const dv_error *error);
 
-/* Remembers that the service has refused a $batch with as many parts as this job has rows. */
+/* Remembers that the service has refused a $batch with as many parts as this job has. */
 extern void dv_job_length_refused(const dv_job *job, const dv_error *error);
 
 /*
@@ -183,8 +186,11 @@ typedef struct dv_search
 	dv_job	   *again;			/* rows that are sent again as they were taken */
 } dv_search;
 
-/* Lets a job that is about to be sent look for its rows first, if it must. */
+/* Lets a job that joins the queue look for its rows first, if it must. */
 extern void dv_search_before(dv_job *job);
+
+/* Returns how many of its rows a job looks for. */
+extern int	dv_search_rows(const dv_job *job);
 
 /* Appends the request of a job that looks for rows. */
 extern void dv_search_request(const dv_job *job, StringInfo body, const char **content_type);

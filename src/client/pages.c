@@ -101,7 +101,7 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 	dv_batch_read(whole, spec->headers, &body, &headers[0]);
 	spec->method = "POST";
 	spec->path = "$batch";
-	spec->table = dv_call_table(pages->spec.session, whole);
+	spec->table = dv_session_table(pages->spec.session, whole);
 	spec->headers = headers;
 	spec->body = body.data;
 	spec->body_len = body.len;

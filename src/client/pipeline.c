@@ -5,7 +5,8 @@
  *
  * Jobs leave the queue in order, each as a call that waits for a slot.  Only a
  * few calls may wait at a time, so that one writer does not crowd the pool.
- * When the statement fails, requests on the wire are waited for, and nothing
+ * Answers are settled before calls get slots, because a row that was refused
+ * can end the statement.  When the statement fails, requests on the wire are waited for, and nothing
  * else is sent.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -61,8 +62,9 @@ dv_pipeline_new_batch(dv_writer *writer, MemoryContext context, dv_operation ope
 static void
 account(dv_writer *writer, dv_job *job)
 {
+	dv_search_before(job);
 	/* after a detour by another route, it may be longer than a request can be */
-	if (job->batch->nrows > dv_job_most(&writer->spec, job->route))
+	if (dv_job_parts(job) > dv_job_most(&writer->spec, job->route))
 		writer->reconsider = true;
 	job->nrows = job->batch->nrows;
 	writer->held += dv_job_size(job);
@@ -230,7 +232,7 @@ cut_long_jobs(dv_writer *writer)
 		dlist_node *before;
 		dlist_head	pieces;
 
-		if (job->batch->nrows <= most)
+		if (dv_job_parts(job) <= most)
 			continue;
 		writer->held -= dv_job_size(job);
 		writer->queued--;
@@ -266,8 +268,11 @@ plan_anew(dv_writer *writer)
 	{
 		dv_job	   *job = dlist_container(dv_job, node, iter.cur);
 
-		if (job->route == DV_ROUTE_BULK)
-			job->route = dv_job_route(&writer->spec, job->batch);
+		if (job->route != DV_ROUTE_BULK)
+			continue;
+		job->route = dv_job_route(&writer->spec, job->batch);
+		/* more keys fit into bodies than into addresses */
+		dv_search_before(job);
 	}
 	cut_long_jobs(writer);
 	writer->reconsider = false;
@@ -358,6 +363,7 @@ settle_done(dv_writer *writer)
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(writer->scratch);
 	}
+	writer->hold = writer->failed;
 }
 
 /* Returns the number of rows settled: all of them, or only those that count as refused. */
@@ -396,24 +402,6 @@ tell_progress(const dv_writer *writer)
 						   dv_pipeline_settled(writer, false) - refused, refused, in_flight(writer));
 }
 
-/* Sends and settles jobs as far as possible without waiting. */
-void
-dv_pipeline_pump(dv_writer *writer)
-{
-	dv_call_advance();
-	settle_done(writer);
-	if (!writer->failed)
-		send_queued(writer);
-	tell_progress(writer);
-}
-
-bool
-dv_pipeline_has_work(const dv_writer *writer)
-{
-	return !dlist_is_empty(unconstify(dlist_head *, &writer->queue)) ||
-		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
-}
-
 /* Returns true if a call has ended since its job was last looked at. */
 static bool
 any_done(const dv_writer *writer)
@@ -424,6 +412,28 @@ any_done(const dv_writer *writer)
 		if (dv_call_done(dlist_container(dv_job, node, iter.cur)->call))
 			return true;
 	return false;
+}
+
+/* Sends and settles jobs as far as possible without waiting. */
+void
+dv_pipeline_pump(dv_writer *writer)
+{
+	do
+	{
+		dv_call_receive();
+		settle_done(writer);
+		if (!writer->failed)
+			send_queued(writer);
+		dv_call_advance();
+	} while (any_done(writer));
+	tell_progress(writer);
+}
+
+bool
+dv_pipeline_has_work(const dv_writer *writer)
+{
+	return !dlist_is_empty(unconstify(dlist_head *, &writer->queue)) ||
+		!dlist_is_empty(unconstify(dlist_head *, &writer->under_way));
 }
 
 void

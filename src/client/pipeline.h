@@ -46,6 +46,8 @@ struct dv_writer
 	int			strikes;		/* requests given up for transient causes since a row was written */
 	int64		last_written;	/* when that was; 0: never */
 	int64		settling_at;	/* the time, while an answer is being settled */
+	bool		hold;			/* no call gets a slot: some are done and not settled, or the
+								 * statement has failed */
 	bool		failed;			/* nothing more is sent */
 	dv_failure	failure;		/* the first one */
 	dv_error	error;			/* what "failure" points to */

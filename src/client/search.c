@@ -41,8 +41,8 @@ is_sought(const dv_job *job, const dv_batch_row *row)
 	return dv_batch_is_sought(row, job->after_search != DV_ROUTE_BULK);
 }
 
-static int
-sought_rows(const dv_job *job)
+int
+dv_search_rows(const dv_job *job)
 {
 	int			n = 0;
 	int			i;
@@ -59,7 +59,7 @@ dv_search_before(dv_job *job)
 		job->route == DV_ROUTE_VERIFY)
 		return;
 	job->after_search = job->route;
-	if (sought_rows(job) == 0)
+	if (dv_search_rows(job) == 0)
 		return;
 	job->route = DV_ROUTE_SEARCH;
 	/* these are other requests, which others may be allowed to send */
@@ -78,7 +78,7 @@ void
 dv_search_answers(const dv_job *job, dv_row_answer *answers)
 {
 	const dv_http_result *result = dv_call_result(job->call);
-	int			n = sought_rows(job);
+	int			n = dv_search_rows(job);
 	dv_row_answer *found = palloc(sizeof(dv_row_answer) * n);
 	int			i;
 

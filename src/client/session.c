@@ -189,6 +189,16 @@ dv_session_url(const dv_session *session, const char *path)
 	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
 }
 
+/* The path of a request is entity_set, entity_set(key), or entity_set/message. */
+const char *
+dv_session_table(const dv_session *session, const char *url)
+{
+	const char *root = dv_session_root(session);
+	const char *path = url + strlen(root);
+
+	return strncmp(url, root, strlen(root)) == 0 ? pnstrdup(path, strcspn(path, "(/?")) : "";
+}
+
 dv_http_client *
 dv_session_client(const dv_session *session)
 {

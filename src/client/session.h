@@ -61,6 +61,9 @@ extern const char *dv_session_root(const dv_session *session);	/* "https://…/a
  */
 extern const char *dv_session_url(const dv_session *session, const char *path);
 
+/* Returns the entity set that a complete URL is about; "" if it is about none. */
+extern const char *dv_session_table(const dv_session *session, const char *url);
+
 extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_standing *dv_session_standing(const dv_session *session);

@@ -7,6 +7,8 @@
  * all, and a refusal does not say which row is at fault.  The rows are then
  * sent again in one $batch: as single requests if the good rows are to be
  * written nevertheless, or else as one change set, whose answer names the row.
+ * A change set that keeps failing for transient causes is sent as single
+ * requests after all.
  *
  * Answers that are missing or cannot be read leave rows in doubt.  The same
  * bytes are sent again.  If the second request is refused, the reason may be
@@ -465,8 +467,8 @@ static bool
 is_renamed(const dv_job *job, const dv_batch_row *row, const dv_row_answer *answer)
 {
 	/* the ids in the details of an error are not what it made of the rows */
-	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told && answer->has_id && row->has_id &&
-		answer->error.verdict == DV_VERDICT_OK &&
+	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told &&
+		answer->error.verdict == DV_VERDICT_OK && answer->has_id && row->has_id &&
 		memcmp(answer->id, row->id, DV_ID_LEN) != 0;
 }
 
@@ -800,6 +802,13 @@ settle_changeset(dv_job *job, const dv_error *error)
 		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{
 			job->was_in_doubt |= reason->outcome_unknown;
+
+			/*
+			 * Each time, another row may fail, and then the whole may never succeed.  Singly,
+			 * only the rows that failed are sent again.
+			 */
+			if (reason->verdict == DV_VERDICT_RETRY && job->retry.times[decision.cause] > 1)
+				job->route = DV_ROUTE_SINGLE;
 			dv_pipeline_again(job, decision.delay);
 		}
 		else if (others != 0)

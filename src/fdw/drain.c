@@ -120,7 +120,8 @@ static bool
 may_feed(const dv_modify *other, const dv_modify *m)
 {
 	/* rows that are kept until they are settled exist when they are returned */
-	return other->drain.feeds && other->pending.projection == NULL && other->estate == m->estate && other->drain.rank < m->drain.rank &&
+	return other->drain.feeds && other->pending.projection == NULL &&
+		other->estate == m->estate && other->drain.rank < m->drain.rank &&
 		other->relation->serverid == m->relation->serverid;
 }
 

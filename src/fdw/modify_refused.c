@@ -24,7 +24,7 @@
 #include "fdw/rejects.h"
 #include "net/text.h"
 
-/* If there are too many refused rows, the error quotes so many of them, */
+/* If a statement fails that has filed refused rows, the error quotes so many of them, */
 #define FIRST_REFUSALS 5
 /* and so many bytes of the message of each. */
 #define MESSAGE_MAX 200
@@ -77,6 +77,8 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 
 	if (failure->then)
 		appendStringInfo(detail, "The update that completes %s was refused; the row itself was written.", rows);
+	else if (m->refusal.fault == NULL && failure->error->meaning == DV_MEANING_PRIVILEGE)
+		appendStringInfo(detail, "No row is at fault, but the application user.  The request that failed was to write %s.", rows);
 	else if (m->refusal.fault == NULL && !dv_error_is_about_rows(failure->error))
 		appendStringInfo(detail, "No row was refused.  The request that failed was to write %s.", rows);
 	else if (failure->first != failure->last)
@@ -104,22 +106,27 @@ append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 						 (long long) failure->in_doubt, written > 0 ? "more " : "");
 }
 
-/* Quotes the first of the other refused rows: what was filed is rolled back with the statement. */
-static void
-append_first(StringInfo detail, const dv_modify *m)
-{
-	ListCell   *lc;
-
-	foreach(lc, m->refusal.first)
-		appendStringInfo(detail, "\n%s", (const char *) lfirst(lc));
-	if (m->refusal.rows - 1 > list_length(m->refusal.first))
-		appendStringInfoString(detail, "\n...");
-}
-
 static bool
 is_one_too_many(const dv_modify *m)
 {
 	return m->refusal.most >= 0 && m->refusal.rows > m->refusal.most;
+}
+
+/* Quotes the first of the rows that were filed: this is rolled back with the statement. */
+static void
+append_filed(StringInfo detail, const dv_modify *m)
+{
+	int64		filed = m->refusal.rows - is_one_too_many(m);
+	ListCell   *lc;
+
+	if (filed > 0 && !is_one_too_many(m))
+		appendStringInfo(detail, ngettext("\n%lld row was refused before.  dataverse.rejects does not contain it, because it is rolled back with the statement.",
+										  "\n%lld rows were refused before.  dataverse.rejects does not contain them, because it is rolled back with the statement.",
+										  filed), (long long) filed);
+	foreach(lc, m->refusal.first)
+		appendStringInfo(detail, "\n%s", (const char *) lfirst(lc));
+	if (filed > list_length(m->refusal.first))
+		appendStringInfoString(detail, "\n...");
 }
 
 static const char *
@@ -164,8 +171,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 	append_row(&detail, m, failure);
 	if (service[0] != '\0')
 		appendStringInfo(&detail, "  %s", service);
-	if (is_one_too_many(m) && m->refusal.most > 0)
-		append_first(&detail, m);
+	append_filed(&detail, m);
 	append_outcome(&detail, m, failure);
 	ereport(ERROR,
 			(errcode(blame.null ? ERRCODE_NOT_NULL_VIOLATION : error->sqlstate),
@@ -254,14 +260,14 @@ is_doubtful(const dv_failure *failure)
 	return failure->error->sqlstate == ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN;
 }
 
-/* Keeps the text of one of the first refusals for append_first(). */
+/* Keeps the text of one of the first refusals for append_filed(). */
 static void
 keep_first(dv_modify *m, const dv_failure *failure)
 {
 	MemoryContext old;
 	const char *message = failure->error->message;
 
-	if (m->refusal.most < 0 || list_length(m->refusal.first) >= FIRST_REFUSALS)
+	if (list_length(m->refusal.first) >= FIRST_REFUSALS)
 		return;
 	old = MemoryContextSwitchTo(m->context);
 	m->refusal.first = lappend(m->refusal.first,

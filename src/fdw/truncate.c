@@ -244,7 +244,10 @@ pause_polling(int64 *pause)
 	int64		until = dv_now() + *pause;
 
 	while (dv_now() < until)
+	{
 		dv_call_pause(until, DV_WAIT_JOB);
+		dv_call_advance();
+	}
 	*pause = Min(*pause * 2, LONGEST_POLL);
 }
 

@@ -40,6 +40,7 @@ static const struct rule_member
 	{"method", MEMBER_TEXT, AT(method), 0, 0},
 	{"path", MEMBER_TEXT, AT(path), 0, 0},
 	{"app_user", MEMBER_TEXT, AT(app_user), 0, 0},
+	{"contains", MEMBER_TEXT, AT(contains), 0, 0},
 	{"after", MEMBER_NUMBER, AT(after), 0, MANY},
 	{"every", MEMBER_NUMBER, AT(every), 1, MANY},
 	{"times", MEMBER_NUMBER, AT(times), 0, MANY},
@@ -80,6 +81,7 @@ rule_free(struct sim_rule *rule)
 	free(rule->method);
 	free(rule->path);
 	free(rule->app_user);
+	free(rule->contains);
 	free(rule->code);
 	free(rule->message);
 	free(rule->retry_after);
@@ -239,6 +241,9 @@ fill_rule(struct sim_arena *arena, struct sim_rule *rule, struct json_object *ob
 	if ((rule->action == SIM_FAULT_DELAY || rule->action == SIM_FAULT_COMMIT_LATE) &&
 		rule->delay_ms == 0)
 		return sim_fmt(arena, "action \"%s\" wants \"delay_ms\"", sim_fault_name(rule->action));
+	/* when a part is run, the body has been taken apart */
+	if (rule->contains != NULL && rule->batch_part > 0)
+		return "\"contains\" is about whole requests, and \"batch_part\" is not";
 	return NULL;
 }
 
@@ -323,6 +328,7 @@ sim_faults_print(const struct sim_faults *faults, struct sim_buf *out)
 		put_text(out, "method", rule->method);
 		put_text(out, "path", rule->path);
 		put_text(out, "app_user", rule->app_user);
+		put_text(out, "contains", rule->contains);
 		sim_putf(out, ",\"after\":%lld,\"every\":%lld,\"times\":%lld", (long long) rule->after,
 				 (long long) rule->every, (long long) rule->times);
 		if (rule->action == SIM_FAULT_STATUS)
@@ -344,13 +350,14 @@ sim_faults_print(const struct sim_faults *faults, struct sim_buf *out)
 }
 
 static bool
-matches(const struct sim_rule *rule, const char *method, const char *target, const char *user,
-		int64_t part)
+matches(const struct sim_rule *rule, const struct sim_req *req, const char *user, int64_t part)
 {
 	return rule->batch_part == part &&
-		(rule->method == NULL || strcasecmp(rule->method, method) == 0) &&
-		(rule->path == NULL || strstr(target, rule->path) != NULL) &&
-		(rule->app_user == NULL || (user != NULL && strcasecmp(rule->app_user, user) == 0));
+		(rule->method == NULL || strcasecmp(rule->method, req->method) == 0) &&
+		(rule->path == NULL || strstr(req->target, rule->path) != NULL) &&
+		(rule->app_user == NULL || (user != NULL && strcasecmp(rule->app_user, user) == 0)) &&
+		(rule->contains == NULL ||
+		 (req->body != NULL && strstr(req->body, rule->contains) != NULL));
 }
 
 static bool
@@ -362,8 +369,8 @@ due(const struct sim_rule *rule)
 }
 
 struct sim_rule *
-sim_fault_pick(struct sim_faults *faults, const char *method, const char *target,
-			   const char *user, int64_t part)
+sim_fault_pick(struct sim_faults *faults, const struct sim_req *req, const char *user,
+			   int64_t part)
 {
 	struct sim_rule *picked = NULL;
 
@@ -371,7 +378,7 @@ sim_fault_pick(struct sim_faults *faults, const char *method, const char *target
 	{
 		struct sim_rule *rule = faults->rules[i];
 
-		if (!matches(rule, method, target, user, part))
+		if (!matches(rule, req, user, part))
 			continue;
 		rule->matches++;
 		if (picked == NULL && due(rule))
@@ -429,8 +436,8 @@ sim_fault_part(struct sim_req *outer, int part, struct sim_res *part_res)
 
 	if (outer->sim->faults == NULL || outer->sim->faults->n == 0)
 		return false;
-	rule = sim_fault_pick(outer->sim->faults, outer->method, outer->target,
-						  outer->user ? outer->user->client_id : NULL, part);
+	rule = sim_fault_pick(outer->sim->faults, outer, outer->user ? outer->user->client_id : NULL,
+						  part);
 	if (rule == NULL)
 		return false;
 	sim_fault_answer(rule, outer, part_res);

@@ -42,6 +42,7 @@ struct sim_rule
 	char	   *method;			/* NULL: any */
 	char	   *path;
 	char	   *app_user;
+	char	   *contains;		/* in the body of the request */
 	int64_t		after;
 	int64_t		every;
 	int64_t		times;
@@ -79,11 +80,11 @@ void		sim_faults_print(const struct sim_faults *faults, struct sim_buf *out);
 
 /*
  * Counts the match and returns the rule that acts, or NULL.  "part" is 0 for
- * a whole request; for a part of a $batch its number from 1, and method, path
- * and user are still those of the outer request.
+ * a whole request; for a part of a $batch its number from 1, and everything
+ * else is still that of the outer request.
  */
-struct sim_rule *sim_fault_pick(struct sim_faults *faults, const char *method,
-								const char *target, const char *user, int64_t part);
+struct sim_rule *sim_fault_pick(struct sim_faults *faults, const struct sim_req *req,
+								const char *user, int64_t part);
 
 const char *sim_fault_name(enum sim_fault_action action);
 

@@ -418,8 +418,7 @@ pick_fault(struct sim_wire *wire, struct sim_exchange *exchange, const struct si
 
 	if (wire->faults.n == 0)
 		return NULL;
-	rule = sim_fault_pick(&wire->faults, exchange->req.method, exchange->req.target,
-						  user ? user->client_id : NULL, 0);
+	rule = sim_fault_pick(&wire->faults, &exchange->req, user ? user->client_id : NULL, 0);
 	if (rule == NULL)
 		return NULL;
 	exchange->fault = sim_fault_name(rule->action);

@@ -290,6 +290,23 @@ is_deeply(lines(sent("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('h/
 $crm->no_faults;
 is($crm->sql('SELECT count(*), min(lab_name) FROM dv.lab_sample'), '1|second', '… which would leave out the second update');
 
+# ---- a $batch of queries that is too long
+
+$dvsim->quirks('batch-250');
+for my $table ('lab_sample', 'lab_plain')
+{
+	empty();
+	my @r = sent('SET dataverse_fdw.batch_size = 1000; '
+		. join('; ', map { "INSERT INTO dv.$table (lab_text, lab_name) SELECT 'q/' || i % 600, 'long' FROM generate_series($_ + 1, $_ + 600) i" } 0, 600, 1200));
+	my @long = grep { $_ > 250 } map { scalar(() = $_->{body} =~ /^GET /mg) } @r;
+
+	is($long[0], 600, "$table: as many rows as a batch has are looked for at first");
+	ok(!(grep { $_ != 300 } @long[ 1 .. $#long ]), '… and in halves, until that is accepted');
+	cmp_ok(scalar(@long), '<=', 3, '… and never again') or diag("@long");
+	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name = 'long'"), '600|600', '… each row is made once');
+}
+$dvsim->quirks();
+
 # ---- others
 
 for my $table ('lab_sample', 'lab_plain')

@@ -78,5 +78,63 @@ files(10, 100, 10, 2, 10, 'all rows of a batch');
 # nor do several, if rows have been written since the first attempts of theirs
 files(80, 10, 1, 0, 8, 'the first rows of eight batches');
 
+# ---- rows that take too long by themselves, before any other has been written
+
+for my $rows (300, 100)
+{
+	$w->reset;
+	$w->set(max_parallel => 1);
+	$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+	faults($w->dvsim, map { { %$timeout, contains => "\"row $_ of 1\"" } } 1 .. 4);
+	$r = $w->run($w->insert('standard', 1, $rows), settings => ["SET dataverse_fdw.on_error = 'continue'"]);
+	clear_faults($w->dvsim);
+	is($r->{tag}, 'INSERT 0 ' . ($rows - 4), "the first four of $rows rows time out: the others are written") || diag($r->{message});
+	is($w->watcher->value("SELECT string_agg(row_number::text, ' ' ORDER BY row_number) FROM dataverse.rejects"), '1 2 3 4', '... and these are filed');
+	$w->is_whole('standard', '... each', upto => $rows, where => 'N > 4');
+}
+$w->set(max_parallel => 52);
+
+# ---- a statement that fails after it has filed rows
+
+$w->reset;
+$w->set(max_parallel => 1);
+faults($w->dvsim,
+	{ path => 'CreateMultiple', contains => '"row 7 of 1"', status => 400, code => '0x80040265', message => 'no sevens', times => 0 },
+	{ path => '$batch', batch_part => 7, status => 400, code => '0x80040265', message => 'no sevens', times => 0 },
+	{ path => 'CreateMultiple', contains => '"row 145 of 1"', status => 403, code => '0x80072560', message => 'user is gone', times => 0 });
+$r = $w->run($w->insert('standard', 1, 200), settings => [ "SET dataverse_fdw.on_error = 'continue'", 'SET dataverse_fdw.batch_size = 10' ]);
+clear_faults($w->dvsim);
+like($r->{message} // '', qr/: user is gone$/, 'the user fails after a row was refused');
+like($r->{detail} // '', qr/^1 row was refused before\.  dataverse\.rejects does not contain it, because it is rolled back with the statement\.\nRefused row: 7 \(\S+\): no sevens$/m,
+	'... the error quotes the row');
+is($w->watcher->value("SELECT count(*) FROM dataverse.rejects WHERE message = 'no sevens'"), 0, '... because it is not filed any more');
+$w->set(max_parallel => 52);
+
+# ---- a change set, in which each time another row fails
+
+my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
+my @every_second = map { { path => '$batch', batch_part => 2 * $_, every => 2, times => 0, status => 400, code => '0x80044150', message => $deadlock } } 1 .. 50;
+my $unlike = { path => 'CreateMultiple', status => 400, code => '0x80040216', message => 'An unexpected error occurred.', times => 0 };
+
+$w->set(max_retries => 1000);
+$w->reset;
+faults($w->dvsim, @every_second, $unlike);
+$r = $w->run($w->insert('single', 1, 200));
+is($r->{tag}, 'INSERT 0 200', 'rows fail by turns in change sets: the statement ends') || diag($r->{message});
+cmp_ok(hits($w->dvsim), '>', 50, '... although they do');
+clear_faults($w->dvsim);
+my @sets = grep { /boundary=changeset/ } map { $_->{body} } writes();
+cmp_ok(scalar(@sets), '<=', 4, '... after no more than two for each batch');
+$w->is_whole('single', '... each row is written once', upto => 200);
+
+$w->reset;
+$w->watcher->query("INSERT INTO dv.new_meter (new_meterid, new_serial) VALUES (md5('taken')::uuid, 'S7')");
+faults($w->dvsim, @every_second);
+$r = $w->run("INSERT INTO dv.new_meter (new_number, new_name, new_serial) SELECT n, 'row ' || n, 'S' || n FROM generate_series(1, 50) n");
+is($r->{sqlstate}, '23505', '... and a row that is refused ends it');
+like($r->{detail} // '', qr/Refused row: 7 /, '... and is named');
+my ($stay) = ($r->{detail} // '') =~ /(\d+) rows? of this statement ha(?:s|ve) been written/;
+is($w->rows_there('standard'), 1 + ($stay // 0), '... with the number of rows that stay');
+
 $w->stop;
 done_testing();

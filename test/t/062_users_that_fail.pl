@@ -409,7 +409,10 @@ for my $case (
 
 	my $offset = log_size($node);
 	faults($dvsim, { %lost, app_user => 'app1', path => 'CreateMultiple' });
-	is($w->run(insert('bad', 'standard', 1, 1))->{sqlstate}, '42501', 'a single row: an error');
+	$r = $w->run(insert('bad', 'standard', 1, 1));
+	is($r->{sqlstate}, '42501', 'a single row: an error');
+	like($r->{detail}, qr/^No row is at fault, but the application user\.  The request that failed was to write row 1 .*application user "app1"/,
+		'that does not blame the row for the missing privilege');
 	is(lines($offset, qr/"app1" of server "bad" is set aside for requests/), 1, 'the user that was refused is set aside for that');
 	is(lines($offset, qr/"app2" of server "bad" is set aside for requests/), 0, 'but not the other one');
 	clear_faults($dvsim);

@@ -55,9 +55,19 @@ add(const char *json)
 static int64_t
 pick(const char *method, const char *target, const char *user)
 {
-	const struct sim_rule *rule = sim_fault_pick(&faults, method, target, user, 0);
+	struct sim_req req = {.method = method, .target = target, .body = ""};
+	const struct sim_rule *rule = sim_fault_pick(&faults, &req, user, 0);
 
 	return rule ? rule->id : 0;
+}
+
+/* the part of a $batch */
+static const struct sim_rule *
+pick_part(int64_t part)
+{
+	struct sim_req req = {.method = "POST", .target = "/$batch", .body = ""};
+
+	return sim_fault_pick(&faults, &req, "u", part);
 }
 
 /* returns the statuses of n picks as digits, with '.' for none */
@@ -68,7 +78,8 @@ statuses(int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		const struct sim_rule *rule = sim_fault_pick(&faults, "GET", "/x", "u", 0);
+		struct sim_req req = {.method = "GET", .target = "/x", .body = ""};
+		const struct sim_rule *rule = sim_fault_pick(&faults, &req, "u", 0);
 
 		out[i] = rule ? (char) ('0' + rule->status - 500) : '.';
 	}
@@ -201,14 +212,29 @@ a_member_given_twice_does_not_leak(void **state)
 }
 
 static void
+bodies_contain_texts(void **state)
+{
+	char		body[] = "{\"a\":1}{\"b\":2}";
+	struct sim_req req = {.method = "POST", .target = "/", .body = body, .body_len = strlen(body)};
+
+	(void) state;
+	assert_null(add("[{\"contains\":\"a\\\":2\"},{\"contains\":\"b\\\":2\",\"times\":0}]"));
+	assert_int_equal(sim_fault_pick(&faults, &req, "u", 0)->id, 2);
+	body[12] = 'c';
+	assert_int_equal(pick("POST", "/", "u"), 0);
+	assert_null(sim_fault_pick(&faults, &req, "u", 0));
+	assert_non_null(add("[{\"contains\":\"a\",\"batch_part\":1}]"));
+}
+
+static void
 parts_match_apart_from_whole_requests(void **state)
 {
 	(void) state;
 	assert_null(add("[{\"batch_part\":2,\"status\":501},{\"status\":502,\"after\":1}]"));
 	assert_int_equal(pick("POST", "/$batch", "u"), 0);
-	assert_null(sim_fault_pick(&faults, "POST", "/$batch", "u", 1));
-	assert_int_equal(sim_fault_pick(&faults, "POST", "/$batch", "u", 2)->id, 1);
-	assert_null(sim_fault_pick(&faults, "POST", "/$batch", "u", 2));
+	assert_null(pick_part(1));
+	assert_int_equal(pick_part(2)->id, 1);
+	assert_null(pick_part(2));
 	assert_int_equal(faults.rules[0]->matches, 2);
 	assert_int_equal(faults.rules[1]->matches, 1);
 }
@@ -218,7 +244,7 @@ other_actions_hit_the_whole_batch(void **state)
 {
 	(void) state;
 	assert_null(add("[{\"batch_part\":2,\"action\":\"garble\"}]"));
-	assert_null(sim_fault_pick(&faults, "POST", "/$batch", "u", 2));
+	assert_null(pick_part(2));
 	assert_int_equal(pick("POST", "/$batch", "u"), 1);
 }
 
@@ -290,6 +316,7 @@ main(void)
 		RULE(a_bad_list_adds_nothing),
 		RULE(every_member_is_checked),
 		RULE(a_member_given_twice_does_not_leak),
+		RULE(bodies_contain_texts),
 		RULE(parts_match_apart_from_whole_requests),
 		RULE(other_actions_hit_the_whole_batch),
 		RULE(a_part_is_answered_and_the_throttle_counted),
