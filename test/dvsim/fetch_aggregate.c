@@ -5,11 +5,16 @@
  * The rows are an inner query with a column for each expression (c0, c1, …),
  * so that a limit of rows can be set on it; the outer query groups them.
  *
+ * What SQL Server adds up in the type of the column overflows in that type.
+ * Amounts of money are aggregated in the organization's currency, because
+ * rows may have different ones.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <string.h>
 
 #include "fetch_sql.h"
+#include "store.h"
 
 #define BAD_ALIAS "0x80041109"
 #define BAD_AGGREGATE "0x8004112F"
@@ -134,7 +139,6 @@ aggregate_sql(struct builder *b, const struct sim_fetch_attribute *a,
 			  const struct sim_fetch_term *term)
 {
 	struct sim_arena *arena = b->q->req->arena;
-	bool		decimal = term->class == SIM_CLASS_DECIMAL;
 	const char *collate = term->class == SIM_CLASS_TEXT ? " COLLATE DV" : "";
 	const char *c;
 
@@ -149,19 +153,27 @@ aggregate_sql(struct builder *b, const struct sim_fetch_attribute *a,
 			return sim_fmt(arena, "MAX(%s%s)", c, collate);
 		case SIM_AGGREGATE_MIN:
 			return sim_fmt(arena, "MIN(%s%s)", c, collate);
-		case SIM_AGGREGATE_SUM:
-			return sim_fmt(arena, "%s(%s)", decimal ? "dec_sum" : "SUM", c);
 		default:
-			/* the mean of whole numbers is cut off, as SQL Server does it */
-			return sim_fmt(arena, term->class == SIM_CLASS_INTEGER ? "CAST(AVG(%s) AS INTEGER)"
-						   : decimal ? "dec_avg(%s)" : "AVG(%s)", c);
+			return sim_fmt(arena, "%s(%s)",
+						   sim_number_aggregate(term->column->type,
+												a->aggregate == SIM_AGGREGATE_AVG), c);
 	}
+}
+
+/* the column that an aggregate works on: the base amount instead of one in the row's currency */
+static bool
+aggregated_term(struct builder *b, struct sim_fetch_term *term)
+{
+	const struct sim_column *base = sim_base_money(term->column);
+
+	return base == NULL || sim_fetch_term(b->q, term->entity, base->name, term);
 }
 
 static bool
 add_aggregate(struct builder *b, const struct sim_fetch_attribute *a,
 			  const struct sim_fetch_term *term)
 {
+	struct sim_fetch_term input = *term;
 	struct sim_out_column *out;
 	bool		count = a->aggregate == SIM_AGGREGATE_COUNT ||
 	a->aggregate == SIM_AGGREGATE_COUNTCOLUMN;
@@ -171,10 +183,12 @@ add_aggregate(struct builder *b, const struct sim_fetch_attribute *a,
 	if (a->distinct && a->aggregate != SIM_AGGREGATE_COUNTCOLUMN)
 		return sim_fail(b->q->req, b->q->res, 400, "0x80041115",
 						"The distinct attribute is supported with countcolumn only.");
+	if (!count && !aggregated_term(b, &input))
+		return false;
 	out = sim_fetch_output(b->q, a->alias);
 	out->column = count ? as_integer(b, term->column) : term->column;
 	out->aliased = true;
-	out->stmt_index = sim_fetch_select(b->q, aggregate_sql(b, a, term));
+	out->stmt_index = sim_fetch_select(b->q, aggregate_sql(b, a, &input));
 	return true;
 }
 
@@ -183,11 +197,12 @@ static const char *
 group_sql(struct builder *b, const struct sim_fetch_attribute *a,
 		  const struct sim_fetch_term *term)
 {
+	bool		helper = !term->column->stored && term->column->formula == NULL;
 	struct sim_buf sql = {0};
 	const char *c;
 
 	if (term->class == SIM_CLASS_NONE || term->class == SIM_CLASS_BINARY ||
-		term->class == SIM_CLASS_CHOICES)
+		term->class == SIM_CLASS_CHOICES || helper)
 	{
 		refuse(b, a, term->column);
 		return NULL;
@@ -344,12 +359,13 @@ add_order(struct builder *b, const struct sim_fetch_order *order)
 	key.expr = q->exprs[q->out.columns[i].stmt_index];
 	key.kind = sim_fetch_class_of(q->out.columns[i].column) == SIM_CLASS_TEXT ? SIM_KEY_TEXT
 		: SIM_KEY_INTEGER;
+	key.descending = order->descending;
+	/* groups are in ascending order even if the query says otherwise */
 	for (i = 0; i < b->ngroups; i++)
 	{
 		if (strcmp(b->groups[i].name, order->alias) == 0)
 			key = b->groups[i];
 	}
-	key.descending = order->descending;
 	sim_fetch_add_key(q, &key);
 	return true;
 }

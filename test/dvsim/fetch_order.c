@@ -4,7 +4,8 @@
  *
  * Lookups sort by the name of what they point to, choices by their labels.
  * The order is made total: by the primary keys of the root and of the links
- * that multiply its rows, or by all columns of distinct rows.
+ * that multiply its rows, or by all columns of distinct rows.  The keys that
+ * a cookie holds come first: see sim_fetch_order().
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -122,6 +123,7 @@ order_key(struct sim_fetch_query *q, const struct sim_fetch_term *term, bool des
 				key->expr = guid_text(q, term->expr);
 			else
 				key->kind = SIM_KEY_ID;
+			key->never_null = term->entity == q->tree->root && term->column->primary_id;
 			break;
 		case SIM_CLASS_DATE:
 		case SIM_CLASS_DECIMAL:
@@ -180,6 +182,7 @@ add_id_key(struct sim_fetch_query *q, struct sim_fetch_entity *entity)
 		: id->name;
 	sim_column_sql(&sql, entity->sql, id);
 	key.expr = sim_fetch_text(q, &sql);
+	key.never_null = entity == q->tree->root;
 	sim_fetch_add_key(q, &key);
 }
 
@@ -229,11 +232,18 @@ add_distinct_keys(struct sim_fetch_query *q)
 	}
 }
 
+/*
+ * The cookie knows the root's rows only: a page that ends between two rows
+ * of a link to many loses those that are left of the root's row.  With
+ * distinct, it knows nothing but the orders of the query, and there is none
+ * if there are none.
+ */
 bool
 sim_fetch_order(struct sim_fetch_query *q)
 {
 	struct sim_fetch_entity *entity;
 	const struct sim_fetch_order *order;
+	int			n;
 	int			i;
 
 	q->cookie = true;
@@ -245,6 +255,7 @@ sim_fetch_order(struct sim_fetch_query *q)
 				return false;
 		}
 	}
+	q->ncookie = q->nkeys;
 	if (q->tree->distinct)
 		add_distinct_keys(q);
 	else
@@ -258,15 +269,18 @@ sim_fetch_order(struct sim_fetch_query *q)
 			key.expr = sim_fmt(q->req->arena, "t0.\"%s\"", key.name);
 			sim_fetch_add_key(q, &key);
 		}
+		q->ncookie = q->nkeys;
 		for (entity = q->tree->root; entity != NULL; entity = sim_fetch_next_join(entity))
 		{
 			if (multiplies(entity))
 				add_id_key(q, entity);
 		}
 	}
-	if (q->nkeys > MAX_KEYS)
+	if (q->ncookie == 0 || q->ncookie > MAX_KEYS)
 		q->cookie = false;
-	for (i = 0; i < q->nkeys && (q->cookie || q->tree->distinct); i++)
+	/* distinct rows are sorted by columns of the result */
+	n = q->tree->distinct ? q->nkeys : q->cookie ? q->ncookie : 0;
+	for (i = 0; i < n; i++)
 		q->keys[i].index = sim_fetch_select(q, q->keys[i].expr);
 	return true;
 }

@@ -5,10 +5,7 @@
  *
  * A cookie is used when it belongs to the page before the one asked for:
  * the statement then looks for rows after the cookie's keys.  Else the pages
- * are counted off ("simple paging"), which ends at 50,000 rows.  A link that
- * multiplies rows has its primary key in the cookie as well, named
- * "alias.column"; the service has the root's columns only there, and loses
- * or repeats rows of such links at the edges of pages.
+ * are counted off ("simple paging"), which ends at 50,000 rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,6 +19,8 @@
 
 #define PAGE_STANDARD 5000
 #define PAGE_ELASTIC 500
+
+#define WHERE " WHERE "			/* as fetch_sql.c writes it */
 
 #define WRONG_COOKIE "0x80041129"	/* of another order */
 #define BAD_COOKIE "0x8004112A"
@@ -227,16 +226,18 @@ put_key(struct sim_buf *sql, const struct sim_fetch_key *key)
 static void
 put_greater(struct sim_buf *sql, const struct sim_fetch_key *key, int param)
 {
+	bool		or_null = key->descending && !key->never_null;
+
 	if (param == 0 && key->descending)
 		sim_putc(sql, '0');
 	else if (param == 0)
 		sim_putf(sql, "%s IS NOT NULL", key->expr);
 	else
 	{
-		sim_puts(sql, key->descending ? "(" : "");
+		sim_puts(sql, or_null ? "(" : "");
 		put_key(sql, key);
 		sim_putf(sql, "%c?%d", key->descending ? '<' : '>', param);
-		if (key->descending)
+		if (or_null)
 			sim_putf(sql, " OR %s IS NULL)", key->expr);
 	}
 }
@@ -285,8 +286,8 @@ put_cookie_condition(struct sim_fetch_query *q, const struct cookie *cookie)
 	int		   *params;
 	int			i;
 
-	params = sim_alloc(q->req->arena, (q->nkeys + 1) * sizeof(*params));
-	for (i = 0; i < q->nkeys && entry != NULL; i++, entry = entry->next)
+	params = sim_alloc(q->req->arena, (q->ncookie + 1) * sizeof(*params));
+	for (i = 0; i < q->ncookie && entry != NULL; i++, entry = entry->next)
 	{
 		if (strcmp(entry->name, q->keys[i].name) != 0)
 			break;
@@ -295,17 +296,16 @@ put_cookie_condition(struct sim_fetch_query *q, const struct cookie *cookie)
 		if (!sim_value_is_null(&value))
 			params[i] = sim_fetch_bind(q, &value);
 	}
-	if (!q->cookie || i < q->nkeys || entry != NULL)
+	if (!q->cookie || i < q->ncookie || entry != NULL)
 		return sim_fail(q->req, q->res, 400, WRONG_COOKIE,
 						"Order by columns do not match those in paging cookie.");
-	sim_puts(&q->sql, " AND ");
 	/* lets SQLite start in the middle of the primary key's index */
-	if (q->nkeys > 1 && !q->keys[0].descending && params[0] > 0)
+	if (q->ncookie > 1 && params[0] > 0 && (!q->keys[0].descending || q->keys[0].never_null))
 	{
 		put_key(&q->sql, &q->keys[0]);
-		sim_putf(&q->sql, ">=?%d AND ", params[0]);
+		sim_putf(&q->sql, "%s?%d AND ", q->keys[0].descending ? "<=" : ">=", params[0]);
 	}
-	put_after(&q->sql, q->keys, q->nkeys, params);
+	put_after(&q->sql, q->keys, q->ncookie, params);
 	return true;
 }
 
@@ -352,7 +352,8 @@ set_page(struct sim_fetch_query *q)
 	q->limit = tree->top > 0 ? tree->top : tree->count;
 	if (q->limit == 0 || q->limit > max)
 		q->limit = max;
-	q->may_have_more = tree->top == 0;
+	/* nothing tells that there are more groups than an answer holds */
+	q->may_have_more = tree->top == 0 && !tree->aggregate;
 	q->page = tree->page > 0 ? tree->page : 1;
 }
 
@@ -379,9 +380,18 @@ sim_fetch_page(struct sim_fetch_query *q)
 							"on any high pages.");
 	}
 	sim_fetch_put_select(q, &q->sql);
-	sim_put(&q->sql, q->from.s, q->from.len);
-	if (use_cookie && !put_cookie_condition(q, &cookie))
-		return false;
+	sim_put(&q->sql, q->from.s, q->where);
+	if (use_cookie)
+	{
+		/* first, because SQLite starts at the first of several lower limits */
+		sim_puts(&q->sql, WHERE);
+		if (!put_cookie_condition(q, &cookie))
+			return false;
+		sim_puts(&q->sql, " AND ");
+		sim_puts(&q->sql, q->from.s + q->where + strlen(WHERE));
+	}
+	else
+		sim_puts(&q->sql, q->from.s + q->where);
 	if (q->tail.len > 0)
 		sim_put(&q->sql, q->tail.s, q->tail.len);
 	sim_fetch_put_order(q, &q->sql);
@@ -442,7 +452,7 @@ sim_fetch_put_cookie(const struct sim_fetch_query *q, struct sim_buf *out,
 	int			i;
 
 	sim_putf(&xml, "<cookie page=\"%d\">", q->page);
-	for (i = 0; i < q->nkeys; i++)
+	for (i = 0; i < q->ncookie; i++)
 	{
 		sim_putf(&xml, "<%s", q->keys[i].name);
 		put_cookie_value(&xml, "last", last[i]);

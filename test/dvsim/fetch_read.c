@@ -38,8 +38,8 @@ sql_error(struct sim_fetch_query *q)
 {
 	const char *message = sqlite3_errmsg(q->req->sim->store->db);
 
-	if (strstr(message, "integer overflow") != NULL)
-		return sim_fail(q->req, q->res, 400, "0x80041136", "Arithmetic overflow error.");
+	if (strstr(message, "overflow") != NULL && strstr(message, "stack") == NULL)
+		return sim_fail(q->req, q->res, 400, SIM_SQL_OVERFLOW, SIM_SQL_OVERFLOW_MESSAGE);
 	if (strstr(message, "stack overflow") != NULL || strstr(message, "too large") != NULL)
 		return sim_fail(q->req, q->res, 400, "0x80041101",
 						"An unexpected error occurred. The query is nested too deeply.");
@@ -132,7 +132,7 @@ keep_keys(struct sim_fetch_query *q, sqlite3_stmt *stmt, const char **texts)
 {
 	int			i;
 
-	for (i = 0; i < q->nkeys; i++)
+	for (i = 0; i < q->ncookie; i++)
 		texts[i] = sim_fetch_key_text(q, &q->keys[i], stmt);
 }
 

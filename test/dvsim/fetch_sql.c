@@ -262,6 +262,7 @@ put_from(struct sim_fetch_query *q)
 
 	sim_putf(&q->from, " FROM \"%s\" AS t0", q->table->name);
 	put_joins(q, &q->from, q->tree->root, &ok);
+	q->where = q->from.len;
 	/* rows of long-term retention and of the recycle bin: there are none */
 	sim_puts(&q->from, q->tree->datasource ? " WHERE 0" : " WHERE 1");
 	put_partition(q);

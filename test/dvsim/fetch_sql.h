@@ -7,8 +7,9 @@
  * result that the client asks for.  The order of the rows is always total:
  * what the query leaves open is decided by the primary keys of the root and
  * of those links that can give a row of the root more than once (with
- * distinct: by all columns of the answer).  These keys are what the paging
- * cookie holds, so a walk over the pages neither loses nor repeats rows.
+ * distinct: by all columns of the answer).  The paging cookie holds less, as
+ * that of the service does: the columns that the query orders by, and the
+ * primary key of the root (with distinct: no more than those columns).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -63,6 +64,7 @@ struct sim_fetch_key
 	const char *expr;
 	enum sim_fetch_key_kind kind;
 	bool		descending;
+	bool		never_null;
 	struct sim_column *column;
 	int			index;			/* in the result, or -1 */
 };
@@ -81,12 +83,14 @@ struct sim_fetch_query
 	struct sim_fetch_key *keys;
 	int			nkeys;
 	int			ckeys;
+	int			ncookie;		/* how many of the keys, from the first on, are in the cookie */
 	bool		cookie;			/* pages by cookie are possible */
 	struct sim_value *binds;	/* of ?1, ?2, … */
 	int			nbinds;
 	int			cbinds;
 	int			nfilter;		/* how many of them stand in "from" */
 	struct sim_buf from;		/* FROM … WHERE … */
+	size_t		where;			/* where WHERE stands in it */
 	struct sim_buf inner;		/* aggregates: the rows' select list, as c0, c1, … */
 	struct sim_buf tail;		/* aggregates: what follows the rows' query */
 	struct sim_buf sql;			/* the statement, by sim_fetch_page() */

@@ -14,6 +14,7 @@
 #include "decimal.h"
 #include "odata_read.h"
 #include "quirks.h"
+#include "store.h"
 
 #define MAX_ROWS 50000
 #define MAX_ITEMS 50
@@ -298,19 +299,25 @@ read_transformations(struct apply *ap, const char *text)
 static void
 aggregate_sql(struct aggregate *aggregate, struct sim_buf *out)
 {
-	static const char *const plain[] = {"count(*)", "sum(", "avg(", "min(", "max("};
-	static const char *const decimal[] = {"count(*)", "dec_sum(", "dec_avg(", "min(", "max("};
-	bool		dec;
+	struct sim_place place = aggregate->place;
 
 	if (aggregate->method == M_COUNT)
 	{
-		sim_puts(out, plain[M_COUNT]);
+		sim_puts(out, "count(*)");
 		return;
 	}
-	dec = aggregate->place.column->type == SIM_DECIMAL ||
-		aggregate->place.column->type == SIM_MONEY;
-	sim_puts(out, (dec ? decimal : plain)[aggregate->method]);
-	sim_place_sql(out, &aggregate->place);
+	/* amounts may be in different currencies */
+	if (sim_base_money(place.column) != NULL)
+		place.column = sim_base_money(place.column);
+	if (aggregate->method == M_MIN || aggregate->method == M_MAX)
+		sim_puts(out, aggregate->method == M_MIN ? "min" : "max");
+	else if (aggregate->method == M_AVERAGE)
+		sim_puts(out, place.column->type == SIM_DECIMAL || place.column->type == SIM_MONEY
+				 ? "dec_avg" : "avg");
+	else
+		sim_puts(out, sim_number_aggregate(place.column->type, false));
+	sim_putc(out, '(');
+	sim_place_sql(out, &place);
 	sim_putc(out, ')');
 }
 

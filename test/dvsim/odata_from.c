@@ -87,8 +87,7 @@ sql_error(struct sim_sql *sql, int rc)
 {
 	if (rc == SQLITE_ERROR && sqlite3_errcode(sql->req->sim->store->db) == SQLITE_ERROR &&
 		strstr(sqlite3_errmsg(sql->req->sim->store->db), "overflow") != NULL)
-		return sim_fail(sql->req, sql->res, 400, "0x80041136",
-						"Arithmetic overflow error occurred in the query.");
+		return sim_fail(sql->req, sql->res, 400, SIM_SQL_OVERFLOW, SIM_SQL_OVERFLOW_MESSAGE);
 	return sim_fail(sql->req, sql->res, 500, "0x80044150",
 					"Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 "
 					"Sql Number: %d", rc);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "auth.h"
+#include "decimal.h"
 #include "guid.h"
 #include "row_plan.h"
 
@@ -360,27 +361,60 @@ plan_state(struct sim_writer *w, struct sim_plan *plan)
 		add_derivation(plan, derive_status, NULL, status, -1);
 }
 
-/* the rate is always 1; the currency is the organisation's if the row names none */
 static void
-plan_currency(struct sim_writer *w, struct sim_plan *plan)
+set_rate(struct sim_value *value, const unsigned char rate[16])
 {
-	struct sim_write_info *info = w->info;
-	struct sim_table *table = sim_table_by_name(w->req->sim->schema, "transactioncurrency");
-	struct sim_value *value;
+	value->kind = SIM_V_BLOB;
+	value->s = NULL;
+	value->len = 16;
+	memcpy(value->fixed, rate, 16);
+}
+
+static void
+set_rate_of_one(struct sim_value *value)
+{
+	unsigned char one[16];
+
+	sim_dec_pack((sim_dec) 10000000000LL, one);
+	set_rate(value, one);
+}
+
+/* a row in a currency has its rate of the moment */
+static bool
+derive_rate(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *row,
+			const struct sim_derivation *d)
+{
+	const struct sim_value *currency = value_at(plan, d->from);
+	struct sim_value *value = value_at(plan, d->to);
+	struct sim_store *store = w->req->sim->store;
 	sqlite3_stmt *stmt;
 
-	value = new_slot(w, plan, info->exchange_rate, "", true);
-	if (value != NULL)
-	{
-		struct sim_json one = {.type = SIM_JSON_NUMBER, .s = "1", .len = 1};
+	(void) row;
+	set_rate_of_one(value);
+	stmt = sim_stmt_get(store, "SELECT \"exchangerate\" FROM \"transactioncurrency\" "
+						"WHERE \"transactioncurrencyid\"=?1");
+	if (stmt == NULL)
+		return true;
+	sim_value_bind(stmt, 1, currency);
+	if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_bytes(stmt, 0) == 16)
+		set_rate(value, sqlite3_column_blob(stmt, 0));
+	sim_stmt_put(store, stmt);
+	return true;
+}
 
-		if (!sim_value_from_json(w->req, w->res, info->exchange_rate, &one, value))
-			value->kind = SIM_V_NULL;
-	}
-	if (table == NULL || info->currency == NULL || sim_slot_find(plan, info->currency, "") >= 0)
+/* the organization's currency, which a row has that names none; its rate is 1 */
+static void
+plan_base_currency(struct sim_writer *w, struct sim_plan *plan)
+{
+	struct sim_write_info *info = w->info;
+	struct sim_value *value = new_slot(w, plan, info->exchange_rate, "", true);
+	sqlite3_stmt *stmt;
+
+	if (value != NULL)
+		set_rate_of_one(value);
+	if (info->currency == NULL)
 		return;
-	stmt = sim_stmt_get(w->req->sim->store, "SELECT \"transactioncurrencyid\" FROM "
-						"\"transactioncurrency\" ORDER BY 1 LIMIT 1");
+	stmt = sim_stmt_get(w->req->sim->store, "SELECT \"basecurrencyid\" FROM \"organization\" LIMIT 1");
 	if (stmt == NULL)
 		return;
 	if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_bytes(stmt, 0) == 16)
@@ -395,14 +429,22 @@ plan_currency(struct sim_writer *w, struct sim_plan *plan)
 static void
 plan_money(struct sim_writer *w, struct sim_plan *plan)
 {
-	bool		any = w->info->currency != NULL &&
-	sim_slot_find(plan, w->info->currency, "") >= 0;
+	struct sim_write_info *info = w->info;
+	int			currency = info->currency ? sim_slot_find(plan, info->currency, "") : -1;
+	bool		any = false;
 	int			i;
 
+	if (currency >= 0)
+	{
+		if (new_slot(w, plan, info->exchange_rate, "", false) != NULL)
+			add_derivation(plan, derive_rate, NULL, currency,
+						   sim_slot_find(plan, info->exchange_rate, ""));
+		return;
+	}
 	for (i = 0; i < plan->nslots && !any; i++)
 		any = plan->slots[i].column->type == SIM_MONEY;
 	if (any && w->mode != SIM_WRITE_UPDATE)
-		plan_currency(w, plan);
+		plan_base_currency(w, plan);
 }
 
 /* {SEQNUM:n}, {RANDSTRING:n} and {DATETIMEUTC:…} of an auto-number format */

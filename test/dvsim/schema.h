@@ -268,6 +268,9 @@ struct sim_column *sim_column_by_navigation(struct sim_table *table, const char 
 struct sim_relationship *sim_collection_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_many *sim_many_by_name(struct sim_table *table, const char *name, size_t len);
 
+/* the column with a money column's amount in the organization's currency; NULL if that is itself or none */
+struct sim_column *sim_base_money(const struct sim_column *column);
+
 /* the first image column of a table; a new row can have no other image */
 bool		sim_is_primary_image(const struct sim_column *column);
 struct sim_option *sim_option_by_value(const struct sim_option_set *set, int value);

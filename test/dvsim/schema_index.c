@@ -296,3 +296,15 @@ sim_option_by_value(const struct sim_option_set *set, int value)
 	}
 	return NULL;
 }
+
+struct sim_column *
+sim_base_money(const struct sim_column *column)
+{
+	char		name[256];
+	int			len;
+
+	if (column->type != SIM_MONEY)
+		return NULL;
+	len = snprintf(name, sizeof(name), "%s_base", column->name);
+	return sim_column_by_name(column->table, name, (size_t) len);
+}

@@ -32,6 +32,8 @@
  * SQL functions registered: dv_like(value, pattern) as T-SQL LIKE under the
  * DV collation with %, _, [set] and [^set]; dv_fold(text); dv_dec(text) →
  * decimal BLOB; dec_sum, dec_avg (aggregates over decimal BLOBs → BLOB);
+ * int_sum, int_avg, big_sum, big_avg (over whole numbers of 32 and 64 bits,
+ * whose sum must be such a number, too: "arithmetic overflow");
  * dv_base(money, rate) and dv_guid(id), which formulas of the schema use.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -84,6 +86,15 @@ bool		sim_index_key(struct sim_store *store, const struct sim_table *table,
 						  const struct sim_key_def *key, bool *duplicates);
 bool		sim_unindex_key(struct sim_store *store, const struct sim_table *table,
 							const struct sim_key_def *key);
+
+/* the SQL function for the sum or the mean of a column's values */
+const char *sim_number_aggregate(enum sim_type type, bool mean);
+
+/* what SQL Server says when a sum does not fit into the type of its column */
+#define SIM_SQL_OVERFLOW "0x80041136"
+#define SIM_SQL_OVERFLOW_MESSAGE \
+	"Sql error: A SQL arithmetic overflow error occurred CRM ErrorCode: -2147217098 " \
+	"Sql ErrorCode: -2146232060 Sql Number: 8115"
 
 int64_t		sim_next_version(struct sim_store *store);
 int64_t		sim_row_count(struct sim_store *store, struct sim_table *table);	/* exact */

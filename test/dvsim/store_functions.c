@@ -13,7 +13,7 @@
 #include "guid.h"
 #include "text.h"
 
-/* what an aggregate over decimals has seen; not a __int128, which may not lie here */
+/* what an aggregate over exact numbers has seen; not a __int128, which may not lie here */
 struct total
 {
 	unsigned char sum[sizeof(sim_dec)];
@@ -185,6 +185,78 @@ avg_final(sqlite3_context *context)
 	result_decimal(context, sum / total->n);
 }
 
+/* whole numbers: the total is checked when it is complete */
+static void
+whole_step(sqlite3_context *context, int nargs, sqlite3_value **args)
+{
+	struct total *total = sqlite3_aggregate_context(context, sizeof(*total));
+	sim_dec		sum;
+
+	(void) nargs;
+	if (total == NULL || sqlite3_value_type(args[0]) == SQLITE_NULL)
+		return;
+	memcpy(&sum, total->sum, sizeof(sum));
+	sum += sqlite3_value_int64(args[0]);
+	memcpy(total->sum, &sum, sizeof(sum));
+	total->n++;
+}
+
+static void
+whole_final(sqlite3_context *context, int64_t least, int64_t most, bool mean)
+{
+	struct total *total = sqlite3_aggregate_context(context, 0);
+	sim_dec		sum;
+
+	if (total == NULL || total->n == 0)
+		return;
+	memcpy(&sum, total->sum, sizeof(sum));
+	if (sum < least || sum > most)
+		sqlite3_result_error(context, "arithmetic overflow", -1);
+	else
+		sqlite3_result_int64(context, (int64_t) (mean ? sum / total->n : sum));
+}
+
+static void
+int_sum_final(sqlite3_context *context)
+{
+	whole_final(context, INT32_MIN, INT32_MAX, false);
+}
+
+static void
+int_avg_final(sqlite3_context *context)
+{
+	whole_final(context, INT32_MIN, INT32_MAX, true);
+}
+
+static void
+big_sum_final(sqlite3_context *context)
+{
+	whole_final(context, INT64_MIN, INT64_MAX, false);
+}
+
+static void
+big_avg_final(sqlite3_context *context)
+{
+	whole_final(context, INT64_MIN, INT64_MAX, true);
+}
+
+const char *
+sim_number_aggregate(enum sim_type type, bool mean)
+{
+	switch (type)
+	{
+		case SIM_INTEGER:
+			return mean ? "int_avg" : "int_sum";
+		case SIM_BIGINT:
+			return mean ? "big_avg" : "big_sum";
+		case SIM_DECIMAL:
+		case SIM_MONEY:
+			return mean ? "dec_avg" : "dec_sum";
+		default:
+			return mean ? "avg" : "sum";
+	}
+}
+
 struct function
 {
 	const char *name;
@@ -202,6 +274,10 @@ static const struct function functions[] = {
 	{"dv_guid", 1, func_guid, NULL, NULL},
 	{"dec_sum", 1, NULL, total_step, sum_final},
 	{"dec_avg", 1, NULL, total_step, avg_final},
+	{"int_sum", 1, NULL, whole_step, int_sum_final},
+	{"int_avg", 1, NULL, whole_step, int_avg_final},
+	{"big_sum", 1, NULL, whole_step, big_sum_final},
+	{"big_avg", 1, NULL, whole_step, big_avg_final},
 };
 
 bool

@@ -304,11 +304,12 @@ test_joins(void **state)
 				" LEFT JOIN \"contact\" AS t1 ON t1.\"contactid\"=t0.\"primarycontactid\" AND "
 				"((t1.\"jobtitle\"=?1))",
 				" AND (t1.\"contactid\" IS NULL)", "");
-	/* if a link multiplies rows, its key becomes part of the order */
-	assert_link("<link-entity " FROM_CONTACT "/>", ",t1.\"contactid\"",
+	/* if a link multiplies rows, its key becomes part of the order, but not of the cookie */
+	assert_link("<link-entity " FROM_CONTACT "/>", "",
 				" JOIN \"contact\" AS t1 ON t1.\"parentcustomerid\"=t0.\"accountid\"", "",
 				",t1.\"contactid\"");
 	assert_string_equal(query.keys[1].name, "contact1.contactid");
+	assert_int_equal(query.ncookie, 1);
 	/* links are joined depth first; the default alias is the table's name */
 	assert_link("<link-entity " TO_CONTACT "><link-entity name='systemuser' from='systemuserid' "
 				"to='ownerid'/></link-entity><filter><condition entityname='contact' "
@@ -353,11 +354,11 @@ test_many_to_many(void **state)
 {
 	(void) state;
 	assert_link("<link-entity name='new_account_contact' intersect='true'><link-entity "
-				"name='contact'/></link-entity>", ",t1.\"new_account_contactid\"",
+				"name='contact'/></link-entity>", "",
 				" JOIN \"new_account_contact\" AS t1 ON t1.\"accountid\"=t0.\"accountid\""
 				" JOIN \"contact\" AS t2 ON t2.\"contactid\"=t1.\"contactid\"", "",
 				",t1.\"new_account_contactid\"");
-	assert_link("<link-entity name='contact'/>", ",t1.\"contactid\"",
+	assert_link("<link-entity name='contact'/>", "",
 				" JOIN \"contact\" AS t1 ON t1.\"contactid\" IN (SELECT \"contactid\" FROM "
 				"\"new_account_contact\" WHERE \"accountid\"=t0.\"accountid\")", "",
 				",t1.\"contactid\"");
@@ -416,8 +417,9 @@ test_aggregates(void **state)
 			   "<attribute name='revenue' alias='s' aggregate='sum'/>"
 			   "<attribute name='name' alias='n' aggregate='countcolumn' distinct='true'/>"
 			   "<attribute name='accountid' alias='c' aggregate='count'/></entity></fetch>",
-			   "SELECT CAST(AVG(c0) AS INTEGER),dec_sum(c1),COUNT(DISTINCT c2 COLLATE DV),COUNT(*) "
-			   "FROM (SELECT t0.\"numberofemployees\" AS c0,t0.\"revenue\" AS c1,t0.\"name\" AS c2 "
+			   "SELECT int_avg(c0),dec_sum(c1),COUNT(DISTINCT c2 COLLATE DV),COUNT(*) "
+			   "FROM (SELECT t0.\"numberofemployees\" AS c0,"
+			   "(dv_base(t0.\"revenue\", t0.\"exchangerate\")) AS c1,t0.\"name\" AS c2 "
 			   "FROM \"account\" AS t0 WHERE 1) LIMIT ?1");
 	assert_sql("accounts", "<fetch aggregate='true' aggregatelimit='10'><entity name='account'>"
 			   "<attribute name='createdon' alias='m' groupby='true' dategrouping='month'/>"
@@ -494,10 +496,11 @@ assert_after(const char *cookie, const char *where)
 
 	if (!translate("accounts", paged("3", cookie)))
 		fail_msg("%s: %s", cookie, response.error_message);
-	start = strstr(query.sql.s, " WHERE 1 AND ");
+	start = strstr(query.sql.s, " WHERE ");
 	assert_non_null(start);
-	start += strlen(" WHERE 1 AND ");
-	assert_string_equal(sim_strndup(arena, start, strstr(start, " ORDER BY") - start), where);
+	start += strlen(" WHERE ");
+	assert_non_null(strstr(start, " AND 1 ORDER BY"));
+	assert_string_equal(sim_strndup(arena, start, strstr(start, " AND 1 ORDER BY") - start), where);
 }
 
 static void

@@ -77,16 +77,19 @@ my $count = attribute('accountid', 'n', aggregate => 'count');
 is(rows(aggregate($count . attribute('address1_city', 'city', groupby => 'true')
 	  . "<order alias='city'/>"), 'city', 'n') =~ s/redmond/Redmond/ir, '-,1 Dallas,1 Redmond,2',
 	'group of text, null first');
-is(rows(aggregate($count . attribute('industrycode', 'i', groupby => 'true')
-	  . "<order alias='i' descending='true'/>"), 'i', 'n'), '2,1 1,2 -,1',
-	'a choice sorts by its label');
+for my $descending ('false', 'true')
+{
+	is(rows(aggregate($count . attribute('industrycode', 'i', groupby => 'true')
+		  . "<order alias='i' descending='$descending'/>"), 'i', 'n'), '-,1 1,2 2,1',
+		"groups are ascending, descending=$descending");
+}
 is(rows(aggregate($count . attribute('industrycode', 'i', groupby => 'true')
 	  . "<order alias='n' descending='true'/><order alias='i'/>"), 'i', 'n'), '1,2 -,1 2,1',
 	'order by an aggregate');
 $r = aggregate($count . attribute('primarycontactid', 'p', groupby => 'true')
-	  . attribute('ownerid', 'o', groupby => 'true') . "<order alias='p' descending='true'/>",
+	  . attribute('ownerid', 'o', groupby => 'true') . "<order alias='p'/>",
 	annotations => 1);
-my $row = $r->json->{value}[0];
+my $row = $r->json->{value}[-1];
 is($row->{p}, $owner, 'group of a lookup');
 is($row->{'p@OData.Community.Display.V1.FormattedValue'}, 'Anna', 'its label');
 is($row->{'p@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'contact', 'its type');
@@ -103,6 +106,55 @@ is(rows(aggregate($count . sprintf $filter, 'eq', 'x'), 'n'), 0, 'of nothing');
 is_deeply(aggregate(attribute('revenue', 's', aggregate => 'sum')
 	  . "<filter><condition attribute='name' operator='eq' value='d'/></filter>")->json->{value},
 	[ {} ], 'a null result is left out');
+
+# sums that the type of the column cannot hold
+my @big = map { $s->create('accounts', { name => "big $_", numberofemployees => $_ }) }
+  1_000_000_000, 1_000_000_000, 147_483_648;
+my $of_big = "<filter><condition attribute='name' operator='begins-with' value='big'/></filter>";
+for my $function (qw(sum avg))
+{
+	$r = aggregate(attribute('numberofemployees', 'n', aggregate => $function) . $of_big);
+	refused($r, '0x80041136', "$function overflows");
+	like($r->json->{error}{message}, qr/arithmetic overflow .* Sql Number: 8115$/,
+		'with the number of SQL Server');
+}
+is(rows(aggregate(join('', map { attribute('numberofemployees', $_, aggregate => $_) } qw(min max))
+	  . $of_big), 'min', 'max'), '147483648,1000000000', 'min and max do not');
+$s->patch("accounts($big[2])", { numberofemployees => 147_483_647 });
+is(rows(aggregate(attribute('numberofemployees', 'n', aggregate => 'sum') . $of_big), 'n'),
+	2 ** 31 - 1, 'the greatest sum');
+$s->delete("accounts($_)") for @big;
+$s->create('new_alltypeses', { new_name => "n$_", new_bigint => $_ }) for 2 ** 31, 2 ** 32;
+sub bigints
+{
+	my ($function) = @_;
+	return $s->get('new_alltypeses?fetchXml=' . Dvsim::escape("<fetch aggregate='true'><entity "
+		  . "name='new_alltypes'>" . attribute('new_bigint', 'n', aggregate => $function)
+		  . '</entity></fetch>'));
+}
+is(rows(bigints('sum'), 'n'), 3 * 2 ** 31, 'big integers have 64 bits');
+is(rows(bigints('avg'), 'n'), 3 * 2 ** 30, 'and so has their mean');
+$s->create('new_alltypeses', { new_name => 'n', new_bigint => 9223372036854775807 });
+refused(bigints('sum'), '0x80041136', 'no more');
+
+# money in two currencies
+my $euro = $s->create('transactioncurrencies', { currencyname => 'Euro', isocurrencycode => 'EUR',
+	currencysymbol => 'E', currencyprecision => 2, exchangerate => 0.5 });
+my %price = (new_price => 100, 'transactioncurrencyid@odata.bind' => "/transactioncurrencies($euro)");
+$s->create('new_meters', { new_name => 'money 1', %price });
+$s->create('new_meters', { new_name => 'money 2', new_price => 150 });
+my %amounts = (sum => '350.0000', avg => '175.0000', min => '150.0000', max => '200.0000');
+my $money = $s->get('new_meters?fetchXml=' . Dvsim::escape("<fetch aggregate='true'><entity "
+	  . "name='new_meter'>" . join('', map { attribute('new_price', $_, aggregate => $_) }
+	  sort keys %amounts) . attribute('new_price', 'n', aggregate => 'countcolumn')
+	  . "<filter><condition attribute='new_name' operator='begins-with' value='money'/></filter>"
+	  . '</entity></fetch>'))->body;
+like($money, qr/"$_":\Q$amounts{$_}\E\d*[,}]/, "$_ is in the organization's currency")
+  for sort keys %amounts;
+like($money, qr/"n":2\b/, 'countcolumn');
+$money = $s->get('new_meters?$apply=' . Dvsim::escape("filter(startswith(new_name,'money'))"
+	  . '/aggregate(new_price with sum as s,new_price with max as m)'))->body;
+like($money, qr/"s":350\b.*"m":200\b/, 'and so in $apply');
 
 # parts of dates
 $s->create('new_meters', { new_name => "m$_", new_installedon => $_ })
@@ -154,6 +206,13 @@ is(rows(contacts('', "<filter><condition attribute='contactid' operator='ne' val
 	  . '</filter>'), 'n'), 50000, '50,000 are counted');
 is(rows(contacts(" aggregatelimit='10'", ''), 'n'), 11, 'aggregatelimit: one more, no error');
 refused(contacts(" aggregatelimit='50001'", ''), '0x80041139', 'it cannot be raised');
+$r = $s->get('contacts?fetchXml=' . Dvsim::escape("<fetch aggregate='true'><entity name='contact'>"
+	  . attribute('contactid', 'id', groupby => 'true') . "<filter><condition "
+	  . "attribute='contactid' operator='ne' value='$owner'/></filter></entity></fetch>"),
+	Prefer => 'odata.include-annotations="*"');
+is(scalar @{ $r->json->{value} }, 5000, 'an answer has 5,000 groups at most');
+ok(!exists $r->json->{"\@Microsoft.Dynamics.CRM.$_"}, "and no $_")
+  for qw(morerecords fetchxmlpagingcookie);
 
 # refusals
 refused(aggregate("<attribute name='name' aggregate='count'/>"), '0x80041109', 'no alias');
@@ -164,6 +223,15 @@ refused(aggregate(attribute('industrycode', 'n', aggregate => 'max')), '0x800411
 refused(aggregate(attribute('ownerid', 'n', aggregate => 'min')), '0x8004112F', 'min of a lookup');
 refused(aggregate(attribute('createdon', 'n', groupby => 'true')), '0x80041135',
 	'dates are grouped by a part');
+refused(aggregate($count . attribute('primarycontactidname', 'g', groupby => 'true')), '0x8004112F',
+	'no groups of a helper');
+refused(aggregate(attribute('accountid', 'n', aggregate => $_)), '0x8004112F', "$_ of ids")
+  for qw(min max);
+refused(aggregate(attribute('donotphone', 'n', aggregate => $_)), '0x8004112F', "$_ of a boolean")
+  for qw(sum avg min max);
+refused($s->get('new_alltypeses?fetchXml=' . Dvsim::escape("<fetch aggregate='true'><entity "
+	  . "name='new_alltypes'>" . attribute('new_choices', 'g', groupby => 'true')
+	  . '</entity></fetch>')), '0x8004112F', 'no groups of choices');
 refused(aggregate($count . "<order attribute='name'/>"), '0x80041131', 'order by an attribute');
 
 $s->create('new_readings', { new_name => 'r', new_value => 1.5 });
