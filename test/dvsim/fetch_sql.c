@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fetch_sql.h"
+#include "store.h"
 
 #define DUPLICATE_ALIAS "0x80041130"
 #define BAD_AGGREGATE "0x8004111a"
@@ -119,6 +120,55 @@ put_join(struct sim_buf *sql, struct sim_fetch_entity *link)
 	sim_column_sql(sql, parent, link->to_column);
 }
 
+/* whether a filter leaves few rows of a joined table, which an index finds */
+static bool
+finds_link(struct sim_fetch_query *q, struct sim_fetch_entity *scope,
+		   const struct sim_fetch_filter *filter)
+{
+	const struct sim_fetch_item *item;
+
+	for (item = filter->items; item != NULL && !filter->any; item = item->next)
+	{
+		const struct sim_fetch_condition *condition = item->condition;
+		struct sim_fetch_entity *entity = scope;
+		struct sim_column *column;
+
+		if (item->filter != NULL && finds_link(q, scope, item->filter))
+			return true;
+		if (condition == NULL || (strcmp(condition->operator, "eq") != 0 &&
+								  strcmp(condition->operator, "in") != 0))
+			continue;
+		while (condition->entityname != NULL && entity != NULL &&
+			   (entity->alias == NULL || strcmp(entity->alias, condition->entityname) != 0))
+			entity = sim_fetch_next_join(entity);
+		if (entity == NULL || entity == q->tree->root)
+			continue;
+		column = sim_column_by_name(entity->table, condition->attribute,
+									strlen(condition->attribute));
+		if (column != NULL && sim_is_indexed(column))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * SQLite knows nothing about a page: to have the rows in order, it would
+ * often read all that there are of a link, and sort them.  So it has to begin
+ * with the root, unless there is a better way in.
+ */
+static const char *
+inner_join(struct sim_fetch_query *q)
+{
+	struct sim_fetch_entity *entity;
+
+	for (entity = q->tree->root; entity != NULL; entity = sim_fetch_next_join(entity))
+	{
+		if (finds_link(q, entity, &entity->filter))
+			return " JOIN ";
+	}
+	return " CROSS JOIN ";
+}
+
 /* the joins below an entity, outer ones with their filters */
 static void
 put_joins(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entity *entity,
@@ -133,7 +183,8 @@ put_joins(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entit
 
 		if (link->type > SIM_LINK_FIRST)
 			continue;
-		sim_putf(sql, " %sJOIN \"%s\" AS %s ON ", link->type == SIM_LINK_OUTER ? "LEFT " : "",
+		sim_putf(sql, "%s\"%s\" AS %s ON ",
+				 link->type == SIM_LINK_OUTER ? " LEFT JOIN " : inner_join(q),
 				 link->table->name, alias);
 		if (link->type == SIM_LINK_FIRST)
 		{

@@ -194,17 +194,18 @@ page_sql(struct page *page, struct sim_buf *out)
 	sim_puts(out, "SELECT ");
 	sim_shape_sql(sql, &page->from, page->from.alias, &page->query, sim_out_flags(page->req),
 				  &page->shape, out, &next);
-	ok = sim_ordering_init(sql, &page->from, &page->query, &page->ordering) &&
-		sim_source_sql(sql, &page->from, page->source, &any, &where);
-	if (ok && page->query.filter != NULL)
-	{
-		put_and(&any, &where);
-		ok = sim_filter_sql(sql, &page->from, page->query.filter, &where);
-	}
+	ok = sim_ordering_init(sql, &page->from, &page->query, &page->ordering);
+	/* first, because SQLite starts at the first of several lower limits */
 	if (ok && page->cookie.n > 0)
 	{
 		put_and(&any, &where);
 		ok = sim_keyset_sql(sql, &page->ordering, &page->cookie, &where);
+	}
+	ok = ok && sim_source_sql(sql, &page->from, page->source, &any, &where);
+	if (ok && page->query.filter != NULL)
+	{
+		put_and(&any, &where);
+		ok = sim_filter_sql(sql, &page->from, page->query.filter, &where);
 	}
 	if (ok)
 	{

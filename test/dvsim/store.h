@@ -70,6 +70,9 @@ bool		sim_store_reset(struct sim *sim);
 sqlite3_stmt *sim_stmt_get(struct sim_store *store, const char *sql);
 void		sim_stmt_put(struct sim_store *store, sqlite3_stmt *stmt);
 
+/* is there an index that finds rows by this column? */
+bool		sim_is_indexed(const struct sim_column *column);
+
 /* runs SQL without result; false if SQLite refuses (message on stderr) */
 bool		sim_exec(struct sim_store *store, const char *sql);
 

@@ -295,6 +295,12 @@ wants_index(const struct sim_column *column)
 	return true;
 }
 
+bool
+sim_is_indexed(const struct sim_column *column)
+{
+	return column->primary_id || wants_index(column);
+}
+
 static bool
 index_lookups(struct sim_store *store, const struct sim_table *table)
 {
