@@ -193,6 +193,7 @@ run_part(struct batch *b, struct sim_part *part, bool in_changeset, struct sim_r
 	if (req.path != NULL)
 		sim_dispatch(&req, res);
 	b->res->rows += res->rows;
+	b->res->input += res->input;
 	b->res->session_token |= res->session_token;
 	if (res->status < 400 && in_changeset && part->content_id != NULL && res->entity != NULL)
 		sim_pair_add(b->outer->arena, &b->content_ids, part->content_id, res->entity);

@@ -87,6 +87,7 @@ count_rows(struct sim_fetch_query *q, bool outer, int limit, int64_t *n)
 	if (sqlite3_step(stmt) == SQLITE_ROW)
 	{
 		*n = sqlite3_column_int64(stmt, 0);
+		q->res->input += (int) *n;
 		ok = true;
 	}
 	else
@@ -98,13 +99,15 @@ count_rows(struct sim_fetch_query *q, bool outer, int limit, int64_t *n)
 static bool
 check_aggregate_limit(struct sim_fetch_query *q)
 {
+	int			limit;
 	int64_t		n;
 
-	if (!q->tree->aggregate || q->tree->aggregate_limit > 0)
+	if (!q->tree->aggregate)
 		return true;
-	if (!count_rows(q, false, SIM_FETCH_MAX_AGGREGATE + 1, &n))
+	limit = q->tree->aggregate_limit > 0 ? q->tree->aggregate_limit : SIM_FETCH_MAX_AGGREGATE;
+	if (!count_rows(q, false, limit + 1, &n))
 		return false;
-	if (n > SIM_FETCH_MAX_AGGREGATE)
+	if (n > SIM_FETCH_MAX_AGGREGATE && q->tree->aggregate_limit == 0)
 		return sim_fail(q->req, q->res, 400, "0x8004E023",
 						"AggregateQueryRecordLimit exceeded. Cannot perform this operation.");
 	return true;

@@ -89,7 +89,30 @@ parse_jitter(const char **s, double *jitter)
 	return true;
 }
 
-/* BASE[+PERROW/row][~JITTER%], up to the comma or the end */
+/* "8ms/row" or "20us/input", behind the plus */
+static bool
+parse_price(const char **s, struct sim_latency_of *cost)
+{
+	int64_t		ns;
+
+	if (!parse_time(s, &ns))
+		return false;
+	if (strncmp(*s, "/row", 4) == 0)
+	{
+		cost->row_ns = ns;
+		*s += 4;
+	}
+	else if (strncmp(*s, "/input", 6) == 0)
+	{
+		cost->input_ns = ns;
+		*s += 6;
+	}
+	else
+		return false;
+	return true;
+}
+
+/* BASE[+PERROW/row][+PERINPUT/input][~JITTER%], up to the comma or the end */
 static bool
 parse_cost(const char **s, struct sim_latency_of *cost, const char **error)
 {
@@ -97,13 +120,12 @@ parse_cost(const char **s, struct sim_latency_of *cost, const char **error)
 	*error = "a latency needs a time with its unit, as in create=50ms";
 	if (!parse_time(s, &cost->base_ns))
 		return false;
-	if (**s == '+')
+	while (**s == '+')
 	{
-		*error = "a latency's price of a row is written as in +8ms/row";
+		*error = "a latency's price of a row is written as in +8ms/row or +20us/input";
 		++*s;
-		if (!parse_time(s, &cost->row_ns) || strncmp(*s, "/row", 4) != 0)
+		if (!parse_price(s, cost))
 			return false;
-		*s += 4;
 	}
 	if (**s == '~')
 	{
@@ -194,7 +216,8 @@ sim_latency_parse(struct sim_latency *latency, const char *spec, const char **er
 }
 
 int64_t
-sim_latency_us(const struct sim_latency *latency, enum sim_kind kind, int rows, uint64_t random)
+sim_latency_us(const struct sim_latency *latency, enum sim_kind kind, int rows, int input,
+			   uint64_t random)
 {
 	const struct sim_latency_of *cost = &latency->of[kind];
 	double		ns = (double) cost->base_ns;
@@ -202,5 +225,7 @@ sim_latency_us(const struct sim_latency *latency, enum sim_kind kind, int rows, 
 
 	if (rows > 0)
 		ns += (double) cost->row_ns * rows;
+	if (input > 0)
+		ns += (double) cost->input_ns * input;
 	return (int64_t) (ns * (1 + cost->jitter * even) / 1000 + 0.5);
 }

@@ -1,12 +1,13 @@
 /*
  * latency.h
- *		How long the service would have taken: a base for the request and a
- *		price for each of its rows, with jitter.
+ *		How long the service would have taken: a base for the request, a price
+ *		for each of its rows, and one for each row that it went through to
+ *		group or to count, with jitter.
  *
  * Pure: no clock and no randomness of its own.  A specification is a comma
  * list, later items override earlier ones:
  *
- *	 OP=BASE[+PERROW/row][~JITTER%]
+ *	 OP=BASE[+PERROW/row][+PERINPUT/input][~JITTER%]
  *
  * OP is create, read, update, upsert, delete, batch, metadata, other, token,
  * or all (everything but token); times have a unit (us, ms, s), only 0 needs
@@ -32,6 +33,7 @@ struct sim_latency
 	{
 		int64_t		base_ns;
 		int64_t		row_ns;
+		int64_t		input_ns;
 		double		jitter;		/* 0 to 1 */
 	}			of[SIM_KINDS];
 };
@@ -41,6 +43,6 @@ bool		sim_latency_parse(struct sim_latency *latency, const char *spec, const cha
 
 /* "random" decides the jitter: all 64 bits of a random number; never negative */
 int64_t		sim_latency_us(const struct sim_latency *latency, enum sim_kind kind, int rows,
-						   uint64_t random);
+						   int input, uint64_t random);
 
 #endif

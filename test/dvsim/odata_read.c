@@ -168,6 +168,8 @@ sim_count_rows(struct sim_req *req, struct sim_res *res, const struct sim_source
 		sim_from_sql(&from, &text);
 		sim_putf(&text, "%s LIMIT ?%d)", where.s ? where.s : "", sim_sql_bind_int(&sql, cap + 1));
 		ok = sim_sql_number(&sql, text.s, out);
+		if (ok)
+			res->input += (int) *out;
 	}
 	sim_buf_free(&where);
 	sim_buf_free(&text);

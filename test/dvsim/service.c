@@ -451,7 +451,7 @@ execute(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_limits 
 	sim_dispatch(req, res);
 	user->requests[res->kind]++;
 	user->rows[res->kind] += (uint64_t) res->rows;
-	exchange->modelled_us = sim_latency_us(&wire->latency, res->kind, res->rows,
+	exchange->modelled_us = sim_latency_us(&wire->latency, res->kind, res->rows, res->input,
 										   sim_random(wire->sim));
 }
 
@@ -515,7 +515,7 @@ serve_token(struct sim_wire *wire, struct sim_exchange *exchange)
 		exchange->res.kind = SIM_TOKEN;
 		if (user != NULL)
 			user->requests[SIM_TOKEN]++;
-		exchange->modelled_us = sim_latency_us(&wire->latency, SIM_TOKEN, 0,
+		exchange->modelled_us = sim_latency_us(&wire->latency, SIM_TOKEN, 0, 0,
 											   sim_random(wire->sim));
 		if (rule != NULL)
 			fault_after(exchange, rule);

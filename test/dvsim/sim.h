@@ -109,6 +109,7 @@ struct sim_res
 	const char *error_message;
 	enum sim_kind kind;
 	int			rows;			/* read or written */
+	int			input;			/* gone through to group or to count */
 	bool		session_token;	/* an elastic row was written: wire.c adds x-ms-session-token */
 	const char *entity;			/* "accounts(guid)": the row written, for "$1" in changesets */
 };

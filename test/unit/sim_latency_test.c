@@ -27,13 +27,24 @@ price_at(const char *spec, enum sim_kind kind, int rows, uint64_t random)
 	if (!sim_latency_parse(&latency, spec, &error))
 		fail_msg("%s: %s", spec, error);
 	assert_null(error);
-	return sim_latency_us(&latency, kind, rows, random);
+	return sim_latency_us(&latency, kind, rows, 0, random);
 }
 
 static int64_t
 price(const char *spec, enum sim_kind kind, int rows)
 {
 	return price_at(spec, kind, rows, MIDDLE);
+}
+
+static int64_t
+price_with_input(const char *spec, int rows, int input)
+{
+	struct sim_latency latency;
+	const char *error;
+
+	if (!sim_latency_parse(&latency, spec, &error))
+		fail_msg("%s: %s", spec, error);
+	return sim_latency_us(&latency, SIM_READ, rows, input, MIDDLE);
 }
 
 static void
@@ -47,6 +58,18 @@ prices_base_and_rows(void **state)
 	assert_int_equal(price(spec, SIM_CREATE, 100), 850000);
 	assert_int_equal(price(spec, SIM_CREATE, -1), 50000);
 	assert_int_equal(price(spec, SIM_READ, 5000), 20000);
+}
+
+static void
+prices_input(void **state)
+{
+	(void) state;
+	assert_int_equal(price_with_input("read=20ms+196us/row+20us/input", 1, 0), 20196);
+	assert_int_equal(price_with_input("read=20ms+196us/row+20us/input", 5000, 0), 1000000);
+	assert_int_equal(price_with_input("read=20ms+196us/row+20us/input", 10, 50000), 1021960);
+	assert_int_equal(price_with_input("read=20ms+20us/input+196us/row", 10, 50000), 1021960);
+	assert_int_equal(price_with_input("read=20ms+20us/input", 10, 3), 20060);
+	assert_int_equal(price_with_input("read=20ms+20us/input", 10, -1), 20000);
 }
 
 static void
@@ -139,7 +162,8 @@ refuses_what_is_malformed(void **state)
 	static const char *const bad[] = {
 		"", ",", "read", "read=", "read=5", "read=ms", "read=-5ms", "read=5 ms", "read=5min",
 		"read=1.2.3ms", "read=.ms", "read=1e3ms", "read=infs", "read=5ms+", "read=5ms+1ms",
-		"read=5ms+1ms/rows", "read=5ms+1/row", "read=5ms~", "read=5ms~20",
+		"read=5ms+1ms/rows", "read=5ms+1/row", "read=5ms+1ms/inputs", "read=5ms+1ms/page",
+		"read=5ms+1ms/row1ms/input", "read=5ms~", "read=5ms~20",
 		"read=5ms~101%", "read=5ms~1.2.3%", "read=5ms~.%",
 		"read=5ms~-1%", "read=5ms~20%%", "read=5ms~20%+1ms/row", "read=5ms,", ",read=5ms",
 		"Read=5ms", "write=5ms", "rea=5ms", "reads=5ms", "=5ms", "real=5ms", "unreal", "reals",
@@ -164,6 +188,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prices_base_and_rows),
+		cmocka_unit_test(prices_input),
 		cmocka_unit_test(knows_every_operation),
 		cmocka_unit_test(all_spares_the_token),
 		cmocka_unit_test(later_items_override),

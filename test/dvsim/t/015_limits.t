@@ -130,6 +130,32 @@ my $slow = Dvsim->start('--latency', 'create=200ms+50ms/row,read=0', '--time-sca
 my $start = time;
 is($slow->post('accounts', { name => 'x' })->status, 204, 'a create');
 cmp_ok(time - $start, '>=', 0.25, 'takes its time and that of its row');
+
+my $reads = Dvsim->start('--latency', 'read=20ms+96us/row+20us/input');
+$reads->control('POST', '/_dvsim/seed?table=contact&rows=12000');
+sub takes
+{
+	my ($path) = @_;
+	my $began = time;
+	is($reads->get($path)->status, 200, $path);
+	return time - $began;
+}
+my $aggregate = Dvsim::escape("<fetch aggregate='true'><entity name='contact'><attribute "
+	  . "name='contactid' alias='n' aggregate='count'/></entity></fetch>");
+my @times = map { takes("contacts$_") } '?$select=contactid&$top=1', '?$select=contactid',
+  "?fetchXml=$aggregate", '/$count', '?$apply=aggregate($count%20as%20n)';
+cmp_ok($times[1], '>=', 0.5, 'a page takes the time of its rows');
+cmp_ok($times[0], '<', $times[1], 'a row takes less');
+cmp_ok($times[2], '>=', 0.26, 'an aggregate takes that of the rows it is made of');
+cmp_ok($times[3], '>=', 0.12, 'a count that of the 5,001 rows that are counted');
+cmp_ok($times[4], '>=', 0.26, '$apply, too');
+$start = time;
+my @reads = map { $reads->spawn('GET', 'contacts?$select=contactid') } 1 .. 16;
+is(join(' ', map { $_->status } map { $_->result } @reads), join(' ', (200) x 16),
+	'16 pages at the same time');
+cmp_ok(time - $start, '>=', 0.5, 'take the time of one');
+cmp_ok(time - $start, '<', 6, 'rather than of 16');
+
 my $scaled = Dvsim->start('--latency', 'all=20s', '--time-scale', 100);
 $start = time;
 is($scaled->get('WhoAmI')->status, 200, 'twenty virtual seconds');
