@@ -16,6 +16,7 @@
 #include "limits.h"
 #include "quirks.h"
 #include "request.h"
+#include "seed_lookups.h"
 #include "store.h"
 #include "wire.h"
 
@@ -66,11 +67,40 @@ do_reset(struct sim_wire *wire, struct sim_exchange *exchange)
 		sim_puts(&exchange->res.body, "{}");
 }
 
+/* how the body wants lookups to be filled; false after fail() */
+static bool
+read_lookups(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_table *table,
+			 struct sim_seed_lookups *lookups)
+{
+	struct json_object *body;
+	const char *error;
+	int			i;
+
+	if (exchange->req.body_len == 0)
+		return true;
+	body = read_body(exchange);
+	if (body == NULL)
+		return false;
+	error = sim_seed_lookups_read(exchange->req.arena, table, body, lookups);
+	json_object_put(body);
+	for (i = 0; i < lookups->n && error == NULL; i++)
+	{
+		const struct sim_table *target = lookups->items[i].target;
+
+		if (target != table && sim_seeded_rows(wire->sim, target) == 0)
+			error = sim_fmt(exchange->req.arena, "seed table \"%s\" first", target->name);
+	}
+	if (error != NULL)
+		fail(exchange, 400, "%s", error);
+	return error == NULL;
+}
+
 static void
 do_seed(struct sim_wire *wire, struct sim_exchange *exchange)
 {
 	const char *name = sim_param(&exchange->req, "table");
 	const char *rows = sim_param(&exchange->req, "rows");
+	struct sim_seed_lookups lookups = {0};
 	struct sim_table *table;
 	char	   *end;
 	long long	n;
@@ -92,7 +122,9 @@ do_seed(struct sim_wire *wire, struct sim_exchange *exchange)
 		fail(exchange, 400, "rows must be a number from 0 to %lld", (long long) MAX_SEED);
 		return;
 	}
-	if (!sim_seed_rows(wire->sim, table, n))
+	if (!read_lookups(wire, exchange, table, &lookups))
+		return;
+	if (!sim_seed_rows(wire->sim, table, n, &lookups))
 	{
 		fail(exchange, 400, "table \"%s\" could not be filled", name);
 		return;

@@ -5,7 +5,7 @@
  * What a row holds depends on its table, the seed and its ordinal, so two
  * runs make the same rows; a lookup points to a row of the first of its
  * targets if that was seeded before, to one of its own table with a smaller
- * ordinal, else to none.  A second call goes on where the first one stopped.
+ * ordinal, else to none, unless the request says how to fill it.  A second call goes on where the first one stopped.
  * The ids of a table share their leading bytes and end in the ordinal, so they
  * sort by it.
  *
@@ -20,6 +20,7 @@
 
 #include "decimal.h"
 #include "guid.h"
+#include "seed_lookups.h"
 #include "value.h"
 
 #define TEXT_ROOM 320			/* for one value */
@@ -33,7 +34,9 @@ struct seeder
 	bool		unique;			/* part of an alternate key, or the primary name: never NULL */
 	int64_t		low;			/* numbers: from and to */
 	int64_t		high;
-	int64_t		targets;		/* seeded rows that a lookup can point to */
+	const struct sim_table *target; /* of a lookup */
+	int64_t		targets;		/* seeded rows that it can point to */
+	const struct sim_seed_lookup *lookup;	/* how the request wants it filled, or NULL */
 	unsigned char prefix[8];	/* of their ids */
 	void		(*fill) (struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal);
 	char		text[TEXT_ROOM];
@@ -360,20 +363,30 @@ fill_id(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal)
 	bind_seeded_id(s, stmt, ordinal);
 }
 
-/* One lookup in four is set. */
+/* 0 to 1, without 1 */
+static double
+even(uint64_t random)
+{
+	return (double) (random >> 11) / (double) (UINT64_C(1) << 53);
+}
+
+/* One lookup in four is set, if the request does not say more. */
 static void
 fill_lookup(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal)
 {
-	bool		own = s->column->targets[0].table == s->column->table;
+	bool		own = s->target == s->column->table;
 	int64_t		targets = own ? ordinal : s->targets;
-	bool		set = targets > 0 && (s->unique || random % 4 == 0);
+	bool		set = targets > 0 && (s->unique || (s->lookup ? even(random) < s->lookup->filled
+													: random % 4 == 0));
 
-	if (set)
+	if (set && s->lookup)
+		bind_seeded_id(s, stmt, sim_seed_pick(s->lookup->skew, targets, even(mix(random))));
+	else if (set)
 		bind_seeded_id(s, stmt, (int64_t) ((random >> 8) % (uint64_t) targets));
 	else
 		sqlite3_bind_null(stmt, s->param);
 	if (s->column->ntargets > 1 && set)
-		sqlite3_bind_text(stmt, s->param + 1, s->column->targets[0].table->name, -1, SQLITE_STATIC);
+		sqlite3_bind_text(stmt, s->param + 1, s->target->name, -1, SQLITE_STATIC);
 	else if (s->column->ntargets > 1)
 		sqlite3_bind_null(stmt, s->param + 1);
 }
@@ -401,6 +414,7 @@ struct plan
 {
 	struct sim *sim;
 	struct sim_table *table;
+	const struct sim_seed_lookups *lookups;
 	struct seeder *seeders;
 	int			n;
 	int			version_param;
@@ -419,9 +433,8 @@ id_prefix(const struct sim *sim, const struct sim_table *table, unsigned char pr
 	prefix[0] = prefix[1] = 0;
 }
 
-/* How many rows of a table have been seeded: the ordinal of the next one. */
-static int64_t
-seeded_rows(struct sim *sim, const struct sim_table *table)
+int64_t
+sim_seeded_rows(struct sim *sim, const struct sim_table *table)
 {
 	unsigned char bounds[2][16];
 	char		sql[512];
@@ -548,6 +561,23 @@ number_range(struct seeder *s)
 		s->high = s->low + 2000000;
 }
 
+static void
+aim_lookup(struct plan *plan, struct seeder *s)
+{
+	int			i;
+
+	s->target = s->column->targets[0].table;
+	for (i = 0; plan->lookups != NULL && i < plan->lookups->n; i++)
+	{
+		if (plan->lookups->items[i].column == s->column)
+			s->lookup = &plan->lookups->items[i];
+	}
+	if (s->lookup != NULL)
+		s->target = s->lookup->target;
+	s->targets = sim_seeded_rows(plan->sim, s->target);
+	id_prefix(plan->sim, s->target, s->prefix);
+}
+
 /* Decides how a column is filled; those without seeder stay NULL. */
 static void
 add_seeder(struct plan *plan, struct sim_column *column, int param)
@@ -584,8 +614,7 @@ add_seeder(struct plan *plan, struct sim_column *column, int param)
 	{
 		if (column->ntargets == 0)
 			return;
-		s->targets = seeded_rows(plan->sim, column->targets[0].table);
-		id_prefix(plan->sim, column->targets[0].table, s->prefix);
+		aim_lookup(plan, s);
 	}
 	if (s->fill != NULL)
 		plan->n++;
@@ -645,7 +674,7 @@ insert_seeded(struct plan *plan, int64_t ordinal)
 		struct seeder *s = &plan->seeders[i];
 		uint64_t	random = mix(base ^ s->salt);
 
-		if (!s->unique && (random >> 60) < 2)
+		if (!s->unique && s->lookup == NULL && (random >> 60) < 2)
 		{
 			sqlite3_bind_null(plan->stmt, s->param);
 			if (s->column->ntargets > 1)
@@ -689,7 +718,7 @@ pair_seeder(struct plan *plan, const struct sim_table *of, int param)
 	memset(s, 0, sizeof(*s));
 	s->column = &plan->table->columns[param - 1];
 	s->param = param;
-	s->targets = of != plan->table ? seeded_rows(plan->sim, of) : 1;
+	s->targets = of != plan->table ? sim_seeded_rows(plan->sim, of) : 1;
 	id_prefix(plan->sim, of, s->prefix);
 }
 
@@ -725,16 +754,17 @@ seed_pairs(struct plan *plan, int64_t first, int64_t n)
 }
 
 bool
-sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n)
+sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n,
+			  const struct sim_seed_lookups *lookups)
 {
-	struct plan plan = {.sim = sim, .table = table};
+	struct plan plan = {.sim = sim, .table = table, .lookups = lookups};
 	int64_t		first;
 	int64_t		i;
 	bool		ok;
 
 	if (n < 0 || !sim_begin(sim->store))
 		return false;
-	first = seeded_rows(sim, table);
+	first = sim_seeded_rows(sim, table);
 	ok = make_plan(&plan);
 	if (ok && table->type == SIM_INTERSECT)
 		ok = seed_pairs(&plan, first, n);

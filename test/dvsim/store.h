@@ -46,6 +46,8 @@
 #include "schema.h"
 #include "sim.h"
 
+struct sim_seed_lookups;
+
 struct sim_store
 {
 	sqlite3    *db;
@@ -102,7 +104,14 @@ const char *sim_number_aggregate(enum sim_type type, bool mean);
 int64_t		sim_next_version(struct sim_store *store);
 int64_t		sim_row_count(struct sim_store *store, struct sim_table *table);	/* exact */
 
-/* fills a table with rows that depend on (table, seed, ordinal) only; returns false on error */
-bool		sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n);
+/*
+ * Fills a table with rows that depend on (table, seed, ordinal) and the given
+ * lookups (or NULL) only; returns false on error.
+ */
+bool		sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n,
+						  const struct sim_seed_lookups *lookups);
+
+/* how many rows of a table have been seeded: the ordinal of the next one */
+int64_t		sim_seeded_rows(struct sim *sim, const struct sim_table *table);
 
 #endif

@@ -96,7 +96,7 @@ count(struct sim *s, const char *table)
 static bool
 seed(struct sim *s, const char *table, int64_t n)
 {
-	return sim_seed_rows(s, sim_table_by_name(s->schema, table), n);
+	return sim_seed_rows(s, sim_table_by_name(s->schema, table), n, NULL);
 }
 
 static void

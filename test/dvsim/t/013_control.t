@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Dvsim;
 use File::Temp qw(tempdir);
+use List::Util qw(sum);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -43,6 +44,49 @@ for my $case (
 	is($r->status, $case->[2], "seed, $case->[0]");
 	ok($r->json->{error}, 'with a message');
 }
+
+# lookups as the body wants them
+sub lookups
+{
+	my ($table, $rows, %lookups) = @_;
+	return $s->control('POST', "/_dvsim/seed?table=$table&rows=$rows", { lookups => \%lookups });
+}
+is(lookups('contact', 4000, parentcustomerid => { table => 'account', filled => 0.5, skew => 1 })
+	->json->{rows}, 4000, 'seeded with lookups');
+my %employees;
+$employees{ $_->{_parentcustomerid_value} // '' }++
+  for @{ $s->get('contacts?$select=_parentcustomerid_value')->json->{value} };
+my $without = delete $employees{''};
+cmp_ok(abs($without - 2000), '<', 200, 'half of them');
+my @accounts = map { $employees{ $_->{accountid} } // 0 }
+  @{ $s->get('accounts?$select=accountid&$orderby=accountid')->json->{value} };
+is(sum(@accounts), 4000 - $without, 'refer to accounts');
+cmp_ok($accounts[0], '>', 200, 'the first one has many');
+cmp_ok($accounts[0], '>', 5 * $accounts[19], 'the twentieth has few');
+is(scalar @{ $s->get("contacts?\$filter=parentcustomerid_account/accountid ne null&\$select=contactid")
+	->json->{value} }, 4000 - $without, 'of the right table');
+is(lookups('account', 10, parentaccountid => {})->status, 200, 'to the table itself');
+is(lookups('task', 100, regardingobjectid => { table => 'contact' })->status, 200, 'another target');
+is(scalar @{ $s->get('tasks?$filter=regardingobjectid_contact_task/contactid ne null')
+	->json->{value} }, 100, 'of which all refer to a row');
+for my $case (
+	[ 'an unknown column', { lookups => { nothing => {} } } ],
+	[ 'not a lookup', { lookups => { lastname => {} } } ],
+	[ 'not a target', { lookups => { parentcustomerid => { table => 'task' } } } ],
+	[ 'nothing to refer to', { lookups => { transactioncurrencyid => {} } } ],
+	[ 'too full', { lookups => { parentcustomerid => { filled => 1.5 } } } ],
+	[ 'too skewed', { lookups => { parentcustomerid => { skew => 11 } } } ],
+	[ 'no number', { lookups => { parentcustomerid => { skew => '1' } } } ],
+	[ 'an unknown member', { lookups => { parentcustomerid => { skewed => 1 } } } ],
+	[ 'no object', { lookups => [] } ],
+	[ 'an unknown part', { columns => {} } ],
+	[ 'a list', [] ])
+{
+	$r = $s->control('POST', '/_dvsim/seed?table=contact&rows=1', $case->[1]);
+	is($r->status, 400, "seed, $case->[0]");
+	ok($r->json->{error}, 'with a message');
+}
+is(stats()->{tables}{contact}, 4000, 'and nothing is seeded');
 
 # ---------------------------------------------------------------- quirks
 
