@@ -275,14 +275,20 @@ mark_sql(struct sim_sql *sql, const struct sim_ordering *ordering, int i,
 
 /* "comes behind the value", or false if nothing can */
 static bool
-behind(struct sim_buf *out, const struct sim_order *order, const char *value)
+behind(struct sim_buf *out, const struct sim_ordering *ordering, const struct sim_order *order,
+	   const char *value)
 {
+	/* the rows' own key, rather than that of a row that a lookup leads to */
+	bool		key = order->column == ordering->from->table->id &&
+	order->name == order->column->name;
 	bool		null = strcmp(value, "NULL") == 0;
 
 	if (null && order->desc)
 		return false;
 	if (null)
 		sim_putf(out, "%s IS NOT NULL", order->sql);
+	else if (order->desc && key)
+		sim_putf(out, "%s<%s", order->sql, value);
 	else if (order->desc)
 		sim_putf(out, "(%s<%s OR %s IS NULL)", order->sql, value, order->sql);
 	else
@@ -307,7 +313,7 @@ sim_keyset_sql(struct sim_sql *sql, const struct sim_ordering *ordering,
 	}
 	if (ordering->n == 1)
 	{
-		if (!behind(out, &ordering->items[0], values[0]))
+		if (!behind(out, ordering, &ordering->items[0], values[0]))
 			sim_putc(out, '0');
 		return true;
 	}
@@ -319,7 +325,7 @@ sim_keyset_sql(struct sim_sql *sql, const struct sim_ordering *ordering,
 	{
 		struct sim_buf rung = {0};
 
-		if (behind(&rung, &ordering->items[i], values[i]))
+		if (behind(&rung, ordering, &ordering->items[i], values[i]))
 		{
 			sim_puts(out, any ? " OR (" : "(");
 			for (j = 0; j < i; j++)
