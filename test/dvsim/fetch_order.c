@@ -232,11 +232,33 @@ add_distinct_keys(struct sim_fetch_query *q)
 	}
 }
 
+/* whether an attribute of the root is in the answer, but not under its own name */
+static bool
+only_aliased(const struct sim_fetch_query *q, const struct sim_column *column)
+{
+	const struct sim_fetch_entity *root = q->tree->root;
+	const struct sim_fetch_attribute *a;
+	bool		aliased = false;
+
+	if (root->all_attributes || (column == q->table->id && !q->tree->distinct))
+		return false;
+	for (a = root->attributes; a != NULL; a = a->next)
+	{
+		if (strcmp(a->name, column->name) != 0)
+			continue;
+		if (a->alias == NULL)
+			return false;
+		aliased = true;
+	}
+	return aliased;
+}
+
 /*
  * The cookie knows the root's rows only: a page that ends between two rows
  * of a link to many loses those that are left of the root's row.  With
  * distinct, it knows nothing but the orders of the query, and there is none
- * if there are none.
+ * if there are none.  Its values are looked up in the answer by the names of
+ * the columns, so one that has an alias there is taken for null.
  */
 bool
 sim_fetch_order(struct sim_fetch_query *q)
@@ -278,6 +300,8 @@ sim_fetch_order(struct sim_fetch_query *q)
 	}
 	if (q->ncookie == 0 || q->ncookie > MAX_KEYS)
 		q->cookie = false;
+	for (i = 0; i < q->ncookie; i++)
+		q->keys[i].aliased = only_aliased(q, q->keys[i].column);
 	/* distinct rows are sorted by columns of the result */
 	n = q->tree->distinct ? q->nkeys : q->cookie ? q->ncookie : 0;
 	for (i = 0; i < n; i++)

@@ -136,7 +136,7 @@ keep_keys(struct sim_fetch_query *q, sqlite3_stmt *stmt, const char **texts)
 	int			i;
 
 	for (i = 0; i < q->ncookie; i++)
-		texts[i] = sim_fetch_key_text(q, &q->keys[i], stmt);
+		texts[i] = q->keys[i].aliased ? NULL : sim_fetch_key_text(q, &q->keys[i], stmt);
 }
 
 static bool

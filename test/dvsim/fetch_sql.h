@@ -65,6 +65,7 @@ struct sim_fetch_key
 	enum sim_fetch_key_kind kind;
 	bool		descending;
 	bool		never_null;
+	bool		aliased;		/* the answer has it under an alias: null in the cookie */
 	struct sim_column *column;
 	int			index;			/* in the result, or -1 */
 };

@@ -176,6 +176,23 @@ ok($r->json->{$more_name} && !exists $r->json->{$cookie_name},
 is(column(scalar walk('accounts', " count='2'", "$staff<order attribute='lastname'/>"
 	  . '</link-entity>'), 'c.lastname'), '- - - c1 c2 c3 c4 c5 c6', 'simple paging');
 
+# an order by a column that has an alias
+$r = fetch('accounts', " count='3'", "<attribute name='name' alias='n'/><order attribute='name'/>");
+is(column($r->json->{value}, 'n'), '- A & B a <b>', 'the first page');
+like(decoded($r->json->{$cookie_name}),
+	qr{^<cookie page="1"><name lastnull="1" firstnull="1" /><accountid last=}, 'the cookie lacks it');
+$r = fetch('accounts', " count='3' page='2' paging-cookie='"
+	  . xml(decoded($r->json->{$cookie_name})) . "'",
+	"<attribute name='name' alias='n'/><order attribute='name'/>");
+is(column($r->json->{value}, 'n'), '- A & B a <b>', 'and the same rows come again');
+for my $harmless ("<attribute name='name' alias='n'/><attribute name='name'/><order attribute='name'/>",
+	"<attribute name='fax' alias='n'/><order attribute='name'/>",
+	"<attribute name='accountid' alias='n'/><order attribute='accountid'/>",
+	"<attribute name='name' alias='n'/>")
+{
+	is(scalar @{ walk('accounts', " count='2'", $harmless) }, 6, "no harm: $harmless");
+}
+
 # orders that are not the stored values
 is(column(scalar walk('contacts', " count='2'", "<attribute name='lastname'/>"
 	  . "<order attribute='parentcustomerid' descending='true'/><order attribute='lastname'/>"),
