@@ -146,7 +146,8 @@ agrees(q{SELECT count(DISTINCT accountid), count(*) FROM (SELECT accountid FROM 
 agrees(q{SELECT n, (SELECT EXISTS (SELECT FROM {account} WHERE numberofemployees = n)) FROM generate_series(1, 4) n}, requests => 4);
 agrees(qq{SELECT EXISTS (SELECT FROM {account} WHERE accountid = '$first')}, requests => 1, rows => 1);
 agrees('SELECT EXISTS (SELECT FROM {account} WHERE numberofemployees < 0)', requests => 1, rows => 0);
-asks('SELECT sum(numberofemployees) FROM dv.account', requests => 2, rows => $rows);
+asks('SELECT sum(numberofemployees + 0) FROM dv.account', requests => 2, rows => $rows);
+asks('SELECT sum(numberofemployees) FROM dv.account', requests => 1, rows => 1);
 # what a cursor has read first does not come again
 my $cursor = $crm->sql(q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT accountid FROM dv.account WHERE length(name) > 0 ORDER BY revenue DESC NULLS LAST LIMIT 200;
 	FETCH 150 FROM c; FETCH BACKWARD 150 FROM c; FETCH ALL FROM c; COMMIT});
@@ -255,7 +256,7 @@ requests();
 my ($before, $count, $after) = split /\n/, $crm->sql(
 	q{DO $$ BEGIN PERFORM count(name), sum(revenue) FROM (SELECT name, revenue FROM dv.account LIMIT 20000) s; END $$;
 	SELECT peak();
-	SELECT count(name) + 0 * count(revenue) + 0 * count(createdon) FROM dv.account;
+	SELECT count(name || '') + 0 * count(revenue + 1) + 0 * count(createdon::text) FROM dv.account;
 	SELECT peak()});
 my @sent = grep { selected($_) eq 'createdon,name,revenue' } requests();
 

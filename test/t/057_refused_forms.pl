@@ -119,7 +119,7 @@ sub writes_plainly
 	is($changed, 30, $what);
 	# batches that had a slot already when the refusal was read have been refused, too
 	like(join(', ', @$sent[ 0 .. $#$sent - 3 ]),
-		qr/^UpdateMultiple(, UpdateMultiple)*(, \$batch of 10( in a change set)?){3}$/, '… their rows are sent once more');
+		qr/^UpdateMultiple(, \$batch of 10( in a change set)?){3}$/, '… their rows are sent once more');
 	is_deeply([ @$sent[ -3 .. -1 ] ], [ ('$batch of 10') x 3 ], '… and what they have shown is remembered');
 	is($crm->sql("SELECT count(*) FROM dv.account WHERE fax = 'last $value'"), 30, '… and all are written');
 	return;
