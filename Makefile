@@ -17,7 +17,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o conn
 	scan.o ship.o spool.o truncate.o view.o wanted.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
-	retry.o search.o senders.o session.o settle.o standing.o verify.o writer.o)
+	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
@@ -26,7 +26,7 @@ OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o
 	transport.o url.o xact.o)
 # src/dataverse: the service's language
 OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetch.o fetchxml.o fold.o guid.o header.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
+	fetch.o fetchxml.o fold.o guid.o header.o id_order.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	stored.o type.o value.o)
 
 REGRESS = extension options functions pool import scan scan_dml where barrier collation edges analyze append insert update delete upsert copy write_errors types scan_target rejects interplay special
