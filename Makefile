@@ -17,7 +17,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o conn
 	scan.o ship.o spool.o truncate.o view.o wanted.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
-	retry.o search.o senders.o session.o settle.o standing.o verify.o writer.o)
+	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)

@@ -73,6 +73,12 @@ ALTER SERVER crm OPTIONS (ADD max_throttle_retries '-2');
 ALTER SERVER crm OPTIONS (ADD max_throttle_retries '-1');
 ALTER FOREIGN TABLE account OPTIONS (SET batch_size '1001');
 ALTER FOREIGN TABLE account OPTIONS (ADD page_size '5000');
+ALTER SERVER crm OPTIONS (ADD scan_parallelism '0');
+ALTER FOREIGN TABLE account OPTIONS (ADD scan_parallelism '65');
+SET dataverse_fdw.scan_parallelism = '65';
+SET dataverse_fdw.scan_parallelism = '64';
+SET dataverse_fdw.scan_parallelism = '';
+RESET dataverse_fdw.scan_parallelism;
 -- numbers
 ALTER SERVER crm OPTIONS (ADD decrease_factor '0.95');
 ALTER SERVER crm OPTIONS (ADD decrease_factor '0.9');

@@ -23,6 +23,7 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_LISTS] = "long lists of values",
 	[DV_FORM_COUNTS] = "counts",
 	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
+	[DV_FORM_RANGES] = "ranges of ids",
 };
 
 struct dv_refused_form

@@ -30,10 +30,11 @@ typedef enum dv_form
 	DV_FORM_TOTAL_COUNT,		/* RetrieveTotalRecordCount, of a table */
 	DV_FORM_LISTS,				/* this many values in one In or NotIn on a table */
 	DV_FORM_COUNTS,				/* rows of a table counted by $apply */
-	DV_FORM_COUNTS_OF_LISTS		/* the same with In or NotIn in the filter */
+	DV_FORM_COUNTS_OF_LISTS,	/* the same with In or NotIn in the filter */
+	DV_FORM_RANGES				/* rows of a table between two ids, or with the greatest id */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_COUNTS_OF_LISTS + 1)
+#define DV_FORMS (DV_FORM_RANGES + 1)
 
 /*
  * Returns how much of the form may be used: "most", or what was left of it when

@@ -503,11 +503,16 @@ look_ahead(dv_pages *pages, const char *body, size_t len)
 {
 	page_request *ahead = &pages->ahead;
 	char	   *url;
+	bool		wanted;
 
-	if (pages->first || !more_is_wanted(pages))
+	if (pages->first)
 		return;
 	url = guess_next(pages, body, len);
-	if (url == NULL)
+	wanted = pages->spec.watcher == NULL ? more_is_wanted(pages) :
+		pages->spec.watcher(pages->spec.watcher_arg, body, len, url != NULL);
+	if (url != NULL && !wanted)
+		pfree(url);
+	if (url == NULL || !wanted)
 		return;
 	/* when this page is requested again, the next one is already on its way */
 	if (ahead->call != NULL && strcmp(ahead->url, url) != 0)

@@ -31,6 +31,8 @@ typedef struct dv_pages_stats
 	int64		rows;			/* received */
 	int64		bytes;			/* received over the wire */
 	int64		waited;			/* microseconds spent waiting for answers */
+	int64		ranges;			/* of ids that were read one beside the other; see ranges.h */
+	int			most_ranges;	/* at a time */
 } dv_pages_stats;
 
 /*
@@ -38,6 +40,13 @@ typedef struct dv_pages_stats
  * cookie of the page before.
  */
 typedef char *(*dv_pages_linker) (void *arg, int number, const char *cookie);
+
+/*
+ * Called with each page of a query for all rows, before its rows are returned;
+ * "more" says whether another page seems to follow.  If so, the result is
+ * whether that one is to be requested at once, or only at the end of this one.
+ */
+typedef bool (*dv_pages_watcher) (void *arg, const char *body, size_t len, bool more);
 
 typedef struct dv_pages_spec
 {
@@ -60,6 +69,8 @@ typedef struct dv_pages_spec
 	void	   *linker_arg;
 	dv_pages_stats *stats;
 	dv_progress *progress;		/* updated with the rows received; or NULL */
+	dv_pages_watcher watcher;	/* decides instead of "wanted" and "likely"; or NULL */
+	void	   *watcher_arg;
 } dv_pages_spec;
 
 /*

@@ -455,3 +455,26 @@ dv_page_peek_link(const char *body, size_t len, dv_value *link)
 	return dv_cursor_read_string(&cursor, p + 1, link) == close + 1 && link->len > 0;
 #undef NAME_LEN
 }
+
+bool
+dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *value)
+{
+	size_t		name_len = strlen(name);
+	dv_cursor	cursor;
+	const char *p;
+
+	dv_cursor_open(&cursor, body, len);
+	if (cursor.error != NULL || len < name_len + 4)
+		return false;
+	/* "name":"…": inside of a text its quotes would be escaped */
+	for (p = body + len - name_len - 4; p >= body; p--)
+	{
+		const char *after = p + 1 + name_len;
+
+		if (*p != '"' || *after != '"' || after[1] != ':' || after[2] != '"' ||
+			memcmp(p + 1, name, name_len) != 0)
+			continue;
+		return dv_cursor_read_string(&cursor, after + 3, value) != NULL;
+	}
+	return false;
+}

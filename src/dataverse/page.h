@@ -93,4 +93,11 @@ extern dv_page_step dv_page_drain(dv_page *page);
  */
 extern bool dv_page_peek_link(const char *body, size_t len, dv_value *link);
 
+/*
+ * Finds the last text that is the value of a member of this name, without
+ * reading the rows: of a member of all rows, that of the last one.  This is a
+ * guess, too.
+ */
+extern bool dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *value);
+
 #endif							/* DV_PAGE_H */

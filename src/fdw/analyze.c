@@ -40,13 +40,13 @@
 #include "utils/rel.h"
 #include "utils/sampling.h"
 #include "utils/timestamp.h"
-#include "utils/uuid.h"
 
 #include "compat.h"
 #include "client/call.h"
 #include "client/forms.h"
 #include "client/trouble.h"
 #include "dataverse/address.h"
+#include "dataverse/id_order.h"
 #include "fdw/analyze.h"
 #include "fdw/bind.h"
 #include "fdw/connection.h"
@@ -61,17 +61,6 @@
 /* The most rows that the service counts when asked for an exact number. */
 #define AGGREGATE_LIMIT 50000
 
-/* An id, with its bytes in the order in which the service compares them. */
-typedef struct ordered_id
-{
-	uint8		bytes[UUID_LEN];
-} ordered_id;
-
-/* The position in an id of byte i of its order: SQL Server begins with the last six. */
-static const uint8 sql_server_order[UUID_LEN] = {
-	10, 11, 12, 13, 14, 15, 8, 9, 7, 6, 5, 4, 3, 2, 1, 0
-};
-
 typedef struct sample
 {
 	const dv_relation *relation;
@@ -85,8 +74,8 @@ typedef struct sample
 	double		seen;
 	double		skip;			/* rows until the next one that replaces another */
 	ReservoirStateData reservoir;
-	ordered_id	first;			/* ids of rows that have been read */
-	ordered_id	last;
+	dv_ordered_id first;		/* ids of rows that have been read */
+	dv_ordered_id last;
 } sample;
 
 /*
@@ -300,51 +289,47 @@ take_count(const dv_relation *relation, Oid userid)
  */
 
 static void
-read_id(const sample *s, const dv_value *value, ordered_id *id)
+read_id(const sample *s, const dv_value *value, dv_ordered_id *id)
 {
-	uint8_t		uuid[UUID_LEN];
-	int			i;
+	uint8_t		uuid[DV_ID_LEN];
 
 	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not analyze foreign table \"%s\": Dataverse returned a row without an id",
 						s->relation->name)));
-	for (i = 0; i < UUID_LEN; i++)
-		id->bytes[i] = uuid[sql_server_order[i]];
+	dv_id_order(uuid, id);
 }
 
 static char *
-id_text(const ordered_id *id)
+id_text(const dv_ordered_id *id)
 {
-	uint8		uuid[UUID_LEN];
-	int			i;
+	uint8		uuid[DV_ID_LEN];
 
-	for (i = 0; i < UUID_LEN; i++)
-		uuid[sql_server_order[i]] = id->bytes[i];
+	dv_id_unorder(id, uuid);
 	return dv_id_text(uuid);
 }
 
 static int
 compare_ids(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(ordered_id));
+	return dv_id_compare(a, b);
 }
 
 /*
  * Returns a random point between two ids: their common prefix, then eight
  * random bytes; those after them do not matter.
  */
-static ordered_id
-random_point(const ordered_id *low, const ordered_id *high)
+static dv_ordered_id
+random_point(const dv_ordered_id *low, const dv_ordered_id *high)
 {
-	ordered_id	point = *low;
+	dv_ordered_id point = *low;
 	uint64		from = 0;
 	uint64		to = 0;
 	int			common = 0;
 	int			i;
 
-	while (common < UUID_LEN - 8 && low->bytes[common] == high->bytes[common])
+	while (common < DV_ID_LEN - 8 && low->bytes[common] == high->bytes[common])
 		common++;
 	for (i = common; i < common + 8; i++)
 	{
@@ -395,7 +380,7 @@ take_row(sample *s)
 
 /* Reads rows after an id (NULL: from the start).  Returns false at the end of the table. */
 static bool
-read_range(sample *s, const ordered_id *after, int64 wanted)
+read_range(sample *s, const dv_ordered_id *after, int64 wanted)
 {
 	dv_filter  *filter = after == NULL ? NULL :
 	dv_filter_of(DV_GT, &s->relation->primary_id, id_text(after));
@@ -422,8 +407,8 @@ read_range(sample *s, const ordered_id *after, int64 wanted)
 static void
 read_spread(sample *s, int64 wanted)
 {
-	ordered_id	points[RANGES - 1];
-	ordered_id	end;
+	dv_ordered_id points[RANGES - 1];
+	dv_ordered_id end;
 	int			i;
 
 	dv_scan_ask(s->scan, NULL, true, 1);
@@ -434,10 +419,10 @@ read_spread(sample *s, int64 wanted)
 		return;
 	for (i = 0; i < RANGES - 1; i++)
 		points[i] = random_point(&s->first, &end);
-	qsort(points, RANGES - 1, sizeof(ordered_id), compare_ids);
+	qsort(points, RANGES - 1, sizeof(dv_ordered_id), compare_ids);
 	for (i = 0; i < RANGES - 1; i++)
 	{
-		ordered_id	after = compare_ids(&points[i], &s->last) > 0 ? points[i] : s->last;
+		dv_ordered_id after = compare_ids(&points[i], &s->last) > 0 ? points[i] : s->last;
 
 		if (!read_range(s, &after, wanted))
 			break;

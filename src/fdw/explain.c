@@ -194,6 +194,11 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	if (stats->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, stats->throttles, es);
 	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
+	if (stats->ranges > 0)
+	{
+		ExplainPropertyInteger("Ranges", NULL, stats->ranges, es);
+		ExplainPropertyInteger("Ranges at a Time", NULL, stats->most_ranges, es);
+	}
 	ExplainPropertyInteger("Rows Received", NULL, stats->rows, es);
 	if (es->timing)
 	{

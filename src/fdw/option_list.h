@@ -71,6 +71,8 @@ DV_OPTION(BUDGET_PACING, "budget_pacing", ON_SERVER, BOOLEAN("on"), IN_SESSION(p
 DV_SETTING("Sets the number of rows in a bulk message.",
 		   BATCH_SIZE, "batch_size", ON_SERVER | ON_TABLE, INTEGER("100", 1, 1000))
 DV_OPTION(PAGE_SIZE, "page_size", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 5000))
+DV_SETTING("Sets how many ranges of ids of a table are read at a time.",
+		   SCAN_PARALLELISM, "scan_parallelism", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 64))
 DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
 DV_OPTION(MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))

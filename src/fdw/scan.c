@@ -4,7 +4,8 @@
  *
  * The values of the query are computed when the first row is wanted, and again
  * after each rescan.  Rows are decoded one at a time, when they are wanted,
- * from the current page (client/pages.c).
+ * from the current page (client/pages.c).  Where their order does not matter,
+ * several ranges of ids may be read at a time (client/ranges.c).
  *
  * If the statement writes the table that it reads, all rows are read first
  * (fdw/spool.c).
@@ -37,6 +38,7 @@
 #include "fdw/drain.h"
 #include "fdw/fetch_scan.h"
 #include "fdw/list.h"
+#include "fdw/option.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
@@ -77,7 +79,9 @@ struct dv_scan
 	dv_value   *members;
 	int			id;				/* index of the primary id among the members, or -1 */
 
-	dv_pages   *pages;			/* NULL if no request is in progress */
+	dv_ranges  *ranges;			/* NULL if no request is in progress */
+	int			most_ranges;	/* at a time; 1: the rows are not divided */
+	bool		automatic;		/* this number is the extension's choice */
 	const dv_filter *given;		/* ids for which no request is needed; NULL if there are none */
 	int			ngiven;			/* how many of them have been returned */
 	bool		accepted;		/* the service has answered the current request */
@@ -115,7 +119,7 @@ dv_scan_waiting(const dv_scan *scan)
 bool
 dv_scan_ready(const dv_scan *scan)
 {
-	return !scan->waiting || dv_pages_ready(scan->pages);
+	return !scan->waiting || dv_ranges_ready(scan->ranges);
 }
 
 /*
@@ -225,6 +229,7 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 	scan->userid = userid;
 	scan->request.userid = userid;
 	scan->patient = true;
+	scan->most_ranges = 1;
 	scan->context = CurrentMemoryContext;
 	scan->query = AllocSetContextCreate(CurrentMemoryContext, "dataverse query",
 										ALLOCSET_DEFAULT_SIZES);
@@ -232,6 +237,22 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 									  ALLOCSET_DEFAULT_SIZES);
 	add_targets(scan, with_id);
 	return scan;
+}
+
+/*
+ * Returns how many ranges of ids may be read at a time.  That takes rows whose
+ * order does not matter, and a table that the service sorts by ids.
+ */
+static int
+most_ranges(const dv_relation *relation, const dv_read_plan *plan, bool *automatic)
+{
+	dv_options	options = dv_settings_over(relation->options);
+
+	*automatic = !dv_option_given(options, DV_OPT_SCAN_PARALLELISM);
+	if (relation->type != DV_TABLE_STANDARD || plan->given || plan->count ||
+		plan->orders != NIL || plan->nulls != DV_NULLS_AS_SORTED)
+		return 1;
+	return *automatic ? DV_RANGES_AUTOMATIC : dv_option_int(options, DV_OPT_SCAN_PARALLELISM);
 }
 
 /* The planner's estimate is only worth reporting if it knew the table's size. */
@@ -291,6 +312,8 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	dv_read_plan read;
 	const dv_relation *relation;
 	dv_scan    *scan;
+	bool		automatic;
+	int			ranges;
 
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
@@ -303,8 +326,11 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	rte = dv_plan_table(plan, estate);
 	relation = dv_relation_open(rte->relid);
 	dv_drain_visible(estate, relation);
-	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), false);
+	ranges = most_ranges(relation, &read, &automatic);
+	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), ranges > 1);
 	node->fdw_state = scan;
+	scan->most_ranges = ranges;
+	scan->automatic = automatic;
 	scan->what = psprintf("read foreign table \"%s\"", relation->name);
 	scan->operation = "read";
 	scan->executor = &node->ss.ps;
@@ -431,8 +457,8 @@ ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 	spec->first_path = dv_request_url(&few, false);
 }
 
-static dv_pages *
-start_pages(dv_scan *scan, const dv_query *query)
+static dv_pages_spec
+pages_of(dv_scan *scan, const dv_query *query)
 {
 	dv_pages_spec spec = {0};
 
@@ -454,7 +480,21 @@ start_pages(dv_scan *scan, const dv_query *query)
 	spec.stats = &scan->stats;
 	spec.progress = scan->progress;
 	ask_for_first(scan, query, &spec);
-	return dv_pages_start(&spec, scan->query);
+	return spec;
+}
+
+static dv_ranges *
+start_ranges(dv_scan *scan, const dv_query *query)
+{
+	dv_ranges_spec spec = {.query = query, .automatic = scan->automatic};
+
+	spec.pages = pages_of(scan, query);
+	spec.table = scan->request.relation->table;
+	spec.id = scan->id;
+	spec.expected = scan->expected;
+	/* the rows of $top come in one answer */
+	spec.most = spec.pages.page_size > 0 ? scan->most_ranges : 1;
+	return dv_ranges_start(&spec, scan->query);
 }
 
 /*
@@ -462,9 +502,8 @@ start_pages(dv_scan *scan, const dv_query *query)
  * the service refuses its form, the next request is for the same rows.
  */
 static void
-note_answer(dv_scan *scan, const dv_pages *pages)
+note_answer(dv_scan *scan, const dv_error *refusal)
 {
-	const dv_error *refusal = dv_pages_refusal(pages);
 	MemoryContext old;
 
 	if (scan->accepted)
@@ -492,7 +531,7 @@ next_request(dv_scan *scan)
 		scan->ngiven = 0;
 	}
 	else if (any)
-		scan->pages = start_pages(scan, &query);
+		scan->ranges = start_ranges(scan, &query);
 	MemoryContextSwitchTo(old);
 	return any;
 }
@@ -531,17 +570,17 @@ next_row(dv_scan *scan)
 		return next_given(scan) ? DV_PAGES_ROW : DV_PAGES_END;
 	if (!scan->patient)
 	{
-		state = dv_pages_poll(scan->pages, scan->members);
+		state = dv_ranges_poll(scan->ranges, scan->members);
 		scan->waiting = state == DV_PAGES_WAITING;
 	}
-	else if (dv_pages_next(scan->pages, scan->members))
+	else if (dv_ranges_next(scan->ranges, scan->members))
 		state = DV_PAGES_ROW;
 	if (state != DV_PAGES_WAITING)
-		note_answer(scan, scan->pages);
+		note_answer(scan, dv_ranges_refusal(scan->ranges));
 	if (state == DV_PAGES_END)
 	{
-		dv_pages_end(scan->pages);
-		scan->pages = NULL;
+		dv_ranges_end(scan->ranges);
+		scan->ranges = NULL;
 	}
 	return state;
 }
@@ -624,7 +663,8 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 static int64
 count_rows(dv_scan *scan, const dv_query *query)
 {
-	dv_pages   *pages = start_pages(scan, query);
+	dv_pages_spec spec = pages_of(scan, query);
+	dv_pages   *pages = dv_pages_start(&spec, scan->query);
 	int64_t		n = 0;
 	bool		counted;
 
@@ -638,7 +678,7 @@ count_rows(dv_scan *scan, const dv_query *query)
 			n += belongs_here(scan);
 		counted = true;
 	}
-	note_answer(scan, pages);
+	note_answer(scan, dv_pages_refusal(pages));
 	/* an answer without a row is not a count of 0 */
 	if (scan->accepted && !counted)
 		ereport(ERROR,
@@ -688,7 +728,7 @@ next_tuple(ForeignScanState *node)
 		return iterate_count(scan, slot);
 
 	while (scan->request.wanted != 0 &&
-		   (scan->pages != NULL || scan->given != NULL || next_request(scan)))
+		   (scan->ranges != NULL || scan->given != NULL || next_request(scan)))
 	{
 		dv_pages_state state = next_row(scan);
 
@@ -791,7 +831,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 		dv_spool_clear(scan->spool);
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
-	scan->pages = NULL;
+	scan->ranges = NULL;
 	scan->given = NULL;
 	scan->bound = false;
 	scan->waiting = false;
@@ -848,7 +888,7 @@ dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted)
 bool
 dv_scan_next(dv_scan *scan)
 {
-	if (scan->request.wanted == 0 || !dv_pages_next(scan->pages, scan->members))
+	if (scan->request.wanted == 0 || !dv_ranges_next(scan->ranges, scan->members))
 		return false;
 	scan->request.wanted--;
 	return true;

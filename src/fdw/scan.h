@@ -10,7 +10,7 @@
 
 #include "nodes/execnodes.h"
 
-#include "client/pages.h"
+#include "client/ranges.h"
 #include "dataverse/query.h"
 #include "fdw/bind.h"
 #include "fdw/relation.h"

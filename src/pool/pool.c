@@ -524,11 +524,9 @@ take(const dv_try *t, int chosen)
 	(void) record(lease, 0);
 }
 
-static dv_choice
-try_acquire(dv_try *t, uint64 allowed)
+static void
+find_candidates(dv_try *t, uint64 allowed)
 {
-	dv_selection strategy = t->pool->policy.selection;
-	dv_choice	choice;
 	int			i;
 
 	t->n = 0;
@@ -539,6 +537,15 @@ try_acquire(dv_try *t, uint64 allowed)
 		t->candidates[t->n] = candidate_of(t->pool, i, t->kind, t->now);
 		t->user[t->n++] = i;
 	}
+}
+
+static dv_choice
+try_acquire(dv_try *t, uint64 allowed)
+{
+	dv_selection strategy = t->pool->policy.selection;
+	dv_choice	choice;
+
+	find_candidates(t, allowed);
 	choice = dv_select(t->candidates, t->n, strategy, t->now);
 	if (choice.kind == DV_CHOICE_USER)
 	{
@@ -616,6 +623,23 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 		enlist(&t, allowed, &choice);
 	LWLockRelease(&pool->shared->lock);
 	return choice;
+}
+
+int
+dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed)
+{
+	dv_try		t = {.pool = pool, .kind = kind, .mine = my_row(pool->shared)};
+	int			room = 0;
+	int			i;
+
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	t.now = dv_now();
+	find_candidates(&t, allowed);
+	contest(&t);
+	for (i = 0; i < t.n; i++)
+		room += Max(dv_sendable(&t.candidates[i], t.now) - t.candidates[i].reserved, 0);
+	LWLockRelease(&pool->shared->lock);
+	return room;
 }
 
 /*

@@ -103,6 +103,12 @@ typedef struct dv_lease
 extern dv_choice dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease);
 
 /*
+ * Returns how many more requests of this kind the users, of which "allowed" has
+ * a bit for each, could have under way now besides what others wait for.
+ */
+extern int	dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed);
+
+/*
  * Where this backend is.  Between "enter" and "leave" it notices its latch and
  * moves its calls on; after "watch" it does so as long as an Append waits.
  * Elsewhere its wake-ups go to others, and slots that it holds for longer than

@@ -189,6 +189,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		names = dv_names_init(malloc(dv_names_size(wanted, N_WANTED)), wanted, N_WANTED);
 	memcpy(body, data, size);
 	body[size] = '\0';
+	if (dv_page_peek_last(body, size, wanted[0], &link))
+		convert(&link);
 	peeked = dv_page_peek_link(body, size, &link);
 	dv_page_open(&page, names, body, size);
 	while ((step = dv_page_next(&page, values)) < DV_PAGE_END)

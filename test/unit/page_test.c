@@ -726,6 +726,41 @@ peeking(void **state)
 	}
 }
 
+static void
+peeking_at_the_last_row(void **state)
+{
+	static const struct
+	{
+		const char *text;
+		const char *last;		/* NULL: none */
+	}			cases[] = {
+		{"{\"value\":[{\"id\":\"a\",\"x\":1},{\"x\":2,\"id\":\"b\"}]}", "b"},
+		{"{\"value\":[{\"id\":\"a\"},{\"id\":\"b\",\"x\":3}],\"@odata.nextLink\":\"l\"}", "b"},
+		{"{\"value\":[{\"id\":\"\"}]}", ""},
+		/* only members of that very name, and no text that looks like one */
+		{"{\"value\":[{\"id\":\"a\",\"xid\":\"b\",\"idx\":\"c\",\"id@x\":\"d\"}]}", "a"},
+		{"{\"value\":[{\"id\":\"a\",\"x\":\"\\\"id\\\":\\\"b\\\"\"}]}", "a"},
+		{"{\"value\":[{\"id\":null}]}", NULL},
+		{"{\"value\":[{\"id\":\"a", NULL},
+		{"{\"value\":[]}", NULL},
+		{"\"id\":\"", NULL}, {"\"id\":", NULL}, {"\"id", NULL}, {"", NULL},
+	};
+	int			i;
+
+	(void) state;
+	for (i = 0; i < LENGTH(cases); i++)
+	{
+		dv_value	last;
+
+		open_page(cases[i].text);
+		if (dv_page_peek_last(body, strlen(body), "id", &last) != (cases[i].last != NULL))
+			fail_msg("%s", cases[i].text);
+		if (cases[i].last != NULL && (last.len != strlen(cases[i].last) ||
+									  memcmp(last.text, cases[i].last, last.len) != 0))
+			fail_msg("%s: %.*s", cases[i].text, (int) last.len, last.text);
+	}
+}
+
 int
 main(void)
 {
@@ -750,6 +785,7 @@ main(void)
 		cmocka_unit_test(string_boundaries),
 		cmocka_unit_test(too_long),
 		cmocka_unit_test(peeking),
+		cmocka_unit_test(peeking_at_the_last_row),
 	};
 
 	return cmocka_run_group_tests(tests, make_names, free_all);
