@@ -447,10 +447,10 @@ sub use_flips
 }
 
 # Makes each entry of { sort => [ operators ] } "exact", one at a time, and asks $each questions at once
-# that $question makes for it until the error is noticed.
+# that $question makes for it, under $settings if any, until the error is noticed.
 sub wrong_policies_ok
 {
-	my ($crm, $wrong, $each, $question) = @_;
+	my ($crm, $wrong, $each, $question, $settings) = @_;
 
 	for my $sort (sort keys %$wrong)
 	{
@@ -461,7 +461,7 @@ sub wrong_policies_ok
 			# some errors are detected by few queries only, so try repeatedly
 			while (!@noticed && $asked < 5 * $each)
 			{
-				@noticed = differing($crm, "SET dataverse_fdw.flip_policy = '$sort.$op';",
+				@noticed = differing($crm, ($settings // '') . " SET dataverse_fdw.flip_policy = '$sort.$op';",
 					map { $question->($sort, $op) } 1 .. $each);
 				$asked += $each;
 			}
