@@ -20,9 +20,9 @@
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/drain.h"
+#include "fdw/evaluate.h"
 #include "fdw/fetch_scan.h"
 #include "fdw/plan.h"
-#include "fdw/scan.h"
 
 /*
  * Beginning
@@ -174,11 +174,11 @@ bind_values(dv_fetch_scan *scan, ForeignScanState *node)
 	int64		limit;
 	int			i;
 
-	dv_scan_evaluate(scan->values, node, scan->request.values);
+	dv_evaluate(scan->values, node, scan->request.values);
 	for (i = 0; i < scan->request.ntables; i++)
 		dv_bind_start(&scan->request.bindings[i]);
-	scan->skip = Max(dv_scan_row_count(scan->request.values, scan->plan->offset, false), 0);
-	limit = dv_scan_row_count(scan->request.values, scan->plan->limit, true);
+	scan->skip = Max(dv_row_count(scan->request.values, scan->plan->offset, false), 0);
+	limit = dv_row_count(scan->request.values, scan->plan->limit, true);
 	scan->request.wanted = limit < 0 ? -1 :
 		limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip;
 	scan->bound = true;

@@ -36,6 +36,7 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/drain.h"
+#include "fdw/evaluate.h"
 #include "fdw/fetch_scan.h"
 #include "fdw/list.h"
 #include "fdw/option.h"
@@ -348,45 +349,6 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
  * Values
  */
 
-int64
-dv_scan_row_count(const dv_bound_value *values, int position, bool is_limit)
-{
-	const dv_bound_value *value = position < 0 ? NULL : &values[position];
-	int64		n;
-
-	if (value == NULL || value->isnull)
-		return -1;
-	n = DatumGetInt64(value->value);
-	if (n < 0 && is_limit)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
-				 errmsg("LIMIT must not be negative")));
-	if (n < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE),
-				 errmsg("OFFSET must not be negative")));
-	return n;
-}
-
-void
-dv_scan_evaluate(List *expressions, ForeignScanState *node, dv_bound_value *values)
-{
-	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	ListCell   *lc;
-
-	foreach(lc, expressions)
-	{
-		dv_bound_value *value = &values[foreach_current_index(lc)];
-		int16		typlen;
-		bool		typbyval;
-
-		value->value = ExecEvalExprSwitchContext(lfirst(lc), econtext, &value->isnull);
-		get_typlenbyval(value->type, &typlen, &typbyval);
-		if (!value->isnull)
-			value->value = datumCopy(value->value, typbyval, typlen);
-	}
-}
-
 static void
 bind_values(dv_scan *scan, ForeignScanState *node)
 {
@@ -394,9 +356,9 @@ bind_values(dv_scan *scan, ForeignScanState *node)
 	const dv_bound_value *values = scan->request.binding.values;
 	int64		limit;
 
-	dv_scan_evaluate(scan->values, node, scan->request.binding.values);
-	scan->skip = Max(dv_scan_row_count(values, scan->request.plan.offset, false), 0);
-	limit = dv_scan_row_count(values, scan->request.plan.limit, true);
+	dv_evaluate(scan->values, node, scan->request.binding.values);
+	scan->skip = Max(dv_row_count(values, scan->request.plan.offset, false), 0);
+	limit = dv_row_count(values, scan->request.plan.limit, true);
 	dv_request_start(&scan->request, limit < 0 ? -1 :
 					 limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip);
 	scan->bound = true;

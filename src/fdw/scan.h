@@ -12,7 +12,6 @@
 
 #include "client/ranges.h"
 #include "dataverse/query.h"
-#include "fdw/bind.h"
 #include "fdw/relation.h"
 #include "fdw/spool.h"
 
@@ -41,13 +40,6 @@ extern bool dv_scan_waiting(const dv_scan *scan);
 
 /* The answer that it was waiting for has arrived. */
 extern bool dv_scan_ready(const dv_scan *scan);
-
-/*
- * For all scans: computes the values of a plan's expressions, in the current
- * memory context, and returns the value of LIMIT or OFFSET, -1 if there is none.
- */
-extern void dv_scan_evaluate(List *expressions, ForeignScanState *node, dv_bound_value *values);
-extern int64 dv_scan_row_count(const dv_bound_value *values, int position, bool is_limit);
 
 /*
  * To be called before a statement writes its first row: reads everything that
