@@ -56,6 +56,18 @@ dv_condition_fixes_text(List *condition, AttrNumber attnum)
 	return bytes && !others;
 }
 
+bool
+dv_condition_has_columns(List *condition)
+{
+	dv_op		op = dv_condition_op(condition);
+	int			i;
+
+	for (i = 1; (op == DV_OP_AND || op == DV_OP_OR) && i < list_length(condition); i++)
+		if (dv_condition_has_columns(list_nth(condition, i)))
+			return true;
+	return dv_condition_compares_columns(condition);
+}
+
 List *
 dv_condition_all(const List *conditions)
 {

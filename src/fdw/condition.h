@@ -49,6 +49,9 @@ extern bool dv_condition_guards(List *condition, AttrNumber attnum);
  */
 extern bool dv_condition_fixes_text(List *condition, AttrNumber attnum);
 
+/* Are columns compared with each other? */
+extern bool dv_condition_has_columns(List *condition);
+
 /* Returns the condition that all of these are true; NIL if there are none. */
 extern List *dv_condition_all(const List *conditions);
 

@@ -339,9 +339,26 @@ join_trees(JoinType jointype, const dv_join_plan *outer, const dv_join_plan *inn
  * The join relation
  */
 
-/* Does the query stay within what the service accepts? */
+/* Are columns of this table compared with each other? */
 static bool
-is_small_enough(const dv_join_plan *join)
+compares_columns(const dv_joined_table *t)
+{
+	ListCell   *lc;
+
+	foreach(lc, t->table->own->conditions)
+	{
+		if (dv_condition_has_columns(lfirst(lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does the query stay within what the service accepts?  In links below links, it
+ * has been seen to make invalid SQL of columns that are compared with each other.
+ */
+static bool
+is_accepted(const dv_join_plan *join)
 {
 	int			conditions = list_length(join->tables) - 1;
 	size_t		bytes = 0;
@@ -353,6 +370,8 @@ is_small_enough(const dv_join_plan *join)
 	{
 		const dv_joined_table *t = lfirst(lc);
 
+		if (t->parent > 0 && compares_columns(t))
+			return false;
 		conditions += t->table->own->shipping.conditions;
 		bytes += t->table->own->shipping.bytes;
 	}
@@ -535,7 +554,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	if (join == NULL)
 		return;
 	join->checked = list_concat(join->checked, above);
-	if (!is_small_enough(join) || !are_columns(join, joinrel->reltarget->exprs) ||
+	if (!is_accepted(join) || !are_columns(join, joinrel->reltarget->exprs) ||
 		!are_columns(join, extract_actual_clauses(clauses_to_check(join), false)))
 		return;
 	joinrel->fdw_private = join;
