@@ -332,4 +332,44 @@ dv_returning_set_rows(ProjectionInfo * projection, ExprContext *econtext, EState
 #define DV_EXPLAIN_NODES
 #endif
 
+/* 18 counts the nodes of a path that the user disabled. */
+#if PG_VERSION_NUM >= 180000
+#define dv_set_disabled_nodes(path, n) ((path)->disabled_nodes = (n))
+#define dv_disabled_nodes(path) ((path)->disabled_nodes)
+#else
+#define dv_set_disabled_nodes(path, n) ((void) (path), (void) (n))
+#define dv_disabled_nodes(path) ((void) (path), 0)
+#endif
+
+/*
+ * A path for the distinct rows of the outer side of a join that replaces a
+ * semijoin (JOIN_UNIQUE_OUTER).  Since 19, the relation that is given to the
+ * hook has only such paths.
+ */
+#if PG_VERSION_NUM >= 190000
+#define dv_unique_path(root, rel, path, sjinfo) (path)
+#else
+#define dv_unique_path(root, rel, path, sjinfo) \
+	((Path *) create_unique_path(root, rel, path, sjinfo))
+#endif
+
+/*
+ * Since 16, references to columns say which outer joins may have made them null,
+ * and the planner compares that when it connects them with the rows below a node.
+ * (Both are either a Var or a PlaceHolderVar.)
+ */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/pathnodes.h"
+static inline void
+dv_copy_nullingrels(Node *to, const Node *from)
+{
+	if (IsA(to, Var))
+		((Var *) to)->varnullingrels = ((const Var *) from)->varnullingrels;
+	else
+		((PlaceHolderVar *) to)->phnullingrels = ((const PlaceHolderVar *) from)->phnullingrels;
+}
+#else
+#define dv_copy_nullingrels(to, from) ((void) (to), (void) (from))
+#endif
+
 #endif							/* DV_COMPAT_H */

@@ -18,6 +18,7 @@
 #include "compat.h"
 #include "fdw/analyze.h"
 #include "fdw/import.h"
+#include "fdw/lookup.h"
 #include "dataverse/policy.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
@@ -66,6 +67,7 @@ _PG_init(void)
 	dv_drain_init();
 	dv_explain_init();
 	dv_wanted_init();
+	dv_lookup_join_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the policy table wrong.", NULL,

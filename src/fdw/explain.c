@@ -94,7 +94,8 @@ number_values(dv_bound_value *values, List *exprs, ForeignScanState *node, Expla
 		/* not $1, which is what PostgreSQL calls a parameter of the statement */
 		value->placeholder = psprintf(":%d", ++n);
 		/* the join above says where such a value comes from */
-		if (IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN)
+		if ((IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN) ||
+			IsA(expr, CaseTestExpr))
 			continue;
 		string = deparse(node, es, expr);
 		if (string != NULL)

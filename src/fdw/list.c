@@ -139,29 +139,55 @@ list_filter(const dv_leaf *l, const dv_filter *list, bool any)
 	return list->n > 1 && has_in(l) ? all_at_once(l, list, any) : one_by_one(l, list, any);
 }
 
+/* What surrounds a value: encoded quotes and a comma, or the rest of the condition. */
+static int
+bytes_around(const dv_column *column, bool in)
+{
+	return 8 + (in ? 0 : 12 + (int) strlen(column->property));
+}
+
+int
+dv_list_capacity(const dv_attribute *attribute, size_t bytes)
+{
+	bool		in = dv_odata_has_in(&attribute->column, attribute->max_length);
+	int			fit = DV_CHUNK_BYTES / (bytes_around(&attribute->column, in) + (int) bytes);
+
+	return Max(1, Min(in ? CHUNK_VALUES : CHUNK_LISTED, fit));
+}
+
 /* The number of values, counted from "first", that fit into one request. */
 static int
 chunk_length(const dv_leaf *l, const dv_filter *list, int first)
 {
 	int			most = has_in(l) ? Min(CHUNK_VALUES, l->binding->most_listed) : CHUNK_LISTED;
+	int			around = bytes_around(l->column, has_in(l));
 	int			bytes = 0;
 	int			n;
 
 	for (n = 0; n < most && first + n < list->n; n++)
 	{
-		/* with room for encoded quotes and a comma, or for the rest of the condition */
-		bytes += 8 + (int) dv_odata_text_length(list->operands[first + n].text);
-		if (!has_in(l))
-			bytes += 12 + (int) strlen(l->column->property);
+		bytes += around + (int) dv_odata_text_length(list->operands[first + n].text);
 		if (n > 0 && bytes > l->binding->chunk_bytes)
 			break;
 	}
 	return n;
 }
 
+/*
+ * Can the list be requested in parts?  Besides single values, that is possible
+ * for the texts of blanks, which are requested with the first part only, because
+ * they match nulls.
+ */
+static bool
+can_be_parted(const List *others)
+{
+	return others == NIL ||
+		(list_length(others) == 1 && ((const dv_filter *) linitial(others))->kind == DV_OR);
+}
+
 /* Picks the requested part of a list that is too long for one request. */
 static dv_filter *
-take_chunk(const dv_leaf *l, dv_filter *list)
+take_chunk(const dv_leaf *l, dv_filter *list, const List *others)
 {
 	dv_bindings *binding = l->binding;
 	dv_filter  *chunk = dv_filter_new(DV_IN, l->column);
@@ -175,7 +201,9 @@ take_chunk(const dv_leaf *l, dv_filter *list)
 		end += chunk_length(l, list, end);
 	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
 	binding->chunk_filter = chunk;
-	return list_filter(l, chunk, true);
+	if (binding->first > 0)
+		return list_filter(l, chunk, true);
+	return dv_filter_join(DV_OR, lcons(list_filter(l, chunk, true), list_copy(others)));
 }
 
 /* All rows are requested, of which those with a listed value are wanted. */
@@ -292,15 +320,11 @@ dv_list_in(const dv_leaf *l)
 	list = listed_values(l, &others);
 	if (l->flags & DV_CONDITION_LONG)
 	{
-		if (l->binding->unlisted && (others == NIL || (list->n == 0 && are_ranges(others))))
+		if (l->binding->unlisted &&
+			(can_be_parted(others) || (list->n == 0 && are_ranges(others))))
 			return take_none(l, list);
 		if (chunk_length(l, list, 0) < list->n)
-		{
-			/* nulls must be requested only once; lists that match them are text, checked here */
-			if (others == NIL)
-				return take_chunk(l, list);
-			return dv_filter_new(DV_TRUE, NULL);
-		}
+			return can_be_parted(others) ? take_chunk(l, list, others) : dv_filter_new(DV_TRUE, NULL);
 		if (list->n == 0 && list_length(others) > CHUNK_LISTED)
 			return take_range_chunk(l, others);
 	}

@@ -34,6 +34,9 @@ extern dv_filter *dv_leaf_equals(const dv_leaf *l, Oid type, Datum value);
 extern dv_filter *dv_list_in(const dv_leaf *l);
 extern dv_filter *dv_list_not_in(const dv_leaf *l);
 
+/* How many values of so many bytes each one request can ask for. */
+extern int	dv_list_capacity(const dv_attribute *attribute, size_t bytes);
+
 /* Is the value of a column in the part of the long list that was bound last? */
 extern bool dv_list_contains(dv_bindings *binding, Datum value);
 

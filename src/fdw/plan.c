@@ -14,6 +14,7 @@
  * - in an order that the service sorts by as PostgreSQL would;
  * - of rows to be updated or deleted whose ids are given by the clauses: these
  *	 need no request, so they cost almost nothing;
+ * - below a join that gives a list of keys, over and over (fdw/plan_lookup.c);
  * - for LIMIT and OFFSET, and for COUNT(*), but only if the service answers all
  *	 clauses exactly, and only above the scan, where PostgreSQL guarantees that
  *	 nothing comes in between.
@@ -108,14 +109,33 @@ judge(dv_table_plan *tp, dv_path_clauses *c, List *clauses)
 }
 
 /*
- * Returns the clauses of a path with these parameters.  PostgreSQL has one
- * ParamPathInfo for each set of outer tables.  When a partitionwise join
- * reparameterizes a path, it replaces all clauses by those of the partition:
- * those of the path's ParamPathInfo and, as of version 17, the table's own as
- * well.
+ * The keys of a join must be a list that can have any length, of which there can
+ * be only one.  The join checks the condition again, whatever the policy is.
+ */
+static void
+judge_keys(dv_path_clauses *c)
+{
+	dv_policy	policy;
+	List	   *condition;
+
+	if (c->keys == NULL || c->shipping.long_in)
+		return;
+	condition = dv_ship(&c->shipping, c->keys, &policy);
+	if (condition == NIL || !c->shipping.long_in)
+		return;
+	c->conditions = lappend(c->conditions, condition);
+	c->key = dv_condition_attnum(condition);
+}
+
+/*
+ * Returns the clauses of a path with these parameters, or with the keys of a join.
+ * PostgreSQL has one ParamPathInfo for each set of outer tables.  When a
+ * partitionwise join reparameterizes a path, it replaces all clauses by those of
+ * the partition: those of the path's ParamPathInfo and, as of version 17, the
+ * table's own as well.
  */
 static const dv_path_clauses *
-clauses_of(dv_table_plan *tp, ParamPathInfo *param_info)
+clauses_of(dv_table_plan *tp, ParamPathInfo *param_info, Expr *keys)
 {
 	List	   *own = tp->baserel->baserestrictinfo;
 	dv_path_clauses *c;
@@ -124,16 +144,18 @@ clauses_of(dv_table_plan *tp, ParamPathInfo *param_info)
 	foreach(lc, tp->judged)
 	{
 		c = lfirst(lc);
-		if (c->param_info == param_info && c->own == own)
+		if (c->param_info == param_info && c->own == own && equal(c->keys, keys))
 			return c;
 	}
 	c = palloc0(sizeof(*c));
 	c->param_info = param_info;
 	c->own = own;
+	c->keys = keys;
 	c->shipping = tp->shipping;
 	judge(tp, c, own);
 	if (param_info != NULL)
 		judge(tp, c, param_info->ppi_clauses);
+	judge_keys(c);
 	tp->judged = lappend(tp->judged, c);
 	return c;
 }
@@ -175,7 +197,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		tp->written = true;
 		tp->shipping.changing = dv_resultrel_changing(root);
 	}
-	tp->own = clauses_of(tp, NULL);
+	tp->own = clauses_of(tp, NULL, NULL);
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 	{
@@ -388,7 +410,7 @@ add_equivalences(PlannerInfo *root, const dv_table_plan *tp, List *ppis)
 static void
 add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 {
-	const dv_path_clauses *c = clauses_of(tp, ppi);
+	const dv_path_clauses *c = clauses_of(tp, ppi, NULL);
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
 	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
 									 list_copy_tail(c->superset, list_length(tp->own->superset)));
@@ -408,7 +430,8 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 {
 	dv_table_plan *tp = baserel->fdw_private;
 	const dv_path_clauses *c = clauses_of(tp, get_baserel_parampathinfo(root, baserel,
-																		baserel->lateral_relids));
+																		baserel->lateral_relids),
+										  NULL);
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 	dv_read_plan ordered = DV_READ_PLAN(NIL);
 	List	   *ppis = NIL;
@@ -428,6 +451,51 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 	{
 		add_parameterized_path(root, tp, lfirst(lc));
 	}
+}
+
+/* Below a join that gives the keys of the rows that it needs, see fdw/plan_lookup.c. */
+
+bool
+dv_plan_takes_keys(RelOptInfo *baserel, RestrictInfo *join, Expr *keys, dv_keyed_read *read)
+{
+	dv_table_plan *tp = baserel->fdw_private;
+	const dv_path_clauses *c;
+
+	/* a table that the statement writes is read completely first, and only once */
+	if (tp->written || tp->gated || !bms_is_empty(baserel->lateral_relids) ||
+		!dv_plan_may_ask(baserel, join))
+		return false;
+	c = clauses_of(tp, NULL, keys);
+	if (c->key == 0)
+		return false;
+	read->attribute = dv_relation_attribute(tp->relation, c->key);
+	read->is_id = strcmp(read->attribute->member, tp->relation->primary_id.property) == 0;
+	read->rows = tp->fetched;
+	return true;
+}
+
+Path *
+dv_plan_keyed_path(PlannerInfo *root, RelOptInfo *baserel, Expr *keys, double fetched,
+				   double requests)
+{
+	const dv_table_plan *tp = baserel->fdw_private;
+	dv_read_plan plan = DV_READ_PLAN(NIL);
+	Cost		startup;
+	Cost		each;
+
+	scan_cost(tp, fetched / requests, 1, &startup, &each);
+	return (Path *)
+		dv_foreignscan_path(root, baserel, clamp_row_est(fetched * baserel->rows / tp->fetched),
+							startup, each * requests, NIL, NULL,
+							lappend(dv_read_plan_pack(&plan), keys));
+}
+
+/* The condition that a join adds to the path, or NULL. */
+static Expr *
+keys_of(const ForeignPath *path)
+{
+	return list_length(path->fdw_private) > DV_READ_PLAN_PARTS ?
+		list_nth(path->fdw_private, DV_READ_PLAN_PARTS) : NULL;
 }
 
 /*
@@ -583,9 +651,10 @@ rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses 
 {
 	List	   *others = list_concat_copy(c->exact, c->superset);
 
-	if (c->listing == NULL || !tp->counted)
+	if (!c->shipping.long_in || !tp->counted)
 		return 0;
-	others = list_delete_ptr(others, c->listing);
+	if (c->listing != NULL)
+		others = list_delete_ptr(others, c->listing);
 	return (int) Min(clamp_row_est(tp->baserel->tuples *
 								   dv_plan_selectivity(root, tp->baserel, others)), PG_INT32_MAX);
 }
@@ -697,7 +766,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 
 	if (dv_is_fetch_plan(best_path->fdw_private))
 		return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
-	c = clauses_of(tp, best_path->path.param_info);
+	c = clauses_of(tp, best_path->path.param_info, keys_of(best_path));
 	Assert(are_judged(c, scan_clauses));
 	exact = extract_actual_clauses(c->exact, false);
 	values = list_copy(c->shipping.values);

@@ -12,6 +12,9 @@
 
 #include "foreign/fdwapi.h"
 #include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
+
+#include "fdw/relation.h"
 
 /*
  * The service sorts nulls first in ascending order.  If they are needed at the
@@ -56,7 +59,11 @@ typedef struct dv_read_plan
 #define DV_READ_PLAN(attnums) \
 	((dv_read_plan) {.columns = (attnums), .limit = -1, .offset = -1})
 
-/* Conversion to fdw_private of paths and plans, and back. */
+/*
+ * Conversion to fdw_private of paths and plans, and back.  That of a path may have
+ * one more part, which the plan does not need.
+ */
+#define DV_READ_PLAN_PARTS 5
 extern List *dv_read_plan_pack(const dv_read_plan *plan);
 extern dv_read_plan dv_read_plan_unpack(List *packed);
 
@@ -65,6 +72,26 @@ extern RangeTblEntry *dv_plan_table(const ForeignScan *plan, EState *estate);
 
 /* Does the path return rows, rather than their number? */
 extern bool dv_path_gives_rows(const ForeignPath *path);
+
+/* A table that is read below a join, key by key. */
+typedef struct dv_keyed_read
+{
+	const dv_attribute *attribute;	/* the column that the keys are compared with */
+	bool		is_id;			/* it identifies the rows */
+	double		rows;			/* that the service would send if it was not asked about keys */
+} dv_keyed_read;
+
+/*
+ * For fdw/plan_lookup.c.  "keys" is the condition "column = ANY (CaseTestExpr)",
+ * with a list that is put together during execution.  The first function tells
+ * whether the service can be asked about it, as the clause of a join implies it.
+ * The second makes a path for one such list, which takes this number of requests
+ * and fetches this number of rows.
+ */
+extern bool dv_plan_takes_keys(RelOptInfo *baserel, RestrictInfo *join, Expr *keys,
+							   dv_keyed_read *read);
+extern Path *dv_plan_keyed_path(PlannerInfo *root, RelOptInfo *baserel, Expr *keys, double fetched,
+								double requests);
 
 /* Callbacks */
 extern void dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);

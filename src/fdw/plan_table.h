@@ -32,6 +32,8 @@ typedef struct dv_path_clauses
 	List	   *local;
 	List	   *conditions;		/* of the exact and superset clauses */
 	RestrictInfo *listing;		/* the one with the list that may have any length, or NULL */
+	Expr	   *keys;			/* the condition that a join adds (fdw/lookup.h), or NULL */
+	AttrNumber	key;			/* the column that it is about; 0: the service cannot be asked */
 } dv_path_clauses;
 
 typedef enum dv_planned_kind

@@ -560,6 +560,17 @@ compare_text(const void *key, const void *operand)
 	return strcmp(key, ((const dv_operand *) operand)->text);
 }
 
+/* Is a text among the values of the current request? */
+static bool
+is_listed(const dv_bindings *binding, const char *text)
+{
+	/* texts of blanks are requested with the first part of the list only, see fdw/list.c */
+	if (text[strspn(text, " ")] == '\0')
+		return binding->first == 0;
+	return bsearch(text, binding->chunk_filter->operands, binding->chunk_filter->n,
+				   sizeof(dv_operand), compare_text) != NULL;
+}
+
 /*
  * A list of texts that is split over several requests: because the service
  * ignores case, its answer to one part may contain rows of another.  A row
@@ -592,8 +603,7 @@ belongs_here(dv_scan *scan)
 	old = MemoryContextSwitchTo(scan->row);
 	value = dv_decode(t->decoder, &scan->members[t->member], id_of(scan), &isnull);
 	if (!isnull && list != NULL)
-		listed = bsearch(dv_text_out(TextDatumGetCString(value)), list->operands, list->n,
-						 sizeof(dv_operand), compare_text) != NULL;
+		listed = is_listed(binding, dv_text_out(TextDatumGetCString(value)));
 	else if (!isnull)
 		listed = dv_list_contains(binding, value);
 	MemoryContextSwitchTo(old);

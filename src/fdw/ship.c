@@ -288,6 +288,15 @@ is_text(Oid type)
 	return type == TEXTOID || type == VARCHAROID || type == NAMEOID;
 }
 
+size_t
+dv_ship_bytes(Oid type, int width)
+{
+	type = getBaseType(type);
+	if (!is_text(type))
+		return bytes_of_type(type);
+	return width > 0 ? (size_t) width : UNKNOWN_TEXT_BYTES;
+}
+
 static size_t
 bytes_of(Node *value)
 {

@@ -45,6 +45,9 @@ typedef struct dv_shipping
 	bool		long_in;		/* one IN may have any length; it is split over several requests */
 } dv_shipping;
 
+/* Returns the bytes that a value of this type takes up in a request; "width" is that of a text. */
+extern size_t dv_ship_bytes(Oid type, int width);
+
 extern void dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid);
 
 /*

@@ -18,6 +18,7 @@
 #include "nodes/nodeFuncs.h"
 
 #include "compat.h"
+#include "fdw/lookup.h"
 #include "fdw/wanted.h"
 
 #define ALL_ROWS (-1.0)
@@ -136,6 +137,8 @@ of_child(PlanState * parent, const PlanState * child, double wanted)
 				of_query;
 		case T_HashJoinState:
 			return child == outerPlanState(parent) ? some(wanted) : of_query;
+		case T_CustomScanState:
+			return child == dv_lookup_join_outer(parent) ? some(wanted) : of_query;
 		default:
 			return of_query;
 	}
