@@ -13,6 +13,8 @@
 SELECT format('CREATE SERVER join_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
+-- joins by keys are those of regress/lookup
+SET enable_hashjoin = off;
 CREATE USER MAPPING FOR CURRENT_USER SERVER join_crm OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA join_dv;
 CREATE SCHEMA join_here;
@@ -115,9 +117,16 @@ SELECT pg_temp.compare('SELECT industrycode, statecode, count(*) FROM account GR
 SELECT pg_temp.compare('SELECT c.contactid, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid ORDER BY c.createdon NULLS FIRST LIMIT 7 OFFSET 3');
 EXPLAIN (VERBOSE, COSTS OFF) SELECT c.fullname, a.name FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid ORDER BY a.name LIMIT 5;
 
+-- a few rows are requested first, if no more are wanted
+SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE length(c.fullname) > 1)');
+
 -- pages, with a list of values
 ALTER SERVER join_crm OPTIONS (ADD page_size '20');
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.industrycode IN (1, 2, 3, 4, 5, 6) AND c.gendercode <> 7');
+RESET enable_mergejoin;
+RESET enable_nestloop;
 ALTER SERVER join_crm OPTIONS (DROP page_size);
 
 -- parameters, correlated subqueries, writing from a join

@@ -294,6 +294,8 @@ show_fetch(ForeignScanState *node, ExplainState *es)
 	const dv_fetch_scan *scan = node->fdw_state;
 
 	show_tables(fetch, node, es);
+	if (fetch->grouped && dv_fetch_parts(fetch) > 1)
+		ExplainPropertyInteger("Parts Planned", NULL, dv_fetch_parts(fetch), es);
 	if (es->verbose)
 		show_fetch_request(fetch, node, es);
 	if (!es->analyze || scan == NULL)

@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
 #include "pgtime.h"
@@ -18,6 +20,9 @@
 #include "fdw/fetch_plan.h"
 
 #define MARK "FetchXML"
+/* The rows that a part is meant to have, since they will not be spread evenly. */
+#define ROWS_OF_PART 35000.0
+#define MOST_PARTS 256
 
 static List *
 pack_tables(const List *tables)
@@ -145,6 +150,14 @@ dv_fetch_plan_of(const ForeignScan *node)
 		((dv_fetch_table *) lfirst(lc))->rti += dv_first_base_relation(node) - first;
 	}
 	return plan;
+}
+
+int
+dv_fetch_parts(const dv_fetch_plan *plan)
+{
+	if (plan->rows <= DV_GROUPED_ROWS)
+		return 1;
+	return (int) Min(ceil(plan->rows / ROWS_OF_PART), MOST_PARTS);
 }
 
 bool

@@ -12,6 +12,10 @@
 
 #include "dataverse/query.h"
 
+/* What the service takes into a query for groups at most, and what it returns of it. */
+#define DV_GROUPED_ROWS 50000
+#define DV_RETURNED_GROUPS 5000
+
 /* A table of the query: the root, or one that is linked to another. */
 typedef struct dv_fetch_table
 {
@@ -82,6 +86,9 @@ extern dv_fetch_plan *dv_fetch_plan_of(const ForeignScan *node);
  * points in time, and in the session's time zone?
  */
 extern bool dv_fetch_days_agree(void);
+
+/* Into how many parts the rows of groups are divided at first; 1: they are not. */
+extern int	dv_fetch_parts(const dv_fetch_plan *plan);
 
 /* Is it a plan of this kind, rather than one of a single table (fdw/plan.h)? */
 extern bool dv_is_fetch_plan(List *packed);

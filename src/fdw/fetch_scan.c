@@ -23,6 +23,7 @@
 #include "fdw/evaluate.h"
 #include "fdw/fetch_scan.h"
 #include "fdw/plan.h"
+#include "fdw/wanted.h"
 
 /*
  * Beginning
@@ -79,6 +80,9 @@ dv_fetch_begin(ForeignScanState *node)
 	scan->row = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
 									  ALLOCSET_DEFAULT_SIZES);
 	create_decoders(scan);
+	/* groups are made of all rows */
+	if (!scan->plan->grouped)
+		scan->executor = &node->ss.ps;
 	node->fdw_state = scan;
 }
 
@@ -140,6 +144,27 @@ path_of_page(void *arg, int number, const char *cookie)
 	return path;
 }
 
+/*
+ * If the statement will probably want only a few rows, these are requested first,
+ * which is no more than a guess (see client/pages.h).
+ */
+static void
+ask_for_first(const dv_fetch_scan *scan, const dv_query *query, dv_pages_spec *spec)
+{
+	dv_query	few = *query;
+	double		wanted = scan->executor == NULL ? -1 : dv_wanted_rows(scan->executor);
+
+	if (wanted <= 0)
+		return;
+	spec->likely = wanted;
+	/* the rows of one large page cost no more than a small answer and another request */
+	if (wanted > spec->page_size / 2)
+		return;
+	few.top = (int64_t) wanted;
+	spec->first = few.top;
+	spec->first_path = dv_fetch_request_url(&few, NULL, false);
+}
+
 dv_pages *
 dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 {
@@ -159,6 +184,7 @@ dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 	{
 		spec.linker = path_of_page;
 		spec.linker_arg = scan;
+		ask_for_first(scan, &query, &spec);
 	}
 	return dv_pages_start(&spec, owner);
 }

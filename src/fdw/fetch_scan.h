@@ -22,6 +22,7 @@ typedef struct dv_fetch_scan
 	dv_fetch_request request;
 	Oid			userid;
 	dv_session *session;
+	const		PlanState *executor;	/* the node that wants rows; NULL: all are wanted */
 	const char *what;			/* "read foreign tables …" */
 	List	   *values;			/* ExprStates */
 	MemoryContext context;		/* of the scan itself */

@@ -20,8 +20,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -38,14 +36,8 @@
 #include "dataverse/id_order.h"
 #include "fdw/fetch_scan.h"
 
-/* What the service takes into a query for groups, and what it returns of it. */
-#define GROUPED_ROWS 50000
-#define RETURNED_GROUPS 5000
 /* Parts that are requested at the same time. */
 #define PARTS_AT_ONCE 8
-/* The rows that a part is meant to have, since they will not be spread evenly. */
-#define ROWS_OF_PART 35000.0
-#define MOST_PARTS 256
 
 typedef enum part_state
 {
@@ -381,15 +373,6 @@ divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
 	piece->to = p->to;
 }
 
-/* Into how many parts the rows are divided first. */
-static int
-parts_at_first(const dv_fetch_scan *scan)
-{
-	double		parts = ceil(scan->plan->rows / ROWS_OF_PART);
-
-	return (int) Max(Min(parts, MOST_PARTS), 2);
-}
-
 /* The last id of a part that is too large has been found. */
 static void
 divide_at_last(grouping *g, part *p)
@@ -404,7 +387,7 @@ divide_at_last(grouping *g, part *p)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s: Dataverse does not group a single row", g->scan->what)));
-	divide(g, p, &last, p->has_from || p->has_to ? 2 : parts_at_first(g->scan));
+	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_fetch_parts(g->scan->plan), 2));
 }
 
 /* The service cannot group so many rows, or does not return so many groups. */
@@ -456,7 +439,7 @@ finish_answer(grouping *g, part *p)
 		return true;
 	}
 	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
-		list_length(p->rows) >= RETURNED_GROUPS)
+		list_length(p->rows) >= DV_RETURNED_GROUPS)
 	{
 		part_is_too_large(g, p);
 		return false;
@@ -525,7 +508,7 @@ form_in_parts(dv_fetch_scan *scan, TupleDesc desc)
 	if (!dv_fetch_request_query(&scan->request, &query))
 		return true;
 	/* what is certainly too much is not tried at all */
-	if (scan->plan->rows > GROUPED_ROWS)
+	if (dv_fetch_parts(scan->plan) > 1)
 	{
 		g.active = list_make1(whole);
 		part_is_too_large(&g, whole);

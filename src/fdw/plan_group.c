@@ -34,9 +34,6 @@
 #include "compat.h"
 #include "fdw/plan_table.h"
 
-/* What the service takes into a group query, and what it returns of it. */
-#define GROUPED_ROWS 50000.0
-#define RETURNED_GROUPS 5000.0
 /* In comparison to a row that is returned. */
 #define GROUPED_ROW_COST (DV_ROW_COST / 10)
 /* Requests for each part of a query that is divided. */
@@ -317,7 +314,7 @@ static void
 group_cost(const dv_join_plan *join, double rows, double groups, Cost *startup, Cost *total)
 {
 	/* a part with few enough rows has few enough groups */
-	double		most = groups > RETURNED_GROUPS ? RETURNED_GROUPS : GROUPED_ROWS;
+	double		most = groups > DV_RETURNED_GROUPS ? DV_RETURNED_GROUPS : DV_GROUPED_ROWS;
 	double		parts = ceil(rows / most);
 	double		requests = parts > 1 ? parts * REQUESTS_FOR_PART : 1;
 	double		links = list_length(join->tables) - 1;
