@@ -576,13 +576,16 @@ free_slots(dv_try *t, int64 *until)
 	return freed;
 }
 
-/* How long all slots may be taken. */
+/*
+ * How long all slots may be taken.  A backend that has some of them itself waits
+ * for its own requests, too, which have a limit of their own.
+ */
 static void
 watch_timeout(dv_try *t, dv_choice *choice)
 {
 	int64		until;
 
-	if (choice->kind != DV_CHOICE_BUSY)
+	if (choice->kind != DV_CHOICE_BUSY || t->mine->leases > 0)
 	{
 		t->lease->busy_since = 0;
 		return;
