@@ -4,7 +4,8 @@
  *		changed since.
  *
  * The token of a link is the version counter when the full read began and the
- * time of that moment.  A delta read gives rows with a higher version, oldest
+ * time of that moment; which moment of the read that is, is not documented, and
+ * --delta-token last makes it that of the last page.  A delta read gives rows with a higher version, oldest
  * change first, then the tombstones; it stops at the counter's value when its
  * first page was read, which becomes the next token, so what changes meanwhile
  * is neither lost nor given twice.
@@ -19,7 +20,9 @@
 #include "guid.h"
 #include "odata_read.h"
 
-#define TOKEN_LIFE (7 * 86400)
+#define SECONDS_OF_DAY 86400
+/* if the organization does not say */
+#define DAYS_OF_TOKEN 7
 
 struct delta
 {
@@ -67,6 +70,23 @@ check_request(struct sim_req *req, struct sim_res *res, struct sim_table *table)
  * ----------
  */
 
+/* How many seconds a token is valid. */
+static int64_t
+token_life(const struct delta *delta)
+{
+	struct sim_store *store = delta->req->sim->store;
+	sqlite3_stmt *stmt = sim_stmt_get(store, "SELECT \"expirechangetrackingindays\" FROM "
+									  "\"organization\" LIMIT 1");
+	int64_t		days = DAYS_OF_TOKEN;
+
+	if (stmt == NULL)
+		return days * SECONDS_OF_DAY;
+	if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_type(stmt, 0) == SQLITE_INTEGER)
+		days = sqlite3_column_int64(stmt, 0);
+	sim_stmt_put(store, stmt);
+	return days * SECONDS_OF_DAY;
+}
+
 /* 919042!08/22/2017 08:10:44 */
 static bool
 read_token(struct delta *delta, const char *token)
@@ -84,7 +104,7 @@ read_token(struct delta *delta, const char *token)
 	tm.tm_year -= 1900;
 	delta->since.version = version;
 	delta->since.time = timegm(&tm);
-	if (sim_unix_now(delta->req->sim) - delta->since.time > TOKEN_LIFE ||
+	if (sim_unix_now(delta->req->sim) - delta->since.time > token_life(delta) ||
 		version > delta->req->sim->store->version)
 		return sim_fail(delta->req, delta->res, 400, "0x80044352",
 						"Version stamp associated with the client has expired. Please perform a "
@@ -319,11 +339,16 @@ sim_delta_read(struct sim_req *req, struct sim_res *res, const struct sim_source
 		return false;
 	if (sim_param(req, "$deltatoken") != NULL)
 		return read_changes(&delta);
-	/* a full read: later pages bring along when the first one began */
+	/* a full read: later pages bring along when the first one began, if that matters */
 	if (!sim_cookie_parse(req, res, sim_param(req, "$skiptoken"), &delta.cookie))
 		return false;
-	now.version = mark_number(&delta.cookie, "trackingversion", req->sim->store->version);
-	now.time = mark_number(&delta.cookie, "trackingtime", sim_unix_now(req->sim));
+	now.version = req->sim->store->version;
+	now.time = sim_unix_now(req->sim);
+	if (!req->sim->late_delta_token)
+	{
+		now.version = mark_number(&delta.cookie, "trackingversion", now.version);
+		now.time = mark_number(&delta.cookie, "trackingtime", now.time);
+	}
 	return sim_read_page(req, res, source, &now);
 }
 

@@ -72,6 +72,9 @@ static const struct flag flag_table[] = {
 	"the sliding window of the limits (default 300s)"},
 	{"limit-scope", FLAG_TEXT, AT(limit_scope), "SCOPE", 0, 0,
 	"server: each web server has its own budget (default); shared: all one"},
+	{"delta-token", FLAG_TEXT, AT(delta_token), "WHEN", 0, 0,
+		"the first delta link of a table speaks of the moment of the first page\n"
+	"of the read that it ends (first, default), or of the last one (last)"},
 	{"web-servers", FLAG_INTEGER, AT(web_servers), "N", 1, 1000,
 	"web servers behind the address (default 1)"},
 	{"time-scale", FLAG_REAL, AT(time_scale), "X", 0, 1000000,
@@ -257,6 +260,7 @@ set_defaults(struct sim_flags *flags)
 	flags->limit_concurrent = 52;
 	flags->window_us = INT64_C(300000000);
 	flags->limit_scope = "server";
+	flags->delta_token = "first";
 	flags->web_servers = 1;
 	flags->time_scale = 1;
 	flags->token_lifetime_us = INT64_C(3599000000);
@@ -278,6 +282,12 @@ check(const struct sim_flags *flags)
 	{
 		fprintf(stderr, "dvsim: --limit-scope is \"server\" or \"shared\", not \"%s\"\n",
 				flags->limit_scope);
+		return false;
+	}
+	if (strcmp(flags->delta_token, "first") != 0 && strcmp(flags->delta_token, "last") != 0)
+	{
+		fprintf(stderr, "dvsim: --delta-token is \"first\" or \"last\", not \"%s\"\n",
+				flags->delta_token);
 		return false;
 	}
 	return true;

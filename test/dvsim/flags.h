@@ -34,6 +34,7 @@ struct sim_flags
 	int64_t		limit_concurrent;
 	int64_t		window_us;
 	const char *limit_scope;
+	const char *delta_token;
 	int64_t		web_servers;
 	double		time_scale;
 	const char *latency;

@@ -110,6 +110,7 @@ sim_wire_new(struct sim *sim, const struct sim_flags *flags)
 	wire->web_servers = (int) flags->web_servers;
 	wire->servers = strcmp(flags->limit_scope, "shared") == 0 ? 1 : wire->web_servers;
 	wire->tls = flags->tls;
+	sim->late_delta_token = strcmp(flags->delta_token, "last") == 0;
 	snprintf(wire->dop, sizeof(wire->dop), "%d", (int) flags->dop);
 	sim->faults = &wire->faults;
 	if (!set_up(wire, flags))

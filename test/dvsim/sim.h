@@ -72,6 +72,7 @@ struct sim
 	char		business_unit_id[37];
 	struct sim_faults *faults;	/* NULL: none */
 	struct sim_keys *keys;		/* NULL: those of the schema (metadata_keys.h) */
+	bool		late_delta_token;	/* that of a first read speaks of its last page */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
 

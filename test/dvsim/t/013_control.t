@@ -299,9 +299,9 @@ like(scalar `$program --version`, qr/^dvsim \d+\.\d+/, '--version');
 my $help = `$program --help`;
 like($help, qr/^  --$_\b/m, "--help tells of --$_")
   for qw(listen tls schema data seed app-user dop limit-requests limit-exec limit-concurrent
-  window web-servers time-scale latency ready-file log token-lifetime limit-scope);
+  window web-servers time-scale latency ready-file log token-lifetime limit-scope delta-token);
 for my $bad ('--nothing', '--seed', '--seed x', '--dop 0', '--limit-exec soon', '--window 0',
-	'--time-scale 0', '--time-scale -1', '--limit-scope all', '--listen 127.0.0.1',
+	'--time-scale 0', '--time-scale -1', '--limit-scope all', '--delta-token soon', '--listen 127.0.0.1',
 	'--listen 127.0.0.1:99999', '--app-user alone', '--app-user a:1 --app-user a:2',
 	'--app-user a:@/nonexistent', '--latency nonsense', '--schema /nonexistent',
 	'--log /nonexistent/log', '--tls=yes', '--listen nowhere.invalid:0')

@@ -125,6 +125,8 @@ is(told($s->get($second)->json), 'd2', 'and tells what came then');
 	is(told($s->get($delta)->json, %names), 'e', 'deleted and created again');
 }
 
+my ($organization) = map { $_->{organizationid} } @{ $s->get('organizations?$select=name')->json->{value} };
+
 # ---- refusals
 refused("new_meters?\$select=new_name&$_", '0x80060888',
 	qr/^The "\Q@{[ (split '=')[0] ]}\E" query parameter isn't supported when Change Tracking is enabled\.$/,
@@ -145,6 +147,29 @@ refused('new_meters?$deltatoken=99999999%2101%2f01%2f2026%2000%3a00%3a00', '0x80
 	refused($delta =~ s/.*v9.2.//r, '0x80044352', qr/expired/, 'after eight');
 	refused($delta =~ s/.*v9.2.//r =~ s/\?\$select=new_name&/\/\$count?/r, '0x80044352', qr/expired/,
 		'nor counted');
+
+	$delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+	$s->patch("organizations($organization)", { expirechangetrackingindays => 30 });
+	$s->control('POST', '/_dvsim/clock', { advance => 29 * 86400 });
+	$s->forget_token;
+	is($s->get($delta)->status, 200, 'the organization says how many days a token is valid');
+	$s->patch("organizations($organization)", { expirechangetrackingindays => 1 });
+	refused($delta =~ s/.*v9.2.//r, '0x80044352', qr/expired/, 'which counts when it is used');
+}
+
+# ---- of which moment of a first read its token speaks
+for my $when ('first', 'last')
+{
+	my $t = Dvsim->start('--seed', 36, '--delta-token', $when);
+	my @ids = map { $t->create('new_meters', { new_name => $_ }) } qw(a b c d);
+	my $page = $t->get('new_meters?$select=new_name', Prefer => "$track,odata.maxpagesize=3");
+
+	$t->patch("new_meters($ids[0])", { new_name => 'a2' });
+	$t->delete("new_meters($ids[1])");
+	$page = $t->get($page->json->{'@odata.nextLink'}, Prefer => "$track,odata.maxpagesize=3");
+	$t->patch("new_meters($ids[2])", { new_name => 'c2' });
+	is(told($t->get($page->json->{'@odata.deltaLink'})->json, $ids[1] => 'b'), $when eq 'first' ? 'a2 c2 -b' : 'c2',
+		"--delta-token $when: changes while the first read runs");
 }
 
 done_testing();
