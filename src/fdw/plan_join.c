@@ -80,10 +80,11 @@ dv_join_column(const dv_join_plan *join, Node *expr, int *table, AttrNumber *att
  * Which tables and joins can be part of a larger query
  */
 
+/* FetchXML names tables; OData needs no more than their entity sets. */
 static bool
 is_joinable(PlannerInfo *root, const dv_table_plan *tp)
 {
-	return (tp->relation->type == DV_TABLE_STANDARD || tp->relation->type == DV_TABLE_INTERSECT) &&
+	return tp->relation->named && (tp->relation->type == DV_TABLE_STANDARD || tp->relation->type == DV_TABLE_INTERSECT) &&
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL &&
 		root->qual_security_level == 0 && !tp->written && !tp->gated &&

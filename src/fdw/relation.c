@@ -296,6 +296,8 @@ dv_relation_open(Oid relid)
 		id = psprintf("%sid", relation->table);
 	check_name(id, "option \"primary_id\"", relation);
 	set_column(&relation->primary_id, id, DV_TYPE_UNIQUEIDENTIFIER);
+	relation->named = dv_option_given(relation->options, DV_OPT_TABLE) ||
+		strcmp(id, psprintf("%sid", relation->table)) == 0;
 	fill_attributes(relation);
 	return relation;
 }

@@ -40,6 +40,7 @@ typedef struct dv_relation
 	const char *name;
 	dv_options	options;		/* of the table, then of the server */
 	const char *table;			/* logical name */
+	bool		named;			/* that is certain: it is declared, or the primary id agrees */
 	const char *entity_set;
 	dv_table_type type;
 	bool		full_text;		/* conditions may be answered from the full-text index */
