@@ -60,6 +60,7 @@ struct dv_token
 	dv_credential credential;	/* its strings are copies */
 	dv_bearer  *bearer;			/* the current one, or NULL */
 	int			strikes;		/* bearers in a row that never worked */
+	bool		granted;		/* the authority has accepted these credentials before */
 	int64		expires_at;
 	int64		usable_until;
 	int64		refresh_at;
@@ -279,6 +280,7 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	MemoryContextSwitchTo(old);
 	retire_bearer(token);
 	token->bearer = bearer;
+	token->granted = true;
 	token->expires_at = now + lifetime * DV_SECOND;
 	token->refresh_at = token->expires_at - Min(REFRESH_BEFORE, lifetime * DV_SECOND / 10);
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
@@ -295,6 +297,13 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 
 	if (text == NULL && root != NULL)
 		text = dv_json_string(root, "error");
+
+	/*
+	 * an authority that refuses credentials says so; this is something else, and they were right
+	 * before
+	 */
+	if (text == NULL && token->granted)
+		transient = true;
 	if (text == NULL)
 		text = psprintf("the token endpoint answered with HTTP status %d", status);
 	for (i = 0; i < (int) lengthof(authority_hints); i++)

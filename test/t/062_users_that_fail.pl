@@ -105,6 +105,18 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	$w->is_whole('standard', $what, upto => $rows);
 }
 
+# the same while whoever gives tokens is in trouble, and does not say that it is about the user
+{
+	my $what = 'an authority that answers with 400 at times';
+
+	$w->reset;
+	faults($dvsim, { path => '/api/', action => 'expire_token', every => 7, times => 0 },
+		{ path => '/token', status => 400, code => '0x80044150', message => 'Generic SQL error', every => 2, times => 0 });
+	succeeds($w->run(insert('one', 'standard', 1, 3000)), 'INSERT 0 3000', $what);
+	clear_faults($dvsim);
+	$w->is_whole('standard', $what, upto => 3000);
+}
+
 # more requests are under way than a token works for, and none of them has been answered
 {
 	my $slow = Dvsim->start('--dop', 40, '--latency', 'create=200ms');
