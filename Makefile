@@ -19,7 +19,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o conn
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
 	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
-OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
+OBJS += $(addprefix src/pool/,budget.o entry.o latency.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
 OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o http.o inbox.o json.o mux.o text.o token.o \
