@@ -10,7 +10,7 @@ MODULE_big = dataverse_fdw
 DATA = $(wildcard sql/dataverse_fdw--*.sql)
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o connection.o dataverse_fdw.o decode.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o modify_stored.o option.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
@@ -19,7 +19,7 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o condition.o conn
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
 	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
-OBJS += $(addprefix src/pool/,budget.o entry.o pool.o progress.o rate.o report.o select.o shared.o \
+OBJS += $(addprefix src/pool/,budget.o entry.o latency.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)
 # src/net: HTTP and tokens
 OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o http.o inbox.o json.o mux.o text.o token.o \

@@ -19,7 +19,7 @@ SET client_min_messages = warning;
 \set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=5000"`
 \set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/seed?table=new_reading&rows=1000"`
 CREATE SERVER analyze_crm FOREIGN DATA WRAPPER dataverse_fdw
-  OPTIONS (url :'dvsim_url', token_url :'token_url', retry_after_buffer '0');
+  OPTIONS (url :'dvsim_url', token_url :'token_url', retry_after_buffer '0', request_cost '100', row_cost '0.05');
 CREATE USER MAPPING FOR CURRENT_USER SERVER analyze_crm
   OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE FOREIGN TABLE account (

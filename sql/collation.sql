@@ -3,7 +3,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
-SELECT format('CREATE SERVER collation_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+SELECT format('CREATE SERVER collation_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L, request_cost ''100'', row_cost ''0.05'')', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set file :srcdir '/sql/include/explain.sql'
 \i :file
 \set ECHO all

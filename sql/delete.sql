@@ -5,7 +5,7 @@
 \getenv srcdir PG_ABS_SRCDIR
 \set file :srcdir '/sql/include/explain.sql'
 \i :file
-SELECT format('CREATE SERVER delete_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+SELECT format('CREATE SERVER delete_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L, request_cost ''100'', row_cost ''0.05'')', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
 CREATE USER MAPPING FOR CURRENT_USER SERVER delete_crm OPTIONS (client_id 'app1', client_secret 'secret1');

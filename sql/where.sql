@@ -2,7 +2,7 @@
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
-SELECT format('CREATE SERVER where_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L)', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
+SELECT format('CREATE SERVER where_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L, request_cost ''100'', row_cost ''0.05'')', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 SET TimeZone = 'UTC';
 CREATE USER MAPPING FOR CURRENT_USER SERVER where_crm OPTIONS (client_id 'app1', client_secret 'secret1');

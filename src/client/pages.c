@@ -43,6 +43,8 @@
 
 /* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
+/* A duration counts if less than this part of it is uncertain. */
+#define LEAST_ACCURACY 10
 
 /* The request for a page, whose answer is awaited or being read. */
 typedef struct page_request
@@ -522,6 +524,22 @@ look_ahead(dv_pages *pages, const char *body, size_t len)
 	pfree(url);
 }
 
+/*
+ * Tells the pool how long an answer took.  That is only known if the backend was
+ * there: if the answer lay in the socket, or its sender was held up because
+ * nobody read it, the duration is about this backend.
+ */
+static void
+note_duration(const dv_pages *pages)
+{
+	const dv_http_result *result = dv_call_result(pages->now.call);
+
+	if (result->missed == 0 && result->unseen <= result->duration / LEAST_ACCURACY &&
+		!pages->spec.computed)
+		dv_pool_note_answer(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
+							(int64) result->body_len, result->duration);
+}
+
 /* Begins to read the answer of "now", and requests the next page. */
 static void
 open_page(dv_pages *pages)
@@ -556,6 +574,7 @@ open_page(dv_pages *pages)
 			return;
 		}
 	}
+	note_duration(pages);
 	stats->pages++;
 	dv_page_open(&pages->page, pages->spec.names, body, len);
 	look_ahead(pages, body, len);
@@ -627,6 +646,10 @@ turn_page(dv_pages *pages)
 
 	pages->begun = true;
 	forget_known(pages);
+	if (!pages->spec.computed)
+		dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
+						  (int64) pages->page.rows,
+						  (int64) dv_call_result(pages->now.call)->body_len);
 	if (pages->first)
 	{
 		pages->open = false;

@@ -62,6 +62,8 @@ typedef struct dv_pages_spec
 	const char *annotations;	/* NULL: none */
 	const char *session_token;	/* consistency token of the writes that must be seen, or NULL */
 	dv_names   *names;			/* members wanted */
+	bool		computed;		/* rows are computed from others: the time that this takes says
+								 * nothing about other reads */
 	const char *what;			/* "read foreign table \"account\"" */
 	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
 	bool		is_fetchxml;	/* pages are numbered, instead of linked */

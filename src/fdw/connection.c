@@ -311,6 +311,28 @@ dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 	return dv_session_keys(&config);
 }
 
+dv_entry_key *
+dv_connection_keys_of(Oid serverid, Oid userid, int *n)
+{
+	HeapTuple	tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(userid),
+										ObjectIdGetDatum(serverid));
+	List	   *options = NIL;
+	Datum		value;
+	bool		isnull;
+
+	*n = 0;
+	if (!HeapTupleIsValid(tuple))
+		tuple = SearchSysCache2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
+								ObjectIdGetDatum(serverid));
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	value = SysCacheGetAttr(USERMAPPINGUSERSERVER, tuple, Anum_pg_user_mapping_umoptions, &isnull);
+	if (!isnull)
+		options = untransformRelOptions(value);
+	ReleaseSysCache(tuple);
+	return dv_connection_keys(GetForeignServer(serverid), options, n);
+}
+
 /* Application users that the mappings of a role name, as far as they are in this database. */
 static int
 count_application_users(Oid userid)

@@ -21,4 +21,10 @@ extern dv_session *dv_connection_get(Oid serverid, Oid userid);
 /* The keys by which the pool knows the application users of a user mapping. */
 extern dv_entry_key *dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n);
 
+/*
+ * The keys of the application users that the role reads as.  *n is 0 if it has
+ * no user mapping: nothing is raised, and no session is opened.
+ */
+extern dv_entry_key *dv_connection_keys_of(Oid serverid, Oid userid, int *n);
+
 #endif							/* DV_CONNECTION_H */

@@ -119,6 +119,7 @@ dv_fetch_pages_spec(dv_fetch_scan *scan)
 	spec.names = scan->names;
 	spec.what = scan->what;
 	spec.is_fetchxml = true;
+	spec.computed = scan->plan->grouped;
 	spec.stats = &scan->stats;
 	spec.progress = scan->progress;
 	return spec;
@@ -178,6 +179,7 @@ dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 	spec = dv_fetch_pages_spec(scan);
 	spec.path = dv_fetch_request_url(&query, query.top > 0 ? NULL : &first, false);
 	spec.wanted = scan->request.wanted;
+	spec.computed = false;
 	/* ids are unique, and every order ends with them */
 	spec.id = query.primary_id->property;
 	if (query.top == 0)

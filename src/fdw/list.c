@@ -22,6 +22,21 @@
 /* Maximum number of conditions that replace an IN. */
 #define CHUNK_LISTED 100
 
+int
+dv_list_parts(const Expr *clause)
+{
+	const Const *list;
+	const		ArrayType *array;
+
+	if (!IsA(clause, ScalarArrayOpExpr))
+		return 1;
+	list = lsecond(((const ScalarArrayOpExpr *) clause)->args);
+	if (!IsA(list, Const) || list->constisnull)
+		return 1;
+	array = DatumGetArrayTypeP(list->constvalue);
+	return Max((ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) + CHUNK_VALUES - 1) / CHUNK_VALUES, 1);
+}
+
 static int
 compare_operands(const void *a, const void *b)
 {

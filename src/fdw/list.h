@@ -7,6 +7,8 @@
 #ifndef DV_LIST_H
 #define DV_LIST_H
 
+#include "nodes/primnodes.h"
+
 #include "dataverse/policy.h"
 #include "fdw/bind.h"
 
@@ -36,6 +38,9 @@ extern dv_filter *dv_list_not_in(const dv_leaf *l);
 
 /* How many values of so many bytes each one request can ask for. */
 extern int	dv_list_capacity(const dv_attribute *attribute, size_t bytes);
+
+/* Into how many requests a clause with a list is split, as far as the list is known; at least 1. */
+extern int	dv_list_parts(const Expr *clause);
 
 /* Is the value of a column in the part of the long list that was bound last? */
 extern bool dv_list_contains(dv_bindings *binding, Datum value);

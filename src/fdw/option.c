@@ -592,6 +592,12 @@ real_of(dv_options opts, dv_option option, int unit)
 	return value;
 }
 
+double
+dv_option_real(dv_options opts, dv_option option)
+{
+	return real_of(opts, option, 0);
+}
+
 int
 dv_option_choice(dv_options opts, dv_option option)
 {

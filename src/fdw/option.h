@@ -76,6 +76,7 @@ extern const char *dv_option_text(dv_options options, dv_option option);
 extern const char *dv_option_address(dv_options options, dv_option option);
 
 extern bool dv_option_bool(dv_options options, dv_option option);
+extern double dv_option_real(dv_options options, dv_option option);
 extern int	dv_option_int(dv_options options, dv_option option);
 
 /* The position in the list of choices. */

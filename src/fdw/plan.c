@@ -19,7 +19,8 @@
  *	 clauses exactly, and only above the scan, where PostgreSQL guarantees that
  *	 nothing comes in between.
  *
- * In the cost model a request is expensive, however few rows it returns.
+ * In the cost model (fdw/cost.h) a request is expensive, however few rows it
+ * returns.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,6 +48,7 @@
 
 #include "compat.h"
 #include "fdw/analyze.h"
+#include "fdw/list.h"
 #include "fdw/plan_table.h"
 #include "fdw/result_relation.h"
 
@@ -183,6 +185,25 @@ scan_user(PlannerInfo *root, RelOptInfo *baserel)
 	return OidIsValid(baserel->userid) ? baserel->userid : GetUserId();
 }
 
+/* Returns the columns that are needed here, those of clauses to be checked included. */
+static List *
+columns_to_read(const dv_table_plan *tp)
+{
+	List	   *checked = list_concat_copy(tp->own->superset, tp->own->local);
+	Bitmapset  *used = NULL;
+	List	   *columns = NIL;
+	bool		whole;
+	int			i;
+
+	pull_varattnos((Node *) tp->baserel->reltarget->exprs, tp->baserel->relid, &used);
+	pull_varattnos((Node *) extract_actual_clauses(checked, false), tp->baserel->relid, &used);
+	whole = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
+	for (i = 1; i <= tp->relation->natts; i++)
+		if (whole || bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used))
+			columns = lappend_int(columns, i);
+	return columns;
+}
+
 void
 dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
@@ -190,6 +211,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
+	tp->costs = dv_costs_of(tp->relation, scan_user(root, baserel));
 	baserel->fdw_private = tp;
 	dv_shipping_init(&tp->shipping, tp->relation, baserel->relid);
 	if (dv_resultrel_may_be_written(root) && dv_resultrel_will_be_written(tp->relation, root))
@@ -213,23 +235,30 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->fetched = clamp_row_est(baserel->tuples *
 								dv_plan_selectivity(root, baserel,
 													list_concat_copy(tp->own->exact, tp->own->superset)));
+	tp->row_bytes = dv_cost_row_bytes(tp->relation, columns_to_read(tp));
 }
 
 /*
  * Paths
  */
 
+/*
+ * The cost of a scan.  "requests" are needed before the first rows arrive, and
+ * "parts" is the number of requests that a list of values takes, 1 if there is none.
+ */
 static void
-scan_cost(const dv_table_plan *tp, double fetched, int requests, Cost *startup, Cost *total)
+scan_cost(const dv_table_plan *tp, double row_bytes, double fetched, int requests, int parts,
+		  Cost *startup, Cost *total)
 {
 	double		page_size = dv_relation_page_size(tp->relation);
-	double		pages = ceil(fetched / page_size);
+	double		pages = Max(ceil(fetched / page_size), parts);
+	double		row = dv_cost_row(&tp->costs, row_bytes);
 	QualCost	qual = tp->baserel->baserestrictcost;
 
 	/* the first page is sent completely, however few of its rows are needed */
-	*startup = DV_REQUEST_COST * requests + Min(fetched, page_size) * DV_ROW_COST + qual.startup +
+	*startup = tp->costs.request * requests + Min(fetched, page_size) * row + qual.startup +
 		tp->baserel->reltarget->cost.startup;
-	*total = *startup + DV_REQUEST_COST * Max(pages - 1, 0) + Max(fetched - page_size, 0) * DV_ROW_COST +
+	*total = *startup + tp->costs.request * Max(pages - 1, 0) + Max(fetched - page_size, 0) * row +
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
 }
 
@@ -256,6 +285,45 @@ given_cost(const dv_table_plan *tp, double rows, Cost *startup, Cost *total)
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
+/* Returns how many rows the service would send if it was not asked about the long list. */
+static int
+rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
+{
+	List	   *others = list_concat_copy(c->exact, c->superset);
+
+	if (!c->shipping.long_in || !tp->counted)
+		return 0;
+	if (c->listing != NULL)
+		others = list_delete_ptr(others, c->listing);
+	return (int) Min(clamp_row_est(tp->baserel->tuples *
+								   dv_plan_selectivity(root, tp->baserel, others)), PG_INT32_MAX);
+}
+
+/*
+ * The cost of a scan with the clauses of a path.  What a long list of values takes
+ * is either its parts, or all rows that the service would send without it, which
+ * is decided when the values are known (fdw/request.c).
+ */
+static void
+path_cost(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c, double fetched,
+		  int requests, Cost *startup, Cost *total)
+{
+	int			parts = c->listing == NULL ? 1 : dv_list_parts(c->listing->clause);
+	double		unlisted = parts == 1 ? 0 : rows_unlisted(root, tp, c);
+	Cost		startup_unlisted;
+	Cost		total_unlisted;
+
+	scan_cost(tp, tp->row_bytes, fetched, requests, parts, startup, total);
+	if (unlisted == 0)
+		return;
+	scan_cost(tp, tp->row_bytes, unlisted, requests, 1, &startup_unlisted, &total_unlisted);
+	if (total_unlisted < *total)
+	{
+		*startup = startup_unlisted;
+		*total = total_unlisted;
+	}
+}
+
 /* Adds a path for the table's rows, of which "rows" remain out of "fetched". */
 static void
 add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, double rows,
@@ -269,7 +337,7 @@ add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, do
 	if (plan->given)
 		given_cost(tp, rows, &startup, &total);
 	else
-		scan_cost(tp, fetched, requests_of(plan), &startup, &total);
+		path_cost(root, tp, c, fetched, requests_of(plan), &startup, &total);
 	add_path(baserel, (Path *)
 			 dv_foreignscan_path(root, baserel, rows, startup,
 								 pathkeys != NIL ? total * 1.01 : total, pathkeys,
@@ -483,7 +551,7 @@ dv_plan_keyed_path(PlannerInfo *root, RelOptInfo *baserel, Expr *keys, double fe
 	Cost		startup;
 	Cost		each;
 
-	scan_cost(tp, fetched / requests, 1, &startup, &each);
+	scan_cost(tp, tp->row_bytes, fetched / requests, 1, 1, &startup, &each);
 	return (Path *)
 		dv_foreignscan_path(root, baserel, clamp_row_est(fetched * baserel->rows / tp->fetched),
 							startup, each * requests, NIL, NULL,
@@ -530,7 +598,7 @@ add_count_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel)
 	PathTarget *target = root->upper_targets[UPPERREL_GROUP_AGG];
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 	Cost		startup;
-	Cost		total = DV_REQUEST_COST;
+	Cost		total = tp->costs.request;
 	List	   *parts;
 	ListCell   *lc;
 
@@ -549,9 +617,9 @@ add_count_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel)
 			return;
 	}
 	plan.count = true;
-	/* what the service does not count is read */
+	/* what the service does not count is read, but only the ids */
 	if (tp->fetched > MOST_COUNTED)
-		scan_cost(tp, tp->fetched, 1, &startup, &total);
+		scan_cost(tp, dv_cost_row_bytes(tp->relation, NIL), tp->fetched, 1, 1, &startup, &total);
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + 1, NIL,
@@ -609,7 +677,7 @@ add_limit_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel,
 		return;
 	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, tp->fetched) :
 		clamp_row_est(tp->fetched * 0.1);
-	scan_cost(tp, fetched, requests_of(&plan), &startup, &total);
+	scan_cost(tp, tp->row_bytes, fetched, requests_of(&plan), 1, &startup, &total);
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
@@ -644,20 +712,6 @@ dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOpt
 /*
  * The plan
  */
-
-/* Returns how many rows the service would send if it was not asked about the long list. */
-static int
-rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
-{
-	List	   *others = list_concat_copy(c->exact, c->superset);
-
-	if (!c->shipping.long_in || !tp->counted)
-		return 0;
-	if (c->listing != NULL)
-		others = list_delete_ptr(others, c->listing);
-	return (int) Min(clamp_row_est(tp->baserel->tuples *
-								   dv_plan_selectivity(root, tp->baserel, others)), PG_INT32_MAX);
-}
 
 static List *
 columns_of_base(PlannerInfo *root, const dv_table_plan *tp, List *filter)

@@ -35,7 +35,7 @@
 #include "fdw/plan_table.h"
 
 /* In comparison to a row that is returned. */
-#define GROUPED_ROW_COST (DV_ROW_COST / 10)
+#define GROUPED_ROW_COST 0.1
 /* Requests for each part of a query that is divided. */
 #define REQUESTS_FOR_PART 3.0
 
@@ -317,11 +317,11 @@ group_cost(const dv_join_plan *join, double rows, double groups, Cost *startup, 
 	double		most = groups > DV_RETURNED_GROUPS ? DV_RETURNED_GROUPS : DV_GROUPED_ROWS;
 	double		parts = ceil(rows / most);
 	double		requests = parts > 1 ? parts * REQUESTS_FOR_PART : 1;
-	double		links = list_length(join->tables) - 1;
+	double		row = dv_join_costs(join)->row;
 
 	/* nothing is known before the last part has been answered */
-	*startup = DV_REQUEST_COST * requests * (1 + 0.1 * links) + rows * GROUPED_ROW_COST +
-		groups * parts * DV_ROW_COST;
+	*startup = dv_join_request_cost(join) * requests + rows * row * GROUPED_ROW_COST +
+		groups * parts * row;
 	*total = *startup + groups * cpu_tuple_cost;
 }
 

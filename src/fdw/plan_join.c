@@ -480,16 +480,47 @@ dv_join_is_counted(const dv_join_plan *join)
 	return table_at(join, 0)->table->counted;
 }
 
+const dv_costs *
+dv_join_costs(const dv_join_plan *join)
+{
+	return &table_at(join, 0)->table->costs;
+}
+
+double
+dv_join_request_cost(const dv_join_plan *join)
+{
+	return dv_join_costs(join)->request * (1 + LINK_COST * (list_length(join->tables) - 1));
+}
+
+/* The columns of all tables come in one row. */
+static double
+row_bytes(const dv_join_plan *join)
+{
+	double		bytes = 0;
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		const dv_joined_table *t = lfirst(lc);
+		double		others = t->parent < 0 ? 0 : dv_cost_row_bytes(t->table->relation, NIL);
+
+		if (t->kind != DV_LINK_EXISTS && t->kind != DV_LINK_NOT_EXISTS)
+			bytes += t->table->row_bytes - others;
+	}
+	return bytes;
+}
+
 void
 dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total)
 {
 	const dv_relation *relation = table_at(join, 0)->table->relation;
 	double		page_size = dv_relation_page_size(relation);
-	double		request = DV_REQUEST_COST * (1 + LINK_COST * (list_length(join->tables) - 1));
+	double		request = dv_join_request_cost(join);
+	double		row = dv_cost_row(dv_join_costs(join), row_bytes(join));
 	double		pages = Max(ceil(fetched / page_size), 1);
 
-	*startup = request + Min(fetched, page_size) * DV_ROW_COST;
-	*total = pages * request + fetched * (DV_ROW_COST + cpu_tuple_cost);
+	*startup = request + Min(fetched, page_size) * row;
+	*total = pages * request + fetched * (row + cpu_tuple_cost);
 }
 
 static List *

@@ -13,13 +13,10 @@
 
 #include "nodes/pathnodes.h"
 
+#include "fdw/cost.h"
 #include "fdw/fetch_plan.h"
 #include "fdw/plan.h"
 #include "fdw/ship.h"
-
-/* In PostgreSQL's units, in which a page read sequentially costs 1. */
-#define DV_REQUEST_COST 100.0
-#define DV_ROW_COST 0.05
 
 /* The restriction clauses of a path, and what the service does with each of them. */
 typedef struct dv_path_clauses
@@ -56,6 +53,8 @@ typedef struct dv_table_plan
 	bool		written;		/* the statement writes the table, so all rows must be read before
 								 * the first one is written */
 	double		fetched;		/* rows that the service sends */
+	dv_costs	costs;
+	double		row_bytes;		/* what the service sends for a row */
 } dv_table_plan;
 
 /* A table within a join. */
@@ -116,6 +115,8 @@ extern void dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **v
 extern bool dv_join_is_counted(const dv_join_plan *join);
 
 extern double dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel);
+extern const dv_costs *dv_join_costs(const dv_join_plan *join);
+extern double dv_join_request_cost(const dv_join_plan *join);
 extern void dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total);
 
 extern void dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel,

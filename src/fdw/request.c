@@ -30,15 +30,13 @@
 #include "dataverse/header.h"
 #include "dataverse/odata.h"
 #include "fdw/analyze.h"
+#include "fdw/cost.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/ship.h"
 
 /* Longer names of partitions are sent once only, as values. */
 #define LONGEST_PARTITION 500
-/* What a request and a row cost, roughly, in milliseconds. */
-#define REQUEST_COST 100.0
-#define ROW_COST 0.05
 /* Lists of more parts than this are worth asking how large a table is. */
 #define PARTS_TO_ASK 4
 
@@ -409,6 +407,7 @@ reads_all(dv_request *request)
 	const dv_bindings *binding = &request->binding;
 	double		rows = plan->unlisted;
 	double		pages;
+	dv_costs	costs;
 
 	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->unlisted ||
 		plan->given)
@@ -420,7 +419,10 @@ reads_all(dv_request *request)
 	if (rows <= 0)
 		return false;
 	pages = ceil(rows / request->page_size);
-	return pages * REQUEST_COST + rows * ROW_COST < binding->nchunks * REQUEST_COST;
+	costs = dv_costs_of(request->relation, request->userid);
+	return pages * costs.request +
+		rows * dv_cost_row(&costs, dv_cost_row_bytes(request->relation, plan->columns)) <
+		binding->nchunks * costs.request;
 }
 
 /* Makes the filter shorter, if that is possible. */

@@ -433,6 +433,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	/* ids are unique, and every order ends with them, in standard tables */
 	if (scan->request.relation->type == DV_TABLE_STANDARD && !query->count)
 		spec.id = query->primary_id->property;
+	spec.computed = query->count;
 	spec.wanted = scan->request.binding.unlisted ? -1 : scan->request.wanted;
 	spec.annotations = scan->request.annotations;
 	spec.session_token = session_token(scan);

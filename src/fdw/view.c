@@ -149,6 +149,26 @@ put_averages(view_row *r, const dv_rate *rate)
 	put_object(r, DV_KINDS, names, numbers);
 }
 
+/* Puts the time of a request, in milliseconds, that of a row, and the size of a row. */
+static void
+put_latency(view_row *r, const dv_latency *latency)
+{
+	dv_latency_estimate estimate;
+	bool		known = dv_latency_estimate_of(latency, &estimate);
+
+	if (!known)
+	{
+		put_null(r);
+		put_null(r);
+		put_null(r);
+		return;
+	}
+	/* more digits than these would suggest more than is known */
+	put(r, Float8GetDatum(rint(estimate.request * 100) / 100));
+	put(r, Float8GetDatum(rint(estimate.byte * estimate.row_bytes * 100000) / 100000));
+	put_count(r, rint(estimate.row_bytes));
+}
+
 /* Of the kinds that are slow. */
 static void
 put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *config)
@@ -236,6 +256,7 @@ fill_user(view_row *r, const void *item, int64 now)
 	put_execution_ceilings(r, rate, &view->policy.rate);
 	put(r, Int32GetDatum(user->in_flight));
 	put_averages(r, rate);
+	put_latency(r, &user->latency);
 	put_count(r, user->remaining[DV_RATION_REQUESTS]);
 	if (user->remaining[DV_RATION_SECONDS] < 0)
 		put_null(r);

@@ -19,6 +19,7 @@ dv_attention_look(dv_attention *attention, bool waited, bool found, int64_t now)
 	attention->attended += attended;
 	attention->missed += absence - attended;
 	attention->present += waited || now <= attention->expected_at ? absence : part;
+	attention->unseen = waited ? 0 : absence;
 	attention->looked_at = now;
 	attention->expected_at = 0;
 }

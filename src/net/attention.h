@@ -40,6 +40,7 @@ typedef struct dv_attention
 	int64_t		attended;
 	int64_t		present;
 	int64_t		missed;			/* time that "attended" does not include */
+	int64_t		unseen;			/* what was found last may have been there for so long */
 } dv_attention;
 
 /*

@@ -237,7 +237,9 @@ measure(dv_http_call *call)
 	result->bytes_received = head_received + received;
 	result->done_at = dv_now();
 	/* the answer may have come during an absence of this backend, whose length says nothing */
-	result->duration = Max(total - before - (dv_http_attention.missed - call->missed), 0);
+	result->unseen = dv_http_attention.unseen;
+	result->missed = dv_http_attention.missed - call->missed;
+	result->duration = Max(total - before - result->missed, 0);
 }
 
 /* Ends the exchange and fills in its result. */

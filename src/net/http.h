@@ -92,6 +92,8 @@ typedef struct dv_http_result
 	int64		done_at;
 	int64		duration;		/* microseconds, without resolving and connecting, and without
 								 * absences of this backend */
+	int64		missed;			/* of these absences, what is not part of the duration */
+	int64		unseen;			/* the answer may have come so much earlier */
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;

@@ -90,8 +90,8 @@ dv_entry_maximum(dv_shared *shared, int user)
 	return answered > 0 ? answered : any;
 }
 
-static int
-find_user(dv_shared *shared, const uint8 *key)
+int
+dv_entry_find(dv_shared *shared, const uint8 *key)
 {
 	const dv_shared_user *users = dv_shared_users(shared);
 	int			i;
@@ -294,7 +294,7 @@ find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys,
 
 	for (i = 0; i < spec->n; i++)
 	{
-		int			user = find_user(shared, keys[i]);
+		int			user = dv_entry_find(shared, keys[i]);
 
 		if (user < 0)
 			missing_users++;
@@ -378,7 +378,7 @@ dv_entry_open(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *sp
 		return false;
 	for (i = 0; i < spec->n; i++)
 	{
-		int			user = find_user(shared, keys[i]);
+		int			user = dv_entry_find(shared, keys[i]);
 		bool		is_new = user < 0;
 
 		if (is_new)

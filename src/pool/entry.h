@@ -17,6 +17,9 @@ typedef uint8 dv_entry_key[DV_KEY_LEN];
 
 extern dv_entry_key *dv_entry_keys(const dv_pool_spec *spec);
 
+/* Returns the index of a user, or -1 if there is no entry for it.  Caller holds the lock. */
+extern int	dv_entry_find(dv_shared *shared, const uint8 *key);
+
 /*
  * The views of a pool's users, made as far as they are not there, and marked
  * as in use by the backend whose row that is.  All of them, or (false) none:

@@ -821,6 +821,22 @@ dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds)
 }
 
 void
+dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration)
+{
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	dv_latency_note(&user_at(pool, user)->latency, bytes, duration);
+	LWLockRelease(&pool->shared->lock);
+}
+
+void
+dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes)
+{
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	dv_latency_note_rows(&user_at(pool, user)->latency, rows, bytes);
+	LWLockRelease(&pool->shared->lock);
+}
+
+void
 dv_pool_log_rate(const dv_pool *pool, int user)
 {
 	dv_rate		rate;

@@ -189,6 +189,13 @@ extern void dv_pool_hide_aside(dv_pool *pool, int user, int64 until);
 extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
+/*
+ * Notes how long an answer of so many bytes (before compression) with rows took,
+ * and how many of its bytes were rows, from which reads are planned.
+ */
+extern void dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration);
+extern void dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes);
+
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
 
 /* A copy of the state of the throttle tracker. */

@@ -44,6 +44,7 @@
 
 #include "storage/lwlock.h"
 
+#include "pool/latency.h"
 #include "pool/pool.h"
 #include "pool/speed.h"
 
@@ -83,6 +84,7 @@ typedef struct dv_shared_user
 	uint64		bytes_sent;
 	uint64		bytes_received;
 	int64		waited;			/* microseconds, summed over waiters */
+	dv_latency	latency;		/* of reads of rows */
 } dv_shared_user;
 
 /* A user as one server sees it: several servers, also of several databases, can share one. */

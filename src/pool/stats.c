@@ -13,7 +13,6 @@
 #include "postgres.h"
 
 #include "net/text.h"
-#include "pool/entry.h"
 #include "pool/stats.h"
 #include "pool/wait.h"
 
@@ -115,6 +114,40 @@ dv_stats_users(int64 now, int *n)
 	for (i = 0; i < *n; i++)
 		find_limit(&stats[i], now);
 	return stats;
+}
+
+bool
+dv_stats_latency(const dv_entry_key *keys, int n, dv_latency_estimate *estimate)
+{
+	dv_shared  *memories[2] = {NULL, dv_shared_private(true)};
+	dv_latency *parts;
+	dv_latency	total;
+	int			known = 0;
+	int			m;
+	int			i;
+
+	if (dv_shared_existing() != NULL)
+		memories[0] = dv_shared_attach();
+	if (n == 0 || (memories[0] == NULL && memories[1] == NULL))
+		return false;
+	parts = palloc(2 * n * sizeof(*parts));
+	for (m = 0; m < 2; m++)
+	{
+		if (memories[m] == NULL)
+			continue;
+		LWLockAcquire(&memories[m]->lock, LW_SHARED);
+		for (i = 0; i < n; i++)
+		{
+			int			user = dv_entry_find(memories[m], keys[i]);
+
+			if (user >= 0)
+				parts[known++] = dv_shared_users(memories[m])[user].latency;
+		}
+		LWLockRelease(&memories[m]->lock);
+	}
+	dv_latency_merge(&total, parts, known);
+	pfree(parts);
+	return dv_latency_estimate_of(&total, estimate);
 }
 
 static int
@@ -277,6 +310,7 @@ reset_pool(dv_shared *shared, const dv_shared_view *view, int64 now)
 	dv_throttle_reset(&user->throttle);
 	dv_rate_reset(&user->rate, &view->policy.rate, now);
 	dv_budget_init(&user->budget, now);
+	memset(&user->latency, 0, sizeof(user->latency));
 	dv_wait_changed(shared, view->user, INT_MAX, now);
 }
 

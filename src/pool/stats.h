@@ -10,7 +10,7 @@
 #ifndef DV_STATS_H
 #define DV_STATS_H
 
-#include "pool/shared.h"
+#include "pool/entry.h"
 
 /* The state of one application user as it was at "now", as one server sees it. */
 typedef struct dv_user_stats
@@ -22,6 +22,12 @@ typedef struct dv_user_stats
 	int			limit;			/* for requests of the last kind, now */
 	const char *limited_by;		/* the rule that binds it */
 } dv_user_stats;
+
+/*
+ * How long answers to these users take.  Returns false if too little is known:
+ * nothing is attached, created, or reported for that.
+ */
+extern bool dv_stats_latency(const dv_entry_key *keys, int n, dv_latency_estimate *estimate);
 
 /* All of them, for each server that uses them, copied into the current memory context. */
 extern dv_user_stats *dv_stats_users(int64 now, int *n);

@@ -36,6 +36,7 @@ waiting_counts(void **state)
 	assert_int_equal(attention.attended, 5 * DV_SECOND);
 	assert_int_equal(attention.present, 5 * DV_SECOND);
 	assert_int_equal(attention.missed, 0);
+	assert_int_equal(attention.unseen, 0);
 }
 
 static void
@@ -46,6 +47,7 @@ an_absence_with_an_answer_is_short(void **state)
 	assert_int_equal(attention.attended, DV_SHORT_ABSENCE);
 	assert_int_equal(attention.present, DV_SHORT_ABSENCE);
 	assert_int_equal(attention.missed, 5 * DV_SECOND - DV_SHORT_ABSENCE);
+	assert_int_equal(attention.unseen, 5 * DV_SECOND);
 }
 
 static void
@@ -68,6 +70,7 @@ short_absences_count(void **state)
 		dv_attention_look(&attention, false, true, NOW + i * DV_SHORT_ABSENCE / 2);
 	assert_int_equal(attention.attended, 50 * DV_SHORT_ABSENCE);
 	assert_int_equal(attention.present, 50 * DV_SHORT_ABSENCE);
+	assert_int_equal(attention.unseen, DV_SHORT_ABSENCE / 2);
 }
 
 static void

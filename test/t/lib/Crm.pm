@@ -43,6 +43,7 @@ sub start
 }
 
 # Creates another foreign server; base => its address; token_url => the address of its tokens.
+# Plans do not depend on what has been measured, unless options say so: request_cost => undef.
 sub server
 {
 	my ($self, $name, %arg) = @_;
@@ -50,8 +51,10 @@ sub server
 	my %option = (
 		url => $base,
 		token_url => $arg{token_url} // $self->{dvsim}->base . '/t/oauth2/v2.0/token',
+		request_cost => 100,
+		row_cost => 0.05,
 		%{ $arg{options} // {} });
-	my $options = join ', ', map { "$_ '$option{$_}'" } sort keys %option;
+	my $options = join ', ', map { "$_ '$option{$_}'" } grep { defined $option{$_} } sort keys %option;
 	my $mapping = $arg{mapping} // join ', ', map {
 		my $suffix = $_ == 1 ? '' : "_$_";
 		"client_id$suffix 'app$_', client_secret$suffix 'secret$_'"

@@ -99,7 +99,7 @@ sub server_statements
 {
 	my ($name, $address) = @_;
 	return (
-		"\\set token :$address '/t/oauth2/v2.0/token'\nCREATE SERVER $name FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'$address', token_url :'token')",
+		"\\set token :$address '/t/oauth2/v2.0/token'\nCREATE SERVER $name FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'$address', token_url :'token', request_cost '100', row_cost '0.05')",
 		"CREATE USER MAPPING FOR CURRENT_USER SERVER $name OPTIONS (client_id 'app1', client_secret 'secret1')");
 }
 
