@@ -24,6 +24,14 @@
 #define ROWS_OF_PART 35000.0
 #define MOST_PARTS 256
 
+const char *const dv_fetch_periods[DV_FETCH_PERIODS] = {
+	[DV_FETCH_YEAR] = "year",
+	[DV_FETCH_QUARTER] = "quarter",
+	[DV_FETCH_MONTH] = "month",
+	[DV_FETCH_WEEK] = "week",
+	[DV_FETCH_DAY] = "day",
+};
+
 static List *
 pack_tables(const List *tables)
 {

@@ -54,6 +54,11 @@ typedef enum dv_fetch_period
 	DV_FETCH_DAY
 } dv_fetch_period;
 
+#define DV_FETCH_PERIODS (DV_FETCH_DAY + 1)
+
+/* Their names as arguments of date_trunc(). */
+extern const char *const dv_fetch_periods[DV_FETCH_PERIODS];
+
 typedef struct dv_fetch_item
 {
 	dv_fetch_content content;

@@ -547,14 +547,7 @@ form_in_parts(dv_fetch_scan *scan, TupleDesc desc)
 static Datum
 truncate_to_period(dv_fetch_period period, Datum value, Oid type, Oid result)
 {
-	static const char *const names[] = {
-		[DV_FETCH_YEAR] = "year",
-		[DV_FETCH_QUARTER] = "quarter",
-		[DV_FETCH_MONTH] = "month",
-		[DV_FETCH_WEEK] = "week",
-		[DV_FETCH_DAY] = "day",
-	};
-	Datum		name = CStringGetTextDatum(names[period]);
+	Datum		name = CStringGetTextDatum(dv_fetch_periods[period]);
 
 	if (type == DATEOID)
 		value = as_type(DatumGetDateADT(value), result);

@@ -69,21 +69,14 @@ find_column(const grouping *g, Node *expr, dv_fetch_item *item)
 static bool
 find_period(Node *expr, dv_fetch_period *period)
 {
-	static const char *const names[] = {
-		[DV_FETCH_YEAR] = "year",
-		[DV_FETCH_QUARTER] = "quarter",
-		[DV_FETCH_MONTH] = "month",
-		[DV_FETCH_WEEK] = "week",
-		[DV_FETCH_DAY] = "day",
-	};
 	Const	   *constant = (Const *) expr;
 	int			i;
 
 	if (!IsA(constant, Const) || constant->constisnull || constant->consttype != TEXTOID)
 		return false;
-	for (i = 0; i < (int) lengthof(names); i++)
+	for (i = 0; i < DV_FETCH_PERIODS; i++)
 	{
-		if (pg_strcasecmp(TextDatumGetCString(constant->constvalue), names[i]) == 0)
+		if (pg_strcasecmp(TextDatumGetCString(constant->constvalue), dv_fetch_periods[i]) == 0)
 		{
 			*period = (dv_fetch_period) i;
 			return true;
