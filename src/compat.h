@@ -326,6 +326,25 @@ dv_returning_set_rows(ProjectionInfo * projection, ExprContext *econtext, EState
 #include "commands/explain_state.h"
 #endif
 
+/*
+ * Do expressions in EXPLAIN need to say which table a column belongs to?  Since
+ * 18, the expressions of GROUP BY have an entry in the range table, too.
+ */
+#if PG_VERSION_NUM >= 180000
+static inline bool
+dv_explain_has_tables(const List *rtable)
+{
+	const ListCell *lc;
+	int			n = 0;
+
+	foreach(lc, rtable)
+		n += lfirst_node(RangeTblEntry, lc)->rtekind != RTE_GROUP;
+	return n > 1;
+}
+#else
+#define dv_explain_has_tables(rtable) (list_length(rtable) > 1)
+#endif
+
 /* Since 18, an extension can add to what EXPLAIN prints about any node. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain.h"

@@ -67,7 +67,7 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 			return NULL;
 		set_deparse_context_plan(es->deparse_cxt, plan, NIL);
 	}
-	return deparse_expression(expr, es->deparse_cxt, list_length(es->rtable) > 1, false);
+	return deparse_expression(expr, es->deparse_cxt, dv_explain_has_tables(es->rtable), false);
 }
 
 /* Sets constants, and numbers all other values.  Returns what the numbers stand for. */

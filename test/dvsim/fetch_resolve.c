@@ -139,6 +139,15 @@ helper_term(struct sim_fetch_query *q, struct sim_fetch_term *term)
 	term->expr = sim_fetch_text(q, &sql);
 }
 
+/* Nothing is calculated of a row that an outer link has not found. */
+static const char *
+if_found(struct sim_fetch_query *q, const struct sim_fetch_term *term)
+{
+	return sim_fmt(q->req->arena, "(iif(%s.\"%s\" IS NULL, NULL, %s)%s)", term->entity->sql,
+				   term->entity->table->id->name, term->expr,
+				   term->class == SIM_CLASS_TEXT ? " COLLATE DV" : "");
+}
+
 bool
 sim_fetch_term(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 			   const char *attribute, struct sim_fetch_term *term)
@@ -157,9 +166,11 @@ sim_fetch_term(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 		helper_term(q, term);
 		return true;
 	}
+	term->class = sim_fetch_class_of(column);
 	sim_out_value_sql(&sql, entity->sql, column);
 	term->expr = sim_fetch_text(q, &sql);
-	term->class = sim_fetch_class_of(column);
+	if (column->formula != NULL && entity->parent != NULL)
+		term->expr = if_found(q, term);
 	return true;
 }
 

@@ -132,7 +132,7 @@ static void
 test_outputs(void **state)
 {
 	const dv_column *columns[] = {&changed};
-	dv_output	outputs[] = {{DV_OUTPUT_COLUMN, 0, &boss}, {DV_OUTPUT_COLUMN, 0, &name}};
+	dv_output	outputs[] = {{DV_OUTPUT_COLUMN, 0, &boss, false}, {DV_OUTPUT_COLUMN, 0, &name, false}};
 	dv_query	query = accounts();
 
 	(void) state;
@@ -148,10 +148,10 @@ static void
 test_aggregates(void **state)
 {
 	dv_output	outputs[] = {
-		{DV_OUTPUT_GROUP, 0, &boss}, {DV_OUTPUT_YEAR, 0, &changed}, {DV_OUTPUT_MONTH, 0, &changed},
-		{DV_OUTPUT_DAY, 0, &changed}, {DV_OUTPUT_COUNT, 0, &id}, {DV_OUTPUT_COUNT_VALUES, 0, &name},
-		{DV_OUTPUT_COUNT_DISTINCT, 0, &name}, {DV_OUTPUT_SUM, 0, &size}, {DV_OUTPUT_MIN, 0, &size},
-		{DV_OUTPUT_MAX, 0, &size}
+		{DV_OUTPUT_GROUP, 0, &boss, false}, {DV_OUTPUT_YEAR, 0, &changed, false}, {DV_OUTPUT_MONTH, 0, &changed, false},
+		{DV_OUTPUT_DAY, 0, &changed, false}, {DV_OUTPUT_COUNT, 0, &id, false}, {DV_OUTPUT_COUNT_VALUES, 0, &name, false},
+		{DV_OUTPUT_COUNT_DISTINCT, 0, &name, false}, {DV_OUTPUT_SUM, 0, &size, false}, {DV_OUTPUT_MIN, 0, &size, false},
+		{DV_OUTPUT_MAX, 0, &size, false}
 	};
 	dv_order	orders[] = {{&statecode, false, 0}};
 	dv_operand	one = {"1", false};
@@ -329,8 +329,8 @@ test_links(void **state)
 		{DV_LINK_OUTER, 1, "systemuser", &user_id, &owner, NULL},
 	};
 	dv_output	outputs[] = {
-		{DV_OUTPUT_COLUMN, 3, &user_id}, {DV_OUTPUT_COLUMN, 0, &name},
-		{DV_OUTPUT_COLUMN, 1, &full_name}, {DV_OUTPUT_COLUMN, 0, &id}
+		{DV_OUTPUT_COLUMN, 3, &user_id, false}, {DV_OUTPUT_COLUMN, 0, &name, false},
+		{DV_OUTPUT_COLUMN, 1, &full_name, false}, {DV_OUTPUT_COLUMN, 0, &id, false}
 	};
 	dv_order	orders[] = {{&full_name, true, 1}, {&size, false, 0}};
 	dv_query	query = accounts();

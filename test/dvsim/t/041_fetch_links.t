@@ -34,8 +34,10 @@ is($s->patch("accounts($id{Alfa})",
 sub fetch
 {
 	my ($set, $inside, %headers) = @_;
-	my %table = (accounts => 'account', contacts => 'contact', tasks => 'task');
-	my %name = (accounts => 'name', contacts => 'lastname', tasks => 'subject');
+	my %table = (accounts => 'account', contacts => 'contact', tasks => 'task',
+		new_alltypeses => 'new_alltypes');
+	my %name = (accounts => 'name', contacts => 'lastname', tasks => 'subject',
+		new_alltypeses => 'new_name');
 	my $xml = "<fetch><entity name='$table{$set}'><attribute name='$name{$set}'/>"
 	  . "$inside<order attribute='$name{$set}'/></entity></fetch>";
 
@@ -83,6 +85,12 @@ is(rows(fetch('contacts', "<link-entity name='account' from='accountid' to='pare
 is(rows(fetch('accounts', "<link-entity $staff link-type='outer' alias='c'>"
 	  . "<attribute name='lastname'/>$boss</link-entity>"), 'name', 'c.lastname'),
 	'Alfa,Anna Bravo,- Charlie,-', 'an outer link filters before the join');
+$s->create('new_alltypeses', { new_name => $_, new_integer => 5 }) for qw(One Two);
+is(rows(fetch('new_alltypeses', "<link-entity name='new_alltypes' from='new_alltypesid' "
+	  . "to='new_alltypesid' link-type='outer' alias='r'><attribute name='new_formula'/>"
+	  . "<attribute name='new_rollup'/><filter><condition attribute='new_name' operator='eq' "
+	  . "value='One'/></filter></link-entity>"), 'new_name', 'r.new_formula', 'r.new_rollup'),
+	'One,One (5),0 Two,-,-', 'nothing is calculated of a row that is not there');
 is(rows(fetch('accounts', "<link-entity $staff link-type='outer' alias='c'/><filter>"
 	  . "<condition entityname='c' attribute='contactid' operator='null'/></filter>"), 'name'),
 	'Charlie', 'entityname filters after it: an anti-join');
