@@ -33,6 +33,26 @@ table_at(const dv_fetch_request *request, int i)
  * Tables and values
  */
 
+/*
+ * Does the service form more groups than the statement wants?  The only groups of
+ * a quarter are those of its months, and a week has one for each of its days.
+ */
+static bool
+forms_smaller_groups(const dv_fetch_plan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->items)
+	{
+		const dv_fetch_item *item = lfirst(lc);
+
+		if (item->content == DV_FETCH_PERIOD &&
+			(item->period == DV_FETCH_QUARTER || item->period == DV_FETCH_WEEK))
+			return true;
+	}
+	return false;
+}
+
 void
 dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List *exprs,
 					  EState *estate)
@@ -62,6 +82,7 @@ dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List
 		dv_bind_start(&request->bindings[i]);
 	}
 	request->page_size = dv_relation_page_size(request->relations[0]);
+	request->distinct_values = forms_smaller_groups(plan);
 	dv_fetch_request_choose(request);
 }
 
