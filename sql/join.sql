@@ -127,6 +127,20 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT c.fullname, a.name FROM join_dv.contact c JO
 -- a few rows are requested first, if no more are wanted
 SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE length(c.fullname) > 1)');
 
+-- also by one of two columns that are the same there, over several pages
+ALTER FOREIGN TABLE join_dv.contact ADD children integer OPTIONS ("column" 'numberofchildren', type 'integer'), OPTIONS (ADD page_size '20');
+ALTER TABLE join_here.contact ADD children integer;
+UPDATE join_here.contact SET children = numberofchildren;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
+SELECT pg_temp.compare('SELECT c.numberofchildren FROM contact c JOIN account a ON a.accountid = c.parentcustomerid ORDER BY c.children NULLS FIRST LIMIT 60');
+RESET enable_nestloop;
+RESET enable_mergejoin;
+RESET enable_sort;
+ALTER FOREIGN TABLE join_dv.contact DROP children, OPTIONS (DROP page_size);
+ALTER TABLE join_here.contact DROP children;
+
 -- pages, with a list of values
 ALTER SERVER join_crm OPTIONS (ADD page_size '20');
 SET enable_mergejoin = off;

@@ -102,14 +102,21 @@ add_member(dv_fetch_request *request, const char *name)
 	return request->nmembers++;
 }
 
+/* Several columns of a foreign table may show the same column of the service. */
 static bool
-is_ordered_by(const dv_fetch_request *request, int table, AttrNumber attnum)
+is_ordered_by(const dv_fetch_request *request, int table, const dv_column *column)
 {
+	List	   *orders = request->plan->orders;
 	int			i;
 
-	for (i = 0; table == 0 && i < list_length(request->plan->orders); i += 2)
-		if (list_nth_int(request->plan->orders, i) == attnum)
+	for (i = 0; table == 0 && i < list_length(orders); i += 2)
+	{
+		const dv_attribute *ordered = dv_relation_attribute(request->relations[0],
+															list_nth_int(orders, i));
+
+		if (ordered != NULL && strcmp(ordered->column.name, column->name) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -156,7 +163,7 @@ choose_column(dv_fetch_request *request, dv_fetch_source *source)
 		member = attribute->column.property;
 	else
 		member = add_output(request, DV_OUTPUT_COLUMN, table, &attribute->column,
-							is_ordered_by(request, table, source->item->attnum));
+							is_ordered_by(request, table, &attribute->column));
 	if (annotation != NULL)
 		member = psprintf("%s%s", member, annotation);
 	source->members[0] = add_member(request, member);
