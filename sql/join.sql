@@ -92,6 +92,9 @@ SELECT pg_temp.compare('SELECT industrycode, n FROM (SELECT industrycode, count(
 -- periods: in UTC only, but dates have no time zone
 SELECT pg_temp.compare('SELECT date_trunc(''month'', createdon), count(*) FROM contact GROUP BY 1');
 SELECT pg_temp.compare('SELECT estimatedclosedate, date_trunc(''quarter'', actualclosedate), count(*) FROM opportunity GROUP BY 1, 2');
+-- a quarter is made of months, a week of days, and they have values in common
+SELECT pg_temp.compare('SELECT date_trunc(''quarter'', estimatedclosedate), count(DISTINCT ownerid) AS owners, count(DISTINCT statuscode) AS codes, count(*) AS n FROM opportunity GROUP BY 1');
+SELECT pg_temp.compare('SELECT date_trunc(''week'', estimatedclosedate), statecode, count(DISTINCT ownerid) AS owners, count(DISTINCT actualclosedate) AS days FROM opportunity GROUP BY 1, 2');
 SET TimeZone = 'Asia/Kathmandu';
 SELECT pg_temp.compare('SELECT date_trunc(''week'', estimatedclosedate), min(estimatedclosedate), count(*) FROM opportunity GROUP BY 1');
 SELECT pg_temp.compare('SELECT date_trunc(''day'', createdon), count(*) FROM contact GROUP BY 1');
@@ -112,6 +115,10 @@ SELECT pg_temp.compare('SELECT min(accountid::text), max(industrycode), bool_or(
 SELECT pg_temp.compare('SELECT count(*) FILTER (WHERE creditonhold), sum(DISTINCT numberofemployees) FROM account');
 SELECT pg_temp.compare('SELECT industrycode, count(*) FROM account WHERE name LIKE ''A%'' GROUP BY 1');
 SELECT pg_temp.compare('SELECT industrycode, statecode, count(*) FROM account GROUP BY ROLLUP (1, 2)');
+-- constants make a group of rows, but none of no rows
+SELECT 'all' AS what, count(*), sum(closeprobability) FROM join_dv.opportunity GROUP BY 1;
+SELECT 'all' AS what, count(*), sum(closeprobability) FROM join_dv.opportunity WHERE closeprobability = -7 GROUP BY 1;
+SELECT pg_temp.compare('SELECT ''all'' AS what, industrycode, count(*) AS n FROM account GROUP BY 1, 2');
 
 -- LIMIT above a join
 SELECT pg_temp.compare('SELECT c.contactid, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid ORDER BY c.createdon NULLS FIRST LIMIT 7 OFFSET 3');
@@ -119,6 +126,20 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT c.fullname, a.name FROM join_dv.contact c JO
 
 -- a few rows are requested first, if no more are wanted
 SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE length(c.fullname) > 1)');
+
+-- also by one of two columns that are the same there, over several pages
+ALTER FOREIGN TABLE join_dv.contact ADD children integer OPTIONS ("column" 'numberofchildren', type 'integer'), OPTIONS (ADD page_size '20');
+ALTER TABLE join_here.contact ADD children integer;
+UPDATE join_here.contact SET children = numberofchildren;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
+SELECT pg_temp.compare('SELECT c.numberofchildren FROM contact c JOIN account a ON a.accountid = c.parentcustomerid ORDER BY c.children NULLS FIRST LIMIT 60');
+RESET enable_nestloop;
+RESET enable_mergejoin;
+RESET enable_sort;
+ALTER FOREIGN TABLE join_dv.contact DROP children, OPTIONS (DROP page_size);
+ALTER TABLE join_here.contact DROP children;
 
 -- pages, with a list of values
 ALTER SERVER join_crm OPTIONS (ADD page_size '20');

@@ -33,6 +33,26 @@ table_at(const dv_fetch_request *request, int i)
  * Tables and values
  */
 
+/*
+ * Does the service form more groups than the statement wants?  The only groups of
+ * a quarter are those of its months, and a week has one for each of its days.
+ */
+static bool
+forms_smaller_groups(const dv_fetch_plan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->items)
+	{
+		const dv_fetch_item *item = lfirst(lc);
+
+		if (item->content == DV_FETCH_PERIOD &&
+			(item->period == DV_FETCH_QUARTER || item->period == DV_FETCH_WEEK))
+			return true;
+	}
+	return false;
+}
+
 void
 dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List *exprs,
 					  EState *estate)
@@ -62,6 +82,7 @@ dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List
 		dv_bind_start(&request->bindings[i]);
 	}
 	request->page_size = dv_relation_page_size(request->relations[0]);
+	request->distinct_values = forms_smaller_groups(plan);
 	dv_fetch_request_choose(request);
 }
 
@@ -81,14 +102,21 @@ add_member(dv_fetch_request *request, const char *name)
 	return request->nmembers++;
 }
 
+/* Several columns of a foreign table may show the same column of the service. */
 static bool
-is_ordered_by(const dv_fetch_request *request, int table, AttrNumber attnum)
+is_ordered_by(const dv_fetch_request *request, int table, const dv_column *column)
 {
+	List	   *orders = request->plan->orders;
 	int			i;
 
-	for (i = 0; table == 0 && i < list_length(request->plan->orders); i += 2)
-		if (list_nth_int(request->plan->orders, i) == attnum)
+	for (i = 0; table == 0 && i < list_length(orders); i += 2)
+	{
+		const dv_attribute *ordered = dv_relation_attribute(request->relations[0],
+															list_nth_int(orders, i));
+
+		if (ordered != NULL && strcmp(ordered->column.name, column->name) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -135,7 +163,7 @@ choose_column(dv_fetch_request *request, dv_fetch_source *source)
 		member = attribute->column.property;
 	else
 		member = add_output(request, DV_OUTPUT_COLUMN, table, &attribute->column,
-							is_ordered_by(request, table, source->item->attnum));
+							is_ordered_by(request, table, &attribute->column));
 	if (annotation != NULL)
 		member = psprintf("%s%s", member, annotation);
 	source->members[0] = add_member(request, member);

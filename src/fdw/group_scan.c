@@ -10,8 +10,9 @@
  * part are usually not spread evenly, what is divided is what lies between the
  * first and the last one that exist.
  *
- * COUNT(DISTINCT) of parts cannot be added up.  Once there are parts, its values
- * become keys of the query instead, and are counted here.
+ * COUNT(DISTINCT) of parts cannot be added up, nor that of the months of a quarter
+ * or the days of a week.  Once there are parts, or if there are such periods, its
+ * values become keys of the query instead, and are counted here.
  *
  * If the service refuses to form groups, or if it would form others, because its
  * days do not begin when the session's do, the rows are read and grouped here.

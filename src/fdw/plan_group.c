@@ -319,6 +319,19 @@ group_cost(const dv_join_plan *join, double rows, double groups, Cost *startup, 
 }
 
 static bool
+has_key(const grouping *g)
+{
+	ListCell   *lc;
+
+	foreach(lc, g->exprs)
+	{
+		if (!IsA(lfirst(lc), Aggref))
+			return true;
+	}
+	return false;
+}
+
+static bool
 is_plain_grouping(PlannerInfo *root, UpperRelationKind stage, void *extra)
 {
 	Query	   *parse = root->parse;
@@ -352,6 +365,13 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 		return;
 	/* without any column, there would be nothing to ask for */
 	if (g.exprs == NIL)
+		return;
+
+	/*
+	 * GROUP BY of constants alone has no group of no rows, but without keys, the service always
+	 * returns one.
+	 */
+	if (stage == UPPERREL_GROUP_AGG && root->parse->groupClause != NIL && !has_key(&g))
 		return;
 	rows = dv_join_fetched(root, join, input_rel);
 	groups = count_groups(root, &g, rows);
