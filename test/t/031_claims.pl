@@ -101,7 +101,7 @@ sub pattern_of
 }
 
 # Explains a query, runs it, and compares.  The plan must be "like" what the test
-# is about.  "settings" precede the query, and "prepare" does once in the session.
+# is about.  "settings" precede the query.
 # "values" are those of the requests, one line for each of them.  "hidden" is
 # called with each request of the journal, for those that EXPLAIN does not show as they
 # are: if it returns 1, the request only counts, and if it returns a text, that is
