@@ -81,6 +81,7 @@ struct dv_pages
 	dv_chain	chain;			/* of the links to the pages, or of their cookies */
 	int			number;			/* of the current page, from 1 */
 	bool		cut_short;		/* see dv_pages_cut_short */
+	bool		unread_counted; /* see dv_pages_count_unread */
 	int64		given;			/* rows returned to the caller */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
@@ -266,7 +267,7 @@ skip_known(dv_pages *pages)
 			last = page.rows;
 	}
 	while (pages->page.rows < last && dv_page_next(&pages->page, NULL) == DV_PAGE_ROW)
-		;
+		pages->spec.stats->unread++;
 }
 
 /*
@@ -693,6 +694,26 @@ bool
 dv_pages_cut_short(const dv_pages *pages)
 {
 	return pages->cut_short;
+}
+
+void
+dv_pages_count_unread(dv_pages *pages)
+{
+	dv_pages_stats *stats = pages->spec.stats;
+	dv_page		rest = pages->page;
+
+	if (pages->done || pages->unread_counted)
+		return;
+	pages->unread_counted = true;
+	if (pages->open)
+	{
+		(void) dv_page_drain(&rest);
+		stats->unread += rest.rows - pages->page.rows;
+	}
+	else if (pages->now.call != NULL)
+		stats->abandoned += dv_call_attempts(pages->now.call);
+	if (pages->ahead.call != NULL)
+		stats->abandoned += dv_call_attempts(pages->ahead.call);
 }
 
 bool

@@ -28,7 +28,9 @@ typedef struct dv_pages_stats
 	int64		causes[DV_RETRY_CAUSES];	/* of the repetitions */
 	int64		throttles;		/* answers that asked us to come back later */
 	int64		pages;
-	int64		rows;			/* received */
+	int64		rows;			/* received and read */
+	int64		unread;			/* received only; see dv_pages_count_unread */
+	int64		abandoned;		/* requests whose answers were not awaited; the same */
 	int64		bytes;			/* received over the wire */
 	int64		waited;			/* microseconds spent waiting for answers */
 	int64		ranges;			/* of ids that were read one beside the other; see ranges.h */
@@ -70,6 +72,7 @@ typedef struct dv_pages_spec
 	dv_pages_linker linker;		/* then: leads from page to page; NULL: there is only one */
 	void	   *linker_arg;
 	dv_pages_stats *stats;
+	bool		counts_unread;	/* what is left unread is counted at once; see ranges.c */
 	dv_progress *progress;		/* updated with the rows received; or NULL */
 	dv_pages_watcher watcher;	/* decides instead of "wanted" and "likely"; or NULL */
 	void	   *watcher_arg;
@@ -110,6 +113,13 @@ extern const dv_error *dv_pages_refusal(const dv_pages *pages);
 
 /* Of FetchXML that has only one page: has the service more rows than it returned? */
 extern bool dv_pages_cut_short(const dv_pages *pages);
+
+/*
+ * Counts the rows of the current page that have not been read, and the requests
+ * whose answers have not, unless that has been done.  To be called when no more
+ * rows will be read; it takes as long as reading them.
+ */
+extern void dv_pages_count_unread(dv_pages *pages);
 extern void dv_pages_end(dv_pages *pages);
 
 #endif							/* DV_PAGES_H */

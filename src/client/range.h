@@ -45,6 +45,7 @@ typedef struct dv_range
 	bool		has_top;
 	dv_ordered_id top;			/* id of the last row, when the service was asked for it */
 	dv_call    *probe;			/* asks for it; NULL: not under way */
+	bool		probe_counted;	/* as abandoned */
 	MemoryContext probe_context;
 } dv_range;
 

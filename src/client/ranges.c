@@ -133,6 +133,25 @@ dv_ranges_end(dv_ranges *all)
 	MemoryContextDelete(all->context);
 }
 
+/* Counts what has been requested and will not be read; see dv_pages_count_unread. */
+static void
+count_unread(dv_range *r)
+{
+	if (r->probe != NULL && !r->probe_counted)
+		r->all->spec.pages.stats->abandoned += dv_call_attempts(r->probe);
+	r->probe_counted = true;
+	dv_pages_count_unread(r->pages);
+}
+
+void
+dv_ranges_count_unread(dv_ranges *all)
+{
+	int			i;
+
+	for (i = 0; i < all->n; i++)
+		count_unread(all->ranges[i]);
+}
+
 const dv_error *
 dv_ranges_refusal(const dv_ranges *all)
 {
@@ -174,6 +193,8 @@ doubt_order(dv_ranges *all, const char *why)
 static void
 drop_range(dv_ranges *all, int i)
 {
+	if (all->spec.pages.counts_unread)
+		count_unread(all->ranges[i]);
 	MemoryContextDelete(all->ranges[i]->context);
 	all->ranges[i] = all->ranges[--all->n];
 	all->current = -1;

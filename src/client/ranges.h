@@ -40,6 +40,7 @@ extern bool dv_ranges_next(dv_ranges *ranges, dv_value *values);
 extern dv_pages_state dv_ranges_poll(dv_ranges *ranges, dv_value *values);
 extern bool dv_ranges_ready(const dv_ranges *ranges);
 extern const dv_error *dv_ranges_refusal(const dv_ranges *ranges);
+extern void dv_ranges_count_unread(dv_ranges *ranges);
 extern void dv_ranges_end(dv_ranges *ranges);
 
 #endif							/* DV_RANGES_H */

@@ -166,6 +166,8 @@ read_top(dv_range *r, const dv_http_result *result)
 	}
 	dv_page_open(&page, all->id_name, result->body, result->body_len);
 	step = dv_page_next(&page, &id);
+	all->spec.pages.stats->pages++;
+	all->spec.pages.stats->unread += step == DV_PAGE_ROW;
 	/* without a row, nothing is left */
 	r->top = *front_of(r);
 	if (step == DV_PAGE_ROW)

@@ -192,6 +192,8 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 {
 	ExplainPropertyInteger("Requests Answered", NULL, stats->requests, es);
 	show_repetitions(stats->sent - stats->requests, stats->causes, es);
+	if (stats->abandoned > 0)
+		ExplainPropertyInteger("Requests Abandoned", NULL, stats->abandoned, es);
 	if (stats->throttles > 0)
 		ExplainPropertyInteger("Throttles", NULL, stats->throttles, es);
 	ExplainPropertyInteger("Pages", NULL, stats->pages, es);
@@ -200,7 +202,7 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 		ExplainPropertyInteger("Ranges", NULL, stats->ranges, es);
 		ExplainPropertyInteger("Ranges at a Time", NULL, stats->most_ranges, es);
 	}
-	ExplainPropertyInteger("Rows Received", NULL, stats->rows, es);
+	ExplainPropertyInteger("Rows Received", NULL, stats->rows + stats->unread, es);
 	if (es->timing)
 	{
 		ExplainPropertyInteger("Bytes Received", NULL, stats->bytes, es);
@@ -304,6 +306,8 @@ show_fetch(ForeignScanState *node, ExplainState *es)
 		ExplainPropertyInteger("Parts", NULL, scan->parts, es);
 	if (scan->grouped_here)
 		ExplainPropertyBool("Grouped Here", true, es);
+	if (scan->pages != NULL)
+		dv_pages_count_unread(scan->pages);
 	show_stats(&scan->stats, es);
 }
 

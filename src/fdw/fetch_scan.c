@@ -278,6 +278,8 @@ dv_fetch_rescan(ForeignScanState *node)
 {
 	dv_fetch_scan *scan = node->fdw_state;
 
+	if (scan->pages != NULL && node->ss.ps.instrument != NULL)
+		dv_pages_count_unread(scan->pages);
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->pages = NULL;

@@ -100,8 +100,10 @@ struct dv_scan
 static dlist_head spooled = DLIST_STATIC_INIT(spooled);
 
 const dv_pages_stats *
-dv_scan_stats(const dv_scan *scan)
+dv_scan_stats(dv_scan *scan)
 {
+	if (scan->ranges != NULL)
+		dv_ranges_count_unread(scan->ranges);
 	return &scan->stats;
 }
 
@@ -419,6 +421,13 @@ ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 	spec->first_path = dv_request_url(&few, false);
 }
 
+/* Will EXPLAIN ANALYZE show what the scan took? */
+static bool
+is_instrumented(const dv_scan *scan)
+{
+	return scan->executor != NULL && scan->executor->instrument != NULL;
+}
+
 static dv_pages_spec
 pages_of(dv_scan *scan, const dv_query *query)
 {
@@ -441,6 +450,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	spec.what = scan->what;
 	spec.has_plainer = dv_request_has_plainer(&scan->request);
 	spec.stats = &scan->stats;
+	spec.counts_unread = is_instrumented(scan);
 	spec.progress = scan->progress;
 	ask_for_first(scan, query, &spec);
 	return spec;
@@ -802,6 +812,8 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	}
 	if (scan->spool != NULL)
 		dv_spool_clear(scan->spool);
+	if (scan->ranges != NULL && is_instrumented(scan))
+		dv_ranges_count_unread(scan->ranges);
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->ranges = NULL;

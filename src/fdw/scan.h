@@ -27,7 +27,8 @@ typedef struct dv_scan dv_scan;
 extern bool dv_reads_header(List *expressions);
 extern void dv_slot_add_header(TupleTableSlot *slot);
 
-extern const dv_pages_stats *dv_scan_stats(const dv_scan *scan);
+/* Includes rows that nobody has read, which are counted now if there are any. */
+extern const dv_pages_stats *dv_scan_stats(dv_scan *scan);
 
 /* Returns NULL if rows are returned as they arrive. */
 extern const dv_spool *dv_scan_spool(const dv_scan *scan);

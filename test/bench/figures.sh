@@ -73,7 +73,8 @@ table_head()
 }
 
 # Prints a line of the table, with the ratio of its median to that of another
-# line, and the target for the median ("<= 2.5") or the ratio ("ratio >= 0.85"):
+# line, and the target for the median ("<= 2.5"), the ratio ("ratio >= 0.85"), or
+# each run ("each <= 24"):
 # line TEXT FORMAT NAME [OTHER [AIM]]
 line()
 {
@@ -96,8 +97,10 @@ line()
 	if [ "$aim" ]; then
 		if [[ $aim = ratio* ]]; then
 			middle=$ratio
+		elif [[ $aim = each* ]]; then
+			middle=$(tr ' ' '\n' <<<"${figures[$name]# }" | sort -g | tail -n 1)
 		fi
-		awk "BEGIN { exit !($middle ${aim#ratio }) }" && verdict=reached
+		awk "BEGIN { exit !($middle ${aim##*[a-z] }) }" && verdict=reached
 		printf '  %s %s' "$aim" "$verdict"
 	fi
 	echo
