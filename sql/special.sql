@@ -1,7 +1,10 @@
 -- Columns that are special: calculated ones, helpers of others, sets of choices.
 \getenv url DVSIM_URL
+\getenv srcdir PG_ABS_SRCDIR
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
+\set file :srcdir '/sql/include/explain.sql'
+\i :file
 SELECT format('CREATE SERVER special_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url %L, token_url %L, request_cost ''100'', row_cost ''0.05'')', :'url', :'url' || '/t/oauth2/v2.0/token') \gexec
 \set ECHO all
 CREATE USER MAPPING FOR CURRENT_USER SERVER special_crm OPTIONS (client_id 'app1', client_secret 'secret1');
@@ -39,9 +42,7 @@ CREATE FUNCTION ask(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
 BEGIN
-  FOR line IN EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF) ' || query LOOP
-    -- as of version 17
-    line := replace(line, '$0', '(InitPlan 1).col1');
+  FOR line IN SELECT pg_temp.explain('VERBOSE', query) LOOP
     IF line ~ 'Request' THEN
       RETURN NEXT replace(trim(line), 'GET new_alltypeses?$select=', '');
     ELSIF line ~ 'Rechecked|Filter|Sort Key|Merge Append' THEN
