@@ -125,7 +125,7 @@ SELECT pg_temp.compare('SELECT c.contactid, a.name FROM contact c JOIN account a
 EXPLAIN (VERBOSE, COSTS OFF) SELECT c.fullname, a.name FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid ORDER BY a.name LIMIT 5;
 
 -- a few rows are requested first, if no more are wanted
-SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE length(c.fullname) > 1)');
+SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid)');
 
 -- also by one of two columns that are the same there, over several pages
 ALTER FOREIGN TABLE join_dv.contact ADD children integer OPTIONS ("column" 'numberofchildren', type 'integer'), OPTIONS (ADD page_size '20');
