@@ -141,6 +141,40 @@ RESET enable_sort;
 ALTER FOREIGN TABLE join_dv.contact DROP children, OPTIONS (DROP page_size);
 ALTER TABLE join_here.contact DROP children;
 
+-- more columns than there is room for in a request: some tables are joined here
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+CREATE FUNCTION pg_temp.all_columns(place text, tables integer) RETURNS text LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+  columns text;
+  joins text;
+  result text;
+BEGIN
+  SELECT string_agg(format('t%s.%I::text', i, attname), ' || ') INTO columns
+    FROM pg_attribute, generate_series(1, tables) i
+    WHERE attrelid = 'join_dv.account'::regclass AND attnum > 0 AND NOT attisdropped;
+  SELECT string_agg(format('LEFT JOIN %s.account t%s ON t%2$s.accountid = t%s.parentaccountid', place, i, i - 1), ' ' ORDER BY i) INTO joins
+    FROM generate_series(2, tables) i;
+  columns := 'coalesce(' || replace(columns, ' || ', $q$, '-') || coalesce($q$) || $q$, '-')$q$;
+  EXECUTE format('SELECT count(*) || md5(string_agg(t, NULL ORDER BY t)) FROM (SELECT %s AS t FROM %s.account t1 %s) t', columns, place, joins) INTO result;
+  RETURN result;
+END $$;
+SELECT pg_temp.all_columns('join_dv', 16) = pg_temp.all_columns('join_here', 16) AS the_same;
+-- values that are longer than was foreseen: some conditions are checked here only
+CREATE FUNCTION pg_temp.long_values(place text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  conditions text;
+  result bigint;
+BEGIN
+  SELECT string_agg(format($q$(c.description = (SELECT repeat('<', 1990)) OR a.description = (SELECT repeat('<', 1980)) OR c.gendercode <> %s)
+    AND (c.description = (SELECT repeat('<', 1990)) OR c.familystatuscode <> %1$s)$q$, i), ' AND ') INTO conditions FROM generate_series(5, 10) i;
+  EXECUTE format('SELECT count(*) FROM %s.contact c JOIN %1$s.account a ON a.accountid = c.parentcustomerid WHERE ', place) || conditions INTO result;
+  RETURN result;
+END $$;
+SELECT pg_temp.long_values('join_dv') = pg_temp.long_values('join_here') AS the_same, pg_temp.long_values('join_here') AS n;
+RESET enable_mergejoin;
+RESET enable_nestloop;
+
 -- pages, with a list of values
 ALTER SERVER join_crm OPTIONS (ADD page_size '20');
 SET enable_mergejoin = off;

@@ -604,14 +604,15 @@ bytes_of(const dv_filter *filter)
 	return bytes;
 }
 
-bool
-dv_bind_drop(dv_bindings *binding, List *condition)
+/* Returns the part that takes up most of a request, from 1, or 0 if there is none to leave out. */
+static int
+largest_part(dv_bindings *binding, List *condition, size_t *most)
 {
 	bool		several = condition != NIL && dv_condition_op(condition) == DV_OP_AND;
-	size_t		most = 0;
 	int			largest = 0;
 	int			i;
 
+	*most = 0;
 	for (i = 1; condition != NIL && i < (several ? list_length(condition) : 2); i++)
 	{
 		List	   *part = several ? list_nth(condition, i) : condition;
@@ -620,12 +621,27 @@ dv_bind_drop(dv_bindings *binding, List *condition)
 		if (bms_is_member(i, binding->dropped) || !is_checked_here(part))
 			continue;
 		bytes = bytes_of(bind_condition(binding, part));
-		if (largest == 0 || bytes > most)
+		if (largest == 0 || bytes > *most)
 		{
-			most = bytes;
+			*most = bytes;
 			largest = i;
 		}
 	}
+	return largest;
+}
+
+bool
+dv_bind_droppable(dv_bindings *binding, List *condition, size_t *bytes)
+{
+	return largest_part(binding, condition, bytes) > 0;
+}
+
+bool
+dv_bind_drop(dv_bindings *binding, List *condition)
+{
+	size_t		bytes;
+	int			largest = largest_part(binding, condition, &bytes);
+
 	if (largest > 0)
 		binding->dropped = bms_add_member(binding->dropped, largest);
 	return largest > 0;

@@ -58,6 +58,9 @@ extern void dv_bind_start(dv_bindings *binding);
  */
 extern bool dv_bind_drop(dv_bindings *binding, List *condition);
 
+/* Is there such a part?  Sets the bytes that its values take up. */
+extern bool dv_bind_droppable(dv_bindings *binding, List *condition, size_t *bytes);
+
 /* For code that adds to filters. */
 extern dv_filter *dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand);
 extern dv_filter *dv_filter_join(dv_filter_kind kind, List *parts);

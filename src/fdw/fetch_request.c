@@ -367,8 +367,35 @@ is_grouped(const dv_fetch_request *request)
 	return request->plan->grouped && !request->rows;
 }
 
-bool
-dv_fetch_request_query(dv_fetch_request *request, dv_query *query)
+/*
+ * Makes the query shorter, if that is possible: leaves out the longest part of a
+ * condition that is checked here.
+ */
+static bool
+shorten(dv_fetch_request *request)
+{
+	size_t		most = 0;
+	int			longest = -1;
+	int			i;
+
+	for (i = 0; i < request->ntables; i++)
+	{
+		size_t		bytes;
+
+		if (dv_bind_droppable(&request->bindings[i], table_at(request, i)->condition, &bytes) &&
+			(longest < 0 || bytes > most))
+		{
+			most = bytes;
+			longest = i;
+		}
+	}
+	return longest >= 0 &&
+		dv_bind_drop(&request->bindings[longest], table_at(request, longest)->condition);
+}
+
+/* Returns false if no row can match. */
+static bool
+fill_query(dv_fetch_request *request, dv_query *query)
 {
 	const dv_relation *relation = request->relations[0];
 	dv_filter  *filter = dv_bind(&request->bindings[0], table_at(request, 0)->condition);
@@ -392,6 +419,17 @@ dv_fetch_request_query(dv_fetch_request *request, dv_query *query)
 	}
 	add_links(request, query);
 	return filter->kind != DV_FALSE && request->wanted != 0;
+}
+
+bool
+dv_fetch_request_query(dv_fetch_request *request, dv_query *query)
+{
+	bool		any = fill_query(request, query);
+
+	while (dv_fetch_query(query, DV_ODATA_WIRE, NULL, NULL, 0) > DV_REQUEST_BYTES &&
+		   shorten(request))
+		any = fill_query(request, query);
+	return any;
 }
 
 bool

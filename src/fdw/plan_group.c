@@ -39,6 +39,10 @@
 /* Requests for each part of a query that is divided. */
 #define REQUESTS_FOR_PART 3.0
 
+/* What surrounds the name of a column that groups are formed by, and how often a date is one. */
+#define OUTPUT_BYTES 120
+#define OUTPUTS_OF_DATE 3
+
 /* The columns of the groups found so far. */
 typedef struct grouping
 {
@@ -331,6 +335,23 @@ has_key(const grouping *g)
 	return false;
 }
 
+static size_t
+output_bytes(const grouping *g)
+{
+	size_t		bytes = 0;
+	ListCell   *lc;
+
+	foreach(lc, g->items)
+	{
+		const dv_fetch_item *item = lfirst(lc);
+		const dv_attribute *attribute = dv_join_attribute(g->join, item->table, item->attnum);
+
+		bytes += OUTPUTS_OF_DATE *
+			(OUTPUT_BYTES + (attribute != NULL ? strlen(attribute->column.name) : 0));
+	}
+	return bytes;
+}
+
 static bool
 is_plain_grouping(PlannerInfo *root, UpperRelationKind stage, void *extra)
 {
@@ -364,7 +385,7 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 		!add_grouped_columns(root, &g, target, having))
 		return;
 	/* without any column, there would be nothing to ask for */
-	if (g.exprs == NIL)
+	if (g.exprs == NIL || !dv_join_has_room(join, output_bytes(&g)))
 		return;
 
 	/*

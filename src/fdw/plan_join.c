@@ -39,8 +39,12 @@
 
 /* reserved for conditions that are added when pages are requested */
 #define SPARE_CONDITIONS 10
-/* The conditions of a join are longer in FetchXML than in OData, where their length was counted. */
-#define JOIN_FILTER_BYTES (DV_FILTER_BYTES / 3)
+/* How much longer conditions are in FetchXML than in OData, where their length was counted. */
+#define FETCHXML_LENGTH 3
+/* What surrounds the names of a link and its alias. */
+#define LINK_BYTES 160
+/* The same of a column, without what is computed of it. */
+#define OUTPUT_BYTES 50
 /* How much longer the service takes for each further table. */
 #define LINK_COST 0.1
 
@@ -354,6 +358,52 @@ compares_columns(const dv_joined_table *t)
 	return false;
 }
 
+static size_t
+link_bytes(const dv_join_plan *join, const dv_joined_table *t)
+{
+	const dv_relation *relation = t->table->relation;
+
+	if (t->parent < 0)
+		return strlen(relation->entity_set) + strlen(relation->table);
+	return LINK_BYTES + strlen(relation->table) +
+		strlen(dv_relation_attribute(relation, t->from)->column.name) +
+		strlen(dv_join_attribute(join, t->parent, t->to)->column.name);
+}
+
+bool
+dv_join_has_room(const dv_join_plan *join, size_t output_bytes)
+{
+	size_t		bytes = output_bytes;
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		const dv_joined_table *t = lfirst(lc);
+
+		bytes += link_bytes(join, t) + t->table->own->shipping.bytes * FETCHXML_LENGTH;
+	}
+	return bytes <= DV_REQUEST_BYTES;
+}
+
+/* Bytes of the columns that these expressions refer to; of one that occurs twice, too many. */
+static size_t
+output_bytes(const dv_join_plan *join, List *exprs)
+{
+	List	   *columns = pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS);
+	size_t		bytes = 0;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		int			table;
+		AttrNumber	attnum;
+
+		if (dv_join_column(join, lfirst(lc), &table, &attnum))
+			bytes += OUTPUT_BYTES + strlen(dv_join_attribute(join, table, attnum)->column.name);
+	}
+	return bytes;
+}
+
 /*
  * Does the query stay within what the service accepts?  In links below links, it
  * has been seen to make invalid SQL of columns that are compared with each other.
@@ -362,7 +412,6 @@ static bool
 is_accepted(const dv_join_plan *join)
 {
 	int			conditions = list_length(join->tables) - 1;
-	size_t		bytes = 0;
 	ListCell   *lc;
 
 	if (conditions > DV_MAX_LINKS)
@@ -374,9 +423,8 @@ is_accepted(const dv_join_plan *join)
 		if (t->parent > 0 && compares_columns(t))
 			return false;
 		conditions += t->table->own->shipping.conditions;
-		bytes += t->table->own->shipping.bytes;
 	}
-	return conditions <= DV_MAX_CONDITIONS - SPARE_CONDITIONS && bytes <= JOIN_FILTER_BYTES;
+	return conditions <= DV_MAX_CONDITIONS - SPARE_CONDITIONS;
 }
 
 /*
@@ -573,6 +621,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	dv_join_plan *join;
 	List	   *matching;
 	List	   *above;
+	List	   *checked;
 	double		fetched;
 	Cost		startup;
 	Cost		total;
@@ -586,8 +635,11 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	if (join == NULL)
 		return;
 	join->checked = list_concat(join->checked, above);
+	checked = extract_actual_clauses(clauses_to_check(join), false);
 	if (!is_accepted(join) || !are_columns(join, joinrel->reltarget->exprs) ||
-		!are_columns(join, extract_actual_clauses(clauses_to_check(join), false)))
+		!are_columns(join, checked) ||
+		!dv_join_has_room(join, output_bytes(join, list_concat_copy(joinrel->reltarget->exprs,
+																	checked))))
 		return;
 	joinrel->fdw_private = join;
 	fetched = dv_join_fetched(root, join, joinrel);

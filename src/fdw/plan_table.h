@@ -108,6 +108,9 @@ extern const dv_attribute *dv_join_attribute(const dv_join_plan *join, int table
 
 extern bool dv_join_is_primary_id(const dv_join_plan *join, int table, AttrNumber attnum);
 
+/* Would the query be short enough if its columns took up so many bytes? */
+extern bool dv_join_has_room(const dv_join_plan *join, size_t output_bytes);
+
 /* Begins a plan with the tables and conditions of a join; sets its values. */
 extern void dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values);
 
