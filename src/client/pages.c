@@ -691,6 +691,12 @@ turn_page(dv_pages *pages)
 }
 
 bool
+dv_pages_repeated(const dv_pages *pages)
+{
+	return pages->known.n > 0;
+}
+
+bool
 dv_pages_cut_short(const dv_pages *pages)
 {
 	return pages->cut_short;

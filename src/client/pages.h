@@ -111,6 +111,13 @@ extern bool dv_pages_ready(const dv_pages *pages);
  */
 extern const dv_error *dv_pages_refusal(const dv_pages *pages);
 
+/*
+ * Has the current page taken the place of another one, of which rows had been
+ * returned?  What was written in the meantime in front of the last of these may
+ * then be returned, unless that row is still there.
+ */
+extern bool dv_pages_repeated(const dv_pages *pages);
+
 /* Of FetchXML that has only one page: has the service more rows than it returned? */
 extern bool dv_pages_cut_short(const dv_pages *pages);
 

@@ -252,7 +252,7 @@ end_pages(dv_ranges *all, int i)
 
 typedef enum row_place
 {
-	ROW_BEFORE,					/* belongs to another range */
+	ROW_BEFORE,					/* belongs to another range, or to what has been passed */
 	ROW_INSIDE,
 	ROW_BEHIND
 } row_place;
@@ -272,7 +272,12 @@ place_of(dv_range *r, const dv_value *value)
 	}
 	dv_id_order(uuid, &id);
 	if (r->has_last && dv_id_compare(&id, &r->last) <= 0)
+	{
+		/* new, or written again, in front of rows that were deleted since they were returned */
+		if (all->divided && dv_pages_repeated(r->pages))
+			return ROW_BEFORE;
 		doubt_order(all, "The ids of its pages do not ascend.");
+	}
 	r->last = id;
 	r->has_last = true;
 	if (!r->has_head)
