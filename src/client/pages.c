@@ -82,6 +82,7 @@ struct dv_pages
 	int			number;			/* of the current page, from 1 */
 	bool		cut_short;		/* see dv_pages_cut_short */
 	bool		unread_counted; /* see dv_pages_count_unread */
+	bool		unannounced;	/* the page before did not say whether there is this one */
 	int64		given;			/* rows returned to the caller */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
@@ -584,12 +585,27 @@ open_page(dv_pages *pages)
 	skip_known(pages);
 }
 
+/*
+ * Does the page say, in whatever way, that it is not the last one?  Of FetchXML,
+ * the last one has neither of the annotations.
+ */
+static bool
+says_more(const dv_pages *pages)
+{
+	const dv_page *page = &pages->page;
+
+	if (!dv_value_is_null(&page->more_records))
+		return page->more_records.kind == DV_VALUE_TRUE;
+	if (!dv_value_is_null(&page->next_link))
+		return true;
+	return pages->spec.linker != NULL && page->rows > 0 && !dv_value_is_null(&page->paging_cookie);
+}
+
 /* The first rows have all been read.  Unless there were fewer, requests all rows. */
 static void
 leave_first(dv_pages *pages)
 {
-	if (pages->page.rows < (uint64) pages->spec.first &&
-		dv_value_is_null(&pages->page.next_link))
+	if (pages->page.rows < (uint64) pages->spec.first && !says_more(pages))
 	{
 		pages->done = true;
 		return;
@@ -598,6 +614,44 @@ leave_first(dv_pages *pages)
 	pages->first = false;
 	drop_request(&pages->now);
 	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
+}
+
+/*
+ * Whoever takes the request for annotations away makes every page look like the
+ * last one.  A first page with as many rows as were requested is put to the test.
+ */
+static bool
+may_be_silenced(const dv_pages *pages)
+{
+	return pages->spec.linker != NULL && pages->number == 1 &&
+		dv_value_is_null(&pages->page.more_records) &&
+		pages->page.rows >= (uint64) pages->spec.page_size;
+}
+
+/* The same as find_next, of FetchXML. */
+static char *
+find_next_number(dv_pages *pages, char **chained, const char **wrong)
+{
+	pages->cut_short = says_more(pages);
+	pages->unannounced = !pages->cut_short && may_be_silenced(pages);
+	if (pages->unannounced)
+	{
+		*chained = pages->spec.linker(pages->spec.linker_arg, pages->number + 1, NULL);
+		return *chained;
+	}
+	if (!pages->cut_short)
+		return NULL;
+	if (pages->spec.linker == NULL)
+	{
+		if (pages->given < pages->spec.wanted)
+			*wrong = "It ends before the rows that were requested";
+		return NULL;
+	}
+	*chained = cookie_of(&pages->page);
+	if (*chained != NULL)
+		return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
+	*wrong = "It has no cookie for the next page";
+	return NULL;
 }
 
 /*
@@ -614,16 +668,7 @@ find_next(dv_pages *pages, char **chained, const char **wrong)
 
 	*wrong = NULL;
 	if (pages->spec.is_fetchxml)
-	{
-		pages->cut_short = page->more_records.kind == DV_VALUE_TRUE;
-		if (!pages->cut_short || pages->spec.linker == NULL)
-			return NULL;
-		*chained = cookie_of(page);
-		if (*chained != NULL)
-			return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
-		*wrong = "It has no cookie for the next page";
-		return NULL;
-	}
+		return find_next_number(pages, chained, wrong);
 	if (dv_value_is_null(&page->next_link))
 		return NULL;
 	url = palloc(page->next_link.len + 1);
@@ -646,7 +691,6 @@ turn_page(dv_pages *pages)
 	char	   *url;
 
 	pages->begun = true;
-	forget_known(pages);
 	if (!pages->spec.computed)
 		dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
 						  (int64) pages->page.rows,
@@ -663,6 +707,8 @@ turn_page(dv_pages *pages)
 		request_again(pages, wrong, -1);
 		return;
 	}
+	/* only now is it certain that the page is not requested again */
+	forget_known(pages);
 	pages->open = false;
 	if (url == NULL)
 	{
@@ -746,6 +792,8 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 		switch (dv_page_next(&pages->page, values))
 		{
 			case DV_PAGE_ROW:
+				if (pages->unannounced)
+					not_whole(pages, "The page before it did not say that it follows", -1);
 				pages->begun = true;
 				pages->spec.stats->rows++;
 				pages->given++;

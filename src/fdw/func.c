@@ -446,20 +446,29 @@ fetch_path(const fetch_state *state)
 /* What a page says about the next one. */
 typedef struct page_end
 {
-	bool		more;
+	dv_value	more;
 	dv_value	cookie;			/* a string, if there is one */
+	bool		any;			/* it has rows */
 } page_end;
+
+/* The last page has neither of the annotations. */
+static bool
+says_more(const page_end *end)
+{
+	if (!dv_value_is_null(&end->more))
+		return end->more.kind == DV_VALUE_TRUE || dv_value_equals(&end->more, "true");
+	return end->any && !dv_value_is_null(&end->cookie);
+}
 
 /* Finds out whether there is a next page, and how to request it. */
 static void
 note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 {
+	char	   *before = state->cookie;
 	char	   *annotation;
 	size_t		len;
 
-	state->more = state->query.top == 0 && state->query.page == 0 && end->more;
-	if (state->cookie != NULL)
-		pfree(state->cookie);
+	state->more = state->query.top == 0 && state->query.page == 0 && says_more(end);
 	state->cookie = NULL;
 	if (!state->more)
 		return;
@@ -476,13 +485,21 @@ note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 		pfree(state->cookie);
 		state->cookie = NULL;
 	}
+	else if (before != NULL && strcmp(before, state->cookie) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not read from \"%s\": Dataverse returned the same page again",
+						state->query.entity)));
+	if (before != NULL)
+		pfree(before);
 }
 
-/* Each row is a slice of the answer, which PostgreSQL parses. */
-static void
+/* Each row is a slice of the answer, which PostgreSQL parses.  Returns false if there are none. */
+static bool
 put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 {
 	dv_value	row;
+	bool		any = false;
 
 	(void) dv_cursor_enter(json, '[');
 	while (dv_cursor_next(json, ']') && dv_cursor_value(json, &row))
@@ -494,11 +511,13 @@ put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 		if (row.kind != DV_VALUE_OBJECT)
 		{
 			(void) dv_cursor_fail(json, row.text, "row expected");
-			return;
+			return any;
 		}
 		value = json_to_jsonb(pnstrdup(row.text, row.len), row.len);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
+		any = true;
 	}
+	return any;
 }
 
 static void
@@ -511,6 +530,13 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 	bool		found = false;
 
 	memset(end, 0, sizeof(*end));
+	/* other answers come from whoever stands between us and the service, also if they look alike */
+	if (result->status != 200)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not read from \"%s\": the answer of Dataverse is incomplete",
+						state->query.entity),
+				 errdetail("It has HTTP status %d, not 200.", (int) result->status)));
 	dv_cursor_open(&json, result->body, result->body_len);
 	(void) dv_cursor_enter(&json, '{');
 	while (dv_cursor_next(&json, '}') && dv_cursor_name(&json, &name))
@@ -518,12 +544,12 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 		if (dv_value_equals(&name, "value"))
 		{
 			found = true;
-			put_rows(&json, rsinfo);
+			end->any = put_rows(&json, rsinfo);
 		}
 		else if (!dv_cursor_value(&json, &value))
 			break;
 		else if (dv_value_equals(&name, "@" DV_ANNOTATION_MORE))
-			end->more = value.kind == DV_VALUE_TRUE || dv_value_equals(&value, "true");
+			end->more = value;
 		else if (dv_value_equals(&name, "@" DV_ANNOTATION_COOKIE))
 			end->cookie = value;
 	}
