@@ -211,13 +211,13 @@ add_distinct(dv_groups *groups, merged_column *column, merged_value *into,
 	initStringInfo(&text);
 	append_text(&text, column, value);
 	entry = texts_insert(into->distinct, text.data, &found);
-	if (found)
-		pfree(text.data);
-	else
+	if (!found)
 	{
-		entry->text = text.data;
+		/* the buffer has room for a thousand bytes, which is no matter for one value */
+		entry->text = pstrdup(text.data);
 		into->count++;
 	}
+	pfree(text.data);
 }
 
 static void
