@@ -62,13 +62,14 @@ typedef struct part
 	MemoryContext request;		/* of the current request and its rows */
 	List	   *rows;			/* arrays of dv_group_value */
 	bool		any;			/* the end that was sought exists */
+	bool		single;			/* it was seen to have one row only */
 } part;
 
 typedef struct grouping
 {
 	dv_fetch_scan *scan;
 	MemoryContext context;
-	List	   *waiting;		/* parts */
+	List	   *waiting;		/* parts; the last ones made come first, so that there are few */
 	List	   *active;
 	bool		refused;		/* the service does not form such groups */
 } grouping;
@@ -307,7 +308,8 @@ send_part(dv_fetch_scan *scan, part *p)
 		else
 			p->names = dv_names_init(palloc(dv_names_size(&id, 1)), &id, 1);
 		spec.names = p->names;
-		spec.has_plainer = p->state == PART_GROUPING;
+		/* whatever the service refuses, rows can be read instead */
+		spec.has_plainer = true;
 		p->pages = dv_pages_start(&spec, p->request);
 	}
 	MemoryContextSwitchTo(old);
@@ -342,7 +344,7 @@ add_part(grouping *g, part *before, const dv_ordered_id *from)
 
 	next->has_from = before->has_to = true;
 	next->from = before->to = *from;
-	g->waiting = lappend(g->waiting, next);
+	g->waiting = lcons(next, g->waiting);
 	g->scan->parts++;
 	return next;
 }
@@ -357,7 +359,7 @@ divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
 
 	piece->has_from = p->has_from;
 	piece->from = p->from;
-	g->waiting = lappend(g->waiting, piece);
+	g->waiting = lcons(piece, g->waiting);
 	g->scan->parts++;
 	for (i = 1; i < n; i++)
 	{
@@ -374,21 +376,41 @@ divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
 	piece->to = p->to;
 }
 
-/* The last id of a part that is too large has been found. */
-static void
+/*
+ * What was too large has turned out to be a row or none.  As a rule, the others
+ * have been deleted in the meantime, so that it can be grouped now.  Returns true
+ * if the part is done with.
+ */
+static bool
+group_single(grouping *g, part *p)
+{
+	if (p->single)
+	{
+		g->refused = true;
+		return true;
+	}
+	p->single = true;
+	p->state = PART_GROUPING;
+	return !send_part(g->scan, p);
+}
+
+/*
+ * The last id of a part that is too large has been found.  Returns true if the
+ * part is done with.
+ */
+static bool
 divide_at_last(grouping *g, part *p)
 {
 	dv_ordered_id last;
 
 	/* the rows are gone, which is as good as having grouped them */
 	if (!p->any)
-		return;
+		return true;
 	read_id(g->scan, &last);
 	if (dv_id_compare(&p->first, &last) >= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse does not group a single row", g->scan->what)));
+		return group_single(g, p);
 	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_fetch_parts(g->scan->plan), 2));
+	return true;
 }
 
 /* The service cannot group so many rows, or does not return so many groups. */
@@ -420,6 +442,12 @@ finish_answer(grouping *g, part *p)
 	const dv_error *refusal = dv_pages_refusal(p->pages);
 	ListCell   *lc;
 
+	if (refusal != NULL &&
+		(p->state != PART_GROUPING || refusal->meaning != DV_MEANING_COUNT_LIMIT))
+	{
+		g->refused = true;
+		return true;
+	}
 	switch (p->state)
 	{
 		case PART_SEEKING_FIRST:
@@ -429,15 +457,9 @@ finish_answer(grouping *g, part *p)
 			begin_seeking(g, p, PART_SEEKING_LAST);
 			return false;
 		case PART_SEEKING_LAST:
-			divide_at_last(g, p);
-			return true;
+			return divide_at_last(g, p);
 		case PART_GROUPING:
 			break;
-	}
-	if (refusal != NULL && refusal->meaning != DV_MEANING_COUNT_LIMIT)
-	{
-		g->refused = true;
-		return true;
 	}
 	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
 		list_length(p->rows) >= DV_RETURNED_GROUPS)
@@ -498,12 +520,45 @@ start_parts(grouping *g)
 	}
 }
 
+/* Reads what has arrived of all parts. */
+static void
+advance_parts(grouping *g, TupleDesc desc)
+{
+	ListCell   *lc;
+
+	foreach(lc, g->active)
+	{
+		part	   *p = lfirst(lc);
+
+		if (!advance_part(g, p, desc))
+			continue;
+		MemoryContextDelete(p->context);
+		g->active = foreach_delete_current(g->active, lc);
+		if (g->refused)
+			return;
+	}
+}
+
+/* Must the answer to each part be waited for?  While one was read, that to another may have come. */
+static bool
+all_are_waiting(const grouping *g)
+{
+	ListCell   *lc;
+
+	foreach(lc, g->active)
+	{
+		if (dv_pages_ready(((const part *) lfirst(lc))->pages))
+			return false;
+	}
+	return g->active != NIL;
+}
+
 /* Returns false if the service does not form such groups. */
 static bool
-form_in_parts(dv_fetch_scan *scan, TupleDesc desc)
+form_in_parts(grouping *g, TupleDesc desc)
 {
-	grouping	g = {scan, CurrentMemoryContext, NIL, NIL, false};
-	part	   *whole = create_part(g.context);
+	dv_fetch_scan *scan = g->scan;
+	part	   *whole = create_part(g->context);
 	dv_query	query;
 
 	if (!dv_fetch_request_query(&scan->request, &query))
@@ -511,33 +566,36 @@ form_in_parts(dv_fetch_scan *scan, TupleDesc desc)
 	/* what is certainly too much is not tried at all */
 	if (dv_fetch_parts(scan->plan) > 1)
 	{
-		g.active = list_make1(whole);
-		part_is_too_large(&g, whole);
+		g->active = list_make1(whole);
+		part_is_too_large(g, whole);
 	}
 	else
-		g.waiting = list_make1(whole);
-	while (!g.refused && (g.waiting != NIL || g.active != NIL))
+		g->waiting = list_make1(whole);
+	while (!g->refused && (g->waiting != NIL || g->active != NIL))
 	{
-		bool		ended = false;
-		ListCell   *lc;
-
-		start_parts(&g);
-		foreach(lc, g.active)
-		{
-			part	   *p = lfirst(lc);
-
-			if (!advance_part(&g, p, desc))
-				continue;
-			MemoryContextDelete(p->context);
-			g.active = foreach_delete_current(g.active, lc);
-			ended = true;
-			if (g.refused)
-				break;
-		}
-		if (!ended && g.active != NIL)
+		start_parts(g);
+		advance_parts(g, desc);
+		if (!g->refused && all_are_waiting(g))
 			dv_call_pause(0, DV_WAIT_RESPONSE);
 	}
-	return !g.refused;
+	return !g->refused;
+}
+
+/* Returns false if the service does not form such groups.  No request for a part is left under way. */
+static bool
+form_there(dv_fetch_scan *scan, TupleDesc desc)
+{
+	grouping	g = {.scan = scan};
+	MemoryContext old;
+	bool		formed;
+
+	g.context = AllocSetContextCreate(CurrentMemoryContext, "dataverse parts",
+									  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(g.context);
+	formed = form_in_parts(&g, desc);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(g.context);
+	return formed;
 }
 
 /*
@@ -606,10 +664,13 @@ form_here(dv_fetch_scan *scan, TupleDesc desc)
 	MemoryContext old;
 
 	scan->grouped_here = true;
-	old = MemoryContextSwitchTo(scan->context);
-	scan->request.rows = true;
-	dv_fetch_request_choose(&scan->request);
-	MemoryContextSwitchTo(old);
+	if (!scan->request.rows)
+	{
+		old = MemoryContextSwitchTo(scan->context);
+		scan->request.rows = true;
+		dv_fetch_request_choose(&scan->request);
+		MemoryContextSwitchTo(old);
+	}
 	scan->pages = dv_fetch_start_rows(scan, CurrentMemoryContext);
 	while (scan->pages != NULL && dv_pages_next(scan->pages, scan->members))
 	{
@@ -675,7 +736,7 @@ dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc)
 	else
 	{
 		scan->members = palloc0(sizeof(dv_value) * Max(scan->request.nmembers, 1));
-		if (!form_in_parts(scan, desc))
+		if (!form_there(scan, desc))
 		{
 			scan->groups = begin_groups(scan, desc);
 			form_here(scan, desc);
