@@ -13,9 +13,11 @@
  * time it turns out to be broken.  Of the page that comes in its place, they
  * are left out: all rows up to the last one that the caller knows.  Those among
  * them that it does not know are new, and a page that begins behind a row does
- * not return what is new before it, either.  That takes rows that can be told
- * apart and have an order.  Where they do not, a page is checked to its end
- * before any of its rows are returned.
+ * not return what is new before it, either.  If there are so many new ones that
+ * rows that the caller knows are no longer on this page, these are left out of
+ * the pages that follow.  That takes rows that can be told apart and have an
+ * order.  Where they do not, a page is checked to its end before any of its rows
+ * are returned.
  *
  * A link that leads back to the page it came with is an error.
  *
@@ -55,11 +57,21 @@ typedef struct page_request
 	bool		batched;
 } page_request;
 
-/* The ids of rows that the caller has got, and that a further answer may contain again. */
+/*
+ * Rows that the caller has got, and that further answers may contain again: that
+ * to the same request, and also those to the next ones, if other rows have come in
+ * front of them since.
+ */
+typedef struct known_row
+{
+	char	   *id;
+	bool		found;			/* on the current page */
+} known_row;
+
 typedef struct known_rows
 {
 	MemoryContext context;		/* NULL: there are none */
-	char	  **ids;
+	known_row  *rows;			/* in the order of their ids */
 	int			n;
 	int			room;
 } known_rows;
@@ -178,9 +190,9 @@ dv_pages_refusal(const dv_pages *pages)
  */
 
 static int
-compare_ids(const void *a, const void *b)
+compare_known(const void *a, const void *b)
 {
-	return strcmp(*(char *const *) a, *(char *const *) b);
+	return strcmp(((const known_row *) a)->id, ((const known_row *) b)->id);
 }
 
 static void
@@ -207,6 +219,23 @@ forget_known(dv_pages *pages)
 	memset(&pages->known, 0, sizeof(pages->known));
 }
 
+/* Leaves one of those with the same id; none of them has been found on the page that comes next. */
+static void
+remove_repeated(known_rows *known)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < known->n; i++)
+	{
+		if (n > 0 && compare_known(&known->rows[i], &known->rows[n - 1]) == 0)
+			continue;
+		known->rows[n] = known->rows[i];
+		known->rows[n++].found = false;
+	}
+	known->n = n;
+}
+
 /* Notes the ids of the rows of the current page that have been read so far. */
 static void
 note_known(dv_pages *pages)
@@ -230,24 +259,41 @@ note_known(dv_pages *pages)
 			continue;
 		if (known->n == known->room)
 		{
-			char	  **ids = palloc(sizeof(char *) * Max(2 * known->room, 64));
+			known_row  *larger = palloc(sizeof(known_row) * Max(2 * known->room, 64));
 
 			if (known->n > 0)
-				memcpy(ids, known->ids, sizeof(char *) * known->n);
-			known->ids = ids;
+				memcpy(larger, known->rows, sizeof(known_row) * known->n);
+			known->rows = larger;
 			known->room = Max(2 * known->room, 64);
 		}
-		known->ids[known->n++] = pnstrdup(id.text, id.len);
+		known->rows[known->n++].id = pnstrdup(id.text, id.len);
 	}
 	MemoryContextSwitchTo(old);
-	qsort(known->ids, known->n, sizeof(char *), compare_ids);
+	qsort(known->rows, known->n, sizeof(known_row), compare_known);
+	remove_repeated(known);
+}
+
+/* The current page is done with, and what was found on it will not come again. */
+static void
+forget_found(dv_pages *pages)
+{
+	known_rows *known = &pages->known;
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < known->n; i++)
+		if (!known->rows[i].found)
+			known->rows[n++] = known->rows[i];
+	known->n = n;
+	if (n == 0)
+		forget_known(pages);
 }
 
 /* Leaves out what the caller has got of the page that has just been opened. */
 static void
 skip_known(dv_pages *pages)
 {
-	const known_rows *known = &pages->known;
+	known_rows *known = &pages->known;
 	uint64		last = 0;
 	dv_page		page;
 	dv_value	id;
@@ -258,14 +304,18 @@ skip_known(dv_pages *pages)
 	while (dv_page_next(&page, &id) == DV_PAGE_ROW)
 	{
 		char		text[64];
-		char	   *key = text;
+		known_row	key = {.id = text};
+		known_row  *row;
 
 		if (id.kind != DV_VALUE_STRING || id.len >= sizeof(text))
 			continue;
 		memcpy(text, id.text, id.len);
 		text[id.len] = '\0';
-		if (bsearch(&key, known->ids, known->n, sizeof(char *), compare_ids) != NULL)
-			last = page.rows;
+		row = bsearch(&key, known->rows, known->n, sizeof(known_row), compare_known);
+		if (row == NULL)
+			continue;
+		row->found = true;
+		last = page.rows;
 	}
 	while (pages->page.rows < last && dv_page_next(&pages->page, NULL) == DV_PAGE_ROW)
 		pages->spec.stats->unread++;
@@ -708,7 +758,7 @@ turn_page(dv_pages *pages)
 		return;
 	}
 	/* only now is it certain that the page is not requested again */
-	forget_known(pages);
+	forget_found(pages);
 	pages->open = false;
 	if (url == NULL)
 	{

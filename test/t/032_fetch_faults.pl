@@ -330,5 +330,40 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_parallel)});
 	$_->close for $session, $other;
 }
 
+# ---- a page that breaks when so many rows have come into it that those that were returned are on the next page, or on the one after it
+
+for my $case (
+	[ 'SELECT accountid FROM dv.account', 1 ], [ 'SELECT accountid FROM dv.account', 4 ],
+	[ 'SELECT a.accountid, p.name FROM dv.account a LEFT JOIN dv.account p ON p.accountid = a.parentaccountid', 1 ])
+{
+	my ($query, $ranges) = @$case;
+
+	for my $gaps (2, 8)
+	{
+		my $session = Session->new($crm->node);
+		my (@got, %times);
+		my $id_of = sub { return sprintf '%02x%02x0000-0000-eb11-b6e6-000d3a1b2c3d', $_[0] % 256, $_[0] / 256; };
+
+		$dvsim->control('POST', '/_dvsim/reset');
+		$crm->sql("INSERT INTO dv.account (accountid, name) SELECT id, id FROM ids");
+		$session->query("SET dataverse_fdw.scan_parallelism = $ranges");
+		$session->query('BEGIN');
+		$session->query("DECLARE c CURSOR FOR $query");
+		$crm->fault(method => 'GET', path => '/accounts', action => 'garble', bytes => 3500);
+		push @got, map { $_->[0] } @{ $session->try('FETCH 15 FROM c')->{rows} };
+		is(hits($dvsim), 1, "$query: $ranges ranges: the first page is broken");
+		$crm->sql("INSERT INTO dv.account (accountid, name) VALUES " . join ',', map { my $gap = $_; map { "('" . $id_of->(16 * $gap + 8 + $_) . "', 'new')" } 1 .. 15 } 1 .. $gaps);
+		my $r = $session->try('FETCH ALL FROM c');
+		is($r->{message}, undef, "… and other rows come into it in $gaps places");
+		push @got, map { $_->[0] } @{ $r->{rows} // [] };
+		$session->try('COMMIT');
+		$crm->no_faults;
+		$times{$_}++ for @got;
+		is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
+		is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql('SELECT id FROM ids')), '', '… and none is missing');
+		$session->close;
+	}
+}
+
 $crm->stop;
 done_testing;
