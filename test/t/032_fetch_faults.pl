@@ -25,7 +25,7 @@ my $seed = $ENV{SEED} || int(rand(1_000_000));
 diag "SEED=$seed";
 srand $seed;
 
-my $crm = Crm->start('fetch', preload => 1);
+my $crm = Crm->start('fetch', preload => 1, flags => [ '--journal-bytes', 268_435_456 ]);
 my $dvsim = $crm->dvsim;
 my $true = \1;
 my ($cookie_name, $more_name) = map { "\@Microsoft.Dynamics.CRM.$_" } qw(fetchxmlpagingcookie morerecords);
@@ -126,11 +126,55 @@ for my $name (sort keys %ask)
 	is(scalar(split /\n/, $out), $limit, '… is requested again');
 }
 
+# ---- a few rows that are requested first, and then all of them
+
+{
+	my $query = "SELECT contactid FROM ($ask{with_id}) q WHERE hashtext(contactid::text) < -2000000000 LIMIT 12";
+	my $want = sorted($crm->sql($query));
+	my @sent = grep { $_->{target} =~ /fetchXml/ } $crm->sent($query);
+
+	cmp_ok(scalar(grep { $_->{target} =~ /top%3D/ } @sent), '>=', 1, 'a few rows are requested first') or diag explain [ map { $_->{target} } @sent ];
+	cmp_ok(scalar(@sent), '>=', 2, '… and then the others');
+	for my $case (
+		{ action => 'garble', bytes => 700 }, { action => 'shorten', bytes => 700 }, { status => 206, body => { value => [] } }, { status => 503 },
+		{ status => 200, body => { value => [], $more_name => $true } }, { action => 'garble', bytes => 4000, after => 1 },
+		{ action => 'reset_after_commit', after => 1 }, { action => 'garble', bytes => 900, every => 2, times => 3 })
+	{
+		my ($out, $err) = under($query, $case);
+
+		is("$err$out", $want, '… ' . join ' ', map { ref $case->{$_} ? () : "$_=$case->{$_}" } sort keys %$case);
+	}
+}
+
 # as many rows as a page can have
 $crm->sql("DELETE FROM dv.contact WHERE contactid IN (SELECT contactid FROM l.contact OFFSET $page)");
 is(scalar(split /\n/, $crm->sql($ask{with_id})), $page, 'all rows fill one page');
 is(scalar(grep { $_->{target} =~ /fetchXml/ } $crm->sent($ask{with_id})), 2, '… after which another one is looked for');
 $crm->sql('INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype) SELECT * FROM l.contact OFFSET ' . $page);
+
+# ---- EXPLAIN counts what dvsim has got
+
+for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET 0', 'SELECT gendercode, count(*) FROM dv.contact GROUP BY gendercode',
+	"SELECT k.contactid, c.lastname FROM (SELECT contactid FROM l.contact LIMIT 150) k LEFT JOIN dv.contact c ON c.contactid = k.contactid")
+{
+	for my $case (
+		{ action => 'delay', delay_ms => 1 }, { status => 503 }, { status => 206, body => { value => [] } }, { action => 'garble', bytes => 600 },
+		{ action => 'reset_before_commit' }, { action => 'truncate', bytes => 200 },
+		{ status => 429, code => '0x80072322', message => 'Number of requests exceeded the limit', retry_after => 0 })
+	{
+		my $ranges = 1 + int rand 4;
+
+		$crm->fault(method => 'GET', path => '/contacts', %$case, times => 2, every => 2);
+		$crm->requests;
+		my $plan = $crm->sql("SET dataverse_fdw.scan_parallelism = $ranges; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
+		my $sent = () = $crm->requests;
+		my %figure = $plan =~ /^\s*([A-Z][A-Za-z ]+): (\d+)$/mg;
+
+		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0), $sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
+		is($figure{'Requests Repeated'} // 0, $case->{action} && $case->{action} eq 'delay' ? 0 : hits($dvsim), '… and what was repeated') or diag $plan;
+		$crm->no_faults;
+	}
+}
 
 # ---- the function for FetchXML of one's own
 
