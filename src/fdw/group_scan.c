@@ -587,12 +587,18 @@ form_there(dv_fetch_scan *scan, TupleDesc desc)
 {
 	grouping	g = {.scan = scan};
 	MemoryContext old;
+	ListCell   *lc;
 	bool		formed;
 
 	g.context = AllocSetContextCreate(CurrentMemoryContext, "dataverse parts",
 									  ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(g.context);
 	formed = form_in_parts(&g, desc);
+	/* if not, some may still be under way */
+	foreach(lc, g.active)
+	{
+		dv_pages_count_unread(((part *) lfirst(lc))->pages);
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(g.context);
 	return formed;

@@ -129,7 +129,9 @@ for my $name (sort keys %ask)
 # ---- a few rows that are requested first, and then all of them
 
 {
-	my $query = "SELECT contactid FROM ($ask{with_id}) q WHERE hashtext(contactid::text) < -2000000000 LIMIT 12";
+	# so few that a hundred of them may do, which is less than half a page
+	$crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '250')});
+	my $query = "SELECT contactid FROM ($ask{with_id}) q WHERE hashtext(contactid::text) < -2100000000 LIMIT 5";
 	my $want = sorted($crm->sql($query));
 	my @sent = grep { $_->{target} =~ /fetchXml/ } $crm->sent($query);
 
@@ -144,6 +146,7 @@ for my $name (sort keys %ask)
 
 		is("$err$out", $want, '… ' . join ' ', map { ref $case->{$_} ? () : "$_=$case->{$_}" } sort keys %$case);
 	}
+	$crm->sql(qq{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '$page')});
 }
 
 # as many rows as a page can have
@@ -170,7 +173,7 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 		my $sent = () = $crm->requests;
 		my %figure = $plan =~ /^\s*([A-Z][A-Za-z ]+): (\d+)$/mg;
 
-		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0), $sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
+		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), $sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
 		is($figure{'Requests Repeated'} // 0, $case->{action} && $case->{action} eq 'delay' ? 0 : hits($dvsim), '… and what was repeated') or diag $plan;
 		$crm->no_faults;
 	}

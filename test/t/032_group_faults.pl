@@ -124,6 +124,15 @@ for my $case (
 	push @names, shift @names if rand() < 0.5;
 }
 {
+	# EXPLAIN also counts requests that are given up when one of them is refused
+	$crm->fault(path => 'aggregate', status => 400, code => '0x80040203', message => 'no', after => 1, delay_ms => 500);
+	$crm->fault(path => 'aggregate', action => 'delay', delay_ms => 2000, after => 2);
+	my $figure = figures($ask{many});
+	is($figure->{'Grouped Here'}, 'true', 'refused when parts are under way');
+	cmp_ok($figure->{'Requests Abandoned'} // 0, '>=', 1, '… which are given up');
+	is($figure->{'Requests Answered'} + $figure->{'Requests Abandoned'} // 0, $figure->{sent}, '… and counted');
+	$crm->no_faults;
+
 	# a service that groups nothing is not asked for each row
 	$crm->requests;
 	survives('no groups at all', 'few', { @limit, path => 'aggregate', times => 0 });
