@@ -857,9 +857,23 @@ sub grouped_question
 	return [ $query, 0 ];
 }
 
+# Periods that are made of several of those that the service groups by, which have values in common
+sub period_question
+{
+	my ($source, @scope) = source();
+	my $time = some_column(\&is_time, @scope) // return grouped_question();
+	my @counts = map { 'count(DISTINCT ' . some_column(\&is_shown, @scope)->[0] . ')' } 1 .. 1 + int rand 2;
+
+	return [ "SELECT date_trunc('" . pick(qw(quarter week)) . "', $time->[0]) AS period, " . join(', ', @counts, aggregate(@scope)) . " FROM $source GROUP BY period", 0 ];
+}
+
 sub aggregate_question
 {
 	my ($source, @scope) = source();
+
+	# one group, or none
+	return [ "SELECT 'all' AS what, " . join(', ', map { aggregate(@scope) } 1 .. 1 + int rand 2) . " FROM $source GROUP BY what", 0 ]
+	  if chance(0.15);
 	my $having = chance(0.1) ? having(@scope) : '';
 	return [ 'SELECT ' . join(', ', map { aggregate(@scope) } 1 .. 1 + int rand 4) . " FROM $source$having", 0 ];
 }
@@ -981,7 +995,7 @@ sub parameter_question
 
 my @kinds = (
 	[ 14, \&plain_question ], [ 14, \&ordered_question ], [ 9, \&distinct_question ], [ 20, \&grouped_question ],
-	[ 12, \&aggregate_question ], [ 12, \&semi_question ], [ 7, \&nested_question ], [ 4, \&union_question ],
+	[ 2, \&period_question ], [ 12, \&aggregate_question ], [ 12, \&semi_question ], [ 7, \&nested_question ], [ 4, \&union_question ],
 	[ 1, \&recursive_question ], [ 1, \&window_question ], [ 6, \&parameter_question ]);
 my @lots = map { ($_->[1]) x $_->[0] } @kinds;
 
