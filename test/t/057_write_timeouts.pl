@@ -80,6 +80,8 @@ files(80, 10, 1, 0, 8, 'the first rows of eight batches');
 
 # ---- rows that take too long by themselves, before any other has been written
 
+my $r;
+
 for my $rows (300, 100)
 {
 	$w->reset;
