@@ -360,6 +360,13 @@ dv_explain_has_tables(const List *rtable)
 #define dv_disabled_nodes(path) ((void) (path), 0)
 #endif
 
+/* Since 19, what is said about hash joins may differ from one join to another. */
+#if PG_VERSION_NUM >= 190000
+#define dv_may_hash(extra) (((extra)->pgs_mask & PGS_HASHJOIN) != 0)
+#else
+#define dv_may_hash(extra) ((void) (extra), enable_hashjoin)
+#endif
+
 /*
  * A path for the distinct rows of the outer side of a join that replaces a
  * semijoin (JOIN_UNIQUE_OUTER).  Since 19, the relation that is given to the

@@ -137,7 +137,7 @@ is_possible(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *oute
 			const RelOptInfo *innerrel, JoinType type, const JoinPathExtraData * extra)
 {
 	/* the setting is for hash joins, and this is one of a kind; it is never the only way */
-	if (!enable_hashjoin)
+	if (!dv_may_hash(extra))
 		return false;
 	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI &&
 		type != JOIN_UNIQUE_OUTER)
