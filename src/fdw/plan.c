@@ -622,7 +622,7 @@ add_count_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel)
 		scan_cost(tp, dv_cost_row_bytes(tp->relation, NIL), tp->fetched, 1, 1, &startup, &total);
 	output_rel->fdw_private = tp;
 	add_path(output_rel, (Path *)
-			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + 1, NIL,
+			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + cpu_tuple_cost, NIL,
 								   dv_read_plan_pack(&plan)));
 }
 
