@@ -139,8 +139,8 @@ send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *
 	old = MemoryContextSwitchTo(r->context);
 	r->url = pstrdup(url);
 	spec.path = r->url;
-	spec.headers = dv_headers_of_page(page_size, pages->spec.annotations,
-									  pages->spec.session_token);
+	spec.headers = dv_headers_of_page(page_size, pages->spec.track_changes,
+									  pages->spec.annotations, pages->spec.session_token);
 	spec.rows = page_size;
 	/* the service root, which may precede the path, counts as well */
 	r->batched = strlen(url) + strlen(dv_session_root(pages->spec.session)) > DV_ODATA_MAX_URL;
@@ -732,8 +732,11 @@ find_next(dv_pages *pages, char **chained, const char **wrong)
 	return url;
 }
 
-/* At the end of a page, goes on to the next one, if any. */
-static void
+/*
+ * At the end of a page, goes on to the next one, if any.  Returns false if the
+ * page has to be requested again.
+ */
+static bool
 turn_page(dv_pages *pages)
 {
 	const char *wrong;
@@ -749,13 +752,13 @@ turn_page(dv_pages *pages)
 	{
 		pages->open = false;
 		leave_first(pages);
-		return;
+		return true;
 	}
 	url = find_next(pages, &chained, &wrong);
 	if (wrong != NULL)
 	{
 		request_again(pages, wrong, -1);
-		return;
+		return false;
 	}
 	/* only now is it certain that the page is not requested again */
 	forget_found(pages);
@@ -764,7 +767,7 @@ turn_page(dv_pages *pages)
 	{
 		pages->done = true;
 		drop_request(&pages->ahead);
-		return;
+		return true;
 	}
 	if (strcmp(url, pages->now.url) == 0 ||
 		dv_chain_leads_back(&pages->chain, pages->context, chained))
@@ -784,6 +787,19 @@ turn_page(dv_pages *pages)
 	drop_request(&pages->now);
 	pages->now = pages->ahead;
 	memset(&pages->ahead, 0, sizeof(pages->ahead));
+	return true;
+}
+
+const dv_page *
+dv_pages_page(const dv_pages *pages)
+{
+	return &pages->page;
+}
+
+const char *
+dv_pages_link(const dv_pages *pages)
+{
+	return pages->done ? NULL : pages->now.url;
 }
 
 bool
@@ -849,9 +865,12 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 				pages->given++;
 				return DV_PAGES_ROW;
 			case DV_PAGE_TOMBSTONE:
+				if (pages->spec.by_page)
+					return DV_PAGES_TOMBSTONE;
 				break;
 			case DV_PAGE_END:
-				turn_page(pages);
+				if (turn_page(pages) && pages->spec.by_page)
+					return DV_PAGES_TURNED;
 				break;
 			case DV_PAGE_BROKEN:
 				request_again(pages, pages->page.json.error, pages->page.json.error_at);
@@ -860,12 +879,18 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 	return DV_PAGES_END;
 }
 
-bool
-dv_pages_next(dv_pages *pages, dv_value *values)
+dv_pages_state
+dv_pages_step(dv_pages *pages, dv_value *values)
 {
 	dv_pages_state state;
 
 	while ((state = dv_pages_poll(pages, values)) == DV_PAGES_WAITING)
 		dv_call_wait(pages->now.call);
-	return state == DV_PAGES_ROW;
+	return state;
+}
+
+bool
+dv_pages_next(dv_pages *pages, dv_value *values)
+{
+	return dv_pages_step(pages, values) == DV_PAGES_ROW;
 }

@@ -67,6 +67,9 @@ typedef struct dv_pages_spec
 	bool		computed;		/* rows are computed from others: the time that this takes says
 								 * nothing about other reads */
 	const char *what;			/* "read foreign table \"account\"" */
+	bool		track_changes;	/* the service is to end the rows with a delta link */
+	bool		by_page;		/* the caller wants to know where each page ends, and what is
+								 * deleted */
 	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
 	bool		is_fetchxml;	/* pages are numbered, instead of linked */
 	dv_pages_linker linker;		/* then: leads from page to page; NULL: there is only one */
@@ -96,7 +99,10 @@ typedef enum dv_pages_state
 {
 	DV_PAGES_ROW,
 	DV_PAGES_END,
-	DV_PAGES_WAITING			/* for an answer; see dv_call_watch */
+	DV_PAGES_WAITING,			/* for an answer; see dv_call_watch */
+	/* only with "by_page" */
+	DV_PAGES_TOMBSTONE,			/* see dv_pages_page */
+	DV_PAGES_TURNED				/* all rows of a page have been returned */
 } dv_pages_state;
 
 extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
@@ -127,6 +133,19 @@ extern bool dv_pages_cut_short(const dv_pages *pages);
  * rows will be read; it takes as long as reading them.
  */
 extern void dv_pages_count_unread(dv_pages *pages);
+
+/*
+ * With "by_page": the page that was read last, with the id of its tombstone and
+ * its delta link, and after DV_PAGES_TURNED the link to the page that comes
+ * next, or NULL if there is none.  They live until the next step, or the end of
+ * the pages.
+ */
+extern const dv_page *dv_pages_page(const dv_pages *pages);
+extern const char *dv_pages_link(const dv_pages *pages);
+
+/* The same as dv_pages_poll, but waits, so that it does not return DV_PAGES_WAITING. */
+extern dv_pages_state dv_pages_step(dv_pages *pages, dv_value *values);
+
 extern void dv_pages_end(dv_pages *pages);
 
 #endif							/* DV_PAGES_H */

@@ -383,6 +383,8 @@ read_row(dv_ranges *all, dv_value *values)
 		case DV_PAGES_END:
 			end_pages(all, i);
 			return false;
+		case DV_PAGES_TOMBSTONE:	/* these only with "by_page" */
+		case DV_PAGES_TURNED:
 		case DV_PAGES_ROW:
 			break;
 	}

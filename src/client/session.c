@@ -159,6 +159,12 @@ dv_session_config_of(const dv_session *session)
 	return &session->config;
 }
 
+MemoryContext
+dv_session_context(const dv_session *session)
+{
+	return session->context;
+}
+
 const char *
 dv_session_root(const dv_session *session)
 {

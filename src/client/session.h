@@ -51,6 +51,10 @@ extern void dv_session_free(dv_session *session);
 
 /* The configuration, without credentials and transport options. */
 extern const dv_session_config *dv_session_config_of(const dv_session *session);
+
+/* What uses the session beyond the end of a transaction allocates here. */
+extern MemoryContext dv_session_context(const dv_session *session);
+
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
 
 /*

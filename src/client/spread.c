@@ -134,7 +134,7 @@ ask_for_top(dv_range *r)
 	query.norders = 1;
 	query.top = 1;
 	spec.path = url_between(all, &query, DV_GT, front_of(r), r->has_high ? &r->high : NULL);
-	spec.headers = dv_headers_of_page(0, NULL, NULL);
+	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
 	/* the rows can be read without it, so that it is not worth a repetition */
 	spec.repeatable = false;
 	r->probe = dv_call_start(all->spec.pages.session, &spec, r->probe_context);

@@ -42,7 +42,8 @@ dv_headers_of_write(const dv_write_manner *manner)
 }
 
 const char *const *
-dv_headers_of_page(int page_size, const char *annotations, const char *session_token)
+dv_headers_of_page(int page_size, bool track_changes, const char *annotations,
+				   const char *session_token)
 {
 	const char **headers = palloc0(sizeof(char *) * MAX_HEADERS);
 	StringInfoData prefer;
@@ -51,6 +52,8 @@ dv_headers_of_page(int page_size, const char *annotations, const char *session_t
 	initStringInfo(&prefer);
 	if (page_size > 0)
 		appendStringInfo(&prefer, "odata.maxpagesize=%d", page_size);
+	if (track_changes)
+		appendStringInfo(&prefer, "%sodata.track-changes", prefer.len > 0 ? "," : "");
 	if (annotations != NULL)
 		appendStringInfo(&prefer, "%sodata.include-annotations=\"%s\"", prefer.len > 0 ? "," : "",
 						 annotations);

@@ -54,7 +54,7 @@ extern const char *const *dv_headers_of_write(const dv_write_manner *manner);
  * leaves the size to the service.  The annotations, and the session token of
  * earlier writes that must be visible, may be NULL.
  */
-extern const char *const *dv_headers_of_page(int page_size, const char *annotations,
+extern const char *const *dv_headers_of_page(int page_size, bool track_changes, const char *annotations,
 											 const char *session_token);
 
 /*

@@ -492,6 +492,8 @@ advance_part(grouping *g, part *p, TupleDesc desc)
 				if (finish_answer(g, p))
 					return true;
 				continue;
+			case DV_PAGES_TOMBSTONE:	/* these only with "by_page" */
+			case DV_PAGES_TURNED:
 			case DV_PAGES_ROW:
 				break;
 		}
