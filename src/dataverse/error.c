@@ -55,6 +55,11 @@ static const char throttle_hint[] =
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
+static const char expired_hint[] =
+"Read the table again from its beginning, without a token; dataverse.pull() compares ids and versions instead.";
+static const char tracking_hint[] =
+"Turn on change tracking in the properties of the table in Dataverse.";
+
 static const dv_code_rule code_rules[] = {
 	/* service protection and similar limits */
 	THROTTLED("0x80072322", DV_MEANING_MANY_REQUESTS),
@@ -105,6 +110,10 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_KEY("0x80060889"),
 	REFUSED_KEY("0x80060890"),
 	REFUSED("0x80040265", ERRCODE_RAISE_EXCEPTION),
+
+	/* change tracking */
+	{"0x80044352", NULL, DV_SQLSTATE_TOKEN_EXPIRED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, expired_hint},
+	{"0x80072491", NULL, DV_SQLSTATE_NOT_TRACKED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, tracking_hint},
 
 	/* names and limits of queries */
 	REFUSED("0x8006088a", ERRCODE_FDW_TABLE_NOT_FOUND),

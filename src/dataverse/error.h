@@ -57,6 +57,10 @@ typedef enum dv_meaning
 	DV_MEANING_NEW_TABLE		/* a bulk message conflicts with a recent change of the schema */
 } dv_meaning;
 
+/* Of change tracking: the token is too old, and the table is not tracked (MAKE_SQLSTATE form). */
+#define DV_SQLSTATE_TOKEN_EXPIRED MAKE_SQLSTATE('D', 'V', '0', '0', '1')
+#define DV_SQLSTATE_NOT_TRACKED MAKE_SQLSTATE('D', 'V', '0', '0', '2')
+
 /* How to avoid errors about alternate keys */
 #define DV_KEY_HINT "The columns in option \"upsert_key\" must be those of an alternate key of the table."
 

@@ -1,0 +1,635 @@
+/*
+ * changes.c
+ *		The pages of a table one at a time, for dataverse.pull() and
+ *		dataverse.changes().
+ *
+ * dataverse.read_page() reads the next page of a read: of all rows, of the
+ * changes since a token, or of the rows above a version.  It keeps the page
+ * until the next one is read or the transaction ends, and tells how to go on:
+ * by a link, by a token, or not at all.  SQL gets the page's rows and the ids of
+ * deleted ones from dataverse.page_rows() and dataverse.page_deletions(), as
+ * often as it needs them, and merges them as sets.
+ *
+ * The reader itself, with the next page on its way, outlives the transaction.
+ * A procedure that commits each page together with the link to the next one
+ * therefore loses no time.  The reader goes on only if it is asked for the page
+ * that it has reached; otherwise it begins anew where it is told to.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "foreign/fdwapi.h"
+#include "foreign/foreign.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/uuid.h"
+
+#include "compat.h"
+#include "client/pages.h"
+#include "fdw/connection.h"
+#include "fdw/decode.h"
+#include "fdw/import.h"
+#include "fdw/plan.h"
+#include "fdw/request.h"
+#include "net/xact.h"
+
+DV_FUNCTION(dataverse_pull_info);
+DV_FUNCTION(dataverse_read_page);
+DV_FUNCTION(dataverse_page_rows);
+DV_FUNCTION(dataverse_page_deletions);
+DV_FUNCTION(dataverse_end_pages);
+
+/* A read under way.  It lives in a context below that of its session. */
+typedef struct reader
+{
+	MemoryContext context;
+	dv_session *session;
+	Oid			relid;
+	char	   *members;		/* those of "names", to compare */
+	char	   *link;			/* where the next page is; NULL: at the end */
+	bool		track;			/* it is to end with a token */
+	bool		sound;			/* no error has interrupted it */
+	dv_names   *names;
+	dv_pages   *pages;
+	dv_pages_stats stats;
+	dv_progress *progress;
+} reader;
+
+/* A page that has been read.  It lives until the end of the transaction. */
+typedef struct fetched_row
+{
+	pg_uuid_t	id;				/* hash key */
+	bool		deleted;
+	HeapTuple	tuple;			/* NULL if it is deleted */
+} fetched_row;
+
+typedef struct fetched_page
+{
+	MemoryContext context;
+	Oid			rowtype;
+	TupleDesc	desc;
+	HTAB	   *rows;			/* each id once, as it was last said to be */
+	int64		upserts;
+	int64		deletions;
+} fetched_page;
+
+static reader *current_reader = NULL;
+static fetched_page *current_page = NULL;
+
+static void
+drop_reader(void)
+{
+	if (current_reader != NULL)
+		MemoryContextDelete(current_reader->context);
+}
+
+static void
+forget_reader(void *arg)
+{
+	if (current_reader == arg)
+		current_reader = NULL;
+}
+
+static void
+forget_page(void *arg)
+{
+	if (current_page == arg)
+		current_page = NULL;
+}
+
+static void
+on_xact(XactEvent event)
+{
+	if (dv_xact_is_abort(event))
+		drop_reader();
+}
+
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_FREE,
+	.on_xact = on_xact
+};
+
+/*
+ * What is asked for
+ */
+
+/* The caller reads the table, and sends requests that the table itself would not send. */
+static void
+check_privileges(Oid relid, Oid serverid)
+{
+	AclResult	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
+
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_TABLE, get_rel_name(relid));
+	acl = dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE);
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_SERVER, GetForeignServer(serverid)->servername);
+}
+
+static dv_relation *
+open_relation(Oid relid)
+{
+	dv_relation *relation;
+
+	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE ||
+		GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
+						get_rel_name(relid) != NULL ? get_rel_name(relid) : "?")));
+	relation = dv_relation_open(relid);
+	check_privileges(relid, relation->serverid);
+	return relation;
+}
+
+/* Returns the attribute numbers of these columns, or of all columns if "names" is NULL. */
+static List *
+columns_of(const dv_relation *relation, ArrayType * names)
+{
+	List	   *columns = NIL;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	int			i;
+
+	if (names == NULL)
+	{
+		for (i = 1; i <= relation->natts; i++)
+			if (dv_relation_attribute(relation, i) != NULL)
+				columns = lappend_int(columns, i);
+		return columns;
+	}
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &n);
+	for (i = 0; i < n; i++)
+	{
+		const char *name = nulls[i] ? "" : TextDatumGetCString(values[i]);
+		AttrNumber	attnum = get_attnum(relation->relid, name);
+
+		if (dv_relation_attribute(relation, attnum) == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of foreign table \"%s\" does not exist", name,
+							relation->name)));
+		columns = lappend_int(columns, attnum);
+	}
+	return columns;
+}
+
+/* A token is what a delta link has between "$deltatoken=" and the next option, still encoded. */
+static void
+check_token(const char *token)
+{
+	if (token[0] == '\0' || token[strcspn(token, "&#?/ \t\r\n")] != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid token of change tracking"),
+				 errhint("Tokens are returned by dataverse.changes().")));
+}
+
+static char *
+token_in(const dv_value *value)
+{
+	char	   *link = palloc(value->len + 1);
+	const char *p;
+	size_t		len;
+
+	if (dv_value_string(value, link, &len) != DV_VALUE_OK)
+		len = 0;
+	link[len] = '\0';
+	for (p = link; *p != '\0'; p++)
+		if (pg_strncasecmp(p, "deltatoken=", 11) == 0 && p > link &&
+			(p[-1] == '$' || (p - link >= 3 && pg_strncasecmp(p - 3, "%24", 3) == 0)))
+			return pnstrdup(p + 11, strcspn(p + 11, "&#"));
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+			 errmsg("Dataverse returned a delta link without a token"),
+			 errdetail_internal("%s", link)));
+}
+
+/* The first request for all rows, for changes since a token, or for rows above a version. */
+static char *
+first_link(const dv_relation *relation, const dv_request *request, const char *token,
+		   const int64 *after)
+{
+	AttrNumber	version = dv_relation_column_of(relation, "versionnumber");
+	dv_query	query = {.entity_set = relation->entity_set, .table = relation->table};
+	dv_order	order = {0};
+	dv_operand	operand = {0};
+	dv_filter	filter = {.kind = DV_GT, .n = 1, .operands = &operand};
+	char	   *link;
+
+	query.primary_id = &relation->primary_id;
+	query.columns = request->columns;
+	query.ncolumns = request->ncolumns;
+	query.all_columns = request->all_columns;
+	if (after != NULL)
+	{
+		if (version == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("foreign table \"%s\" has no column for \"versionnumber\"",
+							relation->name)));
+		filter.column = order.column = &dv_relation_attribute(relation, version)->column;
+		operand.text = psprintf(INT64_FORMAT, *after);
+		query.filter = &filter;
+		query.orders = &order;
+		query.norders = 1;
+		query.by_id = true;
+	}
+	link = dv_request_url(&query, false);
+	if (token == NULL)
+		return link;
+	check_token(token);
+	return psprintf("%s%c$deltatoken=%s", link, strchr(link, '?') == NULL ? '?' : '&', token);
+}
+
+/*
+ * Reading
+ */
+
+/* The members of rows: one for each column, in their order, and then the id. */
+static const char **
+members_of(const dv_relation *relation, List *columns, int *members, int *n)
+{
+	const char **names = palloc(sizeof(char *) * (list_length(columns) + 1));
+	ListCell   *lc;
+
+	*n = 0;
+	foreach(lc, columns)
+	{
+		const char *name = dv_relation_attribute(relation, lfirst_int(lc))->member;
+		int			i;
+
+		for (i = 0; i < *n && strcmp(names[i], name) != 0; i++)
+			;
+		if (i == *n)
+			names[(*n)++] = name;
+		members[foreach_current_index(lc)] = i;
+	}
+	for (members[list_length(columns)] = 0; members[list_length(columns)] < *n &&
+		 strcmp(names[members[list_length(columns)]], relation->primary_id.property) != 0;)
+		members[list_length(columns)]++;
+	if (members[list_length(columns)] == *n)
+		names[(*n)++] = relation->primary_id.property;
+	return names;
+}
+
+static char *
+joined(const char **names, int n)
+{
+	StringInfoData text;
+	int			i;
+
+	initStringInfo(&text);
+	for (i = 0; i < n; i++)
+		appendStringInfo(&text, "%s,", names[i]);
+	return text.data;
+}
+
+static bool
+is_reached(const dv_relation *relation, const dv_session *session, const char *link,
+		   const char *members, bool track)
+{
+	const reader *r = current_reader;
+
+	return r != NULL && r->sound && r->session == session && r->relid == relation->relid &&
+		r->link != NULL && strcmp(r->link, link) == 0 && r->track == track &&
+		strcmp(r->members, members) == 0;
+}
+
+/* "ordered": rows come in the order of their ids. */
+static void
+start_reader(const dv_relation *relation, const dv_request *request, dv_session *session,
+			 const char *link, const char **names, int nnames, bool track, bool ordered)
+{
+	MemoryContext context = AllocSetContextCreate(dv_session_context(session), "dataverse reader",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+	dv_pages_spec spec = {0};
+	reader	   *r = palloc0(sizeof(*r));
+
+	drop_reader();
+	dv_xact_join(&xact_participant);
+	r->context = context;
+	r->session = session;
+	r->relid = relation->relid;
+	r->track = track;
+	current_reader = r;
+	callback->func = forget_reader;
+	callback->arg = r;
+	MemoryContextRegisterResetCallback(context, callback);
+
+	r->members = joined(names, nnames);
+	r->link = pstrdup(link);
+	r->names = dv_names_init(palloc(dv_names_size(names, nnames)), names, nnames);
+	if (r->names == NULL)
+		elog(ERROR, "invalid member names of foreign table \"%s\"", relation->name);
+	r->progress = dv_relation_progress(relation, "pull", -1, context);
+	spec.session = session;
+	spec.path = r->link;
+	spec.id = ordered ? pstrdup(relation->primary_id.property) : NULL;
+	spec.page_size = request->page_size;
+	spec.wanted = -1;
+	spec.likely = -1;
+	spec.annotations = request->annotations != NULL ? pstrdup(request->annotations) : NULL;
+	spec.names = r->names;
+	spec.what = psprintf("read foreign table \"%s\"", relation->name);
+	spec.track_changes = track;
+	spec.by_page = true;
+	spec.stats = &r->stats;
+	spec.progress = r->progress;
+	r->pages = dv_pages_start(&spec, context);
+	r->sound = true;
+	MemoryContextSwitchTo(old);
+}
+
+static fetched_page *
+start_page(const dv_relation *relation)
+{
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "dataverse fetched page",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContextCallback *callback = MemoryContextAllocZero(context, sizeof(*callback));
+	fetched_page *page = MemoryContextAllocZero(context, sizeof(*page));
+	HASHCTL		control = {.keysize = sizeof(pg_uuid_t), .entrysize = sizeof(fetched_row),
+	.hcxt = context};
+	Relation	rel = table_open(relation->relid, AccessShareLock);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	page->desc = CreateTupleDescCopy(RelationGetDescr(rel));
+	MemoryContextSwitchTo(old);
+	page->rowtype = rel->rd_rel->reltype;
+	table_close(rel, NoLock);
+	page->context = context;
+	page->rows = hash_create("dataverse fetched rows", 1024, &control,
+							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	callback->func = forget_page;
+	callback->arg = page;
+	MemoryContextRegisterResetCallback(context, callback);
+	if (current_page != NULL)
+		MemoryContextDelete(current_page->context);
+	current_page = page;
+	return page;
+}
+
+/* What a page says last of a row is true. */
+static fetched_row *
+note_row(fetched_page *page, const dv_relation *relation, const dv_value *id, bool deleted)
+{
+	pg_uuid_t	uuid;
+	fetched_row *row;
+	bool		found;
+
+	if (dv_value_is_null(id) || dv_value_uuid(id, uuid.data) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not read foreign table \"%s\": Dataverse returned a row without an id",
+						relation->name)));
+	row = hash_search(page->rows, &uuid, HASH_ENTER, &found);
+	if (found && row->deleted)
+		page->deletions--;
+	else if (found)
+		page->upserts--;
+	row->deleted = deleted;
+	row->tuple = NULL;
+	if (deleted)
+		page->deletions++;
+	else
+		page->upserts++;
+	return row;
+}
+
+static void
+fill_page(fetched_page *page, const dv_relation *relation, reader *r, List *columns,
+		  const int *members, int nnames)
+{
+	MemoryContext rows = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
+											   ALLOCSET_DEFAULT_SIZES);
+	dv_decoder **decoders = palloc(sizeof(dv_decoder *) * list_length(columns));
+	dv_value   *row = palloc0(sizeof(dv_value) * nnames);
+	const dv_value *id = &row[members[list_length(columns)]];
+	Datum	   *values = palloc0(sizeof(Datum) * page->desc->natts);
+	bool	   *nulls = palloc(sizeof(bool) * page->desc->natts);
+	dv_pages_state state;
+	ListCell   *lc;
+
+	memset(nulls, true, page->desc->natts);
+	foreach(lc, columns)
+		decoders[foreach_current_index(lc)] =
+			dv_decoder_create(relation, dv_relation_attribute(relation, lfirst_int(lc)));
+	while ((state = dv_pages_step(r->pages, row)) == DV_PAGES_ROW || state == DV_PAGES_TOMBSTONE)
+	{
+		fetched_row *entry;
+		MemoryContext old;
+
+		if (state == DV_PAGES_TOMBSTONE)
+		{
+			(void) note_row(page, relation, &dv_pages_page(r->pages)->deleted_id, true);
+			continue;
+		}
+		entry = note_row(page, relation, id, false);
+		old = MemoryContextSwitchTo(rows);
+		foreach(lc, columns)
+		{
+			int			i = foreach_current_index(lc);
+
+			values[lfirst_int(lc) - 1] = dv_decode(decoders[i], &row[members[i]], id,
+												   &nulls[lfirst_int(lc) - 1]);
+		}
+		MemoryContextSwitchTo(page->context);
+		entry->tuple = heap_form_tuple(page->desc, values, nulls);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(rows);
+	}
+	foreach(lc, columns)
+		dv_decoder_end(decoders[foreach_current_index(lc)]);
+	MemoryContextDelete(rows);
+}
+
+static void
+note_link(reader *r)
+{
+	const char *next = dv_pages_link(r->pages);
+
+	if (r->link != NULL)
+		pfree(r->link);
+	r->link = next != NULL ? MemoryContextStrdup(r->context, next) : NULL;
+}
+
+enum page_column
+{
+	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_REQUESTS, PAGE_THROTTLES, PAGE_WAITED,
+	PAGE_COLUMNS
+};
+
+/*
+ * read_page(foreign_table, columns, link, token, after, track): reads a page and
+ * keeps it.  Without a link, this is the first page: of the changes since the
+ * token, of the rows above the version "after", or of all rows.
+ */
+Datum
+dataverse_read_page(PG_FUNCTION_ARGS)
+{
+	dv_relation *relation;
+	dv_session *session;
+	List	   *columns;
+	dv_request	request;
+	int		   *members;
+	int			nnames;
+	const char **names;
+	const char *link;
+	const char *token = PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3));
+	int64		after = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
+	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
+	dv_pages_stats before;
+	fetched_page *page;
+	TupleDesc	tupdesc;
+	Datum		values[PAGE_COLUMNS] = {0};
+	bool		nulls[PAGE_COLUMNS] = {0};
+	reader	   *r;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	relation = open_relation(PG_GETARG_OID(0));
+	session = dv_connection_get(relation->serverid, GetUserId());
+	columns = columns_of(relation, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1));
+	dv_request_init(&request, relation, &DV_READ_PLAN(columns), NIL);
+	members = palloc(sizeof(int) * (list_length(columns) + 1));
+	names = members_of(relation, columns, members, &nnames);
+	link = !PG_ARGISNULL(2) ? text_to_cstring(PG_GETARG_TEXT_PP(2)) :
+		first_link(relation, &request, token, PG_ARGISNULL(4) ? NULL : &after);
+	if (!is_reached(relation, session, link, joined(names, nnames), track))
+		start_reader(relation, &request, session, link, names, nnames, track,
+					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4));
+	r = current_reader;
+	before = r->stats;
+	page = start_page(relation);
+	r->sound = false;
+	fill_page(page, relation, r, columns, members, nnames);
+	note_link(r);
+	r->sound = true;
+
+	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
+	nulls[PAGE_LINK] = r->link == NULL;
+	nulls[PAGE_TOKEN] = r->link != NULL || dv_value_is_null(&dv_pages_page(r->pages)->delta_link);
+	if (!nulls[PAGE_TOKEN])
+		values[PAGE_TOKEN] = CStringGetTextDatum(token_in(&dv_pages_page(r->pages)->delta_link));
+	values[PAGE_UPSERTS] = Int64GetDatum(page->upserts);
+	values[PAGE_DELETIONS] = Int64GetDatum(page->deletions);
+	values[PAGE_REQUESTS] = Int64GetDatum(r->stats.sent - before.sent);
+	values[PAGE_THROTTLES] = Int64GetDatum(r->stats.throttles - before.throttles);
+	values[PAGE_WAITED] = Int64GetDatum(r->stats.waited - before.waited);
+	if (r->link == NULL)
+		drop_reader();
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/* end_pages(): nothing more is read */
+Datum
+dataverse_end_pages(PG_FUNCTION_ARGS)
+{
+	drop_reader();
+	if (current_page != NULL)
+		MemoryContextDelete(current_page->context);
+	PG_RETURN_VOID();
+}
+
+/* page_rows(NULL::dv.account): the rows of the page that was read last */
+Datum
+dataverse_page_rows(PG_FUNCTION_ARGS)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 0);
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HASH_SEQ_STATUS scan;
+	fetched_row *row;
+
+	if (current_page == NULL || current_page->rowtype != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no page of rows of type %s has been read in this transaction",
+						format_type_be(type))));
+	dv_init_materialized_scalars(fcinfo);
+	if (rsinfo->setDesc->natts != current_page->desc->natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("type %s has been altered since the page was read", format_type_be(type))));
+	hash_seq_init(&scan, current_page->rows);
+	while ((row = hash_seq_search(&scan)) != NULL)
+		if (!row->deleted)
+			tuplestore_puttuple(rsinfo->setResult, row->tuple);
+	return (Datum) 0;
+}
+
+/* page_deletions(): the ids that the page says are deleted */
+Datum
+dataverse_page_deletions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HASH_SEQ_STATUS scan;
+	fetched_row *row;
+
+	dv_init_materialized_scalars(fcinfo);
+	if (current_page == NULL)
+		return (Datum) 0;
+	hash_seq_init(&scan, current_page->rows);
+	while ((row = hash_seq_search(&scan)) != NULL)
+	{
+		Datum		id = UUIDPGetDatum(&row->id);
+		bool		isnull = false;
+
+		if (row->deleted)
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
+	}
+	return (Datum) 0;
+}
+
+/* Returns the name of the column that shows this one of the service, or NULL. */
+static const char *
+column_name(const dv_relation *relation, const char *name)
+{
+	AttrNumber	attnum = dv_relation_column_of(relation, name);
+
+	return attnum == 0 ? NULL : dv_relation_attribute(relation, attnum)->name;
+}
+
+/* pull_info(foreign_table): what dataverse.pull() has to know about it */
+Datum
+dataverse_pull_info(PG_FUNCTION_ARGS)
+{
+	dv_relation *relation = open_relation(PG_GETARG_OID(0));
+	const char *names[5];
+	TupleDesc	tupdesc;
+	Datum		values[6] = {0};
+	bool		nulls[6] = {0};
+	int			i;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	names[0] = GetForeignServer(relation->serverid)->servername;
+	names[1] = relation->table;
+	names[2] = relation->entity_set;
+	names[3] = column_name(relation, relation->primary_id.name);
+	names[4] = column_name(relation, "versionnumber");
+	for (i = 0; i < 5; i++)
+	{
+		nulls[i] = names[i] == NULL;
+		values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(names[i]);
+	}
+	values[5] = BoolGetDatum(relation->type == DV_TABLE_ELASTIC);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
