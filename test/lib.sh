@@ -326,7 +326,8 @@ need()
 }
 
 # Prints the missing packages without which something is skipped, if apt has them:
-# fuzz (clang with libFuzzer), format (pg_bsd_indent).
+# fuzz (clang with libFuzzer), format (pg_bsd_indent), cron (pg_cron for the server of
+# pg_config).
 missing_extras()
 {
 	local package
@@ -339,6 +340,11 @@ missing_extras()
 			;;
 		esac
 		case " $* " in *" format "*) command -v pg_bsd_indent >/dev/null || echo pg-bsd-indent ;; esac
+		case " $* " in *" cron "*)
+			[ -e "$("$pg_config" --pkglibdir)/pg_cron.so" ] ||
+				"$pg_config" --version | sed -n 's/^PostgreSQL \([0-9]*\).*/postgresql-\1-cron/p'
+			;;
+		esac
 	} | while read -r package; do
 		! apt-cache show "$package" >/dev/null 2>&1 || echo "$package"
 	done
