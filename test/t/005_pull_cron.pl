@@ -1,4 +1,4 @@
-# 081_pull_cron.pl
+# 005_pull_cron.pl
 #		dataverse.pull() as a job of pg_cron: ticks, a job that fails, jobs that
 #		overlap, over connections and in background workers.
 #
