@@ -361,6 +361,12 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	return decoder;
 }
 
+int
+dv_decoder_scale(const dv_decoder *decoder)
+{
+	return decoder->scale;
+}
+
 bool
 dv_decoder_names_rows(const dv_decoder *decoder)
 {

@@ -709,9 +709,8 @@ begin_groups(const dv_fetch_scan *scan, TupleDesc desc)
 		if (attribute == NULL)
 			continue;
 		types[i] = attribute->pgtype;
-		/* the scale of a numeric is a signed number of eleven bits */
-		if (attribute->pgtype == NUMERICOID && attribute->typmod >= (int32) VARHDRSZ)
-			scales[i] = (((attribute->typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+		if (attribute->pgtype == NUMERICOID)
+			scales[i] = dv_decoder_scale(scan->decoders[i]);
 	}
 	return dv_groups_begin(scan->plan->items, desc, types, scales);
 }
