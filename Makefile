@@ -7,7 +7,10 @@
 EXTENSION = dataverse_fdw
 EXTVERSION = 1.0
 MODULE_big = dataverse_fdw
-DATA = $(wildcard sql/dataverse_fdw--*.sql)
+# The extension's script, put together in this order
+SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql import.sql changes.sql copies.sql runs.sql pull_steps.sql \
+	pull.sql grants.sql)
+DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
@@ -72,6 +75,12 @@ ifneq ($(shell test $(VERSION_NUM) -ge 150002 && echo yes),yes)
 $(error dataverse_fdw needs PostgreSQL 15.2 or later, and $(PG_CONFIG) belongs to $(VERSION))
 endif
 $(OBJS): $(wildcard src/*.h src/*/*.h) Makefile
+
+# psql shows a message in place of whatever follows \quit.
+$(DATA_built): $(SCRIPT) Makefile
+	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
+	for part in $(SCRIPT); do echo; cat $$part || exit; done; } > $@.new
+	mv $@.new $@
 else
 clean:
 	rm -rf $(MODULE_big).so $(EXTRA_CLEAN)

@@ -287,7 +287,7 @@ sub rights
 	my $run = $crm->sql("SELECT max(id) FROM dataverse.run_log WHERE copy = $theirs");
 	for my $try ("SELECT dataverse.copy_get($theirs)", "SELECT dataverse.copy_set($theirs, '{}')",
 		"SELECT dataverse.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse.copy_drop_ids($theirs, '{}')",
-		"SELECT * FROM dataverse.copy_ids_of($theirs)", "SELECT dataverse.run_begin($theirs, 'running')",
+		"SELECT * FROM dataverse.copy_ids_of($theirs)", "SELECT dataverse.run_begin($theirs, 'pull', 'running')",
 		"SELECT dataverse.run_add($run, 'x', '{}')", "SELECT dataverse.run_end($run, 'failed', NULL, NULL)",
 		"SELECT dataverse.forget_copy('public.account')", "SELECT dataverse.copy_open('dv.account', 'public.account')")
 	{

@@ -1,0 +1,105 @@
+--
+-- Staying in step.
+--
+-- dataverse.pull() is a procedure that commits each page of rows together with
+-- the place where reading goes on.  Where it is, is kept in tables of this schema,
+-- which pg_dump includes.  They belong to the extension: the functions that write
+-- them run as its owner, search nothing but pg_catalog, contain no dynamic SQL,
+-- and change only what belongs to a copy whose table the caller owns.  Everything
+-- else runs as the caller.
+--
+
+CREATE FUNCTION dataverse.changes(foreign_table regclass, token text DEFAULT NULL)
+RETURNS TABLE (id uuid, deleted boolean, "row" jsonb, next_token text)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  info record;
+  page record;
+  link text;
+BEGIN
+  SELECT * INTO STRICT info FROM dataverse.pull_info(changes.foreign_table);
+  LOOP
+    SELECT * INTO STRICT page
+    FROM dataverse.read_page(changes.foreign_table, NULL, link, changes.token, NULL, changes.token IS NULL);
+    RETURN QUERY EXECUTE format(
+      'SELECT (s).%1$I, false, to_jsonb(s), NULL::text FROM dataverse.page_rows(NULL::%2$s) AS s', info.id_column, foreign_table);
+    RETURN QUERY SELECT d, true, NULL::jsonb, NULL::text FROM dataverse.page_deletions() AS d;
+    link := page.link;
+    EXIT WHEN link IS NULL;
+  END LOOP;
+  IF page.token IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'fdw_unable_to_create_reply',
+      message = format('Dataverse returned no token of change tracking for foreign table "%s"', foreign_table),
+      hint = 'Turn on change tracking in the properties of the table in Dataverse.';
+  END IF;
+  PERFORM dataverse.end_pages();
+  RETURN QUERY SELECT NULL::uuid, NULL::boolean, NULL::jsonb, page.token;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.changes(regclass, text) IS
+  'all rows of a table, or what has changed since a token; the last row has only the token to go on with';
+
+CREATE FUNCTION dataverse.read_page(
+  foreign_table regclass,
+  columns text[],
+  link text,
+  token text,
+  after bigint,
+  track boolean,
+  OUT link text,
+  OUT token text,
+  OUT upserts bigint,
+  OUT deletions bigint,
+  OUT requests bigint,
+  OUT throttles bigint,
+  OUT waited bigint)
+RETURNS record
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_read_page';
+
+COMMENT ON FUNCTION dataverse.read_page(regclass, text[], text, text, bigint, boolean) IS
+  'reads a page of rows or changes and keeps it; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_rows(row_type anyelement)
+RETURNS SETOF anyelement
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 5000
+AS 'MODULE_PATHNAME', 'dataverse_page_rows';
+
+COMMENT ON FUNCTION dataverse.page_rows(anyelement) IS
+  'the rows of the page that was read last; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_deletions()
+RETURNS SETOF uuid
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 5000
+AS 'MODULE_PATHNAME', 'dataverse_page_deletions';
+
+COMMENT ON FUNCTION dataverse.page_deletions() IS
+  'the ids that are deleted according to the page that was read last; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.end_pages()
+RETURNS void
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_end_pages';
+
+COMMENT ON FUNCTION dataverse.end_pages() IS
+  'ends what dataverse.read_page() has begun; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_info(
+  foreign_table regclass,
+  OUT server text,
+  OUT logical_name text,
+  OUT entity_set text,
+  OUT id_column text,
+  OUT version_column text,
+  OUT elastic boolean)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_pull_info';
+
+COMMENT ON FUNCTION dataverse.pull_info(regclass) IS
+  'what a foreign table is in Dataverse; for dataverse.pull()';

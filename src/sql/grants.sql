@@ -1,0 +1,21 @@
+-- Everyone may use the objects of this schema, unless they have restrictions of
+-- their own.
+GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
+
+-- The views show each caller only what this caller may see.
+GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
+  TO PUBLIC;
+
+GRANT SELECT, DELETE ON dataverse.rejects TO PUBLIC;
+GRANT SELECT ON dataverse.visible_rejects TO PUBLIC;
+GRANT SELECT, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
+
+GRANT SELECT ON dataverse.runs, dataverse.sync_state TO PUBLIC;
+
+-- For pg_dump.
+GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq, dataverse.copies, dataverse.copies_id_seq,
+  dataverse.copy_ids, dataverse.run_log, dataverse.run_log_id_seq TO pg_database_owner;
+
+-- Nobody needs to call the handler or the validator directly; only DDL does.
+REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_validator(text[], oid) FROM PUBLIC;

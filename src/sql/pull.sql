@@ -1,0 +1,262 @@
+CREATE FUNCTION dataverse.pull_check(deletes text, drift text)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "deletes": %L', deletes),
+      hint = 'Valid values are "delete", "mark", and "ignore".';
+  END IF;
+  IF drift IS NULL OR drift NOT IN ('add', 'ignore', 'stop') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "drift": %L', drift),
+      hint = 'Valid values are "add", "ignore", and "stop".';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check(text, text) IS
+  'refuses arguments of dataverse.pull() that are not valid';
+
+CREATE FUNCTION dataverse.pull_summary(r dataverse.run_log, target text)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('pulled %s: %s rows read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared; %s requests, %s throttles, %s',
+                target, r.rows_read, r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared, r.requests, r.throttles,
+                date_trunc('milliseconds', r.ended_at - r.started_at))
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_summary(dataverse.run_log, text) IS
+  'one line about a run; for dataverse.pull()';
+
+-- The name of the table, qualified, as the caller's search path has it.
+CREATE FUNCTION dataverse.pull_target(target text, existing regclass, schema name)
+RETURNS text
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  parts text[];
+BEGIN
+  IF existing IS NOT NULL THEN
+    RETURN (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.oid = existing);
+  END IF;
+  parts := parse_ident(target);
+  IF cardinality(parts) = 1 THEN
+    parts := ARRAY[schema::text] || parts;
+  END IF;
+  IF cardinality(parts) <> 2 OR parts[1] IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_name', message = format('invalid name of a table: %L', target);
+  END IF;
+  RETURN format('%I.%I', parts[1], parts[2]);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_target(text, regclass, name) IS
+  'the qualified name of the table of a copy; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.forget_copy(target text)
+RETURNS boolean
+LANGUAGE sql VOLATILE STRICT
+AS $$ SELECT dataverse.copy_forget(dataverse.pull_target($1, pg_catalog.to_regclass($1), pg_catalog.current_schema())) $$;
+
+COMMENT ON FUNCTION dataverse.forget_copy(text) IS
+  'forgets that a table is a copy, how far it is, and its runs; the table stays as it is';
+
+CREATE FUNCTION dataverse.pull_problem(
+  target text, phase text, "sqlstate" text, message text, detail text, hint text)
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT jsonb_build_object(
+    'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
+    'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
+    'hint', nullif(concat_ws(' ', nullif($6, ''), CASE WHEN $2 IS NOT NULL THEN 'The next call goes on where this one stopped.' END), ''))
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
+  'an error as dataverse.run_pull() returns it';
+
+-- Runs, and returns the error instead of raising it, so that its end is committed
+-- first.  A procedure that commits cannot set the search path, so all names are
+-- qualified.
+CREATE PROCEDURE dataverse.run_pull(
+  foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
+  wait boolean, INOUT problem jsonb)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  path CONSTANT text := pg_catalog.current_setting('search_path');
+  name text;
+  copy bigint;
+  run bigint;
+  ended dataverse.run_log;
+  plan jsonb;
+  more boolean := true;
+  failed boolean := false;
+  state text;
+  message text;
+  detail text;
+  hint text;
+  phase text := 'prepare';
+BEGIN
+  problem := NULL;
+  BEGIN
+    name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
+    copy := dataverse.copy_open(foreign_table, name);
+  EXCEPTION
+    -- there is no copy that the run could belong to
+    WHEN OTHERS THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+      problem := dataverse.pull_problem(target, NULL, state, message, detail, hint);
+      RETURN;
+  END;
+  COMMIT;
+  IF wait THEN
+    PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy)) THEN
+    PERFORM dataverse.run_begin(copy, 'pull', 'skipped');
+    RAISE NOTICE 'did not pull %, because another session does', name;
+    RETURN;
+  END IF;
+  run := dataverse.run_begin(copy, 'pull', 'running');
+  COMMIT;
+  LOOP
+    BEGIN
+      IF plan IS NULL THEN
+        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep);
+      ELSE
+        phase := (dataverse.copy_get(copy)).phase;
+        more := dataverse.pull_step(run, copy, plan, path);
+      END IF;
+    EXCEPTION
+      WHEN query_canceled OR assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+          hint = PG_EXCEPTION_HINT;
+        failed := true;
+    END;
+    COMMIT;
+    EXIT WHEN failed OR NOT more;
+  END LOOP;
+  PERFORM dataverse.end_pages();
+  ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
+  COMMIT;
+  PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  IF failed THEN
+    problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
+  ELSE
+    RAISE NOTICE '%', dataverse.pull_summary(ended, name);
+  END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, jsonb) IS
+  'does what dataverse.pull() and dataverse.pull_all() have to do for one table';
+
+CREATE PROCEDURE dataverse.pull(
+  foreign_table regclass,
+  target text,
+  columns text[] DEFAULT NULL,
+  deletes text DEFAULT 'delete',
+  drift text DEFAULT 'add',
+  "full" boolean DEFAULT false,
+  sweep interval DEFAULT NULL,
+  wait boolean DEFAULT true)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  problem jsonb;
+BEGIN
+  PERFORM dataverse.pull_check(deletes, drift);
+  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, problem);
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
+      detail = problem OPERATOR(pg_catalog.->>) 'detail',
+      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+  END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.pull(regclass, text, text[], text, text, boolean, interval, boolean) IS
+  'makes a local copy of a foreign table, and keeps it in step';
+
+CREATE FUNCTION dataverse.tables_of(schema name)
+RETURNS oid[]
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT array_agg(t.ftrelid ORDER BY c.relname)
+  FROM pg_foreign_table AS t JOIN pg_class AS c ON c.oid = t.ftrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_foreign_server AS s ON s.oid = t.ftserver JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+  WHERE n.nspname = $1 AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure
+$$;
+
+COMMENT ON FUNCTION dataverse.tables_of(name) IS
+  'the foreign tables of a schema that are tables of Dataverse; for dataverse.pull_all()';
+
+CREATE FUNCTION dataverse.name_in(schema name, foreign_table oid)
+RETURNS text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT format('%I.%I', $1, c.relname) FROM pg_class AS c WHERE c.oid = $2 $$;
+
+COMMENT ON FUNCTION dataverse.name_in(name, oid) IS
+  'the name of a table in another schema; for dataverse.pull_all()';
+
+CREATE PROCEDURE dataverse.pull_all(
+  schema name,
+  target_schema name,
+  deletes text DEFAULT 'delete',
+  drift text DEFAULT 'add',
+  "full" boolean DEFAULT false,
+  sweep interval DEFAULT NULL,
+  wait boolean DEFAULT true)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  tables CONSTANT oid[] := dataverse.tables_of(schema);
+  source oid;
+  target text;
+  problem jsonb;
+  failures integer := 0;
+BEGIN
+  PERFORM dataverse.pull_check(deletes, drift);
+  IF tables IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_table',
+      message = pg_catalog.format('schema "%s" has no foreign tables of dataverse_fdw', schema),
+      hint = 'Create them with IMPORT FOREIGN SCHEMA.';
+  END IF;
+  FOREACH source IN ARRAY tables LOOP
+    target := dataverse.name_in(target_schema, source);
+    -- a table that has been dropped meanwhile
+    CONTINUE WHEN target IS NULL;
+    CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, problem);
+    IF problem IS NOT NULL THEN
+      failures := failures OPERATOR(pg_catalog.+) 1;
+      RAISE WARNING USING
+        errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
+        detail = problem OPERATOR(pg_catalog.->>) 'detail',
+        hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+    END IF;
+  END LOOP;
+  IF failures OPERATOR(pg_catalog.>) 0 THEN
+    RAISE EXCEPTION USING
+      errcode = 'fdw_error',
+      message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
+      hint = 'The warnings and the view dataverse.runs say why. The other tables are in step.';
+  END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.pull_all(name, name, text, text, boolean, interval, boolean) IS
+  'makes local copies of all foreign tables of a schema, and keeps them in step';

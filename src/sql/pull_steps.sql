@@ -1,0 +1,519 @@
+-- Creates the table of a copy, with the types, the collations, and the comments of
+-- the foreign table.
+CREATE FUNCTION dataverse.pull_create(foreign_table regclass, target text, columns text[], id_column text, deletes text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  comment record;
+BEGIN
+  EXECUTE (
+    SELECT format('CREATE TABLE %s (%s%s, PRIMARY KEY (%I))', target,
+                  string_agg(format('%I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+                                    CASE WHEN a.attcollation <> t.typcollation
+                                      THEN ' COLLATE ' || a.attcollation::regcollation::text ELSE '' END),
+                             ', ' ORDER BY a.attnum),
+                  CASE deletes WHEN 'mark' THEN ', deleted_at timestamptz' ELSE '' END, id_column)
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+      AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = id_column));
+  FOR comment IN
+    SELECT a.attname, col_description(foreign_table, a.attnum) AS text FROM pg_attribute AS a
+    WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+      AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = id_column)
+      AND col_description(foreign_table, a.attnum) IS NOT NULL
+  LOOP
+    EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', target, comment.attname, comment.text);
+  END LOOP;
+  IF obj_description(foreign_table, 'pg_class') IS NOT NULL THEN
+    EXECUTE format('COMMENT ON TABLE %s IS %L', target, obj_description(foreign_table, 'pg_class'));
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
+  'creates the table of a copy; for dataverse.pull()';
+
+-- The statements that merge, as the caller's search path may be anything when
+-- they run: triggers expect theirs.  So every name and operator is qualified.
+-- Rows are compared by their binary images, for which no operator of a type is
+-- needed.
+CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, deletes text)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  id CONSTANT text := quote_ident(info ->> 'id_column');
+  rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
+  batch CONSTANT text := format(
+    '(SELECT %s FROM ONLY %s AS f WHERE f.%s OPERATOR(pg_catalog.=) ANY ($1)) ',
+    (SELECT string_agg('f.' || quote_ident(c), ', ') FROM unnest(columns) AS c), foreign_table, id);
+  names text;
+  inputs text;
+  sets text;
+  ours text;
+  theirs text;
+  new_only text;
+  changed text;
+BEGIN
+  SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
+         string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
+         string_agg(format('t.%I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
+         string_agg(format('CAST(s.%I AS %s)', c, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY i)
+           FILTER (WHERE quote_ident(c) <> id)
+  INTO names, inputs, sets, ours, theirs
+  FROM unnest(columns) WITH ORDINALITY AS u (c, i)
+    JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = c AND NOT a.attisdropped;
+  IF deletes = 'mark' THEN
+    sets := concat_ws(', ', sets, 'deleted_at = NULL');
+    ours := concat_ws(', ', ours, 't.deleted_at');
+    theirs := concat_ws(', ', theirs, 'NULL::pg_catalog.timestamptz');
+  END IF;
+  -- OFFSET keeps it a lookup in the index for each row, so that the triggers of the
+  -- table see only rows that are new
+  new_only := format('NOT EXISTS (SELECT FROM %s AS x WHERE x.%2$s OPERATOR(pg_catalog.=) s.%2$s OFFSET 0)', target, id);
+  changed := format('UPDATE %s AS t SET %s FROM %%s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s'
+                    ' AND (ROW(%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(%5$s))::record',
+                    replace(target::text, '%', '%%'), replace(coalesce(sets, ''), '%', '%%'), replace(id, '%', '%%'),
+                    replace(coalesce(ours, ''), '%', '%%'), replace(coalesce(theirs, ''), '%', '%%'));
+  RETURN jsonb_build_object(
+    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ON CONFLICT (%s) DO NOTHING',
+                       target, names, inputs, rows, id),
+    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s ON CONFLICT (%s) DO NOTHING',
+                     target, names, inputs, rows, new_only, id),
+    'update', CASE WHEN sets IS NOT NULL THEN format(changed, rows) END,
+    'settle', format('WITH s AS MATERIALIZED %s, u AS (%s),'
+                     ' i AS (INSERT INTO %s AS t (%s) SELECT %s FROM s WHERE %s ON CONFLICT (%s) DO NOTHING RETURNING 1)'
+                     ' SELECT (SELECT pg_catalog.count(*) FROM s), (SELECT pg_catalog.count(*) FROM u),'
+                     ' (SELECT pg_catalog.count(*) FROM i)',
+                     batch, CASE WHEN sets IS NOT NULL THEN format(changed, 's') || ' RETURNING 1' ELSE 'SELECT WHERE false' END, target, names, inputs, new_only, id),
+    'delete', CASE deletes
+      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d'
+                                ' WHERE t.%s OPERATOR(pg_catalog.=) d', target, id)
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d'
+                              ' WHERE t.%s OPERATOR(pg_catalog.=) d AND t.deleted_at IS NULL', target, id) END,
+    'ghosts', CASE deletes
+      WHEN 'delete' THEN format('DELETE FROM %s AS t', target)
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp()', target) END
+      || format(' WHERE %sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%s)',
+                CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, id),
+    'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse.copy_ids_of($1) AS i LEFT JOIN %s AS t'
+                        ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
+                        ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
+                        target, id, quote_ident(info ->> 'version_column'),
+                        CASE deletes WHEN 'mark' THEN ', t.deleted_at' ELSE '' END,
+                        CASE deletes WHEN 'mark' THEN ', NULL::pg_catalog.timestamptz' ELSE '' END),
+    'ids', format('SELECT dataverse.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
+                  id, coalesce('s.' || quote_ident(info ->> 'version_column'), 'NULL::pg_catalog.int8'), rows));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, text) IS
+  'the statements that bring a copy up to date; for dataverse.pull()';
+
+-- Prepares a run: creates the table, or looks at what it has; decides what to read.
+CREATE FUNCTION dataverse.pull_prepare(
+  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
+  state dataverse.copies := dataverse.copy_get(copy);
+  changes jsonb := '{}';
+  wanted text[];
+  new_columns text[];
+  gone text[];
+  copied text[];
+  copied_types text[];
+  missing text;
+  alterations text;
+  reread boolean := "full";
+  retyped record;
+BEGIN
+  IF info ->> 'id_column' IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = format('foreign table %s has no column for the ids of its rows', foreign_table),
+      hint = 'Import the table again, or add the column.';
+  END IF;
+  SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO wanted FROM pg_attribute AS a
+  WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+    AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = info ->> 'id_column');
+  SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
+  IF missing IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table);
+  END IF;
+  IF to_regclass(target) IS NULL THEN
+    PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
+    state.known := wanted;
+  END IF;
+
+  -- what has become of the columns since the last run
+  IF state.known = '{}' THEN
+    state.known := wanted;
+  END IF;
+  new_columns := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE w <> ALL (state.known));
+  gone := ARRAY(SELECT k FROM unnest(state.known) AS k WHERE k <> ALL (wanted));
+  IF drift = 'stop' AND (new_columns <> '{}' OR gone <> '{}') THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('the columns of foreign table %s are not those that were copied', foreign_table),
+      detail = concat_ws(' ', 'New columns: ' || nullif(array_to_string(new_columns, ', '), '') || '.',
+                         'Missing columns: ' || nullif(array_to_string(gone, ', '), '') || '.'),
+      hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+  END IF;
+  IF drift = 'add' THEN
+    SELECT string_agg(format('ADD COLUMN %I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+                             CASE WHEN a.attcollation <> t.typcollation
+                               THEN ' COLLATE ' || a.attcollation::regcollation::text ELSE '' END), ', ')
+    INTO alterations
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = foreign_table AND a.attname = ANY (new_columns)
+      AND NOT EXISTS (SELECT FROM pg_attribute AS b
+                      WHERE b.attrelid = to_regclass(target) AND b.attname = a.attname AND NOT b.attisdropped);
+    IF alterations IS NOT NULL THEN
+      EXECUTE format('ALTER TABLE %s %s', target, alterations);
+    END IF;
+  END IF;
+
+  -- columns whose types have changed: a local column of the type that it had, too
+  FOR retyped IN
+    SELECT o.name, o.type AS old_type, format_type(a.atttypid, a.atttypmod) AS new_type,
+           format_type(b.atttypid, b.atttypmod) = o.type AS follows
+    FROM unnest(state.columns, state.types) AS o (name, type)
+      JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = o.name AND NOT a.attisdropped
+      JOIN pg_attribute AS b ON b.attrelid = to_regclass(target) AND b.attname = o.name AND NOT b.attisdropped
+    WHERE o.type <> format_type(a.atttypid, a.atttypmod)
+  LOOP
+    IF drift = 'stop' THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('column "%s" of foreign table %s has type %s now', retyped.name, foreign_table, retyped.new_type),
+        detail = format('It was copied as %s.', retyped.old_type),
+        hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+    END IF;
+    reread := true;
+    CONTINUE WHEN drift <> 'add' OR NOT retyped.follows;
+    -- all rows are read again, so values that cannot be converted need not be
+    BEGIN
+      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING CAST(%2$I AS %3$s)', target, retyped.name, retyped.new_type);
+    EXCEPTION WHEN data_exception OR cannot_coerce THEN
+      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING NULL', target, retyped.name, retyped.new_type);
+    END;
+  END LOOP;
+
+  -- columns of the same names; what the table computes itself is left to it
+  SELECT array_agg(w ORDER BY i), array_agg(format_type(f.atttypid, f.atttypmod) ORDER BY i) INTO copied, copied_types
+  FROM unnest(wanted) WITH ORDINALITY AS u (w, i)
+    JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = w
+    JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = w AND NOT a.attisdropped
+      AND a.attgenerated = '' AND a.attidentity <> 'a'
+  WHERE drift <> 'ignore' OR w = ANY (state.known);
+  IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
+      hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid PRIMARY KEY;', target, info ->> 'id_column');
+  END IF;
+  IF NOT EXISTS (
+    SELECT FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+    WHERE x.indrelid = to_regclass(target) AND x.indisunique AND x.indisvalid AND x.indimmediate
+      AND x.indpred IS NULL AND x.indnkeyatts = 1 AND a.attname = info ->> 'id_column' AND a.atttypid = 'uuid'::regtype)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
+      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column');
+  END IF;
+  IF deletes = 'mark' AND NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
+      AND NOT a.attisdropped AND a.atttypid = 'timestamptz'::regtype)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('table %s has no column "deleted_at" of type timestamptz', target),
+      hint = format('Deleted rows are marked in it. Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
+  END IF;
+  -- versions can be compared only if both sides have them
+  IF info ->> 'version_column' <> ALL (copied) OR NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = info ->> 'version_column'
+      AND a.atttypid = 'int8'::regtype)
+  THEN
+    info := info || '{"version_column": null}';
+  END IF;
+  info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
+
+  -- a full read is also the time to look whether tracking has been turned on
+  IF state.tracked IS NULL OR ("full" AND NOT state.tracked) THEN
+    changes := changes || jsonb_build_object('tracked', coalesce((dataverse.request(
+      (info ->> 'server')::name, 'GET',
+      format('EntityDefinitions(LogicalName=''%s'')?$select=ChangeTrackingEnabled', info ->> 'logical_name'))
+      ->> 'ChangeTrackingEnabled')::boolean, false));
+  END IF;
+  reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
+  -- an interrupted full read goes on, unless it has to read other columns
+  IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
+                                                   AND state.types = copied_types) THEN
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
+                                             'again', state.again OR state.token IS NULL);
+  ELSIF state.phase = 'backfill' AND state.columns <> copied THEN
+    -- a page that other columns were requested with leads to pages with these
+    changes := changes || '{"link": null}';
+  ELSIF state.phase = 'current' AND state.compared_at + coalesce(
+    sweep, CASE WHEN (info ->> 'elastic')::boolean OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
+  THEN
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    changes := changes || jsonb_build_object(
+      'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+  END IF;
+  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+    'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, deletes)
+    || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'columns', copied);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval) IS
+  'creates or checks the table of a copy, and decides what has to be read; for dataverse.pull()';
+
+-- Runs statements as the caller would: with the caller's search path, and with
+-- few rows looked up in the index rather than joined with all of them.
+CREATE FUNCTION dataverse.pull_merge(plan jsonb, path text, phase text, upserts bigint, deletions bigint)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+  inserted bigint := 0;
+  updated bigint := 0;
+  deleted bigint := 0;
+BEGIN
+  PERFORM set_config('search_path', path, true);
+  IF upserts > 0 THEN
+    EXECUTE plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
+    GET DIAGNOSTICS inserted = ROW_COUNT;
+    IF inserted < upserts AND plan ->> 'update' IS NOT NULL THEN
+      EXECUTE plan ->> 'update';
+      GET DIAGNOSTICS updated = ROW_COUNT;
+    END IF;
+  END IF;
+  IF deletions > 0 AND plan ->> 'delete' IS NOT NULL THEN
+    EXECUTE plan ->> 'delete';
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+  END IF;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  RETURN jsonb_build_object('inserted', inserted, 'updated', updated, 'deleted', deleted,
+                            'unchanged', upserts - inserted - updated, 'rows_read', upserts + deletions);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_merge(jsonb, text, text, bigint, bigint) IS
+  'merges the page that was read last; for dataverse.pull()';
+
+-- What the ids and versions of all rows say: rows that are not there any more go,
+-- and those that differ are noted.
+CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole boolean)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  deleted bigint := 0;
+  differing uuid[];
+BEGIN
+  PERFORM set_config('search_path', path, true);
+  IF plan ->> 'ghosts' IS NOT NULL THEN
+    EXECUTE plan ->> 'ghosts' USING copy;
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+  END IF;
+  IF NOT whole THEN
+    EXECUTE plan ->> 'differing' USING copy INTO differing;
+  END IF;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  IF differing IS NOT NULL THEN
+    PERFORM dataverse.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
+  END IF;
+  RETURN jsonb_build_object('deleted', deleted);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_compare(bigint, jsonb, text, boolean) IS
+  'compares a copy with the ids and versions of all rows; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_settle(copy bigint, plan jsonb, path text)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  batch uuid[] := ARRAY(SELECT i.id FROM dataverse.copy_ids_of(copy, 1000) AS i);
+  n bigint;
+  inserted bigint;
+  updated bigint;
+BEGIN
+  IF batch = '{}' THEN
+    RETURN NULL;
+  END IF;
+  PERFORM set_config('search_path', path, true);
+  EXECUTE plan ->> 'settle' USING batch INTO n, updated, inserted;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM dataverse.copy_drop_ids(copy, batch);
+  RETURN jsonb_build_object('inserted', inserted, 'updated', updated, 'unchanged', n - inserted - updated, 'rows_read', n);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_settle(bigint, jsonb, text) IS
+  'reads some of the rows that a comparison has found to differ; for dataverse.pull()';
+
+-- One step of a run, which is then committed: a page, a comparison, or a batch of
+-- rows that differ.  Returns false when the copy is in step.
+--
+-- The token of a first read may speak of its beginning or of its end; nothing
+-- says which.  So what a first read may have missed is found by comparing ids and
+-- versions after it, unless the number in the token is not greater than the
+-- greatest version there was before: then the token speaks of the beginning.
+CREATE FUNCTION dataverse.pull_step(run bigint, copy bigint, plan jsonb, path text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.copies := dataverse.copy_get(copy);
+  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
+  -- a transaction of the service lasts two minutes at most
+  overlap CONSTANT interval := '5 minutes';
+  tracks boolean := state.tracked AND state.token IS NULL AND state.phase <> 'settle';
+  after bigint;
+  read_columns text[];
+  page record;
+  counts jsonb;
+  top bigint;
+  noted bigint;
+  more boolean := true;
+BEGIN
+  IF state.phase = 'settle' THEN
+    counts := dataverse.pull_settle(copy, plan, path);
+    IF counts IS NOT NULL THEN
+      PERFORM dataverse.run_add(run, 'settle', counts);
+      RETURN true;
+    END IF;
+    IF state.again THEN
+      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+        'phase', 'compare', 'again', false, 'whole', plan ->> 'version_column' IS NULL, 'ids', 0));
+      RETURN true;
+    END IF;
+    PERFORM dataverse.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
+    -- without change tracking, the comparison was all there is to do
+    RETURN state.tracked;
+  END IF;
+
+  -- of rows that are not tracked, those with a greater version than five minutes ago
+  IF state.phase = 'current' AND NOT state.tracked THEN
+    SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
+    WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
+    IF after IS NULL OR NOT (plan ->> 'can_follow')::boolean THEN
+      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+      state := dataverse.copy_set(copy, jsonb_build_object(
+        'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0));
+      after := NULL;
+    END IF;
+  END IF;
+  IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
+     (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
+    EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
+                   (SELECT i.version_column FROM dataverse.pull_info(source) AS i), source) INTO top;
+    state := dataverse.copy_set(copy, jsonb_build_object(
+      'marks', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
+                 SELECT m FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
+               END || coalesce(top, 0),
+      'marked_at', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
+                 SELECT at FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
+               END || clock_timestamp()));
+  END IF;
+
+  IF state.phase = 'compare' AND NOT state.whole THEN
+    read_columns := ARRAY[plan ->> 'id_column', plan ->> 'version_column'];
+  ELSE
+    read_columns := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
+  END IF;
+  BEGIN
+    SELECT * INTO STRICT page FROM dataverse.read_page(
+      source, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
+  EXCEPTION
+    -- the token has expired: what differs is read
+    WHEN SQLSTATE 'DV001' THEN
+      PERFORM dataverse.end_pages();
+      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+        'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
+        'token_at', NULL, 'ids', 0));
+      RETURN true;
+    -- the table is not tracked any more
+    WHEN SQLSTATE 'DV002' THEN
+      PERFORM dataverse.end_pages();
+      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+        'tracked', false, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
+        'whole', plan ->> 'version_column' IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
+        'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[]));
+      RETURN true;
+  END;
+
+  IF state.phase = 'compare' THEN
+    EXECUTE plan ->> 'ids' USING copy INTO noted;
+    counts := jsonb_build_object('rows_compared', page.upserts);
+  END IF;
+  IF state.phase <> 'compare' OR state.whole THEN
+    counts := coalesce(counts, '{}') || dataverse.pull_merge(plan, path, state.phase, page.upserts, page.deletions);
+  END IF;
+  PERFORM dataverse.run_add(run, state.phase, counts || jsonb_build_object(
+    'requests', page.requests, 'throttles', page.throttles, 'time_waited', make_interval(secs => page.waited / 1e6)));
+  IF page.link IS NOT NULL THEN
+    PERFORM dataverse.copy_set(copy, jsonb_build_object(
+      'link', page.link, 'ids', state.ids + coalesce(noted, 0)));
+    RETURN true;
+  END IF;
+
+  IF (tracks OR (state.phase = 'current' AND state.tracked)) AND page.token IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'fdw_unable_to_create_reply',
+      message = format('Dataverse returned no token of change tracking for foreign table %s', source);
+  END IF;
+  counts := jsonb_build_object('link', NULL);
+  IF page.token IS NOT NULL THEN
+    counts := counts || jsonb_build_object('token', page.token, 'token_at', clock_timestamp());
+  END IF;
+  CASE state.phase
+    WHEN 'backfill' THEN
+      IF substring(page.token FROM '^(\d+)(?:!|%21)')::numeric <= state.marks[1] THEN
+        counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
+      ELSE
+        counts := counts || jsonb_build_object(
+          'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false, 'ids', 0);
+      END IF;
+    WHEN 'compare' THEN
+      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids THEN
+        -- a table of ids that was not restored: nothing may be deleted because of it
+        PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+        counts := counts || '{"phase": "compare", "ids": 0}';
+      ELSE
+        PERFORM dataverse.run_add(run, 'compare', dataverse.pull_compare(copy, plan, path, state.whole));
+        counts := counts || '{"phase": "settle", "ids": 0}';
+      END IF;
+    ELSE
+      more := false;
+  END CASE;
+  PERFORM dataverse.copy_set(copy, counts);
+  RETURN more;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_step(bigint, bigint, jsonb, text) IS
+  'takes one step of a run, which dataverse.pull() then commits';

@@ -1,0 +1,256 @@
+--
+-- Refused rows.  The extension files them.  A row is filed for the current
+-- user, who may see it, try it again, and delete it.
+--
+-- pg_dump includes the rows.  It can do so for whoever may read the whole table,
+-- which is why the table has no row security, and why the views have the
+-- conditions.  In a dump, roles and tables are names, and what has these names
+-- is looked up when the rows are restored: OIDs of another database mean nothing.
+--
+
+CREATE FUNCTION dataverse.role_oid(name text)
+RETURNS oid
+LANGUAGE sql IMMUTABLE STRICT
+AS $$ SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname::text = $1 $$;
+
+COMMENT ON FUNCTION dataverse.role_oid(text) IS
+  'the role that has this name when a row is filed or restored; for dataverse.rejected_rows';
+
+CREATE FUNCTION dataverse.table_oid(name text)
+RETURNS oid
+LANGUAGE sql IMMUTABLE STRICT
+AS $$ SELECT pg_catalog.to_regclass($1)::oid $$;
+
+COMMENT ON FUNCTION dataverse.table_oid(text) IS
+  'the table that has this name when a row is filed or restored; for dataverse.rejected_rows';
+
+CREATE TABLE dataverse.rejected_rows (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
+  role text NOT NULL,
+  server text NOT NULL,
+  foreign_table text NOT NULL,
+  operation text NOT NULL,
+  row_number bigint,
+  row_id uuid,
+  "row" jsonb,
+  code text,
+  sqlstate text NOT NULL,
+  message text NOT NULL,
+  attempts integer NOT NULL,
+  role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED,
+  table_oid oid GENERATED ALWAYS AS (dataverse.table_oid(foreign_table)) STORED
+);
+
+CREATE INDEX rejected_rows_row_id_idx ON dataverse.rejected_rows (row_id);
+
+COMMENT ON TABLE dataverse.rejected_rows IS
+  'the rows behind the view dataverse.rejects, of all roles';
+
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows_id_seq', '');
+
+-- Nobody can file a row for another role, not even a member of
+-- pg_write_all_data.
+CREATE FUNCTION dataverse.refuse_forgery()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT (SELECT pg_has_role(c.relowner, 'MEMBER') FROM pg_class AS c WHERE c.oid = TG_RELID) THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege',
+      message = 'rows of dataverse.rejected_rows are filed by the extension only';
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.refuse_forgery() IS
+  'lets only the owner of dataverse.rejected_rows add and change rows';
+
+CREATE TRIGGER refuse_forgery BEFORE INSERT OR UPDATE ON dataverse.rejected_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION dataverse.refuse_forgery();
+
+-- A role is the one for which a row was filed if it has the same OID (it is not
+-- another one of that name) and the same name (the OID was not used again).  Rows
+-- of roles that are gone belong to superusers (10 is the bootstrap superuser).
+CREATE VIEW dataverse.visible_rejects WITH (security_barrier) AS
+  SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
+         message, attempts
+  FROM dataverse.rejected_rows
+  WHERE pg_catalog.pg_has_role(
+      CASE WHEN pg_catalog.pg_get_userbyid(role_oid) = role THEN role_oid ELSE 10 END, 'MEMBER')
+    OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+
+COMMENT ON VIEW dataverse.visible_rejects IS
+  'the rows of dataverse.rejected_rows that the current user may see; use the view dataverse.rejects';
+
+-- Whoever may delete from a view may lock it, and with it all tables and views in
+-- its definition, against everybody.  No such view leads to the table, because
+-- then any role could stop all others from filing rows: this function is in
+-- between, which LOCK TABLE does not follow.
+CREATE FUNCTION dataverse.read_rejects()
+RETURNS SETOF dataverse.visible_rejects
+LANGUAGE sql STABLE ROWS 1000
+AS $$ SELECT * FROM dataverse.visible_rejects $$;
+
+COMMENT ON FUNCTION dataverse.read_rejects() IS
+  'the rows of the view dataverse.rejects';
+
+CREATE VIEW dataverse.rejects AS
+  SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
+         message, attempts
+  FROM dataverse.read_rejects();
+
+COMMENT ON VIEW dataverse.rejects IS
+  'rows that Dataverse refused with on_error = continue, and the reasons';
+
+-- Who may only read all rows may not delete them.
+CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
+  DELETE FROM dataverse.rejected_rows AS t
+  WHERE t.id = OLD.id
+    AND pg_catalog.pg_has_role(
+      CASE WHEN pg_catalog.pg_get_userbyid(t.role_oid) = t.role THEN t.role_oid ELSE 10 END, 'MEMBER')
+  RETURNING t.id, t.at, t.pid, t.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
+            t.sqlstate, t.message, t.attempts;
+
+-- Only these rows are tried again.  Members of a role see and delete its rows,
+-- but they have not written them.
+CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
+  SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
+  FROM dataverse.rejected_rows
+  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER;
+
+COMMENT ON VIEW dataverse.own_rejects IS
+  'the rows that were filed for the current user; for dataverse.retry_rejects()';
+
+-- The privilege to update a column, which locking rows requires as well, does not
+-- suffice to lock the view.  No row is updated; those that were tried again go.
+CREATE RULE delete_retried AS ON UPDATE TO dataverse.own_rejects DO INSTEAD
+  DELETE FROM dataverse.rejected_rows AS t
+  WHERE t.id = OLD.id AND t.role = CURRENT_USER AND pg_catalog.pg_get_userbyid(t.role_oid) = CURRENT_USER;
+
+CREATE FUNCTION dataverse.may_retry(table_oid oid)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_may_retry';
+
+COMMENT ON FUNCTION dataverse.may_retry(oid) IS
+  'whether the caller can write to a foreign table without giving rights away; for dataverse.retry_rejects()';
+
+CREATE FUNCTION dataverse.retrying(ids bigint[])
+RETURNS void
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_retrying';
+
+COMMENT ON FUNCTION dataverse.retrying(bigint[]) IS
+  'which of the caller''s rejected rows the next statement tries again; for dataverse.retry_rejects()';
+
+-- Runs one statement for each combination of table, operation, and set of
+-- columns.  A row that is refused again is filed again, with its number and one
+-- more attempt, before the old entry is deleted.
+CREATE FUNCTION dataverse.retry_rejects(
+  foreign_table regclass DEFAULT NULL,
+  since timestamptz DEFAULT NULL,
+  OUT retried bigint,
+  OUT succeeded bigint,
+  OUT failed bigint)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  settings CONSTANT text[] := ARRAY['dataverse_fdw.on_error', 'dataverse_fdw.insert_mode'];
+  saved text[] := ARRAY(SELECT coalesce(current_setting(s, true), '') FROM unnest(settings) AS s);
+  part record;
+  key_column name;
+  last_id bigint;
+BEGIN
+  retried := 0;
+  failed := 0;
+  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on';
+  END IF;
+  PERFORM set_config(settings[1], 'continue', true);
+  FOR part IN
+    WITH mine AS MATERIALIZED (
+      SELECT r.id, r.table_oid, r.operation, r.row_id, r.row
+      FROM dataverse.own_rejects AS r
+      WHERE (r.table_oid = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
+        AND (r.at >= since OR since IS NULL)
+        AND r.row <> '{}'
+      ORDER BY r.id
+      FOR UPDATE OF r),
+    tables AS MATERIALIZED (
+      SELECT t.table_oid
+      FROM (SELECT DISTINCT m.table_oid FROM mine AS m ORDER BY m.table_oid) AS t
+      WHERE dataverse.may_retry(t.table_oid))
+    SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
+           array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
+           array_agg(m.row_id ORDER BY m.id) AS row_ids,
+           (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
+            FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS columns,
+           (SELECT string_agg('r.' || quote_ident(c), ', ' ORDER BY i)
+            FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS inputs
+    FROM mine AS m JOIN tables AS t USING (table_oid), LATERAL (
+      SELECT array_agg(a.attname ORDER BY a.attnum) AS names
+      FROM pg_attribute AS a
+      WHERE a.attrelid = m.table_oid AND a.attnum > 0 AND NOT a.attisdropped
+        AND m.row ? a.attname) AS c
+    WHERE c.names IS NOT NULL
+    GROUP BY m.table_oid, m.operation, c.names
+    ORDER BY min(m.id)
+  LOOP
+    SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
+    PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
+    PERFORM dataverse.retrying(part.ids);
+    CASE part.operation
+      WHEN 'insert', 'upsert' THEN
+        EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
+                       ' FROM unnest($1) WITH ORDINALITY AS u (value, i),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r ORDER BY u.i',
+                       part.foreign_table, part.columns, part.inputs)
+          USING part.rows;
+      WHEN 'delete' THEN
+        EXECUTE format('DELETE FROM ONLY %1$s AS t USING unnest($1) AS u (value),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
+                       part.foreign_table,
+                       (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
+                        FROM unnest(part.names) WITH ORDINALITY AS u (c, i)),
+                       part.inputs)
+          USING part.rows;
+      ELSE
+        -- the column that contains the ids
+        SELECT c INTO key_column FROM unnest(part.names) WITH ORDINALITY AS u (c, i)
+        WHERE NOT EXISTS (SELECT FROM unnest(part.rows, part.row_ids) AS v (value, row_id)
+                          WHERE v.value ->> c IS DISTINCT FROM v.row_id::text)
+        ORDER BY i LIMIT 1;
+        CONTINUE WHEN key_column IS NULL OR cardinality(part.names) < 2;
+        EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE t.%3$I = r.%3$I',
+                       part.foreign_table,
+                       (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
+                        WHERE c <> key_column),
+                       key_column)
+          USING part.rows;
+    END CASE;
+    SELECT failed + count(*) INTO failed FROM dataverse.own_rejects
+    WHERE id > last_id AND pid = pg_backend_pid();
+    SELECT retried + count(*) INTO retried FROM dataverse.own_rejects WHERE id = ANY (part.ids);
+    -- deletes them (rule delete_retried)
+    UPDATE dataverse.own_rejects SET attempts = attempts WHERE id = ANY (part.ids);
+  END LOOP;
+  PERFORM dataverse.retrying(NULL);
+  PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);
+  succeeded := retried - failed;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.retry_rejects(regclass, timestamptz) IS
+  'tries to write the caller''s rejected rows again and deletes those that succeed from dataverse.rejects';

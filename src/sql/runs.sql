@@ -1,0 +1,121 @@
+-- The lock of a copy is held by the session that pulls it, so it is gone when the
+-- session is.  A run without it does not run any more.
+CREATE FUNCTION dataverse.copy_lock_class()
+RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1685480816 $$;
+
+COMMENT ON FUNCTION dataverse.copy_lock_class() IS
+  'the first key of the advisory locks of copies; the second one is the number of the copy';
+
+CREATE FUNCTION dataverse.copy_lock_key(copy bigint)
+RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
+
+COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
+  'the second key of the advisory lock of a copy';
+
+CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  begun bigint;
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  IF status = 'running' THEN
+    DELETE FROM dataverse.run_log AS r
+    WHERE r.copy = run_begin.copy AND r.started_at < clock_timestamp() - interval '30 days';
+    UPDATE dataverse.run_log AS r
+    SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
+    WHERE r.copy = run_begin.copy AND r.status = 'running';
+  END IF;
+  INSERT INTO dataverse.run_log (copy, operation, role, status, ended_at)
+  VALUES (run_begin.copy, run_begin.operation, dataverse.caller(), run_begin.status,
+          CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
+  RETURNING id INTO begun;
+  RETURN begun;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
+  'writes the row of a run; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n dataverse.run_log := jsonb_populate_record(NULL::dataverse.run_log, counts);
+BEGIN
+  PERFORM dataverse.copy_get(r.copy) FROM dataverse.run_log AS r WHERE r.id = run;
+  UPDATE dataverse.run_log AS r
+  SET phase = run_add.phase,
+      rows_read = r.rows_read + coalesce(n.rows_read, 0), rows_compared = r.rows_compared + coalesce(n.rows_compared, 0),
+      inserted = r.inserted + coalesce(n.inserted, 0), updated = r.updated + coalesce(n.updated, 0),
+      unchanged = r.unchanged + coalesce(n.unchanged, 0), deleted = r.deleted + coalesce(n.deleted, 0),
+      sent = r.sent + coalesce(n.sent, 0), rejected = r.rejected + coalesce(n.rejected, 0),
+      conflicts = r.conflicts + coalesce(n.conflicts, 0),
+      requests = r.requests + coalesce(n.requests, 0), throttles = r.throttles + coalesce(n.throttles, 0),
+      time_waited = r.time_waited + coalesce(n.time_waited, '0')
+  WHERE r.id = run AND r.status = 'running';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
+  'adds to the counts of a run; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.run_end(run bigint, status text, sqlstate text, error text)
+RETURNS dataverse.run_log
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n dataverse.run_log;
+BEGIN
+  PERFORM dataverse.copy_get(r.copy) FROM dataverse.run_log AS r WHERE r.id = run;
+  UPDATE dataverse.run_log AS r
+  SET status = run_end.status, ended_at = clock_timestamp(), sqlstate = run_end.sqlstate, error = run_end.error
+  WHERE r.id = run AND r.status = 'running'
+  RETURNING r.* INTO n;
+  UPDATE dataverse.copies AS c SET succeeded_at = n.ended_at
+  WHERE c.id = n.copy AND n.status = 'succeeded';
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_end(bigint, text, text, text) IS
+  'writes the end of a run; for dataverse.pull()';
+
+-- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
+CREATE VIEW dataverse.runs WITH (security_barrier) AS
+  SELECT r.id, c.foreign_table, c.target, r.operation, r.role, r.pid, r.started_at, r.ended_at,
+         CASE WHEN r.status <> 'running' OR EXISTS (
+                SELECT FROM pg_catalog.pg_locks AS l
+                WHERE l.locktype = 'advisory' AND l.classid = dataverse.copy_lock_class()::oid AND l.objid = dataverse.copy_lock_key(r.copy)::oid
+                  AND l.objsubid = 2 AND l.pid = r.pid AND l.granted
+                  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
+              THEN r.status ELSE 'interrupted' END AS status,
+         r.phase, r.rows_read, r.rows_compared, r.inserted, r.updated, r.unchanged, r.deleted, r.sent, r.rejected, r.conflicts,
+         r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
+  FROM dataverse.run_log AS r JOIN dataverse.copies AS c ON c.id = r.copy
+  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+
+COMMENT ON VIEW dataverse.runs IS
+  'a row for each run of dataverse.pull(): what it did, and how it ended';
+
+CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
+  SELECT c.foreign_table, c.target, c.phase,
+         CASE WHEN c.tracked THEN 'change tracking' WHEN NOT c.tracked THEN 'versions' END AS method,
+         c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age,
+         l.status AS last_status, l.started_at AS last_started_at, l.error AS last_error
+  FROM dataverse.copies AS c LEFT JOIN LATERAL (
+    SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r
+    WHERE r.target = c.target ORDER BY r.id DESC LIMIT 1) AS l ON true
+  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+
+COMMENT ON VIEW dataverse.sync_state IS
+  'a row for each copy: how far it is, when it was last in step, and how its last run ended';
