@@ -153,7 +153,8 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->command = plan->command;
 	dv_modify_plan_check(relation, m->options, plan->command, plan->ignore);
 	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
-	m->ignore = plan->ignore || dv_option_choice(m->options, DV_OPT_INSERT_MODE) == DV_INSERT_IGNORE_DUPLICATES;
+	m->ignore = plan->ignore || (plan->command == CMD_INSERT &&
+								 dv_option_choice(m->options, DV_OPT_INSERT_MODE) == DV_INSERT_IGNORE_DUPLICATES);
 	m->what = psprintf("%s foreign table \"%s\"", dv_operation_rule_of(m->operation)->phrase,
 					   relation->name);
 	m->expected = -1;
