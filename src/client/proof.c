@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * proof.c
- *		Whether a row that exists is the one that a job tried to create.
+ *		Whether a row is as it is because of a job: whether the job created it,
+ *		or was the one that changed it.
  *
  * An id that was made here is random, so a row that has it is ours.  An id that
  * the user supplied may have been there before, or another session may create
@@ -18,6 +19,18 @@
  * have been carried out, so none of the other rows is ours.  (That a row is
  * absent proves less: it may have been deleted since, or an attempt may still
  * be carried out.)
+ *
+ * An update of a row with a certain version is carried out once at most, since
+ * it makes a new version.  If a later attempt finds another version, the reason
+ * may be the first attempt, or somebody else's change.  The row
+ *
+ * - was changed by us if it has the values that were sent, and was last changed
+ *   since the first attempt;
+ * - was changed by somebody else if it has other values, and was last changed
+ *   before the first attempt;
+ * - is unclear otherwise: if it has other values now, somebody may have replaced
+ *   ours; and if it was last changed before, it had the values that were sent
+ *   already, or it belongs to one of the few tables that do not note every change.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -43,11 +56,18 @@
 enum
 {
 	READ_ID,
-	READ_CREATED,
+	READ_CREATED,				/* of a row to be updated: when it was last changed */
 	READ_OVERRIDDEN,
 	READ_PARTITION,
 	READ_COLUMNS
 };
+
+/* Is it about rows that are to be changed? */
+static bool
+is_of_changes(const dv_job *job)
+{
+	return job->batch->operation == DV_UPDATE;
+}
 
 /* Was the id made here?  Among rows to be created, only those with given ids have keys. */
 static bool
@@ -95,6 +115,15 @@ place_of(const dv_writer_spec *spec, int column)
 	return READ_COLUMNS + column;
 }
 
+/* The time that is compared with that of the first attempt. */
+static const char *
+moment_property(const dv_job *job)
+{
+	if (!is_of_changes(job))
+		return "createdon";
+	return job->spec->modified != NULL ? job->spec->modified : "@unused.modified";
+}
+
 const char **
 dv_proof_properties(const dv_job *job, int *n)
 {
@@ -112,9 +141,9 @@ dv_proof_properties(const dv_job *job, int *n)
 	*n = READ_COLUMNS + columns_read(job);
 	names = palloc(sizeof(char *) * *n);
 	names[READ_ID] = spec->destination.primary_id;
-	names[READ_CREATED] = "createdon";
+	names[READ_CREATED] = moment_property(job);
 	/* names that are not wanted keep their places: dv_names takes each name once */
-	names[READ_OVERRIDDEN] = sets_birth(job) ? overridden : "@unused.overridden";
+	names[READ_OVERRIDDEN] = !is_of_changes(job) && sets_birth(job) ? overridden : "@unused.overridden";
 	names[READ_PARTITION] = spec->partition != NULL ? spec->partition : "@unused.partition";
 	for (i = READ_COLUMNS; i < *n; i++)
 		names[i] = i > place_of(spec, i - READ_COLUMNS) ? psprintf("@unused.%d", i) :
@@ -290,6 +319,10 @@ compare_values(const dv_job *job, const dv_batch_row *row, const dv_value *value
 			case DV_STORED_EQUAL:
 				equal++;
 				break;
+			case DV_STORED_NULL:
+				/* a new row has null where nothing was sent, but this one was to be cleared */
+				equal += is_of_changes(job);
+				break;
 			case DV_STORED_DIFFERENT:
 				proof->unlike = job->spec->columns[column].read;
 				return;
@@ -322,6 +355,22 @@ judge(const dv_job *job, const dv_batch_row *row, const dv_value *values, dv_pro
 		compare_values(job, row, values, proof);
 }
 
+/* Judges a row that has another version than the one that was to be updated. */
+static void
+judge_change(const dv_job *job, const dv_batch_row *row, const dv_value *values, dv_proof *proof)
+{
+	int64		first = first_moment(job);
+	int64_t		changed;
+	bool		known = first >= 0 &&
+	dv_value_timestamp(&values[READ_CREATED], &changed) == DV_VALUE_OK;
+
+	compare_values(job, row, values, proof);
+	if (known && changed < first && proof->unlike != NULL)
+		proof->finding = DV_FINDING_THEIRS;
+	else if (!known || changed < first)
+		proof->finding = DV_FINDING_UNCLEAR;
+}
+
 static dv_findings *
 findings_of(dv_job *job)
 {
@@ -347,8 +396,11 @@ dv_proof_judge(dv_job *job, const dv_value *values)
 	{
 		const dv_batch_row *row = &job->batch->rows[i];
 
-		if (memcmp(row->id, id, DV_ID_LEN) == 0 &&
-			(is_made(job, row) || in_partition(job, row, values)))
+		if (memcmp(row->id, id, DV_ID_LEN) != 0)
+			continue;
+		if (is_of_changes(job))
+			judge_change(job, row, values, &rows[i]);
+		else if (is_made(job, row) || in_partition(job, row, values))
 			judge(job, row, values, &rows[i]);
 	}
 }
@@ -366,8 +418,12 @@ dv_proof_conclude(dv_job *job)
 }
 
 dv_error
-dv_proof_doubt(const dv_proof *proof)
+dv_proof_doubt(const dv_job *job, const dv_proof *proof)
 {
+	const char *fact = is_of_changes(job) ?
+	"an attempt to update the row was not answered, and the row has another version than the one that was read" :
+	"an attempt to create the row was not answered, and a row with its id exists";
+	const char *deed = is_of_changes(job) ? "changed" : "created";
 	dv_error	error = {
 		.verdict = DV_VERDICT_REFUSED,
 		.retry_after = -1,
@@ -376,8 +432,8 @@ dv_proof_doubt(const dv_proof *proof)
 	};
 
 	error.message = proof->unlike != NULL ?
-		psprintf("an attempt to create the row was not answered, and a row with its id exists, but the value of \"%s\" is not the one that was sent: it is not known whether this statement created it",
-				 proof->unlike) :
-		"an attempt to create the row was not answered, and a row with its id exists, but nothing tells whether this statement created it";
+		psprintf("%s, but the value of \"%s\" is not the one that was sent: it is not known whether this statement %s it",
+				 fact, proof->unlike, deed) :
+		psprintf("%s, but nothing tells whether this statement %s it", fact, deed);
 	return error;
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * proof.h
- *		Whether a row that exists is the one that a job tried to create.
+ *		Whether a row is as it is because of a job: whether the job created it,
+ *		or was the one that changed it.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,9 +18,9 @@
 typedef enum dv_finding
 {
 	DV_FINDING_ABSENT,			/* it does not exist */
-	DV_FINDING_OURS,			/* the job created it */
-	DV_FINDING_THEIRS,			/* something else created it */
-	DV_FINDING_UNCLEAR			/* it exists, but nothing tells who created it */
+	DV_FINDING_OURS,			/* the job created or changed it */
+	DV_FINDING_THEIRS,			/* something else did */
+	DV_FINDING_UNCLEAR			/* it exists, but nothing tells who created or changed it */
 } dv_finding;
 
 /* The result of a verification, for one row. */
@@ -52,6 +53,6 @@ extern void dv_proof_judge(dv_job *job, const dv_value *values);
 extern const dv_proof *dv_proof_conclude(dv_job *job);
 
 /* Returns the error for a row that it is not known of whether it is ours. */
-extern dv_error dv_proof_doubt(const dv_proof *proof);
+extern dv_error dv_proof_doubt(const dv_job *job, const dv_proof *proof);
 
 #endif							/* DV_PROOF_H */

@@ -13,7 +13,8 @@
  * Answers that are missing or cannot be read leave rows in doubt.  The same
  * bytes are sent again.  If the second request is refused, the reason may be
  * that the first one was carried out, so rows to be created are verified
- * (verify.c) before a refusal is believed.
+ * (verify.c) before a refusal is believed, and so are rows to be updated that
+ * do not have the expected version any more.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -403,6 +404,14 @@ has_elder_twin(const sorting *s, const dv_batch_row *row)
 	return false;
 }
 
+/* Lets a row be verified before its refusal is believed. */
+static void
+keep_to_verify(sorting *s, const dv_batch_row *row, const dv_error *error)
+{
+	s->to_verify = dv_job_keep(s->to_verify, s->job, row, DV_ROUTE_VERIFY);
+	dv_job_note_refusal(s->to_verify, s->to_verify->batch->nrows - 1, error);
+}
+
 /* Settles a row that was refused, if the reason may be that it has already been written. */
 static bool
 settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
@@ -425,8 +434,13 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 				error->meaning == DV_MEANING_DUPLICATE;
 			if (is_done || !row->has_id || has_elder_twin(s, row))
 				break;
-			s->to_verify = dv_job_keep(s->to_verify, s->job, row, DV_ROUTE_VERIFY);
-			dv_job_note_refusal(s->to_verify, s->to_verify->batch->nrows - 1, error);
+			keep_to_verify(s, row, error);
+			return true;
+		case DV_UPDATE:
+			/* whatever its code is: the condition of the request does not hold */
+			if (!batch->destination->match_version || error->status != 412)
+				break;
+			keep_to_verify(s, row, error);
 			return true;
 		default:
 			break;
@@ -740,6 +754,23 @@ settle_bulk(dv_job *job, const dv_error *error)
  * Settling the parts of a $batch
  */
 
+/*
+ * Lets the statement fail if the table does not compare versions, so that no
+ * row can be written, whatever the rows are like.
+ */
+static bool
+fail_without_versions(dv_job *job, const dv_row_answer *answers)
+{
+	int			i;
+
+	for (i = 0; i < job->batch->nrows; i++)
+		if (!answers[i].told || answers[i].error.meaning != DV_MEANING_NO_VERSIONS)
+			return false;
+	job->in_doubt = job->was_in_doubt = false;
+	dv_pipeline_fail_job(job, &answers[0].error);
+	return true;
+}
+
 static void
 settle_parts(dv_job *job, const dv_error *error)
 {
@@ -762,7 +793,8 @@ settle_parts(dv_job *job, const dv_error *error)
 			(void) dv_batch_answer_parts(dv_call_header(job->call, "Content-Type"), result->body,
 										 result->body_len, job->batch->nrows, answers);
 		sign(job, answers);
-		settle_rows(job, answers);
+		if (!fail_without_versions(job, answers))
+			settle_rows(job, answers);
 	}
 }
 

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * verify.c
- *		Verification: finding out which rows of a job exist.
+ *		Verification: finding out which rows of a job exist, and how.
  *
- * Rows are verified when they are in doubt after an attempt to create them,
- * and a later attempt was refused.  proof.c tells whether a row that exists is
- * ours.  If that cannot be told, the row is not counted as written.
+ * Rows are verified when they are in doubt after an attempt to create them, or
+ * to update them in a certain version, and a later attempt was refused.  proof.c
+ * tells whether a row that exists is ours.  If that cannot be told, the row is
+ * not counted as written.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -103,7 +104,7 @@ settle_unclear(dv_job *job, const dv_proof *proofs, const dv_finding *findings)
 
 		if (findings[i] != DV_FINDING_UNCLEAR)
 			continue;
-		error = dv_proof_doubt(&proofs[i]);
+		error = dv_proof_doubt(job, &proofs[i]);
 		if (job->spec->ignore_duplicates)
 			dv_writer_settle_row(job, row, DV_FATE_IGNORED);
 		else if (job->spec->go_on)
@@ -151,6 +152,9 @@ conclude(dv_job *job)
 			dv_writer_settle_row(job, row, DV_FATE_ACKNOWLEDGED);
 		else if (finding == DV_FINDING_UNCLEAR)
 			continue;
+		/* it was deleted since it was refused */
+		else if (finding == DV_FINDING_ABSENT && job->batch->operation == DV_UPDATE)
+			dv_writer_settle_row(job, row, DV_FATE_MISSING);
 		else if (!job->refused_whole)
 			refused[i] = &job->refusals[i];
 		else if (finding == DV_FINDING_THEIRS)

@@ -275,6 +275,12 @@ dv_writer_begin_keyed_row(dv_writer *writer, const dv_batch_key *by_key, uint64 
 }
 
 void
+dv_writer_set_version(dv_writer *writer, int64 version)
+{
+	dv_batch_set_version(writer->open, version);
+}
+
+void
 dv_writer_end_head(dv_writer *writer)
 {
 	dv_batch_end_head(writer->open);

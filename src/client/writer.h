@@ -84,8 +84,10 @@ typedef struct dv_writer_spec
 	int			batch_size;
 	bool		go_on;			/* on_error = continue: "reject" is called for each row refused */
 	bool		ignore_duplicates;	/* creates only: rows that exist are ignored */
-	const dv_stored_column *columns;	/* creates only: the columns that rows can set */
+	const dv_stored_column *columns;	/* the columns that rows can set, if rows that were
+										 * written have to be recognized by their values; or NULL */
 	int			ncolumns;
+	const char *modified;		/* property with the time of the last change; or NULL */
 	const char *partition;		/* property that an elastic table's ids are unique within; or NULL */
 	bool		ids_made;		/* the ids of rows to create were made here, so they are new */
 	bool		dry_run;		/* count rows, but send nothing */
@@ -127,6 +129,9 @@ extern StringInfo dv_writer_begin_row(dv_writer *writer, const uint8 *id, const 
 /* The same for a row to upsert that an alternate key identifies. */
 extern StringInfo dv_writer_begin_keyed_row(dv_writer *writer, const dv_batch_key *by_key,
 											uint64 key);
+
+/* Sets the version that the row begun must still have; only if the destination's versions are matched. */
+extern void dv_writer_set_version(dv_writer *writer, int64 version);
 
 /* Makes the members appended so far part of the head: the address contains them. */
 extern void dv_writer_end_head(dv_writer *writer);

@@ -36,6 +36,9 @@ make_bulk_path(const dv_batch *batch)
 
 	if (rule->message == NULL || (rule->elastic_only && destination->type != DV_TABLE_ELASTIC))
 		return NULL;
+	/* bulk messages know no versions */
+	if (destination->match_version)
+		return NULL;
 	return psprintf("%s/Microsoft.Dynamics.CRM.%s%s%s", destination->entity_set, rule->message,
 					destination->tag != NULL ? "?tag=" : "",
 					destination->tag != NULL ? destination->tag : "");
@@ -180,6 +183,13 @@ dv_batch_begin_keyed_row(dv_batch *batch, const dv_batch_key *key)
 		set_key_members(batch, row, key->members, strlen(key->members));
 	append_head(batch, row);
 	return row;
+}
+
+void
+dv_batch_set_version(dv_batch *batch, int64 version)
+{
+	Assert(batch->destination->match_version);
+	batch->rows[batch->nrows - 1].version = version;
 }
 
 void
@@ -401,11 +411,10 @@ append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	appendBinaryStringInfo(body, rest, len);
 }
 
-/* Returns what stands between the path and the body of every part. */
+/* Returns what stands between the path of every part and its condition. */
 static char *
 make_part_headers(const dv_batch *batch)
 {
-	const dv_operation_rule *rule = dv_operation_rule_of(batch->operation);
 	const char *const *header;
 	StringInfoData s;
 
@@ -415,11 +424,17 @@ make_part_headers(const dv_batch *batch)
 		appendStringInfo(&s, "%s\r\n", *header);
 	if (batch->destination->caller != NULL)
 		appendStringInfo(&s, DV_HEADER_CALLER "%s\r\n", batch->destination->caller);
-	appendStringInfoString(&s, rule->header);
-	if (rule->has_body)
-		appendStringInfoString(&s, "Content-Type: application/json\r\n");
-	appendStringInfoString(&s, "\r\n");
 	return s.data;
+}
+
+/* Appends the condition on which a row is written, if there is one. */
+static void
+append_condition(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
+{
+	if (batch->destination->match_version)
+		appendStringInfo(body, "If-Match: W/\"" INT64_FORMAT "\"\r\n", row->version);
+	else
+		appendStringInfoString(body, dv_operation_rule_of(batch->operation)->header);
 }
 
 /* Writes a part up to its request line. */
@@ -465,6 +480,9 @@ append_rows(StringInfo body, const dv_batch *batch, const char *boundary, bool n
 		appendStringInfo(body, "%s %s", rule->method, root);
 		append_address(body, batch, &batch->rows[i]);
 		appendStringInfoString(body, headers);
+		append_condition(body, batch, &batch->rows[i]);
+		appendStringInfoString(body, rule->has_body ? "Content-Type: application/json\r\n\r\n" :
+							   "\r\n");
 		if (rule->has_body)
 			append_body(body, batch, &batch->rows[i]);
 		end_part(body);

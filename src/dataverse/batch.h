@@ -45,6 +45,8 @@ typedef struct dv_destination
 	const char *entity_set;
 	const char *primary_id;		/* property that holds the primary id */
 	dv_table_type type;
+	bool		match_version;	/* rows are changed only if they still have the versions that were
+								 * read */
 	const char *tag;			/* percent-encoded; NULL if there is none */
 	const char *const *headers; /* of each request and each part, "Name: value", NULL-terminated;
 								 * NULL if there are none */
@@ -59,6 +61,8 @@ typedef struct dv_batch_row
 								 * has it */
 	void	   *owner;			/* whom the caller tells of its fate; or NULL */
 	uint8		id[DV_ID_LEN];
+	int64		version;		/* if the destination's versions are matched: the one that was
+								 * read */
 	bool		has_id;
 	bool		by_key;			/* the address is by an alternate key, in the form for bodies;
 								 * once the row has been looked for, the id is used instead */
@@ -118,6 +122,9 @@ typedef struct dv_batch_key
 
 /* The same for such a row. */
 extern dv_batch_row *dv_batch_begin_keyed_row(dv_batch *batch, const dv_batch_key *key);
+
+/* Sets the version that the row that was begun last must still have. */
+extern void dv_batch_set_version(dv_batch *batch, int64 version);
 
 /* Makes the members appended so far part of the head. */
 extern void dv_batch_end_head(dv_batch *batch);

@@ -55,6 +55,11 @@ static const char throttle_hint[] =
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
+static const char changed_hint[] =
+"Repeat the statement, so that it reads the row as it is now.";
+static const char versions_hint[] =
+"Set \"match_version\" to \"off\" for this table: Dataverse can compare versions only where the table has IsOptimisticConcurrencyEnabled.";
+
 static const char expired_hint[] =
 "Read the table again from its beginning, without a token; dataverse.pull() compares ids and versions instead.";
 static const char tracking_hint[] =
@@ -93,7 +98,8 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_AS("0x80040217", ERRCODE_FOREIGN_KEY_VIOLATION, DV_MEANING_MISSING),
 	REFUSED("0x80060891", ERRCODE_FOREIGN_KEY_VIOLATION),
 	REFUSED("0x80040227", ERRCODE_RESTRICT_VIOLATION),
-	REFUSED("0x80060882", ERRCODE_T_R_SERIALIZATION_FAILURE),
+	{"0x80060882", NULL, ERRCODE_T_R_SERIALIZATION_FAILURE, DV_VERDICT_REFUSED, DV_MEANING_CHANGED, changed_hint},
+	{"0x8006088D", NULL, ERRCODE_FEATURE_NOT_SUPPORTED, DV_VERDICT_REFUSED, DV_MEANING_NO_VERSIONS, versions_hint},
 
 	/* values */
 	REFUSED("0x80044331", ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
@@ -391,7 +397,8 @@ bool
 dv_error_is_about_rows(const dv_error *error)
 {
 	return error->verdict == DV_VERDICT_REFUSED && error->status != 0 &&
-		error->meaning != DV_MEANING_CALLER && error->meaning != DV_MEANING_USER;
+		error->meaning != DV_MEANING_CALLER && error->meaning != DV_MEANING_USER &&
+		error->meaning != DV_MEANING_NO_VERSIONS;
 }
 
 const char *

@@ -37,6 +37,8 @@ typedef enum dv_meaning
 	DV_MEANING_DUPLICATE,		/* a row with that key exists already */
 	DV_MEANING_MISSING,			/* a row does not exist: the one addressed, or one that it refers
 								 * to */
+	DV_MEANING_CHANGED,			/* the row has another version than the request says */
+	DV_MEANING_NO_VERSIONS,		/* the table does not compare versions */
 	DV_MEANING_TOO_LARGE,		/* smaller requests may succeed */
 	DV_MEANING_MANY_PARTS,		/* a $batch has more parts than the service accepts */
 	DV_MEANING_NO_BULK,			/* the table does not have this bulk message */

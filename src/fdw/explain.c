@@ -333,24 +333,22 @@ dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 
 /* The request that is used first; rows may later be sent one by one. */
 static const char *
-request_of(const dv_relation *relation, dv_operation operation)
+request_of(const dv_relation *relation, dv_operation operation, bool match_version)
 {
 	dv_destination destination = {.root = "", .table = relation->table, .entity_set = relation->entity_set,
-	.primary_id = relation->primary_id.property, .type = relation->type};
+	.primary_id = relation->primary_id.property, .type = relation->type, .match_version = match_version};
 	const char *path = dv_batch_bulk_path(dv_batch_create(operation, &destination, 1));
 
 	return path != NULL ? path : "$batch";
 }
 
 static void
-show_columns(const dv_relation *relation, const List *private, ExplainState *es)
+show_columns(const dv_relation *relation, const dv_modify_plan *plan, ExplainState *es)
 {
-	dv_modify_plan plan;
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	dv_modify_plan_unpack(private, &plan);
-	foreach(lc, list_concat_copy(plan.given, plan.others))
+	foreach(lc, list_concat_copy(plan->given, plan->others))
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
@@ -415,9 +413,14 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 		dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
 		dv_options	options = dv_settings_over(relation->options);
 		dv_operation operation = dv_modify_plan_operation(relation, options, mtstate->operation);
+		dv_modify_plan plan;
 
-		ExplainPropertyText("Request", psprintf("POST %s", request_of(relation, operation)), es);
-		show_columns(relation, private, es);
+		dv_modify_plan_unpack(private, &plan);
+		ExplainPropertyText("Request", psprintf("POST %s", request_of(relation, operation,
+																	  plan.match_version)), es);
+		if (plan.match_version)
+			ExplainPropertyText("Condition", "If-Match: versionnumber", es);
+		show_columns(relation, &plan, es);
 		ExplainPropertyInteger("Batch Size", NULL, dv_option_int(options, DV_OPT_BATCH_SIZE), es);
 	}
 	if (es->analyze && m != NULL && m->writer != NULL)

@@ -72,6 +72,7 @@ new_writer(dv_modify *m)
 	spec.destination.type = m->relation->type;
 	spec.destination.tag = dv_address_encode(dv_text_out(dv_option_text(m->options, DV_OPT_TAG)));
 	spec.destination.headers = headers_of(m->options);
+	spec.destination.match_version = m->identity.version_junk != 0;
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);
 	spec.go_on = m->refusal.go_on;
@@ -80,6 +81,8 @@ new_writer(dv_modify *m)
 	spec.columns = dv_stored_columns(m, &spec.ncolumns);
 	if (m->identity.partition.attnum != 0)
 		spec.partition = dv_relation_attribute(m->relation, m->identity.partition.attnum)->column.property;
+	if (dv_relation_column_of(m->relation, "modifiedon") != 0)
+		spec.modified = "modifiedon";
 	spec.dry_run = dv_dry_run;
 	/* the server's option of this name limits each application user; the pool applies it */
 	own.first = m->options.first;

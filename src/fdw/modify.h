@@ -48,6 +48,8 @@ typedef struct dv_modify_identity
 	dv_modify_column partition;
 	AttrNumber	id_junk;		/* junk attribute of the subplan */
 	AttrNumber	partition_junk;
+	AttrNumber	version;		/* column with the version that rows must still have, or 0 */
+	AttrNumber	version_junk;
 	bool		make_ids;
 	bool		ids_given;		/* the statement supplies ids, at least for some rows */
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
@@ -74,6 +76,7 @@ typedef struct dv_modify_row
 	const char *second;			/* for a new pair: the id on the other side */
 	Datum		partition;
 	bool		no_partition;
+	int64		version;		/* that was read, if it must still be the row's */
 } dv_modify_row;
 
 /* When a column is sent that the service may not take while it creates the row. */
@@ -243,7 +246,7 @@ extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *pla
 
 /* modify_stored.c */
 
-/* Returns how the columns of new rows are read back; NULL if the writer need not know. */
+/* Returns how the columns of rows are read back; NULL if the writer need not know. */
 extern const dv_stored_column *dv_stored_columns(const dv_modify *m, int *n);
 
 /* modify_return.c */

@@ -142,6 +142,20 @@ find_junk(dv_modify *m, List *targetlist)
 		elog(ERROR, "could not find the id of rows of foreign table \"%s\"", m->relation->name);
 }
 
+/* The plan decides, because it has seen to it that versions are read. */
+static void
+find_version(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
+{
+	dv_modify_identity *identity = &m->identity;
+
+	if (!plan->match_version)
+		return;
+	identity->version = dv_relation_column_of(m->relation, "versionnumber");
+	identity->version_junk = dv_resultrel_junk(targetlist, DV_JUNK_VERSION, identity->version);
+	if (identity->version_junk == 0)
+		elog(ERROR, "could not find the version of rows of foreign table \"%s\"", m->relation->name);
+}
+
 void
 dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
@@ -155,6 +169,7 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	}
 	if (targetlist != NIL)
 		find_junk(m, targetlist);
+	find_version(m, plan, targetlist);
 	if (identity->partition.attnum != 0)
 		identity->partition.encoder = dv_encoder_create(m->relation, identity->partition.attnum,
 														DV_NULL_OMITTED);
@@ -432,6 +447,28 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 }
 
 static bool
+set_version(const dv_modify *m, TupleTableSlot *planSlot, dv_modify_row *row, dv_modify_fault *fault)
+{
+	static const dv_misfit no_version = {
+		ERRCODE_FEATURE_NOT_SUPPORTED, "the row has no version that could be matched"
+	};
+	bool		isnull;
+	Datum		version;
+
+	if (m->identity.version_junk == 0)
+		return true;
+	version = ExecGetJunkAttribute(planSlot, m->identity.version_junk, &isnull);
+	if (!isnull)
+	{
+		row->version = DatumGetInt64(version);
+		return true;
+	}
+	fault->attnum = m->identity.version;
+	fault->misfit = no_version;
+	return false;
+}
+
+static bool
 find_old(const dv_modify *m, TupleTableSlot *planSlot, dv_modify_row *row, dv_modify_fault *fault)
 {
 	bool		isnull;
@@ -443,7 +480,8 @@ find_old(const dv_modify *m, TupleTableSlot *planSlot, dv_modify_row *row, dv_mo
 	if (m->identity.partition_junk != 0)
 		row->partition = ExecGetJunkAttribute(planSlot, m->identity.partition_junk,
 											  &row->no_partition);
-	return row->no_partition || address_in_partition(m, row, fault);
+	return set_version(m, planSlot, row, fault) &&
+		(row->no_partition || address_in_partition(m, row, fault));
 }
 
 /* A row of an intersect table is a reference from one row to another. */

@@ -32,9 +32,11 @@
 List *
 dv_modify_plan_pack(const dv_modify_plan *plan)
 {
+	List	   *scalars = list_make5_int(plan->command, plan->has_checks, plan->ignore, plan->repeats,
+										 plan->at_once);
+
 	return list_make5(plan->given, plan->others, plan->returned, plan->checked,
-					  list_make5_int(plan->command, plan->has_checks, plan->ignore, plan->repeats,
-									 plan->at_once));
+					  lappend_int(scalars, plan->match_version));
 }
 
 void
@@ -50,7 +52,8 @@ dv_modify_plan_unpack(const List *private, dv_modify_plan *plan)
 	plan->has_checks = lsecond_int(scalars);
 	plan->ignore = lthird_int(scalars);
 	plan->repeats = lfourth_int(scalars);
-	plan->at_once = llast_int(scalars);
+	plan->at_once = list_nth_int(scalars, 4);
+	plan->match_version = llast_int(scalars);
 }
 
 dv_operation
@@ -407,6 +410,7 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *node, Index resultRel
 	plan.ignore = node->onConflictAction == ONCONFLICT_NOTHING;
 	dv_modify_plan_check(relation, dv_settings_over(relation->options), plan.command, plan.ignore);
 	plan.repeats = plan.command != CMD_INSERT && may_repeat(outerPlan(&node->plan));
+	plan.match_version = plan.command != CMD_INSERT && dv_resultrel_version(relation) != 0;
 	table_close(rel, NoLock);
 	return dv_modify_plan_pack(&plan);
 }

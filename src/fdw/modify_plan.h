@@ -25,6 +25,8 @@ typedef struct dv_modify_plan
 	bool		ignore;			/* ON CONFLICT DO NOTHING */
 	bool		repeats;		/* the plan may find a row more than once */
 	bool		at_once;		/* triggers need each row as soon as it is written */
+	bool		match_version;	/* rows are written only if they have not been changed since they
+								 * were read */
 } dv_modify_plan;
 
 /* Converts a plan to fdw_private, which consists of nodes that can be copied, and back. */

@@ -84,7 +84,9 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 	else if (failure->first != failure->last)
 		appendStringInfo(detail, "The refused row is one of %s.", rows);
 	else
-		appendStringInfo(detail, "Refused row: %s.", rows + strlen("row "));
+		appendStringInfo(detail, "Refused row: %s.%s", rows + strlen("row "),
+						 failure->error->meaning == DV_MEANING_CHANGED && m->identity.version_junk != 0 ?
+						 "  It has been changed since this statement read it." : "");
 	if (m->refusal.routed)
 		appendStringInfo(detail, "  Only rows for partition \"%s\" are counted.", m->relation->name);
 }

@@ -393,6 +393,7 @@ begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 	/* no other row can have, or refer to, an id that was made here */
 	bool		has_key = m->operation != DV_CREATE || (row->has_id && !row->is_made);
 	uint64		key = has_key ? dv_identity_key(m, row) : 0;
+	StringInfo	members;
 
 	if (m->values.ordered)
 		wait_for_referred(m, slot);
@@ -402,7 +403,10 @@ begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 
 		return dv_writer_begin_keyed_row(m->writer, &by_key, key);
 	}
-	return dv_writer_begin_row(m->writer, row->has_id ? row->id : NULL, row->line, key);
+	members = dv_writer_begin_row(m->writer, row->has_id ? row->id : NULL, row->line, key);
+	if (m->identity.version_junk != 0)
+		dv_writer_set_version(m->writer, row->version);
+	return members;
 }
 
 static bool

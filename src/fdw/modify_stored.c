@@ -1,9 +1,10 @@
 /*
  * modify_stored.c
- *		How the columns of new rows are read back.
+ *		How the columns of rows are read back.
  *
- * The writer compares rows that exist with those that it sent, if the ids of
- * rows are supplied by the statement and the outcome of a request is unknown.
+ * When the outcome of a request is unknown, the writer compares rows with those
+ * that it sent: new ones whose ids the statement supplies, and updated ones that
+ * must not have been changed by anybody else.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -63,8 +64,9 @@ add_column(const dv_modify *m, AttrNumber attnum, dv_stored_column *columns, int
 {
 	const dv_column *column = &dv_relation_attribute(m->relation, attnum)->column;
 
-	/* the service exchanges this one with createdon, which the writer looks at itself */
+	/* the service exchanges this one with createdon; the writer looks at these times itself */
 	if (strcmp(column->name, "overriddencreatedon") == 0 ||
+		strcmp(column->name, "modifiedon") == 0 ||
 		!dv_stored_comparable(dv_types[column->type].wire) ||
 		is_known(columns, n, column->property))
 		return n;
@@ -85,7 +87,8 @@ dv_stored_columns(const dv_modify *m, int *n)
 	int			i;
 
 	*n = 0;
-	if (m->operation != DV_CREATE || !m->identity.ids_given)
+	if (m->operation == DV_UPDATE ? m->identity.version_junk == 0 :
+		m->operation != DV_CREATE || !m->identity.ids_given)
 		return NULL;
 	for (i = 0; i < values->ncolumns; i++)
 		room += members_of(m, values->columns[i].attnum);

@@ -37,6 +37,7 @@
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/plancache.h"
 #include "utils/varlena.h"
 
 #include "client/session.h"
@@ -773,7 +774,15 @@ check_setting(dv_option option, const char *value)
 	return fault == NULL;
 }
 
-/* Each setting has its own check hook, because a hook does not know which setting it checks. */
+/* Sessions keep plans, also those of functions. */
+static void
+forget_plans(const char *old, const char *new)
+{
+	if (old == NULL || strcmp(old, new) != 0)
+		ResetPlanCache();
+}
+
+/* Each setting has its own hooks, because a hook does not know which setting it is called for. */
 #define DV_OPTION(...)
 #define DV_SETTING(description, symbol, ...) \
 	static char *setting_##symbol = NULL; \
@@ -781,6 +790,13 @@ check_setting(dv_option option, const char *value)
 	check_##symbol(char **newval, void **extra, GucSource source) \
 	{ \
 		return check_setting(DV_OPT_##symbol, *newval); \
+	}
+#define DV_PLAN_SETTING(description, symbol, ...) \
+	DV_SETTING(description, symbol, __VA_ARGS__) \
+	static void \
+	assign_##symbol(const char *newval, void *extra) \
+	{ \
+		forget_plans(setting_##symbol, newval); \
 	}
 #include "fdw/option_list.h"
 
@@ -790,12 +806,15 @@ static const struct
 	const char *description;
 	char	  **value;
 	GucStringCheckHook check;
+	GucStringAssignHook assign; /* or NULL */
 }			settings[] =
 
 {
 #define DV_OPTION(...)
 #define DV_SETTING(description, symbol, ...) \
-	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol},
+	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol, NULL},
+#define DV_PLAN_SETTING(description, symbol, ...) \
+	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol, assign_##symbol},
 #include "fdw/option_list.h"
 };
 
@@ -808,8 +827,8 @@ dv_settings_init(void)
 		DefineCustomStringVariable(psprintf("dataverse_fdw.%s", rows[settings[i].option].name),
 								   settings[i].description,
 								   "If empty, the option of the foreign table or the server applies.",
-								   settings[i].value, "", PGC_USERSET, 0, settings[i].check, NULL,
-								   NULL);
+								   settings[i].value, "", PGC_USERSET, 0, settings[i].check,
+								   settings[i].assign, NULL);
 	DefineCustomBoolVariable("dataverse_fdw.dry_run",
 							 "Encodes and counts rows that would be written without sending them.", NULL,
 							 &dv_dry_run, false, PGC_USERSET, 0, NULL, NULL, NULL);

@@ -7,11 +7,13 @@
  * A line gives the type of the value, with the default (or NULL) and the range.
  * If the line ends with a member of dv_session_config, the value is copied to
  * it.  DV_SETTING() is an option that can be overridden by a setting,
- * dataverse_fdw.NAME, whose description comes first.
+ * dataverse_fdw.NAME, whose description comes first; DV_PLAN_SETTING() is the
+ * same for an option that plans depend on, which are made anew when the setting
+ * changes.
  *
  * There is deliberately no #ifndef here: a file that includes this one defines
- * DV_OPTION(), and DV_SETTING() if that is to differ; both are undefined at the
- * end.
+ * DV_OPTION(), and DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all
+ * are undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -19,6 +21,9 @@
  */
 #ifndef DV_SETTING
 #define DV_SETTING(description, ...) DV_OPTION(__VA_ARGS__)
+#endif
+#ifndef DV_PLAN_SETTING
+#define DV_PLAN_SETTING(...) DV_SETTING(__VA_ARGS__)
 #endif
 
 /* symbol, name, flags, value, member of dv_session_config */
@@ -89,6 +94,8 @@ DV_SETTING("Suppresses the duplicate detection rules.",
 		   SUPPRESS_DUPLICATE_DETECTION, "suppress_duplicate_detection", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\".",
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
+DV_PLAN_SETTING("Lets UPDATE and DELETE write only rows that have not been changed since the statement read them.",
+				MATCH_VERSION, "match_version", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 /* no setting: plans depend on it */
 DV_OPTION(FULL_TEXT_FILTERS, "full_text_filters", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(UPDATABLE, "updatable", ON_SERVER | ON_TABLE, BOOLEAN("on"))
@@ -137,3 +144,4 @@ DV_OPTION(PROXY_PASSWORD, "proxy_password", ON_USER | SECRET, TEXT(NULL), IN_SES
 
 #undef DV_OPTION
 #undef DV_SETTING
+#undef DV_PLAN_SETTING

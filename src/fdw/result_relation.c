@@ -5,7 +5,8 @@
  *
  * The primary id identifies a row, in an elastic table together with its
  * partition.  A row of an intersect table consists of nothing but two ids.
- * The scan below an UPDATE or DELETE returns these values in junk columns.
+ * The scan below an UPDATE or DELETE returns these values in junk columns, and
+ * the version of the row as well if it must not have been changed since.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,6 +38,43 @@ dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *parti
 	*id = dv_relation_column_of(relation, relation->primary_id.name);
 	*partition = relation->type != DV_TABLE_ELASTIC ? 0 :
 		dv_relation_column_of(relation, dv_option_text(relation->options, DV_OPT_PARTITION_ID));
+}
+
+/* Of other tables nothing says that the service compares versions. */
+static void
+check_versions(const dv_relation *relation)
+{
+	if (relation->type == DV_TABLE_STANDARD)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot match versions of rows of foreign table \"%s\"", relation->name),
+			 errdetail("Dataverse compares versions only in standard tables, and \"%s\" is %s.",
+					   relation->table,
+					   relation->type == DV_TABLE_ELASTIC ? "an elastic table" : "a virtual table"),
+			 errhint("Set \"match_version\" to \"off\" for this table.")));
+}
+
+AttrNumber
+dv_resultrel_version(const dv_relation *relation)
+{
+	AttrNumber	attnum;
+
+	/* a pair of ids does not change */
+	if (relation->type == DV_TABLE_INTERSECT ||
+		!dv_option_bool(dv_settings_over(relation->options), DV_OPT_MATCH_VERSION))
+		return 0;
+	check_versions(relation);
+	attnum = dv_relation_column_of(relation, "versionnumber");
+	if (attnum == 0 || dv_relation_attribute(relation, attnum)->pgtype != INT8OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+				 errmsg("foreign table \"%s\" does not have the column with the versions of its rows",
+						relation->name),
+				 errdetail("While \"match_version\" is on, UPDATE and DELETE need column \"versionnumber\" of table \"%s\", as bigint.",
+						   relation->table),
+				 errhint("Add the column with ALTER FOREIGN TABLE.")));
+	return attnum;
 }
 
 void
@@ -148,6 +186,7 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 	check_keys(relation, id, partition, first);
 	add_column(root, rtindex, target_relation, id, DV_JUNK_ID);
 	add_column(root, rtindex, target_relation, partition, DV_JUNK_PARTITION);
+	add_column(root, rtindex, target_relation, dv_resultrel_version(relation), DV_JUNK_VERSION);
 	add_column(root, rtindex, target_relation, first, DV_JUNK_FIRST);
 	add_column(root, rtindex, target_relation, second, DV_JUNK_SECOND);
 

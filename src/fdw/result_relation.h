@@ -19,6 +19,8 @@
 /* Names of the junk columns that the subplan of UPDATE and DELETE returns. */
 #define DV_JUNK_ID "dataverse_id"
 #define DV_JUNK_PARTITION "dataverse_partition"
+/* if versions are matched */
+#define DV_JUNK_VERSION "dataverse_version"
 /* for intersect tables: the two ids that a row consists of */
 #define DV_JUNK_FIRST "dataverse_first"
 #define DV_JUNK_SECOND "dataverse_second"
@@ -30,6 +32,13 @@
  * "partition" is also 0 if rows of the table have no partition.
  */
 extern void dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
+
+/*
+ * The column with the version that a row must still have when it is written, or
+ * 0 if versions are not matched, which depends on an option and its setting.
+ * Raises an error if they should be, but cannot.
+ */
+extern AttrNumber dv_resultrel_version(const dv_relation *relation);
 
 /* The columns of the two ids of an intersect table's rows; either both are set or neither. */
 extern void dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *second);

@@ -221,6 +221,44 @@ writes_upserts_without_a_condition(void **state)
 						"\r\n{\"a\":1}\r\n" B "--\r\n");
 }
 
+/* bulk messages know no versions, so each row is a request of its own */
+static void
+writes_versions(void **state)
+{
+	dv_destination versions = destination;
+	dv_batch   *batch;
+	dv_batch   *copy;
+
+	versions.match_version = true;
+	assert_null(dv_batch_bulk_path(dv_batch_create(DV_UPDATE, &versions, 1)));
+	batch = dv_batch_create(DV_UPDATE, &versions, 1);
+	dv_batch_begin_row(batch, id1, NULL);
+	dv_batch_set_version(batch, INT64CONST(1234567890123));
+	appendStringInfoString(&batch->bytes, ",\"a\":1");
+	dv_batch_end_row(batch);
+	dv_batch_begin_row(batch, id2, NULL);
+	dv_batch_set_version(batch, 2);
+	dv_batch_end_row(batch);
+	dv_batch_seal(batch);
+	assert_string_equal(parts(batch, DV_PARTS_SINGLE),
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(" ID1 ") HTTP/1.1\r\n"
+						"If-Match: W/\"1234567890123\"\r\n" JSON "\r\n{\"a\":1}\r\n"
+						B MIME "\r\nPATCH /api/data/v9.2/accounts(" ID2 ") HTTP/1.1\r\n"
+						"If-Match: W/\"2\"\r\n" JSON "\r\n{}\r\n" B "--\r\n");
+
+	batch = dv_batch_create(DV_DELETE, &versions, 1);
+	dv_batch_begin_row(batch, id1, NULL);
+	dv_batch_set_version(batch, 3);
+	dv_batch_end_row(batch);
+	/* rows that are sent again have the same versions */
+	copy = dv_batch_create(DV_DELETE, &versions, 1);
+	dv_batch_copy_row(copy, batch, &batch->rows[0], false);
+	dv_batch_seal(copy);
+	assert_string_equal(parts(copy, DV_PARTS_SINGLE),
+						B MIME "\r\nDELETE /api/data/v9.2/accounts(" ID1 ") HTTP/1.1\r\n"
+						"If-Match: W/\"3\"\r\n\r\n\r\n" B "--\r\n");
+}
+
 /* a partition that is in the address is not repeated in the body of a part */
 static void
 extends_heads(void **state)
@@ -440,6 +478,7 @@ main(void)
 		cmocka_unit_test_teardown(writes_single_parts, reset),
 		cmocka_unit_test_teardown(writes_changesets, reset),
 		cmocka_unit_test_teardown(writes_upserts_without_a_condition, reset),
+		cmocka_unit_test_teardown(writes_versions, reset),
 		cmocka_unit_test_teardown(extends_heads, reset),
 		cmocka_unit_test_teardown(searches, reset),
 		cmocka_unit_test_teardown(copies_keyed_rows, reset),

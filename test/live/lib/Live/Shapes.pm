@@ -55,6 +55,7 @@ my @shapes = (
 		'… of the pages of FetchXML', "$learn/fetchxml/page-results" ],
 	[ 'batch-continue', 'preference', qr{^odata\.continue-on-error$}, 'Prefer: odata.continue-on-error', "$learn/webapi/execute-batch-operations-using-web-api" ],
 	[ 'if-match', 'header', qr{^if-match: \*$}, 'If-Match: *', "$learn/webapi/perform-conditional-operations-using-web-api" ],
+	[ 'if-match-version', 'header', qr{^if-match: W/"\d+"$}, 'If-Match: W/"VERSIONNUMBER"', "$learn/webapi/perform-conditional-operations-using-web-api" ],
 
 	# ---- functions and definitions
 	[ 'whoami', 'request', qr{^GET WhoAmI$}, 'GET WhoAmI', "$learn/webapi/use-web-api-functions" ],
@@ -143,6 +144,7 @@ my @shapes = (
 	[ 'part-upsert', 'part', qr{^PATCH $set\(ID\)(?:\?tag=.*)?$}, 'PATCH SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
 	[ 'part-upsert-by-key', 'part', qr{^PATCH $set\(KEY\)(?:\?tag=.*)?$}, "PATCH SET(key='…')", "$learn/use-alternate-key-reference-record" ],
 	[ 'part-delete', 'part', qr{^DELETE $set\(ID\)(?:\?tag=.*)?$}, 'DELETE SET(ID)', "$learn/webapi/update-delete-entities-using-web-api" ],
+	[ 'part-delete-version', 'part', qr{^DELETE $set\(ID\)(?:\?tag=.*)? if-match$}, 'DELETE SET(ID)', "$learn/webapi/perform-conditional-operations-using-web-api" ],
 	[ 'part-associate', 'part', qr{^POST $set\(ID\)/\w+/\$ref$}, 'POST SET(ID)/NAVIGATION/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
 	[ 'associate-reference', 'reference', qr{^https?://[^/]+/api/data/v[\d.]+/$set\(ID\)$}, '"@odata.id":"https://…/SET(ID)"', "$learn/webapi/associate-disassociate-entities-using-web-api" ],
 	[ 'part-disassociate', 'part', qr{^DELETE $set\(ID\)/\w+\(ID\)/\$ref$}, 'DELETE SET(ID)/NAVIGATION(ID)/$ref', "$learn/webapi/associate-disassociate-entities-using-web-api" ],

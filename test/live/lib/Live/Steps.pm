@@ -285,6 +285,11 @@ our @steps = (
 			"SET dataverse_fdw.tag = 'a tag & more'; UPDATE account SET fax = 'tag' WHERE accountid = '{id.a5}'",
 			"UPDATE task SET description = 'tag' WHERE activityid = '{id.t1}'", 'RESET dataverse_fdw.tag;') ],
 
+	[ 'match-version', [], [qw(create-multiple select batch part-update if-match-version part-delete-version)],
+		"INSERT INTO account (accountid, name) VALUES (" . row('v1') . "); SET dataverse_fdw.match_version = on;
+		UPDATE account SET fax = 'version' WHERE accountid = '{id.v1}' RETURNING fax;
+		DELETE FROM account WHERE accountid = '{id.v1}' RETURNING fax; RESET dataverse_fdw.match_version;" ],
+
 	# ---- errors on purpose
 
 	[ 'duplicate-id', [], [qw(create-multiple)], "INSERT INTO account (accountid, name) VALUES (" . row('a1') . ");" ],
