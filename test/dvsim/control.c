@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "drift.h"
 #include "flags.h"
 #include "json.h"
 #include "limits.h"
@@ -191,6 +192,31 @@ set_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
 	json_object_put(names);
 }
 
+/* the definitions, of one table or of all */
+static void
+show_schema(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	const char *table = sim_param(&exchange->req, "table");
+
+	if (!sim_drift_print(wire->sim, table, &exchange->res.body))
+		fail(exchange, 404, "there is no table \"%s\"", table);
+}
+
+static void
+change_schema(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	struct json_object *changes = read_body(exchange);
+	const char *error;
+
+	if (changes == NULL)
+		return;
+	if (sim_drift_apply(wire->sim, exchange->req.arena, changes, &error))
+		sim_putf(&exchange->res.body, "{\"changes\":%d}", wire->sim->schema->changes);
+	else
+		fail(exchange, 400, "%s", error);
+	json_object_put(changes);
+}
+
 static void
 list_requests(struct sim_wire *wire, struct sim_exchange *exchange)
 {
@@ -328,6 +354,8 @@ static const struct
 	{"faults", "DELETE", clear_faults},
 	{"quirks", "POST", set_quirks},
 	{"quirks", "GET", list_quirks},
+	{"schema", "GET", show_schema},
+	{"schema", "POST", change_schema},
 	{"requests", "GET", list_requests},
 	{"stats", "GET", show_stats},
 	{"clock", "GET", show_clock},

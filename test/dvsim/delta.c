@@ -105,6 +105,7 @@ read_token(struct delta *delta, const char *token)
 	delta->since.version = version;
 	delta->since.time = timegm(&tm);
 	if (sim_unix_now(delta->req->sim) - delta->since.time > token_life(delta) ||
+		version < delta->source->table->tracked_since ||
 		version > delta->req->sim->store->version)
 		return sim_fail(delta->req, delta->res, 400, "0x80044352",
 						"Version stamp associated with the client has expired. Please perform a "

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drift.h"
 #include "flags.h"
 #include "guid.h"
 #include "metadata_keys.h"
@@ -233,6 +234,7 @@ main(int argc, char **argv)
 	if (sim.store != NULL && run(&sim, &flags))
 		status = EXIT_SUCCESS;
 	sim_keys_free(&sim);
+	sim_drift_free(&sim);
 	if (sim.store != NULL)
 		sim_store_close(sim.store);
 	if (sim.schema != NULL)

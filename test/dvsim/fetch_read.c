@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "drift.h"
 #include "fetch_sql.h"
 #include "store.h"
 
@@ -229,7 +230,7 @@ put_answer(struct sim_fetch_query *q, const struct result *result)
 	/* the same figure as with OData reads */
 	if (sim_wants_annotation(q->req, VERSION_ANNOTATION))
 		sim_putf(out, ",\"@" VERSION_ANNOTATION "\":\"%d\"",
-				 1000000 + q->req->sim->schema->ntables);
+				 sim_metadata_version(q->req->sim));
 	put_paging(q, out, result);
 	sim_puts(out, ",\"value\":[");
 	if (result->rows.len > 0)

@@ -409,6 +409,42 @@ advance(struct sim *sim, struct job *job, int64_t now)
 	return job->state != JOB_DONE;
 }
 
+/* Takes a query out of the job, as if all of its rows had been dealt with. */
+static void
+drop_query(struct job *job, int query)
+{
+	size_t		before = 0;
+	size_t		its_own = job->queries[query].ids.len / 16;
+
+	for (int i = 0; i < query; i++)
+		before += job->queries[i].ids.len / 16;
+	if (job->position >= before + its_own)
+		job->position -= its_own;
+	else if (job->position > before)
+		job->position = before;
+	free(job->queries[query].xml);
+	sim_buf_free(&job->queries[query].ids);
+	job->nqueries--;
+	memmove(&job->queries[query], &job->queries[query + 1],
+			sizeof(*job->queries) * (size_t) (job->nqueries - query));
+}
+
+void
+sim_jobs_moved(struct sim *sim)
+{
+	for (struct job *job = jobs; job != NULL; job = job->next)
+	{
+		for (int i = 0; job->store == sim->store && i < job->nqueries; i++)
+		{
+			struct query *query = &job->queries[i];
+
+			query->table = sim_table_by_name(sim->schema, query->table->name);
+			if (query->table == NULL)
+				drop_query(job, i--);
+		}
+	}
+}
+
 void
 sim_jobs_advance(struct sim *sim)
 {

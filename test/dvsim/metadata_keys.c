@@ -689,6 +689,30 @@ sim_keys_free(struct sim *sim)
 	sim_arena_free(keys->arena);
 }
 
+void
+sim_keys_moved(struct sim *sim)
+{
+	struct key_job **link;
+
+	if (sim->keys == NULL)
+		return;
+	sim->keys->tables = NULL;
+	for (link = &sim->keys->jobs; *link != NULL;)
+	{
+		struct key_job *job = *link;
+
+		/* the table that it had is still there, but of the schema before */
+		job->table = sim_table_by_name(sim->schema, job->table->name);
+		if (job->table != NULL)
+			link = &job->next;
+		else
+		{
+			*link = job->next;
+			free(job);
+		}
+	}
+}
+
 /* an index that the schema's key had */
 static bool
 restore(struct sim *sim, struct sim_table *table, const struct sim_key_def *key)

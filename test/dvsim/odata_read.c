@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "drift.h"
 #include "odata_read.h"
 
 /* a page being read */
@@ -335,7 +336,7 @@ put_counts(struct page *page)
 				 exceeded ? "true" : "false");
 	if (sim_wants_annotation(page->req, "Microsoft.Dynamics.CRM.globalmetadataversion"))
 		sim_putf(body, ",\"@Microsoft.Dynamics.CRM.globalmetadataversion\":\"%d\"",
-				 1000000 + page->req->sim->schema->ntables);
+				 sim_metadata_version(page->req->sim));
 	return true;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "drift.h"
 #include "metadata_keys.h"
 #include "request.h"
 #include "schema.h"
@@ -317,6 +318,7 @@ sim_dispatch(struct sim_req *req, struct sim_res *res)
 {
 	if (!req->in_batch)
 	{
+		sim_drift_collect(req->sim);
 		sim_jobs_advance(req->sim);
 		sim_keys_advance(req->sim);
 	}

@@ -107,6 +107,14 @@ sim_write_info(struct sim *sim, struct sim_table *table)
 	return *slot;
 }
 
+void
+sim_write_info_forget(void)
+{
+	free(infos);
+	infos = NULL;
+	infos_of = NULL;
+}
+
 bool
 sim_payload_fail(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 				 const char *fmt,...)

@@ -39,6 +39,9 @@ struct sim_write_info
 
 struct sim_write_info *sim_write_info(struct sim *sim, struct sim_table *table);
 
+/* to be called when another schema is in use */
+void		sim_write_info_forget(void);
+
 /* key.c: systemuser or team, whose OData key is "ownerid" */
 bool		sim_is_principal(const struct sim_table *table);
 

@@ -30,17 +30,24 @@ __asm__(".section .rodata\n"
 extern const char sim_builtin_schema[];
 extern const char sim_builtin_schema_end[];
 
+/* why the last schema could not be built */
+static char failure[1024];
+
 bool
 build_fail(const char *fmt,...)
 {
 	va_list		args;
 
-	fputs("dvsim: schema: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(failure, sizeof(failure), fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
 	return false;
+}
+
+const char *
+sim_schema_error(void)
+{
+	return failure;
 }
 
 const char *
@@ -154,6 +161,19 @@ build_metadata_id(char out[37], const char *kind, const char *a, const char *b)
 	sim_guid_text_of_name(name, out);
 }
 
+/* What is made again under the name of something that was deleted has another id. */
+void
+build_given_id(struct json_object *json, char id[37])
+{
+	struct json_object *given;
+	unsigned char bytes[16];
+
+	if (json_object_object_get_ex(json, "metadata_id", &given) &&
+		json_object_is_type(given, json_type_string) &&
+		sim_guid_parse(json_object_get_string(given), 36, bytes))
+		sim_guid_print(bytes, id);
+}
+
 /* "city" has the set "cities" and "box" "boxes" when the file does not say. */
 static const char *
 plural(struct build *build, const char *name)
@@ -256,7 +276,9 @@ build_header(struct build *build, struct draft *draft, int ordinal)
 	if (!bulk_refusal(table, json))
 		return false;
 	table_solutions(build, table, json);
+	table->tracked_since = build_int(json, "tracked_since", 0);
 	build_metadata_id(table->metadata_id, "entity", table->name, "");
+	build_given_id(json, table->metadata_id);
 	return true;
 }
 
@@ -393,17 +415,13 @@ has_table(struct json_object *tables, const char *name)
 	return false;
 }
 
-/*
- * Adds the core tables of the built-in schema that the user's has not, with
- * their rows; returns how many tables were the user's own.
- */
-static int
+/* Adds the core tables of the built-in schema that the user's has not, with their rows. */
+static void
 borrow_core(struct json_object *root, struct json_object *builtin)
 {
 	struct json_object *tables = json_object_object_get(root, "tables");
 	struct json_object *rows = json_object_object_get(root, "rows");
 	struct json_object *from = json_object_object_get(builtin, "tables");
-	int			own = (int) json_object_array_length(tables);
 	size_t		i;
 
 	if (!json_object_is_type(rows, json_type_object))
@@ -421,6 +439,7 @@ borrow_core(struct json_object *root, struct json_object *builtin)
 
 		if (!build_flag(table, "core", false) || has_table(tables, name))
 			continue;
+		json_object_object_add(table, "borrowed", json_object_new_boolean(1));
 		json_object_array_add(tables, json_object_get(table));
 		for (j = 0; name[j] != '\0' && j < sizeof(logical) - 1; j++)
 			logical[j] = (char) tolower((unsigned char) name[j]);
@@ -429,7 +448,6 @@ borrow_core(struct json_object *root, struct json_object *builtin)
 			!json_object_object_get_ex(rows, logical, NULL))
 			json_object_object_add(rows, logical, json_object_get(its_rows));
 	}
-	return own;
 }
 
 static struct json_object *
@@ -480,8 +498,8 @@ parse_file(const char *path)
 	return root;
 }
 
-static struct sim_schema *
-build_schema(struct json_object *root, int own)
+struct sim_schema *
+sim_schema_build(struct json_object *root)
 {
 	struct sim_arena *arena = sim_arena_new();
 	struct json_object *tables = json_object_object_get(root, "tables");
@@ -497,13 +515,16 @@ build_schema(struct json_object *root, int own)
 	{
 		build.drafts[i].table = &schema->tables[i];
 		build.drafts[i].json = json_object_array_get_idx(tables, (size_t) i);
-		build.drafts[i].borrowed = i >= own;
+		build.drafts[i].borrowed = build_flag(build.drafts[i].json, "borrowed", false);
 	}
+	failure[0] = '\0';
 	if (!build_all(&build))
 	{
 		sim_schema_free(schema);
 		return NULL;
 	}
+	schema->changes = (int) build_int(root, "changes", 0);
+	schema->root = json_object_get(root);
 	schema->rows = json_object_get(json_object_object_get(root, "rows"));
 	return schema;
 }
@@ -520,13 +541,15 @@ sim_schema_load(const char *path)
 	if (builtin == NULL)
 		return NULL;
 	if (path == NULL)
-		schema = build_schema(builtin, (int) json_object_array_length(
-																	  json_object_object_get(builtin, "tables")));
+		schema = sim_schema_build(builtin);
 	else if ((root = parse_file(path)) != NULL)
 	{
-		schema = build_schema(root, borrow_core(root, builtin));
+		borrow_core(root, builtin);
+		schema = sim_schema_build(root);
 		json_object_put(root);
 	}
+	if (schema == NULL && failure[0] != '\0')
+		fprintf(stderr, "dvsim: schema: %s\n", failure);
 	json_object_put(builtin);
 	return schema;
 }
@@ -536,6 +559,7 @@ sim_schema_free(struct sim_schema *schema)
 {
 	if (schema == NULL)
 		return;
+	json_object_put(schema->root);
 	json_object_put(schema->rows);
 	sim_arena_free(schema->arena);
 }

@@ -2,9 +2,10 @@
  * schema.h
  *		The tables, columns, keys and relationships of the organisation.
  *
- * Read once from a JSON file (schema.json, or --schema) and never changed,
- * so every pointer handed out stays valid; only the list of a table's keys
- * can change between two requests (metadata_keys.c).  System columns (owner, state,
+ * Read from a JSON file (schema.json, or --schema) and never changed, so every
+ * pointer handed out stays valid during a request.  Between two requests, the
+ * list of a table's keys can change (metadata_keys.c), and another schema can
+ * take the place of this one (drift.c).  System columns (owner, state,
  * audit, version) are added by the loader as the ownership of the table
  * asks; schema.json says only what is particular.  See README.md for the
  * file's format.
@@ -225,6 +226,7 @@ struct sim_table
 	struct sim_key_def *keys;
 	int			nkeys;
 	int64_t		changed_on;		/* when its definition last changed (virtual Unix time); 0: never */
+	int64_t		tracked_since;	/* older delta tokens have expired; 0: tracked from the start */
 	struct sim_relationship **many_to_one;
 	int			nmany_to_one;
 	struct sim_relationship **one_to_many;
@@ -248,13 +250,20 @@ struct sim_schema
 	int			nmany;
 	struct sim_option_set **option_sets;	/* the global ones */
 	int			noption_sets;
+	struct json_object *root;	/* the file, with the core tables that it lacks */
 	struct json_object *rows;	/* rows that exist from the start ("rows" of the file) */
+	int			changes;		/* made since the start (drift.c) */
+	struct sim_schema *next;	/* of those that were replaced (drift.c) */
 	struct sim_arena *arena;	/* everything above lives here */
 	struct sim_index *index;	/* schema_index.c's own */
 };
 
 /* from a file, or the built-in one if path is NULL; on failure NULL and a message on stderr */
 struct sim_schema *sim_schema_load(const char *path);
+
+/* out of what "root" of another schema was made into; on failure NULL and sim_schema_error() */
+struct sim_schema *sim_schema_build(struct json_object *root);
+const char *sim_schema_error(void);
 void		sim_schema_free(struct sim_schema *schema);
 
 /* all look-ups are hashed; NULL when there is none; names are case-sensitive */

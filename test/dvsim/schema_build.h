@@ -50,7 +50,7 @@ struct build
 	struct draft *drafts;		/* in the order of schema->tables */
 };
 
-/* message on stderr; always false */
+/* keeps the message for sim_schema_error(); always false */
 bool		build_fail(const char *fmt,...) __attribute__((format(printf, 1, 2)));
 
 /* members of objects, with a default when absent; strings are copied into the arena */
@@ -65,6 +65,7 @@ bool		build_is_name(const char *name);	/* a letter, then letters, digits and "_"
 char	   *build_lower(struct build *build, const char *s);
 const char *build_label(struct build *build, const char *schema_name);
 void		build_metadata_id(char out[37], const char *kind, const char *a, const char *b);
+void		build_given_id(struct json_object *json, char id[37]);
 
 /* schema_column.c; the pointer is valid until the next column is added */
 struct draft_column *build_add_column(struct build *build, struct draft *draft,

@@ -466,6 +466,7 @@ build_column(struct build *build, struct draft *draft, struct json_object *json)
 
 	added = build_add_column(build, draft, schema_name, (enum sim_type) type);
 	column = &added->column;
+	build_given_id(json, column->metadata_id);
 	column->label = build_text(build, json, "label", column->label);
 	column_limits(build, column, json);
 	if (!column_nature(build, draft, column, json))

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include "schema_build.h"
 #include "schema_index.h"
 
 #include <stdio.h>
@@ -110,9 +111,7 @@ index_new(struct sim_arena *arena, int names)
 static bool
 taken(const struct sim_table *table, const char *what, const char *name)
 {
-	fprintf(stderr, "dvsim: schema: table \"%s\": %s \"%s\" is there twice\n",
-			table->name, what, name);
-	return false;
+	return build_fail("table \"%s\": %s \"%s\" is there twice", table->name, what, name);
 }
 
 /* One property may serve several targets of its column, no other column. */

@@ -7,6 +7,7 @@
  */
 #include "schema_build.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* by name and without the hash, which is made last */
@@ -214,8 +215,10 @@ link_key(struct build *build, struct sim_table *table, struct json_object *json,
 		!json_object_is_type(columns, json_type_array) || json_object_array_length(columns) == 0)
 		return build_fail("table \"%s\" has a key without name or columns", table->name);
 	key->name = build_lower(build, key->schema_name);
-	key->label = key->schema_name;
-	key->synchronous = true;
+	key->label = build_text(build, json, "label", key->schema_name);
+	key->synchronous = !json_object_object_get_ex(json, "async_job", NULL);
+	snprintf(key->async_job, sizeof(key->async_job), "%s",
+			 build_text(build, json, "async_job", ""));
 	key->n = (int) json_object_array_length(columns);
 	key->columns = sim_alloc(build->arena, (size_t) key->n * sizeof(void *));
 	for (i = 0; i < key->n; i++)
@@ -228,6 +231,7 @@ link_key(struct build *build, struct sim_table *table, struct json_object *json,
 							  table->name, key->schema_name, name != NULL ? name : "");
 	}
 	build_metadata_id(key->metadata_id, "key", table->name, key->name);
+	build_given_id(json, key->metadata_id);
 	return true;
 }
 

@@ -25,6 +25,7 @@ struct sim_user;				/* auth.h */
 struct sim_wire;				/* wire.c */
 struct sim_faults;				/* faults.h */
 struct sim_keys;				/* metadata_keys.c */
+struct sim_drift;				/* drift.c */
 
 #define SIM_ROOT "/api/data/v9.2/"
 
@@ -72,6 +73,7 @@ struct sim
 	char		business_unit_id[37];
 	struct sim_faults *faults;	/* NULL: none */
 	struct sim_keys *keys;		/* NULL: those of the schema (metadata_keys.h) */
+	struct sim_drift *drift;	/* NULL: the schema has not changed (drift.h) */
 	bool		late_delta_token;	/* that of a first read speaks of its last page */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
@@ -184,6 +186,9 @@ bool		sim_bulk_delete(struct sim_req *req, struct sim_res *res);
 
 /* jobs.c: background jobs go on with the virtual clock; to be called before each request */
 void		sim_jobs_advance(struct sim *sim);
+
+/* jobs.c: another schema is in use; what a job was to do to a table that is gone is done */
+void		sim_jobs_moved(struct sim *sim);
 
 /* metadata.c: EntityDefinitions, RelationshipDefinitions, GlobalOptionSetDefinitions */
 bool		sim_metadata(struct sim_req *req, struct sim_res *res, const char *segment,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drift.h"
 #include "guid.h"
 #include "metadata_keys.h"
 
@@ -154,6 +155,27 @@ sim_stmt_put(struct sim_store *store, sqlite3_stmt *stmt)
 	{
 		if (entry->stmt == stmt)
 			entry->busy = false;
+	}
+}
+
+void
+sim_stmts_forget(struct sim_store *store)
+{
+	struct store_cache *cache = store->statements;
+	int			i;
+
+	for (i = 0; i < STORE_BUCKETS; i++)
+	{
+		struct store_stmt *entry = cache->by_text[i];
+
+		while (entry != NULL)
+		{
+			struct store_stmt *next = entry->next_text;
+
+			if (!entry->busy)
+				unlink_stmt(cache, entry);
+			entry = next;
+		}
 	}
 }
 
@@ -311,6 +333,8 @@ open_database(struct sim_store *store, const char *file)
 		return false;
 	}
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_LOOKASIDE, NULL, 1200, 500);
+	/* renaming a table leaves the triggers of others alone */
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, 1, NULL);
 	if (!store_functions(store->db))
 		return false;
 	if (file == NULL)
@@ -326,7 +350,8 @@ fill(struct sim *sim, const char *file)
 
 	if (!sim_begin(store))
 		return false;
-	if (!store_tables(store, sim->schema, file))
+	if (!store_own_tables(store) || !sim_drift_restore(sim) ||
+		!store_tables(store, sim->schema, file))
 		return false;
 	store->version = one_number(store, "SELECT value FROM \"~meta\" WHERE name = 'version'", 0);
 	fresh = store->version == 0;
@@ -403,7 +428,7 @@ sim_store_reset(struct sim *sim)
 {
 	if (!sim_begin(sim->store))
 		return false;
-	if (empty_tables(sim) && sim_keys_reset(sim) && store_initial_rows(sim) && store_schema_rows(sim) &&
+	if (sim_drift_reset(sim) && empty_tables(sim) && sim_keys_reset(sim) && store_initial_rows(sim) && store_schema_rows(sim) &&
 		sim_commit(sim->store))
 		return true;
 	sim_rollback(sim->store);

@@ -75,6 +75,9 @@ void		sim_stmt_put(struct sim_store *store, sqlite3_stmt *stmt);
 /* is there an index that finds rows by this column? */
 bool		sim_is_indexed(const struct sim_column *column);
 
+/* forgets all statements that are not in use, after which tables may change */
+void		sim_stmts_forget(struct sim_store *store);
+
 /* runs SQL without result; false if SQLite refuses (message on stderr) */
 bool		sim_exec(struct sim_store *store, const char *sql);
 

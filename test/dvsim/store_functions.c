@@ -272,6 +272,7 @@ static const struct function functions[] = {
 	{"dv_dec", 1, func_dec, NULL, NULL},
 	{"dv_base", 2, func_base, NULL, NULL},
 	{"dv_guid", 1, func_guid, NULL, NULL},
+	{"dv_convert", 3, store_func_convert, NULL, NULL},
 	{"dec_sum", 1, NULL, total_step, sum_final},
 	{"dec_avg", 1, NULL, total_step, avg_final},
 	{"int_sum", 1, NULL, whole_step, int_sum_final},

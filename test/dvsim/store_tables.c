@@ -59,14 +59,14 @@ put_column(struct sim_buf *sql, const struct sim_column *column)
 		sim_puts(sql, " NOT NULL DEFAULT ''");
 }
 
-static bool
-create_table(struct sim_store *store, const struct sim_table *table)
+bool
+store_create_table(struct sim_store *store, const struct sim_table *table, const char *name)
 {
 	struct sim_buf sql = {0};
 	bool		ok;
 	int			i;
 
-	sim_putf(&sql, "CREATE TABLE \"%s\" (", table->name);
+	sim_putf(&sql, "CREATE TABLE \"%s\" (", name);
 	for (i = 0; i < table->ncolumns; i++)
 	{
 		const struct sim_column *column = &table->columns[i];
@@ -386,33 +386,40 @@ owner_triggers(struct sim_store *store, struct sim_schema *schema, struct sim_ta
 }
 
 bool
-store_tables(struct sim_store *store, struct sim_schema *schema, const char *file)
+store_table(struct sim_store *store, struct sim_schema *schema, struct sim_table *table,
+			const char *file)
+{
+	bool		ok = has_table(store, table->name) ?
+	reconcile_table(store, table, file) :
+	store_create_table(store, table, table->name);
+
+	if (!ok || !index_keys(store, table) || !index_lookups(store, table) ||
+		!index_others(store, table))
+		return false;
+	return (strcmp(table->name, "systemuser") != 0 && strcmp(table->name, "team") != 0) ||
+		owner_triggers(store, schema, table);
+}
+
+bool
+store_own_tables(struct sim_store *store)
 {
 	static const char own_tables[] =
 	"CREATE TABLE IF NOT EXISTS \"~meta\" (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS \"~deleted\" (table_name TEXT NOT NULL, id BLOB NOT NULL,"
 	" versionnumber INTEGER NOT NULL, PRIMARY KEY (table_name, versionnumber, id)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS \"~file\" (id BLOB PRIMARY KEY, bytes BLOB)";
+
+	return sim_exec(store, own_tables);
+}
+
+bool
+store_tables(struct sim_store *store, struct sim_schema *schema, const char *file)
+{
 	int			i;
 
-	if (!sim_exec(store, own_tables))
-		return false;
 	for (i = 0; i < schema->ntables; i++)
 	{
-		struct sim_table *table = &schema->tables[i];
-		bool		ok = has_table(store, table->name) ?
-		reconcile_table(store, table, file) : create_table(store, table);
-
-		if (!ok || !index_keys(store, table) || !index_lookups(store, table) ||
-			!index_others(store, table))
-			return false;
-	}
-	for (i = 0; i < schema->ntables; i++)
-	{
-		struct sim_table *table = &schema->tables[i];
-
-		if ((strcmp(table->name, "systemuser") == 0 || strcmp(table->name, "team") == 0) &&
-			!owner_triggers(store, schema, table))
+		if (!store_table(store, schema, &schema->tables[i], file))
 			return false;
 	}
 	return true;

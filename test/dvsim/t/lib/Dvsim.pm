@@ -352,6 +352,15 @@ sub quirks
 	return;
 }
 
+# Changes the schema; dies when a change is refused.
+sub change_schema
+{
+	my ($self, @changes) = @_;
+	my $answer = $self->control('POST', '/_dvsim/schema', \@changes);
+	croak $answer->body if $answer->status != 200;
+	return $answer->json->{changes};
+}
+
 sub control
 {
 	my ($self, $method, $path, $body) = @_;
