@@ -19,6 +19,7 @@
 
 #include "guid.h"
 #include "odata_read.h"
+#include "quirks.h"
 
 #define SECONDS_OF_DAY 86400
 /* if the organization does not say */
@@ -56,6 +57,12 @@ check_request(struct sim_req *req, struct sim_res *res, struct sim_table *table)
 	if (!table->change_tracking)
 		return sim_fail(req, res, 400, "0x80072491",
 						"Change tracking is not enabled for entity '%s'.", table->name);
+	/* tables of the organization are read as a whole or not at all */
+	if (sim_quirk(req->sim, SIM_QUIRK_LIMITED_READ) && table->ownership == SIM_USER_OWNED)
+		return sim_fail(req, res, 403, "0x80040220",
+						"Principal user (Id=%s, type=8) is missing prvRead%s privilege "
+						"(Required Depth: Global) for entity '%s'.", req->user_id,
+						table->schema_name, table->name);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 	{
 		if (sim_param(req, names[i]) != NULL)
@@ -214,6 +221,7 @@ put_changed(struct delta *delta)
 	struct sim_rows rows = {0};
 	struct sim_shape shape = {0};
 	struct sim_buf text = {0};
+	struct sim_buf alive = {0};
 	struct sim_sql sql;
 	struct sim_from from;
 	sqlite3_stmt *stmt;
@@ -228,11 +236,14 @@ put_changed(struct delta *delta)
 	sim_puts(&text, " FROM ");
 	sim_from_sql(&from, &text);
 	sim_putf(&text, " WHERE (%s.\"versionnumber\",%s.\"%s\")>(?%d,?%d) AND "
-			 "%s.\"versionnumber\"<=?%d ORDER BY %s.\"versionnumber\",%s.\"%s\" LIMIT ?%d",
-			 from.alias, from.alias, table->id->name, sim_sql_bind_int(&sql, delta->after),
-			 sim_sql_bind_blob(&sql, delta->after_id), from.alias,
-			 sim_sql_bind_int(&sql, delta->until.version), from.alias, from.alias,
+			 "%s.\"versionnumber\"<=?%d", from.alias, from.alias, table->id->name,
+			 sim_sql_bind_int(&sql, delta->after), sim_sql_bind_blob(&sql, delta->after_id),
+			 from.alias, sim_sql_bind_int(&sql, delta->until.version));
+	if (sim_alive_sql(&sql, table, from.alias, &alive))
+		sim_putf(&text, " AND %s", alive.s);
+	sim_putf(&text, " ORDER BY %s.\"versionnumber\",%s.\"%s\" LIMIT ?%d", from.alias, from.alias,
 			 table->id->name, sim_sql_bind_int(&sql, delta->room + 1));
+	sim_buf_free(&alive);
 	stmt = sim_sql_run(&sql, text.s);
 	sim_buf_free(&text);
 	if (stmt == NULL)
@@ -358,6 +369,8 @@ sim_delta_count(struct sim_req *req, struct sim_res *res, const struct sim_sourc
 {
 	struct delta delta = {.req = req, .res = res, .source = source};
 	struct sim_table *table = source->table;
+	struct sim_buf alive = {0};
+	const char *living = "";
 	struct sim_sql sql;
 	int64_t		n;
 
@@ -369,9 +382,12 @@ sim_delta_count(struct sim_req *req, struct sim_res *res, const struct sim_sourc
 	sim_sql_bind_int(&sql, delta.since.version);
 	sim_sql_bind_blob(&sql, delta.after_id);
 	sim_sql_bind_int(&sql, INT64_MAX);
-	if (!sim_sql_number(&sql, sim_fmt(req->arena, "SELECT (SELECT count(*) FROM \"%s\" WHERE "
-									  "\"versionnumber\">?2)+(SELECT count(*)" DELETED ")",
-									  table->name, table->name, table->id->name), &n))
+	if (sim_alive_sql(&sql, table, "c", &alive))
+		living = sim_fmt(req->arena, " AND %s", alive.s);
+	sim_buf_free(&alive);
+	if (!sim_sql_number(&sql, sim_fmt(req->arena, "SELECT (SELECT count(*) FROM \"%s\" AS c WHERE "
+									  "c.\"versionnumber\">?2%s)+(SELECT count(*)" DELETED ")",
+									  table->name, living, table->name, table->id->name), &n))
 		return false;
 	sim_number_answer(res, n);
 	return true;

@@ -123,7 +123,7 @@ show_state(struct sim *sim, const struct job *job)
 	v[2] = sim_next_version(sim->store);
 	v[3] = sim_unix_now(sim);
 	snprintf(sql, sizeof(sql), "UPDATE asyncoperation SET statecode=?2,statuscode=?3,"
-			 "versionnumber=?4,modifiedon=?5%s WHERE asyncoperationid=?1", when);
+			 "versionnumber=?4%s WHERE asyncoperationid=?1", when);
 	there = run_sql(sim->store, sql, job->id, 4, v) != 0;
 	v[2] = sim_next_version(sim->store);
 	v[4] = job->deleted;

@@ -204,7 +204,7 @@ show_phase(struct sim *sim, struct key_job *job, enum phase phase)
 		touch(sim, job->table);
 	}
 	sim_puts(&sql, "UPDATE asyncoperation SET statecode=?2,statuscode=?3,versionnumber=?4,"
-			 "modifiedon=?5,errorcode=?6,message=?7");
+			 "errorcode=?6,message=?7");
 	if (phases[phase].when != NULL)
 		sim_putf(&sql, ",%s=?5", phases[phase].when);
 	sim_puts(&sql, " WHERE asyncoperationid=?1");

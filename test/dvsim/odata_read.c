@@ -92,21 +92,32 @@ put_and(bool *any, struct sim_buf *out)
 }
 
 bool
+sim_alive_sql(struct sim_sql *sql, const struct sim_table *table, const char *alias,
+			  struct sim_buf *out)
+{
+	if (table->type != SIM_ELASTIC ||
+		sim_column_by_name((struct sim_table *) table, "ttlinseconds", 12) == NULL)
+		return false;
+	sim_putf(out, "(coalesce(%s.\"ttlinseconds\",0)<=0 OR %s.\"modifiedon\"+"
+			 "%s.\"ttlinseconds\">?%d)", alias, alias, alias,
+			 sim_sql_bind_int(sql, sim_unix_now(sql->req->sim)));
+	return true;
+}
+
+bool
 sim_source_sql(struct sim_sql *sql, const struct sim_from *from, const struct sim_source *source,
 			   bool *any, struct sim_buf *out)
 {
 	const struct sim_expand *via = source->via;
 	const char *partition = sim_partition_param(sql->req);
-	struct sim_column *ttl = sim_column_by_name(source->table, "ttlinseconds", 12);
+	struct sim_buf alive = {0};
 
-	if (source->table->type == SIM_ELASTIC && ttl != NULL)
+	if (sim_alive_sql(sql, source->table, from->alias, &alive))
 	{
-		/* rows live for so long after their last change */
 		put_and(any, out);
-		sim_putf(out, "(coalesce(%s.\"ttlinseconds\",0)<=0 OR %s.\"modifiedon\"+"
-				 "%s.\"ttlinseconds\">?%d)", from->alias, from->alias, from->alias,
-				 sim_sql_bind_int(sql, sim_unix_now(sql->req->sim)));
+		sim_put(out, alive.s, alive.len);
 	}
+	sim_buf_free(&alive);
 	if (partition != NULL && source->table->partition != NULL)
 	{
 		put_and(any, out);

@@ -58,6 +58,10 @@ bool		sim_count_rows(struct sim_req *req, struct sim_res *res,
 long		sim_wanted_page(const struct sim_req *req, const struct sim_table *table);
 long		sim_page_size(const struct sim_req *req, const struct sim_table *table);
 
+/* "rows of an elastic table live for so long after their last change"; false if that says nothing */
+bool		sim_alive_sql(struct sim_sql *sql, const struct sim_table *table, const char *alias,
+						  struct sim_buf *out);
+
 /* text/plain with the byte order mark that the service sends */
 void		sim_number_answer(struct sim_res *res, int64_t n);
 

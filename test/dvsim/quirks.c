@@ -24,6 +24,8 @@ static const struct
 	"ContainValues does not see what was written in the last five seconds"},
 	[SIM_QUIRK_LAGGING_JOBS] = {"lagging-jobs",
 	"a job cannot be read in the first seconds after it was started"},
+	[SIM_QUIRK_LIMITED_READ] = {"limited-read",
+	"the users may not read all of a table that users own, so its changes are refused"},
 	[SIM_QUIRK_NO_APPLY_FUNCTIONS] = {"no-apply-functions",
 	"query functions are refused in filter() of $apply"},
 	[SIM_QUIRK_NO_IN] = {"no-in", "the functions In and NotIn are refused in filters"},

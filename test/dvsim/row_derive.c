@@ -150,7 +150,8 @@ plan_audit(struct sim_writer *w, struct sim_plan *plan)
 	const char *user = w->req->user_id;
 	const char *caller = real_caller(w);
 
-	constant_int(w, plan, info->modified_on, w->now);
+	if (w->mode != SIM_WRITE_UPDATE || w->table->bumps_modifiedon)
+		constant_int(w, plan, info->modified_on, w->now);
 	constant_lookup(w, plan, info->modified_by, user, "systemuser");
 	constant_lookup(w, plan, info->modified_on_behalf, caller, "systemuser");
 	if (w->mode == SIM_WRITE_UPDATE)

@@ -265,6 +265,7 @@ build_header(struct build *build, struct draft *draft, int ordinal)
 	table->custom = build_flag(json, "custom", strchr(table->name, '_') != NULL);
 	table->activity = build_flag(json, "activity", false);
 	table->system = build_flag(json, "system", false);
+	table->bumps_modifiedon = build_flag(json, "bumps_modifiedon", true);
 	table->change_tracking = build_flag(json, "change_tracking", false);
 	table->optimistic_concurrency = build_flag(json, "optimistic_concurrency",
 											   table->custom && table->type == SIM_STANDARD);

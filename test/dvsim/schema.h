@@ -207,6 +207,7 @@ struct sim_table
 	bool		system;			/* solutions, asyncoperations …: not listed by /_dvsim/stats
 								 * unless used */
 	bool		has_state;
+	bool		bumps_modifiedon;	/* updates set it, as nearly everywhere */
 	bool		change_tracking;
 	bool		optimistic_concurrency;
 	bool		create_multiple;	/* sdkmessagefilters has the message */

@@ -25,6 +25,12 @@
 /* the version that the first row of a new database gets, less one */
 #define FIRST_VERSION 1000000
 
+/*
+ * What was rolled back used versions that a file does not know of, and clients
+ * may have been told of them; no row must get one of these again.
+ */
+#define RESTART_GAP 1000000
+
 /* Statements are long and looked up for every row, so by words. */
 static uint64_t
 hash_text(const char *s)
@@ -355,8 +361,7 @@ fill(struct sim *sim, const char *file)
 		return false;
 	store->version = one_number(store, "SELECT value FROM \"~meta\" WHERE name = 'version'", 0);
 	fresh = store->version == 0;
-	if (fresh)
-		store->version = FIRST_VERSION;
+	store->version = fresh ? FIRST_VERSION : store->version + RESTART_GAP;
 	if ((fresh && !store_initial_rows(sim)) || !store_schema_rows(sim))
 		return false;
 	return sim_commit(store);

@@ -135,6 +135,45 @@ subtest 'headers stay where they are' => sub {
 	is(name(2), 'v');
 };
 
+subtest 'etags of parts' => sub {
+	my $url = sub { return "${path}accounts(" . id($_[0]) . ')'; };
+	my $etag_of = sub { return $s->get('accounts(' . id($_[0]) . ')?$select=name')->json->{'@odata.etag'}; };
+	my (%etag, $r);
+
+	$s->patch('accounts(' . id($_) . ')', { name => "e$_" }) for 80 .. 86;
+	$etag{$_} = $etag_of->($_) for 80 .. 86;
+	$s->patch('accounts(' . id($_) . ')', { name => 'theirs' }) for 81, 84, 86;
+
+	my @changes = map { part('b1', $_) }
+	  (map { request('PATCH', $url->($_), '{"name":"ours"}', 'If-Match' => $etag{$_}) } 80, 81, 82),
+	  (map { request('DELETE', $url->($_), undef, 'If-Match' => $etag{$_}) } 83, 84),
+	  request('PATCH', "${path}accounts($none)", '{"name":"x"}', 'If-Match' => $etag{80}),
+	  request('PATCH', $url->(85), '{"name":"ours"}', 'If-Match' => $etag{85});
+	$r = send_batch(join('', @changes), %go_on);
+	is(statuses($r), '200 204 412 204 204 412 404 204', 'each part has its own condition');
+	is(() = $r->body =~ /"code":"0x80060882"/g, 2, 'and its own error');
+	is(join(' ', map { name($_) } 80, 81, 82, 84, 85), 'ours theirs ours theirs ours', 'what has changed is left alone');
+	is($s->get('accounts(' . id(83) . ')')->status, 404, 'deleted');
+
+	# the version that a part before has made is the one that counts
+	my $stale = $etag_of->(80);
+	$r = parts(request('PATCH', $url->(80), '{"name":"one"}', 'If-Match' => $stale),
+		request('PATCH', $url->(80), '{"name":"two"}', 'If-Match' => $stale));
+	is(statuses($r), '412 204 412', 'a row twice');
+	is(name(80), 'one', 'the first one counts');
+
+	$r = send_batch(changeset(request('PATCH', $url->(82), '{"name":"set"}', 'If-Match' => $etag_of->(82)),
+			request('PATCH', $url->(86), '{"name":"set"}', 'If-Match' => $etag{86})), %go_on);
+	is(statuses($r), '200 412', 'a change set fails as a whole');
+	is(name(82), 'ours', 'and changes nothing');
+
+	my $currency = $s->get('transactioncurrencies?$select=currencyname')->json->{value}[0]{transactioncurrencyid};
+	$r = parts(request('PATCH', "${path}transactioncurrencies($currency)", '{"currencyname":"u"}', 'If-Match' => 'W/"1"'));
+	like($r->body, qr/"code":"0x8006088D"/, 'a table without optimistic concurrency');
+	is($s->get("EntityDefinitions(LogicalName='$_->[0]')?\$select=IsOptimisticConcurrencyEnabled")->json
+		->{IsOptimisticConcurrencyEnabled} ? 1 : 0, $_->[1], "the definition of $_->[0] says so") for [ 'account', 1 ], [ 'transactioncurrency', 0 ];
+};
+
 subtest 'change sets' => sub {
 	my $r = send_batch(changeset(
 			request('POST', "${path}accounts", '{"name":"Parent","accountid":"' . id(10) . '"}'),

@@ -8,6 +8,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Dvsim;
+use File::Temp qw(tempdir);
+use JSON::PP ();
 use Test::More;
 
 my $s = Dvsim->start('--seed', 35);
@@ -170,6 +172,138 @@ for my $when ('first', 'last')
 	$t->patch("new_meters($ids[2])", { new_name => 'c2' });
 	is(told($t->get($page->json->{'@odata.deltaLink'})->json, $ids[1] => 'b'), $when eq 'first' ? 'a2 c2 -b' : 'c2',
 		"--delta-token $when: changes while the first read runs");
+}
+
+# ---- a user who may not read all rows
+{
+	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+
+	$s->quirks('limited-read');
+	for my $path ('new_meters?$select=new_name', $delta, $delta =~ s/\?\$select=new_name&/\/\$count?/r)
+	{
+		my $r = $s->get($path, Prefer => $track);
+
+		is($r->status . ' ' . ($r->error_code // ''), '403 0x80040220', 'no right to all rows');
+		like($r->json->{error}{message}, qr/prvReadnew_Meter/, 'the privilege is named');
+	}
+	is($s->get('new_meters?$select=new_name')->status, 200, 'other reads pass');
+	$s->quirks;
+}
+
+# ---- more than a page of changes
+{
+	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+	my ($token) = $delta =~ /(\$deltatoken=[^&]+)/;
+	my (%seen, @sizes, $last, $ordered);
+
+	$s->control('POST', '/_dvsim/seed?table=new_meter&rows=5003');
+	$s->delete("new_meters($id{a})");
+	$ordered = 1;
+	for (my $link = $delta; $link;)
+	{
+		my $page = $s->get($link, Prefer => 'odata.maxpagesize=50000')->json;
+		my @rows = @{ $page->{value} };
+
+		push @sizes, scalar @rows;
+		$link = $page->{'@odata.nextLink'};
+		like($link, qr/\Q$token\E/, 'a link to the next page has the token') if $link;
+		is(!$link, defined $page->{'@odata.deltaLink'}, 'a delta link on the last page and no other');
+		for my $row (@rows)
+		{
+			$seen{ $row->{id} // $row->{new_meterid} }++;
+			next if $row->{reason};
+			my ($version) = $row->{'@odata.etag'} =~ /(\d+)/;
+			$ordered = 0 if defined $last && $version < $last;
+			$last = $version;
+		}
+	}
+	is("@sizes", '5000 4', 'at most 5,000 changes on a page');
+	is(keys %seen, 5004, 'each once');
+	ok($ordered, 'oldest first');
+	is($s->get($delta =~ s/\?\$select=new_name&/\/\$count?/r)->body, $bom . '5004', 'counted, without a limit');
+}
+
+# ---- each way to write gives a higher version
+{
+	my %last;
+	my $higher = sub {
+		my ($path, $what) = @_;
+		my $version = $s->get("$path?\$select=versionnumber")->json->{versionnumber};
+
+		cmp_ok($version, '>', $last{max} // 0, "$what: a higher version");
+		$last{max} = $version;
+	};
+	my $account = $s->create('accounts', { name => 'v' });
+	my $contact = $s->create('contacts', { lastname => 'v' });
+
+	$higher->("accounts($account)", 'create');
+	$s->patch("accounts($account)", { name => 'v' });
+	$higher->("accounts($account)", 'the same value again');
+	$s->put("accounts($account)/name", { value => 'w' });
+	$higher->("accounts($account)", 'one property');
+	$s->delete("accounts($account)/name");
+	$higher->("accounts($account)", 'no value');
+	$s->put("accounts($account)/primarycontactid/\$ref", { '@odata.id' => "contacts($contact)" });
+	$higher->("accounts($account)", 'a reference');
+	$s->post('accounts/Microsoft.Dynamics.CRM.UpdateMultiple',
+		{ Targets => [ { '@odata.type' => 'Microsoft.Dynamics.CRM.account', accountid => $account, name => 'x' } ] });
+	$higher->("accounts($account)", 'UpdateMultiple');
+	$s->delete("contacts($contact)");
+	$higher->("accounts($account)", 'a link that was removed');
+}
+
+# ---- tables whose modifiedon is not to be relied upon
+{
+	my $user = $s->get('WhoAmI')->json->{UserId};
+	my $before = $s->get("systemusers($user)?\$select=modifiedon,versionnumber")->json;
+
+	$s->control('POST', '/_dvsim/clock', { advance => 60 });
+	is($s->patch("systemusers($user)", { title => 'Clerk' })->status, 204, 'a user is changed');
+	my $after = $s->get("systemusers($user)?\$select=modifiedon,versionnumber,title")->json;
+	is($after->{title}, 'Clerk', 'really');
+	is($after->{modifiedon}, $before->{modifiedon}, 'but not its modifiedon');
+	cmp_ok($after->{versionnumber}, '>', $before->{versionnumber}, 'only its version');
+}
+
+# ---- rows of elastic tables
+{
+	my $t = Dvsim->start('--seed', 37);
+
+	is($t->get('new_readings?$select=new_name', Prefer => $track)->error_code, '0x80072491', 'not tracked at first');
+	$t->change_schema({ change => 'alter_table', table => 'new_reading', set => { change_tracking => JSON::PP::true } });
+	my $delta = $t->get('new_readings?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+	my $count = $delta =~ s/\?\$select=new_name&/\/\$count?/r;
+	my $short = $t->create('new_readings', { new_name => 'short', partitionid => 'p', ttlinseconds => 60 });
+	my $long = $t->create('new_readings', { new_name => 'long', partitionid => 'p' });
+	my $gone = $t->create('new_readings', { new_name => 'gone', partitionid => 'p' });
+	my $told = sub {
+		return join ' ', map { $_->{reason} ? '-' . ($_->{id} eq $gone ? 'gone' : $_->{id}) : $_->{new_name} }
+			@{ $t->get($_[0])->json->{value} };
+	};
+
+	is($t->delete("new_readings($gone)?partitionId=p")->status, 204, 'one is deleted');
+	is($told->($delta), 'short long -gone', 'changes of an elastic table');
+	is($t->get($count)->body, $bom . '3', 'counted');
+	my $next = $t->get($delta)->json->{'@odata.deltaLink'};
+	$t->control('POST', '/_dvsim/clock', { advance => 120 });
+	is($told->($next), '', 'a row that has reached its end leaves no tombstone');
+	is($told->($delta), 'long -gone', 'and is not told as changed');
+	is($t->get($count)->body, $bom . '2', 'nor counted');
+}
+
+# ---- after a crash, no version is given twice, not even one that was rolled back
+{
+	my $dir = tempdir(CLEANUP => 1);
+	my $t = Dvsim->start('--seed', 38, '--data', "$dir/rows");
+	my $kept = $t->create('new_meters', { new_name => 'kept', new_serial => 'S-1' });
+
+	$t->post('new_meters/Microsoft.Dynamics.CRM.CreateMultiple',
+		{ Targets => [ map { { '@odata.type' => 'Microsoft.Dynamics.CRM.new_meter', new_name => $_, new_serial => "S-$_" } } 2, 3, 1 ] });
+	my $delta = $t->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
+	$t->crash;
+	$t->start_again;
+	$t->patch("new_meters($kept)", { new_name => 'changed' });
+	is(told($t->get($delta)->json), 'changed', 'what is changed after a crash is told');
 }
 
 done_testing();
