@@ -284,7 +284,7 @@ put_binding(struct sim_buf *buf, const char *path, const struct sim_table *targe
 }
 
 static void
-put_entity_set(struct sim_buf *buf, const struct sim_table *table)
+put_entity_set(struct sim_buf *buf, const struct sim_table *table, bool annotations)
 {
 	int			i;
 	int			j;
@@ -301,6 +301,9 @@ put_entity_set(struct sim_buf *buf, const struct sim_table *table)
 							table->columns[i].targets[j].table);
 	for (i = 0; i < table->none_to_many; i++)
 		put_binding(buf, table->one_to_many[i]->collection, table->one_to_many[i]->referencing);
+	if (annotations && table->change_tracking)
+		sim_puts(buf, "<Annotation Term=\"Org.OData.Capabilities.V1.ChangeTracking\"><Record>"
+				 "<PropertyValue Property=\"Supported\" Bool=\"true\" /></Record></Annotation>\n");
 	sim_puts(buf, "</EntitySet>\n");
 }
 
@@ -332,7 +335,7 @@ sim_csdl(struct sim_req *req, struct sim_res *res)
 		put_actions(buf, &schema->tables[i]);
 	sim_puts(buf, "<EntityContainer Name=\"System\">\n");
 	for (i = 0; i < schema->ntables; i++)
-		put_entity_set(buf, &schema->tables[i]);
+		put_entity_set(buf, &schema->tables[i], annotations);
 	sim_puts(buf, fixed_imports);
 	sim_puts(buf, "</EntityContainer>\n</Schema>\n</edmx:DataServices>\n</edmx:Edmx>\n");
 	return true;

@@ -339,7 +339,7 @@ create_rows(struct sim_req *req, struct sim_res *res, const struct job *job)
 	sim_guid_print(job->operation_id, operation_id);
 	sim_putf(&body, "{\"asyncoperationid\":\"%s\",\"operationtype\":13,"
 			 "\"messagename\":\"BulkDelete\",\"name\":%s,\"primaryentitytype\":\"%s\"}", id,
-			 job->name, job->queries[0].table->name);
+			 job->name, job->nqueries > 0 ? job->queries[0].table->name : "none");
 	ok = create_row(req, res, "asyncoperation", body.s);
 	body.len = 0;
 	sim_putf(&body, "{\"bulkdeleteoperationid\":\"%s\",\"successcount\":0,\"failurecount\":0,"

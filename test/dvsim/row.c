@@ -13,6 +13,7 @@
 
 static struct sim_write_info **infos;
 static struct sim_schema *infos_of;
+static struct sim_arena *infos_arena;
 
 /* logical names of the columns that every write looks after */
 static const struct known_column
@@ -35,20 +36,6 @@ static const struct known_column
 	{"ttlinseconds", offsetof(struct sim_write_info, ttl)},
 };
 
-static const char *
-format_sql(const char *fmt,...)
-{
-	struct sim_buf buf = {0};
-	va_list		args;
-	struct sim_arena *arena = sim_arena_new();
-
-	va_start(args, fmt);
-	sim_puts(&buf, sim_vfmt(arena, fmt, args));
-	va_end(args);
-	sim_arena_free(arena);
-	return buf.s;
-}
-
 static void
 make_sql(struct sim_write_info *info)
 {
@@ -56,21 +43,21 @@ make_sql(struct sim_write_info *info)
 	const char *id = t->id->name;
 	bool		elastic = t->partition != NULL;
 
-	info->exists_sql = format_sql("SELECT 1 FROM \"%s\" WHERE \"%s\"=?1", t->name, id);
-	info->find_sql = format_sql("SELECT \"%s\",%s,%s,%s,%s FROM \"%s\" WHERE \"%s\"=?1%s",
-								id, t->version != NULL ? "\"versionnumber\"" : "0",
-								elastic ? "\"partitionid\"" : "''",
-								info->ttl != NULL ? "\"ttlinseconds\"" : "NULL",
-								info->modified_on != NULL ? "\"modifiedon\"" : "0",
-								t->name, id, elastic ? " AND \"partitionid\"=?2" : "");
-	info->delete_sql = format_sql("DELETE FROM \"%s\" WHERE \"%s\"=?1%s", t->name, id,
-								  elastic ? " AND \"partitionid\"=?2" : "");
+	info->exists_sql = sim_fmt(infos_arena, "SELECT 1 FROM \"%s\" WHERE \"%s\"=?1", t->name, id);
+	info->find_sql = sim_fmt(infos_arena, "SELECT \"%s\",%s,%s,%s,%s FROM \"%s\" WHERE \"%s\"=?1%s",
+							 id, t->version != NULL ? "\"versionnumber\"" : "0",
+							 elastic ? "\"partitionid\"" : "''",
+							 info->ttl != NULL ? "\"ttlinseconds\"" : "NULL",
+							 info->modified_on != NULL ? "\"modifiedon\"" : "0",
+							 t->name, id, elastic ? " AND \"partitionid\"=?2" : "");
+	info->delete_sql = sim_fmt(infos_arena, "DELETE FROM \"%s\" WHERE \"%s\"=?1%s", t->name, id,
+							   elastic ? " AND \"partitionid\"=?2" : "");
 }
 
 static struct sim_write_info *
 make_info(struct sim_table *table)
 {
-	struct sim_write_info *info = sim_xalloc(sizeof(*info));
+	struct sim_write_info *info = sim_alloc(infos_arena, sizeof(*info));
 	size_t		i;
 
 	info->table = table;
@@ -97,8 +84,9 @@ sim_write_info(struct sim *sim, struct sim_table *table)
 
 	if (infos_of != schema)
 	{
-		free(infos);
-		infos = sim_xalloc(sizeof(*infos) * schema->ntables);
+		sim_write_info_forget();
+		infos_arena = sim_arena_new();
+		infos = sim_alloc(infos_arena, sizeof(*infos) * (size_t) schema->ntables);
 		infos_of = schema;
 	}
 	slot = &infos[table - schema->tables];
@@ -110,7 +98,9 @@ sim_write_info(struct sim *sim, struct sim_table *table)
 void
 sim_write_info_forget(void)
 {
-	free(infos);
+	if (infos_arena != NULL)
+		sim_arena_free(infos_arena);
+	infos_arena = NULL;
 	infos = NULL;
 	infos_of = NULL;
 }

@@ -14,7 +14,7 @@
 
 #include "row.h"
 
-/* what writes know of a table; made at first use, lives as long as the schema */
+/* what writes know of a table; made at first use, lives until another schema is in use */
 struct sim_write_info
 {
 	struct sim_table *table;

@@ -354,9 +354,26 @@ copy_rows(struct sim_store *store, const struct sim_table *old, const struct sim
 	return ok;
 }
 
+static bool
+has_all_targets(const struct sim_column *column, const struct sim_column *before)
+{
+	for (int i = 0; before != NULL && i < before->ntargets; i++)
+	{
+		bool		found = false;
+
+		for (int j = 0; j < column->ntargets; j++)
+			found = found || strcmp(column->targets[j].table->name,
+									before->targets[i].table->name) == 0;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
 /* Rows may point to tables that the lookup does not have as targets any more. */
 static bool
-clear_lost_targets(struct sim_store *store, const struct sim_table *table)
+clear_lost_targets(struct sim_store *store, const struct sim_table *old,
+				   const struct sim_table *table)
 {
 	struct sim_buf sql = {0};
 	bool		ok = true;
@@ -366,7 +383,9 @@ clear_lost_targets(struct sim_store *store, const struct sim_table *table)
 	{
 		const struct sim_column *column = &table->columns[i];
 
-		if (!column->stored || column->ntargets < 2)
+		if (!column->stored || column->ntargets < 2 ||
+			has_all_targets(column, sim_column_by_name((struct sim_table *) old, column->name,
+													   strlen(column->name))))
 			continue;
 		sql.len = 0;
 		sim_putf(&sql, "UPDATE \"%s\" SET \"%s\"=NULL,\"%s.type\"=NULL WHERE \"%s.type\" NOT IN (",
@@ -405,7 +424,7 @@ store_change_table(struct sim_store *store, struct sim_schema *schema,
 		return false;
 	if (old->change_tracking && !table->change_tracking && !forget_tracking(store, table))
 		return false;
-	return store_table(store, schema, table, "(memory)") && clear_lost_targets(store, table);
+	return store_table(store, schema, table, "(memory)") && clear_lost_targets(store, old, table);
 }
 
 bool

@@ -297,8 +297,8 @@ for my $when ('first', 'last')
 	my $t = Dvsim->start('--seed', 38, '--data', "$dir/rows");
 	my $kept = $t->create('new_meters', { new_name => 'kept', new_serial => 'S-1' });
 
-	$t->post('new_meters/Microsoft.Dynamics.CRM.CreateMultiple',
-		{ Targets => [ map { { '@odata.type' => 'Microsoft.Dynamics.CRM.new_meter', new_name => $_, new_serial => "S-$_" } } 2, 3, 1 ] });
+	is($t->post('new_meters/Microsoft.Dynamics.CRM.CreateMultiple',
+		{ Targets => [ map { { '@odata.type' => 'Microsoft.Dynamics.CRM.new_meter', new_name => "n$_", new_serial => "S-$_" } } 2 .. 1000, 1 ] })->error_code, '0x80060892', 'rolled back');
 	my $delta = $t->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
 	$t->crash;
 	$t->start_again;
