@@ -9,11 +9,11 @@ EXTVERSION = 1.0
 MODULE_big = dataverse_fdw
 # The extension's script, put together in this order
 SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql import.sql changes.sql copies.sql runs.sql pull_steps.sql \
-	pull.sql grants.sql)
+	pull.sql track.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o modify_stored.o option.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
