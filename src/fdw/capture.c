@@ -85,8 +85,7 @@ typedef struct captured
 	int			ncolumns;		/* those that are copied, without the id and the version */
 	AttrNumber *columns;
 	Datum	   *names;
-	Datum		all;			/* the names of all of them, and of none, as arrays */
-	Datum		none;
+	Datum		none;			/* an empty array */
 	Size		set_size;
 	HTAB	   *sets;			/* changed columns as bits, and as an array of their names */
 } captured;
@@ -311,7 +310,6 @@ prepare(captured *table, Relation rel)
 		table->names[table->ncolumns++] = names[i];
 		table->last = Max(table->last, attnum);
 	}
-	table->all = array_of(table->names, table->ncolumns);
 	table->none = array_of(table->names, 0);
 	table->sets = NULL;
 	forget_sets(table);
@@ -590,7 +588,7 @@ changed_row(capture *c, const pg_uuid_t * id, TupleTableSlot *old, TupleTableSlo
 static void
 new_row(capture *c, TupleTableSlot *new)
 {
-	log_change(c, 'I', id_of_new(c, new), c->table->all, NULL);
+	log_change(c, 'I', id_of_new(c, new), c->table->none, NULL);
 }
 
 static void

@@ -22,7 +22,7 @@ COMMENT ON TABLE dataverse.local_changes IS
   'what was changed in copies here since dataverse.sync() has last looked';
 COMMENT ON COLUMN dataverse.local_changes.operation IS 'I, U, or D';
 COMMENT ON COLUMN dataverse.local_changes.columns IS
-  'the copied columns that have changed, without the id and the version; all for I, none for D';
+  'for U: the copied columns that have changed, without the id and the version';
 COMMENT ON COLUMN dataverse.local_changes.base IS 'the version that the row had; null for I';
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes', '');
@@ -93,17 +93,17 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_track(bigint, text, text) IS
   'notes that the changes of a copy are captured; for dataverse.track()';
 
-CREATE FUNCTION dataverse.is_tracked_target(target oid)
+CREATE FUNCTION dataverse.copy_is_tracked(target oid)
 RETURNS boolean
 LANGUAGE sql STABLE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT EXISTS (SELECT FROM dataverse.copies AS c WHERE c.target_oid = $1 AND c.id_column IS NOT NULL) $$;
 
-COMMENT ON FUNCTION dataverse.is_tracked_target(oid) IS
+COMMENT ON FUNCTION dataverse.copy_is_tracked(oid) IS
   'whether a table is the target of a copy whose changes are captured; for dataverse.track()';
 
 -- A table with all tables below it, and those above it.
-CREATE FUNCTION dataverse.tables_below(target regclass)
+CREATE FUNCTION dataverse.track_tables_below(target regclass)
 RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -113,10 +113,10 @@ AS $$
   SELECT relid FROM t
 $$;
 
-COMMENT ON FUNCTION dataverse.tables_below(regclass) IS
+COMMENT ON FUNCTION dataverse.track_tables_below(regclass) IS
   'a table and its partitions and children; for dataverse.track()';
 
-CREATE FUNCTION dataverse.tables_above(target regclass)
+CREATE FUNCTION dataverse.track_tables_above(target regclass)
 RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -127,7 +127,7 @@ AS $$
   SELECT relid FROM t
 $$;
 
-COMMENT ON FUNCTION dataverse.tables_above(regclass) IS
+COMMENT ON FUNCTION dataverse.track_tables_above(regclass) IS
   'the tables that a table is a partition or child of; for dataverse.track()';
 
 -- The triggers that a copy needs.  A copy that is itself a partition or a child has
@@ -141,9 +141,9 @@ AS $$
   SELECT c.oid::regclass, k.name::name, k.type::smallint,
          format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION dataverse.capture()',
                 k.name, k.event, c.oid::regclass, k.clause),
-         k.level = 'row' AND c.relispartition AND c.oid <> $1
-  FROM dataverse.tables_below($1) AS t (relid) JOIN pg_class AS c ON c.oid = t.relid,
-    (SELECT CASE WHEN EXISTS (SELECT FROM dataverse.tables_above($1)) THEN 'row' ELSE 'statement' END) AS l (level),
+         k.level IS NOT DISTINCT FROM 'row' AND c.relispartition AND c.oid <> $1
+  FROM dataverse.track_tables_below($1) AS t (relid) JOIN pg_class AS c ON c.oid = t.relid,
+    (SELECT CASE WHEN EXISTS (SELECT FROM dataverse.track_tables_above($1)) THEN 'row' ELSE 'statement' END) AS l (level),
     (VALUES
       ('dataverse_insert', 'statement', 4, 'AFTER INSERT', 'REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT'),
       ('dataverse_update', 'statement', 16, 'AFTER UPDATE',
@@ -183,15 +183,15 @@ BEGIN
       detail = 'Versions show whether a row has been changed in Dataverse meanwhile.',
       hint = 'Pull the table with its column for "versionnumber".';
   END IF;
-  SELECT t INTO other FROM dataverse.tables_below(target) AS t JOIN pg_class AS c ON c.oid = t WHERE c.relkind = 'f' LIMIT 1;
+  SELECT t INTO other FROM dataverse.track_tables_below(target) AS t JOIN pg_class AS c ON c.oid = t WHERE c.relkind = 'f' LIMIT 1;
   IF other IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type',
       message = format('changes of table %s cannot be captured, because %s is a foreign table', target, other);
   END IF;
   SELECT t INTO other
-  FROM (SELECT dataverse.tables_above(target) UNION ALL SELECT dataverse.tables_below(target)) AS u (t)
-  WHERE t <> target AND dataverse.is_tracked_target(t) LIMIT 1;
+  FROM (SELECT dataverse.track_tables_above(target) UNION ALL SELECT dataverse.track_tables_below(target)) AS u (t)
+  WHERE t <> target AND dataverse.copy_is_tracked(t) LIMIT 1;
   IF other IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
@@ -216,7 +216,7 @@ DECLARE
 BEGIN
   FOR part IN
     SELECT g.tgname AS name, g.tgrelid::regclass AS relid
-    FROM dataverse.tables_below(target) AS t JOIN pg_trigger AS g ON g.tgrelid = t
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_trigger AS g ON g.tgrelid = t
     WHERE g.tgfoid = 'dataverse.capture()'::regprocedure AND g.tgparentid = 0
       AND (all_of_them OR NOT EXISTS (
              SELECT FROM dataverse.track_triggers(target) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
@@ -228,7 +228,7 @@ BEGIN
   END IF;
   FOR part IN
     SELECT a.attname AS name, t::regclass AS relid
-    FROM dataverse.tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
       JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
   LOOP
@@ -271,7 +271,7 @@ BEGIN
   END LOOP;
   FOR part IN
     SELECT t::regclass AS relid
-    FROM dataverse.tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
     WHERE a.attname = info.id_column AND NOT a.attisdropped AND NOT a.atthasdef AND a.attidentity = ''
   LOOP
     EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT dataverse.new_id()', part.relid, info.id_column);
@@ -307,7 +307,7 @@ BEGIN
     forgotten := dataverse.copy_track(copy, NULL, NULL);
   END IF;
   IF forgotten > 0 THEN
-    RAISE WARNING '% local changes of table % that were not sent are forgotten', forgotten, target;
+    RAISE WARNING 'local changes of table % that were not sent are forgotten: %', target, forgotten;
   END IF;
 END
 $$;
