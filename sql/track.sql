@@ -52,6 +52,13 @@ CALL dataverse.track('track_copy.account');
 SELECT mode FROM pg_locks WHERE relation = 'track_copy.account'::regclass AND mode <> 'AccessShareLock';
 COMMIT;
 
+-- Values that are stored outside of the rows, which nobody has to know.
+ALTER TABLE track_copy.account ALTER description SET STORAGE EXTERNAL;
+SET dataverse_fdw.capture = off;
+UPDATE track_copy.account SET description = description || description;
+RESET dataverse_fdw.capture;
+SELECT pg_relation_size(reltoastrelid) > 0 AS toasted FROM pg_class WHERE oid = 'track_copy.account'::regclass;
+
 -- Statements of every kind.
 UPDATE track_copy.account SET name = 'x', numberofemployees = numberofemployees WHERE numberofemployees IN (1, 2);
 SELECT * FROM pg_temp.captured('track_copy.account');
@@ -139,6 +146,23 @@ END
 $$;
 SELECT count(*), count(DISTINCT columns), max(cardinality(columns)) FROM dataverse.local_changes;
 DELETE FROM dataverse.local_changes;
+
+-- Other triggers read the same transition tables, before and after.
+CREATE TABLE track_copy.counted (name text, rows bigint);
+CREATE FUNCTION track_copy.count() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO track_copy.counted SELECT TG_NAME, count(*) FROM o JOIN n USING (accountid);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER before_ours AFTER UPDATE ON track_copy.account REFERENCING OLD TABLE AS o NEW TABLE AS n
+  FOR EACH STATEMENT EXECUTE FUNCTION track_copy.count();
+CREATE TRIGGER later_than_ours AFTER UPDATE ON track_copy.account REFERENCING OLD TABLE AS o NEW TABLE AS n
+  FOR EACH STATEMENT EXECUTE FUNCTION track_copy.count();
+UPDATE track_copy.account SET name = 'counted' WHERE accountid IN (pg_temp.i(6), pg_temp.i(7));
+DROP TRIGGER before_ours ON track_copy.account;
+DROP TRIGGER later_than_ours ON track_copy.account;
+TABLE track_copy.counted;
+SELECT * FROM pg_temp.captured('track_copy.account');
 
 -- Rollbacks.
 BEGIN;
@@ -254,7 +278,7 @@ ALTER TABLE track_copy.part_b DROP COLUMN x;
 ALTER TABLE track_copy.parted ATTACH PARTITION track_copy.part_b FOR VALUES FROM ('00000000-0000-4000-8000-000000000007') TO ('00000000-0000-4000-8000-000000001000');
 CALL dataverse.pull('track_dv.account', 'track_copy.parted');
 CALL dataverse.track('track_copy.parted');
-SELECT tgrelid::regclass, count(*) FROM pg_trigger WHERE tgfoid = 'dataverse.capture'::regproc AND tgrelid::regclass::text ~ 'part' GROUP BY 1 ORDER BY 1::text;
+SELECT tgrelid::regclass, count(*) FROM pg_trigger WHERE tgfoid = 'dataverse.capture'::regproc AND tgrelid::regclass::text ~ 'part' GROUP BY 1 ORDER BY tgrelid::regclass::text;
 INSERT INTO track_copy.parted (name, accountid) VALUES ('routed', pg_temp.i(40));
 INSERT INTO track_copy.part_b (name, accountid) VALUES ('direct', pg_temp.i(41));
 UPDATE track_copy.parted SET name = 'both' WHERE accountid IN (pg_temp.i(6), pg_temp.i(7));
@@ -291,6 +315,7 @@ INSERT INTO track_copy.parted (accountid, name) VALUES (pg_temp.i(1002), 'seen')
 CALL dataverse.track('track_copy.parted');
 INSERT INTO track_copy.part_c (accountid, name) VALUES (pg_temp.i(1003), 'seen');
 SELECT * FROM pg_temp.captured('track_copy.parted');
+CALL dataverse.untrack('track_copy.part_c');
 ALTER TABLE track_copy.parted DETACH PARTITION track_copy.part_c;
 UPDATE track_copy.part_c SET name = 'detached';
 CALL dataverse.untrack('track_copy.part_c');
@@ -366,6 +391,7 @@ CALL dataverse.untrack('track_copy.account');
 TABLE dataverse.local_changes;
 INSERT INTO dataverse.local_changes VALUES (1, gen_random_uuid(), 'D', '{}', 1);
 SELECT dataverse.copy_track(id, NULL, NULL) FROM generate_series(1, 20) AS id;
+SELECT dataverse.copy_forget_changes(id) FROM generate_series(1, 20) AS id;
 SET ROLE regress_track_forger;
 CREATE TABLE track_copy.forged (accountid uuid, name text, versionnumber bigint);
 CREATE TRIGGER dataverse_insert AFTER INSERT ON track_copy.forged REFERENCING NEW TABLE AS new_rows

@@ -180,11 +180,11 @@ BEGIN
   END IF;
   -- what was changed in a table that is gone concerns no rows of another one
   IF opened.target_oid <> coalesce(to_regclass(copy_open.target)::oid, 0) THEN
-    PERFORM dataverse.copy_track(opened.id, NULL, NULL);
+    PERFORM dataverse.copy_forget_changes(opened.id);
+    UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
   -- tables may have been renamed, and made again; who had this name before begins anew
-  DELETE FROM dataverse.local_changes AS l USING dataverse.copies AS c
-  WHERE c.target = copy_open.target AND c.id <> opened.id AND l.copy = c.id;
+  PERFORM dataverse.copy_forget_changes(c.id) FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   DELETE FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   UPDATE dataverse.copies AS c
   SET foreign_table = copy_open.foreign_table::text, target = copy_open.target, role = dataverse.caller()
@@ -297,7 +297,7 @@ BEGIN
   END IF;
   PERFORM dataverse.copy_get(forgotten);
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = forgotten;
-  DELETE FROM dataverse.local_changes AS l WHERE l.copy = forgotten;
+  PERFORM dataverse.copy_forget_changes(forgotten);
   DELETE FROM dataverse.run_log AS r WHERE r.copy = forgotten;
   DELETE FROM dataverse.copies AS c WHERE c.id = forgotten;
   RETURN true;

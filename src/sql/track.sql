@@ -65,6 +65,24 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_of(regclass) IS
   'the copy that a table is the target of; for dataverse.track()';
 
+-- Called by functions that run as the owner of the log.
+CREATE FUNCTION dataverse.copy_forget_changes(copy bigint)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n bigint;
+BEGIN
+  DELETE FROM dataverse.local_changes AS l WHERE l.copy = copy_forget_changes.copy;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_forget_changes(bigint) IS
+  'forgets what was changed in a copy, and returns how many changes that were; for dataverse.untrack()';
+
 -- Notes that the changes of a copy are captured, and by which columns; without
 -- columns, that they are not, and returns how many changes are forgotten.
 CREATE FUNCTION dataverse.copy_track(copy bigint, id_column text, version_column text)
@@ -83,8 +101,7 @@ BEGIN
   IF copy_track.id_column IS NULL OR state.id_column IS NULL
      OR state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy)
   THEN
-    DELETE FROM dataverse.local_changes AS l WHERE l.copy = copy_track.copy;
-    GET DIAGNOSTICS n = ROW_COUNT;
+    n := dataverse.copy_forget_changes(copy);
   END IF;
   RETURN n;
 END
@@ -300,8 +317,16 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   copy CONSTANT bigint := dataverse.copy_of(target);
+  above regclass;
   forgotten bigint;
 BEGIN
+  SELECT t INTO above FROM dataverse.track_tables_above(target) AS t WHERE dataverse.copy_is_tracked(t) LIMIT 1;
+  IF above IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('changes of table %s are captured with those of table %s', target, above),
+      hint = format('CALL dataverse.untrack(%L), or detach the table first.', above);
+  END IF;
   PERFORM dataverse.track_drop(target, true);
   IF copy IS NOT NULL THEN
     forgotten := dataverse.copy_track(copy, NULL, NULL);
