@@ -32,7 +32,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
@@ -86,6 +85,7 @@ typedef struct captured
 	AttrNumber *columns;
 	Datum	   *names;
 	Datum		none;			/* an empty array */
+	MemoryContext set_context;
 	Size		set_size;
 	HTAB	   *sets;			/* changed columns as bits, and as an array of their names */
 } captured;
@@ -268,18 +268,20 @@ array_of(Datum *names, int n)
 	return PointerGetDatum(construct_array(names, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* Prepares the place where sets of changed columns are remembered. */
+/* Prepares the place where sets of changed columns are remembered, and forgets those that were. */
 static void
 forget_sets(captured *table)
 {
-	HASHCTL		control = {.hcxt = table->context};
+	HASHCTL		control = {0};
 
-	if (table->sets != NULL)
-		hash_destroy(table->sets);
-	table->sets = NULL;
+	if (table->set_context == NULL)
+		table->set_context = AllocSetContextCreate(table->context, "dataverse sets of columns",
+												   ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(table->set_context);
 	table->set_size = Max((table->ncolumns + 7) / 8, 1);
 	control.keysize = table->set_size;
 	control.entrysize = MAXALIGN(table->set_size) + sizeof(Datum);
+	control.hcxt = table->set_context;
 	table->sets = hash_create("dataverse sets of columns", 16, &control,
 							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
@@ -311,7 +313,7 @@ prepare(captured *table, Relation rel)
 		table->last = Max(table->last, attnum);
 	}
 	table->none = array_of(table->names, 0);
-	table->sets = NULL;
+	table->set_context = NULL;
 	forget_sets(table);
 }
 
@@ -507,7 +509,7 @@ names_of(capture *c, const uint8 *changed)
 	for (i = 0; i < table->ncolumns; i++)
 		if (changed[i / 8] & 1 << i % 8)
 			names[n++] = table->names[i];
-	old = MemoryContextSwitchTo(table->context);
+	old = MemoryContextSwitchTo(table->set_context);
 	*set = array_of(names, n);
 	MemoryContextSwitchTo(old);
 	pfree(names);
