@@ -9,11 +9,11 @@ EXTVERSION = 1.0
 MODULE_big = dataverse_fdw
 # The extension's script, put together in this order
 SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql import.sql changes.sql copies.sql runs.sql pull_steps.sql \
-	pull.sql grants.sql)
+	pull.sql track.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o modify_stored.o option.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
@@ -32,7 +32,7 @@ OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blam
 	fetch.o fetchxml.o fold.o guid.o header.o id_order.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	stored.o type.o value.o)
 
-REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull
+REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # Uses pkg-config, or the library's own script.
@@ -62,7 +62,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
-HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode indent indent-check dist clean
+HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode bench-track indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -121,6 +121,9 @@ bench-write:
 
 bench-write-memory:
 	@ROWS='$(ROWS)' test/bench/write --memory
+
+bench-track:
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' WIDE='$(WIDE)' test/bench/track
 
 bench-encode:
 	@ROWS='$(ROWS)' PASSES='$(PASSES)' test/bench/encode

@@ -210,6 +210,9 @@ extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo 
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 
 /* modify_identity.c */
+/* Makes an id that is greater than those that this backend has made before. */
+extern void dv_identity_make(uint8 *id);
+
 extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
 /*

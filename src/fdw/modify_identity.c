@@ -372,8 +372,8 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
  * Rows
  */
 
-static void
-make_id(uint8 *id)
+void
+dv_identity_make(uint8 *id)
 {
 	int64		now = GetCurrentTimestamp() +
 	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
@@ -429,7 +429,7 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	{
 		row->has_id = true;
 		row->is_made = true;
-		make_id(row->id);
+		dv_identity_make(row->id);
 	}
 	if (m->operation != DV_UPSERT)
 		return true;
@@ -438,7 +438,7 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	if (m->identity.nkeys > 0)
 	{
 		/* for a row that is looked for and does not exist */
-		make_id(row->id);
+		dv_identity_make(row->id);
 		return address_by_key(m, row, slot, fault);
 	}
 	fault->attnum = id;

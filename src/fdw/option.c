@@ -763,6 +763,7 @@ dv_options_validate(List *list, Oid catalog)
 
 bool		dv_dry_run = false;
 bool		dv_summary = false;
+bool		dv_capture = true;
 
 static bool
 check_setting(dv_option option, const char *value)
@@ -835,6 +836,10 @@ dv_settings_init(void)
 	DefineCustomBoolVariable("dataverse_fdw.summary",
 							 "Reports rows, batches, and requests at the end of each modification.", NULL,
 							 &dv_summary, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("dataverse_fdw.capture",
+							 "Captures changes of copies for which dataverse.track() was called.",
+							 "It concerns the statements of the session, not those of triggers.",
+							 &dv_capture, true, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
 dv_options

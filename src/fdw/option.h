@@ -99,6 +99,9 @@ extern bool dv_dry_run;
 /* Report rows, batches, and requests at the end of each modification. */
 extern bool dv_summary;
 
+/* Capture changes of copies that are tracked. */
+extern bool dv_capture;
+
 extern void dv_settings_init(void);
 
 /*

@@ -20,6 +20,8 @@ CREATE TABLE dataverse.copies (
   marked_at timestamptz[] NOT NULL DEFAULT '{}',
   compared_at timestamptz,
   succeeded_at timestamptz,
+  id_column text,
+  version_column text,
   foreign_oid oid GENERATED ALWAYS AS (dataverse.table_oid(foreign_table)) STORED,
   target_oid oid GENERATED ALWAYS AS (dataverse.table_oid(target)) STORED,
   role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED
@@ -32,7 +34,12 @@ COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; ty
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
+COMMENT ON COLUMN dataverse.copies.id_column IS
+  'the column of ids, if changes of the copy are captured; version_column is that of versions';
 COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
+
+-- dataverse.capture() finds the copy of a table by it.
+CREATE INDEX copies_target_oid_idx ON dataverse.copies (target_oid);
 
 CREATE TABLE dataverse.copy_ids (
   copy bigint NOT NULL,
@@ -171,7 +178,13 @@ BEGIN
       message = format('table %s is a copy of another foreign table, %s', target, opened.foreign_table),
       hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
   END IF;
+  -- what was changed in a table that is gone concerns no rows of another one
+  IF opened.target_oid <> coalesce(to_regclass(copy_open.target)::oid, 0) THEN
+    PERFORM dataverse.copy_forget_changes(opened.id);
+    UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
+  END IF;
   -- tables may have been renamed, and made again; who had this name before begins anew
+  PERFORM dataverse.copy_forget_changes(c.id) FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   DELETE FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   UPDATE dataverse.copies AS c
   SET foreign_table = copy_open.foreign_table::text, target = copy_open.target, role = dataverse.caller()
@@ -284,6 +297,7 @@ BEGIN
   END IF;
   PERFORM dataverse.copy_get(forgotten);
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = forgotten;
+  PERFORM dataverse.copy_forget_changes(forgotten);
   DELETE FROM dataverse.run_log AS r WHERE r.copy = forgotten;
   DELETE FROM dataverse.copies AS c WHERE c.id = forgotten;
   RETURN true;

@@ -63,8 +63,18 @@ COMMENT ON FUNCTION dataverse.pull_target(text, regclass, name) IS
 
 CREATE FUNCTION dataverse.forget_copy(target text)
 RETURNS boolean
-LANGUAGE sql VOLATILE STRICT
-AS $$ SELECT dataverse.copy_forget(dataverse.pull_target($1, pg_catalog.to_regclass($1), pg_catalog.current_schema())) $$;
+LANGUAGE plpgsql VOLATILE STRICT
+AS $$
+DECLARE
+  existing CONSTANT regclass := pg_catalog.to_regclass(target);
+  name CONSTANT text := dataverse.pull_target(target, existing, pg_catalog.current_schema());
+BEGIN
+  IF dataverse.copy_of(existing) IS NOT NULL THEN
+    PERFORM dataverse.track_drop(existing, true);
+  END IF;
+  RETURN dataverse.copy_forget(name);
+END
+$$;
 
 COMMENT ON FUNCTION dataverse.forget_copy(text) IS
   'forgets that a table is a copy, how far it is, and its runs; the table stays as it is';

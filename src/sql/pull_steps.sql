@@ -286,6 +286,7 @@ CREATE FUNCTION dataverse.pull_merge(plan jsonb, path text, phase text, upserts 
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.capture = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -322,6 +323,7 @@ CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   deleted bigint := 0;
@@ -351,6 +353,7 @@ CREATE FUNCTION dataverse.pull_settle(copy bigint, plan jsonb, path text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   batch uuid[] := ARRAY(SELECT i.id FROM dataverse.copy_ids_of(copy, 1000) AS i);

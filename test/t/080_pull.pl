@@ -311,6 +311,10 @@ sub dumped
 	$crm->sql(q{DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP SCHEMA copies CASCADE});
 	$crm->sql(q{SELECT dataverse.forget_copy('public.account')});
 	$crm->sql($pull);
+	$crm->sql(q{CALL dataverse.track('public.account')});
+	$crm->sql(q{UPDATE account SET description = 'changed before the dump' WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 LIMIT 2)});
+	my $captured = $crm->sql('SELECT * FROM dataverse.local_changes ORDER BY id');
+	is(scalar(split /\n/, $captured), 2, 'local changes are captured');
 	$crm->sql(q{INSERT INTO dv.account (name) SELECT 'after the dump' FROM generate_series(1, 3)});
 	command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-Fc', '-f', $node->data_dir . '/dump' ], 'the database is dumped');
 	$crm->sql('CREATE DATABASE restored');
@@ -319,6 +323,13 @@ sub dumped
 	$node->psql('restored', $pull, stderr => \$err);
 	like($err, qr/pulled public\.account: 3 rows read, 3 inserted, 0 updated, 0 unchanged, 0 deleted, 0 compared; 1 requests/,
 		'where the copy goes on');
+	is($node->safe_psql('restored', 'SELECT * FROM dataverse.local_changes ORDER BY id'), $captured, 'what was captured is restored, and nothing else');
+	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
+	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),
+		"D|2|2|1\nI|1|0|1\nU|2|2|1", 'and capturing goes on');
+	is($node->safe_psql('restored', q{SELECT bool_and(l.copy = c.id) FROM dataverse.local_changes AS l, dataverse.copies AS c WHERE c.target_oid = 'account'::regclass}),
+		't', 'for the same copy');
+	$node->safe_psql('restored', q{CALL dataverse.track('account'); CALL dataverse.untrack('account'); TRUNCATE account});
 	return;
 }
 

@@ -1,0 +1,341 @@
+--
+-- Local changes of copies.
+--
+-- dataverse.track() gives the table of a copy, and all tables below it, triggers
+-- that call dataverse.capture().  That function is written in C.  It appends what
+-- has changed to this log, whoever makes the change, and only for the copy whose
+-- table it is.  dataverse.sync() takes it from there.
+--
+-- The log has no index and no constraints: capturing has to be cheap, and each
+-- entry is read once.
+--
+
+CREATE TABLE dataverse.local_changes (
+  copy bigint NOT NULL,
+  id uuid NOT NULL,
+  operation "char" NOT NULL,
+  columns text[] NOT NULL,
+  base bigint
+);
+
+COMMENT ON TABLE dataverse.local_changes IS
+  'what was changed in copies here since dataverse.sync() has last looked';
+COMMENT ON COLUMN dataverse.local_changes.operation IS 'I, U, or D';
+COMMENT ON COLUMN dataverse.local_changes.columns IS
+  'for U: the copied columns that have changed, without the id and the version';
+COMMENT ON COLUMN dataverse.local_changes.base IS 'the version that the row had; null for I';
+
+SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes', '');
+
+CREATE FUNCTION dataverse.capture()
+RETURNS trigger
+LANGUAGE C VOLATILE
+AS 'MODULE_PATHNAME', 'dataverse_capture';
+
+COMMENT ON FUNCTION dataverse.capture() IS
+  'notes what a statement has changed; dataverse.track() makes the triggers that call it';
+
+CREATE FUNCTION dataverse.new_id()
+RETURNS uuid
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'dataverse_new_id';
+
+COMMENT ON FUNCTION dataverse.new_id() IS
+  'an id for a new row, in the order that suits Dataverse';
+
+-- The copy that a table is the target of, or null.
+CREATE FUNCTION dataverse.copy_of(target regclass)
+RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  found_copy bigint;
+BEGIN
+  SELECT c.id INTO found_copy FROM dataverse.copies AS c
+  WHERE c.target_oid = copy_of.target
+    OR (c.target = dataverse.pull_target(NULL, copy_of.target, NULL)
+        AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = c.target_oid))
+  ORDER BY c.target_oid = copy_of.target DESC NULLS LAST LIMIT 1;
+  PERFORM dataverse.copy_get(found_copy);
+  RETURN found_copy;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_of(regclass) IS
+  'the copy that a table is the target of; for dataverse.track()';
+
+-- Called by functions that run as the owner of the log.
+CREATE FUNCTION dataverse.copy_forget_changes(copy bigint)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n bigint;
+BEGIN
+  DELETE FROM dataverse.local_changes AS l WHERE l.copy = copy_forget_changes.copy;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_forget_changes(bigint) IS
+  'forgets what was changed in a copy, and returns how many changes that were; for dataverse.untrack()';
+
+-- Notes that the changes of a copy are captured, and by which columns; without
+-- columns, that they are not, and returns how many changes are forgotten.
+CREATE FUNCTION dataverse.copy_track(copy bigint, id_column text, version_column text)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.copies := dataverse.copy_get(copy);
+  n bigint := 0;
+BEGIN
+  UPDATE dataverse.copies AS c
+  SET target = c.target, id_column = copy_track.id_column, version_column = copy_track.version_column
+  WHERE c.id = copy;
+  -- the entries may be those of a table that was dropped
+  IF copy_track.id_column IS NULL OR state.id_column IS NULL
+     OR state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy)
+  THEN
+    n := dataverse.copy_forget_changes(copy);
+  END IF;
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_track(bigint, text, text) IS
+  'notes that the changes of a copy are captured; for dataverse.track()';
+
+CREATE FUNCTION dataverse.copy_is_tracked(target oid)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM dataverse.copies AS c WHERE c.target_oid = $1 AND c.id_column IS NOT NULL) $$;
+
+COMMENT ON FUNCTION dataverse.copy_is_tracked(oid) IS
+  'whether a table is the target of a copy whose changes are captured; for dataverse.track()';
+
+-- A table with all tables below it, and those above it.
+CREATE FUNCTION dataverse.track_tables_below(target regclass)
+RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE t (relid) AS (
+    SELECT $1::oid UNION SELECT i.inhrelid FROM t JOIN pg_inherits AS i ON i.inhparent = t.relid)
+  SELECT relid FROM t
+$$;
+
+COMMENT ON FUNCTION dataverse.track_tables_below(regclass) IS
+  'a table and its partitions and children; for dataverse.track()';
+
+CREATE FUNCTION dataverse.track_tables_above(target regclass)
+RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE t (relid) AS (
+    SELECT i.inhparent FROM pg_inherits AS i WHERE i.inhrelid = $1
+    UNION SELECT i.inhparent FROM t JOIN pg_inherits AS i ON i.inhrelid = t.relid)
+  SELECT relid FROM t
+$$;
+
+COMMENT ON FUNCTION dataverse.track_tables_above(regclass) IS
+  'the tables that a table is a partition or child of; for dataverse.track()';
+
+-- The triggers that a copy needs.  A copy that is itself a partition or a child has
+-- triggers for each row, because a statement on the table above fires only the
+-- statement triggers of that one.  PostgreSQL gives them to partitions by itself.
+CREATE FUNCTION dataverse.track_triggers(target regclass)
+RETURNS TABLE (relid regclass, name name, type smallint, definition text, inherited boolean)
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT c.oid::regclass, k.name::name, k.type::smallint,
+         format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION dataverse.capture()',
+                k.name, k.event, c.oid::regclass, k.clause),
+         k.level IS NOT DISTINCT FROM 'row' AND c.relispartition AND c.oid <> $1
+  FROM dataverse.track_tables_below($1) AS t (relid) JOIN pg_class AS c ON c.oid = t.relid,
+    (SELECT CASE WHEN EXISTS (SELECT FROM dataverse.track_tables_above($1)) THEN 'row' ELSE 'statement' END) AS l (level),
+    (VALUES
+      ('dataverse_insert', 'statement', 4, 'AFTER INSERT', 'REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT'),
+      ('dataverse_update', 'statement', 16, 'AFTER UPDATE',
+       'REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT'),
+      ('dataverse_delete', 'statement', 8, 'AFTER DELETE', 'REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT'),
+      ('dataverse_insert', 'row', 5, 'AFTER INSERT', 'FOR EACH ROW'),
+      ('dataverse_update', 'row', 17, 'AFTER UPDATE', 'FOR EACH ROW'),
+      ('dataverse_delete', 'row', 9, 'AFTER DELETE', 'FOR EACH ROW'),
+      ('dataverse_truncate', NULL, 34, 'BEFORE TRUNCATE', 'FOR EACH STATEMENT')) AS k (name, level, type, event, clause)
+  WHERE k.level IS NULL OR k.level = l.level
+$$;
+
+COMMENT ON FUNCTION dataverse.track_triggers(regclass) IS
+  'the triggers that capture the changes of a copy; for dataverse.track()';
+
+CREATE FUNCTION dataverse.track_check(target regclass, state dataverse.copies, id_column text, version_column text)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  other regclass;
+BEGIN
+  IF id_column IS NULL OR id_column <> ALL (state.columns) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('changes of table %s cannot be captured, because the table has not been pulled', target),
+      hint = format('First CALL dataverse.pull(%L, %L).', state.foreign_table, state.target);
+  END IF;
+  IF version_column IS NULL OR version_column <> ALL (state.columns) OR NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = version_column AND NOT a.attisdropped
+      AND a.atttypid = 'int8'::regtype)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('changes of table %s cannot be captured, because the versions of its rows are not copied', target),
+      detail = 'Versions show whether a row has been changed in Dataverse meanwhile.',
+      hint = 'Pull the table with its column for "versionnumber".';
+  END IF;
+  SELECT t INTO other FROM dataverse.track_tables_below(target) AS t JOIN pg_class AS c ON c.oid = t WHERE c.relkind = 'f' LIMIT 1;
+  IF other IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'wrong_object_type',
+      message = format('changes of table %s cannot be captured, because %s is a foreign table', target, other);
+  END IF;
+  SELECT t INTO other
+  FROM (SELECT dataverse.track_tables_above(target) UNION ALL SELECT dataverse.track_tables_below(target)) AS u (t)
+  WHERE t <> target AND dataverse.copy_is_tracked(t) LIMIT 1;
+  IF other IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('changes of table %s cannot be captured, because those of table %s are', target, other),
+      detail = 'One of the tables contains the rows of the other.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.track_check(regclass, dataverse.copies, text, text) IS
+  'refuses copies whose changes cannot be captured; for dataverse.track()';
+
+-- Drops the triggers of a table and those below it, but for those that are wanted,
+-- and the default of its ids if that is ours.
+CREATE FUNCTION dataverse.track_drop(target regclass, all_of_them boolean)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  part record;
+BEGIN
+  FOR part IN
+    SELECT g.tgname AS name, g.tgrelid::regclass AS relid
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_trigger AS g ON g.tgrelid = t
+    WHERE g.tgfoid = 'dataverse.capture()'::regprocedure AND g.tgparentid = 0
+      AND (all_of_them OR NOT EXISTS (
+             SELECT FROM dataverse.track_triggers(target) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
+  LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', part.name, part.relid);
+  END LOOP;
+  IF NOT all_of_them THEN
+    RETURN;
+  END IF;
+  FOR part IN
+    SELECT a.attname AS name, t::regclass AS relid
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
+      JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
+  LOOP
+    EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', part.relid, part.name);
+  END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.track_drop(regclass, boolean) IS
+  'drops the triggers that capture changes, and the default of ids; for dataverse.untrack()';
+
+-- Everything that is there already stays as it is, so that a further call takes no
+-- lock unless there are new partitions.
+CREATE PROCEDURE dataverse.track(target regclass)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  copy CONSTANT bigint := dataverse.copy_of(target);
+  state dataverse.copies;
+  info record;
+  part record;
+BEGIN
+  IF copy IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s is not a copy', target),
+      hint = 'First make it one with dataverse.pull().';
+  END IF;
+  state := dataverse.copy_get(copy);
+  SELECT * INTO STRICT info FROM dataverse.pull_info(coalesce(to_regclass(state.foreign_table), state.foreign_oid));
+  PERFORM dataverse.track_check(target, state, info.id_column, info.version_column);
+  PERFORM dataverse.track_drop(target, false);
+  FOR part IN
+    SELECT w.definition FROM dataverse.track_triggers(target) AS w
+    WHERE NOT w.inherited AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = w.relid AND g.tgname = w.name
+                                         AND g.tgfoid = 'dataverse.capture()'::regprocedure)
+  LOOP
+    EXECUTE part.definition;
+  END LOOP;
+  FOR part IN
+    SELECT t::regclass AS relid
+    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
+    WHERE a.attname = info.id_column AND NOT a.attisdropped AND NOT a.atthasdef AND a.attidentity = ''
+  LOOP
+    EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT dataverse.new_id()', part.relid, info.id_column);
+  END LOOP;
+  IF (state.id_column, state.version_column) IS DISTINCT FROM (info.id_column, info.version_column) OR state.target_oid IS DISTINCT FROM target THEN
+    PERFORM dataverse.copy_track(copy, info.id_column, info.version_column);
+  END IF;
+  FOR part IN
+    SELECT g.tgname AS name, g.tgrelid::regclass AS relid
+    FROM dataverse.track_triggers(target) AS w JOIN pg_trigger AS g ON g.tgrelid = w.relid AND g.tgname = w.name
+    WHERE g.tgenabled = 'D'
+  LOOP
+    RAISE WARNING USING
+      message = format('trigger "%s" of table %s is disabled, so not all changes are captured', part.name, part.relid),
+      hint = format('Enable it: ALTER TABLE %s ENABLE TRIGGER %I;', part.relid, part.name);
+  END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.track(regclass) IS
+  'captures what is changed in a copy from now on, for dataverse.sync()';
+
+CREATE PROCEDURE dataverse.untrack(target regclass)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  copy CONSTANT bigint := dataverse.copy_of(target);
+  above regclass;
+  forgotten bigint;
+BEGIN
+  SELECT t INTO above FROM dataverse.track_tables_above(target) AS t WHERE dataverse.copy_is_tracked(t) LIMIT 1;
+  IF above IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('changes of table %s are captured with those of table %s', target, above),
+      hint = format('CALL dataverse.untrack(%L), or detach the table first.', above);
+  END IF;
+  PERFORM dataverse.track_drop(target, true);
+  IF copy IS NOT NULL THEN
+    forgotten := dataverse.copy_track(copy, NULL, NULL);
+  END IF;
+  IF forgotten > 0 THEN
+    RAISE WARNING 'local changes of table % that were not sent are forgotten: %', target, forgotten;
+  END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.untrack(regclass) IS
+  'ends the capture of what is changed in a copy, and forgets what was not sent';
