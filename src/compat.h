@@ -109,6 +109,7 @@
 
 /* 16 has one function to check privileges on any kind of object. */
 #if PG_VERSION_NUM >= 160000
+#include "catalog/pg_foreign_server.h"
 #define dv_server_aclcheck(serverid, roleid, mode) \
 	object_aclcheck(ForeignServerRelationId, serverid, roleid, mode)
 #define dv_server_ownercheck(serverid, roleid) \
