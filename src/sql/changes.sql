@@ -81,6 +81,38 @@ AS 'MODULE_PATHNAME', 'dataverse_page_deletions';
 COMMENT ON FUNCTION dataverse.page_deletions() IS
   'the ids that are deleted according to the page that was read last; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.page_start(foreign_table regclass)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_start';
+
+COMMENT ON FUNCTION dataverse.page_start(regclass) IS
+  'begins a page without rows; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_add(id uuid, "row" anyelement)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_add';
+
+COMMENT ON FUNCTION dataverse.page_add(uuid, anyelement) IS
+  'puts a row into the page; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_delete(ids uuid[])
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_delete';
+
+COMMENT ON FUNCTION dataverse.page_delete(uuid[]) IS
+  'puts ids of deleted rows into the page; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_window(first bigint, n bigint, OUT upserts bigint, OUT deletions bigint)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_window';
+
+COMMENT ON FUNCTION dataverse.page_window(bigint, bigint) IS
+  'restricts what is returned of the page to some of its entries; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.end_pages()
 RETURNS void
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE

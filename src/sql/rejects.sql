@@ -118,11 +118,12 @@ CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
             t.sqlstate, t.message, t.attempts;
 
 -- Only these rows are tried again.  Members of a role see and delete its rows,
--- but they have not written them.
+-- but they have not written them.  Rows that a local table has refused are tried
+-- again by dataverse.pull().
 CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
   SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
   FROM dataverse.rejected_rows
-  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER;
+  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER AND operation <> 'pull';
 
 COMMENT ON VIEW dataverse.own_rejects IS
   'the rows that were filed for the current user; for dataverse.retry_rejects()';

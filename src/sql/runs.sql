@@ -110,7 +110,7 @@ COMMENT ON VIEW dataverse.runs IS
 CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   SELECT c.foreign_table, c.target, c.phase,
          CASE WHEN c.tracked THEN 'change tracking' WHEN NOT c.tracked THEN 'versions' END AS method,
-         c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age,
+         c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age, c.refused,
          l.status AS last_status, l.started_at AS last_started_at, l.error AS last_error
   FROM dataverse.copies AS c LEFT JOIN LATERAL (
     SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r
