@@ -143,6 +143,12 @@ extern void dv_pages_count_unread(dv_pages *pages);
 extern const dv_page *dv_pages_page(const dv_pages *pages);
 extern const char *dv_pages_link(const dv_pages *pages);
 
+/*
+ * The version of all definitions, as the page that was read last states it, or
+ * NULL.  It lives until the next page has been read.
+ */
+extern const char *dv_pages_metadata(const dv_pages *pages);
+
 /* The same as dv_pages_poll, but waits, so that it does not return DV_PAGES_WAITING. */
 extern dv_pages_state dv_pages_step(dv_pages *pages, dv_value *values);
 

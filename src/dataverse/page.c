@@ -29,6 +29,7 @@
 
 /* Types that a member of the envelope may have. */
 #define STRINGS  (1 << DV_VALUE_STRING)
+#define NUMBERS  (1 << DV_VALUE_NUMBER)
 #define BOOLEANS (1 << DV_VALUE_TRUE | 1 << DV_VALUE_FALSE)
 
 static const struct envelope_member
@@ -47,6 +48,7 @@ static const struct envelope_member
 	{"@" DV_ANNOTATION_COOKIE, offsetof(dv_page, paging_cookie), STRINGS, true},
 	/* some answers contain it as a string */
 	{"@" DV_ANNOTATION_MORE, offsetof(dv_page, more_records), BOOLEANS | STRINGS, false},
+	{"@" DV_ANNOTATION_METADATA, offsetof(dv_page, metadata_version), NUMBERS | STRINGS, false},
 };
 
 #define N_ENVELOPE (sizeof(envelope) / sizeof(envelope[0]))

@@ -53,6 +53,8 @@ typedef struct dv_page
 	dv_value	delta_link;		/* STRING, never empty */
 	dv_value	paging_cookie;	/* STRING: of FetchXML, still encoded */
 	dv_value	more_records;	/* TRUE or FALSE: of FetchXML */
+	dv_value	metadata_version;	/* differs from that of a page before if a definition has
+									 * changed */
 
 	/* the tombstone returned last */
 	dv_value	deleted_id;		/* STRING */

@@ -34,18 +34,22 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
+#include "client/call.h"
 #include "client/pages.h"
+#include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/import.h"
 #include "fdw/merge_page.h"
 #include "fdw/plan.h"
 #include "fdw/request.h"
+#include "net/clock.h"
 #include "net/xact.h"
 
 DV_FUNCTION(dataverse_pull_info);
 DV_FUNCTION(dataverse_read_page);
 DV_FUNCTION(dataverse_end_pages);
+DV_FUNCTION(dataverse_count_changes);
 
 /* A read under way.  It lives in a context below that of its session. */
 typedef struct reader
@@ -314,7 +318,9 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	spec.page_size = request->page_size;
 	spec.wanted = -1;
 	spec.likely = -1;
-	spec.annotations = request->annotations != NULL ? pstrdup(request->annotations) : NULL;
+	spec.annotations = psprintf("%s%s" DV_ANNOTATION_METADATA,
+								request->annotations != NULL ? request->annotations : "",
+								request->annotations != NULL ? "," : "");
 	spec.names = r->names;
 	spec.what = psprintf("read foreign table \"%s\"", relation->name);
 	spec.track_changes = track;
@@ -396,6 +402,7 @@ note_link(reader *r)
 enum page_column
 {
 	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_REQUESTS, PAGE_THROTTLES, PAGE_WAITED,
+	PAGE_METADATA,
 	PAGE_COLUMNS
 };
 
@@ -420,6 +427,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
 	dv_pages_stats before;
 	dv_merge_page *page;
+	const char *metadata;
 	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
 	bool		nulls[PAGE_COLUMNS] = {0};
@@ -447,6 +455,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	fill_page(page, relation, r, columns, members, nnames);
 	note_link(r);
 	r->sound = true;
+	metadata = dv_pages_metadata(r->pages);
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
 	nulls[PAGE_LINK] = r->link == NULL;
@@ -458,6 +467,9 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	values[PAGE_REQUESTS] = Int64GetDatum(r->stats.sent - before.sent);
 	values[PAGE_THROTTLES] = Int64GetDatum(r->stats.throttles - before.throttles);
 	values[PAGE_WAITED] = Int64GetDatum(r->stats.waited - before.waited);
+	nulls[PAGE_METADATA] = metadata == NULL;
+	if (!nulls[PAGE_METADATA])
+		values[PAGE_METADATA] = CStringGetTextDatum(metadata);
 	if (r->link == NULL)
 		drop_reader();
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
@@ -487,9 +499,11 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation = open_relation(PG_GETARG_OID(0));
 	const char *names[5];
+	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	ArrayBuildState *attributes = initArrayResult(TEXTOID, CurrentMemoryContext, false);
 	TupleDesc	tupdesc;
-	Datum		values[6] = {0};
-	bool		nulls[6] = {0};
+	Datum		values[8] = {0};
+	bool		nulls[8] = {0};
 	int			i;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -505,5 +519,93 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 		values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(names[i]);
 	}
 	values[5] = BoolGetDatum(relation->type == DV_TABLE_ELASTIC);
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		if (attribute == NULL)
+			continue;
+		(void) accumArrayResult(columns, CStringGetTextDatum(attribute->name), false, TEXTOID,
+								CurrentMemoryContext);
+		(void) accumArrayResult(attributes, CStringGetTextDatum(attribute->column.name), false, TEXTOID,
+								CurrentMemoryContext);
+	}
+	values[6] = makeArrayResult(columns, CurrentMemoryContext);
+	values[7] = makeArrayResult(attributes, CurrentMemoryContext);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/*
+ * How much has changed, for a view that must not wait
+ */
+
+/* A server that has not answered in time is left alone for a while. */
+#define PAUSE_US 10000000
+
+static Oid	silent_server = InvalidOid;
+static int64 silent_until = 0;
+
+/* Returns the answer to a request for a number, or -1 if there is none within so many milliseconds. */
+static int64
+ask_number(dv_session *session, const char *path, int limit)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path};
+	int64		until = dv_now() + limit * INT64CONST(1000);
+	dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
+	int64		n = -1;
+
+	dv_call_advance();
+	while (!dv_call_done(call) && dv_now() < until)
+	{
+		dv_call_pause(until, DV_WAIT_RESPONSE);
+		dv_call_advance();
+	}
+	if (dv_call_done(call) && dv_call_error(call)->verdict == DV_VERDICT_OK)
+	{
+		/* a byte order mark may precede it */
+		const dv_http_result *result = dv_call_result(call);
+		const char *digits = result->body + strcspn(result->body, "0123456789");
+
+		if (digits[0] != '\0')
+			n = strtoi64(digits, NULL, 10);
+	}
+	dv_call_free(call);
+	return n;
+}
+
+/*
+ * count_changes(foreign_table, token, after, limit): how many rows have changed
+ * since the token, or have a greater version; NULL if the service does not say it
+ * within so many milliseconds.
+ */
+Datum
+dataverse_count_changes(PG_FUNCTION_ARGS)
+{
+	dv_relation *relation;
+	char	   *path;
+	int64		n;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(3) || (PG_ARGISNULL(1) && PG_ARGISNULL(2)))
+		PG_RETURN_NULL();
+	relation = open_relation(PG_GETARG_OID(0));
+	if (relation->serverid == silent_server && dv_now() < silent_until)
+		PG_RETURN_NULL();
+	if (!PG_ARGISNULL(1))
+	{
+		char	   *token = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+		check_token(token);
+		path = psprintf("%s/$count?$deltatoken=%s", relation->entity_set, token);
+	}
+	else
+		path = psprintf("%s/$count?$filter=versionnumber%%20gt%%20" INT64_FORMAT, relation->entity_set,
+						PG_GETARG_INT64(2));
+	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, PG_GETARG_INT32(3));
+	if (n < 0)
+	{
+		silent_server = relation->serverid;
+		silent_until = dv_now() + PAUSE_US;
+		PG_RETURN_NULL();
+	}
+	PG_RETURN_INT64(n);
 }

@@ -57,7 +57,8 @@ CREATE FUNCTION dataverse.read_page(
   OUT deletions bigint,
   OUT requests bigint,
   OUT throttles bigint,
-  OUT waited bigint)
+  OUT waited bigint,
+  OUT metadata text)
 RETURNS record
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_read_page';
@@ -128,10 +129,20 @@ CREATE FUNCTION dataverse.pull_info(
   OUT entity_set text,
   OUT id_column text,
   OUT version_column text,
-  OUT elastic boolean)
+  OUT elastic boolean,
+  OUT column_names text[],
+  OUT attribute_names text[])
 RETURNS record
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_pull_info';
 
 COMMENT ON FUNCTION dataverse.pull_info(regclass) IS
   'what a foreign table is in Dataverse; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
+RETURNS bigint
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_count_changes';
+
+COMMENT ON FUNCTION dataverse.count_changes(regclass, text, bigint, integer) IS
+  'how many rows have changed since a token or a version; null if the service does not say it in time; for dataverse.sync_state';

@@ -15,6 +15,10 @@ CREATE TABLE dataverse.copies (
   link text,
   token text,
   token_at timestamptz,
+  token_life interval,
+  token_life_at timestamptz,
+  metadata text,
+  schema jsonb,
   ids bigint NOT NULL DEFAULT 0,
   refused bigint NOT NULL DEFAULT 0,
   marks bigint[] NOT NULL DEFAULT '{}',
@@ -34,6 +38,9 @@ COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy
 COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
+COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
+COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
+COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
@@ -222,8 +229,8 @@ BEGIN
     DELETE FROM dataverse.copy_ids AS i WHERE i.copy = opened.id;
     PERFORM dataverse.copy_admit_all(opened.id);
     UPDATE dataverse.copies AS c
-    SET phase = 'backfill', known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-        ids = 0, whole = false, again = false
+    SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+        ids = 0, whole = false, again = false, metadata = NULL, schema = NULL
     WHERE c.id = opened.id;
   END IF;
   RETURN opened.id;
@@ -245,7 +252,8 @@ BEGIN
   -- the target is set to itself so that its OID is found once it exists
   UPDATE dataverse.copies AS c
   SET target = c.target, known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
-      link = n.link, token = n.token, token_at = n.token_at, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
+      link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
+      metadata = n.metadata, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;

@@ -177,6 +177,9 @@ BEGIN
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
   PERFORM dataverse.end_pages();
+  IF failed THEN
+    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+  END IF;
   ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
   COMMIT;
   PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));

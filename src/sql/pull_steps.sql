@@ -118,6 +118,124 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
+-- What the service defines: whether changes are tracked, and ids and types of the
+-- columns that are copied, by their names here.  What is made again has another id.
+CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  definition CONSTANT jsonb := dataverse.request(
+    (info ->> 'server')::name, 'GET',
+    format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
+           '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name'));
+BEGIN
+  tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType'))
+    || jsonb_build_object('', definition ->> 'MetadataId')
+  INTO schema
+  FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    LEFT JOIN jsonb_array_elements(definition -> 'Attributes') AS a (value) ON a.value ->> 'LogicalName' = c.attribute
+  WHERE c.name = ANY (copied);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
+  'what a table is in Dataverse now; for dataverse.pull()';
+
+-- What a run does that has found other definitions than those of the run before: if
+-- the table or a column was made again, everything here is of yesterday, and
+-- nothing in the rows tells.  Returns whether everything has to be read again.
+CREATE FUNCTION dataverse.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state CONSTANT dataverse.copies := dataverse.copy_get(copy);
+  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata));
+  other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
+                        WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
+  anew CONSTANT boolean := '' = ANY (other);
+  -- it can be followed by change tracking from now on
+  follow CONSTANT boolean := tracked AND NOT state.tracked;
+BEGIN
+  IF other = '{}' AND NOT follow THEN
+    PERFORM dataverse.copy_set(copy, changes);
+    RETURN false;
+  END IF;
+  IF other <> '{}' THEN
+    IF plan ->> 'drift' = 'stop' THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('the definition of foreign table %s in Dataverse is not that of the rows that were copied',
+                         (plan ->> 'foreign_table')::oid::regclass),
+        detail = CASE WHEN anew THEN 'The table has been deleted and made again.'
+                 ELSE format('Deleted or made again: %s.', array_to_string(other, ', ')) END,
+        hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+    END IF;
+    RAISE NOTICE USING
+      message = format('reads all rows of foreign table %s again, because Dataverse has another definition of %s',
+                       (plan ->> 'foreign_table')::oid::regclass,
+                       CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
+  END IF;
+  PERFORM dataverse.end_pages();
+  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  IF anew OR follow THEN
+    changes := changes || jsonb_build_object('tracked', tracked, 'token', NULL, 'token_at', NULL, 'marks', '{}'::bigint[],
+                                             'marked_at', '{}'::timestamptz[]);
+  END IF;
+  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+    'phase', 'compare', 'whole', other <> '{}' OR plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0,
+    'again', anew OR follow OR state.again OR state.token IS NULL));
+  RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
+  'decides what other definitions in Dataverse mean for a copy; for dataverse.pull()';
+
+-- Reads once a day how long tokens live, and warns if the one there is has got old.
+CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  age CONSTANT interval := clock_timestamp() - (state).token_at;
+  life interval := (state).token_life;
+  changes jsonb := '{}';
+BEGIN
+  IF coalesce((state).token_life_at < clock_timestamp() - interval '1 day', true) THEN
+    BEGIN
+      life := make_interval(days => (dataverse.request(
+        (info ->> 'server')::name, 'GET', 'organizations?$select=expirechangetrackingindays')
+        -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
+    EXCEPTION
+      -- who may not read it goes without warnings
+      WHEN OTHERS THEN
+        NULL;
+    END;
+    changes := jsonb_build_object('token_life', life, 'token_life_at', clock_timestamp());
+  END IF;
+  IF age > life / 2 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
+                       info ->> 'target', date_trunc('minute', age), life),
+      detail = CASE WHEN age > life THEN 'The token has probably expired: all ids and versions are compared then.' END,
+      hint = format('Schedule dataverse.pull() more often than every %s: %s once a day, for example.', life / 2,
+                    format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
+                           format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
+  END IF;
+  RETURN changes;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
+  'how long tokens of change tracking live; for dataverse.pull()';
+
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
@@ -139,6 +257,7 @@ DECLARE
   alterations text;
   reread boolean := "full";
   retyped record;
+  defined record;
 BEGIN
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
@@ -252,12 +371,18 @@ BEGIN
   END IF;
   info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
 
-  -- a full read is also the time to look whether tracking has been turned on
-  IF state.tracked IS NULL OR ("full" AND NOT state.tracked) THEN
-    changes := changes || jsonb_build_object('tracked', coalesce((dataverse.request(
-      (info ->> 'server')::name, 'GET',
-      format('EntityDefinitions(LogicalName=''%s'')?$select=ChangeTrackingEnabled', info ->> 'logical_name'))
-      ->> 'ChangeTrackingEnabled')::boolean, false));
+  info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
+                                     'on_error', on_error, 'drift', drift);
+  -- Pages say whether definitions have changed since these were read.
+  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
+    SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
+    IF state.tracked IS NULL THEN
+      changes := jsonb_build_object('tracked', defined.tracked);
+    ELSIF state.schema IS NOT NULL THEN
+      PERFORM dataverse.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
+      state := dataverse.copy_get(copy);
+    END IF;
+    changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
   reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read goes on, unless it has to read other columns
@@ -266,7 +391,9 @@ BEGIN
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
-  ELSIF state.phase = 'backfill' AND state.columns <> copied THEN
+  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types)
+    OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
+  THEN
     -- a page that other columns were requested with leads to pages with these
     changes := changes || '{"link": null}';
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
@@ -276,10 +403,12 @@ BEGIN
     changes := changes || jsonb_build_object(
       'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
   END IF;
+  IF state.token IS NOT NULL THEN
+    changes := changes || dataverse.pull_token_life(state, info);
+  END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
-  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, deletes, on_error)
-    || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied, 'on_error', on_error);
+  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, deletes, on_error);
 END
 $$;
 
@@ -606,6 +735,37 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
   'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
 
+-- The statements that make the foreign table what the service's is now, if the
+-- error may come from the difference; NULL if there are none.
+CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  statements text;
+  gone boolean;
+BEGIN
+  -- table and column not found, values of another type, that are too long or too great, and unspecified
+  IF sqlstate NOT IN ('HV00R', 'HV005', 'HV004', 'HV000', '22001', '22003', '22P02', '22007', '22008') THEN
+    RETURN NULL;
+  END IF;
+  SELECT string_agg(d.statement || ';', ' ' ORDER BY d.column_name, d.statement DESC), bool_or(d.statement LIKE 'DROP FOREIGN TABLE%') INTO statements, gone
+  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace,
+    dataverse.import_diff(n.nspname, false) AS d
+  WHERE c.oid = pull_cure.foreign_table AND d.foreign_table = c.relname AND d.statement IS NOT NULL;
+  RETURN 'The foreign table is not as the table in Dataverse (dataverse.import_diff): ' || statements
+    || CASE WHEN gone THEN format(' SELECT dataverse.forget_copy(%L);', target) ELSE '' END;
+EXCEPTION
+  -- the error that there was before is the one to be reported
+  WHEN OTHERS THEN
+    RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text) IS
+  'how to cure that a foreign table is not as the table in Dataverse; for dataverse.pull()';
+
 -- Whether so many rows are refused that a run which will fail because of them had
 -- better end.  Those that wait for others do not count.
 CREATE FUNCTION dataverse.pull_is_hopeless(copy bigint, plan jsonb)
@@ -645,6 +805,7 @@ DECLARE
   after bigint;
   read_columns text[];
   page record;
+  defined record;
   counts jsonb;
   top bigint;
   noted bigint;
@@ -718,6 +879,13 @@ BEGIN
       RETURN true;
   END;
 
+  -- if pages of changes do not say it, the definition itself does, once they are read
+  IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
+    SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
+    IF dataverse.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
+      RETURN true;
+    END IF;
+  END IF;
   IF state.phase = 'compare' THEN
     EXECUTE plan ->> 'ids' USING copy INTO noted;
     counts := jsonb_build_object('rows_compared', page.upserts);
