@@ -100,6 +100,17 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
   'an error as dataverse.run_pull() returns it';
 
+-- What a page that was throttled too often has cost.
+CREATE FUNCTION dataverse.pull_attempts(detail text)
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT jsonb_build_object('requests', n, 'throttles', n)
+      FROM (SELECT coalesce(substring($1 FROM 'attempts (\d+)')::bigint, 0)) AS a (n) $$;
+
+COMMENT ON FUNCTION dataverse.pull_attempts(text) IS
+  'the requests that an error of dataverse.read_page() tells of; for dataverse.pull()';
+
 -- Runs, and returns the error instead of raising it, so that its end is committed
 -- first.  A procedure that commits cannot set the search path, so all names are
 -- qualified.
@@ -151,9 +162,15 @@ BEGIN
     BEGIN
       IF plan IS NULL THEN
         plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
+        phase := (dataverse.copy_get(copy)).phase;
+        PERFORM dataverse.run_add(run, phase, '{}');
       ELSIF more AND NOT retrying THEN
         phase := (dataverse.copy_get(copy)).phase;
         more := dataverse.pull_step(run, copy, plan, path);
+        -- what comes next may have to wait
+        IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
+          PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
+        END IF;
         retrying := NOT more OR dataverse.pull_is_hopeless(copy, plan);
       ELSE
         -- what was refused may get in now, and may be needed for that
@@ -171,8 +188,13 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
-        failed := true;
+        failed := NOT dataverse.pull_waits(foreign_table, state, detail);
     END;
+    IF state IS NOT NULL AND NOT failed THEN
+      PERFORM dataverse.run_add(run, phase, dataverse.pull_attempts(detail));
+      state := NULL;
+      message := NULL;
+    END IF;
     COMMIT;
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;

@@ -224,8 +224,8 @@ BEGIN
       errcode = '01000',
       message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
                        info ->> 'target', date_trunc('minute', age), life),
-      detail = CASE WHEN age > life THEN 'The token has probably expired: all ids and versions are compared then.' END,
-      hint = format('Schedule dataverse.pull() more often than every %s: %s once a day, for example.', life / 2,
+      hint = format('After that time, all ids and versions have to be compared. Schedule dataverse.pull() more often than every %s,'
+                    ' for example once a day: %s;', life / 2,
                     format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
                            format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
   END IF;
@@ -403,7 +403,7 @@ BEGIN
     changes := changes || jsonb_build_object(
       'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
   END IF;
-  IF state.token IS NOT NULL THEN
+  IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
     changes := changes || dataverse.pull_token_life(state, info);
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
@@ -734,6 +734,22 @@ $$;
 
 COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
   'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
+
+-- Whether an error says that the service was too busy, so that the run goes on
+-- waiting: that is what a schedule wants, unless the server's options say how long
+-- to wait.
+CREATE FUNCTION dataverse.pull_waits(foreign_table regclass, "sqlstate" text, detail text)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT $2 = '53400' AND starts_with($3, 'Dataverse code ') AND NOT EXISTS (
+    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
+    WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_waits(regclass, text, text) IS
+  'whether a run that was throttled goes on waiting; for dataverse.pull()';
 
 -- The statements that make the foreign table what the service's is now, if the
 -- error may come from the difference; NULL if there are none.

@@ -116,8 +116,9 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  state dataverse.copies := dataverse.copy_get(copy);
+  state dataverse.copies;
 BEGIN
+  state := dataverse.copy_get(copy);
   IF state.foreign_oid IS NULL OR state.phase = 'backfill' THEN
     RETURN NULL;
   END IF;
