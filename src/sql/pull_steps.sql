@@ -39,7 +39,7 @@ COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
 -- they run: triggers expect theirs.  So every name and operator is qualified.
 -- Rows are compared by their binary images, for which no operator of a type is
 -- needed.
-CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, deletes text, on_error text)
+CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -58,7 +58,10 @@ BEGIN
   SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
          string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
          string_agg(format('t.%I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
-         string_agg(format('CAST(s.%I AS %s)', c, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY i)
+         -- a cast would cut texts, which assignment does not
+         string_agg(format('CAST(s.%I AS %s)', c, format_type(
+                      a.atttypid, CASE WHEN a.atttypid IN ('varchar'::regtype, 'varbit'::regtype) THEN -1 ELSE a.atttypmod END)),
+                    ', ' ORDER BY i)
            FILTER (WHERE quote_ident(c) <> id)
   INTO names, inputs, sets, ours, theirs
   FROM unnest(columns) WITH ORDINALITY AS u (c, i)
@@ -76,10 +79,10 @@ BEGIN
   INTO whole_row
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
   RETURN jsonb_build_object(
-    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ON CONFLICT (%s) DO NOTHING',
-                       target, names, inputs, rows, id),
-    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s ON CONFLICT (%s) DO NOTHING',
-                     target, names, inputs, rows, new_only, id),
+    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ', target, names, inputs, rows)
+      || CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END,
+    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
+      || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END,
     'update', CASE WHEN sets IS NOT NULL THEN
       format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
@@ -115,7 +118,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, text, text) IS
+COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- What the service defines: whether changes are tracked, and ids and types of the
@@ -258,6 +261,8 @@ DECLARE
   reread boolean := "full";
   retyped record;
   defined record;
+  keyed boolean;
+  indexed boolean;
 BEGIN
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
@@ -344,15 +349,30 @@ BEGIN
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
       hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid PRIMARY KEY;', target, info ->> 'id_column');
   END IF;
-  IF NOT EXISTS (
-    SELECT FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-    WHERE x.indrelid = to_regclass(target) AND x.indisunique AND x.indisvalid AND x.indimmediate
-      AND x.indpred IS NULL AND x.indnkeyatts = 1 AND a.attname = info ->> 'id_column' AND a.atttypid = 'uuid'::regtype)
+  -- a partitioned table can have a unique index only on columns that include those it is divided by
+  SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
+  INTO keyed, indexed
+  FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+  WHERE x.indrelid = to_regclass(target) AND x.indisvalid AND x.indpred IS NULL AND a.attname = info ->> 'id_column'
+    AND a.atttypid = 'uuid'::regtype;
+  IF NOT keyed AND NOT (coalesce(indexed, false) AND EXISTS (
+    SELECT FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attname = info ->> 'id_column'
+    WHERE p.partrelid = to_regclass(target) AND a.attnum <> ALL (p.partattrs::int2[])))
   THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
-      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column');
+      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+        || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
+           THEN ' If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
+  END IF;
+  IF row_security_active(to_regclass(target)) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
+      detail = 'Rows that a policy hides could not be kept in step.',
+      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
+                    target);
   END IF;
   IF deletes = 'mark' AND NOT EXISTS (
     SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
@@ -408,7 +428,7 @@ BEGIN
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
-  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, deletes, on_error);
+  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
 END
 $$;
 
