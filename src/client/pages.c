@@ -98,7 +98,6 @@ struct dv_pages
 	int64		given;			/* rows returned to the caller */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
-	char		metadata[64];	/* see dv_pages_metadata */
 };
 
 /* Puts the request into a $batch, where a URL can be twice as long. */
@@ -733,17 +732,6 @@ find_next(dv_pages *pages, char **chained, const char **wrong)
 	return url;
 }
 
-static void
-note_metadata(dv_pages *pages)
-{
-	const dv_value *version = &pages->page.metadata_version;
-	size_t		len = dv_value_is_null(version) ? 0 : Min(version->len, sizeof(pages->metadata) - 1);
-
-	if (len > 0)
-		memcpy(pages->metadata, version->text, len);
-	pages->metadata[len] = '\0';
-}
-
 /*
  * At the end of a page, goes on to the next one, if any.  Returns false if the
  * page has to be requested again.
@@ -774,7 +762,8 @@ turn_page(dv_pages *pages)
 	}
 	/* only now is it certain that the page is not requested again */
 	forget_found(pages);
-	note_metadata(pages);
+	if (pages->spec.metadata != NULL)
+		dv_page_metadata(&pages->page, pages->spec.metadata);
 	pages->open = false;
 	if (url == NULL)
 	{
@@ -807,12 +796,6 @@ const dv_page *
 dv_pages_page(const dv_pages *pages)
 {
 	return &pages->page;
-}
-
-const char *
-dv_pages_metadata(const dv_pages *pages)
-{
-	return pages->metadata[0] != '\0' ? pages->metadata : NULL;
 }
 
 const char *

@@ -77,6 +77,8 @@ typedef struct dv_pages_spec
 	dv_pages_stats *stats;
 	bool		counts_unread;	/* what is left unread is counted at once; see ranges.c */
 	dv_progress *progress;		/* updated with the rows received; or NULL */
+	char	   *metadata;		/* gets what dv_page_metadata says of each page that has been
+								 * read; or NULL */
 	dv_pages_watcher watcher;	/* decides instead of "wanted" and "likely"; or NULL */
 	void	   *watcher_arg;
 } dv_pages_spec;
@@ -142,12 +144,6 @@ extern void dv_pages_count_unread(dv_pages *pages);
  */
 extern const dv_page *dv_pages_page(const dv_pages *pages);
 extern const char *dv_pages_link(const dv_pages *pages);
-
-/*
- * The version of all definitions, as the page that was read last states it, or
- * NULL.  It lives until the next page has been read.
- */
-extern const char *dv_pages_metadata(const dv_pages *pages);
 
 /* The same as dv_pages_poll, but waits, so that it does not return DV_PAGES_WAITING. */
 extern dv_pages_state dv_pages_step(dv_pages *pages, dv_value *values);

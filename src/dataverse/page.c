@@ -480,3 +480,16 @@ dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *valu
 	}
 	return false;
 }
+
+void
+dv_page_metadata(const dv_page *page, char *out)
+{
+	const dv_value *version = &page->metadata_version;
+	size_t		len = dv_value_is_null(version) ? 0 : version->len;
+
+	if (len >= DV_METADATA_VERSION)
+		len = DV_METADATA_VERSION - 1;
+	if (len > 0)
+		memcpy(out, version->text, len);
+	out[len] = '\0';
+}

@@ -102,4 +102,11 @@ extern bool dv_page_peek_link(const char *body, size_t len, dv_value *link);
  */
 extern bool dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *value);
 
+/*
+ * Copies the version of all definitions, empty if the page does not state it, at
+ * most DV_METADATA_VERSION - 1 bytes of it.
+ */
+#define DV_METADATA_VERSION 64
+extern void dv_page_metadata(const dv_page *page, char *out);
+
 #endif							/* DV_PAGE_H */

@@ -65,6 +65,7 @@ typedef struct reader
 	dv_pages   *pages;
 	dv_pages_stats stats;
 	dv_progress *progress;
+	char		metadata[DV_METADATA_VERSION];	/* of the page that was read last */
 } reader;
 
 static reader *current_reader = NULL;
@@ -327,6 +328,7 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	spec.by_page = true;
 	spec.stats = &r->stats;
 	spec.progress = r->progress;
+	spec.metadata = r->metadata;
 	r->pages = dv_pages_start(&spec, context);
 	r->sound = true;
 	MemoryContextSwitchTo(old);
@@ -427,7 +429,6 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
 	dv_pages_stats before;
 	dv_merge_page *page;
-	const char *metadata;
 	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
 	bool		nulls[PAGE_COLUMNS] = {0};
@@ -455,7 +456,6 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	fill_page(page, relation, r, columns, members, nnames);
 	note_link(r);
 	r->sound = true;
-	metadata = dv_pages_metadata(r->pages);
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
 	nulls[PAGE_LINK] = r->link == NULL;
@@ -467,9 +467,9 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	values[PAGE_REQUESTS] = Int64GetDatum(r->stats.sent - before.sent);
 	values[PAGE_THROTTLES] = Int64GetDatum(r->stats.throttles - before.throttles);
 	values[PAGE_WAITED] = Int64GetDatum(r->stats.waited - before.waited);
-	nulls[PAGE_METADATA] = metadata == NULL;
+	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
 	if (!nulls[PAGE_METADATA])
-		values[PAGE_METADATA] = CStringGetTextDatum(metadata);
+		values[PAGE_METADATA] = CStringGetTextDatum(r->metadata);
 	if (r->link == NULL)
 		drop_reader();
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
@@ -574,7 +574,7 @@ ask_number(dv_session *session, const char *path, int limit)
 }
 
 /*
- * count_changes(foreign_table, token, after, limit): how many rows have changed
+ * copy_count_changes(foreign_table, token, after, limit): how many rows have changed
  * since the token, or have a greater version; NULL if the service does not say it
  * within so many milliseconds.
  */

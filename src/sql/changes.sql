@@ -139,10 +139,10 @@ AS 'MODULE_PATHNAME', 'dataverse_pull_info';
 COMMENT ON FUNCTION dataverse.pull_info(regclass) IS
   'what a foreign table is in Dataverse; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
+CREATE FUNCTION dataverse.copy_count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
 RETURNS bigint
 LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_count_changes';
 
-COMMENT ON FUNCTION dataverse.count_changes(regclass, text, bigint, integer) IS
+COMMENT ON FUNCTION dataverse.copy_count_changes(regclass, text, bigint, integer) IS
   'how many rows have changed since a token or a version; null if the service does not say it in time; for dataverse.sync_state';

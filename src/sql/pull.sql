@@ -269,7 +269,7 @@ COMMENT ON FUNCTION dataverse.name_in(name, oid) IS
   'the name of a table in another schema; for dataverse.pull_all()';
 
 -- The copies that refuse rows because others are missing, and the number of these rows.
-CREATE FUNCTION dataverse.copies_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
+CREATE FUNCTION dataverse.pull_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -282,7 +282,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copies_waiting(name, oid[]) IS
+COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
   'copies of which rows wait for rows of others; for dataverse.pull_all()';
 
 CREATE PROCEDURE dataverse.pull_all(
@@ -331,7 +331,7 @@ BEGIN
     END LOOP;
     EXIT WHEN cancelled;
     -- rows may have waited for rows of other tables
-    SELECT w.tables, w.rows INTO due, waiting FROM dataverse.copies_waiting(target_schema, due) AS w;
+    SELECT w.tables, w.rows INTO due, waiting FROM dataverse.pull_waiting(target_schema, due) AS w;
     EXIT WHEN waiting OPERATOR(pg_catalog.=) 0 OR waiting OPERATOR(pg_catalog.>=) before;
     before := waiting;
   END LOOP;

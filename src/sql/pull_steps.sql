@@ -437,7 +437,7 @@ COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text,
 
 -- Whether this error is about rows, so that others may get in: values, constraints,
 -- and what triggers raise, also with SQLSTATEs of classes that PostgreSQL does not use.
-CREATE FUNCTION dataverse.is_row_error("sqlstate" text)
+CREATE FUNCTION dataverse.pull_is_row_error("sqlstate" text)
 RETURNS boolean
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -447,7 +447,7 @@ AS $$
                            '34', '3B', '3D', '3F', '40', '42', '53', '55', '57', '58', '72', 'DV', 'F0', 'HV', 'XX')
 $$;
 
-COMMENT ON FUNCTION dataverse.is_row_error(text) IS
+COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
   'whether an error speaks of single rows rather than of the whole statement; for dataverse.pull()';
 
 -- Merges entries of the page.  Statements run as the caller would run them: with
@@ -534,7 +534,7 @@ BEGIN
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-        IF NOT dataverse.is_row_error(state) THEN
+        IF NOT dataverse.pull_is_row_error(state) THEN
           RAISE;
         END IF;
         IF n = 1 THEN
@@ -597,7 +597,7 @@ BEGIN
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE;
-        IF NOT dataverse.is_row_error(state) THEN
+        IF NOT dataverse.pull_is_row_error(state) THEN
           RAISE;
         END IF;
         EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
@@ -697,7 +697,7 @@ COMMENT ON FUNCTION dataverse.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
   'tries some of the rows that a copy has refused again; for dataverse.pull()';
 
 -- What has to be done so that a row gets in.
-CREATE FUNCTION dataverse.refusal_hint("sqlstate" text, deleted boolean)
+CREATE FUNCTION dataverse.pull_refusal_hint("sqlstate" text, deleted boolean)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -712,7 +712,7 @@ AS $$
     ELSE 'Correct the row in Dataverse, or change what raises the error.' END
 $$;
 
-COMMENT ON FUNCTION dataverse.refusal_hint(text, boolean) IS
+COMMENT ON FUNCTION dataverse.pull_refusal_hint(text, boolean) IS
   'how to cure that the table of a copy refuses a row; for dataverse.pull()';
 
 -- What a run has to say of the rows that did not get in: nothing, a WARNING once
@@ -746,7 +746,7 @@ BEGIN
   message := coalesce(message, CASE WHEN row.deleted THEN 'deletion of ' ELSE '' END || format('row %s was refused', row.id))
     || ': ' || row.message;
   detail := row.detail;
-  hint := dataverse.refusal_hint(row.sqlstate, row.deleted)
+  hint := dataverse.pull_refusal_hint(row.sqlstate, row.deleted)
     || ' With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
     || ' All other rows that were read are here.';
 END

@@ -122,7 +122,7 @@ BEGIN
   IF state.foreign_oid IS NULL OR state.phase = 'backfill' THEN
     RETURN NULL;
   END IF;
-  RETURN dataverse.count_changes(state.foreign_oid, state.token,
+  RETURN dataverse.copy_count_changes(state.foreign_oid, state.token,
                                  CASE WHEN NOT state.tracked THEN state.marks[cardinality(state.marks)] END, 2000);
 EXCEPTION
   WHEN OTHERS THEN
