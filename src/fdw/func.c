@@ -328,6 +328,9 @@ answer_to_jsonb(const dv_call *call, bool *isnull)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
+/* Definitions of a moment ago, from a cache of the service, are of no use to anybody who asks for them. */
+static const char *const fresh_headers[] = {"Consistency: Strong", NULL};
+
 /* request(server, method, path, body) */
 Datum
 dataverse_request(PG_FUNCTION_ARGS)
@@ -360,6 +363,8 @@ dataverse_request(PG_FUNCTION_ARGS)
 		PreventCommandIfReadOnly("dataverse.request() other than GET");
 	session = session_of(PG_GETARG_NAME(0));
 	spec.path = tidy_path(text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (strncmp(spec.path, "EntityDefinitions", strlen("EntityDefinitions")) == 0)
+		spec.headers = fresh_headers;
 	if (!PG_ARGISNULL(3))
 	{
 		Jsonb	   *body = PG_GETARG_JSONB_P(3);
