@@ -41,7 +41,6 @@ CREATE VIEW pg_temp.differs AS
   FROM refused_dv.account AS a FULL JOIN refused.account AS t USING (accountid)
   WHERE (a.name, a.accountnumber, a.numberofemployees) IS DISTINCT FROM (t.name, t.accountnumber, t.numberofemployees)
   ORDER BY 1, 2;
-\set VERBOSITY default
 \set pull 'CALL dataverse.pull(''refused_dv.account'', ''refused.account'''
 :pull);
 SELECT * FROM pg_temp.last_run;
@@ -49,7 +48,6 @@ SELECT * FROM pg_temp.differs;
 SELECT count(*) FROM dataverse.rejects;
 -- again, as long as it is refused
 :pull);
-\set VERBOSITY terse
 SELECT * FROM pg_temp.last_run;
 -- filed
 :pull, on_error => 'continue');
