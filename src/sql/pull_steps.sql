@@ -129,11 +129,26 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  definition CONSTANT jsonb := dataverse.request(
-    (info ->> 'server')::name, 'GET',
-    format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-           '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name'));
+  path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name');
+  most CONSTANT integer := 5;
+  definition jsonb;
 BEGIN
+  -- an answer that was damaged on its way is asked for again, as pages are
+  FOR attempt IN 1 .. most LOOP
+    BEGIN
+      definition := dataverse.request((info ->> 'server')::name, 'GET', path);
+    EXCEPTION
+      WHEN data_exception THEN
+        definition := NULL;
+    END;
+    EXIT WHEN definition ->> 'MetadataId' IS NOT NULL AND jsonb_typeof(definition -> 'Attributes') = 'array';
+    IF attempt = most THEN
+      RAISE EXCEPTION USING
+        errcode = 'fdw_unable_to_create_reply',
+        message = format('could not read the definition of table "%s": Dataverse returned something else', info ->> 'logical_name');
+    END IF;
+  END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
   SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType'))
     || jsonb_build_object('', definition ->> 'MetadataId')

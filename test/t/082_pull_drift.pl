@@ -211,6 +211,20 @@ my @sent = $crm->requests;
 is(join(' ', map { $_->{target} =~ m{/(EntityDefinitions|new_meters)} } @sent), 'new_meters EntityDefinitions', 'a run without changes takes two requests');
 is($sent[1]{headers}{Consistency}, 'Strong', 'of which one passes by caches of definitions');
 
+# definitions that are damaged on their way
+for my $action ('garble', 'shorten')
+{
+	$crm->sql(q{UPDATE small.new_meter SET new_name = 'once more' WHERE new_meterid IN (SELECT new_meterid FROM chosen LIMIT 3)});
+	$crm->fault(path => 'EntityDefinitions', action => $action, times => 2);
+	my ($status, $said) = pull();
+	is($status, 0, "an answer that was damaged ($action) is asked for again") or diag $said;
+	is(difference(), '0 0', 'and nothing is missing');
+	$crm->fault(path => 'EntityDefinitions', action => $action, times => 0);
+	(undef, $said) = pull();
+	like($said, qr/could not read the definition of table "new_meter": Dataverse returned something else/, 'but not for ever');
+	$crm->no_faults;
+}
+
 $crm->sql(q{CALL dataverse.pull_all('dv', 'copies')});
 control('POST', '/_dvsim/schema', [ { change => 'drop_column', %extra } ]);
 $crm->sql(q{INSERT INTO dv.team (name, businessunitid) SELECT 'new team', businessunitid FROM dv.team LIMIT 1});
