@@ -34,6 +34,7 @@
 DV_FUNCTION(dataverse_page_start);
 DV_FUNCTION(dataverse_page_add);
 DV_FUNCTION(dataverse_page_delete);
+DV_FUNCTION(dataverse_page_leave_out);
 DV_FUNCTION(dataverse_page_window);
 DV_FUNCTION(dataverse_page_rows);
 DV_FUNCTION(dataverse_page_deletions);
@@ -42,6 +43,7 @@ typedef struct page_entry
 {
 	pg_uuid_t	id;				/* hash key */
 	bool		deleted;
+	bool		left_out;
 	HeapTuple	tuple;			/* NULL if it is deleted */
 } page_entry;
 
@@ -145,6 +147,7 @@ note(dv_merge_page *page, const uint8 *id, bool deleted)
 		page->order[page->n++] = entry;
 	}
 	entry->deleted = deleted;
+	entry->left_out = false;
 	entry->tuple = NULL;
 	if (deleted)
 		page->deletions++;
@@ -229,6 +232,54 @@ dataverse_page_delete(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+static void
+forget_entry(dv_merge_page *page, const page_entry *entry)
+{
+	if (entry->deleted)
+		page->deletions--;
+	else
+		page->upserts--;
+	(void) hash_search(page->entries, &entry->id, HASH_REMOVE, NULL);
+}
+
+/*
+ * page_leave_out(ids): these entries are not merged.  Where the page has been
+ * divided, the others must keep their places.
+ */
+Datum
+dataverse_page_leave_out(PG_FUNCTION_ARGS)
+{
+	dv_merge_page *page = current_page;
+	Datum	   *ids;
+	bool	   *nulls;
+	int			n;
+	int64		kept = 0;
+	int64		i;
+
+	if (page == NULL)
+		PG_RETURN_VOID();
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, &n);
+	for (i = 0; i < n; i++)
+	{
+		page_entry *entry = nulls[i] ? NULL :
+		hash_search(page->entries, DatumGetUUIDP(ids[i])->data, HASH_FIND, NULL);
+
+		if (entry != NULL)
+			entry->left_out = true;
+	}
+	if (page->divided)
+		PG_RETURN_VOID();
+	for (i = 0; i < page->n; i++)
+	{
+		if (page->order[i]->left_out)
+			forget_entry(page, page->order[i]);
+		else
+			page->order[kept++] = page->order[i];
+	}
+	page->n = kept;
+	PG_RETURN_VOID();
+}
+
 /*
  * page_window(first, n): what the functions below return are n entries of the
  * page, from this one on (0 is the first one).  Returns how many of them are rows,
@@ -241,6 +292,7 @@ dataverse_page_window(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
+	int64		upserts = 0;
 	int64		deletions = 0;
 	int64		i;
 
@@ -254,8 +306,15 @@ dataverse_page_window(PG_FUNCTION_ARGS)
 	page->first = Min(Max(PG_GETARG_INT64(0), 0), page->n);
 	page->end = page->first + Min(Max(PG_GETARG_INT64(1), 0), page->n - page->first);
 	for (i = page->first; i < page->end; i++)
-		deletions += page->order[i]->deleted;
-	values[0] = Int64GetDatum(page->end - page->first - deletions);
+	{
+		if (page->order[i]->left_out)
+			continue;
+		if (page->order[i]->deleted)
+			deletions++;
+		else
+			upserts++;
+	}
+	values[0] = Int64GetDatum(upserts);
 	values[1] = Int64GetDatum(deletions);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
@@ -276,7 +335,7 @@ dataverse_page_rows(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("type %s has been altered since the page was read", format_type_be(type))));
 	for (i = page->first; i < end; i++)
-		if (!page->order[i]->deleted)
+		if (!page->order[i]->deleted && !page->order[i]->left_out)
 			tuplestore_puttuple(rsinfo->setResult, page->order[i]->tuple);
 	return (Datum) 0;
 }
@@ -299,7 +358,7 @@ dataverse_page_deletions(PG_FUNCTION_ARGS)
 		Datum		id = UUIDPGetDatum(&page->order[i]->id);
 		bool		isnull = false;
 
-		if (page->order[i]->deleted)
+		if (page->order[i]->deleted && !page->order[i]->left_out)
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
 	}
 	return (Datum) 0;

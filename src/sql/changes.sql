@@ -98,6 +98,14 @@ AS 'MODULE_PATHNAME', 'dataverse_page_add';
 COMMENT ON FUNCTION dataverse.page_add(uuid, anyelement) IS
   'puts a row into the page; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.page_leave_out(ids uuid[])
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_leave_out';
+
+COMMENT ON FUNCTION dataverse.page_leave_out(uuid[]) IS
+  'keeps rows of the page from being merged; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.page_delete(ids uuid[])
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE

@@ -88,6 +88,10 @@ BEGIN
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
     'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
                    ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
+    'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
+                   ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
+    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p'
+                       ' ON p OPERATOR(pg_catalog.=) t.%2$s', target, id),
     'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse.page_deletions() AS d)', id, rows),
     'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse.page_deletions() AS d', id,
                     CASE on_error WHEN 'continue' THEN
@@ -465,6 +469,38 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
   'whether an error speaks of single rows rather than of the whole statement; for dataverse.pull()';
 
+-- Leaves out of the page what was changed here.  Rows are locked first, and then
+-- the log is looked at: whoever has changed a row before is there by then, and
+-- whoever is about to do so waits for the end of this transaction.
+CREATE FUNCTION dataverse.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  ids uuid[];
+BEGIN
+  EXECUTE plan ->> 'page_ids' INTO ids;
+  IF locks THEN
+    EXECUTE plan ->> 'lock' USING ids;
+  END IF;
+  -- rows that are being settled are pending themselves
+  IF phase = 'land' THEN
+    ids := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  ELSE
+    PERFORM dataverse.sync_take(copy, plan);
+    ids := dataverse.pending_among(copy, ids);
+  END IF;
+  IF ids <> '{}' THEN
+    PERFORM dataverse.page_leave_out(ids);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
+  'keeps rows that were changed here from being merged; for dataverse.pull()';
+
 -- Merges entries of the page.  Statements run as the caller would run them: with
 -- the caller's search path, and with few rows looked up in the index rather than
 -- joined with all of them.  Constraints that could be checked later are checked
@@ -489,6 +525,12 @@ BEGIN
     EXECUTE plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
     GET DIAGNOSTICS inserted = ROW_COUNT;
     IF inserted < upserts AND plan ->> 'update' IS NOT NULL THEN
+      -- some may just have been inserted here
+      IF plan ? 'captured' THEN
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        PERFORM dataverse.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
+        PERFORM set_config('search_path', path, true);
+      END IF;
       EXECUTE plan ->> 'update';
       GET DIAGNOSTICS updated = ROW_COUNT;
     END IF;
@@ -515,8 +557,8 @@ AS $$
 DECLARE
   -- a stack of windows, of which the last one is next
   firsts bigint[] := '{0}';
-  sizes bigint[] := ARRAY[(SELECT w.upserts + w.deletions FROM dataverse.page_window(0, 9223372036854775807) AS w)];
-  whole CONSTANT bigint := sizes[1];
+  sizes bigint[];
+  whole bigint;
   noted CONSTANT bigint := (dataverse.copy_get(copy)).refused;
   first bigint;
   n bigint;
@@ -536,6 +578,13 @@ DECLARE
   images jsonb[] := '{}';
   all_ids uuid[];
 BEGIN
+  -- the lock keeps changes from being captured from now on, if they are not yet
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  IF dataverse.copy_is_captured(copy) THEN
+    PERFORM dataverse.pull_spare(copy, plan, phase, true);
+    plan := plan || jsonb_build_object('captured', copy);
+  END IF;
+  SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse.page_window(0, 9223372036854775807) AS w;
   SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS updated, 0::bigint AS deleted INTO total;
   WHILE cardinality(firsts) > 0 AND whole > 0 LOOP
     first := firsts[cardinality(firsts)];
@@ -602,7 +651,12 @@ DECLARE
 BEGIN
   -- the foreign table has been read; nothing of it is left in the page
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
-  IF plan ->> 'ghosts' IS NOT NULL THEN
+  IF plan ->> 'ghosts' IS NOT NULL AND dataverse.copy_is_captured(copy) THEN
+    EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
+    PERFORM dataverse.page_delete(ghosts);
+    counts := dataverse.pull_merge(copy, plan, path, 'compare');
+    deleted := (counts ->> 'deleted')::bigint;
+  ELSIF plan ->> 'ghosts' IS NOT NULL THEN
     BEGIN
       PERFORM set_config('search_path', path, true);
       EXECUTE plan ->> 'ghosts' USING copy;

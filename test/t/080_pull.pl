@@ -339,10 +339,12 @@ sub dumped
 		'and gets in');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy goes on');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is gone');
-	is($node->safe_psql('restored', 'SELECT * FROM dataverse.local_changes ORDER BY id'), $captured, 'what was captured is restored, and nothing else');
+	# a pull has taken it from the log, so as to leave these rows alone
+	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base FROM dataverse.pending ORDER BY id}), $captured,
+		'what was captured is restored, and nothing else');
 	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
 	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),
-		"D|2|2|1\nI|1|0|1\nU|2|2|1", 'and capturing goes on');
+		"D|2|2|1\nI|1|0|1", 'and capturing goes on');
 	is($node->safe_psql('restored', q{SELECT bool_and(l.copy = c.id) FROM dataverse.local_changes AS l, dataverse.copies AS c WHERE c.target_oid = 'account'::regclass}),
 		't', 'for the same copy');
 	$node->safe_psql('restored', q{CALL dataverse.track('account'); CALL dataverse.untrack('account'); TRUNCATE account});
