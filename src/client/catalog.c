@@ -341,7 +341,7 @@ finish(const retrieval *r, dv_call *call, bool (*tolerated) (const dv_error *err
 {
 	const dv_error *error;
 
-	dv_progress_read(r->progress, r->met, 1);
+	dv_progress_read(r->progress, r->met, DV_PROGRESS_ONE);
 	dv_call_wait(call);
 	dv_progress_read(r->progress, r->met, 0);
 	error = dv_call_error(call);

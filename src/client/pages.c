@@ -96,6 +96,7 @@ struct dv_pages
 	bool		unread_counted; /* see dv_pages_count_unread */
 	bool		unannounced;	/* the page before did not say whether there is this one */
 	int64		given;			/* rows returned to the caller */
+	int			told_in_flight; /* what the progress says of requests under way */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
 };
@@ -445,11 +446,26 @@ more_is_wanted(const dv_pages *pages)
 	return spec->likely < 0 || then < spec->likely || pages->given >= spec->likely;
 }
 
-static void
-tell_progress(const dv_pages *pages, int in_flight)
+static bool
+is_flying(const dv_call *call)
 {
-	if (pages->spec.progress != NULL)
-		dv_progress_read(pages->spec.progress, pages->spec.stats->rows, in_flight);
+	return call != NULL && !dv_call_done(call) && !dv_call_waiting(call);
+}
+
+int
+dv_pages_in_flight(const dv_pages *pages)
+{
+	return is_flying(pages->now.call) + is_flying(pages->ahead.call);
+}
+
+static void
+tell_progress(dv_pages *pages)
+{
+	pages->told_in_flight = dv_pages_in_flight(pages);
+	if (pages->spec.progress == NULL)
+		return;
+	dv_progress_requests(pages->spec.progress, pages->spec.stats->requests);
+	dv_progress_read(pages->spec.progress, pages->spec.stats->rows, pages->told_in_flight);
 }
 
 /* Returns true if the answer of "now" has come.  Measures the time spent waiting. */
@@ -458,13 +474,15 @@ has_arrived(dv_pages *pages)
 {
 	int64		now = dv_now();
 
-	if (pages->waiting_since == 0)
-	{
+	bool		begins = pages->waiting_since == 0;
+
+	if (begins)
 		pages->waiting_since = now;
-		tell_progress(pages, 1);
-	}
 	if (!dv_call_done(pages->now.call))
 		dv_call_advance();
+	/* a request that waited for a slot may have left */
+	if (begins || dv_pages_in_flight(pages) != pages->told_in_flight)
+		tell_progress(pages);
 	if (dv_call_done(pages->now.call) && was_abandoned(pages->now.call))
 	{
 		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
@@ -630,7 +648,7 @@ open_page(dv_pages *pages)
 	stats->pages++;
 	dv_page_open(&pages->page, pages->spec.names, body, len);
 	look_ahead(pages, body, len);
-	tell_progress(pages, pages->ahead.call != NULL);
+	tell_progress(pages);
 	pages->open = true;
 	skip_known(pages);
 }
@@ -744,10 +762,9 @@ turn_page(dv_pages *pages)
 	char	   *url;
 
 	pages->begun = true;
-	if (!pages->spec.computed)
-		dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
-						  (int64) pages->page.rows,
-						  (int64) dv_call_result(pages->now.call)->body_len);
+	dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
+					  (int64) pages->page.rows,
+					  pages->spec.computed ? 0 : (int64) dv_call_result(pages->now.call)->body_len);
 	if (pages->first)
 	{
 		pages->open = false;

@@ -448,7 +448,7 @@ typedef struct page_end
 {
 	dv_value	more;
 	dv_value	cookie;			/* a string, if there is one */
-	bool		any;			/* it has rows */
+	int64		rows;
 } page_end;
 
 /* The last page has neither of the annotations. */
@@ -457,7 +457,7 @@ says_more(const page_end *end)
 {
 	if (!dv_value_is_null(&end->more))
 		return end->more.kind == DV_VALUE_TRUE || dv_value_equals(&end->more, "true");
-	return end->any && !dv_value_is_null(&end->cookie);
+	return end->rows > 0 && !dv_value_is_null(&end->cookie);
 }
 
 /* Finds out whether there is a next page, and how to request it. */
@@ -494,12 +494,12 @@ note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 		pfree(before);
 }
 
-/* Each row is a slice of the answer, which PostgreSQL parses.  Returns false if there are none. */
-static bool
+/* Each row is a slice of the answer, which PostgreSQL parses.  Returns how many there are. */
+static int64
 put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 {
 	dv_value	row;
-	bool		any = false;
+	int64		rows = 0;
 
 	(void) dv_cursor_enter(json, '[');
 	while (dv_cursor_next(json, ']') && dv_cursor_value(json, &row))
@@ -511,13 +511,13 @@ put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 		if (row.kind != DV_VALUE_OBJECT)
 		{
 			(void) dv_cursor_fail(json, row.text, "row expected");
-			return any;
+			return rows;
 		}
 		value = json_to_jsonb(pnstrdup(row.text, row.len), row.len);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
-		any = true;
+		rows++;
 	}
-	return any;
+	return rows;
 }
 
 static void
@@ -544,7 +544,7 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 		if (dv_value_equals(&name, "value"))
 		{
 			found = true;
-			end->any = put_rows(&json, rsinfo);
+			end->rows = put_rows(&json, rsinfo);
 		}
 		else if (!dv_cursor_value(&json, &value))
 			break;
@@ -577,6 +577,7 @@ fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
 	spec.path = fetch_path(state);
 	call = dv_call_run(state->session, &spec, what, CurrentMemoryContext);
 	read_page(state, dv_call_result(call), rsinfo, &end);
+	dv_pool_note_rows(dv_session_pool(state->session), dv_call_user(call), end.rows, 0);
 	note_page_end(state, &end, keep);
 }
 

@@ -47,6 +47,15 @@ extern uint32 dv_wait_reason_event(dv_wait_reason reason);
 extern dv_progress *dv_progress_begin(Oid serverid, const char *server, const char *table,
 									  const char *operation, double total, MemoryContext owner);
 
+/*
+ * Instead of a number of requests in flight: there is one, and this backend does
+ * nothing but wait for it, so that what it waits for says whether it has been sent.
+ */
+#define DV_PROGRESS_ONE (-1)
+
+/* Says how many requests have been answered; shown with the next report. */
+extern void dv_progress_requests(dv_progress *progress, int64 requests);
+
 /* Reports the rows of a write so far, and its batches in flight.  Cheap enough for every row. */
 extern void dv_progress_update(dv_progress *progress, int64 taken, int64 sent,
 							   int64 acknowledged, int64 rejected, int in_flight);
