@@ -724,10 +724,21 @@ check_combination(List *list, Oid catalog)
 	if (catalog == UserMappingRelationId)
 		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
 			check_application_user(opts, number);
+	if (catalog == ForeignServerRelationId && !dv_option_given(opts, DV_OPT_URL))
+		refuse_combination("option \"url\" is missing",
+						   "Set it to the address of the environment, such as https://contoso.crm.dynamics.com.");
 	if (catalog == ForeignServerRelationId && dv_option_given(opts, DV_OPT_MAX_PARALLEL) &&
 		dv_option_int(opts, DV_OPT_MIN_PARALLELISM) > dv_option_int(opts, DV_OPT_MAX_PARALLEL))
 		refuse_combination("option \"min_parallelism\" is greater than \"max_parallel\"",
 						   "Raise \"max_parallel\" or lower \"min_parallelism\".");
+
+	/* which kinds of credentials there will be is said elsewhere, in the user mappings */
+	if (catalog == ForeignServerRelationId && !dv_option_given(opts, DV_OPT_TENANT_ID) &&
+		!dv_option_given(opts, DV_OPT_TOKEN_URL))
+		ereport(NOTICE,
+				(errmsg("the server has neither option \"tenant_id\" nor \"token_url\""),
+				 errdetail("Application users with a client secret or certificate will get no tokens."),
+				 errhint("Set \"tenant_id\", unless all application users have a managed identity or an access token.")));
 }
 
 void
