@@ -266,7 +266,7 @@ tidy_path(const char *path)
 	if (dv_text_has_controls(path, strlen(path)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("path contains a control character")));
+				 errmsg("path of a request to Dataverse contains a control character")));
 	initStringInfo(&buf);
 	for (path = dv_text_out(path + strspn(path, "/")); *path != '\0'; path++)
 	{
@@ -393,7 +393,8 @@ entity_set_of(dv_session *session, const char *table)
 	if (set == NULL || !dv_url_is_name(set))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("table \"%s\" is not available in the Web API", table)));
+				 errmsg("table \"%s\" is not available in the Web API", table),
+				 errhint("FetchXML names tables by their logical names, such as \"account\".")));
 	set = pstrdup(set);
 	dv_call_free(call);
 	return set;

@@ -475,7 +475,8 @@ visit_table(const dv_meta_table *table, void *arg)
 		ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
 						  errmsg("table \"%s\" is not imported", table->table),
 						  errdetail("It would have %d columns, but foreign tables can have at most %d.",
-									table->ncolumns, DV_META_COLUMNS_MAX)));
+									table->ncolumns, DV_META_COLUMNS_MAX),
+						  errhint("Leave out columns by setting \"import_readonly\" to \"off\", or create the foreign table with the columns that you need.")));
 	else
 	{
 		if (table->without_labels)

@@ -441,7 +441,8 @@ dataverse_reset_pool(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("server \"%s\" may not reset application user \"%s\", which other servers use",
 						NameStr(*PG_GETARG_NAME(0)), name),
-				 errdetail("Dataverse has not accepted a request of this server as that user yet.")));
+				 errdetail("Dataverse has not accepted a request of this server as that user yet."),
+				 errhint("Send one, for example by calling dataverse.whoami().")));
 	if (name != NULL && n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
