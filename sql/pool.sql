@@ -53,6 +53,8 @@ CREATE FOREIGN TABLE regress_pool_account (accountid uuid, name text, accountnum
   SERVER pool OPTIONS ("table" 'account', entity_set 'accounts', primary_id 'accountid');
 SELECT name FROM regress_pool_account WHERE accountnumber = 'P-1';
 SELECT rows FROM dataverse.pool WHERE server = 'pool';
+SELECT count(*) >= 0 AS one FROM (SELECT name FROM regress_pool_account LIMIT 1) AS r;
+SELECT rows FROM dataverse.pool WHERE server = 'pool';
 DROP FOREIGN TABLE regress_pool_account;
 
 SELECT name, url = :'dvsim_url' AS url FROM dataverse.pool WHERE server = 'pool';

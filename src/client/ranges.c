@@ -152,6 +152,17 @@ dv_ranges_count_unread(dv_ranges *all)
 		count_unread(all->ranges[i]);
 }
 
+void
+dv_ranges_leave(dv_ranges *all, bool counts_unread)
+{
+	int			i;
+
+	if (all != NULL && counts_unread)
+		dv_ranges_count_unread(all);
+	for (i = 0; all != NULL && i < all->n; i++)
+		dv_pages_leave(all->ranges[i]->pages);
+}
+
 const dv_error *
 dv_ranges_refusal(const dv_ranges *all)
 {
@@ -319,10 +330,8 @@ in_flight(const dv_ranges *all)
 
 	for (i = 0; i < all->n; i++)
 	{
-		const dv_call *probe = all->ranges[i]->probe;
-
 		calls += dv_pages_in_flight(all->ranges[i]->pages);
-		calls += probe != NULL && !dv_call_done(probe) && !dv_call_waiting(probe);
+		calls += dv_call_in_flight(all->ranges[i]->probe);
 	}
 	return calls;
 }
@@ -332,10 +341,8 @@ static void
 tell_progress(dv_ranges *all, int64 rows)
 {
 	all->told_in_flight = in_flight(all);
-	if (all->spec.pages.progress == NULL)
-		return;
-	dv_progress_requests(all->spec.pages.progress, all->spec.pages.stats->requests);
-	dv_progress_read(all->spec.pages.progress, rows, all->told_in_flight);
+	dv_progress_read(all->spec.pages.progress, all->spec.pages.stats->requests, rows,
+					 all->told_in_flight);
 }
 
 /* Selects the range to read next; returns false if all of them have to be waited for. */

@@ -306,24 +306,6 @@ start_spool(dv_scan *scan, ForeignScanState *node)
 	MemoryContextRegisterResetCallback(node->ss.ps.state->es_query_cxt, callback);
 }
 
-/* SELECT ... FOR UPDATE, and the like */
-static void
-warn_of_lock(const EState *estate, const ForeignScan *plan, const dv_relation *relation)
-{
-	const		ExecRowMark *mark;
-
-	if (estate->es_rowmarks == NULL || plan->scan.scanrelid == 0)
-		return;
-	mark = estate->es_rowmarks[plan->scan.scanrelid - 1];
-	/* those of UPDATE and DELETE, which lock nothing elsewhere either, have no strength */
-	if (mark == NULL || mark->strength == LCS_NONE)
-		return;
-	ereport(WARNING,
-			(errcode(ERRCODE_WARNING),
-			 errmsg("rows of foreign table \"%s\" are read, but not locked", relation->name),
-			 errdetail("Dataverse has no locks that last until the end of a transaction: others can change the rows at any time.")));
-}
-
 void
 dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 {
@@ -346,7 +328,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	read = dv_read_plan_unpack(plan->fdw_private);
 	rte = dv_plan_table(plan, estate);
 	relation = dv_relation_open(rte->relid);
-	warn_of_lock(estate, plan, relation);
+	dv_resultrel_warn_of_lock(relation, estate, plan->scan.scanrelid);
 	dv_drain_visible(estate, relation);
 	ranges = most_ranges(relation, &read, &automatic);
 	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), ranges > 1);
@@ -831,8 +813,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	}
 	if (scan->spool != NULL)
 		dv_spool_clear(scan->spool);
-	if (scan->ranges != NULL && is_instrumented(scan))
-		dv_ranges_count_unread(scan->ranges);
+	dv_ranges_leave(scan->ranges, is_instrumented(scan));
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->ranges = NULL;
@@ -913,6 +894,7 @@ dv_scan_close(dv_scan *scan)
 		dv_decoder_end(scan->targets[i].decoder);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
+	dv_ranges_leave(scan->ranges, false);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }

@@ -125,7 +125,7 @@ show(const dv_truncation *t, int in_flight)
 {
 	int64		done = t->deleted + t->failed;
 
-	dv_progress_update(t->progress, done, done, t->deleted, t->failed, in_flight);
+	dv_progress_update(t->progress, 0, done, done, t->deleted, t->failed, in_flight);
 }
 
 /* Sends a request and returns the object in the answer. */

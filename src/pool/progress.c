@@ -31,7 +31,6 @@ struct dv_progress
 	dv_shared  *shared;
 	dv_progress_slot *slot;		/* NULL: none was free, or it was released */
 	bool		listed;
-	int64		requests;
 	dv_speed	speed;
 };
 
@@ -179,14 +178,8 @@ dv_progress_end(dv_progress *progress)
 }
 
 void
-dv_progress_requests(dv_progress *progress, int64 requests)
-{
-	progress->requests = requests;
-}
-
-void
-dv_progress_update(dv_progress *progress, int64 taken, int64 sent, int64 acknowledged,
-				   int64 rejected, int in_flight)
+dv_progress_update(dv_progress *progress, int64 requests, int64 taken, int64 sent,
+				   int64 acknowledged, int64 rejected, int in_flight)
 {
 	dv_progress_counts counts = {0};
 
@@ -195,20 +188,22 @@ dv_progress_update(dv_progress *progress, int64 taken, int64 sent, int64 acknowl
 	counts.acknowledged = acknowledged;
 	counts.rejected = rejected;
 	counts.in_flight = in_flight;
-	counts.requests = progress->requests;
+	counts.requests = requests;
 	counts.speed = dv_speed_note(&progress->speed, acknowledged, dv_now());
 	show(progress, &counts);
 }
 
 void
-dv_progress_read(dv_progress *progress, int64 taken, int in_flight)
+dv_progress_read(dv_progress *progress, int64 requests, int64 taken, int in_flight)
 {
 	dv_progress_counts counts = {0};
 
+	if (progress == NULL)
+		return;
 	counts.reads = true;
 	counts.taken = taken;
 	counts.in_flight = in_flight;
-	counts.requests = progress->requests;
+	counts.requests = requests;
 	counts.speed = dv_speed_note(&progress->speed, taken, dv_now());
 	show(progress, &counts);
 }

@@ -53,15 +53,18 @@ extern dv_progress *dv_progress_begin(Oid serverid, const char *server, const ch
  */
 #define DV_PROGRESS_ONE (-1)
 
-/* Says how many requests have been answered; shown with the next report. */
-extern void dv_progress_requests(dv_progress *progress, int64 requests);
-
-/* Reports the rows of a write so far, and its batches in flight.  Cheap enough for every row. */
-extern void dv_progress_update(dv_progress *progress, int64 taken, int64 sent,
+/*
+ * Reports the requests of a write that were sent or answered, its rows so far, and
+ * its batches in flight.  Cheap enough for every row.
+ */
+extern void dv_progress_update(dv_progress *progress, int64 requests, int64 taken, int64 sent,
 							   int64 acknowledged, int64 rejected, int in_flight);
 
-/* Reports the rows that a read has received, and its requests in flight. */
-extern void dv_progress_read(dv_progress *progress, int64 taken, int in_flight);
+/*
+ * Reports the answers and the rows that a read has received, and its requests in
+ * flight.  Nothing happens if there is no report.
+ */
+extern void dv_progress_read(dv_progress *progress, int64 requests, int64 taken, int in_flight);
 
 /* Reports that the operation has nothing to do.  It is not shown until it goes on. */
 extern void dv_progress_rest(dv_progress *progress);
