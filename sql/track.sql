@@ -383,6 +383,7 @@ INSERT INTO dataverse.copies (foreign_table, target, role, columns) SELECT forei
 CALL dataverse.track('track_copy.mixed');
 
 -- Triggers that others make.
+SELECT id AS account_copy FROM dataverse.copies WHERE target = 'track_copy.account' \gset
 CREATE ROLE regress_track_writer;
 CREATE ROLE regress_track_forger;
 GRANT USAGE, CREATE ON SCHEMA track_copy TO regress_track_writer, regress_track_forger;
@@ -394,7 +395,8 @@ CALL dataverse.track('track_copy.account');
 CALL dataverse.untrack('track_copy.account');
 TABLE dataverse.local_changes;
 INSERT INTO dataverse.local_changes VALUES (1, gen_random_uuid(), 'D', '{}', 1);
-SELECT dataverse.copy_track(id, NULL, NULL) FROM generate_series(1, 20) AS id;
+SELECT dataverse.copy_track(:account_copy, NULL, NULL);
+SELECT dataverse.copy_track(-1, NULL, NULL);
 SELECT dataverse.copy_forget_changes(id) FROM generate_series(1, 20) AS id;
 SET ROLE regress_track_forger;
 CREATE TABLE track_copy.forged (accountid uuid, name text, versionnumber bigint);
