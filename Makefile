@@ -13,10 +13,10 @@ SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql impo
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o merge_page.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
-	modify_row.o modify_stored.o option.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
+	modify_row.o modify_stored.o option.o outcome.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
 	scan.o ship.o spool.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \

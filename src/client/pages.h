@@ -113,6 +113,15 @@ extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
 extern bool dv_pages_ready(const dv_pages *pages);
 
 /*
+ * To be called when no more rows are wanted, before the memory is freed: tells the
+ * pool how many rows of the current page have been read.
+ */
+extern void dv_pages_leave(dv_pages *pages);
+
+/* Returns the number of its requests that the service is working on. */
+extern int	dv_pages_in_flight(const dv_pages *pages);
+
+/*
  * Of a query that can be put more plainly: if the service has refused to answer
  * it at all, there are no rows, and this returns its error, which lives as long
  * as the pages.  Otherwise NULL.

@@ -6,9 +6,10 @@ GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
   TO PUBLIC;
 
-GRANT SELECT, DELETE ON dataverse.rejects TO PUBLIC;
+GRANT SELECT, DELETE, UPDATE ("row") ON dataverse.rejects TO PUBLIC;
 GRANT SELECT ON dataverse.visible_rejects TO PUBLIC;
 GRANT SELECT, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
+GRANT SELECT, UPDATE ("row") ON dataverse.correctable_rejects TO PUBLIC;
 
 GRANT SELECT ON dataverse.runs, dataverse.sync_state, dataverse.conflicts TO PUBLIC;
 
