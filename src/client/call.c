@@ -68,6 +68,8 @@ struct dv_call
 	int64		waited;
 };
 
+dv_call_totals dv_totals_of_calls = {0};
+
 static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool sent = false;		/* a request has been started since the calls were last advanced */
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
@@ -263,6 +265,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 	/* a block that a statement calls may send its requests, and be rolled back before the answer */
 	request.subid = call->subid;
 	call->attempts++;
+	dv_totals_of_calls.requests++;
 	call->retry.attempts++;
 	if (call->spec.in_doubt != NULL)
 		*call->spec.in_doubt = true;
@@ -413,6 +416,7 @@ read_answer(dv_call *call)
 	dv_answer_read(call->http, call->spec.in_batch, &answer);
 	call->error = answer.error;
 	call->throttles += answer.nthrottles;
+	dv_totals_of_calls.throttles += answer.nthrottles;
 	call->pool_told = answer.nthrottles > 0;
 	dv_trouble_log_throttles(call->session, &call->retry, call->user, &answer);
 	dv_answer_report(call->http, &answer, call->spec.kind, call->spec.rows, &report);
@@ -720,9 +724,12 @@ next_event(int64 *until, dv_wait_reason *reason)
 static void
 wait_for(int64 until, dv_wait_reason reason)
 {
+	int64		since = dv_now();
+
 	dv_progress_wait(reason);
 	dv_http_wait(until, dv_wait_reason_event(reason));
 	dv_progress_go_on();
+	dv_totals_of_calls.waited += dv_now() - since;
 }
 
 int

@@ -43,6 +43,17 @@ typedef struct dv_call_spec
 								 * it gets a slot.  Or NULL; must outlive the call */
 } dv_call_spec;
 
+/* What all calls of this backend have taken since it began. */
+typedef struct dv_call_totals
+{
+	int64		requests;
+	int64		throttles;		/* in their answers, those of parts included */
+	int64		waited;			/* microseconds for which the backend could do nothing but wait
+								 * for them */
+} dv_call_totals;
+
+extern dv_call_totals dv_totals_of_calls;
+
 /*
  * Starts a call, which is ended and freed with "owner".  The spec is copied,
  * except for its body and headers.

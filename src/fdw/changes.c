@@ -48,6 +48,7 @@
 
 DV_FUNCTION(dataverse_pull_info);
 DV_FUNCTION(dataverse_read_page);
+DV_FUNCTION(dataverse_run_requests);
 DV_FUNCTION(dataverse_end_pages);
 DV_FUNCTION(dataverse_count_changes);
 
@@ -403,8 +404,7 @@ note_link(reader *r)
 
 enum page_column
 {
-	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_REQUESTS, PAGE_THROTTLES, PAGE_WAITED,
-	PAGE_METADATA,
+	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_METADATA,
 	PAGE_COLUMNS
 };
 
@@ -427,7 +427,6 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	const char *token = PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3));
 	int64		after = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
 	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
-	dv_pages_stats before;
 	dv_merge_page *page;
 	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
@@ -450,7 +449,6 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 		start_reader(relation, &request, session, link, names, nnames, track,
 					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4));
 	r = current_reader;
-	before = r->stats;
 	page = dv_merge_page_start(relation->relid);
 	r->sound = false;
 	fill_page(page, relation, r, columns, members, nnames);
@@ -464,14 +462,34 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 		values[PAGE_TOKEN] = CStringGetTextDatum(token_in(&dv_pages_page(r->pages)->delta_link));
 	values[PAGE_UPSERTS] = Int64GetDatum(dv_merge_page_upserts(page));
 	values[PAGE_DELETIONS] = Int64GetDatum(dv_merge_page_deletions(page));
-	values[PAGE_REQUESTS] = Int64GetDatum(r->stats.sent - before.sent);
-	values[PAGE_THROTTLES] = Int64GetDatum(r->stats.throttles - before.throttles);
-	values[PAGE_WAITED] = Int64GetDatum(r->stats.waited - before.waited);
 	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
 	if (!nulls[PAGE_METADATA])
 		values[PAGE_METADATA] = CStringGetTextDatum(r->metadata);
 	if (r->link == NULL)
 		drop_reader();
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/*
+ * run_requests(restart): what this session's requests have taken since the last
+ * call with "restart".  These are totals, and are kept here rather than in a
+ * table, so that those of a transaction that is rolled back count, too.
+ */
+Datum
+dataverse_run_requests(PG_FUNCTION_ARGS)
+{
+	static dv_call_totals before = {0};
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (PG_GETARG_BOOL(0))
+		before = dv_totals_of_calls;
+	values[0] = Int64GetDatum(dv_totals_of_calls.requests - before.requests);
+	values[1] = Int64GetDatum(dv_totals_of_calls.throttles - before.throttles);
+	values[2] = Int64GetDatum(dv_totals_of_calls.waited - before.waited);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 

@@ -55,9 +55,6 @@ CREATE FUNCTION dataverse.read_page(
   OUT token text,
   OUT upserts bigint,
   OUT deletions bigint,
-  OUT requests bigint,
-  OUT throttles bigint,
-  OUT waited bigint,
   OUT metadata text)
 RETURNS record
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE

@@ -100,17 +100,6 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
   'an error as dataverse.run_pull() returns it';
 
--- What a page that was throttled too often has cost.
-CREATE FUNCTION dataverse.pull_attempts(detail text)
-RETURNS jsonb
-LANGUAGE sql IMMUTABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT jsonb_build_object('requests', n, 'throttles', n)
-      FROM (SELECT coalesce(substring($1 FROM 'attempts (\d+)')::bigint, 0)) AS a (n) $$;
-
-COMMENT ON FUNCTION dataverse.pull_attempts(text) IS
-  'the requests that an error of dataverse.read_page() tells of; for dataverse.pull()';
-
 -- Runs, and returns the error instead of raising it, so that its end is committed
 -- first.  A procedure that commits cannot set the search path, so all names are
 -- qualified.
@@ -191,7 +180,7 @@ BEGIN
         failed := NOT dataverse.pull_waits(foreign_table, state, detail);
     END;
     IF state IS NOT NULL AND NOT failed THEN
-      PERFORM dataverse.run_add(run, phase, dataverse.pull_attempts(detail));
+      PERFORM dataverse.run_add(run, phase, '{}');
       state := NULL;
       message := NULL;
     END IF;

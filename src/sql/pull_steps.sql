@@ -998,8 +998,7 @@ BEGIN
   IF state.phase <> 'compare' OR state.whole THEN
     counts := coalesce(counts, '{}') || dataverse.pull_merge(copy, plan, path, state.phase);
   END IF;
-  PERFORM dataverse.run_add(run, state.phase, counts || jsonb_build_object(
-    'requests', page.requests, 'throttles', page.throttles, 'time_waited', make_interval(secs => page.waited / 1e6)));
+  PERFORM dataverse.run_add(run, state.phase, counts);
   IF page.link IS NOT NULL THEN
     PERFORM dataverse.copy_set(copy, jsonb_build_object(
       'link', page.link, 'ids', state.ids + coalesce(noted, 0)));

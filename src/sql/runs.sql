@@ -16,6 +16,14 @@ AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
   'the second key of the advisory lock of a copy';
 
+CREATE FUNCTION dataverse.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_run_requests';
+
+COMMENT ON FUNCTION dataverse.run_requests(boolean) IS
+  'what the requests of this session have taken since the last call with true; for dataverse.runs';
+
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -36,6 +44,7 @@ BEGIN
   VALUES (run_begin.copy, run_begin.operation, dataverse.caller(), run_begin.status,
           CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
   RETURNING id INTO begun;
+  PERFORM dataverse.run_requests(true);
   RETURN begun;
 END
 $$;
@@ -59,8 +68,8 @@ BEGIN
       unchanged = r.unchanged + coalesce(n.unchanged, 0), deleted = r.deleted + coalesce(n.deleted, 0),
       sent = r.sent + coalesce(n.sent, 0), rejected = r.rejected + coalesce(n.rejected, 0),
       conflicts = r.conflicts + coalesce(n.conflicts, 0),
-      requests = r.requests + coalesce(n.requests, 0), throttles = r.throttles + coalesce(n.throttles, 0),
-      time_waited = r.time_waited + coalesce(n.time_waited, '0')
+      requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
+  FROM dataverse.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running';
 END
 $$;
@@ -78,7 +87,9 @@ DECLARE
 BEGIN
   PERFORM dataverse.copy_get(r.copy) FROM dataverse.run_log AS r WHERE r.id = run;
   UPDATE dataverse.run_log AS r
-  SET status = run_end.status, ended_at = clock_timestamp(), sqlstate = run_end.sqlstate, error = run_end.error
+  SET status = run_end.status, ended_at = clock_timestamp(), sqlstate = run_end.sqlstate, error = run_end.error,
+      requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
+  FROM dataverse.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running'
   RETURNING r.* INTO n;
   UPDATE dataverse.copies AS c SET succeeded_at = n.ended_at

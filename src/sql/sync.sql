@@ -800,7 +800,7 @@ BEGIN
         failed := NOT dataverse.pull_waits(foreign_table, state, detail);
     END;
     IF state IS NOT NULL AND NOT failed THEN
-      PERFORM dataverse.run_add(run, phase, dataverse.pull_attempts(detail));
+      PERFORM dataverse.run_add(run, phase, '{}');
       state := NULL;
       message := NULL;
       -- some of the rows may have been written
@@ -825,13 +825,13 @@ BEGIN
   IF unwritable OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = pg_catalog.format('%s rows of %s were changed in columns that cannot be written in Dataverse', unwritable, name),
+      message = pg_catalog.format('rows of %2$s with changes in columns that cannot be written in Dataverse: %1$s', unwritable, name),
       detail = 'These changes were not sent; the values of Dataverse have replaced them.';
   END IF;
   IF open OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = pg_catalog.format('%s rows of %s wait for a decision', open, name),
+      message = pg_catalog.format('rows of %2$s that wait for a decision: %1$s', open, name),
       hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service'' or ''local'').';
   END IF;
   RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);

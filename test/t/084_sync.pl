@@ -264,7 +264,7 @@ for my $fault (
 	sleep 0.3;
 	kill 'KILL', $h->{pid} if $h->{pid};
 	eval { IPC::Run::finish($h->{run}) };
-	$node->poll_query_until('postgres', 'SELECT true');
+	$crm->await_recovery;
 	$crm->no_faults;
 	sleep 0.2;
 	$crm->sql($sync);

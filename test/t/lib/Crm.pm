@@ -86,6 +86,20 @@ sub time_of
 	return ($times[-1] // -1, $err);
 }
 
+# Waits until the server has recovered from a crash.
+sub await_recovery
+{
+	my ($self) = @_;
+
+	# psql may be gone before it has got the query
+	for (1 .. 20)
+	{
+		return 1 if eval { $self->node->poll_query_until('postgres', 'SELECT true') };
+		sleep 0.2;
+	}
+	return 0;
+}
+
 # Starts a statement in a session of its own, and waits until it is active, or has
 # ended already, with nothing to say.
 sub background
