@@ -58,6 +58,13 @@ extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 /* The same while the statement is being planned. */
 extern bool dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root);
 
+/*
+ * Is this the table of an UPDATE or DELETE, and does nothing else in the statement
+ * write it?  Children of a partitioned table are not regarded as such.
+ */
+extern bool dv_resultrel_is_sole_target(PlannerInfo *root, const RelOptInfo *rel,
+										const dv_relation *relation);
+
 /* The parameters of the query being planned that may change for each row of an outer query. */
 extern Bitmapset *dv_resultrel_changing(PlannerInfo *root);
 
