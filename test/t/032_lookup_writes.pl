@@ -4,7 +4,7 @@
 #		statement waits for them; and random statements, beside the same ones on
 #		local tables.
 #
-# STATEMENTS sets the number of random statements (default 150), and SEED the seed
+# ROUNDS sets the number of random statements (default 150), and SEED the seed
 # (default: the time; it is printed).
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -23,7 +23,7 @@ use Session;
 my $rows = 100_000;
 my $keys = 10_000;
 my $many = 1_000_000;    # rows that small tables are believed to have
-my $statements = $ENV{STATEMENTS} // 150;
+my $statements = $ENV{ROUNDS} // 150;
 my $seed = $ENV{SEED} // time;
 my $crm = Crm->start('lookup_writes');
 
@@ -108,6 +108,27 @@ $crm->fault(action => 'status', path => '/api/data', method => 'GET', status => 
 changes('UPDATE dv.new_meter m SET new_lastreading = m.new_lastreading + 1 FROM wanted w WHERE m.new_meterid = w.id',
 	tag => 'UPDATE 9000', reads => 22, writes => 90);
 $crm->no_faults;
+
+# ---- rows that an id does not identify alone: of elastic and intersect tables
+
+$crm->dvsim->control('POST', "/_dvsim/seed?table=$_") for 'account&rows=40', 'contact&rows=40', 'new_reading&rows=300';
+$crm->sql(
+	qq{IMPORT FOREIGN SCHEMA dataverse LIMIT TO (contact, new_reading, new_account_contact) FROM SERVER crm INTO dv;
+	INSERT INTO dv.new_account_contact (accountid, contactid)
+		SELECT a.accountid, c.contactid FROM (SELECT accountid FROM dv.account LIMIT 20) a, (SELECT contactid FROM dv.contact LIMIT 20) c;
+	CREATE TABLE readings AS SELECT row_number() OVER () AS n, new_readingid AS id, partitionid AS partition FROM dv.new_reading;
+	CREATE TABLE pairs AS SELECT row_number() OVER () AS n, new_account_contactid AS id, accountid, contactid FROM dv.new_account_contact;
+	ANALYZE readings, pairs;
+	ANALYZE dv.new_reading, dv.new_account_contact;
+	UPDATE pg_class SET reltuples = $many WHERE relname IN ('new_reading', 'new_account_contact')});
+changes(q{UPDATE dv.new_reading r SET new_name = 'no. ' || w.n FROM readings w WHERE r.new_readingid = w.id},
+	tag => 'UPDATE 300', reads => 1, rows => 300, writes => 3);
+is($crm->sql(q{SELECT count(*), count(*) FILTER (WHERE r.new_name = 'no. ' || w.n) FROM readings w JOIN dv.new_reading r ON r.new_readingid = w.id AND r.partitionid IS NOT DISTINCT FROM w.partition}),
+	'300|300', 'rows of an elastic table are written in their partitions');
+changes('DELETE FROM dv.new_account_contact p USING pairs w WHERE p.new_account_contactid = w.id AND w.n <= 150',
+	tag => 'DELETE 150', reads => 1, rows => 150, writes => 2);
+is($crm->sql('SELECT count(*), count(p.accountid) FROM pairs w LEFT JOIN dv.new_account_contact p USING (accountid, contactid) WHERE (w.n <= 150) = (p.accountid IS NULL)'),
+	'400|250', 'pairs are deleted');
 
 # ---- local rows that another session changes meanwhile
 
