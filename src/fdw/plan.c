@@ -530,11 +530,6 @@ dv_plan_takes_keys(PlannerInfo *root, RelOptInfo *baserel, RestrictInfo *join, E
 	dv_table_plan *tp = baserel->fdw_private;
 	const dv_path_clauses *c;
 
-	/*
-	 * A table that the statement writes is read completely first, and only once.  The join sees
-	 * to that, but it can only begin when its own rows are wanted, which is too late if another
-	 * part of the statement has written rows by then.
-	 */
 	if (tp->gated || !bms_is_empty(baserel->lateral_relids) || !dv_plan_may_ask(baserel, join) ||
 		(tp->written && !dv_resultrel_is_sole_target(root, baserel, tp->relation)))
 		return false;
@@ -890,10 +885,7 @@ dv_path_gives_rows(const ForeignPath *path)
 	if (dv_is_fetch_plan(path->fdw_private))
 		return false;
 
-	/*
-	 * a table that the statement writes is read completely first, so its scan cannot wait along
-	 * with others
-	 */
+	/* a table that the statement writes is read first, so its scan cannot wait along with others */
 	return !dv_read_plan_unpack(path->fdw_private).count && !tp->written;
 }
 
