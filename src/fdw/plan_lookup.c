@@ -26,8 +26,7 @@
  * the outer row becomes a batch of one, the inner scan returns the copy, whatever
  * the key is, after it has checked what the service was asked, and the join
  * compares all of its clauses, that of the key included.  So the result is that of
- * PostgreSQL's own joins, without a request.  Tables without a row mark (those of
- * EXISTS and IN) are read again, here as there.
+ * PostgreSQL's own joins, without a request.
  *
  * Statements that lock rows (SELECT FOR UPDATE) and MERGE are left to PostgreSQL's
  * joins.
