@@ -224,10 +224,202 @@ SELECT pg_temp.explain('VERBOSE off', 'SELECT i.n, s.name FROM ids i LEFT JOIN s
 SELECT i.n, s.name FROM ids i LEFT JOIN split s ON s.accountid = i.id ORDER BY 1;
 RESET enable_partitionwise_join;
 
--- not when rows are locked or written, nor where a barrier hides rows from the clause
-SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id FOR UPDATE OF k');
-SELECT pg_temp.explain('VERBOSE off', 'UPDATE keys k SET name = a.name FROM remote.account a WHERE a.accountid = k.id');
+-- updates and deletes
+CREATE TABLE remote.tasks AS SELECT n, id, parent, name, employees, revenue, 0 AS done FROM keys;
+CREATE TABLE local.tasks AS SELECT * FROM remote.tasks;
+ALTER FOREIGN TABLE remote.account ALTER parentaccountid OPTIONS (type 'lookup', target 'account', target_set 'accounts', navigation 'parentaccountid');
+ANALYZE remote.tasks;
+ANALYZE local.tasks;
+SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id');
+SELECT pg_temp.explain('VERBOSE', 'DELETE FROM remote.account a USING keys k WHERE a.name = k.name AND k.upto > 100 RETURNING a.revenue, k.n');
+SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.tasks t SET name = a.name FROM remote.account a WHERE a.accountid = t.id');
+-- ids that are given need no request, unless something has to be read
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id');
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id RETURNING a.accountid');
 SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id');
+SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id AND a.employees > k.upto');
+
+-- Changes the service and the copy.  Tells whether the plan has such a join, and
+-- whether both report the same and are the same afterwards.
+CREATE FUNCTION pg_temp.change(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+  joins boolean := false;
+  version text;
+  rows bigint[];
+  n bigint;
+  returned text[];
+  digest text;
+  differences bigint;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN ' || replace(statement, '@', 'remote.') LOOP
+    joins := joins OR line ~ 'DataverseLookup';
+  END LOOP;
+  FOREACH version IN ARRAY ARRAY['remote.', 'local.'] LOOP
+    IF statement ~ 'RETURNING' THEN
+      EXECUTE format($q$WITH w AS (%s) SELECT count(*), coalesce(md5(string_agg(w::text, ',' ORDER BY w::text COLLATE "C")), '') FROM w$q$,
+                     replace(statement, '@', version)) INTO n, digest;
+      returned := returned || digest;
+    ELSE
+      EXECUTE replace(statement, '@', version);
+      GET DIAGNOSTICS n = ROW_COUNT;
+    END IF;
+    rows := rows || n;
+  END LOOP;
+  CREATE TEMP TABLE r AS SELECT * FROM remote.account;
+  SELECT count(*) INTO differences FROM (
+    (SELECT r::text FROM r EXCEPT ALL SELECT l::text FROM local.account l) UNION ALL
+    (SELECT l::text FROM local.account l EXCEPT ALL SELECT r::text FROM r) UNION ALL
+    (SELECT t::text FROM remote.tasks t EXCEPT ALL SELECT t::text FROM local.tasks t) UNION ALL
+    (SELECT t::text FROM local.tasks t EXCEPT ALL SELECT t::text FROM remote.tasks t)) d;
+  DROP TABLE r;
+  RETURN format('%s: %s rows, %s differences%s', CASE WHEN joins THEN 'by keys' ELSE 'otherwise' END, rows[2],
+                differences + abs(rows[1] - rows[2]), CASE WHEN returned[1] <> returned[2] THEN ', returns something else' END);
+END $$;
+-- each row once, however often it is in the list
+SELECT clause, pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k WHERE ' || clause) FROM
+  (VALUES ('a.accountid = k.id'), ('k.id = a.accountid AND a.employees > k.upto'), ('a.parentaccountid = k.id'), ('a.name = k.name'),
+          ('a.revenue = k.revenue'), ('a.createdon = k.day'), ('a.employees = k.employees'), ('a.employees = k.employees + 1'),
+          ('a.name = k.name AND a.accountid = k.id'), ('a.accountid = k.id AND length(a.name) > k.n % 20')) clauses(clause);
+-- what is found does not depend on what is written
+SELECT pg_temp.change('UPDATE @account a SET name = left(k.name, 150) || '' Ltd'' FROM (SELECT DISTINCT name FROM keys WHERE n < 200) k WHERE a.name = k.name');
+SELECT pg_temp.change('UPDATE @account a SET name = left(a.name, length(a.name) - 4) FROM (SELECT DISTINCT name FROM keys) k WHERE a.name = k.name || '' Ltd''');
+SELECT pg_temp.change('UPDATE @account a SET parentaccountid = k.parent FROM (SELECT DISTINCT id, parent FROM keys WHERE n % 2 = 0) k WHERE a.parentaccountid = k.id');
+-- from what: values, subqueries, functions, other tables, the same table
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + v.x FROM (VALUES (''Twin'', 1), (''TWIN'', 2), (''twîn'', 3), (''twin '', 4), ('' '', 5)) v(name, x) WHERE a.name = v.name');
+SELECT pg_temp.change('UPDATE @account a SET employees = s.most, creditonhold = NOT a.creditonhold FROM (SELECT id, max(n) AS most FROM keys GROUP BY id) s WHERE a.accountid = s.id');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees - 1 FROM unnest(ARRAY[''Twin'', ''TWIN'']) v(name) WHERE a.name = v.name');
+SELECT pg_temp.change('WITH k AS MATERIALIZED (SELECT id, min(n) AS least FROM keys GROUP BY id) UPDATE @account a SET employees = a.employees + k.least FROM k WHERE a.accountid = k.id');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k JOIN keys j ON j.n = k.n + 1 WHERE a.accountid = k.id AND j.employees > k.employees');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k JOIN @account b ON b.accountid = k.parent WHERE a.accountid = k.id AND b.employees > a.employees');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k LEFT JOIN @contact c ON c.parentcustomerid = k.id WHERE a.accountid = k.id AND (c.fullname IS NULL OR c.fullname > a.name)');
+SELECT pg_temp.change('UPDATE @account a SET employees = p.employees FROM @account p WHERE p.accountid = a.parentaccountid AND p.name < ''F''');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE a.accountid IN (SELECT id FROM keys)');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE EXISTS (SELECT FROM keys k WHERE k.id = a.accountid AND k.name = a.name)');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE NOT EXISTS (SELECT FROM keys k WHERE k.id = a.accountid)');
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id AND k.n > 1000000');
+-- whole rows, and what is returned
+SELECT pg_temp.change('UPDATE @account a SET name = left(md5(a::text), 20) || left(a.name, 100) FROM keys k WHERE a.accountid = k.id AND k.n BETWEEN 100 AND 120 RETURNING a.*');
+SELECT pg_temp.change('UPDATE @account a SET name = upper(k.name) FROM (SELECT DISTINCT id, upper(name) AS name FROM keys) k WHERE a.accountid = k.id RETURNING a.accountid, a.name, a.revenue, k.name, k');
+SELECT pg_temp.change('UPDATE @account a SET revenue = a.revenue + 1 FROM (VALUES (''Twin''), (''TWIN'')) v(name) WHERE a.name = v.name RETURNING a, v, a.revenue * 2');
+SELECT pg_temp.change('UPDATE @account a SET name = left(a.name, 100) || ''!'' FROM keys k WHERE a.accountid = k.id AND a::text < k.name');
+-- triggers
+CREATE TABLE remote.log (operation text, old text, new text);
+CREATE TABLE local.log (LIKE remote.log);
+CREATE FUNCTION pg_temp.note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_WHEN = 'BEFORE' THEN
+    NEW.employees := NEW.employees + 1000;
+    RETURN NEW;
+  END IF;
+  EXECUTE format('INSERT INTO %I.log VALUES ($1, $2, $3)', TG_TABLE_SCHEMA) USING TG_OP, OLD::text, NEW::text;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER before BEFORE UPDATE ON remote.account FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+CREATE TRIGGER before BEFORE UPDATE ON local.account FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+CREATE TRIGGER after AFTER UPDATE ON remote.account FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+CREATE TRIGGER after AFTER UPDATE ON local.account FOR EACH ROW EXECUTE FUNCTION pg_temp.note();
+SELECT pg_temp.change('UPDATE @account a SET name = left(lower(k.name), 150) FROM keys k WHERE a.accountid = k.id AND k.n < 40');
+SELECT pg_temp.compare('SELECT operation, old, new FROM @log');
+DROP TRIGGER before ON remote.account;
+DROP TRIGGER before ON local.account;
+DROP TRIGGER after ON remote.account;
+DROP TRIGGER after ON local.account;
+-- many batches; more rows than fit into memory
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT line FROM pg_temp.explain('ANALYZE', 'UPDATE remote.account a SET employees = a.employees FROM keys k WHERE a.accountid = k.id') line WHERE line ~ 'Batches|Join|Lookup|Spooled';
+SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM (SELECT DISTINCT id FROM keys) k WHERE a.accountid = k.id RETURNING a.name, a.employees');
+RESET work_mem;
+RESET hash_mem_multiplier;
+-- in a common table expression, and of what others in the statement write
+SELECT pg_temp.explain('VERBOSE off', 'WITH w AS (UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id RETURNING a.name) SELECT count(*) FROM w');
+SELECT pg_temp.explain('VERBOSE off', 'WITH w AS (DELETE FROM remote.account WHERE name = ''Twin'') UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id');
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET employees = (SELECT count(*) FROM keys k JOIN remote.account b ON b.accountid = k.id) WHERE a.name = ''Twin''');
+-- plans that are kept
+PREPARE updated(integer, text) AS UPDATE remote.account a SET employees = a.employees + $1 FROM keys k WHERE a.accountid = k.id AND a.name >= $2 AND k.n > $1;
+PREPARE updated_copy(integer, text) AS UPDATE local.account a SET employees = a.employees + $1 FROM keys k WHERE a.accountid = k.id AND a.name >= $2 AND k.n > $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT pg_temp.explain('VERBOSE off', 'EXECUTE updated(1, ''A'')');
+EXECUTE updated(3, 'C');
+EXECUTE updated_copy(3, 'C');
+EXECUTE updated(500, 'B');
+EXECUTE updated_copy(500, 'B');
+RESET plan_cache_mode;
+SELECT pg_temp.compare('SELECT a.accountid, a.employees FROM @account a');
+-- versions
+CREATE FOREIGN TABLE remote.versions (accountid uuid, employees integer OPTIONS ("column" 'numberofemployees'), versionnumber bigint)
+  SERVER lookup_crm OPTIONS (table 'account', entity_set 'accounts', match_version 'on');
+ANALYZE remote.versions;
+UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'remote.versions'::regclass;
+SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.versions a SET employees = 77 FROM keys k WHERE a.accountid = k.id AND k.n < 400');
+WITH u AS (UPDATE remote.versions a SET employees = 77 FROM keys k WHERE a.accountid = k.id AND k.n < 400 RETURNING 1) SELECT count(*) FROM u;
+SELECT count(*), min(employees), max(employees) FROM remote.account WHERE accountid IN (SELECT id FROM keys WHERE n < 400);
+DROP FOREIGN TABLE remote.versions;
+UPDATE local.account SET employees = 77 WHERE accountid IN (SELECT id FROM keys WHERE n < 400);
+
+-- local tables that are joined with a foreign one
+SELECT pg_temp.change('UPDATE @tasks t SET name = a.name FROM @account a WHERE a.accountid = t.id');
+SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1 FROM @account a WHERE a.name = t.name AND a.accountid = t.id AND a.employees > t.n RETURNING t.n, a.name, a.revenue');
+SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1, name = b.name FROM @account a LEFT JOIN @account b ON b.accountid = a.parentaccountid WHERE a.accountid = t.id');
+SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1 FROM keys k LEFT JOIN @account a ON a.accountid = k.parent AND a.employees > 100 WHERE k.n = t.n AND a.name IS NULL');
+SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1 WHERE t.id IN (SELECT accountid FROM @account WHERE employees > 100)');
+SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1 FROM keys k WHERE k.n = t.n AND NOT EXISTS (SELECT FROM @account a WHERE a.accountid = t.id)');
+SELECT pg_temp.change('DELETE FROM @tasks t USING @account a WHERE a.accountid = t.id AND a.name < ''C'' RETURNING t.*, a');
+SELECT pg_temp.change('DELETE FROM @tasks t USING keys k, @account a WHERE a.accountid = k.parent AND k.n = t.n AND t.done = 0');
+
+-- targets with parts are joined otherwise
+CREATE TABLE shares (n integer, id uuid, done integer DEFAULT 0) PARTITION BY RANGE (n);
+CREATE TABLE shares_1 PARTITION OF shares FOR VALUES FROM (0) TO (300);
+CREATE TABLE shares_2 PARTITION OF shares DEFAULT;
+INSERT INTO shares SELECT n, id FROM keys;
+ANALYZE shares;
+SET enable_nestloop = off;
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE shares s SET done = 1 FROM remote.account a WHERE a.accountid = s.id');
+SELECT count(*) AS lookups FROM pg_temp.explain('VERBOSE', 'DELETE FROM shares WHERE id IN (SELECT accountid FROM remote.account)') line WHERE line ~ 'Lookup';
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE shares s SET done = 1 FROM keys k JOIN remote.account a ON a.accountid = k.id WHERE k.n = s.n');
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE split s SET name = ''x'' FROM ids i WHERE s.accountid = i.id');
+SET enable_partitionwise_join = on;
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE split s SET name = ''x'' FROM ids i WHERE s.accountid = i.id');
+RESET enable_partitionwise_join;
+RESET enable_nestloop;
+WITH u AS (UPDATE shares s SET done = 1 FROM keys k JOIN remote.account a ON a.accountid = k.id WHERE k.n = s.n AND a.employees = 77 RETURNING s.n, a.accountid = s.id AS same)
+  SELECT count(*), count(DISTINCT n), bool_and(same) FROM u;
+DROP TABLE shares;
+
+-- deletes, which clear the lookups of other rows
+CREATE FUNCTION pg_temp.remove(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  line text;
+  joins boolean := false;
+  version text;
+  rows bigint[];
+  n bigint;
+  differences bigint;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN ' || replace(statement, '@', 'remote.') LOOP
+    joins := joins OR line ~ 'DataverseLookup';
+  END LOOP;
+  FOREACH version IN ARRAY ARRAY['remote.', 'local.'] LOOP
+    EXECUTE replace(statement, '@', version);
+    GET DIAGNOSTICS n = ROW_COUNT;
+    rows := rows || n;
+  END LOOP;
+  SELECT count(*) INTO differences FROM remote.account r FULL JOIN local.account l USING (accountid) WHERE r.name IS DISTINCT FROM l.name;
+  RETURN format('%s: %s rows, %s differences', CASE WHEN joins THEN 'by keys' ELSE 'otherwise' END, rows[2],
+                differences + abs(rows[1] - rows[2]));
+END $$;
+SELECT pg_temp.remove('DELETE FROM @account a USING keys k WHERE a.name = k.name AND k.n < 0');
+SELECT pg_temp.remove('DELETE FROM @account a USING (VALUES (''TWIN''), (''other'')) v(name) WHERE a.name = v.name');
+SELECT pg_temp.remove('DELETE FROM @account a USING keys k WHERE a.accountid = k.id AND a.employees = 77 AND k.n < 30');
+SELECT pg_temp.remove('DELETE FROM @account a WHERE a.name IN (SELECT upper(name) FROM keys WHERE n BETWEEN 30 AND 60)');
+SELECT pg_temp.remove('DELETE FROM @account a USING keys k WHERE a.accountid = k.id AND k.n BETWEEN 60 AND 90');
+WITH d AS (DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id AND k.n BETWEEN 90 AND 110 RETURNING a.accountid, a.name, k.id)
+  SELECT count(*), count(DISTINCT d.id), bool_and(d.accountid = d.id), bool_and(d.name = l.name) FROM d JOIN local.account l USING (accountid);
+
+-- not when rows are locked, nor where a barrier hides rows from the clause, nor to read what is inserted into
+SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id FOR UPDATE OF k');
+SELECT pg_temp.explain('VERBOSE off', 'MERGE INTO remote.tasks t USING remote.account a ON a.accountid = t.id WHEN MATCHED THEN UPDATE SET name = a.name');
 SELECT pg_temp.explain('VERBOSE off', 'INSERT INTO remote.account (name) SELECT a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'INSERT INTO remote.contact (fullname) SELECT a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 CREATE TABLE money (revenue numeric, name varchar(160)) PARTITION BY RANGE (revenue);

@@ -58,9 +58,11 @@ EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid = '00000000-000
 DROP TRIGGER looks ON account;
 
 -- piece by piece, as long as no piece can change another
+SET enable_hashjoin = off;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = 'x' FROM wanted w WHERE employees = w.n;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = 1 FROM wanted w WHERE employees = w.n;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account USING wanted w WHERE employees = w.n;
+RESET enable_hashjoin;
 SELECT pg_temp.explain('VERBOSE', $$UPDATE account SET name = (SELECT min(c.name) FROM company c WHERE c.accountid = account.accountid)$$);
 
 -- which row is meant, where the id does not say it alone

@@ -210,21 +210,13 @@ show_stats(const dv_pages_stats *stats, ExplainState *es)
 	}
 }
 
-/*
- * Shows that rows are all read before the first one is returned and, if known,
- * where they were kept.
- */
 static void
 show_spool(const dv_request *request, const dv_scan *scan, ForeignScanState *node,
 		   ExplainState *es)
 {
-	const dv_spool *spool = scan != NULL ? dv_scan_spool(scan) : NULL;
-
-	if (request->plan.given || !dv_resultrel_is_written(request->relation, node->ss.ps.state))
-		return;
-	ExplainPropertyText("Spooled", !es->analyze || spool == NULL || !dv_spool_is_full(spool) ?
-						"before the first write" :
-						dv_spool_is_on_disk(spool) ? "on disk" : "in memory", es);
+	if (!request->plan.given && !request->plan.keyed &&
+		dv_resultrel_is_written(request->relation, node->ss.ps.state))
+		dv_spool_explain(scan != NULL ? dv_scan_spool(scan) : NULL, es);
 }
 
 static void

@@ -13,6 +13,9 @@
  *
  * If it seems that few rows of the join are wanted, the first batches are small.
  *
+ * If the statement writes the table of the inner side, the whole join is read
+ * before its first row is returned (fdw/spool.c).
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -32,6 +35,9 @@
 
 #include "compat.h"
 #include "fdw/lookup.h"
+#include "fdw/plan.h"
+#include "fdw/result_relation.h"
+#include "fdw/spool.h"
 #include "fdw/wanted.h"
 
 /* by how much batches grow, if the first one was small */
@@ -102,6 +108,9 @@ typedef struct join_state
 	batch_key  *found;			/* a key whose rows are compared with the inner one, */
 	batch_row  *candidate;		/* and the next of them */
 	batch_row  *returned;		/* the next row to be returned if it has no match */
+
+	dv_spool   *spool;			/* of scan tuples; used if the statement writes the table of the
+								 * inner side, else NULL */
 
 	/* for EXPLAIN */
 	int64		batches;
@@ -189,7 +198,7 @@ empty_batch(join_state *j)
 static double
 first_rows(const join_state *j)
 {
-	double		wanted = dv_wanted_rows(&j->css.ss.ps);
+	double		wanted = j->spool != NULL ? -1 : dv_wanted_rows(&j->css.ss.ps);
 
 	return wanted < 0 ? PG_INT32_MAX : Max(wanted * GROWTH, DV_LOOKUP_FIRST_ROWS);
 }
@@ -454,6 +463,25 @@ next_row(join_state *j)
 	}
 }
 
+static void
+read_all(join_state *j)
+{
+	while (next_row(j))
+		dv_spool_put(j->spool, j->css.ss.ss_ScanTupleSlot);
+	dv_spool_fill(j->spool);
+}
+
+/* The same, but all rows are read before the first one if they are written. */
+static bool
+next_kept_row(join_state *j)
+{
+	if (j->spool == NULL)
+		return next_row(j);
+	if (!dv_spool_is_full(j->spool))
+		read_all(j);
+	return !TTS_EMPTY(dv_spool_next(j->spool, j->css.ss.ss_ScanTupleSlot));
+}
+
 static TupleTableSlot *
 exec_join(CustomScanState * node)
 {
@@ -461,7 +489,7 @@ exec_join(CustomScanState * node)
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
 
 	econtext->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
-	while (next_row(j))
+	while (next_kept_row(j))
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
@@ -497,6 +525,16 @@ begin_key(join_state *j, OpExpr *key)
 	get_typlenbyvalalign(j->type_of_key, &j->typlen, &j->typbyval, &j->typalign);
 }
 
+/* Does the statement write the table of the inner side? */
+static bool
+is_written(const join_state *j)
+{
+	EState	   *estate = j->css.ss.ps.state;
+	const RangeTblEntry *table = dv_plan_table((const ForeignScan *) j->inner->plan, estate);
+
+	return dv_resultrel_is_written(dv_relation_open(table->relid), estate);
+}
+
 static void
 begin_join(CustomScanState * node, EState *estate, int eflags)
 {
@@ -511,6 +549,9 @@ begin_join(CustomScanState * node, EState *estate, int eflags)
 	j->inner = ExecInitNode(lsecond(plan->custom_plans), estate, eflags);
 	node->custom_ps = list_make2(j->outer, j->inner);
 	(void) castNode(ForeignScanState, j->inner);
+	/* as other joins do; a scan would insist that a whole row is of one type everywhere */
+	if (node->ss.ps.ps_ProjInfo != NULL)
+		ExecAssignProjectionInfo(&node->ss.ps, NULL);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	j->row = MakeSingleTupleTableSlot(ExecGetResultType(j->outer), &TTSOpsMinimalTuple);
@@ -520,6 +561,8 @@ begin_join(CustomScanState * node, EState *estate, int eflags)
 	j->context = AllocSetContextCreate(estate->es_query_cxt, "dataverse lookup",
 									   ALLOCSET_DEFAULT_SIZES);
 	j->buckets = palloc0(DV_LOOKUP_BUCKETS * sizeof(batch_key *));
+	if (is_written(j))
+		j->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 }
 
 static void
@@ -527,6 +570,14 @@ rescan_join(CustomScanState * node)
 {
 	join_state *j = (join_state *) node;
 
+	/* the same rows would be returned again, but not what has been written since */
+	if (j->spool != NULL && dv_spool_is_full(j->spool) && node->ss.ps.chgParam == NULL)
+	{
+		dv_spool_rewind(j->spool);
+		return;
+	}
+	if (j->spool != NULL)
+		dv_spool_clear(j->spool);
 	if (node->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(j->outer, node->ss.ps.chgParam);
@@ -548,6 +599,8 @@ end_join(CustomScanState * node)
 
 	ExecEndNode(j->outer);
 	ExecEndNode(j->inner);
+	if (j->spool != NULL)
+		dv_spool_end(j->spool);
 	if (j->row != NULL)
 		ExecDropSingleTupleTableSlot(j->row);
 	if (j->context != NULL)
@@ -584,6 +637,8 @@ explain_join(CustomScanState * node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Batches", NULL, j->batches, es);
 		ExplainPropertyInteger("Keys", NULL, j->keys, es);
 	}
+	if (is_written(j))
+		dv_spool_explain(j->spool, es);
 }
 
 static const CustomExecMethods exec_methods = {

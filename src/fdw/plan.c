@@ -524,20 +524,21 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 /* Below a join that gives the keys of the rows that it needs, see fdw/plan_lookup.c. */
 
 bool
-dv_plan_takes_keys(RelOptInfo *baserel, RestrictInfo *join, Expr *keys, dv_keyed_read *read)
+dv_plan_takes_keys(PlannerInfo *root, RelOptInfo *baserel, RestrictInfo *join, Expr *keys,
+				   dv_keyed_read *read)
 {
 	dv_table_plan *tp = baserel->fdw_private;
 	const dv_path_clauses *c;
 
-	/* a table that the statement writes is read completely first, and only once */
-	if (tp->written || tp->gated || !bms_is_empty(baserel->lateral_relids) ||
-		!dv_plan_may_ask(baserel, join))
+	if (tp->gated || !bms_is_empty(baserel->lateral_relids) || !dv_plan_may_ask(baserel, join) ||
+		(tp->written && !dv_resultrel_is_sole_target(root, baserel, tp->relation)))
 		return false;
 	c = clauses_of(tp, NULL, keys);
 	if (c->key == 0)
 		return false;
 	read->attribute = dv_relation_attribute(tp->relation, c->key);
 	read->is_id = strcmp(read->attribute->member, tp->relation->primary_id.property) == 0;
+	read->written = tp->written;
 	read->rows = tp->fetched;
 	return true;
 }
@@ -831,6 +832,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	else
 		plan.columns = columns_of_base(root, tp, filter);
 	plan.unlisted = rows_unlisted(root, tp, c);
+	plan.keyed = keys_of(best_path) != NULL;
 	if (upper && !plan.count)
 	{
 		plan.limit = add_expression(&values, root->parse->limitCount);
@@ -850,8 +852,9 @@ List *
 dv_read_plan_pack(const dv_read_plan *plan)
 {
 	return list_make5(plan->columns, plan->condition, plan->orders, plan->rechecks,
-					  lappend_int(list_make5_int(plan->nulls, plan->limit, plan->offset,
-												 plan->count, plan->given), plan->unlisted));
+					  list_concat(list_make5_int(plan->nulls, plan->limit, plan->offset,
+												 plan->count, plan->given),
+								  list_make2_int(plan->unlisted, plan->keyed)));
 }
 
 dv_read_plan
@@ -870,6 +873,7 @@ dv_read_plan_unpack(List *packed)
 	plan.count = lfourth_int(numbers);
 	plan.given = list_nth_int(numbers, 4);
 	plan.unlisted = list_nth_int(numbers, 5);
+	plan.keyed = list_nth_int(numbers, 6);
 	return plan;
 }
 
@@ -881,10 +885,7 @@ dv_path_gives_rows(const ForeignPath *path)
 	if (dv_is_fetch_plan(path->fdw_private))
 		return false;
 
-	/*
-	 * a table that the statement writes is read completely first, so its scan cannot wait along
-	 * with others
-	 */
+	/* a table that the statement writes is read first, so its scan cannot wait along with others */
 	return !dv_read_plan_unpack(path->fdw_private).count && !tp->written;
 }
 

@@ -53,6 +53,8 @@ typedef struct dv_read_plan
 								 * condition; 0: not known, or there is no such list */
 	bool		given;			/* the condition gives the ids of all rows, and only ids are
 								 * needed: no request is made */
+	bool		keyed;			/* a join sets the keys (fdw/lookup.h), and keeps the rows if they
+								 * must all be read first */
 } dv_read_plan;
 
 /* Reads these columns of all rows, in no particular order. */
@@ -78,6 +80,8 @@ typedef struct dv_keyed_read
 {
 	const dv_attribute *attribute;	/* the column that the keys are compared with */
 	bool		is_id;			/* it identifies the rows */
+	bool		written;		/* they are updated or deleted, so all of them must be read before
+								 * the first one is written */
 	double		rows;			/* that the service would send if it was not asked about keys */
 } dv_keyed_read;
 
@@ -88,8 +92,8 @@ typedef struct dv_keyed_read
  * The second makes a path for one such list, which takes this number of requests
  * and fetches this number of rows.
  */
-extern bool dv_plan_takes_keys(RelOptInfo *baserel, RestrictInfo *join, Expr *keys,
-							   dv_keyed_read *read);
+extern bool dv_plan_takes_keys(PlannerInfo *root, RelOptInfo *baserel, RestrictInfo *join,
+							   Expr *keys, dv_keyed_read *read);
 extern Path *dv_plan_keyed_path(PlannerInfo *root, RelOptInfo *baserel, Expr *keys, double fetched,
 								double requests);
 

@@ -14,8 +14,22 @@
  * everything that is known about long lists applies to it: how they are split
  * over requests, and when it takes less to read the whole table (fdw/request.c).
  *
- * Row locks and the target of an UPDATE or DELETE are left to PostgreSQL's joins:
- * these check rows again that have changed meanwhile.
+ * The target of an UPDATE or DELETE can be on either side.  If it is the foreign
+ * table, the join reads all of its rows before it returns the first one, because a
+ * statement must not see its own writes.  If it is a local table, PostgreSQL may
+ * check a row again that has changed meanwhile (EvalPlanQual).  It then runs the
+ * same plan once more, with scans that return no more than one row each: the new
+ * version of the target's, and of each table that has a row mark, the row that was
+ * joined with it, be it from its place in the table or, for a foreign table, from a
+ * copy that the join has returned as a whole-row column.  That concerns the scans
+ * of single tables, and happens in their nodes, whichever join asks them for rows:
+ * the outer row becomes a batch of one, the inner scan returns the copy, whatever
+ * the key is, after it has checked what the service was asked, and the join
+ * compares all of its clauses, that of the key included.  So the result is that of
+ * PostgreSQL's own joins, without a request.
+ *
+ * Statements that lock rows (SELECT FOR UPDATE) and MERGE are left to PostgreSQL's
+ * joins.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -132,6 +146,29 @@ computes_placeholder(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
 	return false;
 }
 
+/*
+ * PostgreSQL marks the rows of tables that are joined with the target of an UPDATE,
+ * DELETE, or MERGE, and of all tables of a query that locks rows.
+ */
+static bool
+is_left_to_others(const PlannerInfo *root)
+{
+	return root->rowMarks != NIL && root->parse->commandType != CMD_UPDATE &&
+		root->parse->commandType != CMD_DELETE;
+}
+
+/*
+ * What identifies the rows of a target with children, such as partitions, is
+ * represented by columns of no table (ROWID_VAR) above the children, and these
+ * cannot be part of a scan tuple.
+ */
+static bool
+has_target_with_children(const PlannerInfo *root, const RelOptInfo *joinrel)
+{
+	return root->row_identity_vars != NIL &&
+		bms_overlap(joinrel->relids, root->all_result_relids);
+}
+
 static bool
 is_possible(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *outerrel,
 			const RelOptInfo *innerrel, JoinType type, const JoinPathExtraData * extra)
@@ -142,7 +179,7 @@ is_possible(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *oute
 	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI &&
 		type != JOIN_UNIQUE_OUTER)
 		return false;
-	return is_our_table(innerrel) && root->rowMarks == NIL &&
+	return is_our_table(innerrel) && !is_left_to_others(root) && !has_target_with_children(root, joinrel) &&
 		bms_is_empty(joinrel->lateral_relids) && bms_is_empty(outerrel->lateral_relids) &&
 		!has_gate(extra->restrictlist) &&
 		!(IS_OUTER_JOIN(type) && computes_placeholder(joinrel, outerrel, innerrel));
@@ -301,6 +338,8 @@ set_cost(const key_join *join, const batch_estimate *e, Path *path, const Path *
 		outer->rows * (cpu_tuple_cost + 2 * cpu_operator_cost) +
 		fetched * cpu_operator_cost + compared * qual.per_tuple +
 		path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple);
+	if (join->read.written)
+		path->startup_cost = path->total_cost;
 }
 
 /*
@@ -353,7 +392,7 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 		join.clause = clause_of(join.restriction, outerrel->relids, innerrel->relids);
 		join.keys = join.clause == NULL ? NULL : listing_of(join.clause);
 		if (join.keys == NULL ||
-			!dv_plan_takes_keys(innerrel, join.restriction, join.keys, &join.read))
+			!dv_plan_takes_keys(root, innerrel, join.restriction, join.keys, &join.read))
 			continue;
 		if (join.outer == NULL)
 			join.outer = type != JOIN_UNIQUE_OUTER ? outerrel->cheapest_total_path :
@@ -397,13 +436,8 @@ is_same_value(const Node *a, const Node *b)
 		((const PlaceHolderVar *) a)->phid == ((const PlaceHolderVar *) b)->phid;
 }
 
-/*
- * The scan tuple has each column once, as it is above the join: an outer join
- * may have made it null.  The planner insists that all expressions of the node
- * say the same about that.
- */
-static void
-adopt_from(Node *value, const List *exprs)
+static const Node *
+same_value_in(const List *exprs, const Node *value)
 {
 	const ListCell *lc;
 
@@ -414,21 +448,43 @@ adopt_from(Node *value, const List *exprs)
 		if (IsA(expr, TargetEntry))
 			expr = (const Node *) ((const TargetEntry *) expr)->expr;
 		if (is_same_value(value, expr))
-		{
-			dv_copy_nullingrels(value, expr);
-			return;
-		}
+			return expr;
 	}
+	return NULL;
 }
 
-/* Changes an expression in place, so that it refers to the scan tuple. */
+/*
+ * The scan tuple has each column once, as it is above the join: an outer join
+ * may have made it null.  The planner insists that all expressions of the node
+ * say the same about that.
+ */
+static void
+adopt_from(Node *value, const List *exprs)
+{
+	const Node *same = same_value_in(exprs, value);
+
+	if (same != NULL)
+		dv_copy_nullingrels(value, same);
+}
+
+/*
+ * Changes an expression in place, so that it refers to the scan tuple.  Whole rows
+ * of a table that is written are of type record for PostgreSQL, and of the table's
+ * type for users, but only one of them is read.
+ */
 static bool
 adopt_all(Node *node, void *scan_tuple)
 {
+	const Node *same;
+
 	if (node == NULL)
 		return false;
-	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
-		adopt_from(node, scan_tuple);
+	if (!IsA(node, Var) && !IsA(node, PlaceHolderVar))
+		return expression_tree_walker(node, adopt_all, scan_tuple);
+	adopt_from(node, scan_tuple);
+	same = same_value_in(scan_tuple, node);
+	if (same != NULL && IsA(node, Var))
+		((Var *) node)->vartype = ((const Var *) same)->vartype;
 	return expression_tree_walker(node, adopt_all, scan_tuple);
 }
 

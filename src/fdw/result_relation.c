@@ -387,22 +387,22 @@ dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 	return false;
 }
 
-static bool
-is_written_in(const dv_relation *relation, Query *query)
+/* The number of queries that write a table: a query and its common table expressions. */
+static int
+writers_in(const dv_relation *relation, Query *query)
 {
+	int			n = query->commandType != CMD_SELECT && query->resultRelation > 0 &&
+	is_written_by(relation, rt_fetch(query->resultRelation, query->rtable)->relid);
 	ListCell   *lc;
 
-	if (query->commandType != CMD_SELECT && query->resultRelation > 0 &&
-		is_written_by(relation, rt_fetch(query->resultRelation, query->rtable)->relid))
-		return true;
 	foreach(lc, query->cteList)
 	{
 		Node	   *inner = lfirst_node(CommonTableExpr, lc)->ctequery;
 
-		if (IsA(inner, Query) && is_written_in(relation, (Query *) inner))
-			return true;
+		if (IsA(inner, Query))
+			n += writers_in(relation, (Query *) inner);
 	}
-	return false;
+	return n;
 }
 
 bool
@@ -412,7 +412,7 @@ dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 	{
 		int			rti = -1;
 
-		if (is_written_in(relation, root->parse))
+		if (writers_in(relation, root->parse) > 0)
 			return true;
 		/* children of the result relation */
 		while ((rti = bms_next_member(root->all_result_relids, rti)) >= 0)
@@ -420,6 +420,16 @@ dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 				return true;
 	}
 	return false;
+}
+
+bool
+dv_resultrel_is_sole_target(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation)
+{
+	if (!is_result_relation(root, rel))
+		return false;
+	while (root->parent_root != NULL)
+		root = root->parent_root;
+	return writers_in(relation, root->parse) == 1;
 }
 
 bool

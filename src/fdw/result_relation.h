@@ -58,6 +58,16 @@ extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 /* The same while the statement is being planned. */
 extern bool dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root);
 
+/*
+ * Is this the table of an UPDATE or DELETE, and does nothing else in the statement
+ * write it?  Then a join may read it: the join reads all rows before it returns the
+ * first one, but it only begins when its own rows are wanted, which is too late if
+ * another part of the statement has written by then.  Children of a partitioned
+ * table are not regarded as such a table.
+ */
+extern bool dv_resultrel_is_sole_target(PlannerInfo *root, const RelOptInfo *rel,
+										const dv_relation *relation);
+
 /* The parameters of the query being planned that may change for each row of an outer query. */
 extern Bitmapset *dv_resultrel_changing(PlannerInfo *root);
 

@@ -8,7 +8,7 @@
  * several ranges of ids may be read at a time (client/ranges.c).
  *
  * If the statement writes the table that it reads, all rows are read first
- * (fdw/spool.c).
+ * (fdw/spool.c).  Below a join that gives the keys, it is the join that does that.
  *
  * Memory: "query" lasts until the next rescan, "row" until the next row; pages
  * have contexts of their own below "query".
@@ -343,7 +343,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->headers = plan->fsSystemCol && (dv_reads_header(plan->scan.plan.targetlist) ||
 										  dv_reads_header(plan->scan.plan.qual));
 	scan->patient = !node->ss.ps.async_capable;
-	if (!read.given && dv_resultrel_is_written(relation, estate))
+	if (!read.given && !read.keyed && dv_resultrel_is_written(relation, estate))
 		start_spool(scan, node);
 	scan->patient |= scan->spool != NULL;
 }

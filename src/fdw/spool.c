@@ -5,16 +5,19 @@
  * A statement must not see its own writes.  The service has no snapshots: a
  * row that is updated between two pages may move to a page that has yet to be
  * read, or away from it.  So a scan of a table that its statement writes reads
- * all rows first, into memory (work_mem) or a temporary file.
+ * all rows first, into memory (work_mem) or a temporary file, and so does a join
+ * that asks such a table for keys (fdw/lookup.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include "commands/explain.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/tuplestore.h"
 
+#include "compat.h"
 #include "fdw/spool.h"
 
 struct dv_spool
@@ -96,8 +99,10 @@ dv_spool_end(dv_spool *spool)
 	tuplestore_end(spool->store);
 }
 
-bool
-dv_spool_is_on_disk(const dv_spool *spool)
+void
+dv_spool_explain(const dv_spool *spool, ExplainState *es)
 {
-	return spool->on_disk;
+	ExplainPropertyText("Spooled", !es->analyze || spool == NULL || !spool->full ?
+						"before the first write" :
+						spool->on_disk ? "on disk" : "in memory", es);
 }

@@ -10,6 +10,7 @@
 #include "executor/tuptable.h"
 
 typedef struct dv_spool dv_spool;
+struct ExplainState;
 
 /* Allocated in the current memory context. */
 extern dv_spool *dv_spool_create(TupleDesc desc);
@@ -30,7 +31,10 @@ extern void dv_spool_rewind(dv_spool *spool);
 extern void dv_spool_clear(dv_spool *spool);
 extern void dv_spool_end(dv_spool *spool);
 
-/* Did its rows not fit in work_mem? */
-extern bool dv_spool_is_on_disk(const dv_spool *spool);
+/*
+ * Shows that rows are all read before the first one is returned and, if known,
+ * where they were kept.  The spool is NULL if the node has not been set up.
+ */
+extern void dv_spool_explain(const dv_spool *spool, struct ExplainState *es);
 
 #endif							/* DV_SPOOL_H */
