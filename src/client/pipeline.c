@@ -30,6 +30,8 @@
 /* The same for rows since whose first attempt others were written, so that they may be at fault themselves */
 #define STRIKES_AMID_MAX 30
 
+static dv_effort effort = {0};
+
 /* Properties of each fate. */
 const dv_fate_rule dv_fate_rules[DV_FATES] = {
 	[DV_FATE_ACKNOWLEDGED] = {"Rows Written", true, false},
@@ -333,12 +335,20 @@ count(dv_writer *writer, const dv_call *call)
 	if (attempts > 0)
 	{
 		writer->tally.requests++;
+		effort.requests++;
 		writer->tally.repeated += attempts - 1;
 		dv_call_add_causes(call, writer->tally.causes);
 		writer->tally.users |= UINT64CONST(1) << dv_call_user(call);
 		writer->tally.bytes += dv_call_result(call)->bytes_sent;
 	}
 	writer->tally.throttles += dv_call_throttles(call);
+	effort.throttles += dv_call_throttles(call);
+}
+
+const dv_effort *
+dv_writer_effort(void)
+{
+	return &effort;
 }
 
 static void
@@ -467,6 +477,7 @@ dv_pipeline_wait_a_step(dv_writer *writer)
 	}
 	dv_call_pause(until, DV_WAIT_BACKOFF);
 	writer->tally.waited += dv_now() - start;
+	effort.waited += dv_now() - start;
 	dv_pipeline_pump(writer);
 }
 

@@ -63,6 +63,14 @@ typedef struct dv_tally
 	uint64		users;			/* a bit for each application user that sent a request */
 } dv_tally;
 
+/* What modifications took, whether they succeeded or not. */
+typedef struct dv_effort
+{
+	int64		requests;
+	int64		throttles;
+	int64		waited;
+} dv_effort;
+
 /* A failure to write a row, or some row in a range of rows. */
 typedef struct dv_failure
 {
@@ -168,6 +176,9 @@ extern bool dv_writer_is_dry(const dv_writer *writer);
 extern bool dv_writer_is_settled(const dv_writer *writer);
 
 extern const dv_tally *dv_writer_tally(const dv_writer *writer);
+
+/* Returns what all modifications of this backend took so far. */
+extern const dv_effort *dv_writer_effort(void);
 
 /* Returns the number of rows written. */
 extern int64 dv_writer_written(const dv_writer *writer);
