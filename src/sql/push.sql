@@ -396,7 +396,7 @@ BEGIN
   ELSIF own OR pairs THEN
     ours := 'true';
   ELSE
-    ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%3$I = s.%3$I'
+    ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                    ' AND e."row number" < s."row number"))',
       CASE
         WHEN version_before IS NOT NULL THEN format('t.%I > %s', info ->> 'version_column', version_before)
@@ -424,7 +424,7 @@ BEGIN
                    foreign_table, source, listed, matched, span, these, ours),
     'firsts', format('SELECT array_agg(s."row number") FROM %s WHERE %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                      ' AND e."row number" < s."row number")', source, span, staging, info ->> 'id_column'),
-    'send_returning', format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT array_agg(s."row number")'
+    'send_returning', format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT pg_catalog.array_agg(s."row number")'
                              ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s',
                              send, these, source, info ->> 'id_column', span),
     'own', own AND operation = 'insert' AND NOT pairs, 'given', NOT own, 'has_id', info ->> 'id_column' = ANY (columns),
@@ -644,8 +644,9 @@ $$;
 COMMENT ON FUNCTION dataverse.push_write(text, boolean, text, bigint, bigint, bigint[]) IS
   'sends rows; for dataverse.push()';
 
--- The numbers of rows of a chunk of which Dataverse knows.
-CREATE FUNCTION dataverse.push_look(statement text, first bigint, last bigint, these bigint[])
+-- The numbers of the rows of a chunk that a statement returns.  What only reads needs
+-- no other search path than pg_catalog.
+CREATE FUNCTION dataverse.push_look(statement text, path text, first bigint, last bigint, these bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -657,13 +658,15 @@ AS $$
 DECLARE
   found_rows bigint[];
 BEGIN
+  PERFORM set_config('search_path', path, true);
   EXECUTE statement INTO found_rows USING first, last, these;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   RETURN coalesce(found_rows, '{}');
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_look(text, bigint, bigint, bigint[]) IS
-  'asks which rows there are; for dataverse.push()';
+COMMENT ON FUNCTION dataverse.push_look(text, text, bigint, bigint, bigint[]) IS
+  'asks which rows there are, or which were written; for dataverse.push()';
 
 CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
 RETURNS bigint[]
@@ -684,12 +687,12 @@ AS $$
 DECLARE
   operation CONSTANT text := plan ->> 'operation';
   by_id CONSTANT boolean := (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean;
-  everything CONSTANT bigint[] := dataverse.push_look(plan ->> 'all', first, last, NULL);
+  everything CONSTANT bigint[] := dataverse.push_look(plan ->> 'all', 'pg_catalog, pg_temp', first, last, NULL);
   -- of rows with the same id, only the first one can have been created
-  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan ->> 'firsts', first, last, NULL)
+  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan ->> 'firsts', 'pg_catalog, pg_temp', first, last, NULL)
                            ELSE everything END;
   there bigint[] := dataverse.push_look(plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
-                                        first, last, fit);
+                                        'pg_catalog, pg_temp', first, last, fit);
   rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
   written bigint[];
   others bigint[];
@@ -706,9 +709,9 @@ BEGIN
     sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest);
     RETURN;
   END IF;
-  written := dataverse.push_look(plan ->> 'send_returning', first, last, rest);
-  there := there || dataverse.push_look(plan ->> 'existing', first, last, dataverse.push_minus(rest, written));
-  others := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', first, last, there)) || dataverse.push_minus(everything, fit);
+  written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest);
+  there := there || dataverse.push_look(plan ->> 'existing', 'pg_catalog, pg_temp', first, last, dataverse.push_minus(rest, written));
+  others := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', 'pg_catalog, pg_temp', first, last, there)) || dataverse.push_minus(everything, fit);
   -- those that are not ours are refused like any other duplicate
   PERFORM dataverse.push_settings(plan, 'create', on_error, max_errors);
   tried := tried + cardinality(others);

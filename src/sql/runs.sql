@@ -44,9 +44,13 @@ RETURNS void
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  found_run dataverse.run_log;
 BEGIN
-  IF NOT EXISTS (SELECT FROM dataverse.run_log AS r
-                 WHERE r.id = run AND pg_has_role(dataverse.caller(), dataverse.run_owner(r), 'MEMBER')) THEN
+  SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
+  IF found_run.copy IS NOT NULL THEN
+    PERFORM dataverse.copy_get(found_run.copy);
+  ELSIF found_run.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
     RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = 'there is no such run';
   END IF;
 END
