@@ -737,7 +737,7 @@ DECLARE
   operation CONSTANT text := plan ->> 'operation';
   in_doubt CONSTANT boolean := state.done < (plan ->> 'doubt')::bigint;
   last CONSTANT bigint := least(state.done + chunk, CASE WHEN in_doubt THEN (plan ->> 'doubt')::bigint ELSE state.rows END);
-  errors_left CONSTANT bigint := greatest(max_errors - state.rejected, 0);
+  errors_left CONSTANT bigint := CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - state.rejected, 0) END;
   begun CONSTANT timestamptz := clock_timestamp();
   refused record;
   tried bigint := last - state.done;
