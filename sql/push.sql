@@ -119,6 +119,7 @@ SELECT * FROM pg_temp.left_over;
 
 
 RESET search_path;
+DELETE FROM dataverse.run_log WHERE push IS NOT NULL;
 DROP SERVER push CASCADE;
 DROP SCHEMA push_dv CASCADE;
 DROP SCHEMA push_local CASCADE;
