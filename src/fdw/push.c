@@ -1,7 +1,6 @@
 /*
  * push.c
- *		What dataverse.push() needs of the writer: ids of new rows, and what
- *		writing took.
+ *		What dataverse.push() needs of the writer: what writing took.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,23 +9,11 @@
 #include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/uuid.h"
 
 #include "compat.h"
 #include "fdw/modify.h"
 
-DV_FUNCTION(dataverse_new_id);
 DV_FUNCTION(dataverse_write_effort);
-
-/* new_id() */
-Datum
-dataverse_new_id(PG_FUNCTION_ARGS)
-{
-	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-
-	dv_identity_make_id(id->data);
-	PG_RETURN_UUID_P(id);
-}
 
 /* write_effort(): of all modifications of this session */
 Datum
