@@ -9,15 +9,15 @@ EXTVERSION = 1.0
 MODULE_big = dataverse_fdw
 # The extension's script, put together in this order
 SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql import.sql changes.sql copies.sql runs.sql pull_steps.sql \
-	pull.sql track.sql pushes.sql push_steps.sql push.sql grants.sql)
+	pull.sql track.sql conflicts.sql sync.sql pushes.sql push_steps.sql push.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
-	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o modify.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
+	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o merge_page.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
-	modify_row.o modify_stored.o option.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o push.o rejects.o relation.o replay.o request.o result_relation.o \
-	scan.o ship.o spool.o truncate.o view.o wanted.o)
+	modify_row.o modify_stored.o option.o outcome.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o push.o rejects.o relation.o replay.o request.o result_relation.o \
+	scan.o ship.o spool.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
 	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
@@ -32,7 +32,7 @@ OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blam
 	fetch.o fetchxml.o fold.o guid.o header.o id_order.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	stored.o type.o value.o)
 
-REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push
+REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push pull_refused pull_targets sync
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # Uses pkg-config, or the library's own script.

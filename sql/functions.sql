@@ -184,7 +184,23 @@ ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_id 'nobody', 
 SELECT ok, regexp_replace(error, 'Trace ID.*', '…') AS error, hint FROM dataverse.test_connection('crm');
 ALTER SERVER crm OPTIONS (SET url 'http://127.0.0.1:1');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token 'hush-hush');
-SELECT ok, regexp_replace(error, ': .*', '') AS error, hint FROM dataverse.test_connection('crm');
+SELECT ok, regexp_replace(error, 'after [0-9]+ ms.*', '…') AS error, hint FROM dataverse.test_connection('crm');
+
+-- a name that no resolver has to be asked for
+SELECT format('https://%s.invalid', repeat('x', 64)) AS nowhere \gset
+ALTER SERVER crm OPTIONS (SET url :'nowhere', SET max_retries '0');
+SELECT error, hint FROM dataverse.test_connection('crm');
+
+-- without a user mapping
+DROP USER MAPPING FOR CURRENT_USER SERVER crm;
+DO $$
+DECLARE hint text;
+BEGIN
+  PERFORM dataverse.whoami('crm');
+EXCEPTION WHEN undefined_object THEN
+  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+  RAISE WARNING '% --- %', replace(SQLERRM, CURRENT_USER, 'me'), replace(hint, CURRENT_USER, 'me');
+END $$;
 
 DROP SERVER crm CASCADE;
 DROP SCHEMA "of functions";

@@ -88,6 +88,14 @@ SELECT "column", type, options FROM columns WHERE schema = 'other' ORDER BY attn
 SELECT count(*) AS comments FROM columns WHERE schema = 'other' AND comment IS NOT NULL;
 SELECT * FROM dataverse.import_diff('other');
 
+-- text without lengths, which do not count as drift
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (contact) FROM SERVER crm INTO other OPTIONS (import_text_lengths 'off');
+SELECT type, count(*) > 0 AS some FROM columns WHERE schema = 'other' AND "table" = 'contact' AND type ~ 'text|char' GROUP BY 1;
+SELECT * FROM dataverse.import_diff('other');
+ALTER FOREIGN TABLE other.contact DROP lastname;
+SELECT drift, there, statement FROM dataverse.import_diff('other');
+DROP FOREIGN TABLE other.contact;
+
 -- text that compares as it does there
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO other
   OPTIONS (import_collation 'on');

@@ -16,6 +16,13 @@ CREATE FOREIGN TABLE account (
   parent uuid OPTIONS (navigation 'parentaccountid', target 'account', readonly 'true')
 ) SERVER crm OPTIONS (table 'account', batch_size '100');
 
+-- what cannot work: no address, and no way to tokens, unless the credentials are of a kind that takes none
+CREATE SERVER nowhere FOREIGN DATA WRAPPER dataverse_fdw;
+CREATE SERVER nowhere FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (tenant_id 'contoso');
+ALTER SERVER crm OPTIONS (DROP url);
+CREATE SERVER no_tenant FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
+DROP SERVER no_tenant;
+
 -- a name that nearly is one
 ALTER SERVER crm OPTIONS (ADD tenantid 'contoso');
 ALTER SERVER crm OPTIONS (ADD max_paralel '4');

@@ -45,8 +45,19 @@ SELECT average_batch_ms ? 'read' AS read, average_batch_ms ? 'delete' AS delete,
        last_activity BETWEEN now() - interval '1 min' AND clock_timestamp() AS last_activity
 FROM dataverse.pool WHERE server = 'pool';
 SELECT requests, rows, bytes_sent > 500 AS bytes_sent, bytes_received > 500 AS bytes_received, failures, retries,
-       throttles, time_waited < '10s' AS time_waited, this_session_only
+       throttles, summed_waits < '10s' AS summed_waits, this_session_only
 FROM dataverse.pool WHERE server = 'pool';
+
+-- rows that were read, not those that a page could have had
+CREATE FOREIGN TABLE regress_pool_account (accountid uuid, name text, accountnumber text)
+  SERVER pool OPTIONS ("table" 'account', entity_set 'accounts', primary_id 'accountid');
+SELECT name FROM regress_pool_account WHERE accountnumber = 'P-1';
+SELECT rows FROM dataverse.pool WHERE server = 'pool';
+SELECT count(*) >= 0 AS one FROM (SELECT name FROM regress_pool_account LIMIT 1) AS r;
+SELECT rows FROM dataverse.pool WHERE server = 'pool';
+DROP FOREIGN TABLE regress_pool_account;
+
+SELECT name, url = :'dvsim_url' AS url FROM dataverse.pool WHERE server = 'pool';
 
 -- a throttle
 \setenv FAULTS '[{"action":"status","path":"WhoAmI","status":429,"code":"0x80072326","message":"Number of concurrent requests exceeded the limit of 52.","retry_after":100}]'
@@ -55,7 +66,7 @@ SET statement_timeout = '500ms';
 SELECT dataverse.whoami('pool');
 RESET statement_timeout;
 SELECT throttled, throttled_until - now() BETWEEN '90s' AND '102s' AS throttled_until, current_parallelism, effective_limit,
-       limited_by, in_flight, retries, throttles, last_throttle > now() - interval '1 min' AS last_throttle
+       limited_by, limited_until - throttled_until < '1s' AS limited_until, in_flight, retries, throttles, last_throttle > now() - interval '1 min' AS last_throttle
 FROM dataverse.pool WHERE server = 'pool';
 SELECT users, throttled_users, total_throttle_events, total_backoff BETWEEN '90s' AND '103s' AS total_backoff
 FROM dataverse.pool_summary WHERE server = 'pool';

@@ -66,9 +66,12 @@ SELECT * FROM dataverse.retry_rejects();
 RESET ROLE;
 SET ROLE regress_rejects_writer;
 
--- again: both are refused again; then one is not
+-- again: both are refused again, and keep their ids; then one is not
+CREATE TEMP TABLE ids_before AS SELECT id, row_id FROM dataverse.rejects;
 SELECT * FROM dataverse.retry_rejects();
 SELECT row_id, row_number, attempts FROM pg_temp.filed;
+SELECT count(*) AS same FROM ids_before JOIN dataverse.rejects USING (id, row_id);
+DROP TABLE ids_before;
 INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-000000000001', 'Boss');
 SELECT * FROM dataverse.retry_rejects(foreign_table => 'rejects_dv.account');
 SELECT * FROM dataverse.retry_rejects(since => now() + interval '1 day');
@@ -173,6 +176,41 @@ SELECT operation, row_id, "row", code, sqlstate, message FROM pg_temp.filed;
 SELECT * FROM dataverse.retry_rejects();
 SELECT operation, row_id, "row", attempts FROM pg_temp.filed;
 DELETE FROM dataverse.rejects RETURNING row_id;
+
+-- corrected where it was filed, and written again
+INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000021', repeat('x', 161), 21),
+  ('10000000-0000-0000-0000-000000000022', repeat('y', 161), 22);
+UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "corrected"}' WHERE row_id = '10000000-0000-0000-0000-000000000021';
+UPDATE dataverse.rejects SET "row" = "row" || '{"no such column": 1}';
+UPDATE dataverse.rejects SET "row" = '7';
+UPDATE dataverse.rejects SET "row" = NULL;
+UPDATE dataverse.rejects SET message = '';
+UPDATE dataverse.correctable_rejects SET "row" = "row" || '{"the name": "Yes"}' WHERE "row" ->> 'size' = '22' RETURNING "row" ->> 'the name' AS name;
+SELECT * FROM dataverse.retry_rejects();
+SELECT id, "the name", size FROM rejects_dv.client WHERE size > 20 ORDER BY size;
+DELETE FROM rejects_dv.client WHERE size > 20;
+INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000023', repeat('z', 161), 23);
+-- by nobody else: neither a member of the role, nor who may see or write everything; a superuser may, in the table
+RESET ROLE;
+CREATE ROLE regress_rejects_member IN ROLE regress_rejects_writer;
+CREATE ROLE regress_rejects_all IN ROLE pg_read_all_data, pg_write_all_data;
+SET ROLE regress_rejects_member;
+UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "member"}';
+UPDATE dataverse.correctable_rejects SET "row" = '{}';
+SET ROLE regress_rejects_all;
+UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "all"}';
+UPDATE dataverse.rejected_rows SET "row" = "row" || '{"the name": "all"}';
+UPDATE dataverse.rejected_rows SET role = 'regress_rejects_all';
+SET ROLE regress_rejects_writer;
+UPDATE dataverse.rejected_rows SET "row" = '{}';
+SELECT length("row" ->> 'the name') FROM dataverse.rejects;
+DELETE FROM dataverse.rejects RETURNING row_id;
+RESET ROLE;
+DROP ROLE regress_rejects_member, regress_rejects_all;
+SET ROLE regress_rejects_writer;
+-- what it tries again is a list
+SELECT dataverse.retrying('{1,NULL}');
+SELECT dataverse.retrying('{{1,2},{3,4}}');
 
 -- not more than so many: the statement fails, and what was filed goes with it
 RESET ROLE;

@@ -35,6 +35,15 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT 1 FROM account;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a FROM account a;
 SELECT count(a), count(DISTINCT a.accountid) FROM account a;
 
+-- rows cannot be locked: said for each table and statement, and not of those that UPDATE reads
+SELECT count(*) FROM (SELECT name FROM account LIMIT 2 FOR UPDATE) AS a;
+SELECT count(*) FROM (SELECT a.name FROM account AS a, generate_series(1, 2) AS g LIMIT 2 FOR SHARE OF a) AS a;
+EXPLAIN (COSTS OFF) SELECT name FROM account FOR UPDATE;
+CREATE TEMP TABLE local_names AS SELECT 1 AS n;
+UPDATE local_names SET n = 2 FROM account;
+SELECT n FROM local_names, account FOR UPDATE OF local_names LIMIT 1;
+DROP TABLE local_names;
+
 -- 120 rows are three pages
 SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account$$);
 

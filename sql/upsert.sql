@@ -37,6 +37,9 @@ SELECT accountid, name, revenue FROM account ORDER BY 1;
 -- which row?
 INSERT INTO account (name) VALUES ('x');
 INSERT INTO account (accountid, name) VALUES (NULL, 'x');
+ALTER FOREIGN TABLE account OPTIONS (ADD keys 'accountnumber;name,revenue');
+INSERT INTO account (name) VALUES ('x');
+ALTER FOREIGN TABLE account OPTIONS (DROP keys);
 -- columns that are no key of the table
 ALTER FOREIGN TABLE account OPTIONS (ADD upsert_key 'name');
 DO $$
@@ -100,7 +103,14 @@ INSERT INTO new_meter (new_accountid, new_number, new_name) VALUES ('00000000-00
 
 -- choices are the same in upper case
 SET dataverse_fdw.insert_mode = 'UPSERT';
-ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_serial', SET insert_mode 'create');
+ALTER FOREIGN TABLE new_meter OPTIONS (DROP upsert_key);
+-- the key of a session
+SET dataverse_fdw.upsert_key = 'new_serial';
+INSERT INTO new_meter (new_serial, new_name) VALUES ('S-session', 'one'), ('S-session', 'two');
+SELECT new_name FROM new_meter WHERE new_serial = 'S-session';
+DELETE FROM new_meter WHERE new_serial = 'S-session';
+RESET dataverse_fdw.upsert_key;
+ALTER FOREIGN TABLE new_meter OPTIONS (ADD upsert_key 'new_serial', SET insert_mode 'create');
 INSERT INTO new_meter (new_serial, new_name) VALUES ('S-2', 'upper case');
 SELECT new_name FROM new_meter WHERE new_serial = 'S-2';
 RESET dataverse_fdw.insert_mode;

@@ -199,8 +199,8 @@ report_throttles(const dv_answer *answer)
 }
 
 void
-dv_answer_report(const dv_http_call *http, const dv_answer *answer, int rows,
-				 dv_lease_report *report)
+dv_answer_report(const dv_http_call *http, const dv_answer *answer, dv_kind kind,
+				 int rows, dv_lease_report *report)
 {
 	const dv_http_result *result = dv_http_result_of(http);
 
@@ -209,7 +209,8 @@ dv_answer_report(const dv_http_call *http, const dv_answer *answer, int rows,
 	report->duration = result->duration;
 	report->bytes_sent = result->bytes_sent;
 	report->bytes_received = result->bytes_received;
-	if (answer->error.verdict == DV_VERDICT_OK)
+	/* how many rows a read has got is counted when they are read */
+	if (answer->error.verdict == DV_VERDICT_OK && kind != DV_KIND_READ)
 		report->rows = answer->failed > 0 ? Min(rows, answer->accepted) : rows;
 	report->dop_hint = (int) Max(header_number(http, "x-ms-dop-hint"), 0);
 	report->remaining[DV_RATION_REQUESTS] =

@@ -51,9 +51,9 @@ extern size_t dv_answer_largest(dv_kind kind, int rows);
 
 /*
  * Fills in what the pool is told, in the current memory context.  "rows" is
- * the number of rows that were sent.
+ * the number of rows that were sent; rows that are read are not counted here.
  */
-extern void dv_answer_report(const dv_http_call *http, const dv_answer *answer, int rows,
-							 dv_lease_report *report);
+extern void dv_answer_report(const dv_http_call *http, const dv_answer *answer, dv_kind kind,
+							 int rows, dv_lease_report *report);
 
 #endif							/* DV_ANSWER_H */

@@ -415,7 +415,7 @@ read_answer(dv_call *call)
 	call->throttles += answer.nthrottles;
 	call->pool_told = answer.nthrottles > 0;
 	dv_trouble_log_throttles(call->session, &call->retry, call->user, &answer);
-	dv_answer_report(call->http, &answer, call->spec.rows, &report);
+	dv_answer_report(call->http, &answer, call->spec.kind, call->spec.rows, &report);
 	MemoryContextSwitchTo(old);
 	note_outcome(call);
 	note_consistency_token(call);

@@ -54,6 +54,13 @@ extern bool dv_call_done(const dv_call *call);
 /* Returns true if the call waits for a slot, for a token, or for a backoff to pass. */
 extern bool dv_call_waiting(const dv_call *call);
 
+/* Returns true if there is a call, and the service is working on it. */
+static inline bool
+dv_call_in_flight(const dv_call *call)
+{
+	return call != NULL && !dv_call_done(call) && !dv_call_waiting(call);
+}
+
 /* Returns true if the call waits for a backoff to pass. */
 extern bool dv_call_resting(const dv_call *call);
 

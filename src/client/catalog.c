@@ -282,7 +282,7 @@ visit_definition(retrieval *r, struct json_object *definition)
 	entry->met = true;
 	convert_table(&table);
 	r->reader->visit(&table, r->reader->arg);
-	dv_progress_read(r->progress, ++r->met, 0);
+	dv_progress_read(r->progress, 0, ++r->met, 0);
 }
 
 /* A table whose definition was not sent must not look as if it did not exist. */
@@ -341,9 +341,9 @@ finish(const retrieval *r, dv_call *call, bool (*tolerated) (const dv_error *err
 {
 	const dv_error *error;
 
-	dv_progress_read(r->progress, r->met, 1);
+	dv_progress_read(r->progress, 0, r->met, DV_PROGRESS_ONE);
 	dv_call_wait(call);
-	dv_progress_read(r->progress, r->met, 0);
+	dv_progress_read(r->progress, 0, r->met, 0);
 	error = dv_call_error(call);
 	if (error->verdict != DV_VERDICT_OK && !tolerated(error))
 		dv_trouble_raise(error, dv_session_config_of(r->session)->server_name, r->reader->what);

@@ -1,6 +1,7 @@
 /*
  * chain.c
- *		Notices that links from page to page lead in a circle.
+ *		What leads from page to page: notices links that lead in a circle, and
+ *		reads cookies.
  *
  * One link is remembered, and each later one is compared with it; it is replaced
  * after one, two, four, eight … links.  Sooner or later it is a link of the
@@ -14,6 +15,7 @@
 #include "utils/memutils.h"
 
 #include "client/chain.h"
+#include "dataverse/fetchxml.h"
 
 bool
 dv_chain_leads_back(dv_chain *chain, MemoryContext context, const char *link)
@@ -29,4 +31,28 @@ dv_chain_leads_back(dv_chain *chain, MemoryContext context, const char *link)
 		chain->limit = chain->limit == 0 ? 1 : 2 * chain->limit;
 	}
 	return false;
+}
+
+char *
+dv_chain_cookie(const dv_page *page)
+{
+	char	   *annotation;
+	char	   *cookie = NULL;
+	size_t		len;
+
+	if (page->paging_cookie.kind != DV_VALUE_STRING)
+		return NULL;
+	annotation = palloc(page->paging_cookie.len + 1);
+	if (dv_value_string(&page->paging_cookie, annotation, &len) == DV_VALUE_OK)
+	{
+		annotation[len] = '\0';
+		cookie = palloc(len + 1);
+		if (!dv_fetchxml_cookie(annotation, cookie))
+		{
+			pfree(cookie);
+			cookie = NULL;
+		}
+	}
+	pfree(annotation);
+	return cookie;
 }

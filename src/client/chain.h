@@ -1,6 +1,7 @@
 /*
  * chain.h
- *		Notices that links from page to page lead in a circle.
+ *		What leads from page to page: notices links that lead in a circle, and
+ *		reads cookies.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -8,6 +9,8 @@
 #define DV_CHAIN_H
 
 #include "utils/palloc.h"
+
+#include "dataverse/page.h"
 
 /* The links of one query so far; zeroed in the beginning. */
 typedef struct dv_chain
@@ -22,5 +25,8 @@ typedef struct dv_chain
  * page, at the latest when all pages of the circle have been read three times.
  */
 extern bool dv_chain_leads_back(dv_chain *chain, MemoryContext context, const char *link);
+
+/* Returns the cookie of a page of FetchXML, decoded, or NULL if it has none. */
+extern char *dv_chain_cookie(const dv_page *page);
 
 #endif							/* DV_CHAIN_H */

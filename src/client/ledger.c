@@ -8,6 +8,9 @@
  * doubt are counted at the abort, or earlier if the memory of the statement is
  * freed before.
  *
+ * What the error that ends the transaction has said of it (dv_ledger_outcome) is
+ * not reported again.
+ *
  * A rollback may end several subtransactions, one after the other, but it is
  * reported once: with the sum, as soon as the transaction continues.  The
  * report does not speak of savepoints, because blocks of PL/pgSQL with an
@@ -19,6 +22,8 @@
  */
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "client/doubts.h"
@@ -42,6 +47,7 @@ typedef struct ledger_page
 static ledger_page *pages = NULL;	/* in TopTransactionContext */
 static dlist_head entries = DLIST_STATIC_INIT(entries);
 static ledger_sum untold;		/* of subtransactions that were rolled back */
+static ledger_sum told;			/* by the error that ends the transaction */
 
 static ledger_page *
 page_of(SubTransactionId subid)
@@ -73,11 +79,17 @@ add(ledger_sum *sum, const ledger_sum *more)
 	sum->in_doubt += more->in_doubt;
 }
 
+/*
+ * What starts background workers may take their last message for the outcome, and
+ * an error may have come before: it is not hidden from them by a WARNING.
+ */
 static void
 tell(const char *what, const ledger_sum *sum)
 {
+	int			level = MyBackendType == B_BG_WORKER ? LOG_SERVER_ONLY : WARNING;
+
 	if (sum->stays > 0)
-		ereport(WARNING,
+		ereport(level,
 				(errmsg_plural("%s was rolled back, but %lld row written to Dataverse stays there",
 							   "%s was rolled back, but %lld rows written to Dataverse stay there",
 							   sum->stays, what, (long long) sum->stays),
@@ -87,11 +99,71 @@ tell(const char *what, const ledger_sum *sum)
 								  sum->in_doubt, (long long) sum->in_doubt) : 0,
 				 sum->in_doubt > 0 ? errhint(DV_DOUBTS_HINT) : 0));
 	else if (sum->in_doubt > 0)
-		ereport(WARNING,
+		ereport(level,
 				(errmsg_plural("%s was rolled back, but %lld row was sent to Dataverse without a conclusive answer: it may be there or not",
 							   "%s was rolled back, but %lld rows were sent to Dataverse without a conclusive answer: they may be there or not",
 							   sum->in_doubt, what, (long long) sum->in_doubt),
 				 errhint(DV_DOUBTS_HINT)));
+}
+
+/* Includes what is under way now, which will not go on. */
+static ledger_sum
+sum_up(void)
+{
+	ledger_sum	sum = untold;
+	dlist_mutable_iter iter;
+	const ledger_page *p;
+
+	dlist_foreach_modify(iter, &entries)
+		dv_ledger_close(dlist_container(dv_ledger_entry, node, iter.cur));
+	for (p = pages; p != NULL; p = p->next)
+		add(&sum, &p->sum);
+	return sum;
+}
+
+bool
+dv_ledger_has_written(void)
+{
+	return pages != NULL || !dlist_is_empty(&entries) || untold.stays > 0 || untold.in_doubt > 0;
+}
+
+bool
+dv_ledger_has_doubts(void)
+{
+	return sum_up().in_doubt > 0;
+}
+
+char *
+dv_ledger_sentence(const char *what, int64 stays, int64 in_doubt)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	if (stays > 0)
+		appendStringInfo(&buf, ngettext("%lld row of this %s has been written to Dataverse and stays there.",
+										"%lld rows of this %s have been written to Dataverse and stay there.",
+										stays), (long long) stays, what);
+	if (stays > 0 && in_doubt > 0)
+		appendStringInfo(&buf, ngettext("\n%lld more row was sent without a conclusive answer: it may be there or not.",
+										"\n%lld more rows were sent without a conclusive answer: they may be there or not.",
+										in_doubt), (long long) in_doubt);
+	else if (in_doubt > 0)
+		appendStringInfo(&buf, ngettext("%lld row of this %s was sent without a conclusive answer: it may be there or not.",
+										"%lld rows of this %s were sent without a conclusive answer: they may be there or not.",
+										in_doubt), (long long) in_doubt, what);
+	return buf.len > 0 ? buf.data : NULL;
+}
+
+char *
+dv_ledger_outcome(const char *detail)
+{
+	ledger_sum	sum = sum_up();
+	const char *known = dv_ledger_sentence("statement", sum.stays, sum.in_doubt);
+
+	told = sum;
+	if (known == NULL || (detail != NULL && strstr(detail, known) != NULL))
+		return NULL;
+	return dv_ledger_sentence("transaction", sum.stays, sum.in_doubt);
 }
 
 void
@@ -101,22 +173,22 @@ dv_ledger_tell(void)
 
 	/* nothing is told twice, even if telling it raises an error */
 	memset(&untold, 0, sizeof(untold));
+	memset(&told, 0, sizeof(told));
 	tell("part of the transaction", &sum);
 }
 
-/* Reports the rollback of the whole transaction. */
+/* Reports the rollback of the whole transaction, unless the error that caused it has said so. */
 static void
 tell_all(void)
 {
-	ledger_sum	sum = untold;
-	dlist_mutable_iter iter;
+	ledger_sum	sum = sum_up();
+	bool		known = told.stays == sum.stays && told.in_doubt == sum.in_doubt;
 
-	dlist_foreach_modify(iter, &entries)
-		dv_ledger_close(dlist_container(dv_ledger_entry, node, iter.cur));
-	for (; pages != NULL; pages = pages->next)
-		add(&sum, &pages->sum);
+	pages = NULL;
 	memset(&untold, 0, sizeof(untold));
-	tell("the transaction", &sum);
+	memset(&told, 0, sizeof(told));
+	if (!known)
+		tell("the transaction", &sum);
 }
 
 static void
@@ -140,6 +212,7 @@ on_xact(XactEvent event)
 			return;
 		case XACT_EVENT_COMMIT:
 			pages = NULL;
+			memset(&told, 0, sizeof(told));
 			return;
 		default:
 			return;

@@ -40,6 +40,23 @@ extern void dv_ledger_close(dv_ledger_entry *entry);
  */
 extern void dv_ledger_stays(const dv_ledger_entry *entry, int64 rows);
 
+/* Has the transaction written rows, or sent some that may be written? */
+extern bool dv_ledger_has_written(void);
+extern bool dv_ledger_has_doubts(void);
+
+/*
+ * For the DETAIL of an error: how many rows of "what" have been written for good,
+ * and of how many it is not known; NULL if there are none.
+ */
+extern char *dv_ledger_sentence(const char *what, int64 stays, int64 in_doubt);
+
+/*
+ * The transaction fails.  Returns what its error has to say of all that it has
+ * written, or NULL if "detail" says it already, or if there is nothing to say.
+ * The rollback will then not be reported again.
+ */
+extern char *dv_ledger_outcome(const char *detail);
+
 /*
  * Reports what was written by parts of the transaction that have been rolled
  * back.  Called when the transaction continues after a rollback.

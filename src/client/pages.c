@@ -96,6 +96,7 @@ struct dv_pages
 	bool		unread_counted; /* see dv_pages_count_unread */
 	bool		unannounced;	/* the page before did not say whether there is this one */
 	int64		given;			/* rows returned to the caller */
+	int			told_in_flight; /* what the progress says of requests under way */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
 	uint32		since_advance;
 };
@@ -167,6 +168,7 @@ dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
 
 	pages->spec = *spec;
 	pages->context = context;
+	pages->told_in_flight = -1;
 	pages->first = spec->first_path != NULL;
 	pages->number = 1;
 	send_request(pages, &pages->now, pages->first ? spec->first_path : spec->path, NULL, 0);
@@ -445,11 +447,18 @@ more_is_wanted(const dv_pages *pages)
 	return spec->likely < 0 || then < spec->likely || pages->given >= spec->likely;
 }
 
-static void
-tell_progress(const dv_pages *pages, int in_flight)
+int
+dv_pages_in_flight(const dv_pages *pages)
 {
-	if (pages->spec.progress != NULL)
-		dv_progress_read(pages->spec.progress, pages->spec.stats->rows, in_flight);
+	return dv_call_in_flight(pages->now.call) + dv_call_in_flight(pages->ahead.call);
+}
+
+static void
+tell_progress(dv_pages *pages)
+{
+	pages->told_in_flight = dv_pages_in_flight(pages);
+	dv_progress_read(pages->spec.progress, pages->spec.stats->requests, pages->spec.stats->rows,
+					 pages->told_in_flight);
 }
 
 /* Returns true if the answer of "now" has come.  Measures the time spent waiting. */
@@ -458,13 +467,14 @@ has_arrived(dv_pages *pages)
 {
 	int64		now = dv_now();
 
+
 	if (pages->waiting_since == 0)
-	{
 		pages->waiting_since = now;
-		tell_progress(pages, 1);
-	}
 	if (!dv_call_done(pages->now.call))
 		dv_call_advance();
+	/* a request that waited for a slot may have left */
+	if (dv_pages_in_flight(pages) != pages->told_in_flight)
+		tell_progress(pages);
 	if (dv_call_done(pages->now.call) && was_abandoned(pages->now.call))
 	{
 		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
@@ -501,31 +511,6 @@ find_page(dv_pages *pages, const char **body, size_t *len)
 	return wrong;
 }
 
-/* Returns the cookie of the current page, decoded, or NULL if it has none. */
-static char *
-cookie_of(const dv_page *page)
-{
-	char	   *annotation;
-	char	   *cookie = NULL;
-	size_t		len;
-
-	if (page->paging_cookie.kind != DV_VALUE_STRING)
-		return NULL;
-	annotation = palloc(page->paging_cookie.len + 1);
-	if (dv_value_string(&page->paging_cookie, annotation, &len) == DV_VALUE_OK)
-	{
-		annotation[len] = '\0';
-		cookie = palloc(len + 1);
-		if (!dv_fetchxml_cookie(annotation, cookie))
-		{
-			pfree(cookie);
-			cookie = NULL;
-		}
-	}
-	pfree(annotation);
-	return cookie;
-}
-
 /*
  * Returns where the next page probably is, or NULL.  Of FetchXML, the cookie is
  * known if it precedes the rows.
@@ -537,7 +522,7 @@ guess_next(dv_pages *pages, const char *body, size_t len)
 
 	if (pages->spec.is_fetchxml)
 	{
-		char	   *cookie = pages->spec.linker != NULL ? cookie_of(&pages->page) : NULL;
+		char	   *cookie = pages->spec.linker != NULL ? dv_chain_cookie(&pages->page) : NULL;
 		char	   *url;
 
 		if (cookie == NULL)
@@ -630,7 +615,7 @@ open_page(dv_pages *pages)
 	stats->pages++;
 	dv_page_open(&pages->page, pages->spec.names, body, len);
 	look_ahead(pages, body, len);
-	tell_progress(pages, pages->ahead.call != NULL);
+	tell_progress(pages);
 	pages->open = true;
 	skip_known(pages);
 }
@@ -697,7 +682,7 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 			*wrong = "It ends before the rows that were requested";
 		return NULL;
 	}
-	*chained = cookie_of(&pages->page);
+	*chained = dv_chain_cookie(&pages->page);
 	if (*chained != NULL)
 		return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
 	*wrong = "It has no cookie for the next page";
@@ -732,6 +717,14 @@ find_next(dv_pages *pages, char **chained, const char **wrong)
 	return url;
 }
 
+/* Counts the rows of the current page that have been read; "bytes" is the size of all its rows. */
+static void
+note_rows(const dv_pages *pages, size_t bytes)
+{
+	dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
+					  (int64) pages->page.rows, (int64) bytes);
+}
+
 /*
  * At the end of a page, goes on to the next one, if any.  Returns false if the
  * page has to be requested again.
@@ -744,10 +737,7 @@ turn_page(dv_pages *pages)
 	char	   *url;
 
 	pages->begun = true;
-	if (!pages->spec.computed)
-		dv_pool_note_rows(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
-						  (int64) pages->page.rows,
-						  (int64) dv_call_result(pages->now.call)->body_len);
+	note_rows(pages, pages->spec.computed ? 0 : dv_call_result(pages->now.call)->body_len);
 	if (pages->first)
 	{
 		pages->open = false;
@@ -762,6 +752,8 @@ turn_page(dv_pages *pages)
 	}
 	/* only now is it certain that the page is not requested again */
 	forget_found(pages);
+	if (pages->spec.metadata != NULL)
+		dv_page_metadata(&pages->page, pages->spec.metadata);
 	pages->open = false;
 	if (url == NULL)
 	{
@@ -812,6 +804,15 @@ bool
 dv_pages_cut_short(const dv_pages *pages)
 {
 	return pages->cut_short;
+}
+
+void
+dv_pages_leave(dv_pages *pages)
+{
+	if (pages->open)
+		note_rows(pages, 0);
+	pages->open = false;
+	pages->done = true;
 }
 
 void

@@ -77,6 +77,8 @@ typedef struct dv_pages_spec
 	dv_pages_stats *stats;
 	bool		counts_unread;	/* what is left unread is counted at once; see ranges.c */
 	dv_progress *progress;		/* updated with the rows received; or NULL */
+	char	   *metadata;		/* gets what dv_page_metadata says of each page that has been
+								 * read; or NULL */
 	dv_pages_watcher watcher;	/* decides instead of "wanted" and "likely"; or NULL */
 	void	   *watcher_arg;
 } dv_pages_spec;
@@ -109,6 +111,15 @@ extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
 
 /* Returns true if dv_pages_poll would not return DV_PAGES_WAITING. */
 extern bool dv_pages_ready(const dv_pages *pages);
+
+/*
+ * To be called when no more rows are wanted, before the memory is freed: tells the
+ * pool how many rows of the current page have been read.
+ */
+extern void dv_pages_leave(dv_pages *pages);
+
+/* Returns the number of its requests that the service is working on. */
+extern int	dv_pages_in_flight(const dv_pages *pages);
 
 /*
  * Of a query that can be put more plainly: if the service has refused to answer

@@ -407,9 +407,11 @@ tell_progress(const dv_writer *writer)
 {
 	int64		refused = dv_pipeline_settled(writer, true);
 
-	if (writer->spec.progress != NULL)
-		dv_progress_update(writer->spec.progress, writer->tally.taken, writer->rows_sent,
-						   dv_pipeline_settled(writer, false) - refused, refused, in_flight(writer));
+	if (writer->spec.progress == NULL)
+		return;
+	dv_progress_update(writer->spec.progress, writer->tally.requests, writer->tally.taken,
+					   writer->rows_sent, dv_pipeline_settled(writer, false) - refused, refused,
+					   in_flight(writer));
 }
 
 /* Returns true if a call has ended since its job was last looked at. */

@@ -71,6 +71,8 @@ struct dv_ranges
 	int64		pages;			/* opened */
 	uint32		since_advance;
 
+	int			told_in_flight; /* what the progress says of requests under way */
+
 	/* time spent waiting, altogether and when "allowed" was last thought about */
 	int64		waiting_since;	/* 0: does not wait */
 	int64		waited;

@@ -152,6 +152,17 @@ dv_ranges_count_unread(dv_ranges *all)
 		count_unread(all->ranges[i]);
 }
 
+void
+dv_ranges_leave(dv_ranges *all, bool counts_unread)
+{
+	int			i;
+
+	if (all != NULL && counts_unread)
+		dv_ranges_count_unread(all);
+	for (i = 0; all != NULL && i < all->n; i++)
+		dv_pages_leave(all->ranges[i]->pages);
+}
+
 const dv_error *
 dv_ranges_refusal(const dv_ranges *all)
 {
@@ -311,20 +322,27 @@ find_ready(dv_ranges *all)
 	return -1;
 }
 
-/* "rows" have been received before the page that is being read. */
-static void
-tell_progress(const dv_ranges *all, int64 rows)
+static int
+in_flight(const dv_ranges *all)
 {
-	int			in_flight = 0;
+	int			calls = 0;
 	int			i;
 
-	if (all->spec.pages.progress == NULL)
-		return;
 	for (i = 0; i < all->n; i++)
-		in_flight += (all->ranges[i]->probe != NULL) + !dv_pages_ready(all->ranges[i]->pages);
-	/* the page that is read has been followed by a request as a rule */
-	in_flight += all->current >= 0 && all->ranges[all->current]->more;
-	dv_progress_read(all->spec.pages.progress, rows, in_flight);
+	{
+		calls += dv_pages_in_flight(all->ranges[i]->pages);
+		calls += dv_call_in_flight(all->ranges[i]->probe);
+	}
+	return calls;
+}
+
+/* "rows" have been received before the page that is being read. */
+static void
+tell_progress(dv_ranges *all, int64 rows)
+{
+	all->told_in_flight = in_flight(all);
+	dv_progress_read(all->spec.pages.progress, all->spec.pages.stats->requests, rows,
+					 all->told_in_flight);
 }
 
 /* Selects the range to read next; returns false if all of them have to be waited for. */
@@ -342,11 +360,11 @@ select_range(dv_ranges *all)
 	now = dv_now();
 	if (all->current < 0)
 	{
-		if (all->waiting_since == 0)
-		{
-			all->waiting_since = now;
+		/* a request that waited for a slot may have left */
+		if (all->waiting_since == 0 || in_flight(all) != all->told_in_flight)
 			tell_progress(all, all->spec.pages.stats->rows);
-		}
+		if (all->waiting_since == 0)
+			all->waiting_since = now;
 		return false;
 	}
 	if (all->waiting_since != 0)

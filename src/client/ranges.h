@@ -41,6 +41,9 @@ extern dv_pages_state dv_ranges_poll(dv_ranges *ranges, dv_value *values);
 extern bool dv_ranges_ready(const dv_ranges *ranges);
 extern const dv_error *dv_ranges_refusal(const dv_ranges *ranges);
 extern void dv_ranges_count_unread(dv_ranges *ranges);
+
+/* See dv_pages_leave; "counts_unread": and dv_pages_count_unread.  There need be no ranges. */
+extern void dv_ranges_leave(dv_ranges *ranges, bool counts_unread);
 extern void dv_ranges_end(dv_ranges *ranges);
 
 #endif							/* DV_RANGES_H */

@@ -183,8 +183,9 @@ dv_session_url(const dv_session *session, const char *path)
 	if (absolute && (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/'))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("server \"%s\" returned a link to another host", config->server_name),
-				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
+				 errmsg("address does not lead to the host of server \"%s\"", config->server_name),
+				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path)))),
+				 errhint("Requests, which carry tokens, are sent only to the host in option \"url\".")));
 	if (absolute)
 		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
 	if (dv_path_check(below) != DV_PATH_OK)

@@ -121,7 +121,7 @@ static void
 ask_for_top(dv_range *r)
 {
 	dv_ranges  *all = r->all;
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .rows = 1};
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ};
 	dv_order	backwards = {.column = all->query.primary_id, .descending = true};
 	dv_query	query = all->query;
 	MemoryContext old;

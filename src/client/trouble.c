@@ -218,8 +218,7 @@ dv_trouble_read(const dv_http_result *result, dv_error *error)
 	error->outcome_unknown = result->outcome == DV_HTTP_UNKNOWN;
 	error->retry_after = -1;
 	error->code = "";
-	error->message = psprintf("%s: %s", dv_http_failure_name(result->failure),
-							  dv_text_shown(result->message, strlen(result->message)));
+	error->message = dv_http_failure_text(result);
 }
 
 static const char *

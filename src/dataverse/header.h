@@ -21,6 +21,9 @@
 #define DV_ANNOTATION_COOKIE "Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
 #define DV_ANNOTATION_MORE "Microsoft.Dynamics.CRM.morerecords"
 
+/* of a page: changes with every change of any definition */
+#define DV_ANNOTATION_METADATA "Microsoft.Dynamics.CRM.globalmetadataversion"
+
 /* "names" is a string literal: names separated by commas, or "*". */
 #define DV_PREFER_ANNOTATIONS(names) "Prefer: odata.include-annotations=\"" names "\""
 

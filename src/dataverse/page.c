@@ -29,6 +29,7 @@
 
 /* Types that a member of the envelope may have. */
 #define STRINGS  (1 << DV_VALUE_STRING)
+#define NUMBERS  (1 << DV_VALUE_NUMBER)
 #define BOOLEANS (1 << DV_VALUE_TRUE | 1 << DV_VALUE_FALSE)
 
 static const struct envelope_member
@@ -47,6 +48,7 @@ static const struct envelope_member
 	{"@" DV_ANNOTATION_COOKIE, offsetof(dv_page, paging_cookie), STRINGS, true},
 	/* some answers contain it as a string */
 	{"@" DV_ANNOTATION_MORE, offsetof(dv_page, more_records), BOOLEANS | STRINGS, false},
+	{"@" DV_ANNOTATION_METADATA, offsetof(dv_page, metadata_version), NUMBERS | STRINGS, false},
 };
 
 #define N_ENVELOPE (sizeof(envelope) / sizeof(envelope[0]))
@@ -477,4 +479,17 @@ dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *valu
 		return dv_cursor_read_string(&cursor, after + 3, value) != NULL;
 	}
 	return false;
+}
+
+void
+dv_page_metadata(const dv_page *page, char *out)
+{
+	const dv_value *version = &page->metadata_version;
+	size_t		len = dv_value_is_null(version) ? 0 : version->len;
+
+	if (len >= DV_METADATA_VERSION)
+		len = DV_METADATA_VERSION - 1;
+	if (len > 0)
+		memcpy(out, version->text, len);
+	out[len] = '\0';
 }

@@ -53,6 +53,8 @@ typedef struct dv_page
 	dv_value	delta_link;		/* STRING, never empty */
 	dv_value	paging_cookie;	/* STRING: of FetchXML, still encoded */
 	dv_value	more_records;	/* TRUE or FALSE: of FetchXML */
+	dv_value	metadata_version;	/* differs from that of a page before if a definition has
+									 * changed */
 
 	/* the tombstone returned last */
 	dv_value	deleted_id;		/* STRING */
@@ -99,5 +101,12 @@ extern bool dv_page_peek_link(const char *body, size_t len, dv_value *link);
  * guess, too.
  */
 extern bool dv_page_peek_last(const char *body, size_t len, const char *name, dv_value *value);
+
+/*
+ * Copies the version of all definitions, empty if the page does not state it, at
+ * most DV_METADATA_VERSION - 1 bytes of it.
+ */
+#define DV_METADATA_VERSION 64
+extern void dv_page_metadata(const dv_page *page, char *out);
 
 #endif							/* DV_PAGE_H */

@@ -7,8 +7,7 @@
  * changes since a token, or of the rows above a version.  It keeps the page
  * until the next one is read or the transaction ends, and tells how to go on:
  * by a link, by a token, or not at all.  SQL gets the page's rows and the ids of
- * deleted ones from dataverse.page_rows() and dataverse.page_deletions(), as
- * often as it needs them, and merges them as sets.
+ * deleted ones from merge_page.c.
  *
  * The reader itself, with the next page on its way, outlives the transaction.
  * A procedure that commits each page together with the link to the next one
@@ -20,7 +19,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -31,26 +29,27 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/uuid.h"
 
 #include "compat.h"
+#include "client/call.h"
 #include "client/pages.h"
+#include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/import.h"
+#include "fdw/merge_page.h"
 #include "fdw/plan.h"
 #include "fdw/request.h"
+#include "net/clock.h"
 #include "net/xact.h"
 
 DV_FUNCTION(dataverse_pull_info);
 DV_FUNCTION(dataverse_read_page);
-DV_FUNCTION(dataverse_page_rows);
-DV_FUNCTION(dataverse_page_deletions);
 DV_FUNCTION(dataverse_end_pages);
+DV_FUNCTION(dataverse_count_changes);
 
 /* A read under way.  It lives in a context below that of its session. */
 typedef struct reader
@@ -66,28 +65,10 @@ typedef struct reader
 	dv_pages   *pages;
 	dv_pages_stats stats;
 	dv_progress *progress;
+	char		metadata[DV_METADATA_VERSION];	/* of the page that was read last */
 } reader;
 
-/* A page that has been read.  It lives until the end of the transaction. */
-typedef struct fetched_row
-{
-	pg_uuid_t	id;				/* hash key */
-	bool		deleted;
-	HeapTuple	tuple;			/* NULL if it is deleted */
-} fetched_row;
-
-typedef struct fetched_page
-{
-	MemoryContext context;
-	Oid			rowtype;
-	TupleDesc	desc;
-	HTAB	   *rows;			/* each id once, as it was last said to be */
-	int64		upserts;
-	int64		deletions;
-} fetched_page;
-
 static reader *current_reader = NULL;
-static fetched_page *current_page = NULL;
 
 static void
 drop_reader(void)
@@ -101,13 +82,6 @@ forget_reader(void *arg)
 {
 	if (current_reader == arg)
 		current_reader = NULL;
-}
-
-static void
-forget_page(void *arg)
-{
-	if (current_page == arg)
-		current_page = NULL;
 }
 
 static void
@@ -345,75 +319,33 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	spec.page_size = request->page_size;
 	spec.wanted = -1;
 	spec.likely = -1;
-	spec.annotations = request->annotations != NULL ? pstrdup(request->annotations) : NULL;
+	spec.annotations = psprintf("%s%s" DV_ANNOTATION_METADATA,
+								request->annotations != NULL ? request->annotations : "",
+								request->annotations != NULL ? "," : "");
 	spec.names = r->names;
 	spec.what = psprintf("read foreign table \"%s\"", relation->name);
 	spec.track_changes = track;
 	spec.by_page = true;
 	spec.stats = &r->stats;
 	spec.progress = r->progress;
+	spec.metadata = r->metadata;
 	r->pages = dv_pages_start(&spec, context);
 	r->sound = true;
 	MemoryContextSwitchTo(old);
 }
 
-static fetched_page *
-start_page(const dv_relation *relation)
+static void
+read_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
 {
-	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "dataverse fetched page",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContextCallback *callback = MemoryContextAllocZero(context, sizeof(*callback));
-	fetched_page *page = MemoryContextAllocZero(context, sizeof(*page));
-	HASHCTL		control = {.keysize = sizeof(pg_uuid_t), .entrysize = sizeof(fetched_row),
-	.hcxt = context};
-	Relation	rel = table_open(relation->relid, AccessShareLock);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
-	page->desc = CreateTupleDescCopy(RelationGetDescr(rel));
-	MemoryContextSwitchTo(old);
-	page->rowtype = rel->rd_rel->reltype;
-	table_close(rel, NoLock);
-	page->context = context;
-	page->rows = hash_create("dataverse fetched rows", 1024, &control,
-							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	callback->func = forget_page;
-	callback->arg = page;
-	MemoryContextRegisterResetCallback(context, callback);
-	if (current_page != NULL)
-		MemoryContextDelete(current_page->context);
-	current_page = page;
-	return page;
-}
-
-/* What a page says last of a row is true. */
-static fetched_row *
-note_row(fetched_page *page, const dv_relation *relation, const dv_value *id, bool deleted)
-{
-	pg_uuid_t	uuid;
-	fetched_row *row;
-	bool		found;
-
-	if (dv_value_is_null(id) || dv_value_uuid(id, uuid.data) != DV_VALUE_OK)
+	if (dv_value_is_null(id) || dv_value_uuid(id, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not read foreign table \"%s\": Dataverse returned a row without an id",
 						relation->name)));
-	row = hash_search(page->rows, &uuid, HASH_ENTER, &found);
-	if (found && row->deleted)
-		page->deletions--;
-	else if (found)
-		page->upserts--;
-	row->deleted = deleted;
-	row->tuple = NULL;
-	if (deleted)
-		page->deletions++;
-	else
-		page->upserts++;
-	return row;
 }
 
 static void
-fill_page(fetched_page *page, const dv_relation *relation, reader *r, List *columns,
+fill_page(dv_merge_page *page, const dv_relation *relation, reader *r, List *columns,
 		  const int *members, int nnames)
 {
 	MemoryContext rows = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
@@ -421,26 +353,27 @@ fill_page(fetched_page *page, const dv_relation *relation, reader *r, List *colu
 	dv_decoder **decoders = palloc(sizeof(dv_decoder *) * list_length(columns));
 	dv_value   *row = palloc0(sizeof(dv_value) * nnames);
 	const dv_value *id = &row[members[list_length(columns)]];
-	Datum	   *values = palloc0(sizeof(Datum) * page->desc->natts);
-	bool	   *nulls = palloc(sizeof(bool) * page->desc->natts);
+	Datum	   *values = palloc0(sizeof(Datum) * dv_merge_page_desc(page)->natts);
+	bool	   *nulls = palloc(sizeof(bool) * dv_merge_page_desc(page)->natts);
 	dv_pages_state state;
 	ListCell   *lc;
 
-	memset(nulls, true, page->desc->natts);
+	memset(nulls, true, dv_merge_page_desc(page)->natts);
 	foreach(lc, columns)
 		decoders[foreach_current_index(lc)] =
 			dv_decoder_create(relation, dv_relation_attribute(relation, lfirst_int(lc)));
 	while ((state = dv_pages_step(r->pages, row)) == DV_PAGES_ROW || state == DV_PAGES_TOMBSTONE)
 	{
-		fetched_row *entry;
+		uint8		uuid[UUID_LEN];
 		MemoryContext old;
 
 		if (state == DV_PAGES_TOMBSTONE)
 		{
-			(void) note_row(page, relation, &dv_pages_page(r->pages)->deleted_id, true);
+			read_id(relation, &dv_pages_page(r->pages)->deleted_id, uuid);
+			dv_merge_page_delete(page, uuid);
 			continue;
 		}
-		entry = note_row(page, relation, id, false);
+		read_id(relation, id, uuid);
 		old = MemoryContextSwitchTo(rows);
 		foreach(lc, columns)
 		{
@@ -449,9 +382,8 @@ fill_page(fetched_page *page, const dv_relation *relation, reader *r, List *colu
 			values[lfirst_int(lc) - 1] = dv_decode(decoders[i], &row[members[i]], id,
 												   &nulls[lfirst_int(lc) - 1]);
 		}
-		MemoryContextSwitchTo(page->context);
-		entry->tuple = heap_form_tuple(page->desc, values, nulls);
 		MemoryContextSwitchTo(old);
+		dv_merge_page_upsert(page, uuid, values, nulls);
 		MemoryContextReset(rows);
 	}
 	foreach(lc, columns)
@@ -472,6 +404,7 @@ note_link(reader *r)
 enum page_column
 {
 	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_REQUESTS, PAGE_THROTTLES, PAGE_WAITED,
+	PAGE_METADATA,
 	PAGE_COLUMNS
 };
 
@@ -495,7 +428,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	int64		after = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
 	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
 	dv_pages_stats before;
-	fetched_page *page;
+	dv_merge_page *page;
 	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
 	bool		nulls[PAGE_COLUMNS] = {0};
@@ -518,7 +451,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4));
 	r = current_reader;
 	before = r->stats;
-	page = start_page(relation);
+	page = dv_merge_page_start(relation->relid);
 	r->sound = false;
 	fill_page(page, relation, r, columns, members, nnames);
 	note_link(r);
@@ -529,11 +462,14 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	nulls[PAGE_TOKEN] = r->link != NULL || dv_value_is_null(&dv_pages_page(r->pages)->delta_link);
 	if (!nulls[PAGE_TOKEN])
 		values[PAGE_TOKEN] = CStringGetTextDatum(token_in(&dv_pages_page(r->pages)->delta_link));
-	values[PAGE_UPSERTS] = Int64GetDatum(page->upserts);
-	values[PAGE_DELETIONS] = Int64GetDatum(page->deletions);
+	values[PAGE_UPSERTS] = Int64GetDatum(dv_merge_page_upserts(page));
+	values[PAGE_DELETIONS] = Int64GetDatum(dv_merge_page_deletions(page));
 	values[PAGE_REQUESTS] = Int64GetDatum(r->stats.sent - before.sent);
 	values[PAGE_THROTTLES] = Int64GetDatum(r->stats.throttles - before.throttles);
 	values[PAGE_WAITED] = Int64GetDatum(r->stats.waited - before.waited);
+	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
+	if (!nulls[PAGE_METADATA])
+		values[PAGE_METADATA] = CStringGetTextDatum(r->metadata);
 	if (r->link == NULL)
 		drop_reader();
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
@@ -544,58 +480,8 @@ Datum
 dataverse_end_pages(PG_FUNCTION_ARGS)
 {
 	drop_reader();
-	if (current_page != NULL)
-		MemoryContextDelete(current_page->context);
+	dv_merge_page_end();
 	PG_RETURN_VOID();
-}
-
-/* page_rows(NULL::dv.account): the rows of the page that was read last */
-Datum
-dataverse_page_rows(PG_FUNCTION_ARGS)
-{
-	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 0);
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HASH_SEQ_STATUS scan;
-	fetched_row *row;
-
-	if (current_page == NULL || current_page->rowtype != type)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("no page of rows of type %s has been read in this transaction",
-						format_type_be(type))));
-	dv_init_materialized_scalars(fcinfo);
-	if (rsinfo->setDesc->natts != current_page->desc->natts)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("type %s has been altered since the page was read", format_type_be(type))));
-	hash_seq_init(&scan, current_page->rows);
-	while ((row = hash_seq_search(&scan)) != NULL)
-		if (!row->deleted)
-			tuplestore_puttuple(rsinfo->setResult, row->tuple);
-	return (Datum) 0;
-}
-
-/* page_deletions(): the ids that the page says are deleted */
-Datum
-dataverse_page_deletions(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HASH_SEQ_STATUS scan;
-	fetched_row *row;
-
-	dv_init_materialized_scalars(fcinfo);
-	if (current_page == NULL)
-		return (Datum) 0;
-	hash_seq_init(&scan, current_page->rows);
-	while ((row = hash_seq_search(&scan)) != NULL)
-	{
-		Datum		id = UUIDPGetDatum(&row->id);
-		bool		isnull = false;
-
-		if (row->deleted)
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
-	}
-	return (Datum) 0;
 }
 
 /* Returns the name of the column that shows this one of the service, or NULL. */
@@ -613,9 +499,11 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation = open_relation(PG_GETARG_OID(0));
 	const char *names[5];
+	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	ArrayBuildState *attributes = initArrayResult(TEXTOID, CurrentMemoryContext, false);
 	TupleDesc	tupdesc;
-	Datum		values[6] = {0};
-	bool		nulls[6] = {0};
+	Datum		values[8] = {0};
+	bool		nulls[8] = {0};
 	int			i;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -631,5 +519,93 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 		values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(names[i]);
 	}
 	values[5] = BoolGetDatum(relation->type == DV_TABLE_ELASTIC);
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		if (attribute == NULL)
+			continue;
+		(void) accumArrayResult(columns, CStringGetTextDatum(attribute->name), false, TEXTOID,
+								CurrentMemoryContext);
+		(void) accumArrayResult(attributes, CStringGetTextDatum(attribute->column.name), false, TEXTOID,
+								CurrentMemoryContext);
+	}
+	values[6] = makeArrayResult(columns, CurrentMemoryContext);
+	values[7] = makeArrayResult(attributes, CurrentMemoryContext);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/*
+ * How much has changed, for a view that must not wait
+ */
+
+/* A server that has not answered in time is left alone for a while. */
+#define PAUSE_US 10000000
+
+static Oid	silent_server = InvalidOid;
+static int64 silent_until = 0;
+
+/* Returns the answer to a request for a number, or -1 if there is none within so many milliseconds. */
+static int64
+ask_number(dv_session *session, const char *path, int limit)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path};
+	int64		until = dv_now() + limit * INT64CONST(1000);
+	dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
+	int64		n = -1;
+
+	dv_call_advance();
+	while (!dv_call_done(call) && dv_now() < until)
+	{
+		dv_call_pause(until, DV_WAIT_RESPONSE);
+		dv_call_advance();
+	}
+	if (dv_call_done(call) && dv_call_error(call)->verdict == DV_VERDICT_OK)
+	{
+		/* a byte order mark may precede it */
+		const dv_http_result *result = dv_call_result(call);
+		const char *digits = result->body + strcspn(result->body, "0123456789");
+
+		if (digits[0] != '\0')
+			n = strtoi64(digits, NULL, 10);
+	}
+	dv_call_free(call);
+	return n;
+}
+
+/*
+ * copy_count_changes(foreign_table, token, after, limit): how many rows have changed
+ * since the token, or have a greater version; NULL if the service does not say it
+ * within so many milliseconds.
+ */
+Datum
+dataverse_count_changes(PG_FUNCTION_ARGS)
+{
+	dv_relation *relation;
+	char	   *path;
+	int64		n;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(3) || (PG_ARGISNULL(1) && PG_ARGISNULL(2)))
+		PG_RETURN_NULL();
+	relation = open_relation(PG_GETARG_OID(0));
+	if (relation->serverid == silent_server && dv_now() < silent_until)
+		PG_RETURN_NULL();
+	if (!PG_ARGISNULL(1))
+	{
+		char	   *token = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+		check_token(token);
+		path = psprintf("%s/$count?$deltatoken=%s", relation->entity_set, token);
+	}
+	else
+		path = psprintf("%s/$count?$filter=versionnumber%%20gt%%20" INT64_FORMAT, relation->entity_set,
+						PG_GETARG_INT64(2));
+	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, PG_GETARG_INT32(3));
+	if (n < 0)
+	{
+		silent_server = relation->serverid;
+		silent_until = dv_now() + PAUSE_US;
+		PG_RETURN_NULL();
+	}
+	PG_RETURN_INT64(n);
 }

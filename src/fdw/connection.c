@@ -30,6 +30,7 @@
 #include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -442,6 +443,24 @@ retire(connection *c)
 	c->session = NULL;
 }
 
+/* GetUserMapping() raises the same error without a hint. */
+static UserMapping *
+user_mapping(const ForeignServer *server, Oid userid)
+{
+	if (!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(userid),
+							   ObjectIdGetDatum(server->serverid)) &&
+		!SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(InvalidOid),
+							   ObjectIdGetDatum(server->serverid)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("user mapping not found for user \"%s\", server \"%s\"",
+						GetUserNameFromId(userid, false), server->servername),
+				 errhint("Create one: CREATE USER MAPPING FOR %s SERVER %s OPTIONS (client_id '...', client_secret '...').",
+						 quote_identifier(GetUserNameFromId(userid, false)),
+						 quote_identifier(server->servername))));
+	return GetUserMapping(userid, server->serverid);
+}
+
 dv_session *
 dv_connection_get(Oid serverid, Oid userid)
 {
@@ -453,7 +472,7 @@ dv_connection_get(Oid serverid, Oid userid)
 	if (connections == NULL)
 		initialize();
 	server = GetForeignServer(serverid);
-	mapping = GetUserMapping(userid, serverid);
+	mapping = user_mapping(server, userid);
 	c = hash_search(connections, &mapping->umid, HASH_ENTER, &found);
 	if (!found)
 	{

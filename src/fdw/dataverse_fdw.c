@@ -22,6 +22,7 @@
 #include "dataverse/policy.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
+#include "fdw/outcome.h"
 #include "fdw/plan.h"
 #include "fdw/result_relation.h"
 #include "fdw/truncate.h"
@@ -68,6 +69,7 @@ _PG_init(void)
 	dv_explain_init();
 	dv_wanted_init();
 	dv_lookup_join_init();
+	dv_outcome_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the policy table wrong.", NULL,

@@ -380,6 +380,34 @@ dv_decoder_end(dv_decoder *decoder)
 		dv_fit_end(decoder->fit);
 }
 
+/* What Dataverse sent, as far as it may be told, and why that is no value of the column. */
+static const char *
+why_not(const dv_decoder *decoder, const dv_value *value, dv_value_status status)
+{
+	static const char *const kinds[] = {
+		[DV_VALUE_ABSENT] = "nothing",
+		[DV_VALUE_NULL] = "null",
+		[DV_VALUE_TRUE] = "a boolean",
+		[DV_VALUE_FALSE] = "a boolean",
+		[DV_VALUE_NUMBER] = "a number",
+		[DV_VALUE_STRING] = "a string",
+		[DV_VALUE_OBJECT] = "an object",
+		[DV_VALUE_ARRAY] = "an array",
+	};
+	const char *type = format_type_be(decoder->type);
+	const char *shown = "";
+
+	if (decoder->told)
+		shown = psprintf(" %s%s", dv_text_told(dv_text_shown(value->text,
+															 pg_encoding_mbcliplen(PG_UTF8, value->text,
+																				   value->len, 60))),
+						 value->len > 60 ? "..." : "");
+	if (status == DV_VALUE_TYPE)
+		return psprintf("Dataverse sent %s, but the column has type %s.%s%s%s", kinds[value->kind], type,
+						*shown != '\0' ? "  The value is" : "", shown, *shown != '\0' ? "." : "");
+	return psprintf("The value%s is %s, and the column has type %s.", shown, dv_value_reason(status), type);
+}
+
 static Datum
 decode_plainly(dv_decoder *decoder, const dv_value *value)
 {
@@ -390,15 +418,8 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg(CANNOT_CONVERT, decoder->column, decoder->table),
-				 !decoder->told ?
-				 errdetail("The value is %s, and the column has type %s.",
-						   dv_value_reason(status), format_type_be(decoder->type)) :
-				 errdetail("The value %s%s is %s, and the column has type %s.",
-						   dv_text_told(dv_text_shown(value->text,
-													  pg_encoding_mbcliplen(PG_UTF8, value->text,
-																			value->len, 60))),
-						   value->len > 60 ? "..." : "", dv_value_reason(status),
-						   format_type_be(decoder->type))));
+				 errdetail_internal("%s", why_not(decoder, value, status)),
+				 errhint("To see which columns have another type in Dataverse now, call dataverse.import_diff().")));
 	return datum;
 }
 

@@ -21,6 +21,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_foreign_server.h"
 #include "catalog/pg_foreign_table.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
@@ -71,6 +72,7 @@ typedef struct here_table
 	bool		has_readonly;	/* read-only columns were imported */
 	bool		has_labels;
 	bool		has_collation;
+	bool		has_lengths;	/* texts were imported with their greatest length */
 	bool		found;
 } here_table;
 
@@ -109,6 +111,8 @@ read_column(here_table *table, Oid relid, Form_pg_attribute attribute, Oid colla
 	}
 	column->type = attribute->atttypid;
 	column->typmod = attribute->atttypmod;
+	if (column->type == VARCHAROID)
+		table->has_lengths = true;
 
 	if (column->label_of != NULL)
 		table->has_labels = true;
@@ -258,7 +262,7 @@ static void
 compare_type(drift_state *state, const here_table *table, const here_column *column,
 			 const dv_meta_column *there)
 {
-	const char *sql = dv_import_type_sql(there);
+	const char *sql = dv_import_type_sql(there, table->has_lengths);
 	Oid			type;
 	int32		typmod;
 
@@ -280,8 +284,9 @@ report_new_column(drift_state *state, const here_table *table, const dv_meta_col
 
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "ALTER FOREIGN TABLE %s ADD COLUMN ", table->qualified);
-	dv_import_column_sql(&sql, there, table->has_collation);
-	report(state, table->name, there->name, "new column", NULL, there->sql, sql.data);
+	dv_import_column_sql(&sql, there, table->has_lengths, table->has_collation);
+	report(state, table->name, there->name, "new column", NULL,
+		   dv_import_type_sql(there, table->has_lengths) + strlen("pg_catalog."), sql.data);
 }
 
 /*

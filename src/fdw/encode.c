@@ -104,7 +104,8 @@ begin(const dv_encoder *encoder, StringInfo out, size_t room)
 	if (room > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("value of column \"%s\" is too long for a request", encoder->name)));
+				 errmsg("value of column \"%s\" is too long for a request", encoder->name),
+				 errdetail("A request can have at most %zu bytes here.", (size_t) MaxAllocSize)));
 	enlargeStringInfo(out, (int) (encoder->prefix_len + room));
 	p = out->data + out->len;
 	memcpy(p, encoder->prefix, encoder->prefix_len);

@@ -280,6 +280,8 @@ dv_fetch_rescan(ForeignScanState *node)
 
 	if (scan->pages != NULL && node->ss.ps.instrument != NULL)
 		dv_pages_count_unread(scan->pages);
+	if (scan->pages != NULL)
+		dv_pages_leave(scan->pages);
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->pages = NULL;
@@ -298,6 +300,8 @@ dv_fetch_end(ForeignScanState *node)
 			dv_decoder_end(scan->decoders[i]);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
+	if (scan->pages != NULL)
+		dv_pages_leave(scan->pages);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }

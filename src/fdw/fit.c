@@ -180,7 +180,8 @@ dv_fit_end(const dv_fit *fit)
 	if (fit->ncut > 1 && fit->told)
 		ereport(WARNING,
 				(errcode(sqlstate_of(fit->type)),
-				 errmsg("" INT64_FORMAT " values of column \"%s\" of foreign table \"%s\" were cut to type %s",
-						fit->ncut, fit->column, fit->table,
-						format_type_with_typemod(fit->type, fit->typmod))));
+				 errmsg_plural("%lld value of column \"%s\" of foreign table \"%s\" was cut to type %s",
+							   "%lld values of column \"%s\" of foreign table \"%s\" were cut to type %s",
+							   (unsigned long) fit->ncut, (long long) fit->ncut, fit->column, fit->table,
+							   format_type_with_typemod(fit->type, fit->typmod))));
 }

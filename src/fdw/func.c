@@ -266,7 +266,7 @@ tidy_path(const char *path)
 	if (dv_text_has_controls(path, strlen(path)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("path contains a control character")));
+				 errmsg("path of a request to Dataverse contains a control character")));
 	initStringInfo(&buf);
 	for (path = dv_text_out(path + strspn(path, "/")); *path != '\0'; path++)
 	{
@@ -328,6 +328,9 @@ answer_to_jsonb(const dv_call *call, bool *isnull)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
+/* Definitions of a moment ago, from a cache of the service, are of no use to anybody who asks for them. */
+static const char *const fresh_headers[] = {"Consistency: Strong", NULL};
+
 /* request(server, method, path, body) */
 Datum
 dataverse_request(PG_FUNCTION_ARGS)
@@ -360,6 +363,8 @@ dataverse_request(PG_FUNCTION_ARGS)
 		PreventCommandIfReadOnly("dataverse.request() other than GET");
 	session = session_of(PG_GETARG_NAME(0));
 	spec.path = tidy_path(text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (strncmp(spec.path, "EntityDefinitions", strlen("EntityDefinitions")) == 0)
+		spec.headers = fresh_headers;
 	if (!PG_ARGISNULL(3))
 	{
 		Jsonb	   *body = PG_GETARG_JSONB_P(3);
@@ -393,7 +398,8 @@ entity_set_of(dv_session *session, const char *table)
 	if (set == NULL || !dv_url_is_name(set))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-				 errmsg("table \"%s\" is not available in the Web API", table)));
+				 errmsg("table \"%s\" is not available in the Web API", table),
+				 errhint("FetchXML names tables by their logical names, such as \"account\".")));
 	set = pstrdup(set);
 	dv_call_free(call);
 	return set;
@@ -448,7 +454,7 @@ typedef struct page_end
 {
 	dv_value	more;
 	dv_value	cookie;			/* a string, if there is one */
-	bool		any;			/* it has rows */
+	int64		rows;
 } page_end;
 
 /* The last page has neither of the annotations. */
@@ -457,7 +463,7 @@ says_more(const page_end *end)
 {
 	if (!dv_value_is_null(&end->more))
 		return end->more.kind == DV_VALUE_TRUE || dv_value_equals(&end->more, "true");
-	return end->any && !dv_value_is_null(&end->cookie);
+	return end->rows > 0 && !dv_value_is_null(&end->cookie);
 }
 
 /* Finds out whether there is a next page, and how to request it. */
@@ -494,12 +500,12 @@ note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 		pfree(before);
 }
 
-/* Each row is a slice of the answer, which PostgreSQL parses.  Returns false if there are none. */
-static bool
+/* Each row is a slice of the answer, which PostgreSQL parses.  Returns how many there are. */
+static int64
 put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 {
 	dv_value	row;
-	bool		any = false;
+	int64		rows = 0;
 
 	(void) dv_cursor_enter(json, '[');
 	while (dv_cursor_next(json, ']') && dv_cursor_value(json, &row))
@@ -511,13 +517,13 @@ put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 		if (row.kind != DV_VALUE_OBJECT)
 		{
 			(void) dv_cursor_fail(json, row.text, "row expected");
-			return any;
+			return rows;
 		}
 		value = json_to_jsonb(pnstrdup(row.text, row.len), row.len);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
-		any = true;
+		rows++;
 	}
-	return any;
+	return rows;
 }
 
 static void
@@ -544,7 +550,7 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 		if (dv_value_equals(&name, "value"))
 		{
 			found = true;
-			end->any = put_rows(&json, rsinfo);
+			end->rows = put_rows(&json, rsinfo);
 		}
 		else if (!dv_cursor_value(&json, &value))
 			break;
@@ -577,6 +583,7 @@ fetch_page(fetch_state *state, ReturnSetInfo *rsinfo, MemoryContext keep)
 	spec.path = fetch_path(state);
 	call = dv_call_run(state->session, &spec, what, CurrentMemoryContext);
 	read_page(state, dv_call_result(call), rsinfo, &end);
+	dv_pool_note_rows(dv_session_pool(state->session), dv_call_user(call), end.rows, 0);
 	note_page_end(state, &end, keep);
 }
 

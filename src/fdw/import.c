@@ -46,6 +46,7 @@ typedef struct import_options
 	bool		labels;
 	bool		collation;
 	bool		readonly;
+	bool		text_lengths;
 	bool		comments;
 } import_options;
 
@@ -58,6 +59,7 @@ static const struct
 	{"import_labels", offsetof(import_options, labels), false},
 	{"import_collation", offsetof(import_options, collation), false},
 	{"import_readonly", offsetof(import_options, readonly), true},
+	{"import_text_lengths", offsetof(import_options, text_lengths), true},
 	{"import_comments", offsetof(import_options, comments), true},
 };
 
@@ -106,7 +108,7 @@ read_options(List *list)
 					(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 					 errmsg("invalid option \"%s\" for IMPORT FOREIGN SCHEMA", def->defname),
 					 errhint(
-							 "Valid options are: import_labels, import_collation, import_readonly, import_comments.")));
+							 "Valid options are: import_labels, import_collation, import_readonly, import_text_lengths, import_comments.")));
 		*(bool *) ((char *) &result + option_rules[i].offset) = defGetBoolean(def);
 	}
 	return result;
@@ -283,25 +285,28 @@ append_options(StringInfo sql, const dv_import_option *options, int n)
 
 /* Qualified, so that search_path does not matter. */
 const char *
-dv_import_type_sql(const dv_meta_column *column)
+dv_import_type_sql(const dv_meta_column *column, bool lengths)
 {
+	if (!lengths && strncmp(column->sql, "varchar(", strlen("varchar(")) == 0)
+		return "pg_catalog.text";
 	return psprintf("pg_catalog.%s", column->sql);
 }
 
 void
-dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool collate)
+dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool lengths, bool collate)
 {
 	dv_import_option options[DV_IMPORT_COLUMN_OPTIONS];
 
 	dv_import_column_options(column, options);
-	appendStringInfo(sql, "%s %s", quote_identifier(column->name), dv_import_type_sql(column));
+	appendStringInfo(sql, "%s %s", quote_identifier(column->name),
+					 dv_import_type_sql(column, lengths));
 	append_options(sql, options, DV_IMPORT_COLUMN_OPTIONS);
 	if (collate && column->text)
 		appendStringInfoString(sql, " COLLATE dataverse.ci_ai");
 }
 
 static char *
-command_for(const dv_meta_table *table, const char *server, bool collate)
+command_for(const dv_meta_table *table, const char *server, bool lengths, bool collate)
 {
 	dv_import_option options[DV_IMPORT_TABLE_OPTIONS];
 	StringInfoData sql;
@@ -312,7 +317,7 @@ command_for(const dv_meta_table *table, const char *server, bool collate)
 	for (i = 0; i < table->ncolumns; i++)
 	{
 		appendStringInfoString(&sql, i > 0 ? ",\n  " : "\n  ");
-		dv_import_column_sql(&sql, &table->columns[i], collate);
+		dv_import_column_sql(&sql, &table->columns[i], lengths, collate);
 	}
 	appendStringInfo(&sql, "\n) SERVER %s", quote_identifier(server));
 	dv_import_table_options(table, options);
@@ -470,7 +475,8 @@ visit_table(const dv_meta_table *table, void *arg)
 		ereport(WARNING, (errcode(ERRCODE_TOO_MANY_COLUMNS),
 						  errmsg("table \"%s\" is not imported", table->table),
 						  errdetail("It would have %d columns, but foreign tables can have at most %d.",
-									table->ncolumns, DV_META_COLUMNS_MAX)));
+									table->ncolumns, DV_META_COLUMNS_MAX),
+						  errhint("Leave out columns by setting \"import_readonly\" to \"off\", or create the foreign table with the columns that you need.")));
 	else
 	{
 		if (table->without_labels)
@@ -479,6 +485,7 @@ visit_table(const dv_meta_table *table, void *arg)
 							  errdetail("With labels, it would have more than %d columns.",
 										DV_META_COLUMNS_MAX)));
 		state->commands = lappend(state->commands, command_for(table, state->stmt->server_name,
+															   state->options.text_lengths,
 															   state->options.collation));
 		if (state->options.comments)
 			add_comments(table);

@@ -35,9 +35,10 @@ extern void dv_import_column_options(const dv_meta_column *column,
 									 dv_import_option options[DV_IMPORT_COLUMN_OPTIONS]);
 
 /* Appends "name type OPTIONS (…) COLLATE …". */
-extern void dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool collate);
+extern void dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool lengths,
+								 bool collate);
 
-/* The schema-qualified type. */
-extern const char *dv_import_type_sql(const dv_meta_column *column);
+/* The schema-qualified type; "lengths": a text has its greatest length. */
+extern const char *dv_import_type_sql(const dv_meta_column *column, bool lengths);
 
 #endif							/* DV_IMPORT_H */

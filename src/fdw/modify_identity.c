@@ -61,6 +61,19 @@ static dv_guid_clock guid_clock;
  * Preparing
  */
 
+/* Says how an upsert may find its rows. */
+static const char *
+key_hint(const dv_relation *relation)
+{
+	const char *keys = dv_option_text(relation->options, DV_OPT_KEYS);
+	const char *hint = psprintf("Insert values for column \"%s\", or name the columns of an alternate key in option \"upsert_key\" or in the setting \"dataverse_fdw.upsert_key\".",
+								relation->primary_id.name);
+
+	if (keys == NULL)
+		return hint;
+	return psprintf("%s  The table has the following keys (option \"keys\"): %s.", hint, keys);
+}
+
 /* Prepares the alternate key by which an upsert finds its rows. */
 static void
 prepare_keys(dv_modify *m)
@@ -79,8 +92,7 @@ prepare_keys(dv_modify *m)
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("cannot upsert into foreign table \"%s\" without a key",
 						m->relation->name),
-				 errhint("Insert values for column \"%s\", or name the columns of an alternate key in option \"upsert_key\".",
-						 m->relation->primary_id.name)));
+				 errhint("%s", key_hint(m->relation))));
 	}
 	if (!SplitIdentifierString(pstrdup(option), ',', &names))
 		ereport(ERROR,

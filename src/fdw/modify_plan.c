@@ -78,9 +78,8 @@ dv_modify_plan_operation(const dv_relation *relation, dv_options options, CmdTyp
  * Columns that are written
  */
 
-/* Can values be written to this column? */
-static bool
-is_writable(const dv_attribute *attribute)
+bool
+dv_modify_plan_is_writable(const dv_attribute *attribute)
 {
 	return !(dv_types[attribute->column.type].flags & DV_READONLY) &&
 		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
@@ -172,7 +171,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 
 		if (attribute == NULL)
 			continue;
-		if (!attribute->is_table_name && !is_writable(attribute))
+		if (!attribute->is_table_name && !dv_modify_plan_is_writable(attribute))
 		{
 			if (is_null_constant(tle))
 				continue;
@@ -187,7 +186,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_writable(attribute) &&
 			!list_member_int(columns, i))
 			columns = lappend_int(columns, i);
 	}
@@ -230,7 +229,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		check_key(relation, attribute, attnum);
 		if (attribute->is_table_name)
 			check_companion(relation, attribute, set, CMD_UPDATE);
-		else if (!is_writable(attribute))
+		else if (!dv_modify_plan_is_writable(attribute))
 			refuse_column(relation, attribute, CMD_UPDATE, reason_of(attribute), NULL);
 		columns = lappend_int(columns, attnum);
 	}
@@ -238,7 +237,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_writable(attribute) &&
 			bms_is_member(i - FirstLowInvalidHeapAttributeNumber, changed))
 			columns = list_append_unique_int(columns, i);
 	}
@@ -260,7 +259,7 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
 		if (attribute != NULL && !list_member_int(columns, i) &&
-			(attribute->is_table_name || is_writable(attribute)) &&
+			(attribute->is_table_name || dv_modify_plan_is_writable(attribute)) &&
 			(command == CMD_INSERT || (i != id && i != partition)))
 			others = lappend_int(others, i);
 	}

@@ -18,6 +18,7 @@
 #include "utils/lsyscache.h"
 
 #include "client/doubts.h"
+#include "client/ledger.h"
 #include "dataverse/address.h"
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
@@ -95,17 +96,10 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
-	int64		written = dv_writer_stays(m->writer);
+	const char *outcome = dv_ledger_sentence("statement", dv_writer_stays(m->writer), failure->in_doubt);
 
-	if (written > 0)
-		appendStringInfo(detail, ngettext("\n%lld row of this statement has been written to Dataverse and stays there.",
-										  "\n%lld rows of this statement have been written to Dataverse and stay there.",
-										  written), (long long) written);
-	if (failure->in_doubt > 0)
-		appendStringInfo(detail, failure->in_doubt == 1 ?
-						 "\n%lld %srow was sent without a conclusive answer: it may be there or not." :
-						 "\n%lld %srows were sent without a conclusive answer: they may be there or not.",
-						 (long long) failure->in_doubt, written > 0 ? "more " : "");
+	if (outcome != NULL)
+		appendStringInfo(detail, "\n%s", outcome);
 }
 
 static bool

@@ -42,6 +42,7 @@
 
 #include "client/session.h"
 #include "compat.h"
+#include "fdw/combination.h"
 #include "fdw/option.h"
 #include "net/clock.h"
 #include "net/text.h"
@@ -669,67 +670,6 @@ dv_options_configure(dv_options opts, dv_session_config *config)
 	}
 }
 
-/*
- * Combinations that cannot work.
- */
-
-static void
-refuse_combination(const char *message, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-			 errmsg_internal("%s", message),
-			 errhint("%s", hint)));
-}
-
-/* An application user must have exactly one kind of credentials. */
-static void
-check_application_user(dv_options opts, int number)
-{
-	static const char *const hint =
-	"Set \"client_id\" together with \"client_secret\" or \"client_certificate\", or set \"managed_identity\" or \"access_token\".";
-	dv_option	id = dv_option_numbered(DV_OPT_CLIENT_ID, number);
-	bool		secret = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_SECRET, number));
-	bool		certificate = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number));
-	bool		key = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_KEY, number));
-	bool		password = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_KEY_PASSWORD, number));
-	bool		identity = dv_option_bool(opts, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
-	bool		token = dv_option_given(opts, dv_option_numbered(DV_OPT_ACCESS_TOKEN, number));
-	bool		given = dv_option_given(opts, id) || key || password ||
-	dv_option_given(opts, dv_option_numbered(DV_OPT_NAME, number));
-	int			ways = secret + certificate + identity + token;
-
-	if (ways == 0 && given)
-		refuse_combination(psprintf("application user %d has no credentials", number), hint);
-	if (ways > 1)
-		refuse_combination(psprintf("application user %d has more than one kind of credentials", number),
-						   hint);
-	if ((secret || certificate) && !dv_option_given(opts, id))
-		refuse_combination(psprintf("option \"%s\" is missing", dv_option_name(id)), hint);
-	if ((key || password) && !certificate)
-		refuse_combination(psprintf("application user %d has a key but no certificate", number),
-						   "Also set \"client_certificate\".");
-}
-
-static void
-check_combination(List *list, Oid catalog)
-{
-	dv_options	opts = {list, NIL};
-	int			number;
-
-	if (catalog == UserMappingRelationId && dv_option_given(opts, DV_OPT_PROXY_PASSWORD) &&
-		!dv_option_given(opts, DV_OPT_PROXY_USER))
-		refuse_combination("option \"proxy_user\" is missing",
-						   "Set \"proxy_user\" together with \"proxy_password\".");
-	if (catalog == UserMappingRelationId)
-		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
-			check_application_user(opts, number);
-	if (catalog == ForeignServerRelationId && dv_option_given(opts, DV_OPT_MAX_PARALLEL) &&
-		dv_option_int(opts, DV_OPT_MIN_PARALLELISM) > dv_option_int(opts, DV_OPT_MAX_PARALLEL))
-		refuse_combination("option \"min_parallelism\" is greater than \"max_parallel\"",
-						   "Raise \"max_parallel\" or lower \"min_parallelism\".");
-}
-
 void
 dv_options_validate(List *list, Oid catalog)
 {
@@ -753,7 +693,7 @@ dv_options_validate(List *list, Oid catalog)
 		else
 			check_value(option, def->defname, defGetString(def));
 	}
-	check_combination(list, catalog);
+	dv_combination_check(list, catalog);
 }
 
 /*

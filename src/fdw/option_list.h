@@ -111,7 +111,7 @@ DV_OPTION(TABLE, "table", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(ENTITY_SET, "entity_set", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(PRIMARY_ID, "primary_id", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(TABLE_TYPE, "table_type", ON_TABLE, CHOICE("standard", table_types))
-DV_SETTING("Sets the columns of the alternate key that an upsert finds rows by.",
+DV_SETTING("Sets the columns of the alternate key by which upserts find their rows.",
 		   UPSERT_KEY, "upsert_key", ON_TABLE, COLUMNS(NULL))
 DV_OPTION(PARTITION_ID, "partition_id", ON_TABLE, TEXT(NULL))
 DV_OPTION(KEYS, "keys", ON_TABLE, TEXT(NULL))

@@ -86,14 +86,12 @@ enum
 
 /*
  * If a column occurs twice, its last value counts.  Nulls come first, so others
- * override them.  A row that is tried again keeps its number.  The entry it comes
- * from has its id; of several, and of those without an id, it is the one in its
- * place.
+ * override them.  A row that is tried again keeps its entry, and so its number.
+ * The entry has its id; of several, and of those without an id, it is the one in
+ * its place.  Returns the id of such an entry, or null.
  */
 static const char statement[] =
-"INSERT INTO %1$s (role, server, foreign_table, operation, row_number, row_id,"
-"  code, sqlstate, message, \"row\", attempts)"
-" SELECT $1, $2, $3, $4, coalesce(o.row_number, $5), $6, $7, $8, $9,"
+"WITH that AS MATERIALIZED (SELECT"
 "  (SELECT jsonb_object_agg(x.name, x.value ORDER BY x.value <> 'null')"
 "   FROM (SELECT m.name, CASE"
 "           WHEN e.value = 'null' OR m.kind = 'value' THEN e.value"
@@ -110,14 +108,21 @@ static const char statement[] =
 "           ON m.member = e.key"
 "              AND (m.prefix IS NULL OR e.value = 'null' OR starts_with(e.value #>> '{}', m.prefix))"
 "         UNION ALL"
-"         SELECT key, value FROM jsonb_each($13::jsonb) WHERE key = ANY ($14)) AS x),"
-"  1 + coalesce(o.attempts, 0)"
-" FROM (SELECT) AS this"
-" LEFT JOIN LATERAL (SELECT r.row_number, r.attempts FROM %1$s AS r"
+"         SELECT key, value FROM jsonb_each($13::jsonb) WHERE key = ANY ($14)) AS x) AS value),"
+" entry AS MATERIALIZED (SELECT r.id FROM %1$s AS r"
 "   WHERE r.role = $1 AND r.foreign_table = $3"
 "     AND (r.id = ($15)[$5] AND (r.row_id IS NULL OR r.row_id = $6)"
 "          OR r.row_id = $6 AND r.id = ANY ($15))"
-"   ORDER BY r.id = ($15)[$5] DESC, r.id LIMIT 1) AS o ON true";
+"   ORDER BY r.id = ($15)[$5] DESC, r.id LIMIT 1),"
+" again AS (UPDATE %1$s AS t SET at = clock_timestamp(), pid = pg_backend_pid(), server = $2,"
+"     operation = $4, row_id = $6, code = $7, sqlstate = $8, message = $9, \"row\" = that.value,"
+"     attempts = t.attempts + 1"
+"   FROM entry, that WHERE t.id = entry.id RETURNING t.id),"
+" anew AS (INSERT INTO %1$s (role, server, foreign_table, operation, row_number, row_id,"
+"     code, sqlstate, message, \"row\", attempts)"
+"   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, that.value, 1 FROM that"
+"   WHERE NOT EXISTS (SELECT FROM entry) RETURNING NULL::bigint AS id)"
+" SELECT id FROM again UNION ALL SELECT id FROM anew";
 
 static Oid	argument_types[NARGS] = {
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, TEXTOID, TEXTOID,
@@ -408,6 +413,8 @@ insert(Oid relid, Datum *values, const char *nulls)
 	int			guc_level = NewGUCNestLevel();
 	Oid			userid;
 	int			sec_context;
+	Datum		entry;
+	bool		is_new;
 
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
@@ -415,8 +422,12 @@ insert(Oid relid, Datum *values, const char *nulls)
 	SetUserIdAndSecContext(owner_of(relid), sec_context | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION);
 	SPI_connect();
-	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_INSERT)
+	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_SELECT ||
+		SPI_processed != 1)
 		elog(ERROR, "could not file a row in %s", qualified_name(relid));
+	entry = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_new);
+	if (!is_new)
+		dv_replay_refused(DatumGetInt64(entry));
 	SPI_finish();
 	SetUserIdAndSecContext(userid, sec_context);
 	AtEOXact_GUC(true, guc_level);
@@ -443,8 +454,8 @@ dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject
 	nulls[ARG_ID] = reject->id != NULL ? ' ' : 'n';
 	set_arg(values, nulls, ARG_SERVER, GetForeignServer(relation->serverid)->servername);
 	set_arg(values, nulls, ARG_OPERATION, reject->operation);
-	values[ARG_RETRIED] = PointerGetDatum(dv_replay_entries());
-	nulls[ARG_RETRIED] = dv_replay_entries() != NULL ? ' ' : 'n';
+	values[ARG_RETRIED] = PointerGetDatum(dv_replay_entries(roleid));
+	nulls[ARG_RETRIED] = dv_replay_entries(roleid) != NULL ? ' ' : 'n';
 	set_arg(values, nulls, ARG_CODE, reject->code);
 	set_arg(values, nulls, ARG_SQLSTATE, unpack_sql_state(reject->sqlstate));
 	set_arg(values, nulls, ARG_MESSAGE, reject->message);

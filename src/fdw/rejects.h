@@ -35,9 +35,11 @@ extern void dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_re
 
 /*
  * The ids of the entries that the statement of dataverse.retry_rejects() tries
- * again, in the order in which it inserts their rows; NULL: no such statement
- * is running (replay.c).
+ * again for this role, in the order in which it inserts their rows; NULL: no such
+ * statement is running (replay.c).  What is refused again keeps its entry, which
+ * is then no entry of another row.
  */
-extern const struct ArrayType *dv_replay_entries(void);
+extern const struct ArrayType *dv_replay_entries(Oid roleid);
+extern void dv_replay_refused(int64 entry);
 
 #endif							/* DV_REJECTS_H */

@@ -114,7 +114,8 @@ type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options o
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("invalid value for option \"type\" of column \"%s\" of foreign table \"%s\": \"%s\"",
-						attribute->name, relation->name, type_name)));
+						attribute->name, relation->name, type_name),
+				 errhint("IMPORT FOREIGN SCHEMA sets the right one, and dataverse.import_diff() shows it.")));
 	return type;
 }
 

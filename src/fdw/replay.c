@@ -55,7 +55,8 @@
 DV_FUNCTION(dataverse_may_retry);
 DV_FUNCTION(dataverse_retrying);
 
-static const ArrayType *entries = NULL;
+static ArrayType * entries = NULL;
+static Oid	retrying_role = InvalidOid; /* whose they are */
 
 /* Does the extension that has this function serve the table? */
 static bool
@@ -214,9 +215,22 @@ dataverse_may_retry(PG_FUNCTION_ARGS)
  */
 
 const		ArrayType *
-dv_replay_entries(void)
+dv_replay_entries(Oid roleid)
 {
-	return entries;
+	return roleid == retrying_role ? entries : NULL;
+}
+
+void
+dv_replay_refused(int64 entry)
+{
+	int64	   *ids = (int64 *) ((char *) entries + ARR_OVERHEAD_NONULLS(ARR_NDIM(entries)));
+	int			n = ArrayGetNItems(ARR_NDIM(entries), ARR_DIMS(entries));
+	int			i;
+
+	/* each keeps its place, which may be that of its row */
+	for (i = 0; i < n; i++)
+		if (ids[i] == entry)
+			ids[i] = 0;
 }
 
 static void
@@ -228,8 +242,8 @@ forget(void *arg)
 
 /*
  * retrying(ids): tells the entries of the statement that follows; null at its
- * end.  Whoever calls it can give rows that are filed for the caller nothing but
- * the number of another row of the same role and table.  If the statement fails,
+ * end.  Whoever calls it has rows that are refused to the same role replace entries
+ * of that role and table, which it could delete as well.  If the statement fails,
  * they are forgotten with the memory of the subtransaction.
  */
 Datum
@@ -246,9 +260,14 @@ dataverse_retrying(PG_FUNCTION_ARGS)
 	callback = palloc0(sizeof(*callback));
 	ids = PG_GETARG_ARRAYTYPE_P_COPY(0);
 	MemoryContextSwitchTo(old);
+	if (ARR_NDIM(ids) > 1 || array_contains_nulls(ids))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the ids of rejected rows must be a list without nulls")));
 	callback->func = forget;
 	callback->arg = ids;
 	MemoryContextRegisterResetCallback(CurTransactionContext, callback);
 	entries = ids;
+	retrying_role = GetUserId();
 	PG_RETURN_VOID();
 }

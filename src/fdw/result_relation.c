@@ -489,3 +489,19 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 	}
 	return true;
 }
+
+void
+dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Index rti)
+{
+	const		ExecRowMark *mark = NULL;
+
+	if (estate->es_rowmarks != NULL && rti > 0)
+		mark = estate->es_rowmarks[rti - 1];
+	/* those of UPDATE and DELETE, which lock nothing elsewhere either, have no strength */
+	if (mark == NULL || mark->strength == LCS_NONE)
+		return;
+	ereport(WARNING,
+			(errcode(ERRCODE_WARNING),
+			 errmsg("rows of foreign table \"%s\" are read, but not locked", relation->name),
+			 errdetail("Dataverse has no locks that last until the end of a transaction: others can change the rows at any time.")));
+}

@@ -93,4 +93,7 @@ extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
 extern void dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex,
 											 RangeTblEntry *target_rte, Relation target_relation);
 
+/* Warns that a scan does not lock its rows, if SELECT ... FOR UPDATE or the like asks for that. */
+extern void dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Index rti);
+
 #endif							/* DV_RESULT_RELATION_H */

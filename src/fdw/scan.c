@@ -328,6 +328,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	read = dv_read_plan_unpack(plan->fdw_private);
 	rte = dv_plan_table(plan, estate);
 	relation = dv_relation_open(rte->relid);
+	dv_resultrel_warn_of_lock(relation, estate, plan->scan.scanrelid);
 	dv_drain_visible(estate, relation);
 	ranges = most_ranges(relation, &read, &automatic);
 	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), ranges > 1);
@@ -812,8 +813,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 	}
 	if (scan->spool != NULL)
 		dv_spool_clear(scan->spool);
-	if (scan->ranges != NULL && is_instrumented(scan))
-		dv_ranges_count_unread(scan->ranges);
+	dv_ranges_leave(scan->ranges, is_instrumented(scan));
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->ranges = NULL;
@@ -894,6 +894,7 @@ dv_scan_close(dv_scan *scan)
 		dv_decoder_end(scan->targets[i].decoder);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
+	dv_ranges_leave(scan->ranges, false);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);
 }

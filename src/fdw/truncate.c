@@ -125,7 +125,7 @@ show(const dv_truncation *t, int in_flight)
 {
 	int64		done = t->deleted + t->failed;
 
-	dv_progress_update(t->progress, done, done, t->deleted, t->failed, in_flight);
+	dv_progress_update(t->progress, 0, done, done, t->deleted, t->failed, in_flight);
 }
 
 /* Sends a request and returns the object in the answer. */
@@ -143,7 +143,7 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 		spec.body_len = strlen(body);
 	}
 	spec.repeatable = body == NULL;
-	show(t, 1);
+	show(t, DV_PROGRESS_ONE);
 	call = dv_call_run(t->session, &spec, t->what, CurrentMemoryContext);
 	show(t, 0);
 	return read_object(t, call);
@@ -166,7 +166,7 @@ find_job(dv_truncation *t)
 
 	spec.path = psprintf("asyncoperations(%s)?$select=statecode,statuscode,message", t->job);
 	call = dv_call_start(t->session, &spec, CurrentMemoryContext);
-	show(t, 1);
+	show(t, DV_PROGRESS_ONE);
 	dv_call_wait(call);
 	show(t, 0);
 	error = dv_call_error(call);

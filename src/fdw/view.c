@@ -243,6 +243,7 @@ fill_user(view_row *r, const void *item, int64 now)
 		return false;
 	put_name(r, view->server);
 	put_name(r, view->name);
+	put_name(r, view->url);
 	put(r, BoolGetDatum(throttled));
 	put_time(r, throttled ? user->throttle.until : 0, now);
 	put(r, Int32GetDatum(rate->current));
@@ -251,6 +252,7 @@ fill_user(view_row *r, const void *item, int64 now)
 	put(r, BoolGetDatum(dv_rate_known_good_stale(rate, &view->policy.rate, now)));
 	put(r, Int32GetDatum(stats->limit));
 	put(r, CStringGetTextDatum(stats->limited_by));
+	put_time(r, stats->limited_until, now);
 	put_count(r, braked ? rate->throttle_ceiling : -1);
 	put_time(r, braked ? rate->throttle_ceiling_until : 0, now);
 	put_execution_ceilings(r, rate, &view->policy.rate);
@@ -304,6 +306,22 @@ fill_event(view_row *r, const void *item, int64 now)
 	return true;
 }
 
+/* A request that waits to be sent is not in flight, as it has no slot in dataverse.pool. */
+static int
+in_flight(const dv_progress_stats *stats)
+{
+	if (stats->counts.in_flight != DV_PROGRESS_ONE)
+		return stats->counts.in_flight;
+	switch (stats->slot.waiting_for)
+	{
+		case DV_WAIT_CONNECT:
+		case DV_WAIT_RESPONSE:
+			return 1;
+		default:
+			return 0;
+	}
+}
+
 /* The columns of dataverse.progress_rows(), in order. */
 static bool
 fill_progress(view_row *r, const void *item, int64 now)
@@ -327,7 +345,7 @@ fill_progress(view_row *r, const void *item, int64 now)
 	put_count(r, counts->reads ? -1 : counts->acknowledged);
 	put_count(r, counts->reads ? -1 : counts->rejected);
 	r->hidden = false;
-	put(r, Int32GetDatum(counts->in_flight));
+	put(r, Int32GetDatum(in_flight(stats)));
 	r->hidden = sight == DV_SEES_OUTLINE;
 	/* more digits than people read would suggest more than is known */
 	put(r, Float8GetDatum(rint(stats->per_second * 10) / 10));
@@ -423,7 +441,8 @@ dataverse_reset_pool(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("server \"%s\" may not reset application user \"%s\", which other servers use",
 						NameStr(*PG_GETARG_NAME(0)), name),
-				 errdetail("Dataverse has not accepted a request of this server as that user yet.")));
+				 errdetail("Dataverse has not accepted a request of this server as that user yet."),
+				 errhint("Send one, for example by calling dataverse.whoami().")));
 	if (name != NULL && n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

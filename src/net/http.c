@@ -91,6 +91,42 @@ dv_http_failure_name(dv_http_failure failure)
 	return failure_names[failure];
 }
 
+/* What libcurl says of a failure often repeats its name, at either end. */
+static const struct
+{
+	dv_http_failure failure;
+	const char *prefix;
+	const char *instead;
+}			repetitions[] =
+
+{
+	{DV_HTTP_RESOLVE, "Could not resolve host: ", "could not resolve host name: "},
+	{DV_HTTP_RESOLVE, "Could not resolve proxy: ", "could not resolve host name of proxy: "},
+	{DV_HTTP_CONNECT, "Failed to connect to ", "could not connect to "},
+};
+
+static const char *const empty_reasons[] = {": Couldn't connect to server", ": Could not connect to server"};
+
+const char *
+dv_http_failure_text(const dv_http_result *result)
+{
+	char	   *message = pstrdup(dv_text_shown(result->message, strlen(result->message)));
+	size_t		i;
+
+	for (i = 0; i < lengthof(empty_reasons); i++)
+	{
+		char	   *reason = strstr(message, empty_reasons[i]);
+
+		if (reason != NULL && strcmp(reason, empty_reasons[i]) == 0)
+			*reason = '\0';
+	}
+	for (i = 0; i < lengthof(repetitions); i++)
+		if (result->failure == repetitions[i].failure &&
+			strncmp(message, repetitions[i].prefix, strlen(repetitions[i].prefix)) == 0)
+			return psprintf("%s%s", repetitions[i].instead, message + strlen(repetitions[i].prefix));
+	return psprintf("%s: %s", failure_names[result->failure], message);
+}
+
 /*
  * Callbacks of libcurl.  None of them may raise an error.
  */

@@ -142,6 +142,9 @@ extern void dv_http_stop(dv_http_call *call);
 /* Returns a fragment for messages, such as "could not connect". */
 extern const char *dv_http_failure_name(dv_http_failure failure);
 
+/* Returns the same with what libcurl says about it. */
+extern const char *dv_http_failure_text(const dv_http_result *result);
+
 /* Sends and receives whatever is possible without waiting. */
 extern void dv_http_drive(void);
 

@@ -337,9 +337,7 @@ read_answer(dv_token *token)
 	if (result->outcome != DV_HTTP_ANSWERED)
 	{
 		failed(token, result->failure != DV_HTTP_TLS, 0,
-			   psprintf("%s: %s", dv_http_failure_name(result->failure),
-						dv_text_shown(result->message, strlen(result->message))),
-			   transport_hint(result->failure));
+			   dv_http_failure_text(result), transport_hint(result->failure));
 		return;
 	}
 	root = dv_json_parse(result->body, result->body_len, NULL);

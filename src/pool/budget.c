@@ -10,6 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <math.h>
 #include <string.h>
 
 #include "pool/budget.h"
@@ -570,5 +571,56 @@ dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds, 
 	budget->known_in_flight = in_flight;
 	budget->known_seconds = (float) expected_seconds;
 	budget->known_time = Max2(Max2(a.not_before, b.not_before), spaced);
+	/* a ration with nothing left holds back longer than one that only spaces requests */
+	if (a.not_before != b.not_before)
+		budget->known_ration = a.not_before > b.not_before ? DV_RATION_REQUESTS : DV_RATION_SECONDS;
+	else
+		budget->known_ration = a.spacing > b.spacing ? DV_RATION_REQUESTS : DV_RATION_SECONDS;
 	return budget->known_time;
+}
+
+dv_ration_kind
+dv_budget_bound_by(const dv_budget *budget)
+{
+	return budget->known_ration;
+}
+
+/* How much of our own use will have left the window by then. */
+static double
+freed_by(const dv_budget *budget, const dv_ration *ration, int64_t then, int64_t now)
+{
+	return ration->scale * (used_at(budget, ration, now) - used_at(budget, ration, then));
+}
+
+/*
+ * Once the window has passed, what was sent in it leaves, too: from then on the
+ * limit is renewed with each window.
+ */
+static double
+room_within(const dv_budget *budget, dv_ration_kind which, int64_t within, int64_t now)
+{
+	const dv_ration *ration = &budget->rations[which];
+	double		room = Max2(dv_budget_left(budget, which, now), 0) +
+	freed_by(budget, ration, now + within, now);
+
+	if (within > DV_BUDGET_WINDOW)
+		room += Max2(ration->limit - others_of(ration), 0) * (within - DV_BUDGET_WINDOW) / DV_BUDGET_WINDOW;
+	return room;
+}
+
+double
+dv_budget_capacity(const dv_budget *budget, int64_t within, int64_t now)
+{
+	const double costs[DV_RATIONS] = {1, budget->typical};
+	double		capacity = INFINITY;
+	int			i;
+
+	for (i = 0; i < DV_RATIONS; i++)
+	{
+		double		cost = costs[i] * budget->rations[i].scale;
+
+		if (budget->rations[i].said && cost > 0)
+			capacity = Min2(capacity, room_within(budget, (dv_ration_kind) i, within, now) / cost);
+	}
+	return capacity;
 }

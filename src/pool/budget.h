@@ -96,6 +96,7 @@ typedef struct dv_budget
 	/* the last result of dv_budget_not_before, valid until something changes */
 	bool		known;
 	int64_t		known_time;
+	dv_ration_kind known_ration;	/* that held it back longest */
 	int			known_in_flight;
 	float		known_seconds;
 	dv_ration	rations[DV_RATIONS];
@@ -125,6 +126,16 @@ extern void dv_budget_refused(dv_budget *budget, dv_ration_kind which, int64_t n
 
 /* A part of a request was refused in this way, but the request counts. */
 extern void dv_budget_used_up(dv_budget *budget, dv_ration_kind which, int64_t now);
+
+/* Returns the ration that the last result of dv_budget_not_before was due to. */
+extern dv_ration_kind dv_budget_bound_by(const dv_budget *budget);
+
+/*
+ * Returns how many requests like those of late the service will have admitted
+ * "within" so many microseconds from now, if we sent as many as it allows; INFINITY
+ * as long as it has not said what remains.
+ */
+extern double dv_budget_capacity(const dv_budget *budget, int64_t within, int64_t now);
 
 /* Our estimate of what is left now; negative if more than the limit was used. */
 extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now);

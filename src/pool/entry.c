@@ -226,6 +226,42 @@ reclaim_view(dv_shared *shared, Oid serverid, const uint64 *views_in_use)
 }
 
 /*
+ * After ALTER SERVER ... url the server's users are those of another service.
+ * The views of the former one are kept as long as sessions use them; then they
+ * would only be mistaken for those of the present one.
+ */
+
+static void
+mark_former_views(dv_shared *shared, const dv_pool_spec *spec)
+{
+	dv_shared_view *views = dv_shared_views(shared);
+	int			i;
+
+	for (i = 0; i < shared->nviews; i++)
+		if (views[i].used && views[i].serverid == spec->serverid &&
+			views[i].databaseid == MyDatabaseId)
+			views[i].former = strncmp(views[i].url, spec->organisation, DV_URL_LEN - 1) != 0;
+}
+
+void
+dv_entry_forget_former(dv_shared *shared)
+{
+	dv_shared_view *views = dv_shared_views(shared);
+	bool		any = false;
+	view_set	in_use;
+	int			i;
+
+	for (i = 0; i < shared->nviews && !any; i++)
+		any = views[i].used && views[i].former;
+	if (!any)
+		return;
+	find_views_in_use(shared, in_use);
+	for (i = 0; i < shared->nviews; i++)
+		if (views[i].used && views[i].former && views[i].in_flight == 0 && !dv_set_has(in_use, i))
+			views[i].used = false;
+}
+
+/*
  * Room.
  */
 
@@ -359,6 +395,7 @@ fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)
 	dv_shared_view *view = &dv_shared_views(shared)[which];
 
 	strlcpy(view->server, spec->server_name, DV_NAME_LEN);
+	strlcpy(view->url, spec->organisation, DV_URL_LEN);
 	view->policy = *spec->policy;
 	view->opened = ++shared->ticket;
 	if (view->answered && view->roleid != spec->roleid)
@@ -399,5 +436,7 @@ dv_entry_open(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *sp
 			dv_rate_set_max(&dv_shared_users(shared)[user].rate, &spec->policy->rate,
 							dv_entry_maximum(shared, user));
 	}
+	mark_former_views(shared, spec);
+	dv_entry_forget_former(shared);
 	return true;
 }

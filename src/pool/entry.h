@@ -38,4 +38,10 @@ extern int	dv_view_maximum(const dv_shared_view *view, int dop_hint);
  */
 extern int	dv_entry_maximum(dv_shared *shared, int user);
 
+/*
+ * Forgets what servers that have another URL now knew of the users of the former
+ * one, unless a session uses it still.  Caller holds the lock.
+ */
+extern void dv_entry_forget_former(dv_shared *shared);
+
 #endif							/* DV_ENTRY_H */

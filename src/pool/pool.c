@@ -109,6 +109,7 @@ close_pool(void *arg)
 	for (i = 0; i < pool->n; i++)
 		if (!is_open(pool->shared, pool->view[i]))
 			dv_set_put(dv_shared_uses(pool->shared, my_row(pool->shared)), pool->view[i], false);
+	dv_entry_forget_former(pool->shared);
 	LWLockRelease(&pool->shared->lock);
 }
 
@@ -832,6 +833,7 @@ void
 dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes)
 {
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	user_at(pool, user)->rows[DV_KIND_READ] += rows;
 	dv_latency_note_rows(&user_at(pool, user)->latency, rows, bytes);
 	LWLockRelease(&pool->shared->lock);
 }

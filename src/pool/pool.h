@@ -191,7 +191,8 @@ extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
 /*
  * Notes how long an answer of so many bytes (before compression) with rows took,
- * and how many of its bytes were rows, from which reads are planned.
+ * and how many rows it had, in how many bytes, from which reads are planned.  Rows
+ * whose size says nothing about others (0 bytes) are only counted.
  */
 extern void dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration);
 extern void dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes);

@@ -178,8 +178,8 @@ dv_progress_end(dv_progress *progress)
 }
 
 void
-dv_progress_update(dv_progress *progress, int64 taken, int64 sent, int64 acknowledged,
-				   int64 rejected, int in_flight)
+dv_progress_update(dv_progress *progress, int64 requests, int64 taken, int64 sent,
+				   int64 acknowledged, int64 rejected, int in_flight)
 {
 	dv_progress_counts counts = {0};
 
@@ -188,18 +188,22 @@ dv_progress_update(dv_progress *progress, int64 taken, int64 sent, int64 acknowl
 	counts.acknowledged = acknowledged;
 	counts.rejected = rejected;
 	counts.in_flight = in_flight;
+	counts.requests = requests;
 	counts.speed = dv_speed_note(&progress->speed, acknowledged, dv_now());
 	show(progress, &counts);
 }
 
 void
-dv_progress_read(dv_progress *progress, int64 taken, int in_flight)
+dv_progress_read(dv_progress *progress, int64 requests, int64 taken, int in_flight)
 {
 	dv_progress_counts counts = {0};
 
+	if (progress == NULL)
+		return;
 	counts.reads = true;
 	counts.taken = taken;
 	counts.in_flight = in_flight;
+	counts.requests = requests;
 	counts.speed = dv_speed_note(&progress->speed, taken, dv_now());
 	show(progress, &counts);
 }

@@ -47,12 +47,24 @@ extern uint32 dv_wait_reason_event(dv_wait_reason reason);
 extern dv_progress *dv_progress_begin(Oid serverid, const char *server, const char *table,
 									  const char *operation, double total, MemoryContext owner);
 
-/* Reports the rows of a write so far, and its batches in flight.  Cheap enough for every row. */
-extern void dv_progress_update(dv_progress *progress, int64 taken, int64 sent,
+/*
+ * Instead of a number of requests in flight: there is one, and this backend does
+ * nothing but wait for it, so that what it waits for says whether it has been sent.
+ */
+#define DV_PROGRESS_ONE (-1)
+
+/*
+ * Reports the requests of a write that were sent or answered, its rows so far, and
+ * its batches in flight.  Cheap enough for every row.
+ */
+extern void dv_progress_update(dv_progress *progress, int64 requests, int64 taken, int64 sent,
 							   int64 acknowledged, int64 rejected, int in_flight);
 
-/* Reports the rows that a read has received, and its requests in flight. */
-extern void dv_progress_read(dv_progress *progress, int64 taken, int in_flight);
+/*
+ * Reports the answers and the rows that a read has received, and its requests in
+ * flight.  Nothing happens if there is no report.
+ */
+extern void dv_progress_read(dv_progress *progress, int64 requests, int64 taken, int in_flight);
 
 /* Reports that the operation has nothing to do.  It is not shown until it goes on. */
 extern void dv_progress_rest(dv_progress *progress);

@@ -281,7 +281,8 @@ dv_shared_private(bool existing)
 	dv_shared_backend_at(fresh, 0)->procno = dv_my_procno();
 	private = fresh;
 	ereport(WARNING,
-			(errmsg("dataverse_fdw has no shared memory for this session, which throttles of other sessions will not reach"),
+			(errmsg("dataverse_fdw has no shared memory for this session"),
+			 errdetail("The session will not learn of throttles of other sessions, nor they of its own."),
 			 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
 	return private;
 }

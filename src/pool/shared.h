@@ -49,6 +49,7 @@
 #include "pool/speed.h"
 
 #define DV_NAME_LEN			64
+#define DV_URL_LEN			200
 #define DV_TABLE_LEN		140 /* schema, dot, table, quotes */
 #define DV_OPERATION_LEN	16
 #define DV_REASON_LEN		128
@@ -83,7 +84,7 @@ typedef struct dv_shared_user
 	uint64		retries[DV_RETRY_CAUSES];
 	uint64		bytes_sent;
 	uint64		bytes_received;
-	int64		waited;			/* microseconds, summed over waiters */
+	int64		waited;			/* microseconds, summed over requests */
 	dv_latency	latency;		/* of reads of rows */
 } dv_shared_user;
 
@@ -97,6 +98,8 @@ typedef struct dv_shared_view
 	Oid			roleid;			/* the role whose mapping says name and sharing */
 	char		server[DV_NAME_LEN];
 	char		name[DV_NAME_LEN];
+	char		url[DV_URL_LEN];	/* of the service that the user belongs to */
+	bool		former;			/* the server has another URL now */
 	dv_pool_policy policy;
 	int			sharing;		/* users that share the DOP hint of an environment */
 	bool		answered;		/* the service has accepted a request of this server */
@@ -160,7 +163,8 @@ typedef struct dv_progress_counts
 {
 	bool		resting;		/* there is nothing to show */
 	bool		reads;			/* only the rows taken mean something */
-	int			in_flight;
+	int			in_flight;		/* DV_PROGRESS_ONE: see progress.h */
+	int64		requests;		/* that were answered */
 	int64		taken;
 	int64		sent;
 	int64		acknowledged;

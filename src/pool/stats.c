@@ -16,6 +16,8 @@
 #include "pool/stats.h"
 #include "pool/wait.h"
 
+#define LONGEST_ETA (7 * 24 * INT64CONST(3600) * DV_SECOND)
+
 /* The memories that this session knows; the second may be NULL. */
 static void
 find_memories(dv_shared *memories[2])
@@ -32,6 +34,27 @@ find_memories(dv_shared *memories[2])
  * the budget, which delays.  What sessions think of the user comes last.
  */
 static void
+limit_by(dv_user_stats *stats, int limit, const char *rule, int64 until)
+{
+	stats->limit = Min(stats->limit, limit);
+	stats->limited_by = rule;
+	stats->limited_until = until;
+}
+
+/* Which budget holds requests back, and how much of it is left. */
+static const char *
+name_budget(const dv_budget *budget, int64 now)
+{
+	dv_ration_kind which = dv_budget_bound_by(budget);
+	double		left = Max(dv_budget_left(budget, which, now), 0);
+	double		limit = budget->rations[which].limit;
+
+	if (which == DV_RATION_REQUESTS)
+		return psprintf("budget: %.0f of %.0f requests left", left, limit);
+	return psprintf("budget: %.1f of %.0f s of execution time left", left, limit);
+}
+
+static void
 find_limit(dv_user_stats *stats, int64 now)
 {
 	dv_shared_user *user = &stats->user;
@@ -46,28 +69,24 @@ find_limit(dv_user_stats *stats, int64 now)
 		binding = policy->rate.adaptive ? DV_BINDS_MAXIMUM : DV_BINDS_FIXED;
 	}
 	stats->limited_by = dv_binding_name(binding);
-	if (policy->budget_pacing && dv_pool_not_before(user, user->last_kind, now) > now)
+	if (binding == DV_BINDS_THROTTLE_CEILING)
+		stats->limited_until = user->rate.throttle_ceiling_until;
+	if (policy->budget_pacing)
 	{
-		stats->limit = Min(stats->limit, user->in_flight);
-		stats->limited_by = "budget";
+		int64		not_before = dv_pool_not_before(user, user->last_kind, now);
+
+		if (not_before > now)
+			limit_by(stats, user->in_flight, name_budget(&user->budget, now), not_before);
 	}
 	if (policy->throttle_tracking && dv_throttle_active(&user->throttle, now))
-	{
-		stats->limit = 0;
-		stats->limited_by = "throttle";
-	}
+		limit_by(stats, 0, "throttle", user->throttle.until);
 	if (dv_throttle_probing(&user->throttle))
-	{
-		stats->limit = Min(stats->limit, 1);
-		stats->limited_by = "circuit breaker";
-	}
+		limit_by(stats, 1, "circuit breaker", user->throttle.until > now ? user->throttle.until : 0);
 	if (now < stats->view.aside_until)
-	{
-		if (stats->view.aside_whole)
-			stats->limit = 0;
-		stats->limited_by = psprintf("set aside: %s", dv_text_shown(stats->view.aside_reason,
-																	strlen(stats->view.aside_reason)));
-	}
+		limit_by(stats, stats->view.aside_whole ? 0 : stats->limit,
+				 psprintf("set aside: %s", dv_text_shown(stats->view.aside_reason,
+														 strlen(stats->view.aside_reason))),
+				 stats->view.aside_until);
 }
 
 /* Caller holds the lock. */
@@ -269,6 +288,58 @@ find_speed(dv_progress_stats *stats, int64 now)
 	stats->per_second_overall = dv_speed_overall(good, stats->slot.started, now);
 	stats->total = stats->slot.total >= (double) done ? stats->slot.total : -1;
 	stats->left = dv_speed_left(stats->total, done, stats->per_second_overall);
+	stats->requests_left = done > 0 ? (stats->total - (double) done) * (double) counts->requests / (double) done : 0;
+}
+
+/* How many more requests the users of a server could send within this time. */
+static double
+capacity_of(const dv_user_stats *users, int nusers, const dv_progress_slot *slot, int64 within,
+			int64 now)
+{
+	double		capacity = 0;
+	int			i;
+
+	for (i = 0; i < nusers; i++)
+	{
+		const dv_user_stats *u = &users[i];
+		int64		throttled = Max(u->user.throttle.until - now, 0);
+
+		if (u->view.databaseid != slot->databaseid || u->view.serverid != slot->serverid ||
+			u->view.former || throttled > within)
+			continue;
+		capacity += dv_budget_capacity(&u->user.budget, within, now);
+	}
+	return capacity;
+}
+
+/*
+ * The speed so far says too little of what is left where budgets are used up
+ * faster than they are renewed: then what they allow decides.
+ */
+static void
+heed_budgets(dv_progress_stats *stats, const dv_user_stats *users, int nusers, int64 now)
+{
+	int64		low = 0;
+	int64		high = LONGEST_ETA;
+
+	if (stats->left < 0 ||
+		capacity_of(users, nusers, &stats->slot, stats->left, now) >= stats->requests_left)
+		return;
+	if (capacity_of(users, nusers, &stats->slot, high, now) < stats->requests_left)
+	{
+		stats->left = -1;
+		return;
+	}
+	while (high - low > DV_SECOND / 10)
+	{
+		int64		middle = low + (high - low) / 2;
+
+		if (capacity_of(users, nusers, &stats->slot, middle, now) < stats->requests_left)
+			low = middle;
+		else
+			high = middle;
+	}
+	stats->left = Max(stats->left, high);
 }
 
 dv_progress_stats *
@@ -276,6 +347,8 @@ dv_stats_progress(int64 now, int *n)
 {
 	dv_shared  *memories[2];
 	dv_progress_stats *stats;
+	dv_user_stats *users;
+	int			nusers;
 	int			room = 0;
 	int			m;
 	int			i;
@@ -293,8 +366,13 @@ dv_stats_progress(int64 now, int *n)
 		*n += copy_slots(memories[m], stats + *n);
 		LWLockRelease(&memories[m]->lock);
 	}
+	users = dv_stats_users(now, &nusers);
 	for (i = 0; i < *n; i++)
+	{
 		find_speed(&stats[i], now);
+		heed_budgets(&stats[i], users, nusers, now);
+	}
+	pfree(users);
 	return stats;
 }
 

@@ -21,6 +21,7 @@ typedef struct dv_user_stats
 	int			maximum;		/* of requests of this server */
 	int			limit;			/* for requests of the last kind, now */
 	const char *limited_by;		/* the rule that binds it */
+	int64		limited_until;	/* 0: not known */
 } dv_user_stats;
 
 /*
@@ -53,6 +54,7 @@ typedef struct dv_progress_stats
 	double		per_second;		/* of late */
 	double		per_second_overall;
 	double		total;			/* < 0: not known, or known to be wrong */
+	double		requests_left;	/* for the rows that are left, judging by those so far */
 	int64		left;			/* microseconds; < 0: not known */
 } dv_progress_stats;
 

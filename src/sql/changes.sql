@@ -57,7 +57,8 @@ CREATE FUNCTION dataverse.read_page(
   OUT deletions bigint,
   OUT requests bigint,
   OUT throttles bigint,
-  OUT waited bigint)
+  OUT waited bigint,
+  OUT metadata text)
 RETURNS record
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_read_page';
@@ -81,6 +82,46 @@ AS 'MODULE_PATHNAME', 'dataverse_page_deletions';
 COMMENT ON FUNCTION dataverse.page_deletions() IS
   'the ids that are deleted according to the page that was read last; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.page_start(foreign_table regclass)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_start';
+
+COMMENT ON FUNCTION dataverse.page_start(regclass) IS
+  'begins a page without rows; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_add(id uuid, "row" anyelement)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_add';
+
+COMMENT ON FUNCTION dataverse.page_add(uuid, anyelement) IS
+  'puts a row into the page; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_leave_out(ids uuid[])
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_leave_out';
+
+COMMENT ON FUNCTION dataverse.page_leave_out(uuid[]) IS
+  'keeps rows of the page from being merged; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_delete(ids uuid[])
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_delete';
+
+COMMENT ON FUNCTION dataverse.page_delete(uuid[]) IS
+  'puts ids of deleted rows into the page; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.page_window(first bigint, n bigint, OUT upserts bigint, OUT deletions bigint)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_window';
+
+COMMENT ON FUNCTION dataverse.page_window(bigint, bigint) IS
+  'restricts what is returned of the page to some of its entries; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.end_pages()
 RETURNS void
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -96,10 +137,20 @@ CREATE FUNCTION dataverse.pull_info(
   OUT entity_set text,
   OUT id_column text,
   OUT version_column text,
-  OUT elastic boolean)
+  OUT elastic boolean,
+  OUT column_names text[],
+  OUT attribute_names text[])
 RETURNS record
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_pull_info';
 
 COMMENT ON FUNCTION dataverse.pull_info(regclass) IS
   'what a foreign table is in Dataverse; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.copy_count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
+RETURNS bigint
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_count_changes';
+
+COMMENT ON FUNCTION dataverse.copy_count_changes(regclass, text, bigint, integer) IS
+  'how many rows have changed since a token or a version; null if the service does not say it in time; for dataverse.sync_state';

@@ -15,7 +15,12 @@ CREATE TABLE dataverse.copies (
   link text,
   token text,
   token_at timestamptz,
+  token_life interval,
+  token_life_at timestamptz,
+  metadata text,
+  schema jsonb,
   ids bigint NOT NULL DEFAULT 0,
+  refused bigint NOT NULL DEFAULT 0,
   marks bigint[] NOT NULL DEFAULT '{}',
   marked_at timestamptz[] NOT NULL DEFAULT '{}',
   compared_at timestamptz,
@@ -33,9 +38,13 @@ COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy
 COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
+COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
+COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
+COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
+COMMENT ON COLUMN dataverse.copies.refused IS 'the number of rows in dataverse.copy_refused';
 COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
 -- dataverse.capture() finds the copy of a table by it.
@@ -50,6 +59,30 @@ CREATE TABLE dataverse.copy_ids (
 
 COMMENT ON TABLE dataverse.copy_ids IS
   'the ids that a comparison under way has found in Dataverse, or still has to read';
+
+-- Rows whose references were missing ("dangling") are tried apart from the others,
+-- because they may need each other.
+CREATE TABLE dataverse.copy_refused (
+  copy bigint NOT NULL,
+  id uuid NOT NULL,
+  deleted boolean NOT NULL,
+  at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  attempts integer NOT NULL DEFAULT 1,
+  sqlstate text NOT NULL,
+  message text NOT NULL,
+  detail text,
+  "row" jsonb,
+  reject bigint,
+  dangling boolean NOT NULL GENERATED ALWAYS AS (sqlstate OPERATOR(pg_catalog.=) '23503') STORED,
+  PRIMARY KEY (copy, id)
+);
+
+CREATE INDEX copy_refused_number_idx ON dataverse.copy_refused (copy, dangling, number);
+
+COMMENT ON TABLE dataverse.copy_refused IS
+  'rows that the table of a copy has not accepted, or not let go, and that are tried again';
+COMMENT ON COLUMN dataverse.copy_refused.reject IS 'the entry in dataverse.rejected_rows, if the row was filed';
 
 CREATE TABLE dataverse.run_log (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -93,6 +126,8 @@ COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not ke
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_ids', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused_number_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log_id_seq', '');
 
@@ -133,7 +168,7 @@ BEGIN
   IF found_copy.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'MEMBER') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege',
-      message = coalesce(format('must be owner of table %s', found_copy.target), 'there is no such copy');
+      message = coalesce('must be owner of table ' || found_copy.target, 'there is no such copy');
   END IF;
   RETURN found_copy;
 END
@@ -200,9 +235,10 @@ BEGIN
   -- of a table that is gone, everything has to be read again
   IF owner IS NULL THEN
     DELETE FROM dataverse.copy_ids AS i WHERE i.copy = opened.id;
+    PERFORM dataverse.copy_admit_all(opened.id);
     UPDATE dataverse.copies AS c
-    SET phase = 'backfill', known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-        ids = 0, whole = false, again = false
+    SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+        ids = 0, whole = false, again = false, metadata = NULL, schema = NULL
     WHERE c.id = opened.id;
   END IF;
   RETURN opened.id;
@@ -224,7 +260,8 @@ BEGIN
   -- the target is set to itself so that its OID is found once it exists
   UPDATE dataverse.copies AS c
   SET target = c.target, known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
-      link = n.link, token = n.token, token_at = n.token_at, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
+      link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
+      metadata = n.metadata, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
@@ -289,6 +326,150 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_ids_of(bigint, bigint) IS
   'the ids that a comparison has found; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.copy_refuse(
+  copy bigint, ids uuid[], deleted boolean[], sqlstates text[], messages text[], details text[], rows jsonb[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  WITH noted AS (
+    INSERT INTO dataverse.copy_refused AS r (copy, id, deleted, sqlstate, message, detail, "row")
+    SELECT copy_refuse.copy, u.* FROM unnest(ids, deleted, sqlstates, messages, details, rows) AS u
+    ON CONFLICT ON CONSTRAINT copy_refused_pkey DO UPDATE
+    SET deleted = excluded.deleted, sqlstate = excluded.sqlstate, message = excluded.message, detail = excluded.detail,
+        "row" = excluded."row", attempts = r.attempts + 1, at = clock_timestamp()
+    RETURNING attempts)
+  UPDATE dataverse.copies AS c SET refused = c.refused + (SELECT count(*) FROM noted AS n WHERE n.attempts = 1)
+  WHERE c.id = copy;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
+  'notes rows that the table of a copy has refused; for dataverse.pull()';
+
+-- These rows are as they should be: what was noted and filed of them goes.
+CREATE FUNCTION dataverse.copy_admit(copy bigint, admitted uuid[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  WITH gone AS (
+    DELETE FROM dataverse.copy_refused AS r WHERE r.copy = copy_admit.copy AND r.id = ANY (admitted)
+    RETURNING r.reject),
+  entries AS (
+    DELETE FROM dataverse.rejected_rows AS e USING gone AS g WHERE e.id = g.reject AND e.operation = 'pull')
+  UPDATE dataverse.copies AS c SET refused = c.refused - (SELECT count(*) FROM gone)
+  WHERE c.id = copy AND EXISTS (SELECT FROM gone);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_admit(bigint, uuid[]) IS
+  'forgets refused rows that have got into the table of a copy; for dataverse.pull()';
+
+-- Of rows that a comparison has not found, nothing needs to get in.
+CREATE FUNCTION dataverse.copy_admit_missing(copy bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF (dataverse.copy_get(copy)).refused > 0 THEN
+    PERFORM dataverse.copy_admit(copy, ARRAY(
+      SELECT r.id FROM dataverse.copy_refused AS r
+      WHERE r.copy = copy_admit_missing.copy AND NOT r.deleted
+        AND NOT EXISTS (SELECT FROM dataverse.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)));
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_admit_missing(bigint) IS
+  'forgets refused rows that do not exist any more; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.copy_admit_all(copy bigint)
+RETURNS void
+LANGUAGE sql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT dataverse.copy_admit($1, ARRAY(SELECT r.id FROM dataverse.copy_refused AS r WHERE r.copy = $1)) $$;
+
+COMMENT ON FUNCTION dataverse.copy_admit_all(bigint) IS
+  'forgets all refused rows of a copy; for its owner''s functions';
+
+REVOKE ALL ON FUNCTION dataverse.copy_admit_all(bigint) FROM PUBLIC;
+
+-- Refused rows of one kind, from a position on, or backwards.
+CREATE FUNCTION dataverse.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
+RETURNS SETOF dataverse.copy_refused
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  IF backwards THEN
+    RETURN QUERY SELECT r.* FROM dataverse.copy_refused AS r
+      WHERE r.copy = copy_refused_of.copy AND r.dangling = copy_refused_of.dangling AND r.number < copy_refused_of."position"
+      ORDER BY r.number DESC LIMIT most;
+  ELSE
+    RETURN QUERY SELECT r.* FROM dataverse.copy_refused AS r
+      WHERE r.copy = copy_refused_of.copy AND r.dangling = copy_refused_of.dangling AND r.number > copy_refused_of."position"
+      ORDER BY r.number LIMIT most;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_refused_of(bigint, boolean, bigint, boolean, bigint) IS
+  'rows that a copy has refused and that are tried again; for dataverse.pull()';
+
+-- Files the rows that are noted, each once.
+CREATE FUNCTION dataverse.copy_file(copy bigint, server text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.copies := dataverse.copy_get(copy);
+  noted dataverse.copy_refused;
+  entry bigint;
+BEGIN
+  FOR noted IN SELECT r.* FROM dataverse.copy_refused AS r WHERE r.copy = copy_file.copy ORDER BY r.number LOOP
+    UPDATE dataverse.rejected_rows AS e
+    SET at = noted.at, pid = pg_backend_pid(), "row" = noted."row", sqlstate = noted.sqlstate,
+        message = format('%s: %s', state.target, noted.message), attempts = noted.attempts
+    WHERE e.id = noted.reject AND e.operation = 'pull';
+    CONTINUE WHEN FOUND;
+    INSERT INTO dataverse.rejected_rows (at, role, server, foreign_table, operation, row_id, "row", sqlstate, message, attempts)
+    VALUES (noted.at, dataverse.caller(), copy_file.server, state.foreign_table, 'pull', noted.id, noted."row", noted.sqlstate,
+            format('%s: %s', state.target, noted.message), noted.attempts)
+    RETURNING id INTO entry;
+    UPDATE dataverse.copy_refused AS r SET reject = entry WHERE r.copy = copy_file.copy AND r.id = noted.id;
+  END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_file(bigint, text) IS
+  'files the rows that a copy has refused in dataverse.rejects; for dataverse.pull()';
+
+-- The number of refused rows that do not only wait for another row, and the first
+-- of all.
+CREATE FUNCTION dataverse.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse.copy_refused)
+RETURNS record
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  SELECT count(*) INTO firm FROM dataverse.copy_refused AS r WHERE r.copy = copy_first_refused.copy AND NOT r.dangling;
+  SELECT r.* INTO first FROM dataverse.copy_refused AS r WHERE r.copy = copy_first_refused.copy
+  ORDER BY r.dangling, r.number LIMIT 1;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_first_refused(bigint) IS
+  'what errors about the rows that a copy has refused say; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.copy_forget(target text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -306,6 +487,7 @@ BEGIN
   PERFORM dataverse.copy_get(forgotten);
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = forgotten;
   PERFORM dataverse.copy_forget_changes(forgotten);
+  PERFORM dataverse.copy_admit_all(forgotten);
   DELETE FROM dataverse.run_log AS r WHERE r.copy = forgotten;
   DELETE FROM dataverse.copies AS c WHERE c.id = forgotten;
   RETURN true;

@@ -6,6 +6,7 @@
 CREATE FUNCTION dataverse.pool_users(
   OUT server text,
   OUT name text,
+  OUT url text,
   OUT throttled boolean,
   OUT throttled_until timestamptz,
   OUT current_parallelism integer,
@@ -14,6 +15,7 @@ CREATE FUNCTION dataverse.pool_users(
   OUT last_known_good_stale boolean,
   OUT effective_limit integer,
   OUT limited_by text,
+  OUT limited_until timestamptz,
   OUT throttle_ceiling bigint,
   OUT throttle_ceiling_until timestamptz,
   OUT execution_time_ceilings jsonb,
@@ -36,7 +38,7 @@ CREATE FUNCTION dataverse.pool_users(
   OUT failures bigint,
   OUT retries jsonb,
   OUT throttles jsonb,
-  OUT time_waited interval,
+  OUT summed_waits interval,
   OUT throttle_events bigint,
   OUT backoff interval,
   OUT this_session_only boolean)
@@ -48,16 +50,16 @@ COMMENT ON FUNCTION dataverse.pool_users() IS
   'state of the application users; use the view dataverse.pool';
 
 CREATE VIEW dataverse.pool AS
-  SELECT server, name, throttled, throttled_until, current_parallelism,
+  SELECT server, name, url, throttled, throttled_until, current_parallelism,
          maximum_parallelism, last_known_good, last_known_good_stale,
-         effective_limit, limited_by, throttle_ceiling,
+         effective_limit, limited_by, limited_until, throttle_ceiling,
          throttle_ceiling_until, execution_time_ceilings, in_flight,
          average_batch_ms, read_request_ms, read_row_ms, read_row_bytes,
          remaining_requests, remaining_time,
          successes_since_throttle, last_throttle, last_retry_after,
          last_increase, last_activity, requests, rows,
          bytes_sent, bytes_received, failures, retries, throttles,
-         time_waited, this_session_only
+         summed_waits, this_session_only
   FROM dataverse.pool_users();
 
 COMMENT ON VIEW dataverse.pool IS

@@ -1,4 +1,4 @@
-CREATE FUNCTION dataverse.pull_check(deletes text, drift text)
+CREATE FUNCTION dataverse.pull_check(deletes text, drift text, on_error text)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -14,10 +14,15 @@ BEGIN
       errcode = 'invalid_parameter_value', message = format('invalid value for "drift": %L', drift),
       hint = 'Valid values are "add", "ignore", and "stop".';
   END IF;
+  IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      hint = 'Valid values are "abort" and "continue".';
+  END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check(text, text) IS
+COMMENT ON FUNCTION dataverse.pull_check(text, text, text) IS
   'refuses arguments of dataverse.pull() that are not valid';
 
 CREATE FUNCTION dataverse.pull_summary(r dataverse.run_log, target text)
@@ -25,8 +30,9 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('pulled %s: %s rows read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared; %s requests, %s throttles, %s',
-                target, r.rows_read, r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared, r.requests, r.throttles,
+  SELECT format('pulled %s: %s rows read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared%s; %s requests, %s throttles, %s',
+                target, r.rows_read, r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared,
+                CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) ELSE '' END, r.requests, r.throttles,
                 date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
@@ -94,12 +100,23 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
   'an error as dataverse.run_pull() returns it';
 
+-- What a page that was throttled too often has cost.
+CREATE FUNCTION dataverse.pull_attempts(detail text)
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT jsonb_build_object('requests', n, 'throttles', n)
+      FROM (SELECT coalesce(substring($1 FROM 'attempts (\d+)')::bigint, 0)) AS a (n) $$;
+
+COMMENT ON FUNCTION dataverse.pull_attempts(text) IS
+  'the requests that an error of dataverse.read_page() tells of; for dataverse.pull()';
+
 -- Runs, and returns the error instead of raising it, so that its end is committed
 -- first.  A procedure that commits cannot set the search path, so all names are
 -- qualified.
 CREATE PROCEDURE dataverse.run_pull(
   foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
-  wait boolean, INOUT problem jsonb)
+  wait boolean, on_error text, INOUT problem jsonb)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -110,6 +127,8 @@ DECLARE
   ended dataverse.run_log;
   plan jsonb;
   more boolean := true;
+  retry jsonb;
+  retrying boolean := false;
   failed boolean := false;
   state text;
   message text;
@@ -142,21 +161,47 @@ BEGIN
   LOOP
     BEGIN
       IF plan IS NULL THEN
-        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep);
-      ELSE
+        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
+        phase := (dataverse.copy_get(copy)).phase;
+        PERFORM dataverse.run_add(run, phase, '{}');
+      ELSIF more AND NOT retrying THEN
         phase := (dataverse.copy_get(copy)).phase;
         more := dataverse.pull_step(run, copy, plan, path);
+        -- what comes next may have to wait
+        IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
+          PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
+        END IF;
+        retrying := NOT more OR dataverse.pull_is_hopeless(copy, plan);
+      ELSE
+        -- what was refused may get in now, and may be needed for that
+        phase := 'retry';
+        retry := dataverse.pull_retry(run, copy, plan, path, retry);
+        retrying := retry IS NOT NULL;
+        IF NOT retrying AND (NOT more OR dataverse.pull_is_hopeless(copy, plan)) THEN
+          SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
+          FROM dataverse.pull_finish(run, copy, plan) AS f;
+          failed := state IS NOT NULL;
+          more := false;
+        END IF;
       END IF;
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
-        failed := true;
+        failed := NOT dataverse.pull_waits(foreign_table, state, detail);
     END;
+    IF state IS NOT NULL AND NOT failed THEN
+      PERFORM dataverse.run_add(run, phase, dataverse.pull_attempts(detail));
+      state := NULL;
+      message := NULL;
+    END IF;
     COMMIT;
-    EXIT WHEN failed OR NOT more;
+    EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
   PERFORM dataverse.end_pages();
+  IF failed THEN
+    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+  END IF;
   ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
   COMMIT;
   PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
@@ -168,7 +213,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, jsonb) IS
+COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, jsonb) IS
   'does what dataverse.pull() and dataverse.pull_all() have to do for one table';
 
 CREATE PROCEDURE dataverse.pull(
@@ -179,14 +224,15 @@ CREATE PROCEDURE dataverse.pull(
   drift text DEFAULT 'add',
   "full" boolean DEFAULT false,
   sweep interval DEFAULT NULL,
-  wait boolean DEFAULT true)
+  wait boolean DEFAULT true,
+  on_error text DEFAULT 'abort')
 LANGUAGE plpgsql
 AS $$
 DECLARE
   problem jsonb;
 BEGIN
-  PERFORM dataverse.pull_check(deletes, drift);
-  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, problem);
+  PERFORM dataverse.pull_check(deletes, drift, on_error);
+  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
@@ -196,7 +242,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE dataverse.pull(regclass, text, text[], text, text, boolean, interval, boolean) IS
+COMMENT ON PROCEDURE dataverse.pull(regclass, text, text[], text, text, boolean, interval, boolean, text) IS
   'makes a local copy of a foreign table, and keeps it in step';
 
 CREATE FUNCTION dataverse.tables_of(schema name)
@@ -222,6 +268,23 @@ AS $$ SELECT format('%I.%I', $1, c.relname) FROM pg_class AS c WHERE c.oid = $2 
 COMMENT ON FUNCTION dataverse.name_in(name, oid) IS
   'the name of a table in another schema; for dataverse.pull_all()';
 
+-- The copies that refuse rows because others are missing, and the number of these rows.
+CREATE FUNCTION dataverse.pull_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
+RETURNS record
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  SELECT array_agg(DISTINCT c.foreign_oid), count(*) INTO tables, rows
+  FROM dataverse.copies AS c JOIN dataverse.copy_refused AS r ON r.copy = c.id AND r.dangling
+  WHERE c.refused > 0 AND c.foreign_oid = ANY (foreign_tables) AND c.target = dataverse.name_in(target_schema, c.foreign_oid)
+    AND pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER');
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
+  'copies of which rows wait for rows of others; for dataverse.pull_all()';
+
 CREATE PROCEDURE dataverse.pull_all(
   schema name,
   target_schema name,
@@ -229,36 +292,61 @@ CREATE PROCEDURE dataverse.pull_all(
   drift text DEFAULT 'add',
   "full" boolean DEFAULT false,
   sweep interval DEFAULT NULL,
-  wait boolean DEFAULT true)
+  wait boolean DEFAULT true,
+  on_error text DEFAULT 'abort')
 LANGUAGE plpgsql
 AS $$
 DECLARE
   tables CONSTANT oid[] := dataverse.tables_of(schema);
+  due oid[] := tables;
   source oid;
   target text;
   problem jsonb;
+  problems jsonb := '{}';
+  waiting bigint;
+  before bigint;
+  cancelled boolean := false;
   failures integer := 0;
 BEGIN
-  PERFORM dataverse.pull_check(deletes, drift);
+  PERFORM dataverse.pull_check(deletes, drift, on_error);
   IF tables IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table',
       message = pg_catalog.format('schema "%s" has no foreign tables of dataverse_fdw', schema),
       hint = 'Create them with IMPORT FOREIGN SCHEMA.';
   END IF;
-  FOREACH source IN ARRAY tables LOOP
-    target := dataverse.name_in(target_schema, source);
-    -- a table that has been dropped meanwhile
-    CONTINUE WHEN target IS NULL;
-    CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, problem);
-    IF problem IS NOT NULL THEN
-      failures := failures OPERATOR(pg_catalog.+) 1;
-      RAISE WARNING USING
-        errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
-        detail = problem OPERATOR(pg_catalog.->>) 'detail',
-        hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
-    END IF;
+  LOOP
+    FOREACH source IN ARRAY due LOOP
+      target := dataverse.name_in(target_schema, source);
+      -- a table that has been dropped meanwhile
+      CONTINUE WHEN target IS NULL;
+      CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
+                              problem);
+      problems := problems OPERATOR(pg_catalog.-) source::pg_catalog.text;
+      IF problem IS NOT NULL THEN
+        problems := problems OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object(source::pg_catalog.text, problem);
+        cancelled := problem OPERATOR(pg_catalog.->>) 'sqlstate' OPERATOR(pg_catalog.=) '57014';
+        EXIT WHEN cancelled;
+      END IF;
+    END LOOP;
+    EXIT WHEN cancelled;
+    -- rows may have waited for rows of other tables
+    SELECT w.tables, w.rows INTO due, waiting FROM dataverse.pull_waiting(target_schema, due) AS w;
+    EXIT WHEN waiting OPERATOR(pg_catalog.=) 0 OR waiting OPERATOR(pg_catalog.>=) before;
+    before := waiting;
   END LOOP;
+  FOREACH source IN ARRAY tables LOOP
+    problem := problems OPERATOR(pg_catalog.->) source::pg_catalog.text;
+    CONTINUE WHEN problem IS NULL;
+    failures := failures OPERATOR(pg_catalog.+) 1;
+    RAISE WARNING USING
+      errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
+      detail = problem OPERATOR(pg_catalog.->>) 'detail',
+      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+  END LOOP;
+  IF cancelled THEN
+    RAISE EXCEPTION USING errcode = 'query_canceled', message = 'dataverse.pull_all() was canceled';
+  END IF;
   IF failures OPERATOR(pg_catalog.>) 0 THEN
     RAISE EXCEPTION USING
       errcode = 'fdw_error',
@@ -268,5 +356,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE dataverse.pull_all(name, name, text, text, boolean, interval, boolean) IS
+COMMENT ON PROCEDURE dataverse.pull_all(name, name, text, text, boolean, interval, boolean, text) IS
   'makes local copies of all foreign tables of a schema, and keeps them in step';

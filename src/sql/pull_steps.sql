@@ -39,7 +39,7 @@ COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
 -- they run: triggers expect theirs.  So every name and operator is qualified.
 -- Rows are compared by their binary images, for which no operator of a type is
 -- needed.
-CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, deletes text)
+CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -47,21 +47,21 @@ AS $$
 DECLARE
   id CONSTANT text := quote_ident(info ->> 'id_column');
   rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
-  batch CONSTANT text := format(
-    '(SELECT %s FROM ONLY %s AS f WHERE f.%s OPERATOR(pg_catalog.=) ANY ($1)) ',
-    (SELECT string_agg('f.' || quote_ident(c), ', ') FROM unnest(columns) AS c), foreign_table, id);
   names text;
   inputs text;
   sets text;
   ours text;
   theirs text;
   new_only text;
-  changed text;
+  whole_row text;
 BEGIN
   SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
          string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
          string_agg(format('t.%I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
-         string_agg(format('CAST(s.%I AS %s)', c, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY i)
+         -- a cast would cut texts, which assignment does not
+         string_agg(format('CAST(s.%I AS %s)', c, format_type(
+                      a.atttypid, CASE WHEN a.atttypid IN ('varchar'::regtype, 'varbit'::regtype) THEN -1 ELSE a.atttypmod END)),
+                    ', ' ORDER BY i)
            FILTER (WHERE quote_ident(c) <> id)
   INTO names, inputs, sets, ours, theirs
   FROM unnest(columns) WITH ORDINALITY AS u (c, i)
@@ -74,21 +74,30 @@ BEGIN
   -- OFFSET keeps it a lookup in the index for each row, so that the triggers of the
   -- table see only rows that are new
   new_only := format('NOT EXISTS (SELECT FROM %s AS x WHERE x.%2$s OPERATOR(pg_catalog.=) s.%2$s OFFSET 0)', target, id);
-  changed := format('UPDATE %s AS t SET %s FROM %%s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s'
-                    ' AND (ROW(%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(%5$s))::record',
-                    replace(target::text, '%', '%%'), replace(coalesce(sets, ''), '%', '%%'), replace(id, '%', '%%'),
-                    replace(coalesce(ours, ''), '%', '%%'), replace(coalesce(theirs, ''), '%', '%%'));
+  -- a row of the type of the foreign table, of columns that are copied
+  SELECT string_agg(CASE WHEN a.attname = ANY (columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
+  INTO whole_row
+  FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
   RETURN jsonb_build_object(
-    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ON CONFLICT (%s) DO NOTHING',
-                       target, names, inputs, rows, id),
-    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s ON CONFLICT (%s) DO NOTHING',
-                     target, names, inputs, rows, new_only, id),
-    'update', CASE WHEN sets IS NOT NULL THEN format(changed, rows) END,
-    'settle', format('WITH s AS MATERIALIZED %s, u AS (%s),'
-                     ' i AS (INSERT INTO %s AS t (%s) SELECT %s FROM s WHERE %s ON CONFLICT (%s) DO NOTHING RETURNING 1)'
-                     ' SELECT (SELECT pg_catalog.count(*) FROM s), (SELECT pg_catalog.count(*) FROM u),'
-                     ' (SELECT pg_catalog.count(*) FROM i)',
-                     batch, CASE WHEN sets IS NOT NULL THEN format(changed, 's') || ' RETURNING 1' ELSE 'SELECT WHERE false' END, target, names, inputs, new_only, id),
+    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ', target, names, inputs, rows)
+      || CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END,
+    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
+      || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END,
+    'update', CASE WHEN sets IS NOT NULL THEN
+      format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
+             ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
+    'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
+                   ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
+    'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
+                   ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
+    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p'
+                       ' ON p OPERATOR(pg_catalog.=) t.%2$s', target, id),
+    'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse.page_deletions() AS d)', id, rows),
+    'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse.page_deletions() AS d', id,
+                    CASE on_error WHEN 'continue' THEN
+                      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s)) AS e WHERE e.key = ANY (%L))',
+                             columns)
+                    ELSE 'NULL::jsonb' END, rows),
     'delete', CASE deletes
       WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d'
                                 ' WHERE t.%s OPERATOR(pg_catalog.=) d', target, id)
@@ -99,6 +108,9 @@ BEGIN
       WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp()', target) END
       || format(' WHERE %sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%s)',
                 CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, id),
+    'ghost_ids', format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS ('
+                        'SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%1$s))', id, target,
+                        CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END),
     'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse.copy_ids_of($1) AS i LEFT JOIN %s AS t'
                         ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
                         ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
@@ -110,12 +122,146 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, text) IS
+COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
+
+-- What the service defines: whether changes are tracked, and ids and types of the
+-- columns that are copied, by their names here.  What is made again has another id.
+CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name');
+  most CONSTANT integer := 5;
+  definition jsonb;
+BEGIN
+  -- an answer that was damaged on its way is asked for again, as pages are
+  FOR attempt IN 1 .. most LOOP
+    BEGIN
+      definition := dataverse.request((info ->> 'server')::name, 'GET', path);
+    EXCEPTION
+      WHEN data_exception THEN
+        definition := NULL;
+    END;
+    EXIT WHEN definition ->> 'MetadataId' IS NOT NULL AND jsonb_typeof(definition -> 'Attributes') = 'array';
+    IF attempt = most THEN
+      RAISE EXCEPTION USING
+        errcode = 'fdw_unable_to_create_reply',
+        message = format('could not read the definition of table "%s": Dataverse returned something else', info ->> 'logical_name');
+    END IF;
+  END LOOP;
+  tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType'))
+    || jsonb_build_object('', definition ->> 'MetadataId')
+  INTO schema
+  FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    LEFT JOIN jsonb_array_elements(definition -> 'Attributes') AS a (value) ON a.value ->> 'LogicalName' = c.attribute
+  WHERE c.name = ANY (copied);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
+  'what a table is in Dataverse now; for dataverse.pull()';
+
+-- What a run does that has found other definitions than those of the run before: if
+-- the table or a column was made again, everything here is of yesterday, and
+-- nothing in the rows tells.  Returns whether everything has to be read again.
+CREATE FUNCTION dataverse.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state CONSTANT dataverse.copies := dataverse.copy_get(copy);
+  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata));
+  other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
+                        WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
+  anew CONSTANT boolean := '' = ANY (other);
+  -- it can be followed by change tracking from now on
+  follow CONSTANT boolean := tracked AND NOT state.tracked;
+BEGIN
+  IF other = '{}' AND NOT follow THEN
+    PERFORM dataverse.copy_set(copy, changes);
+    RETURN false;
+  END IF;
+  IF other <> '{}' THEN
+    IF plan ->> 'drift' = 'stop' THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('the definition of foreign table %s in Dataverse is not that of the rows that were copied',
+                         (plan ->> 'foreign_table')::oid::regclass),
+        detail = CASE WHEN anew THEN 'The table has been deleted and made again.'
+                 ELSE format('Deleted or made again: %s.', array_to_string(other, ', ')) END,
+        hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+    END IF;
+    RAISE NOTICE USING
+      message = format('reads all rows of foreign table %s again, because Dataverse has another definition of %s',
+                       (plan ->> 'foreign_table')::oid::regclass,
+                       CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
+  END IF;
+  PERFORM dataverse.end_pages();
+  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  IF anew OR follow THEN
+    changes := changes || jsonb_build_object('tracked', tracked, 'token', NULL, 'token_at', NULL, 'marks', '{}'::bigint[],
+                                             'marked_at', '{}'::timestamptz[]);
+  END IF;
+  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+    'phase', 'compare', 'whole', other <> '{}' OR plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0,
+    'again', anew OR follow OR state.again OR state.token IS NULL));
+  RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
+  'decides what other definitions in Dataverse mean for a copy; for dataverse.pull()';
+
+-- Reads once a day how long tokens live, and warns if the one there is has got old.
+CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  age CONSTANT interval := clock_timestamp() - (state).token_at;
+  life interval := (state).token_life;
+  changes jsonb := '{}';
+BEGIN
+  IF coalesce((state).token_life_at < clock_timestamp() - interval '1 day', true) THEN
+    BEGIN
+      life := make_interval(days => (dataverse.request(
+        (info ->> 'server')::name, 'GET', 'organizations?$select=expirechangetrackingindays')
+        -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
+    EXCEPTION
+      -- who may not read it goes without warnings
+      WHEN OTHERS THEN
+        NULL;
+    END;
+    changes := jsonb_build_object('token_life', life, 'token_life_at', clock_timestamp());
+  END IF;
+  IF age > life / 2 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
+                       info ->> 'target', date_trunc('minute', age), life),
+      hint = format('After that time, all ids and versions have to be compared. Schedule dataverse.pull() more often than every %s,'
+                    ' for example once a day: %s;', life / 2,
+                    format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
+                           format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
+  END IF;
+  RETURN changes;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
+  'how long tokens of change tracking live; for dataverse.pull()';
 
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
-  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval)
+  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
+  on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -133,6 +279,9 @@ DECLARE
   alterations text;
   reread boolean := "full";
   retyped record;
+  defined record;
+  keyed boolean;
+  indexed boolean;
 BEGIN
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
@@ -219,15 +368,30 @@ BEGIN
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
       hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid PRIMARY KEY;', target, info ->> 'id_column');
   END IF;
-  IF NOT EXISTS (
-    SELECT FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-    WHERE x.indrelid = to_regclass(target) AND x.indisunique AND x.indisvalid AND x.indimmediate
-      AND x.indpred IS NULL AND x.indnkeyatts = 1 AND a.attname = info ->> 'id_column' AND a.atttypid = 'uuid'::regtype)
+  -- a partitioned table can have a unique index only on columns that include those it is divided by
+  SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
+  INTO keyed, indexed
+  FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+  WHERE x.indrelid = to_regclass(target) AND x.indisvalid AND x.indpred IS NULL AND a.attname = info ->> 'id_column'
+    AND a.atttypid = 'uuid'::regtype;
+  IF NOT keyed AND NOT (coalesce(indexed, false) AND EXISTS (
+    SELECT FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attname = info ->> 'id_column'
+    WHERE p.partrelid = to_regclass(target) AND a.attnum <> ALL (p.partattrs::int2[])))
   THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
-      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column');
+      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+        || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
+           THEN ' If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
+  END IF;
+  IF row_security_active(to_regclass(target)) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
+      detail = 'Rows that a policy hides could not be kept in step.',
+      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
+                    target);
   END IF;
   IF deletes = 'mark' AND NOT EXISTS (
     SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
@@ -246,12 +410,18 @@ BEGIN
   END IF;
   info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
 
-  -- a full read is also the time to look whether tracking has been turned on
-  IF state.tracked IS NULL OR ("full" AND NOT state.tracked) THEN
-    changes := changes || jsonb_build_object('tracked', coalesce((dataverse.request(
-      (info ->> 'server')::name, 'GET',
-      format('EntityDefinitions(LogicalName=''%s'')?$select=ChangeTrackingEnabled', info ->> 'logical_name'))
-      ->> 'ChangeTrackingEnabled')::boolean, false));
+  info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
+                                     'on_error', on_error, 'drift', drift);
+  -- Pages say whether definitions have changed since these were read.
+  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
+    SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
+    IF state.tracked IS NULL THEN
+      changes := jsonb_build_object('tracked', defined.tracked);
+    ELSIF state.schema IS NOT NULL THEN
+      PERFORM dataverse.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
+      state := dataverse.copy_get(copy);
+    END IF;
+    changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
   reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read goes on, unless it has to read other columns
@@ -260,7 +430,9 @@ BEGIN
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
-  ELSIF state.phase = 'backfill' AND state.columns <> copied THEN
+  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types)
+    OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
+  THEN
     -- a page that other columns were requested with leads to pages with these
     changes := changes || '{"link": null}';
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
@@ -270,52 +442,197 @@ BEGIN
     changes := changes || jsonb_build_object(
       'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
   END IF;
+  IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
+    changes := changes || dataverse.pull_token_life(state, info);
+  END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
-  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, deletes)
-    || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'columns', copied);
+  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval) IS
+COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text) IS
   'creates or checks the table of a copy, and decides what has to be read; for dataverse.pull()';
 
--- Runs statements as the caller would: with the caller's search path, and with
--- few rows looked up in the index rather than joined with all of them.
-CREATE FUNCTION dataverse.pull_merge(plan jsonb, path text, phase text, upserts bigint, deletions bigint)
-RETURNS jsonb
+-- Whether this error is about rows, so that others may get in: values, constraints,
+-- and what triggers raise, also with SQLSTATEs of classes that PostgreSQL does not use.
+CREATE FUNCTION dataverse.pull_is_row_error("sqlstate" text)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT left($1, 2) IN ('09', '20', '21', '22', '23', '27', '2F', '38', '39', '44', '54', 'P0')
+    OR left($1, 2) NOT IN ('00', '01', '02', '03', '08', '0A', '0B', '0F', '0L', '0P', '0Z', '24', '25', '26', '28', '2B', '2D',
+                           '34', '3B', '3D', '3F', '40', '42', '53', '55', '57', '58', '72', 'DV', 'F0', 'HV', 'XX')
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
+  'whether an error speaks of single rows rather than of the whole statement; for dataverse.pull()';
+
+-- Leaves out of the page what was changed here.  Rows are locked first, and then
+-- the log is looked at: whoever has changed a row before is there by then, and
+-- whoever is about to do so waits for the end of this transaction.
+CREATE FUNCTION dataverse.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  ids uuid[];
+BEGIN
+  EXECUTE plan ->> 'page_ids' INTO ids;
+  IF locks THEN
+    EXECUTE plan ->> 'lock' USING ids;
+  END IF;
+  -- rows that are being settled are pending themselves
+  IF phase = 'land' THEN
+    ids := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  ELSE
+    PERFORM dataverse.sync_take(copy, plan);
+    ids := dataverse.pending_among(copy, ids);
+  END IF;
+  IF ids <> '{}' THEN
+    PERFORM dataverse.page_leave_out(ids);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
+  'keeps rows that were changed here from being merged; for dataverse.pull()';
+
+-- Merges entries of the page.  Statements run as the caller would run them: with
+-- the caller's search path, and with few rows looked up in the index rather than
+-- joined with all of them.  Constraints that could be checked later are checked
+-- here: at the COMMIT, nobody could say which row it was.
+CREATE FUNCTION dataverse.pull_merge_window(
+  plan jsonb, path text, phase text, first bigint, n bigint,
+  OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT updated bigint, OUT deleted bigint)
+RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
-DECLARE
-  inserted bigint := 0;
-  updated bigint := 0;
-  deleted bigint := 0;
 BEGIN
+  SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse.page_window(first, n) AS w;
+  inserted := 0;
+  updated := 0;
+  deleted := 0;
   PERFORM set_config('search_path', path, true);
   IF upserts > 0 THEN
     EXECUTE plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
     GET DIAGNOSTICS inserted = ROW_COUNT;
     IF inserted < upserts AND plan ->> 'update' IS NOT NULL THEN
+      -- some may just have been inserted here
+      IF plan ? 'captured' THEN
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        PERFORM dataverse.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
+        PERFORM set_config('search_path', path, true);
+      END IF;
       EXECUTE plan ->> 'update';
       GET DIAGNOSTICS updated = ROW_COUNT;
     END IF;
   END IF;
-  IF deletions > 0 AND plan ->> 'delete' IS NOT NULL THEN
+  IF rows > upserts AND plan ->> 'delete' IS NOT NULL THEN
     EXECUTE plan ->> 'delete';
     GET DIAGNOSTICS deleted = ROW_COUNT;
   END IF;
+  SET CONSTRAINTS ALL IMMEDIATE;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  RETURN jsonb_build_object('inserted', inserted, 'updated', updated, 'deleted', deleted,
-                            'unchanged', upserts - inserted - updated, 'rows_read', upserts + deletions);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_merge(jsonb, text, text, bigint, bigint) IS
-  'merges the page that was read last; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse.pull_merge_window(jsonb, text, text, bigint, bigint) IS
+  'merges some of the rows of the page that was read last; for dataverse.pull()';
+
+-- Merges the page.  If the table refuses it, it is divided until the rows are
+-- known that are at fault.  These are noted, and tried again later.
+CREATE FUNCTION dataverse.pull_merge(copy bigint, plan jsonb, path text, phase text)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- a stack of windows, of which the last one is next
+  firsts bigint[] := '{0}';
+  sizes bigint[];
+  whole bigint;
+  noted CONSTANT bigint := (dataverse.copy_get(copy)).refused;
+  first bigint;
+  n bigint;
+  part bigint;
+  i integer;
+  done record;
+  total record;
+  entry record;
+  state text;
+  message text;
+  detail text;
+  failed uuid[] := '{}';
+  deletions boolean[] := '{}';
+  states text[] := '{}';
+  messages text[] := '{}';
+  details text[] := '{}';
+  images jsonb[] := '{}';
+  all_ids uuid[];
+BEGIN
+  -- the lock keeps changes from being captured from now on, if they are not yet
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  IF dataverse.copy_is_captured(copy) THEN
+    PERFORM dataverse.pull_spare(copy, plan, phase, true);
+    plan := plan || jsonb_build_object('captured', copy);
+  END IF;
+  SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse.page_window(0, 9223372036854775807) AS w;
+  SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS updated, 0::bigint AS deleted INTO total;
+  WHILE cardinality(firsts) > 0 AND whole > 0 LOOP
+    first := firsts[cardinality(firsts)];
+    n := sizes[cardinality(sizes)];
+    firsts := trim_array(firsts, 1);
+    sizes := trim_array(sizes, 1);
+    BEGIN
+      SELECT * INTO done FROM dataverse.pull_merge_window(plan, path, phase, first, n);
+      SELECT total.rows + done.rows AS rows, total.upserts + done.upserts AS upserts, total.inserted + done.inserted AS inserted,
+             total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
+    EXCEPTION
+      WHEN assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+        IF NOT dataverse.pull_is_row_error(state) THEN
+          RAISE;
+        END IF;
+        IF n = 1 THEN
+          EXECUTE plan ->> 'entry' INTO entry;
+          failed := failed || entry.id;
+          deletions := deletions || entry.deleted;
+          states := states || state;
+          messages := messages || message;
+          details := details || nullif(detail, '');
+          images := images || entry.image;
+        ELSE
+          part := (n + 7) / 8;
+          FOR i IN REVERSE (n - 1) / part .. 0 LOOP
+            firsts := firsts || (first + i * part);
+            sizes := sizes || least(part, n - i * part);
+          END LOOP;
+        END IF;
+    END;
+  END LOOP;
+  PERFORM dataverse.page_window(0, whole);
+  IF failed <> '{}' THEN
+    PERFORM dataverse.copy_refuse(copy, failed, deletions, states, messages, details, images);
+  END IF;
+  IF noted > 0 THEN
+    EXECUTE plan ->> 'page_ids' INTO all_ids;
+    PERFORM dataverse.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
+  END IF;
+  RETURN jsonb_build_object('inserted', total.inserted, 'updated', total.updated, 'deleted', total.deleted,
+                            'unchanged', total.upserts - total.inserted - total.updated, 'rows_read', whole);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_merge(bigint, jsonb, text, text) IS
+  'merges the page that was read last, and notes the rows that the table refuses; for dataverse.pull()';
 
 -- What the ids and versions of all rows say: rows that are not there any more go,
 -- and those that differ are noted.
@@ -326,18 +643,42 @@ SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
+  counts jsonb;
   deleted bigint := 0;
+  ghosts uuid[];
   differing uuid[];
+  state text;
 BEGIN
-  PERFORM set_config('search_path', path, true);
-  IF plan ->> 'ghosts' IS NOT NULL THEN
-    EXECUTE plan ->> 'ghosts' USING copy;
-    GET DIAGNOSTICS deleted = ROW_COUNT;
+  -- the foreign table has been read; nothing of it is left in the page
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  IF plan ->> 'ghosts' IS NOT NULL AND dataverse.copy_is_captured(copy) THEN
+    EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
+    PERFORM dataverse.page_delete(ghosts);
+    counts := dataverse.pull_merge(copy, plan, path, 'compare');
+    deleted := (counts ->> 'deleted')::bigint;
+  ELSIF plan ->> 'ghosts' IS NOT NULL THEN
+    BEGIN
+      PERFORM set_config('search_path', path, true);
+      EXECUTE plan ->> 'ghosts' USING copy;
+      GET DIAGNOSTICS deleted = ROW_COUNT;
+      SET CONSTRAINTS ALL IMMEDIATE;
+      PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    EXCEPTION
+      WHEN assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE;
+        IF NOT dataverse.pull_is_row_error(state) THEN
+          RAISE;
+        END IF;
+        EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
+        PERFORM dataverse.page_delete(ghosts);
+        counts := dataverse.pull_merge(copy, plan, path, 'compare');
+        deleted := (counts ->> 'deleted')::bigint;
+    END;
   END IF;
+  PERFORM dataverse.copy_admit_missing(copy);
   IF NOT whole THEN
     EXECUTE plan ->> 'differing' USING copy INTO differing;
   END IF;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
   IF differing IS NOT NULL THEN
     PERFORM dataverse.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
@@ -357,23 +698,196 @@ SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   batch uuid[] := ARRAY(SELECT i.id FROM dataverse.copy_ids_of(copy, 1000) AS i);
-  n bigint;
-  inserted bigint;
-  updated bigint;
+  counts jsonb;
 BEGIN
   IF batch = '{}' THEN
     RETURN NULL;
   END IF;
-  PERFORM set_config('search_path', path, true);
-  EXECUTE plan ->> 'settle' USING batch INTO n, updated, inserted;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  EXECUTE plan ->> 'read' USING batch;
+  counts := dataverse.pull_merge(copy, plan, path, 'settle');
   PERFORM dataverse.copy_drop_ids(copy, batch);
-  RETURN jsonb_build_object('inserted', inserted, 'updated', updated, 'unchanged', n - inserted - updated, 'rows_read', n);
+  RETURN counts;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_settle(bigint, jsonb, text) IS
   'reads some of the rows that a comparison has found to differ; for dataverse.pull()';
+
+-- Tries some of the refused rows again.  A round goes through all of them, once
+-- forwards and once backwards, so that chains of references come right whatever
+-- their direction.  Returns where the next step goes on, or NULL if the last round
+-- has let none in.
+CREATE FUNCTION dataverse.pull_retry(run bigint, copy bigint, plan jsonb, path text, "at" jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  most CONSTANT bigint := 1000;
+  state dataverse.copies := dataverse.copy_get(copy);
+  backwards boolean := coalesce((at ->> 'backwards')::boolean, true);
+  dangling boolean := (at ->> 'dangling')::boolean;
+  begin_at CONSTANT jsonb := '{"false": 0, "true": 9223372036854775807}';
+  batch uuid[];
+  deletions uuid[];
+  last bigint;
+BEGIN
+  IF state.refused = 0 THEN
+    RETURN NULL;
+  END IF;
+  IF at IS NULL OR at ->> 'position' IS NULL THEN
+    IF (at ->> 'before')::bigint = state.refused THEN
+      RETURN NULL;
+    END IF;
+    backwards := NOT backwards;
+    dangling := true;
+    at := jsonb_build_object('before', state.refused, 'backwards', backwards, 'dangling', dangling,
+                             'position', begin_at -> backwards::text);
+  END IF;
+  SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.deleted), CASE WHEN backwards THEN min(r.number) ELSE max(r.number) END
+  INTO batch, deletions, last
+  FROM dataverse.copy_refused_of(copy, dangling, (at ->> 'position')::bigint, backwards, most) AS r;
+  IF batch IS NULL THEN
+    RETURN at || jsonb_build_object('dangling', false, 'position', CASE WHEN dangling THEN begin_at -> backwards::text END);
+  END IF;
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  -- a row that is not there any more has no claim to be here; if it is, the service tells
+  EXECUTE plan ->> 'read' USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
+  PERFORM dataverse.page_delete(deletions);
+  PERFORM dataverse.run_add(run, 'retry', dataverse.pull_merge(copy, plan, path, 'retry'));
+  EXECUTE plan ->> 'page_ids' INTO deletions;
+  PERFORM dataverse.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
+  RETURN at || jsonb_build_object('position', last);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
+  'tries some of the rows that a copy has refused again; for dataverse.pull()';
+
+-- What has to be done so that a row gets in.
+CREATE FUNCTION dataverse.pull_refusal_hint("sqlstate" text, deleted boolean)
+RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE
+    WHEN $1 = '23503' AND $2 THEN 'Other rows here still refer to the row: pull their table, delete them, or change the foreign key (ON DELETE).'
+    WHEN $1 = '23503' THEN 'The row that it refers to is not here: pull the table that has it, or drop the foreign key.'
+    WHEN $1 IN ('23505', '23P01')
+      THEN 'Another row here has the same value. Change one of them in Dataverse, or drop the constraint; if rows exchange their values, make it DEFERRABLE.'
+    WHEN $1 LIKE '22%' THEN 'Alter the column to a type that admits the value.'
+    WHEN $1 LIKE '23%' THEN 'Correct the row in Dataverse, or alter the table.'
+    ELSE 'Correct the row in Dataverse, or change what raises the error.' END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_refusal_hint(text, boolean) IS
+  'how to cure that the table of a copy refuses a row; for dataverse.pull()';
+
+-- What a run has to say of the rows that did not get in: nothing, a WARNING once
+-- they are filed, or an error.
+CREATE FUNCTION dataverse.pull_finish(
+  run bigint, copy bigint, plan jsonb, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  refused CONSTANT bigint := (dataverse.copy_get(copy)).refused;
+  row dataverse.copy_refused;
+BEGIN
+  IF refused = 0 THEN
+    RETURN;
+  END IF;
+  PERFORM dataverse.run_add(run, 'retry', jsonb_build_object('rejected', refused));
+  IF plan ->> 'on_error' = 'continue' THEN
+    PERFORM dataverse.copy_file(copy, plan ->> 'server');
+    RAISE WARNING USING
+      errcode = '01000',
+      message = CASE refused WHEN 1 THEN '1 row was' ELSE refused || ' rows were' END || format(' refused by table %s', plan ->> 'target'),
+      hint = 'The view dataverse.rejects contains the refused rows and the reasons. The next call tries them again.';
+    RETURN;
+  END IF;
+  SELECT (f.first).* INTO row FROM dataverse.copy_first_refused(copy) AS f;
+  sqlstate := row.sqlstate;
+  message := CASE WHEN refused > 1 THEN refused || ' rows were refused; the first one is ' END
+    || CASE WHEN row.deleted THEN 'deletion of ' ELSE '' END || format('row %s', row.id);
+  message := coalesce(message, CASE WHEN row.deleted THEN 'deletion of ' ELSE '' END || format('row %s was refused', row.id))
+    || ': ' || row.message;
+  detail := row.detail;
+  hint := dataverse.pull_refusal_hint(row.sqlstate, row.deleted)
+    || ' With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
+    || ' All other rows that were read are here.';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
+  'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
+
+-- Whether an error says that the service was too busy, so that the run goes on
+-- waiting: that is what a schedule wants, unless the server's options say how long
+-- to wait.
+CREATE FUNCTION dataverse.pull_waits(foreign_table regclass, "sqlstate" text, detail text)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT $2 = '53400' AND starts_with($3, 'Dataverse code ') AND NOT EXISTS (
+    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
+    WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_waits(regclass, text, text) IS
+  'whether a run that was throttled goes on waiting; for dataverse.pull()';
+
+-- The statements that make the foreign table what the service's is now, if the
+-- error may come from the difference; NULL if there are none.
+CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  statements text;
+  gone boolean;
+BEGIN
+  -- table and column not found, values of another type, that are too long or too great, and unspecified
+  IF sqlstate NOT IN ('HV00R', 'HV005', 'HV004', 'HV000', '22001', '22003', '22P02', '22007', '22008') THEN
+    RETURN NULL;
+  END IF;
+  SELECT string_agg(d.statement || ';', ' ' ORDER BY d.column_name, d.statement DESC), bool_or(d.statement LIKE 'DROP FOREIGN TABLE%') INTO statements, gone
+  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace,
+    dataverse.import_diff(n.nspname, false) AS d
+  WHERE c.oid = pull_cure.foreign_table AND d.foreign_table = c.relname AND d.statement IS NOT NULL;
+  RETURN 'The foreign table is not as the table in Dataverse (dataverse.import_diff): ' || statements
+    || CASE WHEN gone THEN format(' SELECT dataverse.forget_copy(%L);', target) ELSE '' END;
+EXCEPTION
+  -- the error that there was before is the one to be reported
+  WHEN OTHERS THEN
+    RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text) IS
+  'how to cure that a foreign table is not as the table in Dataverse; for dataverse.pull()';
+
+-- Whether so many rows are refused that a run which will fail because of them had
+-- better end.  Those that wait for others do not count.
+CREATE FUNCTION dataverse.pull_is_hopeless(copy bigint, plan jsonb)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  most CONSTANT bigint := 1000;
+BEGIN
+  RETURN plan ->> 'on_error' = 'abort' AND (dataverse.copy_get(copy)).refused > most
+    AND (SELECT f.firm FROM dataverse.copy_first_refused(copy) AS f) > most;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_is_hopeless(bigint, jsonb) IS
+  'whether a run refuses too many rows to go on; for dataverse.pull()';
 
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
 -- rows that differ.  Returns false when the copy is in step.
@@ -396,6 +910,7 @@ DECLARE
   after bigint;
   read_columns text[];
   page record;
+  defined record;
   counts jsonb;
   top bigint;
   noted bigint;
@@ -469,12 +984,19 @@ BEGIN
       RETURN true;
   END;
 
+  -- if pages of changes do not say it, the definition itself does, once they are read
+  IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
+    SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
+    IF dataverse.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
+      RETURN true;
+    END IF;
+  END IF;
   IF state.phase = 'compare' THEN
     EXECUTE plan ->> 'ids' USING copy INTO noted;
     counts := jsonb_build_object('rows_compared', page.upserts);
   END IF;
   IF state.phase <> 'compare' OR state.whole THEN
-    counts := coalesce(counts, '{}') || dataverse.pull_merge(plan, path, state.phase, page.upserts, page.deletions);
+    counts := coalesce(counts, '{}') || dataverse.pull_merge(copy, plan, path, state.phase);
   END IF;
   PERFORM dataverse.run_add(run, state.phase, counts || jsonb_build_object(
     'requests', page.requests, 'throttles', page.throttles, 'time_waited', make_interval(secs => page.waited / 1e6)));

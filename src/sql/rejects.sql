@@ -69,10 +69,36 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.refuse_forgery() IS
-  'lets only the owner of dataverse.rejected_rows add and change rows';
+  'lets only the owner of dataverse.rejected_rows add rows';
 
-CREATE TRIGGER refuse_forgery BEFORE INSERT OR UPDATE ON dataverse.rejected_rows
+CREATE TRIGGER refuse_forgery BEFORE INSERT ON dataverse.rejected_rows
   FOR EACH STATEMENT EXECUTE FUNCTION dataverse.refuse_forgery();
+
+-- What a row should have been can be corrected by the role for which it was filed,
+-- which will write it; not by members of that role, which could otherwise have it
+-- write what it has never seen.  (Generated columns are not known yet.)
+CREATE FUNCTION dataverse.refuse_change()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF (SELECT pg_has_role(c.relowner, 'MEMBER') FROM pg_class AS c WHERE c.oid = TG_RELID)
+     OR (OLD.role = CURRENT_USER AND pg_get_userbyid(OLD.role_oid) = CURRENT_USER
+         AND to_jsonb(NEW) - '{row,role_oid,table_oid}'::text[] = to_jsonb(OLD) - '{row,role_oid,table_oid}'::text[]) THEN
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION USING
+    errcode = 'insufficient_privilege',
+    message = 'rows of dataverse.rejected_rows are changed by the extension only';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.refuse_change() IS
+  'lets only the owner of dataverse.rejected_rows change rows, and the role for which a row was filed correct it';
+
+CREATE TRIGGER refuse_change BEFORE UPDATE ON dataverse.rejected_rows
+  FOR EACH ROW EXECUTE FUNCTION dataverse.refuse_change();
 
 -- A role is the one for which a row was filed if it has the same OID (it is not
 -- another one of that name) and the same name (the OID was not used again).  Rows
@@ -117,12 +143,72 @@ CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
   RETURNING t.id, t.at, t.pid, t.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
             t.sqlstate, t.message, t.attempts;
 
+-- Through this view a row is corrected.  The privilege to update a column does not
+-- suffice to lock the view.
+CREATE VIEW dataverse.correctable_rejects WITH (security_barrier) AS
+  SELECT id, "row"
+  FROM dataverse.rejected_rows
+  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER;
+
+COMMENT ON VIEW dataverse.correctable_rejects IS
+  'the rows that were filed for the current user, to be corrected; use the view dataverse.rejects';
+
+CREATE FUNCTION dataverse.correct_reject()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  unknown text;
+BEGIN
+  IF to_jsonb(NEW) - 'row' <> to_jsonb(OLD) - 'row' THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = 'only column "row" of dataverse.rejects can be changed';
+  END IF;
+  IF NOT EXISTS (SELECT FROM dataverse.correctable_rejects AS c WHERE c.id = OLD.id) THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege',
+      message = format('permission denied to correct a row that was filed for role "%s"', OLD.role),
+      detail = format('Row %s of dataverse.rejects will be written with the rights of that role, which alone can correct it.', OLD.id),
+      hint = 'Use SET ROLE, if you are a member of that role.';
+  END IF;
+  IF OLD."row" IS NULL OR coalesce(jsonb_typeof(NEW."row"), 'null') <> 'object' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value',
+      message = 'invalid value for column "row" of dataverse.rejects',
+      detail = CASE WHEN OLD."row" IS NULL THEN format('Row %s is a pair of an intersect table, of which no values are filed.', OLD.id)
+                    ELSE 'It must be a JSON object whose members have the names of columns of the foreign table.' END;
+  END IF;
+  -- what is not a column would be ignored
+  SELECT k INTO unknown FROM jsonb_object_keys(NEW."row") AS k
+  WHERE to_regclass(OLD.foreign_table) IS NOT NULL
+    AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(OLD.foreign_table) AND a.attname = k
+                      AND a.attnum > 0 AND NOT a.attisdropped)
+  ORDER BY k LIMIT 1;
+  IF unknown IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = format('column "%s" of foreign table %s does not exist', unknown, OLD.foreign_table);
+  END IF;
+  UPDATE dataverse.correctable_rejects AS c SET "row" = NEW."row" WHERE c.id = OLD.id;
+  RETURN NEW;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.correct_reject() IS
+  'corrects a row of the view dataverse.rejects';
+
+CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
+  FOR EACH ROW EXECUTE FUNCTION dataverse.correct_reject();
+
 -- Only these rows are tried again.  Members of a role see and delete its rows,
--- but they have not written them.
+-- but they have not written them.  Rows that a local table has refused are tried
+-- again by dataverse.pull().
 CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
   SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
   FROM dataverse.rejected_rows
-  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER;
+  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER AND operation <> 'pull';
 
 COMMENT ON VIEW dataverse.own_rejects IS
   'the rows that were filed for the current user; for dataverse.retry_rejects()';
@@ -150,8 +236,8 @@ COMMENT ON FUNCTION dataverse.retrying(bigint[]) IS
   'which of the caller''s rejected rows the next statement tries again; for dataverse.retry_rejects()';
 
 -- Runs one statement for each combination of table, operation, and set of
--- columns.  A row that is refused again is filed again, with its number and one
--- more attempt, before the old entry is deleted.
+-- columns.  The entry of a row that is refused again stays, with the new reason and
+-- one more attempt; the others are deleted.
 CREATE FUNCTION dataverse.retry_rejects(
   foreign_table regclass DEFAULT NULL,
   since timestamptz DEFAULT NULL,
@@ -169,6 +255,7 @@ DECLARE
   part record;
   key_column name;
   last_id bigint;
+  refused bigint[];
 BEGIN
   retried := 0;
   failed := 0;
@@ -180,7 +267,7 @@ BEGIN
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (
-      SELECT r.id, r.table_oid, r.operation, r.row_id, r.row
+      SELECT r.id, r.table_oid, r.operation, r.row_id, r.row, r.attempts
       FROM dataverse.own_rejects AS r
       WHERE (r.table_oid = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
         AND (r.at >= since OR since IS NULL)
@@ -193,7 +280,7 @@ BEGIN
       WHERE dataverse.may_retry(t.table_oid))
     SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
            array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
-           array_agg(m.row_id ORDER BY m.id) AS row_ids,
+           array_agg(m.row_id ORDER BY m.id) AS row_ids, array_agg(m.attempts ORDER BY m.id) AS attempts,
            (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
             FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS columns,
            (SELECT string_agg('r.' || quote_ident(c), ', ' ORDER BY i)
@@ -240,11 +327,15 @@ BEGIN
                        key_column)
           USING part.rows;
     END CASE;
-    SELECT failed + count(*) INTO failed FROM dataverse.own_rejects
-    WHERE id > last_id AND pid = pg_backend_pid();
-    SELECT retried + count(*) INTO retried FROM dataverse.own_rejects WHERE id = ANY (part.ids);
+    SELECT array_agg(u.id) FILTER (WHERE o.attempts > u.attempts),
+           retried + count(*), failed + count(*) FILTER (WHERE o.attempts > u.attempts)
+    INTO refused, retried, failed
+    FROM unnest(part.ids, part.attempts) AS u (id, attempts) JOIN dataverse.own_rejects AS o USING (id);
+    -- whatever else was refused meanwhile
+    SELECT failed + count(*) INTO failed FROM dataverse.own_rejects WHERE id > last_id AND pid = pg_backend_pid();
     -- deletes them (rule delete_retried)
-    UPDATE dataverse.own_rejects SET attempts = attempts WHERE id = ANY (part.ids);
+    UPDATE dataverse.own_rejects SET attempts = attempts
+    WHERE id = ANY (part.ids) AND (refused IS NULL OR id <> ALL (refused));
   END LOOP;
   PERFORM dataverse.retrying(NULL);
   PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);

@@ -181,10 +181,37 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull() and dataverse.push(): what it did, and how it ended';
 
+-- What the service knows of changes that are not here, counted there.  Whatever
+-- stands in the way, the answer is null: a view that shows what is wrong must not
+-- fail for the same reason.
+CREATE FUNCTION dataverse.copy_lag(copy bigint)
+RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.copies;
+BEGIN
+  state := dataverse.copy_get(copy);
+  IF state.foreign_oid IS NULL OR state.phase = 'backfill' THEN
+    RETURN NULL;
+  END IF;
+  RETURN dataverse.copy_count_changes(state.foreign_oid, state.token,
+                                 CASE WHEN NOT state.tracked THEN state.marks[cardinality(state.marks)] END, 2000);
+EXCEPTION
+  WHEN OTHERS THEN
+    RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_lag(bigint) IS
+  'how many changes of a copy''s rows the service knows that are not here; null if it does not say; for dataverse.sync_state';
+
 CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   SELECT c.foreign_table, c.target, c.phase,
          CASE WHEN c.tracked THEN 'change tracking' WHEN NOT c.tracked THEN 'versions' END AS method,
          c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age,
+         c.token_at + c.token_life AS token_expires_at, dataverse.copy_lag(c.id) AS lag, c.refused,
          l.status AS last_status, l.started_at AS last_started_at, l.error AS last_error
   FROM dataverse.copies AS c LEFT JOIN LATERAL (
     SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r

@@ -73,10 +73,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   n bigint;
+  m bigint;
 BEGIN
   DELETE FROM dataverse.local_changes AS l WHERE l.copy = copy_forget_changes.copy;
   GET DIAGNOSTICS n = ROW_COUNT;
-  RETURN n;
+  DELETE FROM dataverse.pending AS p WHERE p.copy = copy_forget_changes.copy;
+  GET DIAGNOSTICS m = ROW_COUNT;
+  RETURN n + m;
 END
 $$;
 

@@ -90,6 +90,48 @@ $node->restart;
 is($node->safe_psql('postgres', 'SELECT extension FROM dataverse.version()'),
 	'1.0', 'works from shared_preload_libraries, after a restart');
 
+# ---- a setting that does not exist: taken as long as the library is not loaded, and then no longer
+
+sub says
+{
+	my ($sql, %option) = @_;
+	my ($out, $said) = ('', '');
+
+	local $ENV{PGOPTIONS} = $option{options} // '';
+	$node->psql('postgres', $sql, stdout => \$out, stderr => \$said, on_error_stop => 0);
+	return $said;
+}
+
+my $typo = 'SET dataverse_fdw.dryrun = on';
+like(says($typo), qr/^\S+ ERROR:  invalid configuration parameter name "dataverse_fdw\.dryrun"/m, 'with the library preloaded, a typo is an error');
+is(says('SET dataverse_fdw.dry_run = on'), '', '... and the right name is not');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+is(says($typo), '', 'without, PostgreSQL does not know better');
+like(says("$typo; SELECT extension FROM dataverse.version()"),
+	qr/WARNING:  invalid configuration parameter name "dataverse_fdw\.dryrun", removing it/, '... until the library is loaded');
+like(says("SELECT extension FROM dataverse.version(); $typo"), qr/ERROR:  invalid configuration parameter name/, 'after which it is an error');
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET session_preload_libraries = 'dataverse_fdw'");
+like(says($typo), qr/ERROR:  invalid configuration parameter name/, 'session_preload_libraries suffices');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libraries');
+
+# ---- PostgreSQL logs statements with secrets, unless it is told not to, as the README says
+
+sub logged
+{
+	my ($before, $secret) = @_;
+	my $offset = -s $node->logfile;
+
+	like(says("$before; ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret '$secret', ADD client_scret_3 'x')"),
+		qr/invalid option "client_scret_3"/, 'a statement that fails');
+	my $log = slurp_file($node->logfile, $offset);
+	return $log =~ /\Q$secret\E/ ? 'yes' : 'no';
+}
+
+is(logged('SELECT 1', 'seen-4711'), 'yes', '... is logged with its secret');
+is(logged('SET log_statement = none; SET log_min_error_statement = panic; SET log_min_duration_statement = -1', 'unseen-4712'), 'no',
+	'... and not after these settings');
+
 # ---- dump and restore: what pg_dump writes passes the validator again
 
 my $dump = $node->basedir . '/dump.sql';

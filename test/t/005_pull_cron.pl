@@ -118,5 +118,15 @@ is($crm->sql(q{SELECT string_agg(DISTINCT r.status, ' ') FROM cron.job_run_detai
 	'runs are found by the time and the process of their jobs');
 
 $crm->sql(q{SELECT cron.unschedule(jobid) FROM cron.job});
+
+# ---- a load that fails has failed: pg_cron keeps the last message of a background worker
+
+$crm->sql('GRANT INSERT ON dv.account TO copier');
+$node->safe_psql('postgres',
+	q{SELECT cron.schedule('load', '* * * * *', $$INSERT INTO dv.account (name) SELECT 'load ' || 1000 / (250 - n) FROM generate_series(1, 300) n$$)},
+	extra_params => [ '-U', 'copier' ]);
+is(tick(), 'failed', 'a load that fails has failed');
+like($crm->sql('SELECT return_message FROM cron.job_run_details ORDER BY runid DESC LIMIT 1'), qr/division by zero/, 'with the message of its error');
+$crm->sql(q{SELECT cron.unschedule(jobid) FROM cron.job});
 $crm->stop;
 done_testing();

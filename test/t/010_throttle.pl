@@ -182,7 +182,7 @@ for my $how ('seconds', 'a date')
 	like(log_since($node, $offset),
 		qr/all application users of server "$crm" are throttled, waiting \d\.\d s/,
 		'the wait is in the log');
-	is(pool($session, "$crm number 1", "time_waited > '1 s' AND retries = '{\"throttle\": 1}'"),
+	is(pool($session, "$crm number 1", "summed_waits > '1 s' AND retries = '{\"throttle\": 1}'"),
 		't', 'and in the view');
 }
 

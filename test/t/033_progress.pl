@@ -158,7 +158,7 @@ for my $preload (1, 0)
 	my $throttled = Session->new($node);
 	$throttled->start($read);
 	wait_for(sub { running($watcher, 'waiting_for') eq "response\nthrottle" }, 'what it waits for');
-	is(running($watcher, "rows_taken, in_flight, waiting_for"), "200|1|response\n0|1|throttle",
+	is(running($watcher, "rows_taken, in_flight, waiting_for"), "200|1|response\n0|0|throttle",
 		'each for something else');
 	$watcher->value('SELECT pg_cancel_backend(' . $_->pid . ')') for $session, $throttled;
 	is($_->finish->{sqlstate}, '57014', 'canceled') for $session, $throttled;
@@ -196,6 +196,38 @@ cmp_ok($seen, '<=', $many, 'perhaps all');
 is(scalar @{ $_->try('FETCH ALL FROM c')->{rows} }, $rows - 10, 'but each goes on') for @sessions[ 0, -1 ];
 $_->close for @sessions;
 is($watcher->value('SELECT count(*) FROM dataverse.progress'), 0, 'in the end all have left');
+
+
+# ---- how long it will take if budgets are scarce: 100 pages, of which 40 are admitted in five minutes
+
+my $scarce = Dvsim->start('--limit-requests', 40);
+create_server($node, 'scarce', { url => $scarce->base, page_size => 10, budget_pacing => 'off' }, { client_id => 'app1', client_secret => 'secret1' });
+is($scarce->control('POST', "/_dvsim/seed?table=account&rows=$rows")->status, 200, 'there are rows');
+$watcher->query(q{CREATE SCHEMA scarce; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER scarce INTO scarce});
+$watcher->query(q{ALTER FOREIGN TABLE scarce.account OPTIONS (ADD use_remote_estimate 'on')});
+faults($scarce, { path => 'accounts', after => 12, action => 'stall' });
+my $slow = Session->new($node);
+$slow->start('SELECT name FROM scarce.account');
+wait_for(sub { running($watcher, 'rows_taken, waiting_for, rate_overall > 0') =~ /^1[0-9]0\|response\|t$/ }, 'some pages are read');
+cmp_ok(running($watcher, 'extract(epoch FROM (rows_expected - rows_taken) / rate_overall * interval \'1 s\')'), '<', 100,
+	'at the speed so far it would take seconds');
+my $eta = running($watcher, 'extract(epoch FROM eta)');
+cmp_ok($eta, '>', 300, 'the budget allows no such speed');
+cmp_ok($eta, '<', 900, '... and says how long it will take');
+$watcher->value('SELECT pg_cancel_backend(' . $slow->pid . ')');
+$slow->finish;
+
+# ---- which budget limits a user, how much of it is left, and until when
+
+clear_faults($scarce);
+$watcher->query(q{ALTER SERVER scarce OPTIONS (SET budget_pacing 'on')});
+$slow->start('SELECT name FROM scarce.account');
+wait_for(sub { $watcher->value(q{SELECT limited_by ~ '^budget: [0-9]+ of [0-9]+ requests left$' AND
+	limited_until BETWEEN now() AND now() + '5 min' FROM dataverse.pool WHERE server = 'scarce'}) eq 't' }, 'limited by its budget');
+wait_for(sub { running($watcher, 'waiting_for, in_flight') =~ /^(?:slot|throttle)\|0$/ }, 'which it waits for, with no request in flight');
+$watcher->value('SELECT pg_cancel_backend(' . $slow->pid . ')');
+$slow->finish;
+pass('as the pool shows');
 
 $node->stop;
 done_testing();

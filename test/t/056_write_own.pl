@@ -324,7 +324,7 @@ is($w->rows_there('standard'), 50, '... once');
 	is(hits($w->dvsim), 1, 'an update whose answer is lost');
 	clear_faults($w->dvsim);
 	is($r->{sqlstate}, '23514', '... and then refused because of a row');
-	like($r->{detail}, qr/^49 rows were sent without a conclusive answer/m, '... says what is in doubt');
+	like($r->{detail}, qr/^49 rows of this statement were sent without a conclusive answer/m, '... says what is in doubt');
 	is($session->query('SELECT operation, count(*), count(DISTINCT row_id) FROM dataverse.doubts GROUP BY 1'), 'update|49|49', '... which rows these are');
 	is($session->value(q{SELECT count(*) FROM dataverse.doubts WHERE row_id = md5('7')::uuid}), 0, '... and not the one that was refused');
 	$session->close;

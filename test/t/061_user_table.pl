@@ -65,6 +65,21 @@ $watcher->try(whoami('alone'));
 is($watcher->value("SELECT dataverse.reset_pool('alone', 'alone user')"), 1, 'but one that nobody else uses');
 $watcher->query('DROP SERVER third CASCADE; DROP SERVER alone CASCADE');
 
+# ---- a server that moves: what it was is shown as long as a session uses it
+
+my $elsewhere = Dvsim->start('--app-user', 'one:secret');
+my $behind = Session->new($node);
+server('moved', 'one');
+$behind->query(whoami('moved'));
+$watcher->query("ALTER SERVER moved OPTIONS (SET url '" . $elsewhere->base . "', SET authority '" . $elsewhere->base . "')");
+$watcher->query(whoami('moved'));
+sub urls { return $watcher->query("SELECT name, url FROM dataverse.pool WHERE server = 'moved' ORDER BY url = '" . $elsewhere->base . "'"); }
+is(urls(), "moved user|" . $dvsim->base . "\nmoved user|" . $elsewhere->base, 'the URL tells the former service from the present one');
+$behind->query(whoami('moved'));
+is(urls(), "moved user|" . $elsewhere->base, 'the former one goes when no session uses it any more');
+$behind->close;
+$watcher->query('DROP SERVER moved CASCADE');
+
 # ---- dropped servers leave the views
 
 $watcher->query('DROP SERVER second CASCADE');

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -436,6 +437,37 @@ never_asks_to_wait_for_ever(void **state)
 	}
 }
 
+/* what was used leaves after the window, and the limit is renewed with each window */
+static void
+knows_how_much_will_be_admitted(void **state)
+{
+	(void) state;
+	assert_true(isinf(dv_budget_capacity(&budget, 0, now)));
+	use(0, 0);
+	use(3000, 0.1);
+	about(dv_budget_capacity(&budget, 0, now), 3000, 20);
+	about(dv_budget_capacity(&budget, 200 * SECOND, now), 3000, 20);
+	about(dv_budget_capacity(&budget, 310 * SECOND, now), 6000 + 200, 50);
+	about(dv_budget_capacity(&budget, 600 * SECOND, now), 12000, 100);
+}
+
+/* the time that requests took can be scarce, and so can their number */
+static void
+knows_what_binds(void **state)
+{
+	(void) state;
+	use(0, 0);
+	use(110, 10);
+	about(dv_budget_capacity(&budget, 0, now), 10, 2);
+	assert_true(not_before(10) > now);
+	assert_int_equal(dv_budget_bound_by(&budget), DV_RATION_SECONDS);
+	dv_budget_init(&budget, now);
+	use(0, 0);
+	use(5900, 0.001);
+	assert_true(not_before(0.001) > now);
+	assert_int_equal(dv_budget_bound_by(&budget), DV_RATION_REQUESTS);
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -464,6 +496,8 @@ main(void)
 		TEST(asks_again_when_others_have_it_all),
 		TEST(state_is_small),
 		TEST(never_asks_to_wait_for_ever),
+		TEST(knows_how_much_will_be_admitted),
+		TEST(knows_what_binds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

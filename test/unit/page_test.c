@@ -142,6 +142,35 @@ members_in_any_order(void **state)
 }
 
 static void
+metadata_version(void **state)
+{
+	char		version[DV_METADATA_VERSION];
+	char		body[400];
+
+	(void) state;
+	/* in front of the rows, behind them, as a number, or not at all */
+	open_page("{" CONTEXT ",\"@Microsoft.Dynamics.CRM.globalmetadataversion\":\"1000024\",\"value\":[]}");
+	expect_end(0);
+	dv_page_metadata(&page, version);
+	assert_string_equal(version, "1000024");
+	open_page("{\"value\":[],\"@Microsoft.Dynamics.CRM.globalmetadataversion\":17}");
+	expect_end(0);
+	dv_page_metadata(&page, version);
+	assert_string_equal(version, "17");
+	open_page("{\"value\":[]}");
+	expect_end(0);
+	dv_page_metadata(&page, version);
+	assert_string_equal(version, "");
+
+	/* longer than expected: its beginning */
+	snprintf(body, sizeof(body), "{\"value\":[],\"@Microsoft.Dynamics.CRM.globalmetadataversion\":\"%0100d\"}", 0);
+	open_page(body);
+	expect_end(0);
+	dv_page_metadata(&page, version);
+	assert_int_equal(strlen(version), DV_METADATA_VERSION - 1);
+}
+
+static void
 fetchxml_page(void **state)
 {
 	(void) state;
@@ -768,6 +797,7 @@ main(void)
 		cmocka_unit_test(sample_page),
 		cmocka_unit_test(smallest_pages),
 		cmocka_unit_test(members_in_any_order),
+		cmocka_unit_test(metadata_version),
 		cmocka_unit_test(fetchxml_page),
 		cmocka_unit_test(delta_page),
 		cmocka_unit_test(wanted_marks),

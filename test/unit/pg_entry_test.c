@@ -159,7 +159,7 @@ open_pool_of(Oid server, int backend, Oid role, const char *letters, int64 now)
 	static const char *const names[] = {"one", "two", "three", "four"};
 	dv_pool_policy policy = {.rate = dv_rate_preset(DV_PRESET_BALANCED)};
 	dv_pool_spec spec = {
-		.serverid = server, .server_name = "crm", .roleid = role, .names = names,
+		.organisation = "https://crm.example", .serverid = server, .server_name = "crm", .roleid = role, .names = names,
 		.policy = &policy, .n = (int) strlen(letters)
 	};
 	dv_entry_key keys[USERS + 1];

@@ -1,0 +1,280 @@
+--
+-- Both ways: dataverse.sync(), conflicts, and resolve().
+--
+\set VERBOSITY terse
+\getenv dvsim_url DVSIM_URL
+\if :{?dvsim_url}
+\else
+  \echo no dvsim
+  \quit
+\endif
+SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
+SET timezone = 'UTC';
+SET client_min_messages = error;
+\! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
+
+CREATE SERVER sync FOREIGN DATA WRAPPER dataverse_fdw
+  OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off');
+CREATE USER MAPPING FOR CURRENT_USER SERVER sync OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE SCHEMA sync_dv;
+CREATE SCHEMA sync_copy;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task) FROM SERVER sync INTO sync_dv;
+SET search_path = sync_copy, public;
+-- Rows that a test can find, whatever their ids.
+INSERT INTO sync_dv.account (accountid, accountnumber, name)
+  SELECT format('00000000-0000-4000-8000-%s', lpad(i::text, 12, '0'))::uuid, i, 'account ' || i FROM generate_series(1, 12) AS i;
+
+CREATE VIEW pg_temp.last_run AS
+  SELECT operation, status, phase, rows_read, inserted, updated, deleted, sent, rejected, conflicts FROM dataverse.runs ORDER BY id DESC LIMIT 1;
+CREATE VIEW pg_temp.open AS
+  SELECT kind, columns, ours ->> 'name' AS ours, theirs ->> 'name' AS theirs, sqlstate, decision
+  FROM dataverse.conflicts WHERE target = 'sync_copy.account' ORDER BY row_id;
+-- The first run makes the copy, and captures changes from then on.
+CALL dataverse.sync('sync_dv.account', 'account');
+-- Both sides, row by row; nothing if they are the same.
+CREATE FUNCTION pg_temp.differences() RETURNS TABLE (side text, number text, name text) LANGUAGE sql AS $$
+  (SELECT 'here', accountnumber::text, name::text FROM (TABLE sync_copy.account EXCEPT TABLE sync_dv.account) AS x)
+  UNION ALL (SELECT 'there', accountnumber::text, name::text FROM (TABLE sync_dv.account EXCEPT TABLE sync_copy.account) AS x) ORDER BY 2, 1
+$$;
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM pg_trigger WHERE tgrelid = 'account'::regclass AND tgname LIKE 'dataverse%';
+
+-- Each operation.
+UPDATE account SET name = 'changed' WHERE accountnumber = '1';
+UPDATE account SET name = 'changed', description = 'twice' WHERE accountnumber = '2';
+UPDATE account SET description = 'thrice' WHERE accountnumber = '2';
+DELETE FROM account WHERE accountnumber = '3';
+INSERT INTO account (accountnumber, name, ownerid, owneridtype) SELECT '13', 'new', ownerid, owneridtype FROM account WHERE accountnumber = '1';
+-- a row that comes and goes, and one that goes and comes
+INSERT INTO account (accountnumber, name) VALUES ('14', 'short');
+DELETE FROM account WHERE accountnumber = '14';
+WITH gone AS (DELETE FROM account WHERE accountnumber = '4' RETURNING *)
+INSERT INTO account (accountid, accountnumber, name) SELECT accountid, accountnumber, 'again' FROM gone;
+SELECT id IS NOT NULL AS id, operation, CASE operation WHEN 'U' THEN columns END AS columns, base IS NOT NULL AS base
+FROM dataverse.local_changes ORDER BY operation, columns, base;
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT accountnumber, name, description FROM sync_dv.account WHERE accountnumber IN ('1', '2', '3', '4', '13', '14') ORDER BY accountid;
+SELECT * FROM pg_temp.differences();
+-- What was sent comes back, and is neither sent again nor in conflict.
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+
+-- Changes there and here, of different rows.
+UPDATE sync_dv.account SET name = 'there' WHERE accountnumber = '5';
+UPDATE account SET name = 'here' WHERE accountnumber = '6';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+
+-- Each kind of conflict is filed, and nothing is overwritten.
+CREATE PROCEDURE pg_temp.quarrel() LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE sync_dv.account SET name = 'theirs', websiteurl = 'theirs' WHERE accountnumber IN ('1', '2');
+  UPDATE sync_copy.account SET name = 'ours', description = 'ours' WHERE accountnumber IN ('1', '2');
+  DELETE FROM sync_dv.account WHERE accountnumber = '5';
+  UPDATE sync_copy.account SET name = 'ours' WHERE accountnumber = '5';
+  UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '6';
+  DELETE FROM sync_copy.account WHERE accountnumber = '6';
+  INSERT INTO sync_dv.account (accountid, accountnumber, name) VALUES ('00000000-0000-4000-8000-000000000020', '20', 'theirs');
+  INSERT INTO sync_copy.account (accountid, accountnumber, name) VALUES ('00000000-0000-4000-8000-000000000020', '20', 'ours');
+  -- no conflicts: both sides want the same
+  UPDATE sync_dv.account SET name = 'same' WHERE accountnumber = '7';
+  UPDATE sync_copy.account SET name = 'same' WHERE accountnumber = '7';
+  DELETE FROM sync_dv.account WHERE accountnumber = '8';
+  DELETE FROM sync_copy.account WHERE accountnumber = '8';
+END $$;
+CALL pg_temp.quarrel();
+SET client_min_messages = warning;
+CALL dataverse.sync('sync_dv.account', 'account');
+SET client_min_messages = error;
+SELECT * FROM pg_temp.last_run;
+TABLE pg_temp.open;
+SELECT * FROM pg_temp.differences();
+-- They stay as they are, also when all rows are read or compared.
+CALL dataverse.pull('sync_dv.account', 'account', "full" => true);
+CALL dataverse.sync('sync_dv.account', 'account', sweep => '0');
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM pg_temp.differences();
+
+-- Decisions, for one row and for all.
+SELECT dataverse.resolve(id, 'local') FROM dataverse.conflicts WHERE ours ->> 'accountnumber' = '1';
+SELECT dataverse.resolve(0, 'local');
+SELECT dataverse.resolve(1, 'both');
+SELECT dataverse.resolve('nowhere', 'local');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT name, description, websiteurl FROM sync_dv.account WHERE accountnumber = '1';
+-- a decision about what has changed since is none
+SELECT dataverse.resolve(id, 'local') FROM dataverse.conflicts WHERE ours ->> 'accountnumber' = '2';
+UPDATE sync_dv.account SET name = 'theirs, later' WHERE accountnumber = '2';
+CALL dataverse.sync('sync_dv.account', 'account');
+TABLE pg_temp.open;
+UPDATE account SET name = 'ours, later' WHERE accountnumber = '2';
+CALL dataverse.sync('sync_dv.account', 'account');
+TABLE pg_temp.open;
+-- once both sides agree, there is nothing to decide
+UPDATE account SET name = 'theirs, later', description = NULL WHERE accountnumber = '2';
+CALL dataverse.sync('sync_dv.account', 'account');
+TABLE pg_temp.open;
+SELECT dataverse.resolve('account', 'service');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+SELECT accountnumber, name FROM account WHERE accountnumber IN ('5', '6', '20') ORDER BY accountid;
+
+-- Policies.
+INSERT INTO account (accountid, accountnumber, name) VALUES
+  ('00000000-0000-4000-8000-000000000005', '5', 'five'), ('00000000-0000-4000-8000-000000000008', '8', 'eight');
+DELETE FROM account WHERE accountnumber = '20';
+CALL dataverse.sync('sync_dv.account', 'account');
+CALL dataverse.sync('sync_dv.account', 'account');
+CALL pg_temp.quarrel();
+CALL dataverse.sync('sync_dv.account', 'account', conflict => 'service');
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+SELECT accountnumber, name, description FROM account WHERE accountnumber IN ('1', '5', '6', '20') ORDER BY accountid;
+INSERT INTO account (accountid, accountnumber, name) VALUES
+  ('00000000-0000-4000-8000-000000000005', '5', 'five'), ('00000000-0000-4000-8000-000000000008', '8', 'eight');
+DELETE FROM account WHERE accountnumber = '20';
+CALL dataverse.sync('sync_dv.account', 'account');
+CALL dataverse.sync('sync_dv.account', 'account');
+CALL pg_temp.quarrel();
+CALL dataverse.sync('sync_dv.account', 'account', conflict => 'local');
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+SELECT accountnumber, name, description, websiteurl FROM account WHERE accountnumber IN ('1', '5', '6', '20') ORDER BY accountid;
+
+-- Policies of columns.
+UPDATE sync_dv.account SET name = 'theirs', description = 'theirs', fax = 'theirs' WHERE accountnumber = '9';
+UPDATE account SET name = 'ours', description = 'ours', fax = 'ours' WHERE accountnumber = '9';
+CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '{"name": "service", "description": "local"}');
+SELECT * FROM pg_temp.last_run;
+TABLE pg_temp.open;
+SELECT 'here' AS side, name, description, fax FROM account WHERE accountnumber = '9'
+UNION ALL SELECT 'there', name, description, fax FROM sync_dv.account WHERE accountnumber = '9' ORDER BY 1;
+SELECT dataverse.resolve('account', 'local');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.differences();
+SELECT name, description, fax FROM account WHERE accountnumber = '9';
+
+-- Columns that cannot be written.
+UPDATE account SET createdon = '2001-01-01', modifiedon = '2001-01-01' WHERE accountnumber = '10';
+UPDATE account SET createdon = '2001-01-01', name = 'written' WHERE accountnumber = '11';
+SET client_min_messages = warning;
+CALL dataverse.sync('sync_dv.account', 'account');
+SET client_min_messages = error;
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+SELECT accountnumber, name, createdon > '2002-01-01' AS restored FROM account WHERE accountnumber IN ('10', '11') ORDER BY accountid;
+
+-- Lookups with a companion are written as one.
+UPDATE account SET ownerid = '00000000-0000-4000-8000-0000000000ff' WHERE accountnumber = '10';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT kind, columns, sqlstate FROM dataverse.conflicts;
+SELECT dataverse.resolve('account', 'service');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.differences();
+
+-- Rows that the service refuses; those that refer to others are tried again.
+INSERT INTO account (accountnumber, name, parentaccountid) VALUES ('31', 'child', '00000000-0000-4000-8000-000000000030');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT kind, sqlstate, theirs IS NULL AS nothing_there FROM dataverse.conflicts;
+INSERT INTO account (accountid, accountnumber, name) VALUES ('00000000-0000-4000-8000-000000000030', '30', 'parent');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+SELECT count(*) FROM dataverse.rejects;
+-- in one run, whatever the order
+INSERT INTO account (accountid, accountnumber, name, parentaccountid) VALUES
+  ('00000000-0000-4000-8000-000000000032', '32', 'child', 'ffffffff-0000-4000-8000-000000000033'),
+  ('ffffffff-0000-4000-8000-000000000033', '33', 'parent', NULL);
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT status, sent, conflicts FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+
+-- Values that the foreign table has no room for.
+ALTER TABLE account ALTER name TYPE text;
+UPDATE account SET name = repeat('x', 161) WHERE accountnumber = '1';
+UPDATE account SET name = 'fits' WHERE accountnumber = '2';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT kind, columns, length(ours ->> 'name') AS ours, sqlstate, error FROM dataverse.conflicts;
+SELECT dataverse.resolve('account', 'local');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '1';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT kind, columns, length(ours ->> 'name') AS ours, theirs ->> 'name' AS theirs FROM dataverse.conflicts;
+SELECT dataverse.resolve('account', 'service');
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+-- What Dataverse stores as null or without fractions is no difference.
+UPDATE account SET description = '', lastusedincampaign = '2026-01-02 03:04:05.678' WHERE accountnumber = '1';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT status, sent, conflicts FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+
+-- What a table here refuses does not keep others from being sent.
+ALTER TABLE account ADD CONSTRAINT named CHECK (name <> 'forbidden');
+UPDATE sync_dv.account SET name = 'forbidden' WHERE accountnumber = '12';
+UPDATE account SET name = 'sent' WHERE accountnumber = '11';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT name FROM sync_dv.account WHERE accountnumber = '11';
+UPDATE sync_dv.account SET name = 'allowed' WHERE accountnumber = '12';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT * FROM pg_temp.differences();
+
+-- Rows that are marked rather than deleted.
+CALL dataverse.sync('sync_dv.contact', 'contact', deletes => 'mark');
+INSERT INTO contact (lastname) VALUES ('one'), ('two');
+CALL dataverse.sync('sync_dv.contact', 'contact', deletes => 'mark');
+DELETE FROM sync_dv.contact WHERE lastname = 'one';
+CALL dataverse.sync('sync_dv.contact', 'contact', deletes => 'mark');
+SELECT lastname, deleted_at IS NOT NULL AS deleted, versionnumber IS NOT NULL AS has_version FROM contact ORDER BY 1;
+
+-- Without change tracking.
+CALL dataverse.sync('sync_dv.task', 'task');
+INSERT INTO task (subject) VALUES ('one'), ('two');
+CALL dataverse.sync('sync_dv.task', 'task');
+UPDATE task SET subject = 'three' WHERE subject = 'one';
+UPDATE sync_dv.task SET subject = 'four' WHERE subject = 'two';
+CALL dataverse.sync('sync_dv.task', 'task');
+SELECT (SELECT string_agg(subject, ' ' ORDER BY subject) FROM task) AS here, (SELECT string_agg(subject, ' ' ORDER BY subject) FROM sync_dv.task) AS there;
+
+-- Etags.
+UPDATE account SET name = 'strict' WHERE accountnumber = '11';
+DELETE FROM account WHERE accountnumber = '12';
+INSERT INTO account (accountnumber, name) VALUES ('40', 'strict');
+CALL dataverse.sync('sync_dv.account', 'account', strict => true);
+SELECT * FROM pg_temp.last_run;
+SELECT * FROM pg_temp.differences();
+
+-- What cannot be done.
+CALL dataverse.sync('sync_dv.account', 'account', conflict => 'mine');
+CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '[]');
+CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '{"name": "mine"}');
+CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '{"nme": "local"}');
+CALL dataverse.sync('sync_dv.account', 'unversioned', columns => '{accountid, name}');
+SET dataverse_fdw.dry_run = on;
+UPDATE account SET name = 'dry' WHERE accountnumber = '11';
+CALL dataverse.sync('sync_dv.account', 'account');
+RESET dataverse_fdw.dry_run;
+SELECT name FROM sync_dv.account WHERE accountnumber = '11';
+
+-- What is forgotten.
+UPDATE account SET name = 'ours' WHERE accountnumber = '11';
+UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '11';
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT count(*) FROM dataverse.conflicts;
+CALL dataverse.untrack('account');
+SELECT count(*) FROM dataverse.conflicts;
+SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
+SELECT (SELECT count(*) FROM dataverse.copies), (SELECT count(*) FROM dataverse.pending), (SELECT count(*) FROM dataverse.local_changes);
+RESET search_path;
+DROP SCHEMA sync_dv, sync_copy CASCADE;
+DROP SERVER sync CASCADE;

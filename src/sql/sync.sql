@@ -1,0 +1,876 @@
+-- Both ways.  A run of dataverse.sync() pulls, and then sends what was changed
+-- here.  Each step is committed:
+--
+--   stage     the rows that will be sent are noted with all their values;
+--   send      they are written where the service still has the version that was
+--             changed here; then they are read back and merged.
+--
+-- Whatever is noted as being sent when a run begins was interrupted between
+-- these two, and is compared with what the service has.
+--
+-- Local changes are never overwritten: a row is locked before it is merged, and
+-- then the log is looked at.  Whoever has changed the row before has a line in the
+-- log by then; whoever comes later changes what was merged.
+
+CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
+RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
+
+COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
+  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync()';
+
+CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  name text;
+  policy text;
+BEGIN
+  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on';
+  END IF;
+  IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "conflict": %L', conflict),
+      hint = 'Valid values are "skip", "service", and "local".';
+  END IF;
+  IF jsonb_typeof(column_conflicts) <> 'object' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
+      hint = 'Give the value for each column, as in {"creditlimit": "service"}.';
+  END IF;
+  FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
+    IF policy IS NULL OR policy NOT IN ('skip', 'service', 'local') THEN
+      RAISE EXCEPTION USING
+        errcode = 'invalid_parameter_value', message = format('invalid value for column "%s" in "column_conflicts": %L', name, policy),
+        hint = 'Valid values are "skip", "service", and "local".';
+    END IF;
+  END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_check(text, jsonb) IS
+  'refuses arguments of dataverse.sync() that are not valid';
+
+-- The statements of a run, and what it has to know about columns.  "plan" is what
+-- dataverse.pull_prepare() returned.  Statements that can fire triggers run with
+-- the caller's search path, so every name in them is qualified.
+CREATE FUNCTION dataverse.sync_prepare(
+  foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  columns CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
+  id CONSTANT text := quote_ident(plan ->> 'id_column');
+  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  source CONSTANT text := format('pg_catalog.unnest($1) AS u (r), LATERAL pg_catalog.jsonb_populate_record(NULL::%s, u.r) AS s', foreign_table);
+  missing text;
+  on_insert text[];
+  on_update text[];
+  not_null text[];
+  partners jsonb;
+  differs text;
+BEGIN
+  IF version IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = format('%s is not a copy with versions of its rows', target),
+      detail = 'Versions show which rows have changed on both sides.',
+      hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
+  END IF;
+  SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
+  IF missing IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('column "%s" in "column_conflicts" is not copied', missing);
+  END IF;
+  SELECT array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id),
+         array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id),
+         array_agg(w.name) FILTER (WHERE NOT w.nullable),
+         jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns))
+  INTO on_insert, on_update, not_null, partners
+  FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
+
+  -- Dataverse stores empty texts and lists as nulls, and no fractions of seconds
+  SELECT string_agg(format(CASE WHEN a.atttypid = 'numeric'::regtype
+                             THEN 'CASE WHEN %1$s IS DISTINCT FROM %2$s AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END'
+                             ELSE 'CASE WHEN ROW(%1$s)::record *<> ROW(%2$s)::record AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END' END,
+                           format(n.form, 'r', c), format(n.form, 'i', c), c), ', ')
+  INTO differs
+  FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
+    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN 'nullif(%s.%I, ''{}'')'
+                         WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
+                         WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
+                         ELSE '%s.%I' END) AS n (form);
+
+  RETURN plan || jsonb_build_object(
+    'source', foreign_table::text, 'strict', strict,
+    'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
+    'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
+    'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
+    'images', format('SELECT t.%2$s, to_jsonb(x) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
+                     (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c)),
+    'fits', format('SELECT count(i) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table),
+    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM ONLY %2$s AS f WHERE f.%3$s = ANY ($1))'
+                   ' SELECT p AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r) END AS theirs,'
+                   ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
+                   ' FROM unnest($2) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
+                   (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
+    'land', format('SELECT count(dataverse.page_add(i.%2$s, i)) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%1$s, u) AS i',
+                   foreign_table, id),
+    'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
+                        replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
+  'the statements of a run of dataverse.sync()';
+
+-- Takes what was changed here from the log.  Rows that are hidden by row security
+-- would look like deleted ones.
+CREATE FUNCTION dataverse.sync_take(copy bigint, plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  existing uuid[];
+BEGIN
+  IF dataverse.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
+                                        WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
+    EXECUTE plan ->> 'existing' USING copy INTO existing;
+    PERFORM dataverse.pending_place(copy, coalesce(existing, '{}'));
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_take(bigint, jsonb) IS
+  'takes local changes from the log; for dataverse.sync()';
+
+-- Puts rows as the service has them into the table, or removes them where it has
+-- none, and settles what was pending about them.  Rows that were changed here
+-- since are left alone and returned.
+CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[])
+RETURNS TABLE (id uuid, columns text[], whole boolean)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  EXECUTE plan ->> 'land' USING ARRAY(SELECT r FROM unnest(rows) AS u (r) WHERE r IS NOT NULL);
+  PERFORM dataverse.page_delete(ARRAY(SELECT u.i FROM unnest(ids, rows) AS u (i, r) WHERE u.r IS NULL));
+  PERFORM dataverse.pull_merge(copy, plan, path, 'land');
+  RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse.pending_dirty(copy, ids) AS d;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[], jsonb[]) IS
+  'merges rows that were read back; for dataverse.sync()';
+
+-- Takes single columns of rows that stay pending.  Returns the rows that were
+-- changed here since, which are left alone.
+CREATE FUNCTION dataverse.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
+RETURNS uuid[]
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET dataverse_fdw.capture = off
+AS $$
+DECLARE
+  dirty uuid[];
+  part record;
+BEGIN
+  EXECUTE plan ->> 'lock' USING ids;
+  dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  FOR part IN
+    SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
+  LOOP
+    PERFORM set_config('search_path', path, true);
+    EXECUTE pg_catalog.format(plan ->> 'land_part',
+      (SELECT pg_catalog.string_agg(pg_catalog.format('%1$I = s.%1$I', c), ', ') FROM pg_catalog.jsonb_array_elements_text(part.names) AS c))
+      USING part.rows;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  END LOOP;
+  RETURN dirty;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
+  'takes single columns of rows that were read back; for dataverse.sync()';
+
+-- Chooses the rows that are sent next, and notes them with all their values: what
+-- the service should have afterwards.
+CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  chunk CONSTANT bigint := 5000;
+  rows CONSTANT dataverse.pending[] := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{new}', chunk) AS n);
+  ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
+  partners CONSTANT jsonb := plan -> 'partners';
+  dirty uuid[];
+  changes jsonb[] := '{}';
+  images jsonb[] := '{}';
+  fits boolean := true;
+  change jsonb;
+  problem text;
+  problem_state text;
+  p record;
+  here_ids uuid[];
+  here_rows jsonb[];
+  edited text[];
+  wanted text[];
+BEGIN
+  chosen := cardinality(rows);
+  staged := 0;
+  unwritable := 0;
+  refused := 0;
+  IF chosen = 0 THEN
+    RETURN;
+  END IF;
+  EXECUTE plan ->> 'lock' USING ids;
+  dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images') USING ids INTO here_ids, here_rows;
+  FOR p IN
+    SELECT n.*, h.r, EXISTS (SELECT FROM unnest(dirty) AS d WHERE d = n.id) AS is_dirty
+    FROM unnest(rows) AS n LEFT JOIN unnest(here_ids, here_rows) AS h (i, r) ON h.i = n.id
+  LOOP
+    -- what has just been changed again is left to the next run
+    IF p.is_dirty THEN
+      changes := changes || jsonb_build_object('id', p.id, 'tries', 9);
+      CONTINUE;
+    END IF;
+    IF (p.r IS NULL) <> (p.operation = 'D') THEN
+      -- changed without being captured
+      changes := changes || jsonb_build_object('id', p.id, 'state', 'fetch');
+      CONTINUE;
+    END IF;
+    edited := CASE p.operation WHEN 'U' THEN p.columns WHEN 'I' THEN ARRAY(
+      SELECT e.key FROM jsonb_each(p.r) AS e
+      WHERE e.value <> 'null' AND e.key NOT IN (plan ->> 'id_column', plan ->> 'version_column')) ELSE '{}' END;
+    wanted := ARRAY(
+      SELECT c FROM (SELECT unnest(edited) UNION SELECT partners ->> e FROM unnest(edited) AS e) AS u (c)
+      WHERE p.r ? c AND plan -> CASE p.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
+        AND (p.r -> c <> 'null' OR (p.operation = 'U' AND NOT plan -> 'not_null' ? c)) ORDER BY c);
+    unwritable := unwritable + EXISTS (SELECT FROM unnest(edited) AS e WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
+    change := jsonb_build_object('id', p.id, 'tries', p.tries + 1, 'image', p.r, 'columns', wanted, 'state',
+      CASE WHEN p.operation = 'U' AND wanted = '{}' AND p.held = '{}' THEN 'fetch' ELSE 'sending' END);
+    changes := changes || change;
+    IF change ->> 'state' = 'sending' THEN
+      staged := staged + 1;
+      images := images || p.r;
+    END IF;
+  END LOOP;
+  -- values that cannot be converted to the types of the foreign table
+  BEGIN
+    EXECUTE plan ->> 'fits' USING images;
+  EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+    fits := false;
+  END;
+  IF NOT fits THEN
+    FOR i IN 1 .. cardinality(changes) LOOP
+      CONTINUE WHEN changes[i] ->> 'state' IS DISTINCT FROM 'sending';
+      BEGIN
+        EXECUTE plan ->> 'fits' USING ARRAY[changes[i] -> 'image'];
+      EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+        GET STACKED DIAGNOSTICS problem_state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT;
+        changes[i] := changes[i] || jsonb_build_object(
+          'state', 'filed', 'kind', 'refused', 'ours', changes[i] -> 'image', 'theirs', NULL, 'seen', NULL, 'image', NULL,
+          'sqlstate', problem_state, 'error', problem, 'found_at', clock_timestamp());
+        staged := staged - 1;
+        refused := refused + 1;
+      END;
+    END LOOP;
+  END IF;
+  PERFORM dataverse.pending_set(copy, changes);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
+  'notes which rows will be sent; for dataverse.sync()';
+
+-- Writes the rows that are noted, a statement for each operation and set of
+-- columns.  Rows that have another version there are left alone by the statement
+-- itself, and are found when all rows are read back.
+CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.on_error = 'continue'
+SET dataverse_fdw.insert_mode = 'create'
+SET client_min_messages = error
+AS $$
+DECLARE
+  source CONSTANT text := plan ->> 'source';
+  id CONSTANT text := quote_ident(plan ->> 'id_column');
+  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
+  part record;
+  statement text;
+  ids uuid[];
+BEGIN
+  written := '{}';
+  refused := '{}';
+  FOR part IN
+    SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
+           array_agg(p.image ORDER BY p.id) AS images
+    FROM unnest(rows) AS p GROUP BY p.operation, p.columns
+  LOOP
+    statement := CASE part.operation
+      WHEN 'I' THEN format('INSERT INTO %1$s AS f (%2$s) SELECT %3$s FROM unnest($1, $2, $3) WITH ORDINALITY AS p (id, version, image, n),'
+                           ' jsonb_populate_record(NULL::%1$s, p.image) AS i ORDER BY p.n', source,
+                           (SELECT string_agg(quote_ident(c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c),
+                           (SELECT string_agg(CASE quote_ident(c) WHEN id THEN 'p.id' ELSE 'i.' || quote_ident(c) END, ', ')
+                            FROM unnest(plan ->> 'id_column' || part.columns) AS c))
+      WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image),'
+                           ' jsonb_populate_record(NULL::%1$s, p.image) AS i'
+                           ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND f.%4$s = p.version', source,
+                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version)
+      ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
+                  ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
+    CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
+    IF (plan ->> 'strict')::boolean THEN
+      PERFORM set_config('dataverse_fdw.match_version', CASE part.operation WHEN 'I' THEN 'off' ELSE 'on' END, true);
+    END IF;
+    EXECUTE format('WITH w AS (%s RETURNING f.%s AS id) SELECT array_agg(w.id) FROM w', statement, id)
+      USING part.ids, part.versions, part.images INTO ids;
+    written := written || coalesce(ids, '{}');
+  END LOOP;
+  -- what is filed among the rejects belongs to the row here
+  WITH mine AS (
+    DELETE FROM dataverse.rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid() AND r.row_id = ANY (ARRAY(SELECT p.id FROM unnest(rows) AS p))
+    RETURNING r.row_id, r.sqlstate, r.message)
+  SELECT coalesce(jsonb_object_agg(m.row_id, jsonb_build_array(m.sqlstate, m.message)), '{}') INTO refused FROM mine AS m;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_send(bigint, jsonb, dataverse.pending[]) IS
+  'writes rows in Dataverse; for dataverse.sync()';
+
+-- What is done about columns in conflict: by a decision, or as the call says.
+CREATE FUNCTION dataverse.sync_policy(plan jsonb, decision text, columns text[], policy text)
+RETURNS text[]
+LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT ARRAY(SELECT c FROM unnest($3) AS c WHERE coalesce($2, $1 -> 'column_conflicts' ->> c, $1 ->> 'conflict') = $4)
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
+  'the columns to which a policy applies; for dataverse.sync()';
+
+-- What becomes of a pending row, given what the service has.  Returns what has to
+-- be set; an empty object if the row of the service is to be taken as it is.
+-- "part" are columns to be taken from it while the rest stays pending.
+CREATE FUNCTION dataverse.sync_judge(
+  plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], written boolean, refusal jsonb,
+  OUT change jsonb, OUT part text[])
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  there CONSTANT boolean := theirs IS NOT NULL;
+  partners CONSTANT jsonb := plan -> 'partners';
+  edited CONSTANT text[] := ARRAY(SELECT unnest(p.columns) UNION SELECT unnest(p.held) ORDER BY 1);
+  unseen boolean := p.state <> 'filed' OR CASE WHEN p.kind = 'refused' AND p.seen IS NULL THEN version IS DISTINCT FROM p.against
+                                               ELSE p.seen IS DISTINCT FROM version OR (p.theirs IS NOT NULL) <> there END;
+  decision text := CASE WHEN NOT unseen THEN p.decision END;
+  file jsonb := jsonb_build_object(
+    'state', 'filed', 'held', '{}'::text[], 'ours', coalesce(p.image, p.ours), 'theirs', theirs, 'seen', version, 'image', NULL, 'touched', false,
+    'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
+    'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
+  again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
+  columns text[];
+  service text[];
+  local text[];
+  skip text[];
+BEGIN
+  part := '{}';
+  change := '{}';
+  -- what cannot be compared is not the same
+  IF p.image IS NULL AND p.operation <> 'D' THEN
+    differs := edited;
+  END IF;
+  IF p.state = 'fetch' THEN
+    RETURN;
+  END IF;
+  IF written THEN
+    IF p.held <> '{}' AND there THEN
+      change := file || jsonb_build_object('columns', p.held, 'kind', 'changed', 'error', NULL);
+    END IF;
+    RETURN;
+  END IF;
+  -- a row that exists, or has changed, is seen as such
+  IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
+    change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
+    -- the row was created, but could not get its state or its image
+    IF p.operation = 'I' AND there THEN
+      change := change || jsonb_build_object('operation', 'U', 'base', version, 'against', version,
+                                             'columns', ARRAY(SELECT unnest(edited) INTERSECT SELECT unnest(differs) ORDER BY 1));
+    END IF;
+    RETURN;
+  END IF;
+  -- filed, and nothing new
+  IF NOT unseen AND decision IS NULL THEN
+    change := jsonb_build_object('touched', false);
+    RETURN;
+  END IF;
+  IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
+    change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
+    RETURN;
+  END IF;
+
+  IF p.operation = 'D' THEN
+    IF NOT there THEN
+      RETURN;
+    ELSIF version = p.against AND p.state = 'sending' THEN
+      change := again;
+      RETURN;
+    END IF;
+    CASE coalesce(decision, plan ->> 'conflict')
+      WHEN 'service' THEN NULL;
+      WHEN 'local' THEN change := again || jsonb_build_object('against', version);
+      ELSE change := file || jsonb_build_object('kind', 'deleted here', 'columns', '{}'::text[]);
+    END CASE;
+    RETURN;
+  END IF;
+
+  IF NOT there THEN
+    IF p.operation = 'I' THEN
+      change := again;
+      RETURN;
+    END IF;
+    IF dataverse.sync_policy(plan, decision, edited, 'skip') <> '{}' THEN
+      change := file || jsonb_build_object('kind', 'deleted there', 'columns', edited);
+    ELSIF dataverse.sync_policy(plan, decision, edited, 'local') <> '{}' THEN
+      change := again || jsonb_build_object('operation', 'I', 'against', NULL, 'held', '{}'::text[]);
+    END IF;
+    RETURN;
+  END IF;
+  IF p.operation = 'U' AND version = p.against AND p.state = 'sending' THEN
+    change := again;
+    RETURN;
+  END IF;
+  columns := ARRAY(
+    SELECT c FROM (SELECT unnest(differs) UNION SELECT partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
+  IF columns = '{}' THEN
+    RETURN;
+  END IF;
+  service := dataverse.sync_policy(plan, decision, columns, 'service');
+  local := dataverse.sync_policy(plan, decision, columns, 'local');
+  skip := dataverse.sync_policy(plan, decision, columns, 'skip');
+  IF skip = '{}' AND local = '{}' THEN
+    RETURN;
+  END IF;
+  part := service;
+  change := file || jsonb_build_object('kind', CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END, 'columns', skip);
+  IF local <> '{}' THEN
+    change := CASE WHEN skip <> '{}' THEN change || jsonb_build_object('held', skip) ELSE '{}' END
+      || again || jsonb_build_object('operation', 'U', 'against', version, 'columns', local);
+    IF skip = '{}' THEN
+      change := change || jsonb_build_object('held', '{}'::text[]);
+    END IF;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], boolean, jsonb) IS
+  'decides what becomes of a pending row; for dataverse.sync()';
+
+-- Reads rows from the service, and settles what is pending about them.
+CREATE FUNCTION dataverse.sync_settle(copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refused jsonb)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  was_written CONSTANT jsonb := (SELECT coalesce(jsonb_object_agg(w, true), '{}') FROM unnest(written) AS w);
+  read record;
+  judged record;
+  dirty record;
+  changes jsonb[] := '{}';
+  ids uuid[] := '{}';
+  landing jsonb[] := '{}';
+  versions bigint[] := '{}';
+  differing jsonb[] := '{}';
+  bases bigint[] := '{}';
+  part_ids uuid[] := '{}';
+  part_rows jsonb[] := '{}';
+  parts jsonb[] := '{}';
+  p dataverse.pending;
+  dirty_ids uuid[] := '{}';
+  i integer;
+  n_refused bigint := 0;
+BEGIN
+  FOR read IN EXECUTE plan ->> 'judge' USING ARRAY(SELECT r.id FROM unnest(rows) AS r), rows LOOP
+    p := read.pending;
+    judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
+    IF judged.change = '{}' THEN
+      ids := ids || p.id;
+      landing := landing || read.theirs;
+      versions := versions || CASE WHEN p.operation <> 'D' THEN read.version END;
+      differing := differing || to_jsonb(read.differs);
+      bases := bases || p.base;
+    ELSE
+      changes := changes || (judged.change || jsonb_build_object('id', p.id));
+      n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
+      IF judged.part <> '{}' THEN
+        part_ids := part_ids || p.id;
+        part_rows := part_rows || read.theirs;
+        parts := parts || to_jsonb(judged.part);
+      END IF;
+    END IF;
+  END LOOP;
+  IF ids <> '{}' THEN
+    -- what was changed here meanwhile goes on from what the service has now, if
+    -- nobody else has changed that
+    FOR dirty IN SELECT * FROM dataverse.sync_land(copy, plan, path, ids, landing) LOOP
+      dirty_ids := dirty_ids || dirty.id;
+      i := array_position(ids, dirty.id);
+      changes := changes || jsonb_build_object(
+        'id', dirty.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
+        'base', CASE WHEN versions[i] IS NOT NULL AND NOT EXISTS (
+                       SELECT FROM jsonb_array_elements_text(differing[i]) AS d WHERE dirty.whole OR d = ANY (dirty.columns))
+                     THEN versions[i] ELSE bases[i] END);
+    END LOOP;
+    PERFORM dataverse.pending_drop(copy, ARRAY(
+      SELECT s FROM unnest(ids) AS s WHERE NOT EXISTS (SELECT FROM unnest(dirty_ids) AS d WHERE d = s)));
+  END IF;
+  IF part_ids <> '{}' THEN
+    -- what was changed here meanwhile is looked at again as a whole
+    dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
+    changes := ARRAY(SELECT c FROM unnest(changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
+      || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
+  END IF;
+  PERFORM dataverse.pending_set(copy, changes);
+  RETURN n_refused;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
+  'compares pending rows with those of the service, and returns how many were refused; for dataverse.sync()';
+
+-- Filed rows with the values that they have here now.  Those that cannot be
+-- converted to the types of the foreign table cannot be compared either, and have
+-- no image.
+CREATE FUNCTION dataverse.sync_images(plan jsonb, rows dataverse.pending[])
+RETURNS dataverse.pending[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+#variable_conflict use_column
+DECLARE
+  here_ids uuid[];
+  here_rows jsonb[];
+  filled dataverse.pending[];
+BEGIN
+  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images')
+    USING ARRAY(SELECT r.id FROM unnest(rows) AS r) INTO here_ids, here_rows;
+  filled := ARRAY(SELECT jsonb_populate_record(r, jsonb_build_object('image', h.image, 'ours', coalesce(h.image, r.ours)))
+                  FROM unnest(rows) AS r LEFT JOIN unnest(here_ids, here_rows) AS h (id, image) ON h.id = r.id);
+  BEGIN
+    EXECUTE plan ->> 'fits' USING ARRAY(SELECT f.image FROM unnest(filled) AS f);
+    RETURN filled;
+  EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+    NULL;
+  END;
+  FOR i IN 1 .. cardinality(filled) LOOP
+    BEGIN
+      EXECUTE plan ->> 'fits' USING ARRAY[filled[i].image];
+    EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+      filled[i].image := NULL;
+    END;
+  END LOOP;
+  RETURN filled;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_images(jsonb, dataverse.pending[]) IS
+  'filed rows with the values that they have now; for dataverse.sync()';
+
+-- One step of sending, which is then committed.  "next" is "send" if rows are
+-- noted to be sent in the next step, "more", or "done".
+CREATE FUNCTION dataverse.sync_step(
+  run bigint, copy bigint, plan jsonb, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  chunk CONSTANT bigint := 5000;
+  rows dataverse.pending[] := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{sending}', chunk) AS n);
+  ids uuid[];
+  dirty uuid[];
+  changes jsonb[];
+  outcome record;
+  staged record;
+BEGIN
+  sent := 0;
+  unwritable := 0;
+  refused := 0;
+  next := 'more';
+  IF rows <> '{}' THEN
+    IF armed THEN
+      outcome := dataverse.sync_send(copy, plan, rows);
+      sent := cardinality(outcome.written);
+      refused := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+    ELSE
+      PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    END IF;
+    PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
+    RETURN;
+  END IF;
+
+  rows := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{fetch}', chunk) AS n);
+  IF rows <> '{}' THEN
+    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    RETURN;
+  END IF;
+
+  -- filed rows that were decided, or that the service had news of
+  rows := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{filed}', chunk) AS n);
+  IF rows <> '{}' THEN
+    ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
+    dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+    -- what has just been changed again is taken by the next run
+    PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
+    rows := dataverse.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
+    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    RETURN;
+  END IF;
+
+  staged := dataverse.sync_stage(copy, plan);
+  unwritable := staged.unwritable;
+  refused := staged.refused;
+  PERFORM dataverse.run_add(run, 'send', jsonb_build_object('rejected', refused));
+  next := CASE WHEN staged.staged > 0 THEN 'send' WHEN staged.chosen > 0 THEN 'more' ELSE 'done' END;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_step(bigint, bigint, jsonb, text, boolean) IS
+  'takes one step of sending, which dataverse.sync() then commits';
+
+CREATE FUNCTION dataverse.sync_summary(r dataverse.run_log, target text, open bigint)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('synced %s: %s rows sent, %s refused, %s conflicts; %s read, %s inserted, %s updated, %s deleted, %s compared; %s',
+                target, r.sent, r.rejected, open, r.rows_read, r.inserted, r.updated, r.deleted, r.rows_compared,
+                date_trunc('milliseconds', r.ended_at - r.started_at))
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_summary(dataverse.run_log, text, bigint) IS
+  'one line about a run; for dataverse.sync()';
+
+CREATE FUNCTION dataverse.sync_problem(
+  target text, phase text, "sqlstate" text, message text, detail text, hint text)
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT dataverse.pull_problem($1, $2, $3, $4, $5, $6)
+    || jsonb_build_object('message', format('could not sync %s: %s', $1, $4))
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_problem(text, text, text, text, text, text) IS
+  'an error as dataverse.run_sync() returns it';
+
+-- Runs, and returns the error instead of raising it, as dataverse.run_pull() does.
+CREATE PROCEDURE dataverse.run_sync(
+  foreign_table regclass, target text, conflict text, column_conflicts jsonb, strict boolean, columns text[], deletes text,
+  drift text, "full" boolean, sweep interval, wait boolean, on_error text, INOUT problem jsonb)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  path CONSTANT text := pg_catalog.current_setting('search_path');
+  name text;
+  copy bigint;
+  run bigint;
+  ended dataverse.run_log;
+  plan jsonb;
+  step record;
+  retry jsonb;
+  more boolean;
+  -- what comes next: prepare, pull, retry, take, send, finish, done
+  task text := 'prepare';
+  armed boolean := false;
+  progress boolean := false;
+  unwritable bigint := 0;
+  open bigint;
+  failed boolean := false;
+  state text;
+  message text;
+  detail text;
+  hint text;
+  phase text := 'prepare';
+BEGIN
+  problem := NULL;
+  BEGIN
+    name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
+    copy := dataverse.copy_open(foreign_table, name);
+  EXCEPTION
+    WHEN OTHERS THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+      problem := dataverse.sync_problem(target, NULL, state, message, detail, hint);
+      RETURN;
+  END;
+  COMMIT;
+  IF wait THEN
+    PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy)) THEN
+    PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
+    RAISE NOTICE 'did not sync %, because another session does', name;
+    RETURN;
+  END IF;
+  run := dataverse.run_begin(copy, 'sync', 'running');
+  COMMIT;
+  LOOP
+    -- what was committed here meanwhile must be seen after rows are locked
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    BEGIN
+      CASE task
+        WHEN 'prepare' THEN
+          plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
+          plan := dataverse.sync_prepare(foreign_table, pg_catalog.to_regclass(name), plan, conflict, column_conflicts, strict);
+          CALL dataverse.track(pg_catalog.to_regclass(name));
+          phase := (dataverse.copy_get(copy)).phase;
+          PERFORM dataverse.run_add(run, phase, '{}');
+          task := 'pull';
+        WHEN 'pull' THEN
+          phase := (dataverse.copy_get(copy)).phase;
+          more := dataverse.pull_step(run, copy, plan, path);
+          -- what comes next may have to wait
+          IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
+            PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
+          END IF;
+          IF NOT more OR dataverse.pull_is_hopeless(copy, plan) THEN
+            task := 'retry';
+          END IF;
+        WHEN 'retry' THEN
+          phase := 'retry';
+          retry := dataverse.pull_retry(run, copy, plan, path, retry);
+          IF retry IS NULL THEN
+            task := CASE WHEN NOT more THEN 'take' WHEN dataverse.pull_is_hopeless(copy, plan) THEN 'finish' ELSE 'pull' END;
+          END IF;
+        WHEN 'take' THEN
+          phase := 'send';
+          PERFORM dataverse.sync_take(copy, plan);
+          PERFORM dataverse.pending_retry(copy, true);
+          PERFORM dataverse.run_add(run, phase, '{}');
+          task := 'send';
+        WHEN 'finish' THEN
+          SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
+          FROM dataverse.pull_finish(run, copy, plan) AS f;
+          failed := state IS NOT NULL;
+          task := 'done';
+        ELSE
+          step := dataverse.sync_step(run, copy, plan, path, armed);
+          armed := step.next OPERATOR(pg_catalog.=) 'send';
+          progress := progress OR step.sent OPERATOR(pg_catalog.>) 0;
+          unwritable := unwritable OPERATOR(pg_catalog.+) step.unwritable;
+          IF step.next OPERATOR(pg_catalog.=) 'done' THEN
+            -- what was refused because of other rows may go in now
+            IF NOT progress OR NOT dataverse.pending_retry(copy, false) THEN
+              task := 'finish';
+            END IF;
+            progress := false;
+          END IF;
+      END CASE;
+    EXCEPTION
+      WHEN query_canceled OR assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+          hint = PG_EXCEPTION_HINT;
+        failed := NOT dataverse.pull_waits(foreign_table, state, detail);
+    END;
+    IF state IS NOT NULL AND NOT failed THEN
+      PERFORM dataverse.run_add(run, phase, dataverse.pull_attempts(detail));
+      state := NULL;
+      message := NULL;
+      -- some of the rows may have been written
+      armed := false;
+    END IF;
+    COMMIT;
+    EXIT WHEN failed OR task OPERATOR(pg_catalog.=) 'done';
+  END LOOP;
+  PERFORM dataverse.end_pages();
+  open := (dataverse.pending_count(copy)).open;
+  PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
+  IF failed THEN
+    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+  END IF;
+  ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
+  COMMIT;
+  PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  IF failed THEN
+    problem := dataverse.sync_problem(name, phase, state, message, detail, hint);
+    RETURN;
+  END IF;
+  IF unwritable OPERATOR(pg_catalog.>) 0 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = pg_catalog.format('%s rows of %s were changed in columns that cannot be written in Dataverse', unwritable, name),
+      detail = 'These changes were not sent; the values of Dataverse have replaced them.';
+  END IF;
+  IF open OPERATOR(pg_catalog.>) 0 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = pg_catalog.format('%s rows of %s wait for a decision', open, name),
+      hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service'' or ''local'').';
+  END IF;
+  RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.run_sync(regclass, text, text, jsonb, boolean, text[], text, text, boolean, interval, boolean, text, jsonb) IS
+  'does what dataverse.sync() has to do';
+
+CREATE PROCEDURE dataverse.sync(
+  foreign_table regclass,
+  target text,
+  conflict text DEFAULT 'skip',
+  column_conflicts jsonb DEFAULT NULL,
+  strict boolean DEFAULT false,
+  columns text[] DEFAULT NULL,
+  deletes text DEFAULT 'delete',
+  drift text DEFAULT 'add',
+  "full" boolean DEFAULT false,
+  sweep interval DEFAULT NULL,
+  wait boolean DEFAULT true,
+  on_error text DEFAULT 'abort')
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  problem jsonb;
+BEGIN
+  PERFORM dataverse.pull_check(deletes, drift, on_error);
+  PERFORM dataverse.sync_check(conflict, column_conflicts);
+  CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, coalesce(strict, false), columns, deletes, drift, "full", sweep,
+                          wait, on_error, problem);
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
+      detail = problem OPERATOR(pg_catalog.->>) 'detail',
+      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+  END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.sync(regclass, text, text, jsonb, boolean, text[], text, text, boolean, interval, boolean, text) IS
+  'keeps a local copy and its foreign table in step both ways: pulls what has changed there, and sends what was changed here';
