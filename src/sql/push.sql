@@ -94,7 +94,7 @@ CREATE PROCEDURE dataverse.push(
   operation text DEFAULT NULL,
   on_error text DEFAULT 'abort',
   max_errors integer DEFAULT NULL,
-  chunk integer DEFAULT 20000,
+  chunk integer DEFAULT 50000,
   wait boolean DEFAULT true)
 LANGUAGE plpgsql
 AS $$
@@ -108,6 +108,7 @@ DECLARE
   ended dataverse.run_log;
   plan jsonb;
   effort jsonb;
+  spent jsonb;
   problem jsonb;
   more boolean := true;
   failed boolean := false;
@@ -142,6 +143,7 @@ BEGIN
   COMMIT;
   effort := dataverse.push_effort(run, phase, NULL);
   WHILE more AND NOT failed LOOP
+    spent := NULL;
     BEGIN
       IF plan IS NULL THEN
         plan := dataverse.push_prepare(push, run, foreign_table, query, what, keys, schemas, path, chunk);
@@ -149,24 +151,29 @@ BEGIN
         phase := 'send';
         more := dataverse.push_step(push, run, plan, path, chunk, on_error, max_errors);
       END IF;
+      spent := dataverse.push_effort(run, phase, effort);
+      -- A push that is closed and a run that has not ended would have the next call send everything again.
+      IF NOT more THEN
+        ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
+      END IF;
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
         failed := true;
     END;
-    effort := dataverse.push_effort(run, phase, effort);
+    IF failed THEN
+      PERFORM dataverse.push_effort(run, phase, effort);
+      problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
+      -- a query that has not been run leaves nothing to go on with
+      IF (dataverse.push_get(push)).staging IS NULL THEN
+        PERFORM dataverse.push_close(push);
+      END IF;
+      ended := dataverse.run_end(run, 'failed', state, message);
+    END IF;
+    effort := spent;
     COMMIT;
   END LOOP;
-  IF failed THEN
-    problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
-    -- a query that has not been run leaves nothing to go on with
-    IF (dataverse.push_get(push)).staging IS NULL THEN
-      PERFORM dataverse.push_close(push);
-    END IF;
-  END IF;
-  ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
-  COMMIT;
   PERFORM pg_catalog.pg_advisory_unlock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
   IF failed THEN
     RAISE EXCEPTION USING
