@@ -30,14 +30,11 @@ RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT CASE
-    WHEN (run).copy IS NOT NULL THEN (SELECT dataverse.copy_owner(c) FROM dataverse.copies AS c WHERE c.id = (run).copy)
-    WHEN pg_catalog.pg_get_userbyid((run).role_oid) = (run).role THEN (run).role_oid
-    ELSE 10 END
+  SELECT CASE WHEN pg_catalog.pg_get_userbyid((run).role_oid) = (run).role THEN (run).role_oid ELSE 10 END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
-  'the role that a run belongs to; for dataverse.pull() and push()';
+  'the role that a run of dataverse.push() belongs to';
 
 CREATE FUNCTION dataverse.run_check(run bigint)
 RETURNS void
@@ -176,7 +173,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
   FROM dataverse.run_log AS r LEFT JOIN dataverse.copies AS c ON c.id = r.copy
   WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
-    AND (pg_catalog.pg_has_role(dataverse.run_owner(r), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull() and dataverse.push(): what it did, and how it ended';

@@ -55,10 +55,13 @@ sub last_run
 sub kill_backend
 {
 	my ($h) = @_;
+	# the postmaster may not notice at once
+	my $of_this_start = q{FROM pg_stat_activity WHERE backend_type = 'checkpointer' AND pid};
+	my $checkpointer = $crm->sql("SELECT pid $of_this_start IS NOT NULL");
 
 	kill 'KILL', $h->{pid} if $h->{pid};
 	eval { IPC::Run::finish($h->{run}) };
-	ok($node->poll_query_until('postgres', 'SELECT true'), 'the server has restarted');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $of_this_start <> $checkpointer"), 'the server has restarted');
 	return;
 }
 
@@ -355,6 +358,8 @@ is($crm->sql('SELECT count(*) FROM local'), $rows, 'nobody has others drop table
 $node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$staging'))}, extra_params => [ '-U', 'pusher' ]);
 like(say_of($made, 'pusher'), qr/going on with the push.*\d+ rows sent/s, 'and the push goes on');
 same_ok('as another role');
+is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.runs', extra_params => [ '-U', 'mallory' ]), '0', 'and no others');
 
 # ---- a dump, restored elsewhere, goes on; what was sent since is not sent again
 
