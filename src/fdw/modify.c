@@ -77,7 +77,7 @@ new_writer(dv_modify *m)
 	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);
 	spec.go_on = m->refusal.go_on;
 	spec.ignore_duplicates = m->ignore;
-	spec.ids_made = m->identity.make_ids && !m->identity.ids_given;
+	spec.ids_made = m->identity.ids_made || (m->identity.make_ids && !m->identity.ids_given);
 	spec.columns = dv_stored_columns(m, &spec.ncolumns);
 	if (m->identity.partition.attnum != 0)
 		spec.partition = dv_relation_attribute(m->relation, m->identity.partition.attnum)->column.property;

@@ -51,6 +51,7 @@ typedef struct dv_modify_identity
 	AttrNumber	version;		/* column with the version that rows must still have, or 0 */
 	AttrNumber	version_junk;
 	bool		make_ids;
+	bool		ids_made;		/* the ids that the statement supplies were made for its rows */
 	bool		ids_given;		/* the statement supplies ids, at least for some rows */
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;

@@ -185,6 +185,7 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	if (identity->partition.attnum != 0)
 		identity->partition.encoder = dv_encoder_create(m->relation, identity->partition.attnum,
 														DV_NULL_OMITTED);
+	identity->ids_made = m->operation == DV_CREATE && dv_ids_made;
 	identity->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, DV_OPT_GENERATE_IDS);
 	identity->ids_given = identity->id != 0 && (list_member_int(plan->given, identity->id) ||
 												list_member_int(plan->others, identity->id));
@@ -430,6 +431,7 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	if (id != 0 && !slot->tts_isnull[id - 1])
 	{
 		set_id(row, slot->tts_values[id - 1]);
+		row->is_made = m->identity.ids_made;
 		if (is_zero(row->id))
 		{
 			fault->attnum = id;

@@ -704,6 +704,7 @@ dv_options_validate(List *list, Oid catalog)
 bool		dv_dry_run = false;
 bool		dv_summary = false;
 bool		dv_capture = true;
+bool		dv_ids_made = false;
 
 static bool
 check_setting(dv_option option, const char *value)
@@ -780,6 +781,10 @@ dv_settings_init(void)
 							 "Captures changes of copies for which dataverse.track() was called.",
 							 "It concerns the statements of the session, not those of triggers.",
 							 &dv_capture, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("dataverse_fdw.ids_made",
+							 "Takes the ids of inserted rows for ids that were made for them, which no other row can have.", NULL,
+							 &dv_ids_made, false, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
+							 NULL);
 }
 
 dv_options

@@ -102,6 +102,9 @@ extern bool dv_summary;
 /* Capture changes of copies that are tracked. */
 extern bool dv_capture;
 
+/* Are given ids as good as those that are made while rows are inserted?  For dataverse.push(). */
+extern bool dv_ids_made;
+
 extern void dv_settings_init(void);
 
 /*

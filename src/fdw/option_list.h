@@ -80,7 +80,8 @@ DV_SETTING("Sets how many ranges of ids of a table are read at a time.",
 		   SCAN_PARALLELISM, "scan_parallelism", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 64))
 DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
-DV_OPTION(MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))
+DV_SETTING("Sets how many refused rows a modification files before it gives up.",
+		   MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))
 /* no setting: plans depend on it */
 DV_OPTION(ON_OVERSIZE, "on_oversize", ON_SERVER | ON_TABLE | ON_COLUMN, CHOICE("error", oversize_modes))
 DV_OPTION(GENERATE_IDS, "generate_ids", ON_SERVER | ON_TABLE, BOOLEAN("on"))

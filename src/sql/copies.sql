@@ -86,7 +86,10 @@ COMMENT ON COLUMN dataverse.copy_refused.reject IS 'the entry in dataverse.rejec
 
 CREATE TABLE dataverse.run_log (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  copy bigint NOT NULL,
+  copy bigint,
+  push bigint,
+  foreign_table text,
+  query text,
   operation text NOT NULL,
   role text NOT NULL,
   pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
@@ -101,19 +104,24 @@ CREATE TABLE dataverse.run_log (
   unchanged bigint NOT NULL DEFAULT 0,
   deleted bigint NOT NULL DEFAULT 0,
   sent bigint NOT NULL DEFAULT 0,
+  missing bigint NOT NULL DEFAULT 0,
   rejected bigint NOT NULL DEFAULT 0,
   conflicts bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
   throttles bigint NOT NULL DEFAULT 0,
   time_waited interval NOT NULL DEFAULT '0',
   sqlstate text,
-  error text
+  error text,
+  role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED,
+  CHECK ((copy IS NULL) <> (push IS NULL))
 );
 
-CREATE INDEX run_log_copy_idx ON dataverse.run_log (copy, started_at);
+CREATE INDEX run_log_copy_idx ON dataverse.run_log (copy, started_at) WHERE copy IS NOT NULL;
+CREATE INDEX run_log_push_idx ON dataverse.run_log (role, started_at) WHERE push IS NOT NULL;
 
 COMMENT ON TABLE dataverse.run_log IS
-  'the runs behind the view dataverse.runs, of all roles';
+  'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
+COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not kept when it is done; as is query';
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies_id_seq', '');

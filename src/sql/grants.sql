@@ -11,12 +11,13 @@ GRANT SELECT ON dataverse.visible_rejects TO PUBLIC;
 GRANT SELECT, UPDATE (attempts) ON dataverse.own_rejects TO PUBLIC;
 GRANT SELECT, UPDATE ("row") ON dataverse.correctable_rejects TO PUBLIC;
 
-GRANT SELECT ON dataverse.runs, dataverse.sync_state, dataverse.conflicts TO PUBLIC;
+GRANT SELECT ON dataverse.runs, dataverse.sync_state, dataverse.conflicts, dataverse.pushes TO PUBLIC;
 
 -- For pg_dump.
 GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq, dataverse.copies, dataverse.copies_id_seq,
   dataverse.copy_ids, dataverse.copy_refused, dataverse.copy_refused_number_seq, dataverse.local_changes, dataverse.run_log,
-  dataverse.run_log_id_seq, dataverse.pending, dataverse.pending_number_seq TO pg_database_owner;
+  dataverse.run_log_id_seq, dataverse.pending, dataverse.pending_number_seq, dataverse.push_states,
+  dataverse.push_states_id_seq TO pg_database_owner;
 
 -- Nobody needs to call the handler or the validator directly; only DDL does.
 REVOKE ALL ON FUNCTION dataverse.dataverse_fdw_handler() FROM PUBLIC;

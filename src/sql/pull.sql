@@ -171,6 +171,11 @@ BEGIN
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
           more := false;
+          -- what a run does last is committed together with its end
+          IF NOT failed THEN
+            PERFORM dataverse.end_pages();
+            ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
+          END IF;
         END IF;
       END IF;
     EXCEPTION
@@ -187,12 +192,12 @@ BEGIN
     COMMIT;
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
-  PERFORM dataverse.end_pages();
   IF failed THEN
+    PERFORM dataverse.end_pages();
     hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+    ended := dataverse.run_end(run, 'failed', state, message);
+    COMMIT;
   END IF;
-  ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
-  COMMIT;
   PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
   IF failed THEN
     problem := dataverse.pull_problem(name, phase, state, message, detail, hint);

@@ -1,5 +1,5 @@
--- The lock of a copy is held by the session that pulls it, so it is gone when the
--- session is.  A run without it does not run any more.
+-- The lock of a copy, or of a push, is held by the session that is at it, so it is
+-- gone when the session is.  A run without it does not run any more.
 CREATE FUNCTION dataverse.copy_lock_class()
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -8,13 +8,53 @@ AS $$ SELECT 1685480816 $$;
 COMMENT ON FUNCTION dataverse.copy_lock_class() IS
   'the first key of the advisory locks of copies; the second one is the number of the copy';
 
+CREATE FUNCTION dataverse.push_lock_class()
+RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1685483635 $$;
+
+COMMENT ON FUNCTION dataverse.push_lock_class() IS
+  'the first key of the advisory locks of pushes; the second one is the number of the push';
+
 CREATE FUNCTION dataverse.copy_lock_key(copy bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 
 COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
-  'the second key of the advisory lock of a copy';
+  'the second key of the advisory lock of a copy or a push';
+
+-- The run of a push belongs to the role that pushes, as a rejected row does.
+CREATE FUNCTION dataverse.run_owner(run dataverse.run_log)
+RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN pg_catalog.pg_get_userbyid((run).role_oid) = (run).role THEN (run).role_oid ELSE 10 END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
+  'the role that a run of dataverse.push() belongs to';
+
+CREATE FUNCTION dataverse.run_check(run bigint)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  found_run dataverse.run_log;
+BEGIN
+  SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
+  IF found_run.copy IS NOT NULL THEN
+    PERFORM dataverse.copy_get(found_run.copy);
+  ELSIF found_run.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
+    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = 'there is no such run';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_check(bigint) IS
+  'refuses runs that are not the caller''s; for dataverse.pull() and push()';
 
 CREATE FUNCTION dataverse.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
 RETURNS record
@@ -52,6 +92,34 @@ $$;
 COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
   'writes the row of a run; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.run_begin_push(push bigint, foreign_table regclass, query text, status text)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  begun bigint;
+BEGIN
+  IF status = 'running' THEN
+    DELETE FROM dataverse.run_log AS r
+    WHERE r.push IS NOT NULL AND r.role = dataverse.caller() AND r.started_at < clock_timestamp() - interval '30 days';
+    UPDATE dataverse.run_log AS r
+    SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
+    WHERE r.push = run_begin_push.push AND r.role = dataverse.caller() AND r.status = 'running';
+  END IF;
+  INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)
+  VALUES (run_begin_push.push, run_begin_push.foreign_table::text, run_begin_push.query, 'push', dataverse.caller(),
+          run_begin_push.status, CASE WHEN run_begin_push.status <> 'running' THEN clock_timestamp() END,
+          CASE WHEN run_begin_push.status = 'running' THEN 'stage' END)
+  RETURNING id INTO begun;
+  PERFORM dataverse.run_requests(true);
+  RETURN begun;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_begin_push(bigint, regclass, text, text) IS
+  'writes the row of a run; for dataverse.push()';
+
 CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -60,14 +128,14 @@ AS $$
 DECLARE
   n dataverse.run_log := jsonb_populate_record(NULL::dataverse.run_log, counts);
 BEGIN
-  PERFORM dataverse.copy_get(r.copy) FROM dataverse.run_log AS r WHERE r.id = run;
+  PERFORM dataverse.run_check(run);
   UPDATE dataverse.run_log AS r
   SET phase = run_add.phase,
       rows_read = r.rows_read + coalesce(n.rows_read, 0), rows_compared = r.rows_compared + coalesce(n.rows_compared, 0),
       inserted = r.inserted + coalesce(n.inserted, 0), updated = r.updated + coalesce(n.updated, 0),
       unchanged = r.unchanged + coalesce(n.unchanged, 0), deleted = r.deleted + coalesce(n.deleted, 0),
-      sent = r.sent + coalesce(n.sent, 0), rejected = r.rejected + coalesce(n.rejected, 0),
-      conflicts = r.conflicts + coalesce(n.conflicts, 0),
+      sent = r.sent + coalesce(n.sent, 0), missing = r.missing + coalesce(n.missing, 0),
+      rejected = r.rejected + coalesce(n.rejected, 0), conflicts = r.conflicts + coalesce(n.conflicts, 0),
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
   FROM dataverse.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running';
@@ -75,7 +143,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
-  'adds to the counts of a run; for dataverse.pull()';
+  'adds to the counts of a run; for dataverse.pull() and push()';
 
 CREATE FUNCTION dataverse.run_end(run bigint, status text, sqlstate text, error text)
 RETURNS dataverse.run_log
@@ -85,7 +153,7 @@ AS $$
 DECLARE
   n dataverse.run_log;
 BEGIN
-  PERFORM dataverse.copy_get(r.copy) FROM dataverse.run_log AS r WHERE r.id = run;
+  PERFORM dataverse.run_check(run);
   UPDATE dataverse.run_log AS r
   SET status = run_end.status, ended_at = clock_timestamp(), sqlstate = run_end.sqlstate, error = run_end.error,
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
@@ -99,24 +167,28 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_end(bigint, text, text, text) IS
-  'writes the end of a run; for dataverse.pull()';
+  'writes the end of a run; for dataverse.pull() and push()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS
-  SELECT r.id, c.foreign_table, c.target, r.operation, r.role, r.pid, r.started_at, r.ended_at,
+  SELECT r.id, coalesce(c.foreign_table, r.foreign_table) AS foreign_table, c.target, r.query, r.operation, r.role, r.pid,
+         r.started_at, r.ended_at,
          CASE WHEN r.status <> 'running' OR EXISTS (
                 SELECT FROM pg_catalog.pg_locks AS l
-                WHERE l.locktype = 'advisory' AND l.classid = dataverse.copy_lock_class()::oid AND l.objid = dataverse.copy_lock_key(r.copy)::oid
+                WHERE l.locktype = 'advisory'
+                  AND l.classid = CASE WHEN r.push IS NULL THEN dataverse.copy_lock_class() ELSE dataverse.push_lock_class() END::oid
+                  AND l.objid = dataverse.copy_lock_key(coalesce(r.copy, r.push))::oid
                   AND l.objsubid = 2 AND l.pid = r.pid AND l.granted
                   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
               THEN r.status ELSE 'interrupted' END AS status,
-         r.phase, r.rows_read, r.rows_compared, r.inserted, r.updated, r.unchanged, r.deleted, r.sent, r.rejected, r.conflicts,
-         r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
-  FROM dataverse.run_log AS r JOIN dataverse.copies AS c ON c.id = r.copy
-  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+         r.phase, r.rows_read, r.rows_compared, r.inserted, r.updated, r.unchanged, r.deleted, r.sent, r.missing, r.rejected,
+         r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
+  FROM dataverse.run_log AS r LEFT JOIN dataverse.copies AS c ON c.id = r.copy
+  WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
-  'a row for each run of dataverse.pull(): what it did, and how it ended';
+  'a row for each run of dataverse.pull() and dataverse.push(): what it did, and how it ended';
 
 -- What the service knows of changes that are not here, counted there.  Whatever
 -- stands in the way, the answer is null: a view that shows what is wrong must not

@@ -779,6 +779,13 @@ BEGIN
           SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
+          open := (dataverse.pending_count(copy)).open;
+          PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
+          -- what a run does last is committed together with its end
+          IF NOT failed THEN
+            PERFORM dataverse.end_pages();
+            ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
+          END IF;
           task := 'done';
         ELSE
           step := dataverse.sync_step(run, copy, plan, path, armed);
@@ -809,14 +816,16 @@ BEGIN
     COMMIT;
     EXIT WHEN failed OR task OPERATOR(pg_catalog.=) 'done';
   END LOOP;
-  PERFORM dataverse.end_pages();
-  open := (dataverse.pending_count(copy)).open;
-  PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
   IF failed THEN
+    PERFORM dataverse.end_pages();
+    IF open IS NULL THEN
+      open := (dataverse.pending_count(copy)).open;
+      PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
+    END IF;
     hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+    ended := dataverse.run_end(run, 'failed', state, message);
+    COMMIT;
   END IF;
-  ended := dataverse.run_end(run, CASE WHEN failed THEN 'failed' ELSE 'succeeded' END, state, message);
-  COMMIT;
   PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
   IF failed THEN
     problem := dataverse.sync_problem(name, phase, state, message, detail, hint);

@@ -66,7 +66,7 @@ is( $node->safe_psql('postgres', "SELECT unnest(srvoptions) FROM pg_foreign_serv
 	'the server of the example is dvsim');
 is($dvsim->get('WhoAmI')->status, 200, 'and dvsim answers');
 is( $node->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE creditonhold) FROM dv.account"),
-	'889|1', 'the rows of the examples are in Dataverse');
+	'1889|1', 'the rows of the examples are in Dataverse');
 
 $node->stop;
 done_testing();

@@ -40,7 +40,7 @@ is_deeply(\%documented, \%real, 'the options of the README are those of datavers
 
 # ---- columns of the views and names of the functions
 
-for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs sync_state conflicts))
+for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes))
 {
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");
@@ -50,7 +50,7 @@ for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs
 my @functions = split /\n/, $node->safe_psql(
 	'postgres', q{
 	SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace
-	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$|^doubtful_rows$|^may_retry$|^retrying$|^read_rejects$|^role_oid$|^table_oid$|^refuse_(?:forgery|change)$|^correct_reject$|^(copy|run|page|pull|track|pending|sync)_|^resolve_(check|copy)$|^writable_columns$|^read_page$|^end_pages$|^capture$|^caller$|^tables_of$|^name_in$'});
+	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$|^doubtful_rows$|^may_retry$|^retrying$|^read_rejects$|^role_oid$|^table_oid$|^refuse_(?:forgery|change)$|^correct_reject$|^(copy|run|page|pull|push|track|pending|sync)_|^resolve_(check|copy)$|^writable_columns$|^read_page$|^end_pages$|^capture$|^caller$|^tables_of$|^name_in$'});
 my @missing = grep { $readme !~ /`dataverse\.$_\(/ } @functions;
 is("@missing", '', 'and of every function');
 

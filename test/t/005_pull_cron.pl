@@ -1,6 +1,6 @@
 # 005_pull_cron.pl
-#		dataverse.pull() as a job of pg_cron: ticks, a job that fails, jobs that
-#		overlap, over connections and in background workers.
+#		dataverse.pull() and push() as jobs of pg_cron: ticks, a job that fails,
+#		jobs that overlap, over connections and in background workers.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -49,12 +49,13 @@ sub schedule
 sub tick
 {
 	my ($first) = @_;
-	my $n = $crm->sql(q{SELECT count(*) FROM cron.job_run_details WHERE status IN ('succeeded', 'failed')});
+	my $ended = q{FROM cron.job_run_details WHERE jobid = (SELECT jobid FROM cron.job WHERE jobname = 'pull') AND status IN ('succeeded', 'failed')};
+	my $n = $crm->sql("SELECT count(*) $ended");
 
 	$first->() if $first;
 	ok($node->poll_query_until('postgres',
-		"SELECT count(*) > $n FROM cron.job_run_details WHERE status IN ('succeeded', 'failed')"), 'a tick');
-	return $crm->sql(q{SELECT status FROM cron.job_run_details WHERE status IN ('succeeded', 'failed') ORDER BY runid DESC LIMIT 1});
+		"SELECT count(*) > $n $ended"), 'a tick');
+	return $crm->sql("SELECT status $ended ORDER BY runid DESC LIMIT 1");
 }
 
 sub last_run
@@ -84,10 +85,19 @@ is(tick(), 'succeeded', 'the first tick copies the table');
 is(last_run('role, status, inserted'), 'copier|succeeded|3000', 'as its role, and says so');
 same_ok('after a tick');
 
+# a push, by a job of its own in the same tick as one that fails
+$crm->sql(q{CREATE SCHEMA copier AUTHORIZATION copier; GRANT INSERT ON dv.account TO copier});
+$node->safe_psql('postgres', q{SELECT cron.schedule('push', '* * * * *', 'CALL dataverse.push(''SELECT ''''pushed'''' AS name'', ''dv.account'')')},
+	extra_params => [ '-U', 'copier' ]);
+
 # a job that fails
 $crm->fault(method => 'GET', path => '/accounts', status => 400, code => '0x80040216', message => 'no such luck');
 is(tick(), 'failed', 'a job that fails has failed');
-like(last_run('status, error'), qr/^failed\|.*no such luck/, 'and so has its run');
+is($crm->sql(q{SELECT status, error ~ 'no such luck' FROM dataverse.runs WHERE operation = 'pull' ORDER BY id DESC LIMIT 1}), 'failed|t', 'and so has its run');
+ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM dataverse.runs WHERE operation = 'push' AND status = 'succeeded' AND role = 'copier' AND sent = 1}),
+	'a tick pushes');
+$node->safe_psql('postgres', q{SELECT cron.unschedule('push')}, extra_params => [ '-U', 'copier' ]);
+$crm->sql(q{DELETE FROM cron.job_run_details; DELETE FROM dv.account WHERE name = 'pushed'});
 
 # ---- in a background worker
 

@@ -86,22 +86,22 @@ sub time_of
 	return ($times[-1] // -1, $err);
 }
 
-# Waits until the server has recovered from a crash.
+# Waits until the server has recovered from a crash, and the query returns true.
 sub await_recovery
 {
-	my ($self) = @_;
+	my ($self, $query) = @_;
 
 	# psql may be gone before it has got the query
 	for (1 .. 20)
 	{
-		return 1 if eval { $self->node->poll_query_until('postgres', 'SELECT true') };
+		return 1 if eval { $self->node->poll_query_until('postgres', $query // 'SELECT true') };
 		sleep 0.2;
 	}
 	return 0;
 }
 
 # Starts a statement in a session of its own, and waits until it is active, or has
-# ended already, with nothing to say.
+# ended already, without an error.
 sub background
 {
 	my ($self, $sql, $tag) = @_;
@@ -117,7 +117,7 @@ sub background
 		last unless $h{run}->pumpable;
 		$h{run}->pump_nb;
 	}
-	die "no session $tag: $h{err}" if $h{err} ne '';
+	die "no session $tag: $h{err}" if $h{err} =~ /^(?:psql: error|\S*:?\s*(?:ERROR|FATAL)):/m;
 	$h{pid} = $self->sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$tag'");
 	return \%h;
 }
@@ -136,7 +136,7 @@ sub requests
 	my $log = $self->{dvsim}->control('GET', '/_dvsim/requests?since=' . ($self->{since} // 0))->json;
 
 	$self->{since} = $log->{next};
-	return grep { $_->{kind} ne 'token' } @{ $log->{requests} };
+	return grep { ($_->{kind} // '') ne 'token' } @{ $log->{requests} };
 }
 
 # Runs statements in a new session, and returns what they have sent.

@@ -38,6 +38,7 @@ my @shapes = (
 	# ---- headers
 	[ 'headers', 'header', qr{^(?:accept: application/json|odata-version: 4\.0|odata-maxversion: 4\.0|if-none-match: null|authorization: bearer|content-type: application/json(?:; charset=utf-8)?|user-agent: dataverse_fdw)$},
 		'Accept, OData-Version, OData-MaxVersion, If-None-Match, Authorization, Content-Type', "$learn/webapi/compose-http-requests-handle-errors" ],
+	[ 'consistency', 'header', qr{^consistency: Strong$}, 'Consistency: Strong', "$learn/webapi/compose-http-requests-handle-errors" ],
 	[ 'request-id', 'header', qr{^x-ms-client-request-id: ID$}, 'x-ms-client-request-id', "inferred: Microsoft's clients send it" ],
 	[ 'gzip', 'header', qr{^accept-encoding: gzip$}, 'Accept-Encoding: gzip', "$learn/webapi/use-ps-and-vscode-web-api" ],
 	[ 'cookie', 'header', qr{^cookie: ARRAffinity}, 'the cookie ARRAffinity, with `affinity_cookie`', "$learn/send-parallel-requests" ],

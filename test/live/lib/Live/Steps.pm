@@ -178,7 +178,7 @@ our @steps = (
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER {server} INTO {schema}_all;
 		SELECT count(*) FROM dataverse.import_diff('{schema}_all', false);" ],
 	# what is sent if RetrieveMetadataChanges is refused
-	[ 'plain-definitions', [], [qw(plain-table plain-cast plain-choices label-language)],
+	[ 'plain-definitions', [], [qw(consistency plain-table plain-cast plain-choices label-language)],
 		"SELECT r ->> 'PrimaryIdAttribute', jsonb_array_length(r -> 'Attributes') > 20, jsonb_array_length(r -> 'ManyToOneRelationships') > 3, jsonb_typeof(r -> 'Keys')
 			FROM dataverse.request('{server}', 'GET', 'EntityDefinitions(LogicalName=''account'')?\$select=LogicalName,PrimaryIdAttribute,TableType,IsIntersect,DisplayName'
 				'&\$expand=Attributes(\$select=LogicalName,AttributeTypeName,ColumnNumber,IsLogical),'

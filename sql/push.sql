@@ -1,0 +1,125 @@
+--
+-- dataverse.push(): the result of a query, written to a foreign table.
+--
+\set VERBOSITY terse
+\getenv dvsim_url DVSIM_URL
+\if :{?dvsim_url}
+\else
+  \echo no dvsim
+  \quit
+\endif
+SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
+SET timezone = 'UTC';
+SET client_min_messages = error;
+\! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
+
+CREATE SERVER push FOREIGN DATA WRAPPER dataverse_fdw
+  OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', batch_size '3');
+CREATE USER MAPPING FOR CURRENT_USER SERVER push OPTIONS (client_id 'app1', client_secret 'secret1');
+CREATE SCHEMA push_dv;
+CREATE SCHEMA push_local;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, new_meter) FROM SERVER push INTO push_dv;
+SET search_path = push_local;
+CREATE TABLE source (id uuid, name text, number text, employees int, "limit" numeric);
+INSERT INTO source SELECT format('00000000-0000-4000-8000-%s', lpad(i::text, 12, '0'))::uuid, 'account ' || i, 'A-' || i, i, i * 1.5
+FROM generate_series(1, 8) AS i;
+CREATE VIEW pg_temp.last_run AS
+  SELECT operation, status, phase, rows_read, sent, unchanged, missing, rejected, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1;
+CREATE VIEW pg_temp.left_over AS
+  SELECT (SELECT count(*) FROM dataverse.pushes) AS pushes, (SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse\_push\_%' AND relkind = 'r') AS tables;
+
+-- insert: ids are made, or given; a query can return nothing
+CALL dataverse.push('SELECT name, number AS accountnumber, employees AS numberofemployees FROM source WHERE employees <= 4;',
+  'push_dv.account', chunk => 3);
+SELECT * FROM pg_temp.last_run;
+SELECT name, accountnumber, numberofemployees FROM push_dv.account ORDER BY 3;
+CALL dataverse.push('SELECT id AS accountid, name, number AS accountnumber FROM source WHERE employees > 6 -- given', 'push_dv.account');
+CALL dataverse.push('SELECT name FROM source WHERE false', 'push_dv.account');
+SELECT * FROM pg_temp.last_run;
+CALL dataverse.push($$VALUES ('from values', 1)$$, 'push_dv.account');
+CALL dataverse.push($$SELECT 'a constant' AS name, '2020-02-03' AS overriddencreatedon$$, 'push_dv.account');
+SELECT name, overriddencreatedon IS NOT NULL AS constant_is_sent FROM push_dv.account WHERE name = 'a constant';
+SELECT query, status, error FROM dataverse.runs WHERE status = 'failed';
+
+-- update, with rows that are not there, and by a key
+SET client_min_messages = warning;
+CALL dataverse.push('SELECT id AS accountid, employees * 10 AS numberofemployees FROM source', 'push_dv.account', operation => 'update');
+SELECT * FROM pg_temp.last_run;
+CALL dataverse.push('SELECT number AS accountnumber, employees * 100 AS numberofemployees FROM source WHERE employees < 3', 'push_dv.account',
+  '{accountnumber}', 'update');
+SELECT name, accountnumber, numberofemployees FROM push_dv.account WHERE accountnumber IS NOT NULL ORDER BY accountnumber;
+
+-- upsert, by id and by an alternate key
+SET client_min_messages = error;
+CALL dataverse.push('SELECT id AS accountid, upper(name) AS name FROM source WHERE employees >= 6', 'push_dv.account', operation => 'upsert', chunk => 2);
+SELECT * FROM pg_temp.last_run;
+SELECT name, accountnumber FROM push_dv.account ORDER BY accountnumber, name;
+CALL dataverse.push('SELECT number AS new_serial, name AS new_name FROM source WHERE employees < 4', 'push_dv.new_meter', key => '{new_serial}');
+CALL dataverse.push('SELECT number AS new_serial, upper(name) AS new_name FROM source WHERE employees BETWEEN 2 AND 5', 'push_dv.new_meter', key => '{new_serial}');
+SELECT new_serial, new_name FROM push_dv.new_meter WHERE new_serial LIKE 'A-%' ORDER BY 1;
+
+-- delete, of rows that are there and of others
+CALL dataverse.push('SELECT id AS accountid FROM source', 'push_dv.account', operation => 'delete');
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM push_dv.account;
+SELECT * FROM pg_temp.left_over;
+
+-- refused rows, with their numbers in the query
+CALL dataverse.push($$SELECT id AS accountid, name FROM source UNION ALL SELECT id, 'again' FROM source WHERE employees IN (5, 8)$$, 'push_dv.account',
+  on_error => 'continue', chunk => 4);
+SELECT * FROM pg_temp.last_run;
+SELECT row_number, row_id, "row" ->> 'name' AS name, sqlstate FROM dataverse.rejects ORDER BY row_number;
+DELETE FROM dataverse.rejects;
+CALL dataverse.push($$SELECT id AS accountid, 'third' AS name FROM source$$, 'push_dv.account', on_error => 'continue', max_errors => 3);
+SELECT * FROM pg_temp.last_run;
+SELECT operation, rows, rows_done FROM dataverse.pushes;
+
+-- an unfinished push goes on, whatever its query would return now
+DELETE FROM push_dv.account WHERE accountid IN (SELECT id FROM source);
+INSERT INTO source SELECT gen_random_uuid(), 'later';
+CALL dataverse.push($$SELECT id AS accountid, 'third' AS name FROM source$$, 'push_dv.account');
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM push_dv.account WHERE name = 'third';
+CALL dataverse.push($$SELECT id AS accountid, 'third' AS name FROM source WHERE employees = 1$$, 'push_dv.account');
+SELECT dataverse.forget_push(id) FROM dataverse.pushes;
+SELECT dataverse.forget_push(0);
+SELECT * FROM pg_temp.left_over;
+DELETE FROM source WHERE name = 'later';
+SELECT count(*) FROM push_dv.account WHERE name = 'third';
+
+-- what is refused before anything is sent
+CALL dataverse.push('SELECT nme FROM source', 'push_dv.account');
+CALL dataverse.push('SELECT 1 / (employees - 3) AS numberofemployees FROM source', 'push_dv.account');
+CALL dataverse.push('SELECT name AS nme FROM source', 'push_dv.account');
+CALL dataverse.push('SELECT now() AS createdon', 'push_dv.account');
+CALL dataverse.push($$SELECT repeat('x', 200) AS name$$, 'push_dv.account');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', operation => 'update');
+CALL dataverse.push('SELECT id AS accountid FROM source', 'push_dv.account', operation => 'update');
+CALL dataverse.push('SELECT id AS accountid, name FROM source', 'push_dv.account', operation => 'delete');
+CALL dataverse.push('SELECT id AS accountid, name, number AS accountnumber FROM source', 'push_dv.account', '{accountnumber}');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', '{accountnumber}');
+CALL dataverse.push('SELECT id AS accountid, name FROM source UNION ALL SELECT id, number FROM source', 'push_dv.account', operation => 'upsert');
+CALL dataverse.push('SELECT name FROM source', 'source');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', operation => 'merge');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', '{name}', 'insert');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', on_error => 'ignore');
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', chunk => 0);
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account', max_errors => -1);
+CALL dataverse.push(NULL, 'push_dv.account');
+SELECT * FROM pg_temp.left_over;
+
+-- a dry run sends nothing
+SET dataverse_fdw.dry_run = on;
+SET client_min_messages = notice;
+CALL dataverse.push('SELECT name FROM source', 'push_dv.account');
+SET client_min_messages = error;
+RESET dataverse_fdw.dry_run;
+SELECT count(*) FROM push_dv.account;
+SELECT * FROM pg_temp.left_over;
+
+
+RESET search_path;
+DELETE FROM dataverse.run_log WHERE push IS NOT NULL;
+DROP SERVER push CASCADE;
+DROP SCHEMA push_dv CASCADE;
+DROP SCHEMA push_local CASCADE;

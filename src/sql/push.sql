@@ -1,0 +1,163 @@
+-- With dataverse_fdw.dry_run, rows are only encoded.  Nothing is left behind.
+CREATE FUNCTION dataverse.push_rehearse(
+  foreign_table regclass, query text, operation text, key text[], schemas name[], path text, on_error text, max_errors integer)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  staged CONSTANT jsonb := dataverse.push_stage(format('dataverse_push_dry_%s', substr(gen_random_uuid()::text, 1, 8)), foreign_table, query,
+                                                operation, key, schemas, path);
+  staging CONSTANT regclass := to_regclass(staged ->> 'staging');
+  plan CONSTANT jsonb := dataverse.push_statements(foreign_table, staging, operation, key, NULL, clock_timestamp());
+  n bigint;
+BEGIN
+  PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors);
+  n := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, 0, (staged ->> 'rows')::bigint,
+                            NULL);
+  EXECUTE format('DROP TABLE %s', staging);
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_rehearse(regclass, text, text, text[], name[], text, text, integer) IS
+  'does what dataverse.push() would do, without sending anything';
+
+CREATE FUNCTION dataverse.push_summary(r dataverse.run_log)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('pushed to %s: %s rows sent%s%s%s; %s requests, %s throttles, %s', r.foreign_table, r.sent,
+                CASE WHEN r.unchanged > 0 THEN format(', %s done before', r.unchanged) END,
+                CASE WHEN r.missing > 0 THEN format(', %s not there', r.missing) END,
+                CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) END,
+                r.requests, r.throttles, date_trunc('milliseconds', r.ended_at - r.started_at))
+$$;
+
+COMMENT ON FUNCTION dataverse.push_summary(dataverse.run_log) IS
+  'one line about a run; for dataverse.push()';
+
+-- What dataverse.push() says when it has failed.
+CREATE FUNCTION dataverse.push_problem(push bigint, foreign_table regclass, phase text, message text, detail text, hint text)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state CONSTANT dataverse.push_states := dataverse.push_get(push);
+BEGIN
+  RETURN jsonb_build_object(
+    'message', format('could not push to foreign table %s: %s', foreign_table, message),
+    'detail', concat_ws(E'\n', nullif(detail, ''), CASE
+      WHEN state.staging IS NULL THEN format('The run was in phase "%s". Nothing has been sent.', phase)
+      ELSE format('The run was in phase "%s". Of %s rows, %s are done; rows %s to %s were being sent.', phase, state.rows, state.done,
+                  state.done + 1, state.marked) END),
+    'hint', concat_ws(E'\n', nullif(hint, ''), CASE
+      WHEN state.staging IS NOT NULL THEN
+        format('The next call with the same query goes on where this one stopped, without running the query again. '
+               'SELECT dataverse.forget_push(%s) gives it up.', push)
+      WHEN coalesce(hint, '') = '' THEN 'The next call runs the query anew.' END));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_problem(bigint, regclass, text, text, text, text) IS
+  'an error of dataverse.push()';
+
+-- A procedure that commits cannot set the search path, so all names are qualified.
+CREATE PROCEDURE dataverse.push(
+  query text,
+  foreign_table regclass,
+  key text[] DEFAULT NULL,
+  operation text DEFAULT NULL,
+  on_error text DEFAULT 'abort',
+  max_errors integer DEFAULT NULL,
+  chunk integer DEFAULT 50000,
+  wait boolean DEFAULT true)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  path CONSTANT text := pg_catalog.current_setting('search_path');
+  schemas CONSTANT name[] := pg_catalog.current_schemas(false);
+  what CONSTANT text := coalesce(operation, CASE WHEN key IS NULL THEN 'insert' ELSE 'upsert' END);
+  keys CONSTANT text[] := coalesce(key, '{}');
+  push bigint;
+  run bigint;
+  ended dataverse.run_log;
+  plan jsonb;
+  problem jsonb;
+  more boolean := true;
+  failed boolean := false;
+  state text;
+  message text;
+  detail text;
+  hint text;
+  phase text := 'stage';
+BEGIN
+  PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk);
+  IF pg_catalog.current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE NOTICE 'rehearsed a push to %: % rows would be sent', foreign_table,
+      dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors);
+    RETURN;
+  END IF;
+  LOOP
+    push := dataverse.push_open(foreign_table, query, what, keys);
+    COMMIT;
+    IF wait THEN
+      PERFORM pg_catalog.pg_advisory_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
+    ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push)) THEN
+      PERFORM dataverse.run_begin_push(push, foreign_table, query, 'skipped');
+      RAISE NOTICE 'did not push to %, because another session does', foreign_table;
+      RETURN;
+    END IF;
+    COMMIT;
+    -- while this session waited, another one may have come to the end of the push
+    EXIT WHEN (dataverse.push_get(push)).id IS NOT NULL;
+    PERFORM pg_catalog.pg_advisory_unlock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
+  END LOOP;
+  run := dataverse.run_begin_push(push, foreign_table, query, 'running');
+  COMMIT;
+  WHILE more AND NOT failed LOOP
+    BEGIN
+      IF plan IS NULL THEN
+        plan := dataverse.push_prepare(push, run, foreign_table, query, what, keys, schemas, path, chunk);
+      ELSE
+        phase := 'send';
+        more := dataverse.push_step(push, run, plan, path, chunk, on_error, max_errors);
+      END IF;
+      -- A push that is closed and a run that has not ended would have the next call send everything again.
+      IF NOT more THEN
+        ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
+      END IF;
+    EXCEPTION
+      WHEN query_canceled OR assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+          hint = PG_EXCEPTION_HINT;
+        failed := true;
+    END;
+    IF failed THEN
+      PERFORM dataverse.run_add(run, phase, '{}');
+      problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
+      -- a query that has not been run leaves nothing to go on with
+      IF (dataverse.push_get(push)).staging IS NULL THEN
+        PERFORM dataverse.push_close(push);
+      END IF;
+      ended := dataverse.run_end(run, 'failed', state, message);
+    END IF;
+    COMMIT;
+  END LOOP;
+  PERFORM pg_catalog.pg_advisory_unlock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
+  IF failed THEN
+    RAISE EXCEPTION USING
+      errcode = state, message = problem OPERATOR(pg_catalog.->>) 'message', detail = problem OPERATOR(pg_catalog.->>) 'detail',
+      hint = problem OPERATOR(pg_catalog.->>) 'hint';
+  END IF;
+  IF ended.missing OPERATOR(pg_catalog.>) 0 AND what OPERATOR(pg_catalog.=) 'update' THEN
+    RAISE WARNING '% rows of the query are not there to be updated in foreign table %', ended.missing, foreign_table;
+  END IF;
+  RAISE NOTICE '%', dataverse.push_summary(ended);
+END
+$$;
+
+COMMENT ON PROCEDURE dataverse.push(text, regclass, text[], text, text, integer, integer, boolean) IS
+  'writes the result of a query to a foreign table, in chunks that are committed, each row once';

@@ -1,0 +1,550 @@
+CREATE FUNCTION dataverse.push_check(
+  foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  wrong text := CASE
+    WHEN foreign_table IS NULL THEN '"foreign_table" is null'
+    WHEN query IS NULL THEN '"query" is null'
+    WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for "chunk": %L', chunk)
+    WHEN max_errors < 0 THEN format('invalid value for "max_errors": %L', max_errors)
+    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for "key": %L', key)
+    WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
+  END;
+BEGIN
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong;
+  END IF;
+  IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "operation": %L', operation),
+      hint = 'Valid values are "insert", "update", "upsert", and "delete".';
+  END IF;
+  IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      hint = 'Valid values are "abort" and "continue".';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer) IS
+  'refuses arguments of dataverse.push() that are not valid';
+
+-- What a push to this table has to know, and which columns say which row is meant.
+CREATE FUNCTION dataverse.push_info(foreign_table regclass, operation text, key text[], columns text[])
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
+  id CONSTANT text := info ->> 'id_column';
+  options CONSTANT jsonb := (
+    SELECT coalesce((SELECT jsonb_object_agg(o.option_name, o.option_value) FROM pg_options_to_table(s.srvoptions) AS o), '{}')
+        || coalesce((SELECT jsonb_object_agg(o.option_name, o.option_value) FROM pg_options_to_table(t.ftoptions) AS o), '{}')
+    FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver WHERE t.ftrelid = foreign_table);
+  pairs CONSTANT boolean := coalesce(options ->> 'table_type' = 'intersect', false);
+  match text[];
+  wrong text;
+  cure text;
+BEGIN
+  SELECT c INTO wrong FROM unnest(columns || key) AS c
+  WHERE NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = c AND a.attnum > 0
+                      AND NOT a.attisdropped)
+  LIMIT 1;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', wrong, foreign_table),
+      hint = 'The columns of the query are those of the foreign table: name them with AS.';
+  END IF;
+  IF pairs THEN
+    match := columns;
+  ELSIF key IS NOT NULL AND key <> '{}' THEN
+    match := key;
+  ELSE
+    match := ARRAY[id];
+    IF (info ->> 'elastic')::boolean AND 'partitionid' = ANY (columns) THEN
+      match := match || 'partitionid'::text;
+    END IF;
+  END IF;
+  SELECT c INTO wrong FROM unnest(match) AS c WHERE c <> ALL (columns) LIMIT 1;
+  cure := CASE
+    WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows. Import it again, or add the column.'
+    WHEN pairs AND operation NOT IN ('insert', 'delete') THEN 'Pairs of an intersect table can only be inserted and deleted.'
+    WHEN operation = 'insert' AND NOT (options ->> 'generate_ids')::boolean AND id <> ALL (columns) THEN
+      'Ids have to be generated here (option "generate_ids"), or no row could be found again after a crash.'
+    WHEN operation <> 'insert' AND wrong IS NOT NULL THEN
+      format('The query has to have column "%s", which says which row is meant.', wrong)
+    WHEN operation = 'upsert' AND id <> ALL (match) AND id = ANY (columns) THEN
+      format('A row is found by its key or by its id: leave out column "%s".', id)
+    WHEN operation = 'update' AND columns <@ match THEN 'The query has no column that could be updated.'
+    WHEN operation = 'delete' AND NOT columns <@ match THEN 'The query has to have no other columns than those that say which row is meant.'
+  END;
+  IF cure IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('cannot %s rows of foreign table %s', operation, foreign_table), hint = cure;
+  END IF;
+  RETURN info || jsonb_build_object('match', match, 'pairs', pairs, 'by_id', match = ARRAY[id]);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_info(regclass, text, text[], text[]) IS
+  'what the columns of a query mean for a push; for dataverse.push()';
+
+-- The statements of a push: $1 and $2 are the numbers before the first and of the
+-- last row, $3 is which of them are meant.  What writes runs with the caller's
+-- search path, which triggers may expect, so that names and operators are
+-- qualified.
+--
+-- "existing" are rows whose ids exist.  "done" are rows that need not be sent
+-- again: a row to create that exists and is ours, a row to change that is as it
+-- should be, a row to delete that is gone.  An id that was made for a row is in no
+-- other one.  A row with another id is ours if it has changed since the push began,
+-- and has the values that were to be sent.
+CREATE FUNCTION dataverse.push_statements(
+  foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  columns CONSTANT text[] := ARRAY(
+    SELECT a.attname::text FROM pg_attribute AS a
+    WHERE a.attrelid = staging AND a.attnum > 0 AND NOT a.attisdropped AND a.attname NOT IN ('row number', 'own id') ORDER BY a.attnum);
+  own CONSTANT boolean := NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = staging AND a.attname = 'own id');
+  info CONSTANT jsonb := dataverse.push_info(foreign_table, operation, key, columns);
+  match CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
+  pairs CONSTANT boolean := info ->> 'pairs';
+  span CONSTANT text := 's."row number" OPERATOR(pg_catalog.>) $1 AND s."row number" OPERATOR(pg_catalog.<=) $2';
+  these CONSTANT text := ' AND s."row number" OPERATOR(pg_catalog.=) ANY ($3)';
+  source CONSTANT text := format('ONLY %s AS s', staging);
+  names text := (SELECT string_agg(quote_ident(c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i));
+  inputs text := (SELECT string_agg('s.' || quote_ident(c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i));
+  sets text := (SELECT string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i)
+                WHERE c <> ALL (match));
+  matched text := (SELECT string_agg(format('t.%1$I OPERATOR(pg_catalog.=) s.%1$I', c), ' AND ') FROM unnest(match) AS c);
+  -- so that they are asked for together
+  listed text := format('t.%1$I OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT s.%1$I FROM %2$s WHERE %3$s%4$s))',
+                        match[1], source, span, these);
+  same text;
+  ours text;
+  send text;
+BEGIN
+  SELECT string_agg(CASE
+      WHEN a.attcollation <> 0 THEN
+        format('nullif(t.%1$I COLLATE "C", '''') IS NOT DISTINCT FROM nullif(s.%1$I COLLATE "C", '''')', a.attname)
+      WHEN a.atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN
+        -- most tables have no fractions of seconds
+        format('(t.%1$I IS NOT DISTINCT FROM s.%1$I OR t.%1$I = date_trunc(''second'', s.%1$I))', a.attname)
+      WHEN a.atttypid = 'numeric'::regtype THEN
+        format('(t.%1$I IS NOT DISTINCT FROM s.%1$I OR t.%1$I = round(s.%1$I, scale(t.%1$I)))', a.attname)
+      WHEN a.atttypid = 'int4[]'::regtype THEN
+        format('(t.%1$I @> s.%1$I AND t.%1$I <@ s.%1$I OR t.%1$I IS NULL AND coalesce(s.%1$I, ''{}'') = ''{}'')', a.attname)
+      -- an image or a double may not be returned as it was sent; to write it again is safe, to create it again is not
+      WHEN a.atttypid IN ('bytea'::regtype, 'float4'::regtype, 'float8'::regtype) THEN CASE operation WHEN 'insert' THEN 'true' ELSE 'false' END
+      WHEN a.atttypid IN (SELECT o.oprleft FROM pg_operator AS o WHERE o.oprname = '=' AND o.oprleft = o.oprright
+                            AND o.oprnamespace = 'pg_catalog'::regnamespace) THEN
+        format('t.%1$I IS NOT DISTINCT FROM s.%1$I', a.attname)
+      ELSE format('t.%1$I::text IS NOT DISTINCT FROM s.%1$I::text', a.attname) END, ' AND ')
+  INTO same
+  FROM pg_attribute AS a
+  WHERE a.attrelid = foreign_table AND a.attname = ANY (columns) AND a.attname <> ALL (match);
+  same := coalesce(same, 'true');
+  IF operation <> 'insert' THEN
+    ours := same;
+  ELSIF own OR pairs THEN
+    ours := 'true';
+  ELSE
+    ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
+                   ' AND e."row number" < s."row number"))',
+      CASE
+        WHEN version_before IS NOT NULL THEN format('t.%I > %s', info ->> 'version_column', version_before)
+        WHEN EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = 'createdon'
+                       AND a.atttypid = 'timestamptz'::regtype) THEN
+          format('t.createdon >= timestamptz %L', staged_at - interval '5 minutes')
+        ELSE 'true' END,
+      same, staging, info ->> 'id_column');
+  END IF;
+  send := CASE operation
+    WHEN 'update' THEN format('UPDATE ONLY %s AS t SET %s FROM %s WHERE %s AND %s', foreign_table, sets, source, matched, span)
+    WHEN 'delete' THEN format('DELETE FROM ONLY %s AS t USING %s WHERE %s AND %s', foreign_table, source, matched, span)
+    ELSE format('INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s', foreign_table, names, inputs, source, span) END;
+  -- rows that are not meant by their ids have to be read, which is done for many at once
+  IF operation IN ('update', 'delete') AND NOT (info ->> 'by_id')::boolean AND NOT pairs THEN
+    send := send || ' AND ' || replace(listed, these, '');
+  END IF;
+  RETURN info || jsonb_build_object(
+    'send', send || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
+    'send_these', send || these || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
+    'all', format('SELECT array_agg(s."row number") FROM %s WHERE %s', source, span),
+    'existing', format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s',
+                       foreign_table, source, listed, matched, span, these),
+    'ours', format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s AND %s',
+                   foreign_table, source, listed, matched, span, these, ours),
+    'firsts', format('SELECT array_agg(s."row number") FROM %s WHERE %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
+                     ' AND e."row number" < s."row number")', source, span, staging, info ->> 'id_column'),
+    'send_returning', format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT pg_catalog.array_agg(s."row number")'
+                             ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s',
+                             send, these, source, info ->> 'id_column', span),
+    'own', own AND operation = 'insert' AND NOT pairs, 'given', NOT own, 'has_id', info ->> 'id_column' = ANY (columns),
+    'operation', operation, 'key', CASE WHEN operation = 'upsert' AND NOT (info ->> 'by_id')::boolean AND key <> '{}' THEN
+      (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i)) END);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
+  'the statements of a push; for dataverse.push()';
+
+-- Settings for the statements that write, until the end of the transaction.
+CREATE FUNCTION dataverse.push_settings(plan jsonb, insert_mode text, on_error text, max_errors bigint)
+RETURNS void
+LANGUAGE sql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT set_config('dataverse_fdw.insert_mode', $2, true), set_config('dataverse_fdw.upsert_key', coalesce($1 ->> 'key', ''), true),
+         set_config('dataverse_fdw.ids_made', $1 ->> 'own', true), set_config('dataverse_fdw.on_error', $3, true),
+         CASE WHEN $4 IS NOT NULL THEN set_config('dataverse_fdw.max_errors', $4::text, true) END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, text, bigint) IS
+  'how the next statement writes; for dataverse.push()';
+
+-- Runs the query, and keeps its rows in a new table.  It is made in the first
+-- schema of the caller's search path in which the caller can make one: who owns a
+-- schema of the path is trusted anyway.  Nobody else gets rights to the table, not
+-- even by default privileges.
+--
+-- The types are those of the foreign table, so that values that do not suit it are
+-- refused before anything is sent.
+CREATE FUNCTION dataverse.push_stage(
+  name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  body CONSTANT text := format(E'(%s\n) AS q', regexp_replace(query, '[;\s]+$', ''));
+  schema CONSTANT name := (
+    SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
+    WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
+    ORDER BY u.i LIMIT 1);
+  staging text := format('%I.%I', schema, name);
+  columns text[];
+  types oid[];
+  info jsonb;
+  plan jsonb;
+  id text;
+  made boolean;
+  grantee text;
+  n bigint;
+  example text;
+  version bigint;
+BEGIN
+  IF schema IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege', message = 'there is no schema for the rows to be pushed',
+      detail = 'The query is run once, into a table in the first schema of search_path in which the role can create one.',
+      hint = format('Create a schema for it: CREATE SCHEMA AUTHORIZATION %I;', current_user);
+  END IF;
+
+  PERFORM set_config('search_path', path, true);
+  EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
+  FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
+  EXECUTE format('DROP TABLE %s', staging);
+  info := dataverse.push_info(foreign_table, operation, key, coalesce(columns, '{}'));
+  id := info ->> 'id_column';
+  made := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
+
+  EXECUTE (
+    SELECT format('CREATE TABLE %s ("row number" bigint%s%s, %s) WITH (autovacuum_enabled = off)', staging,
+                  CASE WHEN made AND id = ANY (columns) THEN ', "own id" boolean' END,
+                  CASE WHEN made AND id <> ALL (columns) THEN format(', %I uuid', id) END,
+                  string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY u.i))
+    FROM unnest(columns) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = u.c);
+  FOR grantee IN
+    SELECT DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(x.grantee)) END
+    FROM pg_class AS c, aclexplode(c.relacl) AS x WHERE c.oid = to_regclass(staging) AND x.grantee <> c.relowner
+  LOOP
+    EXECUTE format('REVOKE ALL ON TABLE %s FROM %s CASCADE', staging, grantee);
+  END LOOP;
+
+  -- what cannot be written at all is found before the query runs
+  plan := dataverse.push_statements(foreign_table, to_regclass(staging), operation, key, NULL, clock_timestamp());
+  PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, 'abort', NULL);
+  PERFORM set_config('search_path', path, true);
+  EXECUTE 'EXPLAIN ' OPERATOR(pg_catalog.||) (plan OPERATOR(pg_catalog.->>) 'send') USING 0, 0, NULL::pg_catalog.int8[];
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+  query := (
+    SELECT format('INSERT INTO %s SELECT pg_catalog.row_number() OVER ()%s%s, %s FROM %s', staging,
+                  CASE WHEN made AND id = ANY (columns) THEN format(', q.%I IS NULL', id) END,
+                  CASE WHEN made AND id <> ALL (columns) THEN ', dataverse.new_id()' END,
+                  string_agg(CASE
+                    WHEN made AND c = id THEN format('coalesce(CAST(q.%I AS pg_catalog.uuid), dataverse.new_id())', c)
+                    -- a constant would have the type of the column, if it were inserted there
+                    WHEN t IN ('text'::regtype, 'varchar'::regtype) AND f.typcategory <> 'S' THEN
+                      format('CAST(q.%I AS %I.%I)', c, f.typnamespace::regnamespace, f.typname)
+                    ELSE format('q.%I', c) END, ', ' ORDER BY u.i), body)
+    FROM unnest(columns, types) WITH ORDINALITY AS u (c, t, i)
+      JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = u.c JOIN pg_type AS f ON f.oid = a.atttypid);
+  PERFORM set_config('search_path', path, true);
+  EXECUTE query;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- The rows lie in the order of their numbers.  To sort them for a B-tree would take memory and time for each of them.
+  EXECUTE format('CREATE INDEX ON %s USING brin ("row number" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)', staging);
+
+  -- which one came last could not be told after a crash
+  IF operation IN ('update', 'upsert') THEN
+    EXECUTE (
+      SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s GROUP BY %1$s HAVING count(*) > 1 AND num_nonnulls(%1$s) = %3$s LIMIT 1',
+                    string_agg('s.' || quote_ident(m), ', '), staging, count(*))
+      FROM jsonb_array_elements_text(info -> 'match') AS m) INTO example;
+    IF example IS NOT NULL THEN
+      RAISE EXCEPTION USING
+        errcode = 'cardinality_violation', message = format('the query returns several rows for the same row of foreign table %s', foreign_table),
+        detail = format('One of them is (%s).', example),
+        hint = format('Let it return one row for each of them, for example with DISTINCT ON (%s).',
+                      (SELECT string_agg(quote_ident(m), ', ') FROM jsonb_array_elements_text(info -> 'match') AS m));
+    END IF;
+  END IF;
+  IF n > 0 AND made AND id = ANY (columns) AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
+    EXECUTE format('SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1', info ->> 'version_column', foreign_table)
+    INTO version;
+    version := coalesce(version, 0);
+  END IF;
+  RETURN jsonb_build_object('staging', staging, 'staged_as', to_regclass(staging)::oid::bigint, 'staged_at', clock_timestamp(), 'rows', n,
+                            'version_before', version);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_stage(text, regclass, text, text, text[], name[], text) IS
+  'runs the query of a push, and keeps its rows; for dataverse.push()';
+
+-- What was staged, or is staged now, as a plan of statements.  Rows up to number
+-- "doubt" may have been sent.
+CREATE FUNCTION dataverse.push_prepare(
+  push bigint, run bigint, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, chunk integer)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.push_states := dataverse.push_get(push);
+  resumed CONSTANT boolean := state.staging IS NOT NULL;
+  staged jsonb;
+  staging regclass;
+  n bigint;
+BEGIN
+  IF NOT resumed THEN
+    staged := dataverse.push_stage(format('dataverse_push_%s_%s', push, substr(gen_random_uuid()::text, 1, 8)), foreign_table, query,
+                                   operation, key, schemas, path);
+    state := dataverse.push_set(push, staged || jsonb_build_object('marked', least(chunk, (staged ->> 'rows')::bigint)));
+    PERFORM dataverse.run_add(run, 'stage', jsonb_build_object('rows_read', state.rows));
+  END IF;
+  staging := dataverse.push_staging(state);
+  IF resumed AND (staging IS NULL OR staging <> state.staged_as) THEN
+    -- the rows were restored, and what was sent since they were dumped is not known
+    IF staging IS NOT NULL THEN
+      EXECUTE format('SELECT count(*) FROM ONLY %s', staging) INTO n;
+    END IF;
+    IF n IS DISTINCT FROM state.rows THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
+        detail = format('The query was run at %s and returned %s rows. %s of them are in Dataverse, and %s more may be.', state.staged_at,
+                        state.rows, state.done, state.marked - state.done),
+        hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
+    END IF;
+    state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
+  END IF;
+  IF resumed THEN
+    RAISE NOTICE 'going on with the push that was begun at %: % of % rows are done',
+      date_trunc('second', state.opened_at), state.done, state.rows;
+  END IF;
+  RETURN dataverse.push_statements(foreign_table, staging, operation, key, state.version_before, state.staged_at)
+    || jsonb_build_object('doubt', CASE WHEN resumed THEN state.marked ELSE 0 END, 'resumed', resumed);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text, text[], name[], text, integer) IS
+  'runs the query of a push, or finds what it has returned; for dataverse.push()';
+
+-- Runs a statement that writes: as the caller would, and with plans that follow the
+-- order of the rows and ask for nothing that is given.
+CREATE FUNCTION dataverse.push_write(
+  statement text, by_id boolean, path text, first bigint, last bigint, these bigint[])
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET enable_bitmapscan = on
+SET enable_mergejoin = off
+SET enable_hashjoin = on
+SET enable_nestloop = on
+SET jit = off
+AS $$
+DECLARE
+  n bigint;
+BEGIN
+  IF these = '{}' THEN
+    RETURN 0;
+  END IF;
+  PERFORM set_config(CASE WHEN by_id THEN 'enable_hashjoin' ELSE 'enable_nestloop' END, 'off', true);
+  PERFORM set_config('search_path', path, true);
+  EXECUTE statement USING first, last, these;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_write(text, boolean, text, bigint, bigint, bigint[]) IS
+  'sends rows; for dataverse.push()';
+
+-- The numbers of the rows of a chunk that a statement returns.  What only reads needs
+-- no other search path than pg_catalog.
+CREATE FUNCTION dataverse.push_look(statement text, path text, first bigint, last bigint, these bigint[])
+RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_hashjoin = on
+SET jit = off
+AS $$
+DECLARE
+  found_rows bigint[];
+BEGIN
+  PERFORM set_config('search_path', path, true);
+  EXECUTE statement INTO found_rows USING first, last, these;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  RETURN coalesce(found_rows, '{}');
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_look(text, text, bigint, bigint, bigint[]) IS
+  'asks which rows there are, or which were written; for dataverse.push()';
+
+CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
+RETURNS bigint[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT unnest($2) ORDER BY 1) $$;
+
+COMMENT ON FUNCTION dataverse.push_minus(bigint[], bigint[]) IS
+  'the numbers in one array that are not in the other; for dataverse.push()';
+
+-- Sends those rows of a chunk that may have been sent before, and were not.
+CREATE FUNCTION dataverse.push_again(
+  plan jsonb, path text, first bigint, last bigint, on_error text, max_errors bigint, OUT tried bigint, OUT sent bigint)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  operation CONSTANT text := plan ->> 'operation';
+  by_id CONSTANT boolean := (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean;
+  everything CONSTANT bigint[] := dataverse.push_look(plan ->> 'all', 'pg_catalog, pg_temp', first, last, NULL);
+  -- of rows with the same id, only the first one can have been created
+  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan ->> 'firsts', 'pg_catalog, pg_temp', first, last, NULL)
+                           ELSE everything END;
+  there bigint[] := dataverse.push_look(plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
+                                        'pg_catalog, pg_temp', first, last, fit);
+  rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
+  written bigint[];
+  others bigint[];
+BEGIN
+  tried := cardinality(CASE operation WHEN 'delete' THEN there ELSE rest END);
+  IF operation <> 'insert' OR (plan ->> 'pairs')::boolean THEN
+    PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors);
+    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END);
+    RETURN;
+  END IF;
+  -- a request of the session that is gone may be carried out late, and create these rows meanwhile
+  PERFORM dataverse.push_settings(plan, 'ignore_duplicates', on_error, max_errors);
+  IF NOT (plan ->> 'given')::boolean THEN
+    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest);
+    RETURN;
+  END IF;
+  written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest);
+  there := there || dataverse.push_look(plan ->> 'existing', 'pg_catalog, pg_temp', first, last, dataverse.push_minus(rest, written));
+  others := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', 'pg_catalog, pg_temp', first, last, there)) || dataverse.push_minus(everything, fit);
+  -- those that are not ours are refused like any other duplicate
+  PERFORM dataverse.push_settings(plan, 'create', on_error, max_errors);
+  tried := tried + cardinality(others);
+  sent := cardinality(written) + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_again(jsonb, text, bigint, bigint, text, bigint) IS
+  'sends those rows of a chunk that were not sent before; for dataverse.push()';
+
+-- Sends the next chunk, which is then committed together with the mark that the one
+-- after it may be sent.  Returns false when all rows are done: then nothing is left
+-- of the push.
+CREATE FUNCTION dataverse.push_step(
+  push bigint, run bigint, plan jsonb, path text, chunk integer, on_error text, max_errors integer)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state dataverse.push_states := dataverse.push_get(push);
+  staging CONSTANT regclass := dataverse.push_staging(state);
+  operation CONSTANT text := plan ->> 'operation';
+  in_doubt CONSTANT boolean := state.done < (plan ->> 'doubt')::bigint;
+  last CONSTANT bigint := least(state.done + chunk, CASE WHEN in_doubt THEN (plan ->> 'doubt')::bigint ELSE state.rows END);
+  errors_left CONSTANT bigint := CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - state.rejected, 0) END;
+  begun CONSTANT timestamptz := clock_timestamp();
+  refused record;
+  tried bigint := last - state.done;
+  sent bigint := 0;
+  numbers bigint[];
+BEGIN
+  IF staging IS NULL OR staging <> state.staged_as THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging);
+  END IF;
+  IF in_doubt THEN
+    SELECT a.tried, a.sent INTO tried, sent
+    FROM dataverse.push_again(plan, path, state.done, last, on_error, errors_left) AS a;
+  ELSIF state.rows > 0 THEN
+    PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, errors_left);
+    sent := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, state.done, last, NULL);
+  END IF;
+  SELECT array_agg(r.id ORDER BY r.id) AS ids, array_agg(r.row_id ORDER BY r.id) AS row_ids, count(*) AS n INTO refused
+  FROM dataverse.own_rejects AS r
+  WHERE on_error = 'continue' AND r.pid = pg_backend_pid() AND r.at >= begun;
+  IF refused.n > 0 THEN
+    IF (plan ->> 'has_id')::boolean AND (in_doubt OR operation IN ('update', 'delete')) THEN
+      EXECUTE format('SELECT array_agg(v.n ORDER BY v.i) FROM (SELECT u.i, max(s."row number") AS n FROM unnest($3) WITH ORDINALITY AS u (id, i)'
+                     ' LEFT JOIN ONLY %s AS s ON s.%I = u.id AND s."row number" > $1 AND s."row number" <= $2 GROUP BY u.i) AS v',
+                     staging, plan ->> 'id_column')
+      INTO numbers USING state.done, last, refused.row_ids;
+    END IF;
+    PERFORM dataverse.push_number_rejects(refused.ids, numbers, state.done);
+  END IF;
+  PERFORM dataverse.run_add(run, 'send', jsonb_build_object(
+    'sent', sent, 'rejected', refused.n,
+    'unchanged', last - state.done - tried + CASE WHEN operation IN ('update', 'delete') THEN 0 ELSE tried - sent - refused.n END,
+    'missing', CASE WHEN operation IN ('update', 'delete') THEN tried - sent - refused.n END));
+  IF last < state.rows THEN
+    PERFORM dataverse.push_set(push, jsonb_build_object(
+      'done', last, 'marked', greatest(state.marked, least(last + chunk, state.rows)), 'sent', state.sent + sent,
+      'rejected', state.rejected + refused.n));
+    RETURN true;
+  END IF;
+  EXECUTE format('DROP TABLE %s', staging);
+  PERFORM dataverse.push_close(push);
+  RETURN false;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_step(bigint, bigint, jsonb, text, integer, text, integer) IS
+  'sends the next chunk, which dataverse.push() then commits';
