@@ -20,12 +20,13 @@ DECLARE
   page record;
   link text;
 BEGIN
+  PERFORM dataverse.pull_source(changes.foreign_table);
   SELECT * INTO STRICT info FROM dataverse.pull_info(changes.foreign_table);
   LOOP
     SELECT * INTO STRICT page
     FROM dataverse.read_page(changes.foreign_table, NULL, link, changes.token, NULL, changes.token IS NULL);
     RETURN QUERY EXECUTE format(
-      'SELECT (s).%1$I, false, to_jsonb(s), NULL::text FROM dataverse.page_rows(NULL::%2$s) AS s', info.id_column, foreign_table);
+      'SELECT s.%1$I, false, to_jsonb(s.*), NULL::text FROM dataverse.page_rows(NULL::%2$s) AS s', info.id_column, foreign_table);
     RETURN QUERY SELECT d, true, NULL::jsonb, NULL::text FROM dataverse.page_deletions() AS d;
     link := page.link;
     EXIT WHEN link IS NULL;

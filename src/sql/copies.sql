@@ -186,6 +186,7 @@ DECLARE
   owner oid;
   kind "char";
   opened dataverse.copies;
+  forgotten bigint;
   schema oid := to_regnamespace(quote_ident((parse_ident(target))[1]));
 BEGIN
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
@@ -222,8 +223,11 @@ BEGIN
       hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
   END IF;
   -- what was changed in a table that is gone concerns no rows of another one
-  IF opened.target_oid <> coalesce(to_regclass(copy_open.target)::oid, 0) THEN
-    PERFORM dataverse.copy_forget_changes(opened.id);
+  IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
+    forgotten := dataverse.copy_forget_changes(opened.id);
+    IF forgotten > 0 THEN
+      RAISE WARNING 'local changes of another table % that were not sent are forgotten: %', target, forgotten;
+    END IF;
     UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
   -- tables may have been renamed, and made again; who had this name before begins anew
@@ -232,8 +236,8 @@ BEGIN
   UPDATE dataverse.copies AS c
   SET foreign_table = copy_open.foreign_table::text, target = copy_open.target, role = dataverse.caller()
   WHERE c.id = opened.id;
-  -- of a table that is gone, everything has to be read again
-  IF owner IS NULL THEN
+  -- what was read went into the other table; this one needs everything
+  IF owner IS NULL OR opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     DELETE FROM dataverse.copy_ids AS i WHERE i.copy = opened.id;
     PERFORM dataverse.copy_admit_all(opened.id);
     UPDATE dataverse.copies AS c

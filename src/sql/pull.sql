@@ -60,12 +60,30 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'invalid_name', message = format('invalid name of a table: %L', target);
   END IF;
-  RETURN format('%I.%I', parts[1], parts[2]);
+  -- as long as PostgreSQL lets them be
+  RETURN format('%I.%I', parts[1]::name, parts[2]::name);
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_target(text, regclass, name) IS
   'the qualified name of the table of a copy; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_source(foreign_table regclass)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF foreign_table IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed', message = 'no foreign table is given',
+      hint = 'Give the name of a foreign table of dataverse_fdw.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_source(regclass) IS
+  'refuses calls without a foreign table; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.forget_copy(target text)
 RETURNS boolean
@@ -128,6 +146,7 @@ BEGIN
   problem := NULL;
   BEGIN
     name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
+    PERFORM dataverse.pull_source(foreign_table);
     copy := dataverse.copy_open(foreign_table, name);
   EXCEPTION
     -- there is no copy that the run could belong to
@@ -182,7 +201,7 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
-        failed := NOT dataverse.pull_waits(foreign_table, state, detail);
+        failed := dataverse.pull_waits(foreign_table, state, detail) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');

@@ -37,8 +37,9 @@ COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
 
 -- The statements that merge, as the caller's search path may be anything when
 -- they run: triggers expect theirs.  So every name and operator is qualified.
--- Rows are compared by their binary images, for which no operator of a type is
--- needed.
+-- Columns may have the names of aliases, so that rows are "s.*" and columns are
+-- qualified everywhere.  Rows are compared by their binary images, for which no
+-- operator of a type is needed.
 CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -88,21 +89,22 @@ BEGIN
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
     'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
                    ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
+    'has_rows', format('SELECT EXISTS (SELECT FROM %s)', target),
     'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
                    ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
-    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p'
-                       ' ON p OPERATOR(pg_catalog.=) t.%2$s', target, id),
+    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p (id)'
+                       ' ON p.id OPERATOR(pg_catalog.=) t.%2$s', target, id),
     'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse.page_deletions() AS d)', id, rows),
     'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse.page_deletions() AS d', id,
                     CASE on_error WHEN 'continue' THEN
-                      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s)) AS e WHERE e.key = ANY (%L))',
+                      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s.*)) AS e WHERE e.key = ANY (%L))',
                              columns)
                     ELSE 'NULL::jsonb' END, rows),
     'delete', CASE deletes
-      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d'
-                                ' WHERE t.%s OPERATOR(pg_catalog.=) d', target, id)
-      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d'
-                              ' WHERE t.%s OPERATOR(pg_catalog.=) d AND t.deleted_at IS NULL', target, id) END,
+      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d (id)'
+                                ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d (id)'
+                              ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END,
     'ghosts', CASE deletes
       WHEN 'delete' THEN format('DELETE FROM %s AS t', target)
       WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp()', target) END
@@ -282,7 +284,18 @@ DECLARE
   defined record;
   keyed boolean;
   indexed boolean;
+  has_rows boolean;
 BEGIN
+  -- an unlogged table is empty after a crash, and nothing else tells
+  IF state.phase <> 'backfill' OR state.link IS NOT NULL THEN
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u') THEN
+      EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO has_rows;
+      IF NOT has_rows THEN
+        PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+        state := dataverse.copy_set(copy, '{"phase": "backfill", "link": null, "token": null, "token_at": null, "marks": [], "marked_at": [], "ids": 0, "whole": false, "again": false}');
+      END IF;
+    END IF;
+  END IF;
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
@@ -447,6 +460,9 @@ BEGIN
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+  -- the index knows nothing of rows in children
+  keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
+                                 WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
   RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
 END
 $$;
@@ -914,6 +930,7 @@ DECLARE
   counts jsonb;
   top bigint;
   noted bigint;
+  found boolean;
   more boolean := true;
 BEGIN
   IF state.phase = 'settle' THEN
@@ -942,6 +959,12 @@ BEGIN
         'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0));
       after := NULL;
     END IF;
+  END IF;
+  -- rows that were there before may not exist in Dataverse: "again" in a first read
+  -- means that they have to be compared in any case
+  IF state.phase = 'backfill' AND state.link IS NULL THEN
+    EXECUTE plan ->> 'has_rows' INTO found;
+    state := dataverse.copy_set(copy, jsonb_build_object('again', found));
   END IF;
   IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
      (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
@@ -1016,7 +1039,7 @@ BEGIN
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
-      IF substring(page.token FROM '^(\d+)(?:!|%21)')::numeric <= state.marks[1] THEN
+      IF substring(page.token FROM '^(\d+)(?:!|%21)')::numeric <= state.marks[1] AND NOT state.again THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
         counts := counts || jsonb_build_object(
