@@ -85,6 +85,13 @@ BEGIN
       detail = 'Versions show which rows have changed on both sides.',
       hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
   END IF;
+  IF NOT (SELECT w.on_insert FROM dataverse.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('foreign table %s cannot be kept in step both ways', foreign_table),
+      detail = 'Dataverse makes the ids of its rows, so rows that are inserted here could not be found there.',
+      hint = format('Follow it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
+  END IF;
   SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -114,15 +121,15 @@ BEGIN
     'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
-    'images', format('SELECT t.%2$s, to_jsonb(x) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
+    'images', format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
                      (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c)),
-    'fits', format('SELECT count(i) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table),
+    'fits', format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table),
     'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM ONLY %2$s AS f WHERE f.%3$s = ANY ($1))'
-                   ' SELECT p AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r) END AS theirs,'
+                   ' SELECT ROW(p.*)::dataverse.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
                    ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
                    ' FROM unnest($2) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
                    (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
-    'land', format('SELECT count(dataverse.page_add(i.%2$s, i)) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%1$s, u) AS i',
+    'land', format('SELECT count(dataverse.page_add(i.%2$s, i.*)) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%1$s, u) AS i',
                    foreign_table, id),
     'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
                         replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
@@ -723,6 +730,7 @@ BEGIN
   problem := NULL;
   BEGIN
     name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
+    PERFORM dataverse.pull_source(foreign_table);
     copy := dataverse.copy_open(foreign_table, name);
   EXCEPTION
     WHEN OTHERS THEN
@@ -741,9 +749,10 @@ BEGIN
   END IF;
   run := dataverse.run_begin(copy, 'sync', 'running');
   COMMIT;
+  -- what was committed here meanwhile must be seen after rows are locked; nothing
+  -- may come between the beginning of a transaction and this, not even an expression
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
-    -- what was committed here meanwhile must be seen after rows are locked
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     BEGIN
       CASE task
         WHEN 'prepare' THEN
@@ -804,7 +813,7 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
-        failed := NOT dataverse.pull_waits(foreign_table, state, detail);
+        failed := dataverse.pull_waits(foreign_table, state, detail) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
@@ -814,6 +823,7 @@ BEGIN
       armed := false;
     END IF;
     COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     EXIT WHEN failed OR task OPERATOR(pg_catalog.=) 'done';
   END LOOP;
   IF failed THEN
