@@ -741,7 +741,16 @@ BEGIN
   END;
   COMMIT;
   IF wait THEN
-    PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+    BEGIN
+      PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+    EXCEPTION
+      WHEN lock_not_available OR query_canceled THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+        problem := dataverse.sync_problem(name, NULL, state, message, pg_catalog.concat_ws(' ', NULLIF(detail, ''),
+          'It was waiting for another session that pulls or syncs the table.'),
+          'Call it again later. With wait => false, it does not wait.');
+        RETURN;
+    END;
   ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy)) THEN
     PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
     RAISE NOTICE 'did not sync %, because another session does', name;

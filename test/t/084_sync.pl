@@ -367,6 +367,23 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 	is($node->safe_psql('restored', q{SELECT dataverse.resolve('account', 'service')}), '5', 'and knows the conflicts');
 }
 
+# ---- a timeout while it waits for another run
+{
+	my $other = Session->new($node);
+
+	$other->query(q{SELECT pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(id)) FROM dataverse.copies WHERE target = 'public.account'});
+	for my $call ([ pull => q{CALL dataverse.pull('dv.account', 'account')} ], [ sync => $sync ])
+	{
+		my ($what, $sql) = @$call;
+		my $err = '';
+
+		$node->psql('postgres', "SET lock_timeout = '200ms'; $sql", stderr => \$err);
+		like($err, qr/could not $what public\.account: canceling statement due to lock timeout/, "$what: a run that waits for another one fails");
+		like($err, qr/DETAIL:  It was waiting for another session .*\nHINT:  .*wait => false/, '… and says for what it waited');
+	}
+	$other->close;
+}
+
 $crm->idle_ok('at the end');
 $crm->stop;
 done_testing();
