@@ -101,8 +101,17 @@ sub push_until_it_waits
 	$tag =~ tr{ }{_};
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$tag' AND wait_event_type = '$event'"),
 		"$tag waits");
-	# what else is on its way gets there
-	sleep 0.3 if $event eq 'Extension';
+	# the backend may have waited for an earlier request
+	if ($event eq 'Extension')
+	{
+		for (1 .. 600)
+		{
+			last if $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
+			sleep 0.05;
+		}
+		# what else is on its way gets there
+		sleep 0.3;
+	}
 	return $h;
 }
 
