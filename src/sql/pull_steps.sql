@@ -311,6 +311,7 @@ BEGIN
       errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table);
   END IF;
   IF to_regclass(target) IS NULL THEN
+    state := dataverse.copy_begin_anew(copy, foreign_table);
     PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
     state.known := wanted;
   END IF;
