@@ -192,20 +192,24 @@ BEGIN
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
   IF schema IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_schema_name', message = format('schema "%s" does not exist', (parse_ident(target))[1]);
+      errcode = 'invalid_schema_name', message = format('schema "%s" does not exist', (parse_ident(target))[1]),
+      hint = format('Create it: CREATE SCHEMA %I;', (parse_ident(target))[1]);
   END IF;
   -- who could create the table may say what it will be a copy of
   IF owner IS NULL AND NOT has_schema_privilege(dataverse.caller(), schema, 'CREATE') THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace);
+      errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
+      hint = format('Grant what is needed to make the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
   END IF;
   IF NOT pg_has_role(dataverse.caller(), owner, 'MEMBER') THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = format('must be owner of table %s', target);
+      errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
+      hint = format('Do this as role %s, to which the table belongs, or as a member of it.', owner::regrole);
   END IF;
   IF kind NOT IN ('r', 'p') THEN
     RAISE EXCEPTION USING
-      errcode = 'wrong_object_type', message = format('%s is not a table', target);
+      errcode = 'wrong_object_type', message = format('%s is not a table', target),
+      hint = 'A copy is an ordinary or a partitioned table. If there is no table of this name, one is made.';
   END IF;
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
