@@ -339,6 +339,12 @@ BEGIN
     state := dataverse.copy_begin_anew(copy, foreign_table);
     PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
     state.known := wanted;
+  ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
+    -- another session has made it after this one has looked
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s is a copy of another foreign table, %s', target, state.foreign_table),
+      hint = 'Name another table.';
   END IF;
 
   -- what has become of the columns since the last run

@@ -327,6 +327,9 @@ sub begun_twice
 	$crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
 	$crm->finish($h);
 	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not begin anew');
+	($status, $out, $err) = $crm->node->psql('postgres',
+		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort')");
+	like($err, qr/table public\.twice is a copy of another foreign table, dv\.account/, 'and which does not become a copy of another foreign table');
 	$crm->sql(q{DROP TABLE twice; SELECT dataverse.forget_copy('public.twice')});
 	return;
 }
