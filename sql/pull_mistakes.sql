@@ -73,6 +73,13 @@ CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', column_conflicts 
 CALL dataverse.pull('mistakes_dv.contact', 'mistakes.account');
 SELECT target, status, phase, error FROM dataverse.runs WHERE target LIKE 'mistakes.%' AND status <> 'succeeded' ORDER BY id;
 
+-- ---- a row that is created again has values that nobody has changed
+
+UPDATE mistakes.account SET fax = '3' WHERE name = 'account 3';
+DELETE FROM mistakes_dv.account WHERE name = 'account 3';
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', conflict => 'local');
+SELECT name, fax FROM mistakes_dv.account ORDER BY name;
+
 -- ---- what was not sent is forgotten, but stays in the table
 
 INSERT INTO mistakes.account (name) VALUES ('here');

@@ -271,7 +271,9 @@ BEGIN
       SELECT c FROM (SELECT unnest(edited) UNION SELECT partners ->> e FROM unnest(edited) AS e) AS u (c)
       WHERE p.r ? c AND plan -> CASE p.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
         AND (p.r -> c <> 'null' OR (p.operation = 'U' AND NOT plan -> 'not_null' ? c)) ORDER BY c);
-    unwritable := unwritable + EXISTS (SELECT FROM unnest(edited) AS e WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
+    -- of a row that is created again, most values came from Dataverse
+    unwritable := unwritable + EXISTS (SELECT FROM unnest(CASE WHEN p.base IS NULL THEN edited ELSE p.columns END) AS e
+                                       WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
     change := jsonb_build_object('id', p.id, 'tries', p.tries + 1, 'image', p.r, 'columns', wanted, 'state',
       CASE WHEN p.operation = 'U' AND wanted = '{}' AND p.held = '{}' THEN 'fetch' ELSE 'sending' END);
     changes := changes || change;
