@@ -47,6 +47,12 @@ SET work_mem = '4MB' \; CALL dataverse.sync('mistakes_dv.account', 'mistakes.acc
 BEGIN;
 CALL dataverse.pull_all('mistakes_dv', 'mistakes');
 ROLLBACK;
+CREATE FUNCTION pg_temp.pull() RETURNS void LANGUAGE plpgsql AS
+  $$ BEGIN CALL dataverse.pull('mistakes_dv.account', 'mistakes.account'); END $$;
+SELECT pg_temp.pull();
+DO $$ BEGIN CALL dataverse.sync('mistakes_dv.account', 'mistakes.account'); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+DO $$ BEGIN CALL dataverse.pull('mistakes_dv.contact', 'mistakes.contact'); END $$;
+SELECT count(*) FROM mistakes.contact;
 
 -- ---- columns
 

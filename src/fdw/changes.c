@@ -22,6 +22,7 @@
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
@@ -634,10 +635,10 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 Datum
 dataverse_must_commit(PG_FUNCTION_ARGS)
 {
-	if (IsTransactionBlock())
+	if (IsTransactionBlock() || IsSubTransaction() || !SPI_inside_nonatomic_context())
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("%s cannot run inside a transaction block", text_to_cstring(PG_GETARG_TEXT_PP(0))),
+				 errmsg("%s cannot run inside a transaction block or a function", text_to_cstring(PG_GETARG_TEXT_PP(0))),
 				 errdetail("It commits each step that it has taken."),
 				 errhint("Let the CALL be the only statement of its string, outside of BEGIN and COMMIT. This also applies to jobs of pg_cron.")));
 	PG_RETURN_VOID();
