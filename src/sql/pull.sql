@@ -374,6 +374,7 @@ DECLARE
   before bigint;
   cancelled boolean := false;
   failures integer := 0;
+  causes text;
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull_all()');
   PERFORM dataverse.pull_check(deletes, drift, on_error);
@@ -418,6 +419,9 @@ BEGIN
     problem := problems OPERATOR(pg_catalog.->) source::pg_catalog.text;
     CONTINUE WHEN problem IS NULL;
     failures := failures OPERATOR(pg_catalog.+) 1;
+    IF failures OPERATOR(pg_catalog.<=) 5 THEN
+      causes := pg_catalog.concat_ws(E'\n', causes, problem OPERATOR(pg_catalog.->>) 'message');
+    END IF;
     RAISE WARNING USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
       detail = problem OPERATOR(pg_catalog.->>) 'detail',
@@ -430,6 +434,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'fdw_error',
       message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
+      detail = causes,
       hint = 'The warnings and the view dataverse.runs say why.'
         OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN ' The other tables are in step.' ELSE '' END;
   END IF;
