@@ -269,7 +269,7 @@ DECLARE
   actual CONSTANT text := (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
                            WHERE a.attrelid = relation AND a.attname = id_column);
 BEGIN
-  IF actual <> 'uuid' THEN
+  IF EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attname = id_column AND a.atttypid <> 'uuid'::regtype) THEN
     RAISE EXCEPTION USING
       errcode = 'datatype_mismatch',
       message = format('column "%s" of %s %s has type %s rather than uuid', id_column, lower(kind), relation, actual),
