@@ -19,8 +19,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
@@ -51,6 +53,7 @@ DV_FUNCTION(dataverse_read_page);
 DV_FUNCTION(dataverse_run_requests);
 DV_FUNCTION(dataverse_end_pages);
 DV_FUNCTION(dataverse_count_changes);
+DV_FUNCTION(dataverse_must_commit);
 
 /* A read under way.  It lives in a context below that of its session. */
 typedef struct reader
@@ -626,4 +629,17 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	}
 	PG_RETURN_INT64(n);
+}
+
+/* pull_must_commit(procedure): a procedure that commits says where it cannot be called */
+Datum
+dataverse_must_commit(PG_FUNCTION_ARGS)
+{
+	if (IsTransactionBlock() || IsSubTransaction() || !SPI_inside_nonatomic_context())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("%s cannot run inside a transaction block or a function", text_to_cstring(PG_GETARG_TEXT_PP(0))),
+				 errdetail("It commits each step that it has taken."),
+				 errhint("Let the CALL be the only statement of its string, outside of BEGIN and COMMIT. This also applies to jobs of pg_cron.")));
+	PG_RETURN_VOID();
 }

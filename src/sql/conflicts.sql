@@ -333,7 +333,8 @@ BEGIN
   ORDER BY c.target_oid = to_regclass(resolve_copy.target) DESC NULLS LAST LIMIT 1;
   IF decided IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state', message = format('table %s is not a copy of a foreign table', target);
+      errcode = 'object_not_in_prerequisite_state', message = format('table %s is not a copy of a foreign table', target),
+      hint = 'The view dataverse.sync_state lists the copies.';
   END IF;
   PERFORM dataverse.copy_get(decided);
   UPDATE dataverse.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed';

@@ -192,20 +192,24 @@ BEGIN
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
   IF schema IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_schema_name', message = format('schema "%s" does not exist', (parse_ident(target))[1]);
+      errcode = 'invalid_schema_name', message = format('schema "%s" does not exist', (parse_ident(target))[1]),
+      hint = format('Create it: CREATE SCHEMA %I;', (parse_ident(target))[1]);
   END IF;
   -- who could create the table may say what it will be a copy of
   IF owner IS NULL AND NOT has_schema_privilege(dataverse.caller(), schema, 'CREATE') THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace);
+      errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
+      hint = format('Grant what is needed to make the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
   END IF;
   IF NOT pg_has_role(dataverse.caller(), owner, 'MEMBER') THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = format('must be owner of table %s', target);
+      errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
+      hint = format('Do this as role %s, to which the table belongs, or as a member of it.', owner::regrole);
   END IF;
   IF kind NOT IN ('r', 'p') THEN
     RAISE EXCEPTION USING
-      errcode = 'wrong_object_type', message = format('%s is not a table', target);
+      errcode = 'wrong_object_type', message = format('%s is not a table', target),
+      hint = 'A copy is an ordinary or a partitioned table. If there is no table of this name, one is made.';
   END IF;
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
@@ -213,8 +217,10 @@ BEGIN
   IF opened.id IS NULL THEN
     INSERT INTO dataverse.copies AS c (foreign_table, target, role)
     VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
+    ON CONFLICT ON CONSTRAINT copies_target_key DO NOTHING
     RETURNING * INTO opened;
-    RETURN opened.id;
+    -- another session has just begun the same one
+    RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
   END IF;
   IF owner IS NOT NULL AND coalesce(opened.foreign_oid, 0) <> copy_open.foreign_table AND opened.foreign_table <> copy_open.foreign_table::text THEN
     RAISE EXCEPTION USING
@@ -234,10 +240,11 @@ BEGIN
   PERFORM dataverse.copy_forget_changes(c.id) FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   DELETE FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   UPDATE dataverse.copies AS c
-  SET foreign_table = copy_open.foreign_table::text, target = copy_open.target, role = dataverse.caller()
+  SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
+      target = copy_open.target, role = dataverse.caller()
   WHERE c.id = opened.id;
   -- what was read went into the other table; this one needs everything
-  IF owner IS NULL OR opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
+  IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     DELETE FROM dataverse.copy_ids AS i WHERE i.copy = opened.id;
     PERFORM dataverse.copy_admit_all(opened.id);
     UPDATE dataverse.copies AS c
@@ -251,6 +258,30 @@ $$;
 
 COMMENT ON FUNCTION dataverse.copy_open(regclass, text) IS
   'finds the state of a copy, or begins one; for dataverse.pull()';
+
+-- Of a table that is gone, everything has to be read again.  Only the session that
+-- has the lock of the copy may say so: another one does not see a table that is
+-- just being made.
+CREATE FUNCTION dataverse.copy_begin_anew(copy bigint, foreign_table regclass)
+RETURNS dataverse.copies
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_begin_anew.copy;
+  PERFORM dataverse.copy_admit_all(copy);
+  UPDATE dataverse.copies AS c
+  SET foreign_table = copy_begin_anew.foreign_table::text,
+      phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL
+  WHERE c.id = copy;
+  RETURN dataverse.copy_get(copy);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_begin_anew(bigint, regclass) IS
+  'forgets how far the copy is whose table will be made; for dataverse.pull()';
 
 -- Changes what the members of "changes" say.
 CREATE FUNCTION dataverse.copy_set(copy bigint, changes jsonb)

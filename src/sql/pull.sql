@@ -25,6 +25,48 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check(text, text, text) IS
   'refuses arguments of dataverse.pull() that are not valid';
 
+-- Without these, there would be no copy, and so no run that could fail.
+CREATE FUNCTION dataverse.pull_check_tables(foreign_table regclass, target text)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  BEGIN
+    PERFORM parse_ident(target);
+  EXCEPTION WHEN invalid_parameter_value THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_name', message = format('invalid name of a table: %L', target),
+      hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
+  END;
+  IF foreign_table IS NULL OR target IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed',
+      message = format('argument "%s" is null', CASE WHEN foreign_table IS NULL THEN 'foreign_table' ELSE 'target' END),
+      hint = 'Name the foreign table and its copy, as in CALL dataverse.pull(''dv.account'', ''public.account'').';
+  END IF;
+  IF NOT EXISTS (
+    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+    WHERE t.ftrelid = foreign_table AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
+      hint = 'The first argument is the foreign table, such as IMPORT FOREIGN SCHEMA makes, and the second one its copy.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_tables(regclass, text) IS
+  'refuses what cannot be copied; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_must_commit(procedure text)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_must_commit';
+
+COMMENT ON FUNCTION dataverse.pull_must_commit(text) IS
+  'raises an error in a transaction block, where procedures cannot commit; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.pull_summary(r dataverse.run_log, target text)
 RETURNS text
 LANGUAGE sql STABLE
@@ -112,7 +154,8 @@ AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
     'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
-    'hint', nullif(concat_ws(' ', nullif($6, ''), CASE WHEN $2 IS NOT NULL THEN 'The next call goes on where this one stopped.' END), ''))
+    'hint', concat_ws(' ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed. Remove the cause, and call the procedure again.' END))
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
@@ -222,7 +265,7 @@ BEGIN
   END LOOP;
   IF failed THEN
     PERFORM dataverse.end_pages();
-    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT}'), hint);
     ended := dataverse.run_end(run, 'failed', state, message);
     COMMIT;
   END IF;
@@ -253,13 +296,15 @@ AS $$
 DECLARE
   problem jsonb;
 BEGIN
+  PERFORM dataverse.pull_must_commit('dataverse.pull()');
+  PERFORM dataverse.pull_check_tables(foreign_table, target);
   PERFORM dataverse.pull_check(deletes, drift, on_error);
   CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
       detail = problem OPERATOR(pg_catalog.->>) 'detail',
-      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+      hint = problem OPERATOR(pg_catalog.->>) 'hint';
   END IF;
 END
 $$;
@@ -329,13 +374,26 @@ DECLARE
   before bigint;
   cancelled boolean := false;
   failures integer := 0;
+  causes text;
 BEGIN
+  PERFORM dataverse.pull_must_commit('dataverse.pull_all()');
   PERFORM dataverse.pull_check(deletes, drift, on_error);
+  IF schema IS NULL OR target_schema IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed',
+      message = pg_catalog.format('argument "%s" is null', CASE WHEN schema IS NULL THEN 'schema' ELSE 'target_schema' END),
+      hint = 'Name the schema of the foreign tables and that of their copies, as in CALL dataverse.pull_all(''dv'', ''crm'').';
+  END IF;
   IF tables IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table',
       message = pg_catalog.format('schema "%s" has no foreign tables of dataverse_fdw', schema),
       hint = 'Create them with IMPORT FOREIGN SCHEMA.';
+  END IF;
+  IF pg_catalog.to_regnamespace(pg_catalog.quote_ident(target_schema)) IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_schema_name', message = pg_catalog.format('schema "%s" does not exist', target_schema),
+      hint = pg_catalog.format('Create it: CREATE SCHEMA %I;', target_schema);
   END IF;
   LOOP
     FOREACH source IN ARRAY due LOOP
@@ -361,10 +419,13 @@ BEGIN
     problem := problems OPERATOR(pg_catalog.->) source::pg_catalog.text;
     CONTINUE WHEN problem IS NULL;
     failures := failures OPERATOR(pg_catalog.+) 1;
+    IF failures OPERATOR(pg_catalog.<=) 5 THEN
+      causes := pg_catalog.concat_ws(E'\n', causes, problem OPERATOR(pg_catalog.->>) 'message');
+    END IF;
     RAISE WARNING USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
       detail = problem OPERATOR(pg_catalog.->>) 'detail',
-      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+      hint = problem OPERATOR(pg_catalog.->>) 'hint';
   END LOOP;
   IF cancelled THEN
     RAISE EXCEPTION USING errcode = 'query_canceled', message = 'dataverse.pull_all() was canceled';
@@ -373,7 +434,9 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'fdw_error',
       message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
-      hint = 'The warnings and the view dataverse.runs say why. The other tables are in step.';
+      detail = causes,
+      hint = 'The warnings and the view dataverse.runs say why.'
+        OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN ' The other tables are in step.' ELSE '' END;
   END IF;
 END
 $$;

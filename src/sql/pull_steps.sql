@@ -260,6 +260,30 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
   'how long tokens of change tracking live; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.pull_check_id(relation regclass, id_column text, kind text)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  actual CONSTANT text := (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+                           WHERE a.attrelid = relation AND a.attname = id_column);
+BEGIN
+  IF EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attname = id_column AND a.atttypid <> 'uuid'::regtype) THEN
+    RAISE EXCEPTION USING
+      errcode = 'datatype_mismatch',
+      message = format('column "%s" of %s %s has type %s rather than uuid', id_column, lower(kind), relation, actual),
+      hint = 'Rows are found by their ids, which are of type uuid in Dataverse. '
+        || CASE WHEN kind = 'TABLE' AND actual <> 'text' AND actual NOT LIKE 'char%' THEN 'Name a table of which this column has that type, or one that does not exist yet.'
+           ELSE format('Change the column: ALTER %s %s ALTER COLUMN %I TYPE uuid%s;', kind, relation, id_column,
+                       CASE kind WHEN 'TABLE' THEN format(' USING %I::uuid', id_column) ELSE '' END) END;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_id(regclass, text, text) IS
+  'refuses tables whose ids are not of the type that ids have; for dataverse.pull()';
+
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
@@ -308,11 +332,19 @@ BEGIN
   SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table);
+      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table),
+      hint = 'The argument "columns" takes names of columns of the foreign table, as in ''{name,revenue}''.';
   END IF;
   IF to_regclass(target) IS NULL THEN
+    state := dataverse.copy_begin_anew(copy, foreign_table);
     PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
     state.known := wanted;
+  ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
+    -- another session has made it after this one has looked
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s is a copy of another foreign table, %s', target, state.foreign_table),
+      hint = 'Name another table.';
   END IF;
 
   -- what has become of the columns since the last run
@@ -379,8 +411,10 @@ BEGIN
   IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
-      hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid PRIMARY KEY;', target, info ->> 'id_column');
+      hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
   END IF;
+  PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
+  PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
   -- a partitioned table can have a unique index only on columns that include those it is divided by
   SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
   INTO keyed, indexed
@@ -856,9 +890,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_waits(regclass, text, text) IS
   'whether a run that was throttled goes on waiting; for dataverse.pull()';
 
--- The statements that make the foreign table what the service's is now, if the
--- error may come from the difference; NULL if there are none.
-CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text)
+-- The statements that grant what the caller lacks, or that make the foreign table
+-- what the service's is now, if the error may come from that; NULL if there are none.
+CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text, needed text[])
 RETURNS text
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -866,7 +900,16 @@ AS $$
 DECLARE
   statements text;
   gone boolean;
+  lacking text;
 BEGIN
+  IF sqlstate = '42501' THEN
+    SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(dataverse.caller(), pull_cure.foreign_table, p);
+    RETURN 'Grant what the role needs here: '
+      || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, dataverse.caller()),
+                (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse.caller())
+                 FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
+                 WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse.caller(), s.oid, 'USAGE'))), '');
+  END IF;
   -- table and column not found, values of another type, that are too long or too great, and unspecified
   IF sqlstate NOT IN ('HV00R', 'HV005', 'HV004', 'HV000', '22001', '22003', '22P02', '22007', '22008') THEN
     RETURN NULL;
@@ -884,8 +927,8 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text) IS
-  'how to cure that a foreign table is not as the table in Dataverse; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text, text[]) IS
+  'how to cure that privileges are missing here, or that a foreign table is not as the table in Dataverse; for dataverse.pull()';
 
 -- Whether so many rows are refused that a run which will fail because of them had
 -- better end.  Those that wait for others do not count.

@@ -80,9 +80,9 @@ BEGIN
     SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
     WHERE r.copy = run_begin.copy AND r.status = 'running';
   END IF;
-  INSERT INTO dataverse.run_log (copy, operation, role, status, ended_at)
+  INSERT INTO dataverse.run_log (copy, operation, role, status, phase, ended_at)
   VALUES (run_begin.copy, run_begin.operation, dataverse.caller(), run_begin.status,
-          CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
+          CASE WHEN run_begin.status = 'running' THEN 'prepare' END, CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
   RETURNING id INTO begun;
   PERFORM dataverse.run_requests(true);
   RETURN begun;

@@ -95,7 +95,8 @@ BEGIN
   SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_column', message = format('column "%s" in "column_conflicts" is not copied', missing);
+      errcode = 'undefined_column', message = format('column "%s" in "column_conflicts" is not copied', missing),
+      hint = format('The columns are those that %s and %s both have.', foreign_table, target);
   END IF;
   SELECT array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id),
          array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id),
@@ -270,7 +271,9 @@ BEGIN
       SELECT c FROM (SELECT unnest(edited) UNION SELECT partners ->> e FROM unnest(edited) AS e) AS u (c)
       WHERE p.r ? c AND plan -> CASE p.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
         AND (p.r -> c <> 'null' OR (p.operation = 'U' AND NOT plan -> 'not_null' ? c)) ORDER BY c);
-    unwritable := unwritable + EXISTS (SELECT FROM unnest(edited) AS e WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
+    -- of a row that is created again, most values came from Dataverse
+    unwritable := unwritable + EXISTS (SELECT FROM unnest(CASE WHEN p.base IS NULL THEN edited ELSE p.columns END) AS e
+                                       WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
     change := jsonb_build_object('id', p.id, 'tries', p.tries + 1, 'image', p.r, 'columns', wanted, 'state',
       CASE WHEN p.operation = 'U' AND wanted = '{}' AND p.held = '{}' THEN 'fetch' ELSE 'sending' END);
     changes := changes || change;
@@ -841,7 +844,7 @@ BEGIN
       open := (dataverse.pending_count(copy)).open;
       PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
     END IF;
-    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state), hint);
+    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}'), hint);
     ended := dataverse.run_end(run, 'failed', state, message);
     COMMIT;
   END IF;
@@ -860,7 +863,8 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s that wait for a decision: %1$s', open, name),
-      hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service'' or ''local'').';
+      hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
+             ' and sync again.';
   END IF;
   RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);
 END
@@ -887,6 +891,8 @@ AS $$
 DECLARE
   problem jsonb;
 BEGIN
+  PERFORM dataverse.pull_must_commit('dataverse.sync()');
+  PERFORM dataverse.pull_check_tables(foreign_table, target);
   PERFORM dataverse.pull_check(deletes, drift, on_error);
   PERFORM dataverse.sync_check(conflict, column_conflicts);
   CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, coalesce(strict, false), columns, deletes, drift, "full", sweep,
@@ -895,7 +901,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
       detail = problem OPERATOR(pg_catalog.->>) 'detail',
-      hint = coalesce(problem OPERATOR(pg_catalog.->>) 'hint', 'The view dataverse.runs shows what was done before.');
+      hint = problem OPERATOR(pg_catalog.->>) 'hint';
   END IF;
 END
 $$;

@@ -335,7 +335,10 @@ BEGIN
     forgotten := dataverse.copy_track(copy, NULL, NULL);
   END IF;
   IF forgotten > 0 THEN
-    RAISE WARNING 'local changes of table % that were not sent are forgotten: %', target, forgotten;
+    RAISE WARNING USING
+      message = format('local changes of table %s that were not sent are forgotten: %s', target, forgotten),
+      hint = format('The table still has them. To have the rows of Dataverse again: CALL dataverse.pull(%L, %L, full => true);',
+                    (dataverse.copy_get(copy)).foreign_table, target);
   END IF;
 END
 $$;

@@ -3,7 +3,8 @@
 #
 # All blocks of SQL are run in order in one database.  Blocks after the line
 # "<!-- planned -->" do not work yet and must fail, so that the mark is removed
-# when they work.  Only what depends on the environment is replaced.
+# when they work.  Only what depends on the environment is replaced.  Blocks that
+# need pg_cron are left out where it is not installed.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,7 +20,10 @@ use Dvsim;
 
 my $dvsim = Dvsim->start;
 my $node = PostgreSQL::Test::Cluster->new('readme');
+my $cron = -e qx(pg_config --pkglibdir) =~ s/\s+$//r . '/pg_cron.so';
+
 $node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_cron'\ncron.database_name = 'postgres'\n") if $cron;
 $node->start;
 
 my $readme = slurp_file("$FindBin::Bin/../../README.md");
@@ -29,6 +33,8 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$/msg)
 {
 	my ($planned, $sql) = ($1, $2);
 	my ($title) = $sql =~ /^\s*(.+)/;
+
+	next if !$cron && $sql =~ /\bcron\b|pg_cron/;
 
 	# dvsim also issues the tokens
 	$sql =~ s{(url) '(https://contoso\.crm\.dynamics\.com)'}{"$1 '$2', authority '$2'"}ge;
@@ -67,6 +73,14 @@ is( $node->safe_psql('postgres', "SELECT unnest(srvoptions) FROM pg_foreign_serv
 is($dvsim->get('WhoAmI')->status, 200, 'and dvsim answers');
 is( $node->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE creditonhold) FROM dv.account"),
 	'1889|1', 'the rows of the examples are in Dataverse');
+
+is( $node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE age IS NULL) FROM dataverse.sync_state'),
+	'4|0', 'the copies of the examples are in step');
+if ($cron)
+{
+	is($node->safe_psql('postgres', q{SELECT string_agg(jobname || ' ' || username, ', ' ORDER BY jobname) FROM cron.job}),
+		'clean copier, contacts copier, crm copier, crm-full copier', 'the jobs of the examples are scheduled');
+}
 
 $node->stop;
 done_testing();

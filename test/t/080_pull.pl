@@ -179,6 +179,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	{
 		failures($crm);
 		rights($crm);
+		begun_twice($crm);
 		dumped($crm);
 	}
 	$crm->stop;
@@ -288,6 +289,7 @@ sub rights
 	my $theirs = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.account'});
 	my $run = $crm->sql("SELECT max(id) FROM dataverse.run_log WHERE copy = $theirs");
 	for my $try ("SELECT dataverse.copy_get($theirs)", "SELECT dataverse.copy_set($theirs, '{}')",
+		"SELECT dataverse.copy_begin_anew($theirs, 'dv.account')",
 		"SELECT dataverse.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse.copy_drop_ids($theirs, '{}')",
 		"SELECT * FROM dataverse.copy_ids_of($theirs)", "SELECT dataverse.run_begin($theirs, 'pull', 'running')",
 		"SELECT dataverse.run_add($run, 'x', '{}')", "SELECT dataverse.run_end($run, 'failed', NULL, NULL)",
@@ -301,6 +303,34 @@ sub rights
 	}
 	like(($as->('mallory', q{SELECT * FROM dataverse.read_page('dv.account', NULL, NULL, NULL, NULL, false)}))[1], qr/permission denied/,
 		'nobody reads a page of a table that the role may not read');
+	return;
+}
+
+# Two jobs begin the same copy with the same tick.
+sub begun_twice
+{
+	my ($crm) = @_;
+	my $hold = 'SELECT pg_sleep(1); COMMIT';
+
+	my $h = $crm->background("BEGIN; SELECT dataverse.copy_open('dv.account', 'public.twice'); $hold", 'opens');
+	my ($status, $out, $err) = $crm->node->psql('postgres', q{CALL dataverse.pull('dv.account', 'public.twice', columns => '{name}')});
+	is($status, 0, 'a copy can be begun by two sessions at once') or diag($err);
+	$crm->finish($h);
+	$crm->sql('DROP TABLE twice');
+
+	# the table is being made, and the other session does not see it yet
+	my $copy = $crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
+	$h = $crm->background("BEGIN; SELECT dataverse.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort'); $hold",
+		'makes');
+	ok($crm->node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'makes' AND query ~ 'pg_sleep' AND wait_event = 'PgSleep'}),
+		'a session has made the table');
+	$crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
+	$crm->finish($h);
+	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not begin anew');
+	($status, $out, $err) = $crm->node->psql('postgres',
+		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort')");
+	like($err, qr/table public\.twice is a copy of another foreign table, dv\.account/, 'and which does not become a copy of another foreign table');
+	$crm->sql(q{DROP TABLE twice; SELECT dataverse.forget_copy('public.twice')});
 	return;
 }
 
