@@ -16,7 +16,7 @@ DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o capture.o changes.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o merge_page.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
-	modify_row.o modify_stored.o option.o outcome.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o \
+	modify_row.o modify_stored.o option.o outcome.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o run_lock.o \
 	scan.o ship.o spool.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o job.o keys.o ledger.o pages.o pipeline.o proof.o \
@@ -62,7 +62,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
-HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode bench-track indent indent-check dist clean
+HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode bench-sync bench-track indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -121,6 +121,9 @@ bench-write:
 
 bench-write-memory:
 	@ROWS='$(ROWS)' test/bench/write --memory
+
+bench-sync:
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CHANGED='$(CHANGED)' SENT='$(SENT)' KILLS='$(KILLS)' HISTORIES='$(HISTORIES)' SEED='$(SEED)' test/bench/sync
 
 bench-track:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' WIDE='$(WIDE)' test/bench/track

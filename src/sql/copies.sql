@@ -24,6 +24,7 @@ CREATE TABLE dataverse.copies (
   marks bigint[] NOT NULL DEFAULT '{}',
   marked_at timestamptz[] NOT NULL DEFAULT '{}',
   compared_at timestamptz,
+  filled boolean NOT NULL DEFAULT false,
   succeeded_at timestamptz,
   id_column text,
   version_column text,
@@ -44,6 +45,7 @@ COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that 
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
+COMMENT ON COLUMN dataverse.copies.filled IS 'the table had rows when a run last ended';
 COMMENT ON COLUMN dataverse.copies.refused IS 'the number of rows in dataverse.copy_refused';
 COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
@@ -177,6 +179,43 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
   'the state of a copy, for who owns it; for dataverse.pull()';
 
+-- Tables may have been renamed, and their names given to others: copies take their
+-- names with them, and who had a name before is of a table that is gone.  Names
+-- are unique, so they are given up before they are taken.
+CREATE FUNCTION dataverse.copy_follow_names()
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  copies bigint[];
+  names text[];
+  others bigint[];
+BEGIN
+  SELECT array_agg(c.id), array_agg(n.name) INTO copies, names
+  FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
+    LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+  WHERE c.target <> n.name;
+  IF copies IS NULL THEN
+    RETURN;
+  END IF;
+  others := ARRAY(SELECT c.id FROM dataverse.copies AS c WHERE c.target = ANY (names) AND c.id <> ALL (copies));
+  PERFORM dataverse.copy_forget_changes(o) FROM unnest(others) AS o;
+  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = ANY (others);
+  DELETE FROM dataverse.rejected_rows AS e USING dataverse.copy_refused AS r
+  WHERE e.id = r.reject AND e.operation = 'pull' AND r.copy = ANY (others);
+  DELETE FROM dataverse.copy_refused AS r WHERE r.copy = ANY (others);
+  DELETE FROM dataverse.copies AS c WHERE c.id = ANY (others);
+  UPDATE dataverse.copies AS c SET target = format('"renamed %s"', c.id) WHERE c.id = ANY (copies);
+  UPDATE dataverse.copies AS c SET target = n.name FROM unnest(copies, names) AS n (copy, name) WHERE c.id = n.copy;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_follow_names() IS
+  'gives copies the names that their tables have now; for its owner''s functions';
+
+REVOKE ALL ON FUNCTION dataverse.copy_follow_names() FROM PUBLIC;
+
 CREATE FUNCTION dataverse.copy_open(foreign_table regclass, target text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -211,6 +250,7 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
       hint = 'A copy is an ordinary or a partitioned table. If there is no table of this name, one is made.';
   END IF;
+  PERFORM dataverse.copy_follow_names();
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
   ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
@@ -236,9 +276,6 @@ BEGIN
     END IF;
     UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
-  -- tables may have been renamed, and made again; who had this name before begins anew
-  PERFORM dataverse.copy_forget_changes(c.id) FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
-  DELETE FROM dataverse.copies AS c WHERE c.target = copy_open.target AND c.id <> opened.id;
   UPDATE dataverse.copies AS c
   SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
       target = copy_open.target, role = dataverse.caller()
@@ -249,7 +286,7 @@ BEGIN
     PERFORM dataverse.copy_admit_all(opened.id);
     UPDATE dataverse.copies AS c
     SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-        ids = 0, whole = false, again = false, metadata = NULL, schema = NULL
+        ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false
     WHERE c.id = opened.id;
   END IF;
   RETURN opened.id;
@@ -274,7 +311,7 @@ BEGIN
   UPDATE dataverse.copies AS c
   SET foreign_table = copy_begin_anew.foreign_table::text,
       phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL
+      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false
   WHERE c.id = copy;
   RETURN dataverse.copy_get(copy);
 END
@@ -297,7 +334,7 @@ BEGIN
   SET target = c.target, known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
-      compared_at = n.compared_at, succeeded_at = n.succeeded_at
+      compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
   RETURN n;

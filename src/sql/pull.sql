@@ -200,23 +200,25 @@ BEGIN
       RETURN;
   END;
   COMMIT;
-  IF wait THEN
-    BEGIN
-      PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
-    EXCEPTION
-      WHEN lock_not_available OR query_canceled THEN
-        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-        problem := dataverse.pull_problem(name, NULL, state, message, pg_catalog.concat_ws(' ', NULLIF(detail, ''),
-          'It was waiting for another session that pulls or syncs the table.'),
-          'Call it again later. With wait => false, it does not wait.');
-        RETURN;
-    END;
-  ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy)) THEN
-    PERFORM dataverse.run_begin(copy, 'pull', 'skipped');
-    RAISE NOTICE 'did not pull %, because another session does', name;
-    RETURN;
-  END IF;
-  run := dataverse.run_begin(copy, 'pull', 'running');
+  BEGIN
+    IF NOT dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false)) THEN
+      PERFORM dataverse.run_begin(copy, 'pull', 'skipped');
+      RAISE NOTICE 'did not pull %, because another session does', name;
+      RETURN;
+    END IF;
+    run := dataverse.run_begin(copy, 'pull', 'running');
+  EXCEPTION
+    WHEN query_canceled OR OTHERS THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+      PERFORM dataverse.run_unlock();
+      IF run IS NULL AND state OPERATOR(pg_catalog.=) ANY (ARRAY['55P03', '57014']) THEN
+        detail := pg_catalog.concat_ws(' ', NULLIF(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
+        hint := 'Call it again later. With wait => false, it does not wait.';
+      END IF;
+      problem := dataverse.pull_problem(name, NULL, state, message, detail, hint);
+      RETURN;
+  END;
   COMMIT;
   LOOP
     BEGIN
@@ -264,12 +266,20 @@ BEGIN
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
   IF failed THEN
-    PERFORM dataverse.end_pages();
-    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT}'), hint);
-    ended := dataverse.run_end(run, 'failed', state, message);
+    -- what hits the run here, such as a cancel, is its end as well
+    BEGIN
+      PERFORM dataverse.end_pages();
+      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT}'), hint);
+      ended := dataverse.run_end(run, 'failed', state, message);
+    EXCEPTION
+      WHEN query_canceled OR assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+          hint = PG_EXCEPTION_HINT;
+        ended := dataverse.run_end(run, 'failed', state, message);
+    END;
     COMMIT;
   END IF;
-  PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  PERFORM dataverse.run_unlock();
   IF failed THEN
     problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
   ELSE

@@ -284,6 +284,23 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_id(regclass, text, text) IS
   'refuses tables whose ids are not of the type that ids have; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.pull_is_empty(target text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  filled boolean;
+BEGIN
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO filled;
+  RETURN NOT filled;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
+  'whether a table has no rows; for dataverse.pull()';
+
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
@@ -459,6 +476,14 @@ BEGIN
 
   info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
                                      'on_error', on_error, 'drift', drift);
+  -- Change tracking does not tell that the rows were removed here.
+  IF state.filled AND dataverse.pull_is_empty(target) THEN
+    RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because table %s is empty', foreign_table, target);
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    state := dataverse.copy_set(copy, jsonb_build_object(
+      'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
+      'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
+  END IF;
   -- Pages say whether definitions have changed since these were read.
   IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
     SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
@@ -846,6 +871,7 @@ DECLARE
   refused CONSTANT bigint := (dataverse.copy_get(copy)).refused;
   row dataverse.copy_refused;
 BEGIN
+  PERFORM dataverse.copy_set(copy, jsonb_build_object('filled', NOT dataverse.pull_is_empty(plan ->> 'target')));
   IF refused = 0 THEN
     RETURN;
   END IF;
@@ -882,7 +908,7 @@ RETURNS boolean
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT $2 = '53400' AND starts_with($3, 'Dataverse code ') AND NOT EXISTS (
+  SELECT $2 = '53400' AND strpos($3, 'Dataverse code ') > 0 AND NOT EXISTS (
     SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
     WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
 $$;

@@ -104,8 +104,8 @@ BEGIN
     push := dataverse.push_open(foreign_table, query, what, keys);
     COMMIT;
     IF wait THEN
-      PERFORM pg_catalog.pg_advisory_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
-    ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push)) THEN
+      PERFORM dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), true);
+    ELSIF NOT dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), false) THEN
       PERFORM dataverse.run_begin_push(push, foreign_table, query, 'skipped');
       RAISE NOTICE 'did not push to %, because another session does', foreign_table;
       RETURN;
@@ -113,7 +113,7 @@ BEGIN
     COMMIT;
     -- while this session waited, another one may have come to the end of the push
     EXIT WHEN (dataverse.push_get(push)).id IS NOT NULL;
-    PERFORM pg_catalog.pg_advisory_unlock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
+    PERFORM dataverse.run_unlock();
   END LOOP;
   run := dataverse.run_begin_push(push, foreign_table, query, 'running');
   COMMIT;
@@ -146,7 +146,7 @@ BEGIN
     END IF;
     COMMIT;
   END LOOP;
-  PERFORM pg_catalog.pg_advisory_unlock(dataverse.push_lock_class(), dataverse.copy_lock_key(push));
+  PERFORM dataverse.run_unlock();
   IF failed THEN
     RAISE EXCEPTION USING
       errcode = state, message = problem OPERATOR(pg_catalog.->>) 'message', detail = problem OPERATOR(pg_catalog.->>) 'detail',

@@ -64,6 +64,22 @@ AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 COMMENT ON FUNCTION dataverse.run_requests(boolean) IS
   'what the requests of this session have taken since the last call with true; for dataverse.runs';
 
+CREATE FUNCTION dataverse.run_lock(class integer, key integer, wait boolean)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_run_lock';
+
+COMMENT ON FUNCTION dataverse.run_lock(integer, integer, boolean) IS
+  'takes the advisory lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.pull() and push()';
+
+CREATE FUNCTION dataverse.run_unlock()
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
+
+COMMENT ON FUNCTION dataverse.run_unlock() IS
+  'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
+
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER

@@ -641,6 +641,8 @@ BEGIN
       refused := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
     ELSE
       PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+      -- what has been changed since it may have been sent has waited for this
+      PERFORM dataverse.sync_take(copy, plan);
     END IF;
     PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
     RETURN;
@@ -743,23 +745,25 @@ BEGIN
       RETURN;
   END;
   COMMIT;
-  IF wait THEN
-    BEGIN
-      PERFORM pg_catalog.pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
-    EXCEPTION
-      WHEN lock_not_available OR query_canceled THEN
-        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-        problem := dataverse.sync_problem(name, NULL, state, message, pg_catalog.concat_ws(' ', NULLIF(detail, ''),
-          'It was waiting for another session that pulls or syncs the table.'),
-          'Call it again later. With wait => false, it does not wait.');
-        RETURN;
-    END;
-  ELSIF NOT pg_catalog.pg_try_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy)) THEN
-    PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
-    RAISE NOTICE 'did not sync %, because another session does', name;
-    RETURN;
-  END IF;
-  run := dataverse.run_begin(copy, 'sync', 'running');
+  BEGIN
+    IF NOT dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false)) THEN
+      PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
+      RAISE NOTICE 'did not sync %, because another session does', name;
+      RETURN;
+    END IF;
+    run := dataverse.run_begin(copy, 'sync', 'running');
+  EXCEPTION
+    WHEN query_canceled OR OTHERS THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+      PERFORM dataverse.run_unlock();
+      IF run IS NULL AND state OPERATOR(pg_catalog.=) ANY (ARRAY['55P03', '57014']) THEN
+        detail := pg_catalog.concat_ws(' ', NULLIF(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
+        hint := 'Call it again later. With wait => false, it does not wait.';
+      END IF;
+      problem := dataverse.sync_problem(name, NULL, state, message, detail, hint);
+      RETURN;
+  END;
   COMMIT;
   -- what was committed here meanwhile must be seen after rows are locked; nothing
   -- may come between the beginning of a transaction and this, not even an expression
@@ -831,24 +835,33 @@ BEGIN
       PERFORM dataverse.run_add(run, phase, '{}');
       state := NULL;
       message := NULL;
-      -- some of the rows may have been written
+      -- some of the rows may have been written; to be throttled is no attempt
       armed := false;
+      PERFORM dataverse.pending_retry(copy, true);
     END IF;
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     EXIT WHEN failed OR task OPERATOR(pg_catalog.=) 'done';
   END LOOP;
   IF failed THEN
-    PERFORM dataverse.end_pages();
-    IF open IS NULL THEN
-      open := (dataverse.pending_count(copy)).open;
-      PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
-    END IF;
-    hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}'), hint);
-    ended := dataverse.run_end(run, 'failed', state, message);
+    -- what hits the run here, such as a cancel, is its end as well
+    BEGIN
+      PERFORM dataverse.end_pages();
+      IF open IS NULL THEN
+        open := (dataverse.pending_count(copy)).open;
+        PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
+      END IF;
+      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}'), hint);
+      ended := dataverse.run_end(run, 'failed', state, message);
+    EXCEPTION
+      WHEN query_canceled OR assert_failure OR OTHERS THEN
+        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+          hint = PG_EXCEPTION_HINT;
+        ended := dataverse.run_end(run, 'failed', state, message);
+    END;
     COMMIT;
   END IF;
-  PERFORM pg_catalog.pg_advisory_unlock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy));
+  PERFORM dataverse.run_unlock();
   IF failed THEN
     problem := dataverse.sync_problem(name, phase, state, message, detail, hint);
     RETURN;

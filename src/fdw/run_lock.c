@@ -1,0 +1,77 @@
+/*
+ * run_lock.c
+ *		The lock of a run of dataverse.pull(), push(), or sync().
+ *
+ * It is an advisory lock of the session, because a run commits many times.
+ * PostgreSQL keeps such locks when a statement fails, so that a run that was
+ * cancelled where it cannot catch the error would seem to run for as long as
+ * its session lives, and keep all others waiting.  So the rollback of the whole
+ * transaction, which a run survives in no case, releases the lock.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+
+#include "compat.h"
+#include "net/xact.h"
+
+DV_FUNCTION(dataverse_run_lock);
+DV_FUNCTION(dataverse_run_unlock);
+
+/* A session has one run at a time. */
+static LOCKTAG held;
+static bool is_held = false;
+
+static bool
+release(void)
+{
+	if (!is_held)
+		return false;
+	is_held = false;
+	return LockRelease(&held, ExclusiveLock, true);
+}
+
+static void
+on_xact(XactEvent event)
+{
+	if (dv_xact_is_abort(event))
+		release();
+}
+
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_FREE,
+	.on_xact = on_xact
+};
+
+/*
+ * dataverse.run_lock(class, key, wait) takes the advisory lock with these two
+ * keys, and returns false if another session has it and is not to be waited for.
+ */
+Datum
+dataverse_run_lock(PG_FUNCTION_ARGS)
+{
+	LOCKTAG		tag;
+
+	if (is_held)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this session holds the lock of a run already")));
+	dv_xact_join(&xact_participant);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) PG_GETARG_INT32(0),
+						 (uint32) PG_GETARG_INT32(1), 2);
+	if (LockAcquire(&tag, ExclusiveLock, true, !PG_GETARG_BOOL(2)) == LOCKACQUIRE_NOT_AVAIL)
+		PG_RETURN_BOOL(false);
+	held = tag;
+	is_held = true;
+	PG_RETURN_BOOL(true);
+}
+
+Datum
+dataverse_run_unlock(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(release());
+}

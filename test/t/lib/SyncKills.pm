@@ -1,0 +1,489 @@
+# SyncKills.pm
+#		Kills a backend, the postmaster, or dvsim at chosen points of a run of
+#		dataverse.pull(), push(), or sync(), and counts what is read again.
+#
+# Points are found without waiting for any length of time.  Triggers on the tables
+# of the schema dataverse count the transactions of a run, from 0, which writes its
+# row.  In the session under test, two points of each transaction can be gates:
+#
+#	begun:N		transaction N has done what comes before its first write, and the one
+#				before it is committed
+#	done:N		transaction N has done everything, and is about to commit
+#
+# At a gate, the backend waits for an advisory lock that the test holds.  A further
+# kinds of points are requests that dvsim holds back:
+#
+#	held:N		N - 1 pages were answered, and the next one never is
+#	sent:N		the same, but the request that is never answered was carried out
+#
+#	my $k = SyncKills->start('kills', page => 50);
+#	$k->chain($sql, 'a first read');	# kills at each point until the run succeeds
+#
+# SPDX-License-Identifier: PostgreSQL
+
+package SyncKills;
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use PostgreSQL::Test::Utils ();
+use Test::More ();
+use Time::HiRes qw(sleep time);
+
+use Crm;
+use Dvsim;
+use Session;
+
+use constant CLASS => 77_081;		# of the locks of gates
+use constant PATIENCE => 120;
+
+my @kinds = qw(begun done held);
+my @victims = qw(backend postmaster dvsim);
+
+# page (rows), token (first or last), flags, options (of the server)
+sub start
+{
+	my ($class, $name, %arg) = @_;
+	my $crm = Crm->start(
+		$name,
+		flags => [
+			'--data', PostgreSQL::Test::Utils::tempdir() . "/$name.rows",
+			'--delta-token', $arg{token} // 'first', @{ $arg{flags} // [] } ],
+		options => {
+			page_size => $arg{page} // 5000,
+			budget_pacing => 'off',
+			# longer than dvsim takes to start again
+			max_retries => 100,
+			%{ $arg{options} // {} }
+		},
+		conf => $arg{conf} // '');
+	my $self = bless { crm => $crm, page => $arg{page} // 5000, kills => {}, most => 0, turn => 0 }, $class;
+
+	$self->install;
+	return $self;
+}
+
+sub crm { return $_[0]{crm}; }
+sub sql { my ($self, $sql) = @_; return $self->{crm}->sql($sql); }
+sub node { return $_[0]{crm}->node; }
+sub dvsim { return $_[0]{crm}->dvsim; }
+
+# ---------------------------------------------------------------- gates
+
+sub install
+{
+	my ($self) = @_;
+	my $class = CLASS;
+
+	# What a sequence counts is not rolled back.  The first write of a transaction
+	# is found by its number.
+	$self->sql(qq{
+		CREATE SCHEMA gate;
+		CREATE SEQUENCE gate.xid MINVALUE 0 CACHE 1;
+		CREATE SEQUENCE gate.n MINVALUE 0 CACHE 1;
+		CREATE FUNCTION gate.pass() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS \$\$
+		DECLARE
+		  stops text[] := string_to_array(current_setting('gate.stops', true), ',');
+		  xid bigint := pg_current_xact_id()::text::bigint;
+		  seen bigint;
+		  n bigint;
+		BEGIN
+		  IF stops IS NULL THEN
+		    RETURN NULL;
+		  END IF;
+		  SELECT last_value INTO seen FROM gate.xid;
+		  IF TG_TABLE_NAME = 'run_log' AND TG_OP = 'INSERT' AND TG_ARGV[0] = 'begun' THEN
+		    PERFORM setval('gate.n', 0), setval('gate.xid', xid);
+		  ELSIF xid <> seen THEN
+		    PERFORM nextval('gate.n'), setval('gate.xid', xid);
+		  ELSIF TG_ARGV[0] = 'begun' THEN
+		    RETURN NULL;
+		  END IF;
+		  SELECT last_value INTO n FROM gate.n;
+		  IF TG_ARGV[0] || ':' || n = ANY (stops) THEN
+		    PERFORM pg_advisory_xact_lock_shared($class, n::integer);
+		  END IF;
+		  RETURN NULL;
+		END \$\$;
+		CREATE PROCEDURE gate.install() LANGUAGE plpgsql AS \$\$
+		DECLARE
+		  t regclass;
+		BEGIN
+		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'r'
+		    AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = c.oid AND g.tgname = 'gate_begun')
+		  LOOP
+		    EXECUTE format('CREATE TRIGGER gate_begun BEFORE INSERT OR UPDATE OR DELETE ON %s EXECUTE FUNCTION gate.pass(''begun'')', t);
+		  END LOOP;
+		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'r'
+		    AND c.relname NOT IN ('copy_ids', 'local_changes')
+		    AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = c.oid AND g.tgname = 'gate_done')
+		  LOOP
+		    EXECUTE format('CREATE CONSTRAINT TRIGGER gate_done AFTER INSERT OR UPDATE OR DELETE ON %s DEFERRABLE INITIALLY DEFERRED
+		                    FOR EACH ROW EXECUTE FUNCTION gate.pass(''done'')', t);
+		  END LOOP;
+		END \$\$;
+		CALL gate.install()});
+	return;
+}
+
+# Opens the session that holds gates shut.
+sub watcher
+{
+	my ($self) = @_;
+	my $until = time + PATIENCE;
+
+	until ($self->{watcher})
+	{
+		$self->{watcher} = eval { Session->new($self->node) };
+		last if $self->{watcher};
+		croak "the server did not come back: $@" if time > $until;
+		sleep 0.02;
+	}
+	return $self->{watcher};
+}
+
+# Starts a statement in a session of its own, with these gates shut.
+sub begin
+{
+	my ($self, $sql, @stops) = @_;
+	my $class = CLASS;
+	my $w = $self->watcher;
+
+	$w->query("SELECT pg_advisory_unlock_all()");
+	$w->query("SELECT setval('gate.n', 0), setval('gate.xid', 0)");
+	for my $stop (@stops)
+	{
+		my ($n) = $stop =~ /:(\d+)$/;
+		$w->query("SELECT pg_advisory_lock($class, $n)");
+	}
+	my $s = Session->new($self->node, options => @stops ? '-c gate.stops=' . join(',', @stops) : '');
+	$s->query("SET application_name = 'killed'");
+	$s->start($sql);
+	return $s;
+}
+
+# The gate at which a session waits, if it does.
+sub gate_of
+{
+	my ($self, $s) = @_;
+	my $class = CLASS;
+
+	return $self->watcher->value(
+		"SELECT max(objid::bigint) FROM pg_locks WHERE locktype = 'advisory' AND classid = $class AND objsubid = 2
+		 AND NOT granted AND pid = " . $s->pid);
+}
+
+# Waits until a session has come to a gate: false if its statement has ended before.
+sub await_gate
+{
+	my ($self, $s) = @_;
+	my $until = time + PATIENCE;
+
+	while (1)
+	{
+		return 1 if $self->gate_of($s);
+		return 0 if $s->done(0.01);
+		croak 'no gate' if time > $until;
+	}
+	return;
+}
+
+# The same, for a further gate.
+sub await_next
+{
+	my ($self, $s, $gate) = @_;
+	my $until = time + PATIENCE;
+
+	while (1)
+	{
+		return 1 if ($self->gate_of($s) // $gate) != $gate;
+		return 0 if $s->done(0.01);
+		croak "no gate after $gate" if time > $until;
+	}
+	return;
+}
+
+sub open_gate
+{
+	my ($self, $n) = @_;
+	$self->watcher->query('SELECT pg_advisory_unlock(' . CLASS . ", $n)");
+	return;
+}
+
+# Waits until dvsim holds a request back, and the session has nothing else to do
+# than to wait for it; or until it has come to a gate without such a request.
+sub await_held
+{
+	my ($self, $s) = @_;
+	my $until = time + PATIENCE;
+
+	while (1)
+	{
+		my ($rule) = @{ $self->dvsim->control('GET', '/_dvsim/faults')->json };
+
+		return 1
+		  if $rule && $rule->{hits} > 0
+		  && $self->watcher->value('SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = $$Extension$$ AND pid = ' . $s->pid) > 0;
+		return 1 if $self->gate_of($s);
+		return 0 if $s->done(0.01);
+		croak 'no request is held back' if time > $until;
+	}
+	return;
+}
+
+# ---------------------------------------------------------------- kills
+
+sub kill_backend
+{
+	my ($self, $s) = @_;
+
+	kill 'KILL', $s->pid;
+	$s->done(PATIENCE) or croak 'a session has survived';
+	# the postmaster has noticed when the other sessions are gone, too
+	my $until = time + PATIENCE;
+	while (1)
+	{
+		my $result = $self->watcher->try('SELECT 1');
+		last if $result->{gone} || defined $result->{sqlstate};
+		croak 'the postmaster has not noticed' if time > $until;
+		sleep 0.005;
+	}
+	delete $self->{watcher};
+	$self->watcher;
+	return;
+}
+
+sub kill_postmaster
+{
+	my ($self, $s) = @_;
+	my $until = time + PATIENCE;
+	my $pid = $self->node->{_pid};
+
+	$self->node->kill9;
+	# a backend without a postmaster has to end by itself
+	$s->done(PATIENCE) or croak 'a session has survived its postmaster';
+	delete $self->{watcher};
+	# until it has been reaped, it looks alive to the next one
+	while (kill 0, $pid)
+	{
+		croak 'the postmaster is still there' if time > $until;
+		sleep 0.01;
+	}
+	until ($self->node->start(fail_ok => 1))
+	{
+		croak 'the server does not start' if time > $until;
+		$self->node->{_pid} = undef;
+		sleep 0.05;
+	}
+	$self->watcher;
+	return;
+}
+
+sub kill_dvsim
+{
+	my ($self) = @_;
+
+	$self->note_pages;
+	$self->dvsim->crash;
+	$self->dvsim->start_again;
+	# it counts its requests anew
+	$self->{since} = 0;
+	$self->{noted} = {};
+	return;
+}
+
+# ---------------------------------------------------------------- what was read
+
+# Notes which pages have been answered since the last call, and counts those that
+# had been answered before the last kill.
+sub note_pages
+{
+	my ($self) = @_;
+
+	my $log = $self->dvsim->control('GET', '/_dvsim/requests?since=' . ($self->{since} // 0))->json;
+
+	$self->{since} = $log->{next};
+	for my $request (@{ $log->{requests} })
+	{
+		# what is under way is asked for again
+		$self->{since} = $request->{n} - 1 if !defined $request->{status} && $self->{since} >= $request->{n};
+		next if $self->{noted}{ $request->{n} } || !defined $request->{status};
+		$self->{noted}{ $request->{n} } = 1;
+		next unless $request->{method} eq 'GET' && $request->{status} == 200;
+		my $target = Crm::target($request);
+
+		# pages of reads: not the greatest version, nor rows by their ids
+		next unless $request->{target} =~ m{/accounts\?} && $target !~ /\$top=|\$filter=|\$count/;
+		$self->{again}++ if $self->{seen}{$target};
+		$self->{now}{$target} = 1;
+		$self->{answered}++;
+	}
+	return;
+}
+
+# A life has ended: checks how much it read again, and remembers what it has read.
+sub end_life
+{
+	my ($self, $what) = @_;
+	my $phase = $self->sql(q{SELECT string_agg(phase || again::text || whole::text, ',' ORDER BY id) FROM dataverse.copies});
+
+	$self->note_pages;
+	my $again = $self->{again} // 0;
+	if ($again > 2)
+	{
+		Test::More::fail("$what: $again pages were read again");
+		$self->{too_many}++;
+	}
+	$self->{most} = $again if $again > $self->{most};
+	# the pages of another phase are read for the first time, even if they look alike
+	$self->{seen} = {} if $phase ne ($self->{phase} // '');
+	$self->{seen}{$_} = 1 for keys %{ $self->{now} // {} };
+	$self->{phase} = $phase;
+	$self->{now} = {};
+	$self->{again} = 0;
+	return;
+}
+
+sub begin_operation
+{
+	my ($self) = @_;
+
+	$self->note_pages;
+	@$self{qw(seen now again most too_many answered phase kills)} = ({}, {}, 0, 0, 0, 0, '', {});
+	return;
+}
+
+# How far the state is: if it is the same after a kill, the run came to nothing.  Each
+# answer without changes brings another token, which leads nowhere.
+sub progress
+{
+	my ($self) = @_;
+	return $self->sql(
+		$self->{state}
+		  // q{SELECT (SELECT string_agg(concat_ws(' ', phase, link, token IS NULL, ids, again), ',' ORDER BY id) FROM dataverse.copies) || ' ' ||
+		              (SELECT sum(rows_read + rows_compared + inserted + updated + deleted) FROM dataverse.run_log)});
+}
+
+# How many rows dvsim has written, as long as it is not killed.
+sub rows_written
+{
+	my ($self) = @_;
+	my $rows = $self->{crm}->user_stats('app1')->{rows};
+	my $n = 0;
+
+	# a $batch has a kind of its own
+	$n += $rows->{$_} // 0 for qw(create update upsert delete batch);
+	return $n;
+}
+
+# ---------------------------------------------------------------- one kill, many kills
+
+# Runs a statement and kills at a point; returns the result of the statement if it ended
+# before, and otherwise nothing.  What survives the death of dvsim goes on for one
+# transaction, and is then cancelled.
+sub attempt
+{
+	my ($self, $sql, $kind, $n, $victim) = @_;
+	my $waits = $kind eq 'held' || $kind eq 'sent';
+	my @stops = $waits ? () : ("$kind:$n");
+	my $last = $waits ? $n : $n + 1;
+
+	# not each transaction ends with a gate
+	push @stops, "begun:$last" if $victim eq 'dvsim' || $kind eq 'done';
+	if ($waits)
+	{
+		$self->{crm}->no_faults;
+		# transaction 1 sends nothing, and then each of them reads a page
+		$self->{crm}->fault(
+			%{ $self->{request} // { method => 'GET', path => '/accounts?', after => $n < 2 ? 0 : $n - 2 } },
+			$kind eq 'held' ? (action => 'stall') : (action => 'delay', delay_ms => 3_600_000));
+	}
+	my $s = $self->begin($sql, @stops);
+	my $there = $waits ? $self->await_held($s) : $self->await_gate($s);
+
+	if (!$there)
+	{
+		$self->{crm}->no_faults;
+		return $s->finish;
+	}
+	$self->{kills}{"$victim $kind"}++;
+	if ($victim eq 'backend') { $self->kill_backend($s); }
+	elsif ($victim eq 'postmaster') { $self->kill_postmaster($s); }
+	else
+	{
+		my $gate = $self->gate_of($s) // 0;
+
+		$self->kill_dvsim;
+		$self->open_gate($gate) if $gate && $gate < $last;
+		# the run goes on by itself
+		return $s->finish unless $gate == $last || $self->await_next($s, $gate);
+		$self->watcher->query('SELECT pg_cancel_backend(' . $s->pid . ')');
+		$s->finish;
+	}
+	$self->{crm}->no_faults;
+	return;
+}
+
+# All points of a chain; what makes progress is at the end.  Or one of them in turn.
+sub points
+{
+	my ($self, %arg) = @_;
+	my @all;
+
+	for my $victim (@{ $arg{victims} // \@victims }) { push @all, map { [ $_, $victim ] } @{ $arg{kinds} // \@kinds }; }
+	return @all if $arg{all};
+	# in an order in which neighbours differ in both
+	@all = map { $all[ ($_ * 5) % @all ] } 0 .. $#all if @all % 5;
+	return $all[ $self->{turn}++ % @all ];
+}
+
+# Calls a procedure again and again, and kills each call a step later than the
+# last one has come, until one ends by itself.  all => each step is killed in
+# all ways; victims, kinds => only these; request => which ones dvsim holds back;
+# state => a query in whose answer progress shows; most => so many kills at most
+sub chain
+{
+	my ($self, $sql, $what, %arg) = @_;
+	my $began = time;
+	my $kills = 0;
+	# the transaction that makes the first step is the second one
+	my $first = 2;
+	my $base = $first;
+	my $phase = '';
+	my $result;
+
+	local $self->{request} = $arg{request};
+	local $self->{state} = $arg{state};
+	$self->begin_operation;
+	until ($result)
+	{
+		my $before = $self->progress;
+
+		for my $point ($self->points(%arg))
+		{
+			my ($kind, $victim) = @$point;
+			# in turn, each call makes one step: of those that survive dvsim anyway
+			my $n = $arg{all} || ($victim eq 'dvsim' && ($kind eq 'begun' || $kind eq 'done')) ? $base : $base + 1;
+
+			$result = $self->attempt($sql, $kind, $n, $victim);
+			$self->end_life("$what: $victim, $kind:$n, after kill $kills");
+			last if $result;
+			$kills++;
+		}
+		last if $self->{too_many} > 10;
+		# some runs have to do other things before, each time
+		$base++ if $self->progress eq $before;
+		$base = $first if $phase ne $self->{phase} && !$arg{state};
+		$phase = $self->{phase};
+		if ($base > 60 || $kills > ($arg{most} // 20_000)) { Test::More::fail("$what: no progress"); last; }
+	}
+	Test::More::is($result ? $result->{message} // '' : 'has not ended', '', "$what: killed $kills times, then it ends well");
+	$self->{last_result} = $result;
+	Test::More::cmp_ok($self->{most}, '<=', 2, "$what: at most two pages were read again each time");
+	Test::More::note(sprintf '%s: %d kills in %.0f s (%s), %d pages answered', $what, $kills, time - $began,
+		join(', ', map { "$self->{kills}{$_} $_" } sort keys %{ $self->{kills} }), $self->{answered} // 0);
+	return $kills;
+}
+
+1;
