@@ -180,6 +180,16 @@ SELECT * FROM dataverse.changes('pull_dv.account', '1%2101%2f01%2f2020%2000%3a00
 SELECT * FROM dataverse.changes('pull_dv.team');
 SELECT * FROM dataverse.page_rows(NULL::pull_dv.team);
 
+-- What is read of a table's definition cannot be changed meanwhile.
+BEGIN;
+SELECT count(*) FROM dataverse.pull_info('pull_dv.account');
+SELECT mode FROM pg_locks WHERE relation = 'pull_dv.account'::regclass AND pid = pg_backend_pid();
+COMMIT;
+BEGIN;
+SELECT count(*) > 0 AS some FROM dataverse.writable_columns('pull_dv.account');
+SELECT mode FROM pg_locks WHERE relation = 'pull_dv.account'::regclass AND pid = pg_backend_pid();
+COMMIT;
+
 SET search_path = pull_copy, public;
 SELECT dataverse.forget_copy('mine'), dataverse.forget_copy('mine'), dataverse.forget_copy('marked');
 RESET search_path;

@@ -28,6 +28,7 @@
 #include "foreign/foreign.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -128,6 +129,8 @@ open_relation(Oid relid)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
 						get_rel_name(relid) != NULL ? get_rel_name(relid) : "?")));
+	/* nobody has locked it yet, unlike the tables of a query */
+	LockRelationOid(relid, AccessShareLock);
 	relation = dv_relation_open(relid);
 	check_privileges(relid, relation->serverid);
 	return relation;

@@ -37,6 +37,7 @@ DV_FUNCTION(dataverse_page_delete);
 DV_FUNCTION(dataverse_page_leave_out);
 DV_FUNCTION(dataverse_page_window);
 DV_FUNCTION(dataverse_page_rows);
+DV_FUNCTION(dataverse_page_left_out);
 DV_FUNCTION(dataverse_page_deletions);
 
 typedef struct page_entry
@@ -58,6 +59,7 @@ struct dv_merge_page
 	int64		capacity;
 	int64		upserts;
 	int64		deletions;
+	List	   *left_out;		/* tuples */
 	bool		divided;		/* there is a window: */
 	int64		first;
 	int64		end;
@@ -242,6 +244,17 @@ forget_entry(dv_merge_page *page, const page_entry *entry)
 	(void) hash_search(page->entries, &entry->id, HASH_REMOVE, NULL);
 }
 
+static void
+leave_out(dv_merge_page *page, page_entry *entry)
+{
+	MemoryContext old = MemoryContextSwitchTo(page->context);
+
+	entry->left_out = true;
+	if (!entry->deleted)
+		page->left_out = lappend(page->left_out, entry->tuple);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * page_leave_out(ids): these entries are not merged.  Where the page has been
  * divided, the others must keep their places.
@@ -264,8 +277,8 @@ dataverse_page_leave_out(PG_FUNCTION_ARGS)
 		page_entry *entry = nulls[i] ? NULL :
 		hash_search(page->entries, DatumGetUUIDP(ids[i])->data, HASH_FIND, NULL);
 
-		if (entry != NULL)
-			entry->left_out = true;
+		if (entry != NULL && !entry->left_out)
+			leave_out(page, entry);
 	}
 	if (page->divided)
 		PG_RETURN_VOID();
@@ -319,24 +332,47 @@ dataverse_page_window(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/* page_rows(NULL::dv.account): the rows of the page, or of its window */
-Datum
-dataverse_page_rows(PG_FUNCTION_ARGS)
+/* Begins the result of a function with rows of the page's type, and returns the page. */
+static dv_merge_page *
+begin_rows(FunctionCallInfo fcinfo)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 0);
 	dv_merge_page *page = page_of(type);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	int64		end = page->divided ? page->end : page->n;
-	int64		i;
 
 	dv_init_materialized_scalars(fcinfo);
 	if (rsinfo->setDesc->natts != page->desc->natts)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("type %s has been altered since the page was read", format_type_be(type))));
+	return page;
+}
+
+/* page_rows(NULL::dv.account): the rows of the page, or of its window */
+Datum
+dataverse_page_rows(PG_FUNCTION_ARGS)
+{
+	dv_merge_page *page = begin_rows(fcinfo);
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int64		end = page->divided ? page->end : page->n;
+	int64		i;
+
 	for (i = page->first; i < end; i++)
 		if (!page->order[i]->deleted && !page->order[i]->left_out)
 			tuplestore_puttuple(rsinfo->setResult, page->order[i]->tuple);
+	return (Datum) 0;
+}
+
+/* page_left_out(NULL::dv.account): the rows that are not merged */
+Datum
+dataverse_page_left_out(PG_FUNCTION_ARGS)
+{
+	dv_merge_page *page = begin_rows(fcinfo);
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *lc;
+
+	foreach(lc, page->left_out)
+		tuplestore_puttuple(rsinfo->setResult, lfirst(lc));
 	return (Datum) 0;
 }
 

@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "funcapi.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
@@ -69,6 +70,8 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("%s is not a foreign table of dataverse_fdw",
 						get_rel_name(relid) != NULL ? get_rel_name(relid) : "?")));
+	/* nobody has locked it yet, unlike the tables of a query */
+	LockRelationOid(relid, AccessShareLock);
 	relation = dv_relation_open(relid);
 	dv_init_materialized_srf(fcinfo);
 	dv_resultrel_keys(relation, &id, &partition);

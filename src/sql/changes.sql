@@ -72,6 +72,14 @@ AS 'MODULE_PATHNAME', 'dataverse_page_rows';
 COMMENT ON FUNCTION dataverse.page_rows(anyelement) IS
   'the rows of the page that was read last; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.page_left_out(row_type anyelement)
+RETURNS SETOF anyelement
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'dataverse_page_left_out';
+
+COMMENT ON FUNCTION dataverse.page_left_out(anyelement) IS
+  'the rows of the page that are kept from being merged; for dataverse.sync()';
+
 CREATE FUNCTION dataverse.page_deletions()
 RETURNS SETOF uuid
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 5000

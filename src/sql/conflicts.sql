@@ -27,7 +27,9 @@ CREATE TABLE dataverse.pending (
   found_at timestamptz,
   decision text,
   PRIMARY KEY (copy, id)
-);
+)
+-- images are kept for a moment; to compress them would take longer than to store them
+WITH (toast_tuple_target = 8160);
 
 COMMENT ON TABLE dataverse.pending IS
   'the rows of copies that were changed here and are not settled yet; those that are filed are behind the view dataverse.conflicts';
@@ -39,7 +41,8 @@ COMMENT ON COLUMN dataverse.pending.state IS
 COMMENT ON COLUMN dataverse.pending.touched IS 'Dataverse had news of the row that were not merged';
 COMMENT ON COLUMN dataverse.pending.image IS 'the row as it is being sent';
 
-CREATE UNIQUE INDEX pending_number_idx ON dataverse.pending (number);
+-- of rows that have been filed
+CREATE UNIQUE INDEX pending_number_idx ON dataverse.pending (number) WHERE kind IS NOT NULL;
 CREATE INDEX pending_state_idx ON dataverse.pending (copy, state, operation);
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.pending', '');
@@ -200,7 +203,7 @@ COMMENT ON FUNCTION dataverse.pending_retry(bigint, boolean) IS
 -- filed ones that were decided or had news.  To delete a row changes those that
 -- refer to it, so as many as possible are looked at before the first one goes.
 CREATE FUNCTION dataverse.pending_next(copy bigint, states text[], most bigint)
-RETURNS SETOF dataverse.pending
+RETURNS dataverse.pending[]
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -210,15 +213,34 @@ DECLARE
                     ORDER BY position(p.operation IN 'IUD') LIMIT 1);
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  RETURN QUERY SELECT p.* FROM dataverse.pending AS p
+  RETURN ARRAY(
+    SELECT p FROM dataverse.pending AS p
     WHERE p.copy = pending_next.copy AND p.state = ANY (states) AND (p.state <> 'new' OR (p.tries < 3 AND p.operation = wanted))
       AND (p.state <> 'filed' OR p.touched OR p.decision IS NOT NULL)
-    ORDER BY p.id LIMIT CASE WHEN wanted = 'D' OR 'sending' = ANY (states) THEN 10 * most ELSE most END;
+    ORDER BY p.id LIMIT CASE WHEN wanted = 'D' OR 'sending' = ANY (states) THEN 10 * most ELSE most END);
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_next(bigint, text[], bigint) IS
   'the pending rows that are next; for dataverse.sync()';
+
+-- Notes what is sent, and how: "columns" are arrays as texts, since they differ in length.
+CREATE FUNCTION dataverse.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], images jsonb[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], image = n.image
+  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.images)
+    AS n (id, state, tries, columns, image)
+  WHERE p.copy = pending_stage.copy AND p.id = n.id;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pending_stage(bigint, uuid[], text[], integer[], text[], jsonb[]) IS
+  'notes rows that are about to be sent; for dataverse.sync()';
 
 -- Changes rows: each object has an id, and what to set.
 CREATE FUNCTION dataverse.pending_set(copy bigint, changes jsonb[])
@@ -247,7 +269,11 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  DELETE FROM dataverse.pending AS p WHERE p.copy = pending_drop.copy AND (ids IS NULL OR p.id = ANY (ids));
+  IF ids IS NULL THEN
+    DELETE FROM dataverse.pending AS p WHERE p.copy = pending_drop.copy;
+  ELSE
+    DELETE FROM dataverse.pending AS p WHERE p.copy = pending_drop.copy AND p.id = ANY (ids);
+  END IF;
 END
 $$;
 
@@ -305,12 +331,12 @@ DECLARE
   decided bigint;
 BEGIN
   PERFORM dataverse.resolve_check(decision);
-  SELECT p.copy INTO decided FROM dataverse.pending AS p WHERE p.number = conflict;
+  SELECT p.copy INTO decided FROM dataverse.pending AS p WHERE p.number = conflict AND p.kind IS NOT NULL;
   IF decided IS NULL THEN
     RETURN false;
   END IF;
   PERFORM dataverse.copy_get(decided);
-  UPDATE dataverse.pending AS p SET decision = resolve.decision WHERE p.number = conflict AND p.state = 'filed';
+  UPDATE dataverse.pending AS p SET decision = resolve.decision WHERE p.number = conflict AND p.kind IS NOT NULL AND p.state = 'filed';
   RETURN FOUND;
 END
 $$;

@@ -552,6 +552,8 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
+-- a page has few rows of the table
+SET random_page_cost = 1.1
 AS $$
 DECLARE
   ids uuid[];

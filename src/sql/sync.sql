@@ -77,6 +77,8 @@ DECLARE
   not_null text[];
   partners jsonb;
   differs text;
+  images text;
+  other_types boolean;
 BEGIN
   IF version IS NULL THEN
     RAISE EXCEPTION USING
@@ -117,21 +119,71 @@ BEGIN
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
                          ELSE '%s.%I' END) AS n (form);
 
+  images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
+                   (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c));
+  SELECT bool_or((f.atttypid, f.atttypmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) INTO other_types
+  FROM unnest(columns) AS c JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = c
+    LEFT JOIN pg_attribute AS t ON t.attrelid = target AND t.attname = c;
+
   RETURN plan || jsonb_build_object(
     'source', foreign_table::text, 'strict', strict,
     'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
-    'images', format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
-                     (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c)),
-    'fits', format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table),
-    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM ONLY %2$s AS f WHERE f.%3$s = ANY ($1))'
+    'images', images,
+    -- "candidates" are the columns that may be sent, "never_null" those of them of which nulls are not, and
+    -- "readonly" those that have been changed and cannot be sent
+    'stage', format($sql$
+      WITH g AS MATERIALIZED (
+        SELECT k.operation, k.columns, w.candidates, u.readonly,
+               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR $3 -> 'not_null' ? c) AS never_null
+        FROM (SELECT DISTINCT n.operation, n.columns FROM unnest($2) AS n) AS k,
+          LATERAL (SELECT CASE k.operation
+                     WHEN 'U' THEN k.columns
+                     WHEN 'I' THEN ARRAY(SELECT c FROM jsonb_array_elements_text($3 -> 'columns') AS c
+                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column'))
+                     ELSE '{}' END AS edited) AS e,
+          LATERAL (SELECT ARRAY(
+                     SELECT c FROM (SELECT unnest(e.edited) UNION SELECT $3 -> 'partners' ->> c FROM unnest(e.edited) AS c) AS u (c)
+                     WHERE $3 -> 'columns' ? c AND $3 -> CASE k.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
+                     ORDER BY c) AS candidates) AS w,
+          LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
+      SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
+             array_agg(s.columns::text) AS columns, array_agg(s.image) AS images,
+             count(*) FILTER (WHERE s.unwritable) AS unwritable
+      FROM (
+        SELECT n.id,
+               CASE WHEN d.id IS NOT NULL THEN 'new'
+                    -- changed without being captured
+                    WHEN (x.image IS NULL) <> (n.operation = 'D') THEN 'fetch'
+                    WHEN n.operation = 'U' AND w.columns = '{}' AND n.held = '{}' THEN 'fetch'
+                    ELSE 'sending' END AS state,
+               -- what has just been changed again is left to the next run
+               CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
+               CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
+               CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
+               -- of a row that is created again, most values came from Dataverse
+                d.id IS NULL AND n.operation <> 'D' AND EXISTS (
+                  SELECT FROM unnest(g.readonly) AS c
+                  WHERE x.image -> c <> 'null' AND (n.operation <> 'I' OR n.base IS NULL OR c = ANY (n.columns))) AS unwritable
+        FROM unnest($2) AS n JOIN g ON g.operation = n.operation AND g.columns = n.columns
+          LEFT JOIN (%s) AS x (id, image) ON x.id = n.id
+          LEFT JOIN unnest($4) AS d (id) ON d.id = n.id,
+          LATERAL (SELECT CASE WHEN g.never_null = '{}' THEN g.candidates ELSE ARRAY(
+                     SELECT c FROM unnest(g.candidates) AS c WHERE x.image -> c <> 'null' OR c <> ALL (g.never_null)) END AS columns) AS w) AS s
+      $sql$, images),
+    -- values of the same types fit
+    'fits', CASE WHEN other_types THEN format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table) END,
+    'types', (SELECT jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_attribute AS a
+              WHERE a.attrelid = foreign_table AND a.attname = ANY (columns)),
+    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse.page_rows(NULL::%2$s)'
+                   ' UNION ALL SELECT * FROM dataverse.page_left_out(NULL::%2$s)) AS f)'
                    ' SELECT ROW(p.*)::dataverse.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
                    ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
-                   ' FROM unnest($2) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
+                   ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
                    (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
-    'land', format('SELECT count(dataverse.page_add(i.%2$s, i.*)) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%1$s, u) AS i',
-                   foreign_table, id),
+    'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
+                     foreign_table, id),
     'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
                         replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
 END
@@ -162,25 +214,25 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_take(bigint, jsonb) IS
   'takes local changes from the log; for dataverse.sync()';
 
--- Puts rows as the service has them into the table, or removes them where it has
--- none, and settles what was pending about them.  Rows that were changed here
--- since are left alone and returned.
-CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[])
+-- Puts the rows of the page into the table as the service has them, and removes those
+-- that it does not have.  Rows that were changed here since are left alone and returned.
+CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
 RETURNS TABLE (id uuid, columns text[], whole boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+  absent uuid[];
 BEGIN
-  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
-  EXECUTE plan ->> 'land' USING ARRAY(SELECT r FROM unnest(rows) AS u (r) WHERE r IS NOT NULL);
-  PERFORM dataverse.page_delete(ARRAY(SELECT u.i FROM unnest(ids, rows) AS u (i, r) WHERE u.r IS NULL));
+  EXECUTE plan ->> 'absent' USING ids INTO absent;
+  PERFORM dataverse.page_delete(absent);
   PERFORM dataverse.pull_merge(copy, plan, path, 'land');
   RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse.pending_dirty(copy, ids) AS d;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[]) IS
   'merges rows that were read back; for dataverse.sync()';
 
 -- Takes single columns of rows that stay pending.  Returns the rows that were
@@ -220,25 +272,19 @@ CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint,
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
+-- a chunk has few rows of the table
+SET random_page_cost = 1.1
 SET extra_float_digits = 1
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows CONSTANT dataverse.pending[] := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{new}', chunk) AS n);
+  rows CONSTANT dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
   ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
-  partners CONSTANT jsonb := plan -> 'partners';
-  dirty uuid[];
-  changes jsonb[] := '{}';
-  images jsonb[] := '{}';
   fits boolean := true;
-  change jsonb;
+  noted record;
+  misfits jsonb[] := '{}';
   problem text;
   problem_state text;
-  p record;
-  here_ids uuid[];
-  here_rows jsonb[];
-  edited text[];
-  wanted text[];
 BEGIN
   chosen := cardinality(rows);
   staged := 0;
@@ -248,62 +294,34 @@ BEGIN
     RETURN;
   END IF;
   EXECUTE plan ->> 'lock' USING ids;
-  dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
-  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images') USING ids INTO here_ids, here_rows;
-  FOR p IN
-    SELECT n.*, h.r, EXISTS (SELECT FROM unnest(dirty) AS d WHERE d = n.id) AS is_dirty
-    FROM unnest(rows) AS n LEFT JOIN unnest(here_ids, here_rows) AS h (i, r) ON h.i = n.id
-  LOOP
-    -- what has just been changed again is left to the next run
-    IF p.is_dirty THEN
-      changes := changes || jsonb_build_object('id', p.id, 'tries', 9);
-      CONTINUE;
-    END IF;
-    IF (p.r IS NULL) <> (p.operation = 'D') THEN
-      -- changed without being captured
-      changes := changes || jsonb_build_object('id', p.id, 'state', 'fetch');
-      CONTINUE;
-    END IF;
-    edited := CASE p.operation WHEN 'U' THEN p.columns WHEN 'I' THEN ARRAY(
-      SELECT e.key FROM jsonb_each(p.r) AS e
-      WHERE e.value <> 'null' AND e.key NOT IN (plan ->> 'id_column', plan ->> 'version_column')) ELSE '{}' END;
-    wanted := ARRAY(
-      SELECT c FROM (SELECT unnest(edited) UNION SELECT partners ->> e FROM unnest(edited) AS e) AS u (c)
-      WHERE p.r ? c AND plan -> CASE p.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
-        AND (p.r -> c <> 'null' OR (p.operation = 'U' AND NOT plan -> 'not_null' ? c)) ORDER BY c);
-    -- of a row that is created again, most values came from Dataverse
-    unwritable := unwritable + EXISTS (SELECT FROM unnest(CASE WHEN p.base IS NULL THEN edited ELSE p.columns END) AS e
-                                       WHERE p.r -> e <> 'null' AND e <> ALL (wanted))::integer;
-    change := jsonb_build_object('id', p.id, 'tries', p.tries + 1, 'image', p.r, 'columns', wanted, 'state',
-      CASE WHEN p.operation = 'U' AND wanted = '{}' AND p.held = '{}' THEN 'fetch' ELSE 'sending' END);
-    changes := changes || change;
-    IF change ->> 'state' = 'sending' THEN
-      staged := staged + 1;
-      images := images || p.r;
-    END IF;
-  END LOOP;
+  EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
+  unwritable := noted.unwritable;
+  staged := cardinality(array_positions(noted.states, 'sending'));
+  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.images);
   -- values that cannot be converted to the types of the foreign table
-  BEGIN
-    EXECUTE plan ->> 'fits' USING images;
-  EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
-    fits := false;
-  END;
+  IF plan ->> 'fits' IS NOT NULL THEN
+    BEGIN
+      EXECUTE plan ->> 'fits' USING ARRAY(SELECT u.i FROM unnest(noted.images, noted.states) AS u (i, s) WHERE u.s = 'sending');
+    EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+      fits := false;
+    END;
+  END IF;
   IF NOT fits THEN
-    FOR i IN 1 .. cardinality(changes) LOOP
-      CONTINUE WHEN changes[i] ->> 'state' IS DISTINCT FROM 'sending';
+    FOR i IN 1 .. cardinality(noted.ids) LOOP
+      CONTINUE WHEN noted.states[i] <> 'sending';
       BEGIN
-        EXECUTE plan ->> 'fits' USING ARRAY[changes[i] -> 'image'];
+        EXECUTE plan ->> 'fits' USING ARRAY[noted.images[i]];
       EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
         GET STACKED DIAGNOSTICS problem_state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT;
-        changes[i] := changes[i] || jsonb_build_object(
-          'state', 'filed', 'kind', 'refused', 'ours', changes[i] -> 'image', 'theirs', NULL, 'seen', NULL, 'image', NULL,
+        misfits := misfits || jsonb_build_object(
+          'id', noted.ids[i], 'state', 'filed', 'kind', 'refused', 'ours', noted.images[i], 'theirs', NULL, 'seen', NULL, 'image', NULL,
           'sqlstate', problem_state, 'error', problem, 'found_at', clock_timestamp());
         staged := staged - 1;
         refused := refused + 1;
       END;
     END LOOP;
+    PERFORM dataverse.pending_set(copy, misfits);
   END IF;
-  PERFORM dataverse.pending_set(copy, changes);
 END
 $$;
 
@@ -326,6 +344,7 @@ DECLARE
   version CONSTANT text := quote_ident(plan ->> 'version_column');
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
   part record;
+  input text;
   statement text;
   ids uuid[];
 BEGIN
@@ -336,16 +355,17 @@ BEGIN
            array_agg(p.image ORDER BY p.id) AS images
     FROM unnest(rows) AS p GROUP BY p.operation, p.columns
   LOOP
+    input := format('jsonb_to_record(p.image) AS i (%s)',
+                     (SELECT string_agg(format('%I %s', c, plan -> 'types' ->> c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c));
     statement := CASE part.operation
       WHEN 'I' THEN format('INSERT INTO %1$s AS f (%2$s) SELECT %3$s FROM unnest($1, $2, $3) WITH ORDINALITY AS p (id, version, image, n),'
-                           ' jsonb_populate_record(NULL::%1$s, p.image) AS i ORDER BY p.n', source,
+                           ' %4$s ORDER BY p.n', source,
                            (SELECT string_agg(quote_ident(c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c),
                            (SELECT string_agg(CASE quote_ident(c) WHEN id THEN 'p.id' ELSE 'i.' || quote_ident(c) END, ', ')
-                            FROM unnest(plan ->> 'id_column' || part.columns) AS c))
-      WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image),'
-                           ' jsonb_populate_record(NULL::%1$s, p.image) AS i'
+                            FROM unnest(plan ->> 'id_column' || part.columns) AS c), input)
+      WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image), %5$s'
                            ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND f.%4$s = p.version', source,
-                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version)
+                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version, input)
       ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
                   ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
     CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
@@ -358,7 +378,7 @@ BEGIN
   END LOOP;
   -- what is filed among the rejects belongs to the row here
   WITH mine AS (
-    DELETE FROM dataverse.rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid() AND r.row_id = ANY (ARRAY(SELECT p.id FROM unnest(rows) AS p))
+    DELETE FROM dataverse.rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid() AND r.row_id IN (SELECT p.id FROM unnest(rows) AS p)
     RETURNING r.row_id, r.sqlstate, r.message)
   SELECT coalesce(jsonb_object_agg(m.row_id, jsonb_build_array(m.sqlstate, m.message)), '{}') INTO refused FROM mine AS m;
 END
@@ -497,7 +517,9 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], boolean, jsonb) IS
   'decides what becomes of a pending row; for dataverse.sync()';
 
--- Reads rows from the service, and settles what is pending about them.
+-- Reads rows from the service into the page, and settles what is pending about them.
+-- Of rows that were written, and those of which only the row of the service is
+-- wanted, nothing has to be judged.
 CREATE FUNCTION dataverse.sync_settle(copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refused jsonb)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -506,55 +528,62 @@ SET row_security = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
-  was_written CONSTANT jsonb := (SELECT coalesce(jsonb_object_agg(w, true), '{}') FROM unnest(written) AS w);
+  was_written jsonb;
+  unclear dataverse.pending[];
   read record;
   judged record;
-  dirty record;
   changes jsonb[] := '{}';
-  ids uuid[] := '{}';
-  landing jsonb[] := '{}';
-  versions bigint[] := '{}';
-  differing jsonb[] := '{}';
-  bases bigint[] := '{}';
+  ids uuid[];
+  kept uuid[] := '{}';
   part_ids uuid[] := '{}';
   part_rows jsonb[] := '{}';
   parts jsonb[] := '{}';
   p dataverse.pending;
   dirty_ids uuid[] := '{}';
-  i integer;
+  dirty jsonb := '{}';
   n_refused bigint := 0;
 BEGIN
-  FOR read IN EXECUTE plan ->> 'judge' USING ARRAY(SELECT r.id FROM unnest(rows) AS r), rows LOOP
-    p := read.pending;
-    judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
-    IF judged.change = '{}' THEN
-      ids := ids || p.id;
-      landing := landing || read.theirs;
-      versions := versions || CASE WHEN p.operation <> 'D' THEN read.version END;
-      differing := differing || to_jsonb(read.differs);
-      bases := bases || p.base;
-    ELSE
-      changes := changes || (judged.change || jsonb_build_object('id', p.id));
-      n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
-      IF judged.part <> '{}' THEN
-        part_ids := part_ids || p.id;
-        part_rows := part_rows || read.theirs;
-        parts := parts || to_jsonb(judged.part);
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  SELECT coalesce(array_agg(r.id) FILTER (WHERE r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}')), '{}'),
+         coalesce(array_agg(r) FILTER (WHERE NOT (r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}'))), '{}'),
+         coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND r.held <> '{}'), '{}')
+  INTO ids, unclear, was_written FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id;
+  IF unclear <> '{}' THEN
+    FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
+      p := read.pending;
+      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
+      IF judged.change = '{}' THEN
+        ids := ids || p.id;
+      ELSE
+        kept := kept || p.id;
+        changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
+        IF judged.part <> '{}' THEN
+          part_ids := part_ids || p.id;
+          part_rows := part_rows || read.theirs;
+          parts := parts || to_jsonb(judged.part);
+        END IF;
       END IF;
-    END IF;
-  END LOOP;
+    END LOOP;
+    PERFORM dataverse.page_leave_out(kept);
+  END IF;
   IF ids <> '{}' THEN
+    SELECT coalesce(array_agg(d.id), '{}'), coalesce(jsonb_object_agg(d.id, to_jsonb(d)), '{}') INTO dirty_ids, dirty
+    FROM dataverse.sync_land(copy, plan, path, ids) AS d;
     -- what was changed here meanwhile goes on from what the service has now, if
     -- nobody else has changed that
-    FOR dirty IN SELECT * FROM dataverse.sync_land(copy, plan, path, ids, landing) LOOP
-      dirty_ids := dirty_ids || dirty.id;
-      i := array_position(ids, dirty.id);
-      changes := changes || jsonb_build_object(
-        'id', dirty.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
-        'base', CASE WHEN versions[i] IS NOT NULL AND NOT EXISTS (
-                       SELECT FROM jsonb_array_elements_text(differing[i]) AS d WHERE dirty.whole OR d = ANY (dirty.columns))
-                     THEN versions[i] ELSE bases[i] END);
-    END LOOP;
+    IF dirty_ids <> '{}' THEN
+      FOR read IN EXECUTE plan ->> 'judge' USING ARRAY(SELECT r FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
+        p := read.pending;
+        changes := changes || jsonb_build_object(
+          'id', p.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
+          'base', CASE WHEN read.version IS NOT NULL AND p.operation <> 'D' AND NOT EXISTS (
+                         SELECT FROM unnest(read.differs) AS d
+                         WHERE (dirty -> p.id::text ->> 'whole')::boolean OR dirty -> p.id::text -> 'columns' ? d)
+                       THEN read.version ELSE p.base END);
+      END LOOP;
+    END IF;
     PERFORM dataverse.pending_drop(copy, ARRAY(
       SELECT s FROM unnest(ids) AS s WHERE NOT EXISTS (SELECT FROM unnest(dirty_ids) AS d WHERE d = s)));
   END IF;
@@ -564,7 +593,9 @@ BEGIN
     changes := ARRAY(SELECT c FROM unnest(changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
       || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
   END IF;
-  PERFORM dataverse.pending_set(copy, changes);
+  IF changes <> '{}' THEN
+    PERFORM dataverse.pending_set(copy, changes);
+  END IF;
   RETURN n_refused;
 END
 $$;
@@ -592,6 +623,9 @@ BEGIN
     USING ARRAY(SELECT r.id FROM unnest(rows) AS r) INTO here_ids, here_rows;
   filled := ARRAY(SELECT jsonb_populate_record(r, jsonb_build_object('image', h.image, 'ours', coalesce(h.image, r.ours)))
                   FROM unnest(rows) AS r LEFT JOIN unnest(here_ids, here_rows) AS h (id, image) ON h.id = r.id);
+  IF plan ->> 'fits' IS NULL THEN
+    RETURN filled;
+  END IF;
   BEGIN
     EXECUTE plan ->> 'fits' USING ARRAY(SELECT f.image FROM unnest(filled) AS f);
     RETURN filled;
@@ -620,10 +654,13 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 SET extra_float_digits = 1
+-- the rows of a chunk are sorted in memory; to compile statements that deal with so few takes longer than to run them
+SET work_mem = '32MB'
+SET jit = off
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows dataverse.pending[] := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{sending}', chunk) AS n);
+  rows dataverse.pending[] := dataverse.pending_next(copy, '{sending}', chunk);
   ids uuid[];
   dirty uuid[];
   changes jsonb[];
@@ -648,14 +685,14 @@ BEGIN
     RETURN;
   END IF;
 
-  rows := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{fetch}', chunk) AS n);
+  rows := dataverse.pending_next(copy, '{fetch}', chunk);
   IF rows <> '{}' THEN
     PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
     RETURN;
   END IF;
 
   -- filed rows that were decided, or that the service had news of
-  rows := ARRAY(SELECT n FROM dataverse.pending_next(copy, '{filed}', chunk) AS n);
+  rows := dataverse.pending_next(copy, '{filed}', chunk);
   IF rows <> '{}' THEN
     ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
     dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);

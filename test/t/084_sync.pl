@@ -233,6 +233,27 @@ is(last_run('conflicts'), '0', 'in which own changes are no conflicts');
 is(written_by($sync), 0, 'then there is nothing to send');
 same_ok('after edits of rows that were being sent');
 
+# the same, while another column of the row is changed on both sides
+edit('account', 1000, 14, 'first again');
+# the rows are written at once, and are read back when the answer has come
+$crm->fault(method => 'POST', path => 'UpdateMultiple', action => 'delay', delay_ms => 4000);
+{
+	my $before = rows_written();
+	my $h = $crm->background($sync, 'reads back');
+
+	wait_until('rows have been sent', sub { rows_written() == $before + 100 });
+	$crm->sql(q{UPDATE account SET description = 'second' WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 1014);
+		UPDATE dv.account SET description = 'theirs' WHERE accountid = ANY (ARRAY(SELECT accountid FROM numbers WHERE n % 20000 = 1014))});
+	$crm->finish($h);
+}
+is(written_by($sync), 5, 'what only this side has changed meanwhile is sent');
+is(last_run('conflicts'), '5', 'what both have changed is a conflict');
+is($crm->sql(q{SELECT count(*) FROM dv.account WHERE description = 'theirs'}), '5', 'and is not overwritten there');
+is($crm->sql(q{SELECT count(*) FROM account WHERE description = 'second' AND name = 'first again'}), '10', 'nor here');
+$crm->sql(q{SELECT dataverse.resolve('account', 'local')});
+is(written_by($sync), 5, 'until somebody decides');
+same_ok('after edits of both sides of rows that were being sent');
+
 # ---- killed anywhere
 
 my $round = 0;
@@ -343,6 +364,7 @@ my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'mine.acco
 for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local')",
 	"SELECT dataverse.pending_take($copy, '{}')", "SELECT dataverse.pending_ids($copy, '{filed}')", "SELECT dataverse.pending_place($copy, '{}')",
 	"SELECT dataverse.pending_among($copy, '{}')", "SELECT dataverse.pending_dirty($copy, '{}')", "SELECT dataverse.pending_retry($copy, true)",
+	"SELECT dataverse.pending_stage($copy, '{}', '{}', '{}', '{}', '{}')",
 	"SELECT dataverse.pending_next($copy, '{filed}', 1)", "SELECT dataverse.pending_set($copy, '{}')", "SELECT dataverse.pending_drop($copy, NULL)",
 	"SELECT dataverse.pending_count($copy)", 'TABLE dataverse.pending', 'DELETE FROM dataverse.conflicts')
 {
