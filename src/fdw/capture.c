@@ -38,6 +38,7 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/bitmapset.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -290,6 +291,7 @@ forget_sets(captured *table)
 static void
 prepare(captured *table, Relation rel)
 {
+	Bitmapset  *seen = NULL;	/* whoever owns the copy may have written anything into the entry */
 	Datum	   *names;
 	int			n;
 	int			i;
@@ -306,8 +308,10 @@ prepare(captured *table, Relation rel)
 	{
 		AttrNumber	attnum = column_of(rel, names[i], InvalidOid);
 
-		if (attnum == InvalidAttrNumber || attnum == table->id || attnum == table->version)
+		if (attnum == InvalidAttrNumber || attnum == table->id || attnum == table->version ||
+			bms_is_member(attnum, seen))
 			continue;
+		seen = bms_add_member(seen, attnum);
 		table->columns[table->ncolumns] = attnum;
 		table->names[table->ncolumns++] = names[i];
 		table->last = Max(table->last, attnum);
