@@ -26,6 +26,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
 #include "utils/uuid.h"
 
 #include "compat.h"
@@ -178,15 +179,42 @@ dv_merge_page_delete(dv_merge_page *page, const uint8 *id)
  * For SQL
  */
 
+/* Rows of the page lie in memory as its description says, which others may not do any more. */
+static void
+check_layout(const dv_merge_page *page, TupleDesc desc)
+{
+	bool		same = desc->natts == page->desc->natts;
+	int			i;
+
+	for (i = 0; same && i < desc->natts; i++)
+	{
+		Form_pg_attribute a = TupleDescAttr(desc, i);
+		Form_pg_attribute b = TupleDescAttr(page->desc, i);
+
+		same = a->attisdropped == b->attisdropped && a->atttypid == b->atttypid &&
+			a->attlen == b->attlen && a->attbyval == b->attbyval && a->attalign == b->attalign;
+	}
+	if (!same)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("type %s has been altered since the page was read",
+						format_type_be(page->rowtype))));
+}
+
 /* Returns the page, which must have rows of this type. */
 static dv_merge_page *
 page_of(Oid type)
 {
+	TupleDesc	desc;
+
 	if (current_page == NULL || current_page->rowtype != type)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no page of rows of type %s has been read in this transaction",
 						format_type_be(type))));
+	desc = lookup_rowtype_tupdesc(type, -1);
+	check_layout(current_page, desc);
+	ReleaseTupleDesc(desc);
 	return current_page;
 }
 
@@ -341,10 +369,7 @@ begin_rows(FunctionCallInfo fcinfo)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	dv_init_materialized_scalars(fcinfo);
-	if (rsinfo->setDesc->natts != page->desc->natts)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("type %s has been altered since the page was read", format_type_be(type))));
+	check_layout(page, rsinfo->setDesc);
 	return page;
 }
 
