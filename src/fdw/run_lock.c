@@ -2,7 +2,7 @@
  * run_lock.c
  *		The lock of a run of dataverse.pull(), push(), or sync().
  *
- * It is an advisory lock of the session, because a run commits many times.
+ * It is a lock of the session, as advisory locks are, because a run commits many times.
  * PostgreSQL keeps such locks when a statement fails, so that a run that was
  * cancelled where it cannot catch the error would seem to run for as long as
  * its session lives, and keep all others waiting.  So the rollback of the whole
@@ -48,7 +48,7 @@ static dv_xact_participant xact_participant = {
 };
 
 /*
- * dataverse.run_lock(class, key, wait) takes the advisory lock with these two
+ * dataverse.run_lock(class, key, wait) takes the lock with these two
  * keys, and returns false if another session has it and is not to be waited for.
  */
 Datum
@@ -63,6 +63,8 @@ dataverse_run_lock(PG_FUNCTION_ARGS)
 	dv_xact_join(&xact_participant);
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) PG_GETARG_INT32(0),
 						 (uint32) PG_GETARG_INT32(1), 2);
+	/* SQL gives advisory locks to everyone, and any role could keep all others from running */
+	tag.locktag_type = LOCKTAG_USERLOCK;
 	if (LockAcquire(&tag, ExclusiveLock, true, !PG_GETARG_BOOL(2)) == LOCKACQUIRE_NOT_AVAIL)
 		PG_RETURN_BOOL(false);
 	held = tag;

@@ -137,10 +137,8 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log_id_seq', '');
 -- of the session.
 CREATE FUNCTION dataverse.caller()
 RETURNS name
-LANGUAGE sql STABLE PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT CASE pg_catalog.current_setting('role') WHEN 'none' THEN session_user
-             ELSE pg_catalog.current_setting('role')::name END $$;
+LANGUAGE C STABLE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'dataverse_caller';
 
 COMMENT ON FUNCTION dataverse.caller() IS
   'the role that calls a function that runs as its owner; for dataverse.pull()';
@@ -200,12 +198,7 @@ BEGIN
     RETURN;
   END IF;
   others := ARRAY(SELECT c.id FROM dataverse.copies AS c WHERE c.target = ANY (names) AND c.id <> ALL (copies));
-  PERFORM dataverse.copy_forget_changes(o) FROM unnest(others) AS o;
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = ANY (others);
-  DELETE FROM dataverse.rejected_rows AS e USING dataverse.copy_refused AS r
-  WHERE e.id = r.reject AND e.operation = 'pull' AND r.copy = ANY (others);
-  DELETE FROM dataverse.copy_refused AS r WHERE r.copy = ANY (others);
-  DELETE FROM dataverse.copies AS c WHERE c.id = ANY (others);
+  PERFORM dataverse.copy_remove(o) FROM unnest(others) AS o;
   UPDATE dataverse.copies AS c SET target = format('"renamed %s"', c.id) WHERE c.id = ANY (copies);
   UPDATE dataverse.copies AS c SET target = n.name FROM unnest(copies, names) AS n (copy, name) WHERE c.id = n.copy;
 END
@@ -215,6 +208,49 @@ COMMENT ON FUNCTION dataverse.copy_follow_names() IS
   'gives copies the names that their tables have now; for its owner''s functions';
 
 REVOKE ALL ON FUNCTION dataverse.copy_follow_names() FROM PUBLIC;
+
+-- Called by functions that run as the owner of the tables of state.
+CREATE FUNCTION dataverse.copy_remove(copy bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_remove.copy;
+  PERFORM dataverse.copy_forget_changes(copy);
+  DELETE FROM dataverse.rejected_rows AS e USING dataverse.copy_refused AS r
+  WHERE r.copy = copy_remove.copy AND e.id = r.reject AND e.operation = 'pull';
+  DELETE FROM dataverse.copy_refused AS r WHERE r.copy = copy_remove.copy;
+  DELETE FROM dataverse.run_log AS r WHERE r.copy = copy_remove.copy;
+  DELETE FROM dataverse.copies AS c WHERE c.id = copy_remove.copy;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_remove(bigint) IS
+  'removes all that is known of a copy; for its owner''s functions';
+
+REVOKE ALL ON FUNCTION dataverse.copy_remove(bigint) FROM PUBLIC;
+
+-- Of a table that was not read into, everything has to be read.
+CREATE FUNCTION dataverse.copy_restart(copy bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
+  PERFORM dataverse.copy_admit_all(copy);
+  UPDATE dataverse.copies AS c
+  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
+  WHERE c.id = copy_restart.copy;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_restart(bigint) IS
+  'forgets how far a copy is; for its owner''s functions';
+
+REVOKE ALL ON FUNCTION dataverse.copy_restart(bigint) FROM PUBLIC;
 
 CREATE FUNCTION dataverse.copy_open(foreign_table regclass, target text)
 RETURNS bigint
@@ -226,6 +262,7 @@ DECLARE
   kind "char";
   opened dataverse.copies;
   forgotten bigint;
+  gone dataverse.copies;
   schema oid := to_regnamespace(quote_ident((parse_ident(target))[1]));
 BEGIN
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
@@ -254,19 +291,31 @@ BEGIN
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
   ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
-  IF opened.id IS NULL THEN
-    INSERT INTO dataverse.copies AS c (foreign_table, target, role)
-    VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
-    ON CONFLICT ON CONSTRAINT copies_target_key DO NOTHING
-    RETURNING * INTO opened;
-    -- another session has just begun the same one
-    RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
-  END IF;
-  IF owner IS NOT NULL AND coalesce(opened.foreign_oid, 0) <> copy_open.foreign_table AND opened.foreign_table <> copy_open.foreign_table::text THEN
+  IF opened.id IS NOT NULL AND owner IS NOT NULL AND opened.target_oid IS NOT DISTINCT FROM to_regclass(copy_open.target)::oid
+     AND coalesce(opened.foreign_oid, 0) <> copy_open.foreign_table AND opened.foreign_table <> copy_open.foreign_table::text
+  THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s is a copy of another foreign table, %s', target, opened.foreign_table),
       hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
+  END IF;
+  -- who had this name before begins anew; what the runs of another role have met is not for everybody's eyes
+  FOR gone IN
+    SELECT c.* FROM dataverse.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
+      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER'))
+  LOOP
+    PERFORM dataverse.copy_remove(gone.id);
+    IF gone.id = opened.id THEN
+      opened := NULL;
+    END IF;
+  END LOOP;
+  IF opened.id IS NULL THEN
+    -- another session may be about to do the same
+    INSERT INTO dataverse.copies AS c (foreign_table, target, role)
+    VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
+    ON CONFLICT ON CONSTRAINT copies_target_key DO UPDATE SET target = excluded.target
+    RETURNING * INTO opened;
+    RETURN opened.id;
   END IF;
   -- what was changed in a table that is gone concerns no rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
@@ -282,12 +331,7 @@ BEGIN
   WHERE c.id = opened.id;
   -- what was read went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
-    DELETE FROM dataverse.copy_ids AS i WHERE i.copy = opened.id;
-    PERFORM dataverse.copy_admit_all(opened.id);
-    UPDATE dataverse.copies AS c
-    SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-        ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false
-    WHERE c.id = opened.id;
+    PERFORM dataverse.copy_restart(opened.id);
   END IF;
   RETURN opened.id;
 END
@@ -306,13 +350,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_begin_anew.copy;
-  PERFORM dataverse.copy_admit_all(copy);
-  UPDATE dataverse.copies AS c
-  SET foreign_table = copy_begin_anew.foreign_table::text,
-      phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false
-  WHERE c.id = copy;
+  PERFORM dataverse.copy_restart(copy);
+  UPDATE dataverse.copies AS c SET foreign_table = copy_begin_anew.foreign_table::text WHERE c.id = copy;
   RETURN dataverse.copy_get(copy);
 END
 $$;
@@ -329,14 +368,17 @@ AS $$
 DECLARE
   n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
 BEGIN
-  -- the target is set to itself so that its OID is found once it exists
   UPDATE dataverse.copies AS c
-  SET target = c.target, known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
+  SET known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
+  -- the target is set to itself so that its OID is found once it exists, but not that of another table
+  IF n.target_oid IS NULL THEN
+    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy RETURNING c.* INTO STRICT n;
+  END IF;
   RETURN n;
 END
 $$;
@@ -557,11 +599,7 @@ BEGIN
     RETURN false;
   END IF;
   PERFORM dataverse.copy_get(forgotten);
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = forgotten;
-  PERFORM dataverse.copy_forget_changes(forgotten);
-  PERFORM dataverse.copy_admit_all(forgotten);
-  DELETE FROM dataverse.run_log AS r WHERE r.copy = forgotten;
-  DELETE FROM dataverse.copies AS c WHERE c.id = forgotten;
+  PERFORM dataverse.copy_remove(forgotten);
   RETURN true;
 END
 $$;

@@ -132,8 +132,8 @@ RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT
 AS $$
 DECLARE
-  existing CONSTANT regclass := pg_catalog.to_regclass(target);
-  name CONSTANT text := dataverse.pull_target(target, existing, pg_catalog.current_schema());
+  existing CONSTANT pg_catalog.regclass := pg_catalog.to_regclass(target);
+  name CONSTANT pg_catalog.text := dataverse.pull_target(target, existing, pg_catalog.current_schema());
 BEGIN
   IF dataverse.copy_of(existing) IS NOT NULL THEN
     PERFORM dataverse.track_drop(existing, true);
@@ -170,21 +170,21 @@ CREATE PROCEDURE dataverse.run_pull(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  path CONSTANT text := pg_catalog.current_setting('search_path');
-  name text;
+  path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+  name pg_catalog.text;
   copy bigint;
   run bigint;
   ended dataverse.run_log;
-  plan jsonb;
+  plan pg_catalog.jsonb;
   more boolean := true;
-  retry jsonb;
+  retry pg_catalog.jsonb;
   retrying boolean := false;
   failed boolean := false;
-  state text;
-  message text;
-  detail text;
-  hint text;
-  phase text := 'prepare';
+  state pg_catalog.text;
+  message pg_catalog.text;
+  detail pg_catalog.text;
+  hint pg_catalog.text;
+  phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
   BEGIN
@@ -201,7 +201,7 @@ BEGIN
   END;
   COMMIT;
   BEGIN
-    IF NOT dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false)) THEN
+    IF NOT dataverse.copy_lock(copy, wait) THEN
       PERFORM dataverse.run_begin(copy, 'pull', 'skipped');
       RAISE NOTICE 'did not pull %, because another session does', name;
       RETURN;
@@ -221,6 +221,8 @@ BEGIN
   END;
   COMMIT;
   LOOP
+    -- what was committed here meanwhile must be seen after rows are locked
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     BEGIN
       IF plan IS NULL THEN
         plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
@@ -304,7 +306,7 @@ CREATE PROCEDURE dataverse.pull(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  problem jsonb;
+  problem pg_catalog.jsonb;
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);
@@ -374,12 +376,12 @@ CREATE PROCEDURE dataverse.pull_all(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  tables CONSTANT oid[] := dataverse.tables_of(schema);
-  due oid[] := tables;
-  source oid;
-  target text;
-  problem jsonb;
-  problems jsonb := '{}';
+  tables CONSTANT pg_catalog.oid[] := dataverse.tables_of(schema);
+  due pg_catalog.oid[] := tables;
+  source pg_catalog.oid;
+  target pg_catalog.text;
+  problem pg_catalog.jsonb;
+  problems pg_catalog.jsonb := '{}';
   waiting bigint;
   before bigint;
   cancelled boolean := false;

@@ -301,6 +301,50 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
   'whether a table has no rows; for dataverse.pull()';
 
+-- Rows that a policy hides would look as if they were not there.
+CREATE FUNCTION dataverse.pull_check_policies(target regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF row_security_active(target) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
+      detail = 'Rows that a policy hides could not be kept in step.',
+      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
+                    target);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_policies(regclass) IS
+  'refuses a table whose policies apply to the caller; for dataverse.pull()';
+
+-- What a run has prepared holds for the table that it has locked: nobody has put
+-- another one in its place, or given it policies, since.
+CREATE FUNCTION dataverse.pull_check_target(copy bigint, plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  target CONSTANT regclass := plan ->> 'target';
+BEGIN
+  IF (dataverse.copy_get(copy)).target_oid IS DISTINCT FROM target THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s was replaced by another one during the run', plan ->> 'target'),
+      hint = 'Call it again: everything will be read.';
+  END IF;
+  PERFORM dataverse.pull_check_policies(target);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_target(bigint, jsonb) IS
+  'refuses a table that is not as it was when the run began; for dataverse.pull()';
+
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
@@ -449,14 +493,7 @@ BEGIN
         || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
            THEN ' If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
   END IF;
-  IF row_security_active(to_regclass(target)) THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
-      detail = 'Rows that a policy hides could not be kept in step.',
-      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
-                    target);
-  END IF;
+  PERFORM dataverse.pull_check_policies(to_regclass(target));
   IF deletes = 'mark' AND NOT EXISTS (
     SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
       AND NOT a.attisdropped AND a.atttypid = 'timestamptz'::regtype)
@@ -592,32 +629,40 @@ SET dataverse_fdw.capture = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
+DECLARE
+  -- in the caller's search path, operators may be anybody's
+  insert_statement CONSTANT text := plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
+  update_statement CONSTANT text := plan ->> 'update';
+  delete_statement CONSTANT text := plan ->> 'delete';
 BEGIN
   SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse.page_window(first, n) AS w;
   inserted := 0;
   updated := 0;
   deleted := 0;
-  PERFORM set_config('search_path', path, true);
   IF upserts > 0 THEN
-    EXECUTE plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
+    PERFORM set_config('search_path', path, true);
+    EXECUTE insert_statement;
     GET DIAGNOSTICS inserted = ROW_COUNT;
-    IF inserted < upserts AND plan ->> 'update' IS NOT NULL THEN
+    SET LOCAL search_path = pg_catalog, pg_temp;
+    IF inserted < upserts AND update_statement IS NOT NULL THEN
       -- some may just have been inserted here
       IF plan ? 'captured' THEN
-        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         PERFORM dataverse.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
-        PERFORM set_config('search_path', path, true);
       END IF;
-      EXECUTE plan ->> 'update';
+      PERFORM set_config('search_path', path, true);
+      EXECUTE update_statement;
       GET DIAGNOSTICS updated = ROW_COUNT;
+      SET LOCAL search_path = pg_catalog, pg_temp;
     END IF;
   END IF;
-  IF rows > upserts AND plan ->> 'delete' IS NOT NULL THEN
-    EXECUTE plan ->> 'delete';
+  IF rows > upserts AND delete_statement IS NOT NULL THEN
+    PERFORM set_config('search_path', path, true);
+    EXECUTE delete_statement;
     GET DIAGNOSTICS deleted = ROW_COUNT;
   END IF;
+  PERFORM pg_catalog.set_config('search_path', path, true);
   SET CONSTRAINTS ALL IMMEDIATE;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  SET LOCAL search_path = pg_catalog, pg_temp;
 END
 $$;
 
@@ -657,6 +702,7 @@ DECLARE
 BEGIN
   -- the lock keeps changes from being captured from now on, if they are not yet
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  PERFORM dataverse.pull_check_target(copy, plan);
   IF dataverse.copy_is_captured(copy) THEN
     PERFORM dataverse.pull_spare(copy, plan, phase, true);
     plan := plan || jsonb_build_object('captured', copy);
@@ -724,8 +770,11 @@ DECLARE
   deleted bigint := 0;
   ghosts uuid[];
   differing uuid[];
+  statement text;
   state text;
 BEGIN
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  PERFORM dataverse.pull_check_target(copy, plan);
   -- the foreign table has been read; nothing of it is left in the page
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   IF plan ->> 'ghosts' IS NOT NULL AND dataverse.copy_is_captured(copy) THEN
@@ -735,11 +784,12 @@ BEGIN
     deleted := (counts ->> 'deleted')::bigint;
   ELSIF plan ->> 'ghosts' IS NOT NULL THEN
     BEGIN
+      statement := plan ->> 'ghosts';
       PERFORM set_config('search_path', path, true);
-      EXECUTE plan ->> 'ghosts' USING copy;
+      EXECUTE statement USING copy;
       GET DIAGNOSTICS deleted = ROW_COUNT;
       SET CONSTRAINTS ALL IMMEDIATE;
-      PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+      SET LOCAL search_path = pg_catalog, pg_temp;
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE;

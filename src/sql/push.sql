@@ -103,9 +103,7 @@ BEGIN
   LOOP
     push := dataverse.push_open(foreign_table, query, what, keys);
     COMMIT;
-    IF wait THEN
-      PERFORM dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), true);
-    ELSIF NOT dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), false) THEN
+    IF NOT dataverse.push_lock(push, wait) THEN
       PERFORM dataverse.run_begin_push(push, foreign_table, query, 'skipped');
       RAISE NOTICE 'did not push to %, because another session does', foreign_table;
       RETURN;

@@ -199,13 +199,14 @@ DECLARE
   state dataverse.push_states;
   staging regclass;
 BEGIN
-  IF NOT pg_try_advisory_xact_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push)) THEN
+  IF NOT dataverse.push_lock(push, false) THEN
     RAISE EXCEPTION USING
       errcode = 'lock_not_available', message = format('push %s is under way', push),
       hint = 'Cancel the session that runs it.';
   END IF;
   state := dataverse.push_get(push);
   IF state.id IS NULL THEN
+    PERFORM dataverse.run_unlock();
     RETURN false;
   END IF;
   staging := dataverse.push_staging(state);
@@ -213,6 +214,7 @@ BEGIN
     EXECUTE format('DROP TABLE %s', staging);
   END IF;
   PERFORM dataverse.push_close(push);
+  PERFORM dataverse.run_unlock();
   RETURN true;
 END
 $$;

@@ -6,7 +6,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1685480816 $$;
 
 COMMENT ON FUNCTION dataverse.copy_lock_class() IS
-  'the first key of the advisory locks of copies; the second one is the number of the copy';
+  'the first key of the locks of copies; the second one is the number of the copy';
 
 CREATE FUNCTION dataverse.push_lock_class()
 RETURNS integer
@@ -14,7 +14,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1685483635 $$;
 
 COMMENT ON FUNCTION dataverse.push_lock_class() IS
-  'the first key of the advisory locks of pushes; the second one is the number of the push';
+  'the first key of the locks of pushes; the second one is the number of the push';
 
 CREATE FUNCTION dataverse.copy_lock_key(copy bigint)
 RETURNS integer
@@ -22,7 +22,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 
 COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
-  'the second key of the advisory lock of a copy or a push';
+  'the second key of the lock of a copy or a push';
 
 -- The run of a push belongs to the role that pushes, as a rejected row does.
 CREATE FUNCTION dataverse.run_owner(run dataverse.run_log)
@@ -70,7 +70,37 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_lock';
 
 COMMENT ON FUNCTION dataverse.run_lock(integer, integer, boolean) IS
-  'takes the advisory lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.pull() and push()';
+  'takes the lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.copy_lock() and push_lock()';
+
+REVOKE ALL ON FUNCTION dataverse.run_lock(integer, integer, boolean) FROM PUBLIC;
+
+CREATE FUNCTION dataverse.copy_lock(copy bigint, wait boolean)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  RETURN dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.copy_lock(bigint, boolean) IS
+  'takes the lock of a copy, or returns false; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.push_lock(push bigint, wait boolean)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.push_get(push);
+  RETURN dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), coalesce(wait, false));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_lock(bigint, boolean) IS
+  'takes the lock of a push, or returns false; for dataverse.push()';
 
 CREATE FUNCTION dataverse.run_unlock()
 RETURNS boolean
@@ -191,7 +221,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          r.started_at, r.ended_at,
          CASE WHEN r.status <> 'running' OR EXISTS (
                 SELECT FROM pg_catalog.pg_locks AS l
-                WHERE l.locktype = 'advisory'
+                WHERE l.locktype = 'userlock'
                   AND l.classid = CASE WHEN r.push IS NULL THEN dataverse.copy_lock_class() ELSE dataverse.push_lock_class() END::oid
                   AND l.objid = dataverse.copy_lock_key(coalesce(r.copy, r.push))::oid
                   AND l.objsubid = 2 AND l.pid = r.pid AND l.granted

@@ -247,17 +247,18 @@ AS $$
 DECLARE
   dirty uuid[];
   part record;
+  statement text;
 BEGIN
   EXECUTE plan ->> 'lock' USING ids;
   dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
   FOR part IN
     SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
   LOOP
+    statement := format(plan ->> 'land_part',
+      (SELECT string_agg(format('%1$I = s.%1$I', c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
     PERFORM set_config('search_path', path, true);
-    EXECUTE pg_catalog.format(plan ->> 'land_part',
-      (SELECT pg_catalog.string_agg(pg_catalog.format('%1$I = s.%1$I', c), ', ') FROM pg_catalog.jsonb_array_elements_text(part.names) AS c))
-      USING part.rows;
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    EXECUTE statement USING part.rows;
+    SET LOCAL search_path = pg_catalog, pg_temp;
   END LOOP;
   RETURN dirty;
 END
@@ -747,27 +748,27 @@ CREATE PROCEDURE dataverse.run_sync(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  path CONSTANT text := pg_catalog.current_setting('search_path');
-  name text;
+  path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+  name pg_catalog.text;
   copy bigint;
   run bigint;
   ended dataverse.run_log;
-  plan jsonb;
+  plan pg_catalog.jsonb;
   step record;
-  retry jsonb;
+  retry pg_catalog.jsonb;
   more boolean;
   -- what comes next: prepare, pull, retry, take, send, finish, done
-  task text := 'prepare';
+  task pg_catalog.text := 'prepare';
   armed boolean := false;
   progress boolean := false;
   unwritable bigint := 0;
   open bigint;
   failed boolean := false;
-  state text;
-  message text;
-  detail text;
-  hint text;
-  phase text := 'prepare';
+  state pg_catalog.text;
+  message pg_catalog.text;
+  detail pg_catalog.text;
+  hint pg_catalog.text;
+  phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
   BEGIN
@@ -783,7 +784,7 @@ BEGIN
   END;
   COMMIT;
   BEGIN
-    IF NOT dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false)) THEN
+    IF NOT dataverse.copy_lock(copy, wait) THEN
       PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
       RAISE NOTICE 'did not sync %, because another session does', name;
       RETURN;
@@ -807,15 +808,15 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
     BEGIN
-      CASE task
-        WHEN 'prepare' THEN
+      CASE
+        WHEN task OPERATOR(pg_catalog.=) 'prepare' THEN
           plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
           plan := dataverse.sync_prepare(foreign_table, pg_catalog.to_regclass(name), plan, conflict, column_conflicts, strict);
           CALL dataverse.track(pg_catalog.to_regclass(name));
           phase := (dataverse.copy_get(copy)).phase;
           PERFORM dataverse.run_add(run, phase, '{}');
           task := 'pull';
-        WHEN 'pull' THEN
+        WHEN task OPERATOR(pg_catalog.=) 'pull' THEN
           phase := (dataverse.copy_get(copy)).phase;
           more := dataverse.pull_step(run, copy, plan, path);
           -- what comes next may have to wait
@@ -825,19 +826,19 @@ BEGIN
           IF NOT more OR dataverse.pull_is_hopeless(copy, plan) THEN
             task := 'retry';
           END IF;
-        WHEN 'retry' THEN
+        WHEN task OPERATOR(pg_catalog.=) 'retry' THEN
           phase := 'retry';
           retry := dataverse.pull_retry(run, copy, plan, path, retry);
           IF retry IS NULL THEN
             task := CASE WHEN NOT more THEN 'take' WHEN dataverse.pull_is_hopeless(copy, plan) THEN 'finish' ELSE 'pull' END;
           END IF;
-        WHEN 'take' THEN
+        WHEN task OPERATOR(pg_catalog.=) 'take' THEN
           phase := 'send';
           PERFORM dataverse.sync_take(copy, plan);
           PERFORM dataverse.pending_retry(copy, true);
           PERFORM dataverse.run_add(run, phase, '{}');
           task := 'send';
-        WHEN 'finish' THEN
+        WHEN task OPERATOR(pg_catalog.=) 'finish' THEN
           SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
@@ -939,7 +940,7 @@ CREATE PROCEDURE dataverse.sync(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  problem jsonb;
+  problem pg_catalog.jsonb;
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.sync()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);

@@ -95,16 +95,20 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   state dataverse.copies := dataverse.copy_get(copy);
+  replaced boolean;
   n bigint := 0;
 BEGIN
   UPDATE dataverse.copies AS c
   SET target = c.target, id_column = copy_track.id_column, version_column = copy_track.version_column
   WHERE c.id = copy;
-  -- the entries may be those of a table that was dropped
-  IF copy_track.id_column IS NULL OR state.id_column IS NULL
-     OR state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy)
-  THEN
+  -- the entries may be those of a table that was dropped, and so may be what is known of its rows
+  replaced := coalesce(state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy), false);
+  IF copy_track.id_column IS NULL OR state.id_column IS NULL OR replaced THEN
     n := dataverse.copy_forget_changes(copy);
+  END IF;
+  IF replaced THEN
+    PERFORM dataverse.copy_restart(copy);
+    UPDATE dataverse.copies AS c SET columns = state.columns, types = state.types, known = state.known WHERE c.id = copy;
   END IF;
   RETURN n;
 END

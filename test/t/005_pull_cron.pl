@@ -108,7 +108,7 @@ $crm->sql(q{DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM acc
 # another session is at it when the tick comes
 $crm->fault(method => 'GET', path => '/accounts', action => 'stall');
 my $h = $crm->background($pull, 'meanwhile');
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}),
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}),
 	'a tick meets another run, and waits');
 is(tick(sub { $crm->sql("SELECT pg_cancel_backend($h->{pid})"); $crm->finish($h) }), 'succeeded', 'then it runs');
 is(last_run('role, status, updated >= 10, deleted'), 'copier|succeeded|t|10', 'in a background worker');

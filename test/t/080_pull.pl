@@ -201,7 +201,7 @@ sub failures
 	$crm->sql($pull);
 	is(last_run($crm, 'status'), 'succeeded', 'the next one succeeds');
 	$crm->idle_ok('after a failure');
-	is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}), '0', 'nor a lock');
+	is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'nor a lock');
 
 	# a target that refuses a row
 	$crm->sql(q{ALTER TABLE account ADD CONSTRAINT named CHECK (name <> 'forbidden')});

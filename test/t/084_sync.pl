@@ -393,7 +393,7 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 {
 	my $other = Session->new($node);
 
-	$other->query(q{SELECT pg_advisory_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(id)) FROM dataverse.copies WHERE target = 'public.account'});
+	$other->query(q{SELECT dataverse.copy_lock(id, true) FROM dataverse.copies WHERE target = 'public.account'});
 	for my $call ([ pull => q{CALL dataverse.pull('dv.account', 'account')} ], [ sync => $sync ])
 	{
 		my ($what, $sql) = @$call;

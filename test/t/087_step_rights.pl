@@ -1,0 +1,172 @@
+# 087_step_rights.pl
+#		Copies and the roles around them: code that runs in sessions of others,
+#		states that make no sense, tables that are altered, renamed, dropped and
+#		made again, names that were taken before, and runs that end with an
+#		error while their session lives on.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib", "$FindBin::Bin/../dvsim/t/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+use Session;
+
+my $crm = Crm->start('rights', users => 1);
+my $node = $crm->node;
+my $options = q{client_id 'app1', client_secret 'secret1'};
+
+$crm->sql('CREATE SCHEMA dv; GRANT USAGE ON SCHEMA dv TO PUBLIC; IMPORT FOREIGN SCHEMA "default" LIMIT TO (contact, task) FROM SERVER crm INTO dv');
+$crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'L' || i FROM generate_series(1, 20) AS i});
+for my $role (qw(alice bob mallory))
+{
+	$crm->sql("CREATE ROLE $role LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO $role; CREATE USER MAPPING FOR $role SERVER crm OPTIONS ($options);
+		GRANT ALL ON ALL TABLES IN SCHEMA dv TO $role; CREATE SCHEMA $role AUTHORIZATION $role; GRANT CREATE ON SCHEMA public TO $role");
+}
+
+my $columns = q{columns => '{contactid,lastname,firstname,versionnumber}'};
+my $pull = "CALL dataverse.pull('dv.contact', 'alice.contact', $columns)";
+my $sync = "CALL dataverse.sync('dv.contact', 'alice.contact', $columns)";
+my $table = 'contactid uuid PRIMARY KEY, lastname text, firstname text, versionnumber bigint';
+
+# Returns what is output, and the errors and notices.
+sub as
+{
+	my ($role, $sql) = @_;
+	my ($out, $err) = ('', '');
+
+	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ '-U', $role ]);
+	return ($out, $err);
+}
+
+# ---- code that runs while somebody maintains the table of another role
+
+as('alice', "$sync; UPDATE alice.contact SET firstname = 'ours' WHERE lastname IN ('L1', 'L2')");
+my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'alice.contact'});
+as('mallory', qq{CREATE TABLE mallory.loot (t text); CREATE TABLE mallory.t (a int); INSERT INTO mallory.t VALUES (1);
+	CREATE FUNCTION mallory.rob() RETURNS void LANGUAGE plpgsql AS \$\$
+	BEGIN
+		INSERT INTO mallory.loot SELECT 'token ' || c.token FROM dataverse.copy_get($copy) AS c;
+		PERFORM dataverse.pending_take($copy, '{}');
+		INSERT INTO mallory.loot SELECT 'row ' || p FROM dataverse.pending_next($copy, '{taken}', 10) AS p;
+		PERFORM dataverse.pending_drop($copy, NULL);
+	EXCEPTION WHEN insufficient_privilege THEN
+		INSERT INTO mallory.loot VALUES (SQLERRM);
+	END \$\$;
+	CREATE FUNCTION mallory.f(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM mallory.rob(); RETURN a; END';
+	CREATE INDEX ON mallory.t (mallory.f(a)); TRUNCATE mallory.loot});
+$crm->sql('TRUNCATE mallory.loot; REINDEX TABLE mallory.t');
+is($crm->sql('SELECT string_agg(DISTINCT t, $$ $$) FROM mallory.loot'), 'cannot use copies of dataverse_fdw within security-restricted operation',
+	'code that a superuser runs with the rights of its owner gets nothing');
+like((as('alice', $sync))[1], qr/: 2 rows sent/, 'and no change is lost');
+
+# ---- a state that makes no sense
+
+as('alice', qq{SELECT dataverse.copy_set($copy, jsonb_build_object('columns',
+	(SELECT jsonb_agg('firstname'::text) || '["lastname", "contactid"]' FROM generate_series(1, 200000))))});
+is((as('alice', q{UPDATE alice.contact SET lastname = 'L3b' WHERE lastname = 'L3'; SELECT columns FROM alice.contact, LATERAL (SELECT 1 AS columns) AS c LIMIT 1}))[0],
+	'1', 'names that are repeated in the state of a copy do no harm');
+is($crm->sql('SELECT columns FROM dataverse.local_changes'), '{lastname}', 'and are captured once');
+like((as('alice', $sync))[1], qr/: 1 rows sent/, 'and sent');
+
+# ---- a type that is altered between a page and its use
+
+as('alice', q{CREATE FOREIGN TABLE alice.f (contactid uuid, lastname text, versionnumber bigint) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts')});
+my $read = q{SELECT 1 FROM dataverse.read_page('alice.f', NULL, NULL, NULL, NULL, false)};
+my $alter = 'ALTER FOREIGN TABLE alice.f ALTER COLUMN versionnumber TYPE';
+my $rows = 'SELECT * FROM dataverse.page_rows(NULL::alice.f)';
+my $altered = qr/type f has been altered since the page was read/;
+like((as('alice', "BEGIN; $read; $alter text; $rows"))[1], $altered, 'rows have the type that they were read with');
+like((as('alice', "BEGIN; DECLARE c CURSOR FOR $rows; $alter text; $read; FETCH ALL FROM c"))[1], $altered, 'also for a cursor that is older');
+like((as('alice', "BEGIN; $read; $alter text; SELECT dataverse.page_add(gen_random_uuid(), ROW(gen_random_uuid(), 'x', 'y')::alice.f)"))[1],
+	$altered, 'and for rows that are added');
+
+# ---- operators and types that stand in the way of those of pg_catalog
+
+as('mallory', q{CREATE FUNCTION public.evil(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
+	CREATE FUNCTION public.evil(jsonb, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
+	CREATE FUNCTION public.evil(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
+	CREATE FUNCTION public.evil(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
+	CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = public.evil);
+	CREATE OPERATOR public.->> (LEFTARG = jsonb, RIGHTARG = text, FUNCTION = public.evil);
+	CREATE OPERATOR public.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = public.evil);
+	CREATE OPERATOR public.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = public.evil)});
+as('mallory', q{CREATE DOMAIN public.text AS pg_catalog.text CHECK (public.evil(VALUE)); CREATE DOMAIN public.jsonb AS pg_catalog.jsonb CHECK (public.evil(VALUE::pg_catalog.text))});
+as('alice', q{UPDATE alice.contact SET firstname = 'again' WHERE lastname = 'L4'});
+$crm->sql(q{UPDATE dv.contact SET firstname = 'theirs' WHERE lastname IN ('L5', 'L6'); DELETE FROM dv.contact WHERE lastname = 'L20'});
+my $open = 'SET search_path = public, pg_catalog;';
+like((as('alice', "$open $sync"))[1], qr/: 1 rows sent, 0 refused, 0 conflicts; .* 2 updated, 1 deleted/, 'a run looks for nothing in the search path of the caller');
+like((as('alice', "$open CALL dataverse.untrack('alice.contact'); $pull"))[1], qr/pulled alice\.contact/, 'nor one that only pulls');
+like((as('alice', "$open CALL dataverse.pull('dv.contact', 'alice.contact', columns => '{contactid,lastname,firstname,versionnumber}', sweep => '0')"))[1],
+	qr/pulled alice\.contact: .* 19 compared/, 'nor one that compares');
+like((as('alice', "$open CALL dataverse.pull_all('dv', 'alice')"))[1], qr/pulled alice\.task/, 'nor one of all tables');
+is((as('alice', "$open SELECT dataverse.forget_copy('alice.task')"))[0], 't', 'nor what forgets one');
+$crm->sql('DROP DOMAIN public.text, public.jsonb; DROP FUNCTION public.evil(text, text), public.evil(pg_catalog.jsonb, text), public.evil(bigint, bigint) CASCADE');
+
+# ---- tables that have a name that another one had
+
+my $bob = "CALL dataverse.pull('dv.contact', 'public.c', $columns)";
+like((as('bob', $bob))[1], qr/: 19 rows read, 19 inserted/, 'a copy is made');
+as('bob', "DROP TABLE public.c; CREATE TABLE public.c ($table)");
+like((as('bob', $bob))[1], qr/19 inserted/, 'a table that is made again by hand is filled again');
+as('bob', "ALTER TABLE public.c RENAME TO c_old; CREATE TABLE public.c ($table)");
+like((as('bob', $bob))[1], qr/19 inserted/, 'so is one that replaces a table that was renamed');
+like((as('bob', $bob =~ s/public\.c/public.c_old/r))[1], qr/: 0 rows read/, 'which remains a copy');
+as('bob', 'DROP TABLE public.c');
+as('mallory', "CREATE TABLE public.c ($table)");
+like((as('mallory', $bob))[1], qr/19 inserted/, 'and so is one of another role');
+is((as('mallory', q{SELECT count(*) FROM dataverse.runs WHERE target = 'public.c'}))[0], '1', 'who does not see the runs of the first one');
+as('mallory', q{CALL dataverse.pull('dv.contact', 'public.taken', columns => '{nonesuch}')});
+as('bob', 'CREATE TABLE public.taken (activityid uuid PRIMARY KEY, subject text, versionnumber bigint)');
+like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulled public\.taken/, 'who has only taken a name does not keep others from it');
+
+# ---- a run that ends with an error while its session lives on
+
+my $session = Session->new($node);
+my $waiting = Session->new($node);
+$crm->sql("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+my $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
+$waiting->query("SELECT dataverse.copy_lock($id, true)");
+$session->start("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}) or die;
+$crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
+$waiting->query('SELECT dataverse.run_unlock()');
+my $result = $session->finish;
+like($result->{message} // '', qr/could not pull public\.mine: .*forgotten|there is no such copy/, 'a copy is forgotten while a run waits for its turn');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run keeps no lock');
+$crm->sql("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+$id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
+$waiting->query("BEGIN; SELECT dataverse.copy_lock($id, true); SAVEPOINT s");
+$waiting->try('SELECT 1/0');
+$waiting->query('ROLLBACK TO s');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'errors within the procedure do not release a lock');
+$waiting->query('COMMIT');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'nor does a COMMIT');
+$waiting->try('SELECT 1/0');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'but one that ends it does');
+
+# Nobody else can take it.
+like((as('mallory', "SELECT dataverse.copy_lock($id, true)"))[1], qr/must be owner of table public\.mine/, 'only the owner of a table locks its copy');
+like((as('mallory', "SELECT dataverse.run_lock(dataverse.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor is there another way');
+is((as('mallory', "SELECT pg_advisory_lock(dataverse.copy_lock_class(), $id); SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'"))[0], "\n0",
+	'as there would be with advisory locks');
+
+# Two sessions begin to make the same copy.
+$_->query('SELECT 1') for $session, $waiting;
+$session->query('BEGIN');
+$session->query(q{SELECT dataverse.copy_open('dv.contact', 'public.twice')});
+$waiting->start("CALL dataverse.pull('dv.contact', 'public.twice', $columns)");
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+$session->query('COMMIT');
+$result = $waiting->finish;
+is($result->{message}, undef, 'a copy that two sessions begin at the same time is one');
+
+$_->close for $session, $waiting;
+$crm->stop;
+done_testing();
