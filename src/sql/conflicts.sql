@@ -253,7 +253,9 @@ BEGIN
   UPDATE dataverse.pending AS p
   SET operation = n.operation, columns = n.columns, held = n.held, base = n.base, against = n.against, state = n.state,
       tries = n.tries, touched = n.touched, image = n.image, kind = n.kind, ours = n.ours, theirs = n.theirs, seen = n.seen,
-      sqlstate = n.sqlstate, error = n.error, found_at = n.found_at, decision = n.decision
+      sqlstate = n.sqlstate, error = n.error, found_at = n.found_at,
+      -- somebody may just have decided
+      decision = CASE WHEN c ? 'decision' THEN n.decision ELSE p.decision END
   FROM unnest(changes) AS c, dataverse.pending AS o, jsonb_populate_record(o, c - 'id' - 'copy' - 'number') AS n
   WHERE o.copy = pending_set.copy AND o.id = (c ->> 'id')::uuid AND p.copy = o.copy AND p.id = o.id;
 END

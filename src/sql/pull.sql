@@ -220,9 +220,9 @@ BEGIN
       RETURN;
   END;
   COMMIT;
+  -- what is committed here meanwhile must be seen after rows are locked; even EXIT takes a snapshot
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
-    -- what was committed here meanwhile must be seen after rows are locked
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     BEGIN
       IF plan IS NULL THEN
         plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
@@ -265,6 +265,7 @@ BEGIN
       message := NULL;
     END IF;
     COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
   IF failed THEN

@@ -41,7 +41,7 @@ sub as
 	my ($role, $sql) = @_;
 	my ($out, $err) = ('', '');
 
-	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ '-U', $role ]);
+	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ $role eq 'postgres' ? () : ('-U', $role) ]);
 	return ($out, $err);
 }
 
@@ -126,21 +126,79 @@ as('mallory', q{CALL dataverse.pull('dv.contact', 'public.taken', columns => '{n
 as('bob', 'CREATE TABLE public.taken (activityid uuid PRIMARY KEY, subject text, versionnumber bigint)');
 like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulled public\.taken/, 'who has only taken a name does not keep others from it');
 
-# ---- a run that ends with an error while its session lives on
+# ---- tables that change while a run waits for them
 
 my $session = Session->new($node);
 my $waiting = Session->new($node);
-$crm->sql("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+my $mine = "CALL dataverse.pull('dv.contact', 'public.mine', $columns)";
+$crm->sql($mine);
+
+# Returns the error of a run that has waited until these statements were committed.
+sub overtaken
+{
+	my ($sql) = @_;
+
+	$crm->sql(q{UPDATE dv.contact SET firstname = firstname || 'x' WHERE lastname = 'L1'});
+	$session->query('BEGIN');
+	$session->query('LOCK TABLE public.mine IN SHARE MODE');
+	$waiting->start($mine);
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+	$session->query($_) for split /; /, $sql;
+	$session->query('COMMIT');
+	return $waiting->finish->{message} // '';
+}
+
+like(overtaken("DROP TABLE public.mine; CREATE TABLE public.mine ($table)"), qr/table public\.mine was replaced by another one during the run/,
+	'a run does not go on with another table of the same name');
+$crm->sql($mine);
+is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'which the next one fills');
+$crm->sql('ALTER TABLE public.mine OWNER TO alice;');
+$waiting->query('SET ROLE alice');
+like(overtaken('ALTER TABLE public.mine ENABLE ROW LEVEL SECURITY; ALTER TABLE public.mine FORCE ROW LEVEL SECURITY'),
+	qr/row security of table public\.mine applies to role alice/, 'nor with one that hides rows now');
+$crm->sql('ALTER TABLE public.mine NO FORCE ROW LEVEL SECURITY');
+$waiting->query('RESET ROLE');
+$crm->sql(qq{DROP TABLE public.mine; CREATE TABLE public.mine ($table)});
+$crm->sql(q{CALL dataverse.track('public.mine')});
+$crm->sql($mine);
+is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'a table that is made again and tracked at once is filled, too');
+$crm->sql(q{UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L7'});
+is($crm->sql(q{SELECT l.operation, l.columns FROM dataverse.local_changes AS l JOIN dataverse.copies AS c ON c.id = l.copy WHERE target = 'public.mine'}),
+	'U|{firstname}', 'and captured');
+
+# What others do here while a row waits to be merged is not undone.
+$waiting->query("SET default_transaction_isolation = 'serializable'");
+is(overtaken("UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L1'"), '', 'a run sees what was committed while it waited, whatever the isolation level');
+$waiting->query('RESET default_transaction_isolation');
+is($crm->sql(q{SELECT firstname FROM public.mine WHERE lastname = 'L1'}), 'ours', 'and leaves it alone');
+$crm->sql("UPDATE dv.contact SET firstname = 'theirs' WHERE lastname = 'L1'");
+$crm->sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'");
+like((as('postgres', "CALL dataverse.sync('dv.contact', 'public.mine', $columns)"))[1], qr/1 conflicts/, 'so does a run that also sends');
+$crm->sql('ALTER DATABASE postgres RESET default_transaction_isolation');
+my $conflict = $crm->sql('SELECT id FROM dataverse.conflicts');
+my $mine_id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
+my $row = $crm->sql('SELECT row_id FROM dataverse.conflicts');
+$session->query('BEGIN');
+$session->query("SELECT dataverse.resolve($conflict, 'local')");
+$waiting->start(qq{SELECT dataverse.pending_set($mine_id, ARRAY['{"id": "$row", "touched": false}'::jsonb])});
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+$session->query('COMMIT');
+$waiting->finish;
+is($crm->sql('SELECT decision FROM dataverse.conflicts'), 'local', 'nor is a decision undone that was made meanwhile');
+$crm->sql(q{CALL dataverse.untrack('public.mine')});
+
+# ---- a run that ends with an error while its session lives on
+
 my $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
 $waiting->query("SELECT dataverse.copy_lock($id, true)");
-$session->start("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+$session->start($mine);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}) or die;
 $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
 $waiting->query('SELECT dataverse.run_unlock()');
 my $result = $session->finish;
 like($result->{message} // '', qr/could not pull public\.mine: .*forgotten|there is no such copy/, 'a copy is forgotten while a run waits for its turn');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run keeps no lock');
-$crm->sql("CALL dataverse.pull('dv.contact', 'public.mine', $columns)");
+$crm->sql($mine);
 $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
 $waiting->query("BEGIN; SELECT dataverse.copy_lock($id, true); SAVEPOINT s");
 $waiting->try('SELECT 1/0');

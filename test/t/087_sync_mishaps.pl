@@ -186,7 +186,7 @@ for my $what ('pull', 'sync')
 			$k->watcher->query('SELECT pg_cancel_backend(' . $s->pid . ')');
 			my $result = $s->finish;
 			is($result->{sqlstate}, '57014', "$what: cancelled at $kind:$n");
-			is($k->watcher->value('SELECT count(*) FROM pg_locks WHERE locktype = $$advisory$$ AND pid = ' . $s->pid), '0', 'its session holds no lock');
+			is($k->watcher->value('SELECT count(*) FROM pg_locks WHERE locktype = $$userlock$$ AND pid = ' . $s->pid), '0', 'its session holds no lock');
 			is(last_run(q{status IN ('failed', 'interrupted', 'succeeded')}), 't', 'the run does not run');
 			is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'succeeded' AND error IS NOT NULL}), '0', 'and has not succeeded');
 			$k->sql(q{CALL dataverse.pull('dv.account', 'public.account', wait => false)});
