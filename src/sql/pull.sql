@@ -387,7 +387,7 @@ DECLARE
   before bigint;
   cancelled boolean := false;
   failures integer := 0;
-  causes text;
+  causes pg_catalog.text;
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull_all()');
   PERFORM dataverse.pull_check(deletes, drift, on_error);

@@ -77,22 +77,22 @@ CREATE PROCEDURE dataverse.push(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  path CONSTANT text := pg_catalog.current_setting('search_path');
-  schemas CONSTANT name[] := pg_catalog.current_schemas(false);
-  what CONSTANT text := coalesce(operation, CASE WHEN key IS NULL THEN 'insert' ELSE 'upsert' END);
-  keys CONSTANT text[] := coalesce(key, '{}');
+  path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+  schemas CONSTANT pg_catalog.name[] := pg_catalog.current_schemas(false);
+  what CONSTANT pg_catalog.text := coalesce(operation, CASE WHEN key IS NULL THEN 'insert' ELSE 'upsert' END);
+  keys CONSTANT pg_catalog.text[] := coalesce(key, '{}');
   push bigint;
   run bigint;
   ended dataverse.run_log;
-  plan jsonb;
-  problem jsonb;
+  plan pg_catalog.jsonb;
+  problem pg_catalog.jsonb;
   more boolean := true;
   failed boolean := false;
-  state text;
-  message text;
-  detail text;
-  hint text;
-  phase text := 'stage';
+  state pg_catalog.text;
+  message pg_catalog.text;
+  detail pg_catalog.text;
+  hint pg_catalog.text;
+  phase pg_catalog.text := 'stage';
 BEGIN
   PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk);
   IF pg_catalog.current_setting('dataverse_fdw.dry_run', true)::boolean THEN

@@ -106,6 +106,9 @@ like((as('alice', "$open CALL dataverse.untrack('alice.contact'); $pull"))[1], q
 like((as('alice', "$open CALL dataverse.pull('dv.contact', 'alice.contact', columns => '{contactid,lastname,firstname,versionnumber}', sweep => '0')"))[1],
 	qr/pulled alice\.contact: .* 19 compared/, 'nor one that compares');
 like((as('alice', "$open CALL dataverse.pull_all('dv', 'alice')"))[1], qr/pulled alice\.task/, 'nor one of all tables');
+like((as('alice', "$open CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
+	qr/pushed to dv\.contact: 1 rows sent/, 'nor one that pushes');
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname OPERATOR(pg_catalog.=) 'pushed'});
 is((as('alice', "$open SELECT dataverse.forget_copy('alice.task')"))[0], 't', 'nor what forgets one');
 $crm->sql('DROP DOMAIN public.text, public.jsonb; DROP FUNCTION public.evil(text, text), public.evil(pg_catalog.jsonb, text), public.evil(bigint, bigint) CASCADE');
 
