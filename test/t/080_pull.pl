@@ -36,10 +36,7 @@ sub kill_backend
 {
 	my ($crm, $h) = @_;
 
-	# one that has already ended has nothing to lose
-	kill 'KILL', $h->{pid} if $h->{pid};
-	eval { IPC::Run::finish($h->{run}) };
-	ok($crm->await_recovery, 'the server has restarted');
+	ok($crm->kill_backend($h), 'the server has restarted');
 	return;
 }
 

@@ -55,13 +55,7 @@ sub last_run
 sub kill_backend
 {
 	my ($h) = @_;
-	# the postmaster may not notice at once
-	my $of_this_start = q{FROM pg_stat_activity WHERE backend_type = 'checkpointer' AND pid};
-	my $checkpointer = $crm->sql("SELECT pid $of_this_start IS NOT NULL");
-
-	kill 'KILL', $h->{pid} if $h->{pid};
-	eval { IPC::Run::finish($h->{run}) };
-	ok($crm->await_recovery("SELECT count(*) = 1 $of_this_start <> $checkpointer"), 'the server has restarted');
+	ok($crm->kill_backend($h), 'the server has restarted');
 	return;
 }
 

@@ -283,9 +283,7 @@ for my $fault (
 		$h->{run}->pump_nb;
 	}
 	sleep 0.3;
-	kill 'KILL', $h->{pid} if $h->{pid};
-	eval { IPC::Run::finish($h->{run}) };
-	$crm->await_recovery;
+	ok($crm->kill_backend($h), 'the server has restarted');
 	$crm->no_faults;
 	sleep 0.2;
 	$crm->sql($sync);

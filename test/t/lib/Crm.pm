@@ -86,15 +86,27 @@ sub time_of
 	return ($times[-1] // -1, $err);
 }
 
-# Waits until the server has recovered from a crash, and the query returns true.
-sub await_recovery
+# Kills the backend of a statement that "background" has started, and waits until the server has recovered.
+sub kill_backend
 {
-	my ($self, $query) = @_;
+	my ($self, $h) = @_;
+	my $checkpointer = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'};
+	my $before = $self->sql($checkpointer);
+	# a session that has already ended has nothing to lose
+	my $killed = $h->{pid} && kill 'KILL', $h->{pid};
 
+	eval { IPC::Run::finish($h->{run}) };
+	# the postmaster may not notice at once; or else the session was just about to end
+	for (1 .. $killed ? 100 : 0)
+	{
+		my ($status, $now) = eval { $self->node->psql('postgres', $checkpointer) };
+		return 1 if defined $status && $status == 0 && $now =~ /^\d+$/ && $now ne $before;
+		sleep 0.1;
+	}
 	# psql may be gone before it has got the query
 	for (1 .. 20)
 	{
-		return 1 if eval { $self->node->poll_query_until('postgres', $query // 'SELECT true') };
+		return 1 if eval { $self->node->poll_query_until('postgres', 'SELECT true') };
 		sleep 0.2;
 	}
 	return 0;
