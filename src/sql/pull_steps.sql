@@ -369,18 +369,7 @@ DECLARE
   defined record;
   keyed boolean;
   indexed boolean;
-  has_rows boolean;
 BEGIN
-  -- an unlogged table is empty after a crash, and nothing else tells
-  IF state.phase <> 'backfill' OR state.link IS NOT NULL THEN
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u') THEN
-      EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO has_rows;
-      IF NOT has_rows THEN
-        PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-        state := dataverse.copy_set(copy, '{"phase": "backfill", "link": null, "token": null, "token_at": null, "marks": [], "marked_at": [], "ids": 0, "whole": false, "again": false}');
-      END IF;
-    END IF;
-  END IF;
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
@@ -513,8 +502,12 @@ BEGIN
 
   info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
                                      'on_error', on_error, 'drift', drift);
-  -- Change tracking does not tell that the rows were removed here.
-  IF state.filled AND dataverse.pull_is_empty(target) THEN
+  -- Change tracking does not tell that the rows were removed here, or were lost in a
+  -- crash, which may have come before the end of the first run.
+  IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
+        SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u')))
+     AND dataverse.pull_is_empty(target)
+  THEN
     RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because table %s is empty', foreign_table, target);
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     state := dataverse.copy_set(copy, jsonb_build_object(
