@@ -138,6 +138,38 @@ $$;
 COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
   'writes the row of a run; for dataverse.pull()';
 
+-- Takes the lock of a copy and begins a run.  Without a run, either another session
+-- has the lock, or there was an error.
+CREATE FUNCTION dataverse.run_start(
+  copy bigint, operation text, target text, wait boolean,
+  OUT run bigint, OUT state text, OUT message text, OUT detail text, OUT hint text)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT dataverse.copy_lock(copy, wait) THEN
+    PERFORM dataverse.run_begin(copy, operation, 'skipped');
+    RAISE NOTICE 'did not % %, because another session does', operation, target;
+    RETURN;
+  END IF;
+  run := dataverse.run_begin(copy, operation, 'running');
+EXCEPTION
+  WHEN query_canceled OR OTHERS THEN
+    state := SQLSTATE;
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    PERFORM dataverse.run_unlock();
+    IF run IS NULL AND SQLSTATE IN ('55P03', '57014') THEN
+      detail := concat_ws(' ', nullif(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
+      hint := 'Call it again later. With wait => false, it does not wait.';
+    END IF;
+    run := NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_start(bigint, text, text, boolean) IS
+  'takes the lock of a copy and begins a run; for dataverse.pull() and sync()';
+
 CREATE FUNCTION dataverse.run_begin_push(push bigint, foreign_table regclass, query text, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER

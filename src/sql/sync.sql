@@ -783,25 +783,14 @@ BEGIN
       RETURN;
   END;
   COMMIT;
-  BEGIN
-    IF NOT dataverse.copy_lock(copy, wait) THEN
-      PERFORM dataverse.run_begin(copy, 'sync', 'skipped');
-      RAISE NOTICE 'did not sync %, because another session does', name;
-      RETURN;
-    END IF;
-    run := dataverse.run_begin(copy, 'sync', 'running');
-  EXCEPTION
-    WHEN query_canceled OR OTHERS THEN
-      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT;
-      PERFORM dataverse.run_unlock();
-      IF run IS NULL AND state OPERATOR(pg_catalog.=) ANY (ARRAY['55P03', '57014']) THEN
-        detail := pg_catalog.concat_ws(' ', NULLIF(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
-        hint := 'Call it again later. With wait => false, it does not wait.';
-      END IF;
+  SELECT s.run, s.state, s.message, s.detail, s.hint INTO run, state, message, detail, hint
+  FROM dataverse.run_start(copy, 'sync', name, wait) AS s;
+  IF run IS NULL THEN
+    IF state IS NOT NULL THEN
       problem := dataverse.sync_problem(name, NULL, state, message, detail, hint);
-      RETURN;
-  END;
+    END IF;
+    RETURN;
+  END IF;
   COMMIT;
   -- what was committed here meanwhile must be seen after rows are locked; nothing
   -- may come between the beginning of a transaction and this, not even an expression
