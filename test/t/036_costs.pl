@@ -19,6 +19,7 @@ my $seeded = 600;    # rows that there are
 my $rows = 5000;     # rows that PostgreSQL knows of, a page
 my $keys = 2000;     # for four requests, which are assumed to take longer than a page
 my $fewer = 600;     # for two requests, which are assumed to take less
+my $soon = 100;      # ms; a request takes 1, but the test must not fail on a busy machine
 my @app_user = ('--app-user', 'app1:secret1');
 my %measured = (options => { request_cost => undef, row_cost => undef });
 
@@ -95,7 +96,7 @@ $crm->sql(join ';', map { "SELECT name FROM crm.account WHERE accountid = '00000
 is(join_of('crm', 'wanted'), 'the whole table', 'seven answers are too few');
 $crm->sql(join ';', map { 'SELECT * FROM crm.account' } 1 .. 5);
 $crm->sql(q{SELECT name FROM crm.account WHERE accountid = '00000000-0000-0000-0000-000000000008'});
-cmp_ok(pool('crm', 'read_request_ms'), '<', 20, 'a request is measured ...');
+cmp_ok(pool('crm', 'read_request_ms'), '<', $soon, 'a request is measured ...');
 cmp_ok(pool('crm', 'read_row_ms'), '>', 0.09, '... and so is a row, which takes 0.1 ms and its share of the wire');
 cmp_ok(pool('crm', 'read_row_ms'), '<', 0.2, '... not more');
 cmp_ok(pool('crm', 'read_row_bytes'), '>', 100, '... and its size ...');
@@ -107,8 +108,8 @@ cmp_ok(cost_of('SELECT accountid FROM crm.account'), '<', 0.85 * cost_of('SELECT
 
 table('paged', 'crm', $seeded);
 $crm->sql(q{ALTER FOREIGN TABLE paged.account OPTIONS (ADD page_size '10')});
-$crm->sql(join ';', map { 'BEGIN; DECLARE c CURSOR FOR SELECT accountid FROM paged.account; FETCH 1 FROM c; SELECT pg_sleep(0.12); MOVE 15 IN c; COMMIT' } 1 .. 18);
-cmp_ok(pool('crm', 'read_request_ms'), '<', 20, 'what is read late was not late');
+$crm->sql(join ';', map { 'BEGIN; DECLARE c CURSOR FOR SELECT accountid FROM paged.account; FETCH 1 FROM c; SELECT pg_sleep(0.3); MOVE 15 IN c; COMMIT' } 1 .. 18);
+cmp_ok(pool('crm', 'read_request_ms'), '<', $soon, 'what is read late was not late');
 
 # ---- slow requests
 
