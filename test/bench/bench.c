@@ -24,6 +24,7 @@
 const char *bench_name;
 pid_t		bench_server = -1;
 char		bench_base[256];
+bool		bench_canned;
 
 void
 die(const char *fmt,...)
@@ -83,7 +84,8 @@ exec_server(const char *program, int core, const char *ready)
 	bench_pin(core);
 	execl(program, program, "--listen", "127.0.0.1:0", "--app-user", "bench:secret",
 		  "--limit-requests", "100000000", "--limit-exec", "1000000s",
-		  "--limit-concurrent", "1000", "--ready-file", ready, (char *) NULL);
+		  "--limit-concurrent", "1000", "--ready-file", ready,
+		  bench_canned ? "--canned" : (char *) NULL, (char *) NULL);
 	fprintf(stderr, "could not run %s: %s\n", program, strerror(errno));
 	_exit(127);
 }

@@ -7,11 +7,13 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 extern const char *bench_name;	/* name of the program, for messages */
 extern pid_t bench_server;		/* process id of dvsim; -1: none */
 extern char bench_base[256];	/* address of dvsim */
+extern bool bench_canned;		/* start it with --canned */
 
 /* Prints the reason and exits; dvsim is stopped, too. */
 void		die(const char *fmt,...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -148,7 +148,9 @@ add_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 
 	if (rules == NULL)
 		return;
-	if (sim_faults_add(&wire->faults, exchange->req.arena, rules, &error))
+	if (wire->sim->canned != NULL)
+		fail(exchange, 400, "dvsim --canned has no faults");
+	else if (sim_faults_add(&wire->faults, exchange->req.arena, rules, &error))
 		list_faults(wire, exchange);
 	else
 		fail(exchange, 400, "%s", error);

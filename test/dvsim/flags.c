@@ -90,6 +90,9 @@ static const struct flag flag_table[] = {
 	"a line for each request"},
 	{"journal-bytes", FLAG_INTEGER, AT(journal_bytes), "N", 0, INT64_C(1) << 40,
 	"memory for /_dvsim/requests (default 67108864)"},
+	{"canned", FLAG_BOOL, AT(canned), NULL, 0, 0,
+		"for benchmarks of clients only: what is read again is answered with the\n"
+	"bytes of the first time, and rows that are created are not kept"},
 	{"help", FLAG_BOOL, AT(help), NULL, 0, 0, "print this"},
 	{"version", FLAG_BOOL, AT(version), NULL, 0, 0, "print the version"},
 };
@@ -288,6 +291,11 @@ check(const struct sim_flags *flags)
 	{
 		fprintf(stderr, "dvsim: --delta-token is \"first\" or \"last\", not \"%s\"\n",
 				flags->delta_token);
+		return false;
+	}
+	if (flags->canned && flags->data != NULL)
+	{
+		fprintf(stderr, "dvsim: --canned keeps no rows, so it cannot be used with --data\n");
 		return false;
 	}
 	return true;

@@ -42,6 +42,7 @@ struct sim_flags
 	const char *ready_file;
 	const char *log;
 	int64_t		journal_bytes;
+	bool		canned;
 	bool		help;
 	bool		version;
 };

@@ -314,14 +314,18 @@ tell_applied(struct sim_req *req, struct sim_res *res)
 }
 
 void
+sim_advance(struct sim *sim)
+{
+	sim_drift_collect(sim);
+	sim_jobs_advance(sim);
+	sim_keys_advance(sim);
+}
+
+void
 sim_dispatch(struct sim_req *req, struct sim_res *res)
 {
 	if (!req->in_batch)
-	{
-		sim_drift_collect(req->sim);
-		sim_jobs_advance(req->sim);
-		sim_keys_advance(req->sim);
-	}
+		sim_advance(req->sim);
 	check_and_route(req, res);
 	if (res->status == 0)
 		sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");

@@ -417,6 +417,10 @@ sim_writer_insert(struct sim_writer *w, struct sim_json *object, struct sim_writ
 	}
 	if (plan->version_slot >= 0)
 		sim_value_set_int(&plan->slots[plan->version_slot].value, sim_next_version(sim->store));
+	if (sim->canned != NULL && w->table->type == SIM_STANDARD)
+		return !plan->has_children ||
+			sim_fail(w->req, w->res, 501, "0x8006088a",
+					 "dvsim --canned keeps no row that others could belong to.");
 	bind_slots(plan);
 	if (!run(w, plan, row))
 		return false;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "canned.h"
 #include "flags.h"
 #include "guid.h"
 #include "request.h"
@@ -113,6 +114,8 @@ sim_wire_new(struct sim *sim, const struct sim_flags *flags)
 	sim->late_delta_token = strcmp(flags->delta_token, "last") == 0;
 	snprintf(wire->dop, sizeof(wire->dop), "%d", (int) flags->dop);
 	sim->faults = &wire->faults;
+	if (flags->canned)
+		sim->canned = sim_canned_new();
 	if (!set_up(wire, flags))
 	{
 		sim_wire_free(wire);
@@ -449,7 +452,8 @@ execute(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_limits 
 	exchange->generation = wire->generation;
 	if (++user->in_flight > user->peak_in_flight)
 		user->peak_in_flight = user->in_flight;
-	sim_dispatch(req, res);
+	if (!sim_canned_replay(exchange))
+		sim_dispatch(req, res);
 	user->requests[res->kind]++;
 	user->rows[res->kind] += (uint64_t) res->rows;
 	exchange->modelled_us = sim_latency_us(&wire->latency, res->kind, res->rows, res->input,
@@ -500,6 +504,7 @@ serve_api(struct sim_wire *wire, struct sim_exchange *exchange)
 	schedule(wire, exchange, exchange->fault ? rule : NULL);
 	sim_answer_head(wire, exchange, server, exchange->budget ? &verdict : NULL);
 	sim_answer_compress(exchange);
+	sim_canned_keep(exchange);
 }
 
 static void

@@ -26,6 +26,7 @@ struct sim_wire;				/* wire.c */
 struct sim_faults;				/* faults.h */
 struct sim_keys;				/* metadata_keys.c */
 struct sim_drift;				/* drift.c */
+struct sim_canned;				/* canned.h */
 
 #define SIM_ROOT "/api/data/v9.2/"
 
@@ -74,6 +75,7 @@ struct sim
 	struct sim_faults *faults;	/* NULL: none */
 	struct sim_keys *keys;		/* NULL: those of the schema (metadata_keys.h) */
 	struct sim_drift *drift;	/* NULL: the schema has not changed (drift.h) */
+	struct sim_canned *canned;	/* NULL: every request is carried out in full (canned.h) */
 	bool		late_delta_token;	/* that of a first read speaks of its last page */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
@@ -148,6 +150,9 @@ void		sim_error_body(struct sim_req *req, struct sim_res *res, const struct sim_
 
 /* route.c: answers one request below SIM_ROOT; used for the outer request and for each $batch part */
 void		sim_dispatch(struct sim_req *req, struct sim_res *res);
+
+/* route.c: what happens by itself with time has happened; to be called before each request */
+void		sim_advance(struct sim *sim);
 
 /* JSON answer: sets status and "application/json; odata.metadata=minimal" */
 void		sim_json_answer(struct sim_res *res, int status);

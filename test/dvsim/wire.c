@@ -36,6 +36,7 @@
 
 #include <microhttpd.h>
 
+#include "canned.h"
 #include "request.h"
 #include "wire.h"
 
@@ -624,5 +625,8 @@ sim_wire_free(struct sim_wire *wire)
 	free(wire->cookie_client);
 	free(wire->cookie_organization);
 	wire->sim->faults = NULL;
+	if (wire->sim->canned != NULL)
+		sim_canned_free(wire->sim->canned);
+	wire->sim->canned = NULL;
 	free(wire);
 }
