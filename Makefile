@@ -62,7 +62,7 @@ EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
-HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-read bench-write bench-write-memory bench-encode bench-sync bench-track indent indent-check dist clean
+HOUSE = demo test test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-peers bench-read bench-write bench-write-memory bench-encode bench-sync bench-track indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -115,6 +115,9 @@ bench-dvsim: dvsim
 
 bench-read:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' test/bench/read
+
+bench-peers:
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CONNECTIONS='$(CONNECTIONS)' test/bench/peers
 
 bench-write:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CONNECTIONS='$(CONNECTIONS)' test/bench/write

@@ -248,6 +248,11 @@ missing_packages()
 		lib libcurl libcurl4-openssl-dev
 		;;
 	esac
+	case " $* " in *" node "*)
+		command -v node >/dev/null || echo nodejs
+		command -v npm >/dev/null || echo npm
+		;;
+	esac
 	case " $* " in *" tests "*)
 		# without its file of certificate authorities, libcurl refuses all TLS connections
 		authorities=$(curl-config --ca 2>/dev/null || echo unknown)
@@ -291,7 +296,8 @@ apt_get()
 }
 
 # Installs what is missing for the given needs, and sets pg_config.  The needs are
-# postgres (to build and run the extension) and tests (to run tests).
+# postgres (to build and run the extension), node (to run programs of npm), and tests
+# (to run tests).
 need()
 {
 	local packages wanted server=

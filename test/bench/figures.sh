@@ -51,6 +51,9 @@ check_numbers()
 
 divide() { awk "BEGIN { printf \"%.6f\", ($1) / ($2) }"; }
 
+# Prints microseconds for a row: micros TICKS ROWS
+micros() { divide "$1 * 1000000 / $(getconf CLK_TCK)" "$2"; }
+
 note_figure() { figures[$1]="${figures[$1]:-} $2"; }
 
 # Prints the median of the figures of a line.

@@ -105,6 +105,17 @@ my @bare = grep { slurp_file($_) !~ /SPDX-License-Identifier: PostgreSQL/ }
   glob 'src/*.[ch] src/*/*.[ch] test/unit/*.c test/dvsim/*.[ch]';
 is("@bare", '', 'every C file names its licence');
 
+# ---- packages of npm come from whatever registry npm uses, but must be these ones
+
+my $lock = decode_json(slurp_file('test/bench/npm/package-lock.json'))->{packages};
+my $asked = decode_json(slurp_file('test/bench/npm/package.json'))->{dependencies};
+my @locked = grep { $_ ne '' } sort keys %$lock;
+
+ok(exists $lock->{'node_modules/dynamics-web-api'}, 'the npm client is locked');
+is($lock->{"node_modules/$_"}{version}, $asked->{$_}, "$_ in the version that is asked for") for keys %$asked;
+is(join(' ', grep { !$lock->{$_}{integrity} } @locked), '', 'with the hash of each package');
+is(join(' ', grep { exists $lock->{$_}{resolved} } @locked), '', 'and the address of none');
+
 # ---- formatting
 
 SKIP:
@@ -141,7 +152,7 @@ like(
 	'and so does the compiler');
 like(capture('make PG_CONFIG=/nonexistent 2>&1'),
 	qr/does not run: install/, 'make says what is missing without pg_config');
-for my $target (qw(test demo check-live fuzz dvsim bench-dvsim indent clean dist))
+for my $target (qw(test demo check-live fuzz dvsim bench-dvsim bench-peers indent clean dist))
 {
 	is(system("make -n $target PG_CONFIG=/nonexistent >/dev/null 2>&1"),
 		0, "make $target does not need pg_config");
