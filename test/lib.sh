@@ -448,7 +448,7 @@ copy_checkout()
 		# files that were deleted from the checkout are still listed
 		tar -c -C "$root" --ignore-failed-read --null -T "$files" -f - 2>"$work/log/tar.log"
 	else
-		tar -c -C "$root" --exclude=./.git -f - .
+		tar -c -C "$root" --exclude=./.git --exclude=tmp_check -f - .
 	fi | tar -x -C "$work/src" -f -
 	[ -f "$work/src/Makefile" ] || die "could not copy the checkout"
 	own "$work/src"
