@@ -58,7 +58,7 @@ endif
 EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.o $(f)/*.bc)) \
 	results regression.diffs regression.out tmp_check output_iso \
 	test/unit/build test/bench/build test/fuzz/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
-	test/ratesim/build test/ratesim/plots test/ratesim/plot test/ratesim/ratesim \
+	test/ratesim/build test/ratesim/plots test/ratesim/ratesim \
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
