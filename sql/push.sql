@@ -106,6 +106,9 @@ CALL dataverse.push('SELECT name FROM source', 'push_dv.account', on_error => 'i
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', chunk => 0);
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', max_errors => -1);
 CALL dataverse.push(NULL, 'push_dv.account');
+CALL dataverse.push(' ; ', 'push_dv.account');
+CALL dataverse.push('DELETE FROM source RETURNING name', 'push_dv.account');
+CALL dataverse.push('SELECT $1 AS name', 'push_dv.account');
 SELECT * FROM pg_temp.left_over;
 
 -- a dry run sends nothing

@@ -376,8 +376,13 @@ COMMENT ON FUNCTION dataverse.resolve_copy(text, text) IS
 
 CREATE FUNCTION dataverse.resolve(target text, decision text)
 RETURNS bigint
-LANGUAGE sql VOLATILE CALLED ON NULL INPUT
-AS $$ SELECT dataverse.resolve_copy(dataverse.pull_target($1, pg_catalog.to_regclass($1), pg_catalog.current_schema()), $2) $$;
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
+AS $$
+BEGIN
+  PERFORM dataverse.pull_check_name(target);
+  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision);
+END
+$$;
 
 COMMENT ON FUNCTION dataverse.resolve(text, text) IS
   'decides all conflicts of a table, and returns how many there are; the next dataverse.sync() carries it out';

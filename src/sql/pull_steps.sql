@@ -380,9 +380,11 @@ BEGIN
   WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
     AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = info ->> 'id_column');
   SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
-  IF missing IS NOT NULL THEN
+  IF missing IS NOT NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE c IS NULL) THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table),
+      errcode = 'undefined_column',
+      message = coalesce(CASE WHEN missing IS NOT NULL THEN format('column "%s" of foreign table %s does not exist', missing, foreign_table) END,
+                         '"columns" contains a null'),
       hint = 'The argument "columns" takes names of columns of the foreign table, as in ''{name,revenue}''.';
   END IF;
   IF to_regclass(target) IS NULL THEN

@@ -8,6 +8,7 @@ DECLARE
   wrong text := CASE
     WHEN foreign_table IS NULL THEN '"foreign_table" is null'
     WHEN query IS NULL THEN '"query" is null'
+    WHEN query ~ '^[;\s]*$' THEN '"query" is empty'
     WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for "chunk": %L', chunk)
     WHEN max_errors < 0 THEN format('invalid value for "max_errors": %L', max_errors)
     WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for "key": %L', key)
@@ -251,7 +252,14 @@ BEGIN
   END IF;
 
   PERFORM set_config('search_path', path, true);
-  EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
+  BEGIN
+    EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
+  EXCEPTION
+    WHEN syntax_error OR undefined_parameter THEN
+      RAISE EXCEPTION USING
+        errcode = SQLSTATE, message = SQLERRM,
+        hint = 'The query has to be one SELECT, VALUES, or TABLE command, perhaps with WITH, and without parameters.';
+  END;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
   FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
@@ -357,15 +365,15 @@ BEGIN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
         message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
-        detail = format('The query was run at %s and returned %s rows. %s of them are in Dataverse, and %s more may be.', state.staged_at,
-                        state.rows, state.done, state.marked - state.done),
+        detail = format('The query was run at %s and returned %s. %s in Dataverse, and %s more may be.', state.staged_at,
+                        dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
         hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
   END IF;
   IF resumed THEN
-    RAISE NOTICE 'going on with the push that was begun at %: % of % rows are done',
-      date_trunc('second', state.opened_at), state.done, state.rows;
+    RAISE NOTICE 'going on with the push that was begun at %: % of % % done',
+      date_trunc('second', state.opened_at), state.done, dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN 'is' ELSE 'are' END;
   END IF;
   RETURN dataverse.push_statements(foreign_table, staging, operation, key, state.version_before, state.staged_at)
     || jsonb_build_object('doubt', CASE WHEN resumed THEN state.marked ELSE 0 END, 'resumed', resumed);

@@ -720,8 +720,8 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('synced %s: %s rows sent, %s refused, %s conflicts; %s read, %s inserted, %s updated, %s deleted, %s compared; %s',
-                target, r.sent, r.rejected, open, r.rows_read, r.inserted, r.updated, r.deleted, r.rows_compared,
+  SELECT format('synced %s: %s sent, %s refused, %s; %s read, %s inserted, %s updated, %s deleted, %s compared; %s',
+                target, dataverse.run_count(r.sent, 'row'), r.rejected, dataverse.run_count(open, 'conflict'), r.rows_read, r.inserted, r.updated, r.deleted, r.rows_compared,
                 date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
