@@ -290,6 +290,7 @@ DECLARE
   ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
   fits boolean := true;
   noted record;
+SET enable_nestloop = off
   misfits jsonb[] := '{}';
   problem text;
   problem_state text;
@@ -353,6 +354,10 @@ DECLARE
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
   part record;
   input text;
+-- all versions are read before the first row is written, many in a request, however quick the service is
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_hashjoin = on
   statement text;
   ids uuid[];
 BEGIN
@@ -565,9 +570,19 @@ BEGIN
         ids := ids || p.id;
       ELSE
         kept := kept || p.id;
-        changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        IF judged.part = '{}' THEN
+          changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        ELSE
+          part_changes := part_changes || (judged.change || jsonb_build_object('id', p.id));
+        END IF;
+        -- each has whole rows, and the array is copied with each
+        IF cardinality(changes) >= 64 THEN
+          PERFORM dataverse.pending_set(copy, changes);
+          changes := '{}';
+        END IF;
         n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
         IF judged.part <> '{}' THEN
+  part_changes jsonb[] := '{}';
           part_ids := part_ids || p.id;
           part_rows := part_rows || read.theirs;
           parts := parts || to_jsonb(judged.part);
@@ -598,7 +613,7 @@ BEGIN
   IF part_ids <> '{}' THEN
     -- what was changed here meanwhile is looked at again as a whole
     dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
-    changes := ARRAY(SELECT c FROM unnest(changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
+    changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
       || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
   END IF;
   IF changes <> '{}' THEN
