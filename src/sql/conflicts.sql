@@ -265,22 +265,22 @@ $$;
 COMMENT ON FUNCTION dataverse.pending_next(bigint, text[], bigint) IS
   'the pending rows that are next; for dataverse.sync()';
 
--- Notes what is sent, and how: "columns" are arrays as texts, since they differ in length.
-CREATE FUNCTION dataverse.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], images jsonb[])
+-- Notes what is sent, and how: "columns" and "held" are arrays as texts, since they differ in length.
+CREATE FUNCTION dataverse.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], held text[], images jsonb[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], image = n.image
-  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.images)
-    AS n (id, state, tries, columns, image)
+  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], held = n.held::text[], image = n.image
+  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.held,
+              pending_stage.images) AS n (id, state, tries, columns, held, image)
   WHERE p.copy = pending_stage.copy AND p.id = n.id;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pending_stage(bigint, uuid[], text[], integer[], text[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse.pending_stage(bigint, uuid[], text[], integer[], text[], text[], jsonb[]) IS
   'notes rows that are about to be sent; for dataverse.sync()';
 
 -- Changes rows: each object has an id, and what to set.

@@ -140,7 +140,7 @@ COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb,
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- What the service defines: whether changes are tracked, and ids and types of the
--- columns that are copied, by their names here.  What is made again has another id.
+-- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -148,7 +148,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name');
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate)', info ->> 'logical_name');
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
@@ -168,7 +168,8 @@ BEGIN
     END IF;
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
-  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType'))
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
+                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update' END))
     || jsonb_build_object('', definition ->> 'MetadataId')
   INTO schema
   FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
@@ -566,7 +567,7 @@ BEGIN
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
-  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
+  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema) || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
 END
 $$;
 

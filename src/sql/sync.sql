@@ -138,6 +138,9 @@ BEGIN
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
     'images', images,
+    -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
+    'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
+                    WHERE plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
     -- what may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
@@ -151,7 +154,8 @@ BEGIN
           LATERAL (SELECT CASE k.operation
                      WHEN 'U' THEN k.columns
                      WHEN 'I' THEN ARRAY(SELECT c FROM jsonb_array_elements_text($3 -> 'columns') AS c
-                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column') AND c <> ALL (k.held))
+                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column') AND c <> ALL (k.held)
+                                           AND NOT $3 -> 'update_only' ? c)
                      ELSE '{}' END AS edited) AS e,
           LATERAL (SELECT ARRAY(
                      SELECT c FROM (SELECT unnest(e.edited) UNION SELECT $3 -> 'partners' ->> c FROM unnest(e.edited) AS c) AS u (c)
@@ -159,7 +163,7 @@ BEGIN
                      ORDER BY c) AS candidates) AS w,
           LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
       SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
-             array_agg(s.columns::text) AS columns, array_agg(s.image) AS images,
+             array_agg(s.columns::text) AS columns, array_agg(s.held::text) AS held, array_agg(s.image) AS images,
              count(*) FILTER (WHERE s.unwritable) AS unwritable
       FROM (
         SELECT n.id,
@@ -171,6 +175,9 @@ BEGIN
                -- what has just been changed again is left to the next run
                CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
                CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
+               CASE WHEN d.id IS NULL AND n.operation = 'I' AND $3 ->> 'update_only' <> '[]' THEN ARRAY(
+                      SELECT unnest(n.held) UNION SELECT c FROM jsonb_array_elements_text($3 -> 'update_only') AS c WHERE x.image -> c <> 'null')
+                    ELSE n.held END AS held,
                CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
                -- of a row that is created again, most values came from Dataverse
                 d.id IS NULL AND n.operation <> 'D' AND EXISTS (
@@ -192,11 +199,6 @@ BEGIN
                    ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
                    ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
                    (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
-    -- rows that were created without some of their values: Dataverse ignores columns that cannot be written when a row is created
-    'incomplete', format('SELECT ARRAY(SELECT p.id FROM unnest($1) AS p JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = p.id,'
-                         ' LATERAL (SELECT to_jsonb(s.*) AS r OFFSET 0) AS x WHERE p.operation = ''I'' AND EXISTS ('
-                         'SELECT FROM unnest(p.columns) AS c WHERE x.r -> c = ''null'' AND p.image -> c <> ALL (''{"null", "\"\"", "[]"}''::jsonb[])))',
-                         foreign_table, id),
     'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
                      foreign_table, id),
     'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
@@ -314,7 +316,7 @@ BEGIN
   EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
   unwritable := noted.unwritable;
   staged := cardinality(array_positions(noted.states, 'sending'));
-  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.images);
+  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
   -- values that cannot be converted to the types of the foreign table
   IF plan ->> 'fits' IS NOT NULL THEN
     BEGIN
@@ -456,8 +458,8 @@ BEGIN
   IF p.state = 'fetch' THEN
     RETURN;
   END IF;
-  -- what is null there although it was to be sent, since it was left out at first or was ignored, is sent now
-  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (edited) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
+  -- what was left out when the row was created is sent now
+  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (p.held) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
      AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
     change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
@@ -474,7 +476,7 @@ BEGIN
   IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
     change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
     -- why it was refused with its references
-    IF p.operation = 'I' AND p.held <> '{}' AND NOT there THEN
+    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE plan -> 'references' ? c) THEN
       change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
     END IF;
     -- the row was created, but could not get its state or its image
@@ -563,7 +565,6 @@ SET extra_float_digits = 1
 AS $$
 DECLARE
   was_written jsonb;
-  incomplete uuid[] := '{}';
   unclear dataverse.pending[];
   read record;
   judged record;
@@ -581,14 +582,11 @@ DECLARE
 BEGIN
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
-  IF EXISTS (SELECT FROM unnest(rows) AS r WHERE r.operation = 'I') AND written <> '{}' THEN
-    EXECUTE plan ->> 'incomplete' USING rows INTO incomplete;
-  END IF;
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
-  FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id LEFT JOIN unnest(incomplete) AS i ON i = r.id,
-    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND i IS NULL AND r.held = '{}') AS settled) AS s;
+  FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}') AS settled) AS s;
   IF unclear <> '{}' THEN
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
