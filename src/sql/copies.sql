@@ -165,10 +165,13 @@ DECLARE
   found_copy dataverse.copies;
 BEGIN
   SELECT c.* INTO found_copy FROM dataverse.copies AS c WHERE c.id = copy;
-  IF found_copy.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'MEMBER') THEN
+  IF found_copy.id IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege',
-      message = coalesce('must be owner of table ' || found_copy.target, 'there is no such copy');
+      errcode = 'object_not_in_prerequisite_state', message = 'the copy has been forgotten',
+      detail = 'Another session has called dataverse.forget_copy(), or has made a copy of the same name.';
+  ELSIF NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'MEMBER') THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege', message = format('must be owner of table %s', found_copy.target);
   END IF;
   RETURN found_copy;
 END
@@ -325,10 +328,14 @@ BEGIN
     END IF;
     UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
+  -- to change it could mean to wait for a run
   UPDATE dataverse.copies AS c
   SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
       target = copy_open.target, role = dataverse.caller()
-  WHERE c.id = opened.id;
+  WHERE c.id = opened.id
+    AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
+         OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
+         OR c.role <> dataverse.caller() OR c.role_oid IS DISTINCT FROM dataverse.role_oid(dataverse.caller()));
   -- what was read went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     PERFORM dataverse.copy_restart(opened.id);

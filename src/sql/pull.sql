@@ -152,7 +152,7 @@ BEGIN
   existing := pg_catalog.to_regclass(target);
   name := dataverse.pull_target(target, existing, pg_catalog.current_schema());
   IF dataverse.copy_of(existing) IS NOT NULL THEN
-    PERFORM dataverse.track_drop(existing, true);
+    PERFORM dataverse.track_do(existing, NULL);
   END IF;
   RETURN dataverse.copy_forget(name);
 END

@@ -1097,6 +1097,9 @@ DECLARE
   top bigint;
   noted bigint;
   found boolean;
+  changes jsonb := '{}';
+  anew boolean := false;
+  redefined boolean := false;
   more boolean := true;
 BEGIN
   IF state.phase = 'settle' THEN
@@ -1120,29 +1123,24 @@ BEGIN
     SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
     WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
     IF after IS NULL OR NOT (plan ->> 'can_follow')::boolean THEN
-      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-      state := dataverse.copy_set(copy, jsonb_build_object(
-        'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0));
+      changes := jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+      state := jsonb_populate_record(state, changes);
       after := NULL;
+      anew := true;
     END IF;
-  END IF;
-  -- rows that were there before may not exist in Dataverse: "again" in a first read
-  -- means that they have to be compared in any case
-  IF state.phase = 'backfill' AND state.link IS NULL THEN
-    EXECUTE plan ->> 'has_rows' INTO found;
-    state := dataverse.copy_set(copy, jsonb_build_object('again', found));
   END IF;
   IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
      (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
     EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
                    (SELECT i.version_column FROM dataverse.pull_info(source) AS i), source) INTO top;
-    state := dataverse.copy_set(copy, jsonb_build_object(
+    changes := changes || jsonb_build_object(
       'marks', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
                  SELECT m FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
                END || coalesce(top, 0),
       'marked_at', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
                  SELECT at FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
-               END || clock_timestamp()));
+               END || clock_timestamp());
+    state := jsonb_populate_record(state, changes);
   END IF;
 
   IF state.phase = 'compare' AND NOT state.whole THEN
@@ -1158,7 +1156,7 @@ BEGIN
     WHEN SQLSTATE 'DV001' THEN
       PERFORM dataverse.end_pages();
       PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+      PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
         'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
         'token_at', NULL, 'ids', 0));
       RETURN true;
@@ -1176,6 +1174,26 @@ BEGIN
   -- if pages of changes do not say it, the definition itself does, once they are read
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
     SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
+    redefined := true;
+  END IF;
+
+  -- While Dataverse is waited for, nothing is locked here.  Now first the table is,
+  -- and then the state of the copy: dataverse.track() and others do the same.
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  -- rows that were there before may not exist in Dataverse: "again" in a first read
+  -- means that they have to be compared in any case
+  IF state.phase = 'backfill' AND state.link IS NULL THEN
+    EXECUTE plan ->> 'has_rows' INTO found;
+    changes := changes || jsonb_build_object('again', found);
+    state := jsonb_populate_record(state, changes);
+  END IF;
+  IF anew THEN
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  END IF;
+  IF changes <> '{}' THEN
+    PERFORM dataverse.copy_set(copy, changes);
+  END IF;
+  IF redefined THEN
     IF dataverse.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
       RETURN true;
     END IF;

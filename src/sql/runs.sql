@@ -36,6 +36,7 @@ $$;
 COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
   'the role that a run of dataverse.push() belongs to';
 
+-- Of a copy that has been forgotten, there is no run any more that could be changed.
 CREATE FUNCTION dataverse.run_check(run bigint)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
@@ -47,8 +48,8 @@ BEGIN
   SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
   IF found_run.copy IS NOT NULL THEN
     PERFORM dataverse.copy_get(found_run.copy);
-  ELSIF found_run.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
-    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = 'there is no such run';
+  ELSIF found_run.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
+    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
   END IF;
 END
 $$;

@@ -220,6 +220,8 @@ AS $$
 DECLARE
   existing uuid[];
 BEGIN
+  -- before anything of the copy is locked, as dataverse.untrack() does
+  EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan ->> 'target');
   IF dataverse.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
                                         WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
     EXECUTE plan ->> 'existing' USING copy INTO existing;
@@ -582,6 +584,8 @@ DECLARE
 BEGIN
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  -- before anything of the copy is locked, as dataverse.untrack() does
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
@@ -743,10 +747,10 @@ BEGIN
   IF rows <> '{}' THEN
     ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
     dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
-    -- what has just been changed again is taken by the next run
-    PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
     rows := dataverse.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
     PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    -- what has just been changed again is taken by the next run
+    PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
     RETURN;
   END IF;
 
@@ -838,7 +842,7 @@ DECLARE
   again record;
   retry pg_catalog.jsonb;
   more boolean;
-  -- what comes next: prepare, pull, retry, take, send, finish, done
+  -- what comes next: prepare, track, pull, retry, take, send, finish, done
   task pg_catalog.text := 'prepare';
   armed boolean := false;
   progress boolean := false;
@@ -885,6 +889,9 @@ BEGIN
         WHEN task OPERATOR(pg_catalog.=) 'prepare' THEN
           plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
           plan := dataverse.sync_prepare(foreign_table, pg_catalog.to_regclass(name), plan, conflict, column_conflicts, strict);
+          task := 'track';
+        -- in a transaction of its own: it locks the table before the state of the copy
+        WHEN task OPERATOR(pg_catalog.=) 'track' THEN
           CALL dataverse.track(pg_catalog.to_regclass(name));
           phase := (dataverse.copy_get(copy)).phase;
           PERFORM dataverse.run_add(run, phase, '{}');

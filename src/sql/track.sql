@@ -228,41 +228,63 @@ $$;
 COMMENT ON FUNCTION dataverse.track_check(regclass, dataverse.copies, text, text) IS
   'refuses copies whose changes cannot be captured; for dataverse.track()';
 
--- Drops the triggers of a table and those below it, but for those that are wanted,
--- and the default of its ids if that is ours.
-CREATE FUNCTION dataverse.track_drop(target regclass, all_of_them boolean)
+-- What has to be done to the table of a copy and those below it, so that changes are
+-- captured, or, without a column of ids, so that they are not: triggers and defaults
+-- of ids to be dropped, and those to be made.
+CREATE FUNCTION dataverse.track_work(target regclass, id_column text)
+RETURNS TABLE (statement text, exclusive boolean)
+LANGUAGE sql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('DROP TRIGGER %I ON %s', g.tgname, g.tgrelid::regclass), true
+  FROM dataverse.track_tables_below($1) AS t JOIN pg_trigger AS g ON g.tgrelid = t
+  WHERE g.tgfoid = 'dataverse.capture()'::regprocedure AND g.tgparentid = 0
+    AND ($2 IS NULL OR NOT EXISTS (
+           SELECT FROM dataverse.track_triggers($1) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
+  UNION ALL
+  SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', t::regclass, a.attname), true
+  FROM dataverse.track_tables_below($1) AS t JOIN pg_attribute AS a ON a.attrelid = t
+    JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  WHERE $2 IS NULL AND pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
+  UNION ALL
+  SELECT w.definition, false FROM dataverse.track_triggers($1) AS w
+  WHERE $2 IS NOT NULL AND NOT w.inherited AND NOT EXISTS (
+    SELECT FROM pg_trigger AS g WHERE g.tgrelid = w.relid AND g.tgname = w.name AND g.tgtype = w.type
+      AND g.tgfoid = 'dataverse.capture()'::regprocedure)
+  UNION ALL
+  SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT dataverse.new_id()', t::regclass, a.attname), true
+  FROM dataverse.track_tables_below($1) AS t JOIN pg_attribute AS a ON a.attrelid = t
+  WHERE a.attname = $2 AND NOT a.attisdropped AND NOT a.atthasdef AND a.attidentity = ''
+$$;
+
+COMMENT ON FUNCTION dataverse.track_work(regclass, text) IS
+  'the statements that begin or end the capture of changes; for dataverse.track() and untrack()';
+
+-- Does that.  What is there already stays as it is, so that a further call takes no
+-- lock unless there are new partitions.  The tables are locked before the state of
+-- the copy is, as in a run, and at once as strictly as is necessary.  Another session
+-- may have done the work meanwhile.
+CREATE FUNCTION dataverse.track_do(target regclass, id_column text)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  part record;
+  exclusive CONSTANT boolean := (SELECT bool_or(w.exclusive) FROM dataverse.track_work(target, id_column) AS w);
+  statement text;
 BEGIN
-  FOR part IN
-    SELECT g.tgname AS name, g.tgrelid::regclass AS relid
-    FROM dataverse.track_tables_below(target) AS t JOIN pg_trigger AS g ON g.tgrelid = t
-    WHERE g.tgfoid = 'dataverse.capture()'::regprocedure AND g.tgparentid = 0
-      AND (all_of_them OR NOT EXISTS (
-             SELECT FROM dataverse.track_triggers(target) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
-  LOOP
-    EXECUTE format('DROP TRIGGER %I ON %s', part.name, part.relid);
-  END LOOP;
-  IF NOT all_of_them THEN
+  IF exclusive IS NULL THEN
     RETURN;
   END IF;
-  FOR part IN
-    SELECT a.attname AS name, t::regclass AS relid
-    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
-      JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
-  LOOP
-    EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', part.relid, part.name);
+  EXECUTE format('LOCK TABLE %s IN %s MODE', target, CASE WHEN exclusive THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
+  FOR statement IN SELECT w.statement FROM dataverse.track_work(target, id_column) AS w LOOP
+    EXECUTE statement;
   END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.track_drop(regclass, boolean) IS
-  'drops the triggers that capture changes, and the default of ids; for dataverse.untrack()';
+COMMENT ON FUNCTION dataverse.track_do(regclass, text) IS
+  'makes the triggers that capture changes, and the default of ids, or drops them; for dataverse.track() and untrack()';
 
 CREATE FUNCTION dataverse.track_given(target regclass, procedure text)
 RETURNS void
@@ -281,8 +303,6 @@ $$;
 COMMENT ON FUNCTION dataverse.track_given(regclass, text) IS
   'refuses calls without a table; for dataverse.track() and untrack()';
 
--- Everything that is there already stays as it is, so that a further call takes no
--- lock unless there are new partitions.
 CREATE PROCEDURE dataverse.track(target regclass)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -303,21 +323,9 @@ BEGIN
   state := dataverse.copy_get(copy);
   SELECT * INTO STRICT info FROM dataverse.pull_info(coalesce(to_regclass(state.foreign_table), state.foreign_oid));
   PERFORM dataverse.track_check(target, state, info.id_column, info.version_column);
-  PERFORM dataverse.track_drop(target, false);
-  FOR part IN
-    SELECT w.definition FROM dataverse.track_triggers(target) AS w
-    WHERE NOT w.inherited AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = w.relid AND g.tgname = w.name
-                                         AND g.tgfoid = 'dataverse.capture()'::regprocedure)
-  LOOP
-    EXECUTE part.definition;
-  END LOOP;
-  FOR part IN
-    SELECT t::regclass AS relid
-    FROM dataverse.track_tables_below(target) AS t JOIN pg_attribute AS a ON a.attrelid = t
-    WHERE a.attname = info.id_column AND NOT a.attisdropped AND NOT a.atthasdef AND a.attidentity = ''
-  LOOP
-    EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT dataverse.new_id()', part.relid, info.id_column);
-  END LOOP;
+  PERFORM dataverse.track_do(target, info.id_column);
+  -- another session may have ended it meanwhile
+  state := dataverse.copy_get(copy);
   IF (state.id_column, state.version_column) IS DISTINCT FROM (info.id_column, info.version_column) OR state.target_oid IS DISTINCT FROM target THEN
     PERFORM dataverse.copy_track(copy, info.id_column, info.version_column);
   END IF;
@@ -353,7 +361,7 @@ BEGIN
       message = format('changes of table %s are captured with those of table %s', target, above),
       hint = format('CALL dataverse.untrack(%L), or detach the table first.', above);
   END IF;
-  PERFORM dataverse.track_drop(target, true);
+  PERFORM dataverse.track_do(target, NULL);
   IF copy IS NOT NULL THEN
     forgotten := dataverse.copy_track(copy, NULL, NULL);
   END IF;

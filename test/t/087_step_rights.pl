@@ -14,6 +14,7 @@ use lib "$FindBin::Bin/lib", "$FindBin::Bin/../dvsim/t/lib";
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 use Crm;
 use Session;
@@ -199,7 +200,7 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE lo
 $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
 $waiting->query('SELECT dataverse.run_unlock()');
 my $result = $session->finish;
-like($result->{message} // '', qr/could not pull public\.mine: .*forgotten|there is no such copy/, 'a copy is forgotten while a run waits for its turn');
+like($result->{message} // '', qr/could not pull public\.mine: the copy has been forgotten/, 'a copy is forgotten while a run waits for its turn');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run keeps no lock');
 $crm->sql($mine);
 $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
@@ -227,6 +228,76 @@ $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NO
 $session->query('COMMIT');
 $result = $waiting->finish;
 is($result->{message}, undef, 'a copy that two sessions begin at the same time is one');
+
+# ---- sessions that do things to a copy at the same time
+
+# Starts a statement, and waits until one of its requests is held, or it waits for a lock.
+sub start_and_wait
+{
+	my ($s, $sql, $event) = @_;
+
+	$s->start($sql);
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = @{[ $s->pid ]} AND wait_event_type = '$event'") or die;
+	for (1 .. $event eq 'Extension' ? 600 : 0)
+	{
+		last if $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
+		sleep 0.05;
+	}
+	return;
+}
+
+# While a run waits for Dataverse, it keeps nobody waiting.
+my $impatient = "SET statement_timeout = '20s';";
+for my $case ([ 'pull', 'contact', 'in a first read' ], [ 'pull', 'task', 'in a read without change tracking' ], [ 'sync', 'contact', 'at a page of changes' ])
+{
+	my ($procedure, $from, $what) = @$case;
+	my $copy = "public.busy_$from";
+	my $sql = "CALL dataverse.$procedure('dv.$from', '$copy')";
+
+	$crm->sql("CALL dataverse.$procedure('dv.$from', '$copy')") unless $what =~ /first/;
+	$crm->fault(method => 'GET', path => $procedure eq 'sync' ? '/contacts?' : "/${from}s", times => 1, action => 'delay', delay_ms => 4000);
+	start_and_wait($session, $sql, 'Extension');
+	is($crm->sql("SELECT string_agg(mode, ' ') FROM pg_locks WHERE relation = to_regclass('$copy') AND pid = " . $session->pid), '',
+		"$what: the table is not locked");
+	like((as('postgres', "$impatient " . $sql =~ s/\)$/, wait => false)/r))[1], qr/did not $procedure $copy, because another session does/,
+		'another run does not wait if it is not to');
+	unless ($what =~ /first/)
+	{
+		unlike((as('postgres', "$impatient CALL dataverse.untrack('$copy'); CALL dataverse.track('$copy')"))[1], qr/ERROR/, 'the capture of changes can end and begin');
+	}
+	is((as('postgres', "$impatient SELECT dataverse.forget_copy('$copy')"))[0], "t", 'and the copy can be forgotten');
+	$crm->no_faults;
+	like($session->finish->{message} // '', qr/could not $procedure $copy: the copy has been forgotten/, 'which the run says');
+	unlike((as('postgres', $sql))[1], qr/ERROR/, 'the next one begins anew');
+}
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and no lock of a run is left');
+
+# The table is locked before the state of the copy is.
+for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT dataverse.forget_copy('public.busy_task')})
+{
+	$crm->sql(q{CALL dataverse.track('public.busy_task')});
+	$session->query('BEGIN');
+	$session->query('LOCK TABLE public.busy_task IN SHARE ROW EXCLUSIVE MODE');
+	$waiting->query('SET deadlock_timeout = 10');
+	start_and_wait($waiting, q{CALL dataverse.pull('dv.task', 'public.busy_task')}, 'Lock');
+	is($session->try($statement)->{message}, undef, "beside a run: $statement");
+	$session->query('COMMIT');
+	$result = $waiting->finish;
+	like($result->{message} // '', $statement =~ /forget/ ? qr/the copy has been forgotten/ : qr/^$/, 'and the run says what is true');
+	$crm->sql(q{CALL dataverse.pull('dv.task', 'public.busy_task')});
+}
+
+# Who comes second finds that everything is done.
+for my $statement (q{CALL dataverse.track('public.busy_task')}, q{CALL dataverse.untrack('public.busy_task')})
+{
+	$session->query('BEGIN');
+	$session->query($statement);
+	start_and_wait($waiting, $statement, 'Lock');
+	$session->query('COMMIT');
+	is($waiting->finish->{message}, undef, "twice at once: $statement");
+	is($crm->sql(q{SELECT count(*) FROM pg_trigger WHERE tgrelid = 'public.busy_task'::regclass AND tgname LIKE 'dataverse%'}),
+		$statement =~ /untrack/ ? '0' : '4', 'and it is');
+}
 
 $_->close for $session, $waiting;
 $crm->stop;
