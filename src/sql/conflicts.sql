@@ -343,7 +343,7 @@ CREATE VIEW dataverse.conflicts WITH (security_barrier) AS
          p.ours, p.theirs, p.sqlstate, p.error, p.found_at, p.decision
   FROM dataverse.pending AS p JOIN dataverse.copies AS c ON c.id = p.copy
   WHERE (p.state = 'filed' OR p.held <> '{}')
-    AND (pg_catalog.pg_has_role(dataverse.copy_owner(c), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(dataverse.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.conflicts IS
   'rows that were changed on both sides, or that Dataverse refused: both versions, until somebody decides';

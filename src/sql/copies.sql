@@ -119,7 +119,7 @@ CREATE TABLE dataverse.run_log (
 );
 
 CREATE INDEX run_log_copy_idx ON dataverse.run_log (copy, started_at) WHERE copy IS NOT NULL;
-CREATE INDEX run_log_push_idx ON dataverse.run_log (role, started_at) WHERE push IS NOT NULL;
+CREATE INDEX run_log_push_idx ON dataverse.run_log (role_oid, started_at) WHERE push IS NOT NULL;
 
 COMMENT ON TABLE dataverse.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
@@ -143,15 +143,25 @@ AS 'MODULE_PATHNAME', 'dataverse_caller';
 COMMENT ON FUNCTION dataverse.caller() IS
   'the role that calls a function that runs as its owner; for dataverse.pull()';
 
+-- The role with this OID, by whatever name; what belonged to a role that is gone
+-- belongs to superusers (10 is the bootstrap superuser).
+CREATE FUNCTION dataverse.role_or_superuser(role oid)
+RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce((SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.oid = $1), 10) $$;
+
+COMMENT ON FUNCTION dataverse.role_or_superuser(oid) IS
+  'the role that has this OID, or the first superuser if there is none; for dataverse.pull()';
+
 -- A copy belongs to the owner of its table; before there is one, to the role that
--- asked for it, as a rejected row does.
+-- asked for it.  To act for a role is to have its rights without SET ROLE.
 CREATE FUNCTION dataverse.copy_owner(copy dataverse.copies)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce((SELECT c.relowner FROM pg_catalog.pg_class AS c WHERE c.oid = (copy).target_oid),
-                      CASE WHEN pg_catalog.pg_get_userbyid((copy).role_oid) = (copy).role THEN (copy).role_oid
-                           ELSE 10 END) $$;
+                      dataverse.role_or_superuser((copy).role_oid)) $$;
 
 COMMENT ON FUNCTION dataverse.copy_owner(dataverse.copies) IS
   'the role that a copy belongs to; for dataverse.pull()';
@@ -169,7 +179,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state', message = 'the copy has been forgotten',
       detail = 'Another session has called dataverse.forget_copy(), or has made a copy of the same name.';
-  ELSIF NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'MEMBER') THEN
+  ELSIF NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', found_copy.target);
   END IF;
@@ -280,7 +290,7 @@ BEGIN
       errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
       hint = format('Grant what is needed to make the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
   END IF;
-  IF NOT pg_has_role(dataverse.caller(), owner, 'MEMBER') THEN
+  IF NOT pg_has_role(dataverse.caller(), owner, 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
       hint = format('Do this as role %s, to which the table belongs, or as a member of it.', owner::regrole);
@@ -305,7 +315,7 @@ BEGIN
   -- who had this name before begins anew; what the runs of another role have met is not for everybody's eyes
   FOR gone IN
     SELECT c.* FROM dataverse.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
-      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER'))
+      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE'))
   LOOP
     PERFORM dataverse.copy_remove(gone.id);
     IF gone.id = opened.id THEN

@@ -363,7 +363,7 @@ BEGIN
   SELECT array_agg(DISTINCT c.foreign_oid), count(*) INTO tables, rows
   FROM dataverse.copies AS c JOIN dataverse.copy_refused AS r ON r.copy = c.id AND r.dangling
   WHERE c.refused > 0 AND c.foreign_oid = ANY (foreign_tables) AND c.target = dataverse.name_in(target_schema, c.foreign_oid)
-    AND pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER');
+    AND pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE');
 END
 $$;
 

@@ -32,8 +32,9 @@ CREATE TABLE dataverse.push_states (
   foreign_oid oid GENERATED ALWAYS AS (dataverse.table_oid(foreign_table)) STORED
 );
 
+-- roles and tables can be renamed
 CREATE UNIQUE INDEX push_states_what_idx ON dataverse.push_states
-  (role, foreign_table, operation, key, pg_catalog.hashtextextended(query, 0));
+  (role_oid, foreign_oid, operation, key, pg_catalog.hashtextextended(query, 0));
 
 COMMENT ON TABLE dataverse.push_states IS
   'the pushes that have not come to their end, of all roles';
@@ -51,7 +52,7 @@ CREATE FUNCTION dataverse.push_owner(push dataverse.push_states)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT CASE WHEN pg_catalog.pg_get_userbyid((push).role_oid) = (push).role THEN (push).role_oid ELSE 10 END $$;
+AS $$ SELECT dataverse.role_or_superuser((push).role_oid) $$;
 
 COMMENT ON FUNCTION dataverse.push_owner(dataverse.push_states) IS
   'the role that a push belongs to; for dataverse.push()';
@@ -66,7 +67,7 @@ DECLARE
   found_push dataverse.push_states;
 BEGIN
   SELECT p.* INTO found_push FROM dataverse.push_states AS p WHERE p.id = push;
-  IF found_push.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.push_owner(found_push), 'MEMBER') THEN
+  IF found_push.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.push_owner(found_push), 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('permission denied for push %s', push);
   END IF;
@@ -83,18 +84,24 @@ LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  me CONSTANT oid := dataverse.role_oid(dataverse.caller());
   opened bigint;
 BEGIN
+  -- a dump has the names, and new roles and tables may have got old ones
+  UPDATE dataverse.push_states AS p SET role = r.rolname FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role;
+  UPDATE dataverse.push_states AS p SET foreign_table = p.foreign_oid::regclass::text
+  FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.foreign_table <> p.foreign_oid::regclass::text;
   LOOP
+    -- a table that was made again takes the place of one that is gone, but not of one that has another name now
     SELECT p.id INTO opened FROM dataverse.push_states AS p
-    WHERE p.role = dataverse.caller() AND pg_get_userbyid(dataverse.push_owner(p)) = p.role
-      AND (p.foreign_oid = push_open.foreign_table OR p.foreign_table = push_open.foreign_table::text)
+    WHERE p.role_oid = me
+      AND (p.foreign_oid = push_open.foreign_table
+           OR p.foreign_table = push_open.foreign_table::text AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = p.foreign_oid))
       AND p.operation = push_open.operation AND p.key = push_open.key AND p.query = push_open.query
     ORDER BY p.foreign_oid = push_open.foreign_table DESC NULLS LAST LIMIT 1;
     IF opened IS NULL THEN
-      -- of a role that had the same name
-      DELETE FROM dataverse.push_states AS p
-      WHERE p.role = dataverse.caller() AND pg_get_userbyid(dataverse.push_owner(p)) <> p.role;
+      -- of a role that had the same name, and is gone
+      DELETE FROM dataverse.push_states AS p WHERE p.role = dataverse.caller() AND p.role_oid <> me;
       INSERT INTO dataverse.push_states AS p (role, foreign_table, query, operation, key)
       VALUES (dataverse.caller(), push_open.foreign_table::text, push_open.query, push_open.operation, push_open.key)
       ON CONFLICT DO NOTHING
@@ -102,6 +109,8 @@ BEGIN
     END IF;
     EXIT WHEN opened IS NOT NULL;
   END LOOP;
+  UPDATE dataverse.push_states AS p SET foreign_table = push_open.foreign_table::text
+  WHERE p.id = opened AND p.foreign_oid IS DISTINCT FROM push_open.foreign_table::oid;
   RETURN opened;
 END
 $$;
@@ -160,22 +169,25 @@ COMMENT ON FUNCTION dataverse.push_number_rejects(bigint[], bigint[], bigint) IS
   'numbers the rows that this session has filed as the query of a push has them; for dataverse.push()';
 
 CREATE VIEW dataverse.pushes WITH (security_barrier) AS
-  SELECT p.id, p.foreign_table, p.query, p.operation, p.key, p.role, p.opened_at, p.staging AS staged_in, p.rows, p.done AS rows_done
+  SELECT p.id, p.foreign_table, p.query, p.operation, p.key,
+         coalesce((SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.oid = p.role_oid), p.role) AS role, p.opened_at, p.staging AS staged_in, p.rows, p.done AS rows_done
   FROM dataverse.push_states AS p
-  WHERE pg_catalog.pg_has_role(dataverse.push_owner(p), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+  WHERE pg_catalog.pg_has_role(dataverse.push_owner(p), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.pushes IS
   'pushes that have not come to their end; the next dataverse.push() of the same query goes on with them';
 
 -- The table of a push, locked, so that it stays what it is.  It is whose it has to
--- be, and has no code that would run: nobody else could give it any.
+-- be, and has no code that would run: nobody else could give it any.  In a database
+-- that was restored, it is found by its name; in this one, it may have another name
+-- now, or be in a schema that has.
 CREATE FUNCTION dataverse.push_staging(push dataverse.push_states)
 RETURNS regclass
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  staging regclass := to_regclass((push).staging);
+  staging regclass := coalesce(to_regclass((push).staging)::oid, (push).staged_as);
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = staging AND c.relkind = 'r' AND c.relowner = dataverse.push_owner(push)
                    AND starts_with(c.relname, 'dataverse_push_')) THEN
@@ -183,7 +195,7 @@ BEGIN
   END IF;
   EXECUTE format('LOCK TABLE ONLY %s IN ROW SHARE MODE', staging);
   RETURN (SELECT c.oid FROM pg_class AS c
-          WHERE c.oid = to_regclass((push).staging) AND c.oid = staging AND c.relkind = 'r' AND c.relowner = dataverse.push_owner(push));
+          WHERE c.oid = coalesce(to_regclass((push).staging)::oid, (push).staged_as) AND c.oid = staging AND c.relkind = 'r' AND c.relowner = dataverse.push_owner(push));
 END
 $$;
 

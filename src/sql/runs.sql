@@ -24,14 +24,12 @@ AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
   'the second key of the lock of a copy or a push';
 
--- The run of a push belongs to the role that pushes, as a rejected row does.
+-- The run of a push belongs to the role that pushes.
 CREATE FUNCTION dataverse.run_owner(run dataverse.run_log)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT CASE WHEN pg_catalog.pg_get_userbyid((run).role_oid) = (run).role THEN (run).role_oid ELSE 10 END
-$$;
+AS $$ SELECT dataverse.role_or_superuser((run).role_oid) $$;
 
 COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
   'the role that a run of dataverse.push() belongs to';
@@ -48,7 +46,7 @@ BEGIN
   SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
   IF found_run.copy IS NOT NULL THEN
     PERFORM dataverse.copy_get(found_run.copy);
-  ELSIF found_run.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
+  ELSIF found_run.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'USAGE') THEN
     RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
   END IF;
 END
@@ -186,14 +184,15 @@ LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  me CONSTANT oid := dataverse.role_oid(dataverse.caller());
   begun bigint;
 BEGIN
   IF status = 'running' THEN
     DELETE FROM dataverse.run_log AS r
-    WHERE r.push IS NOT NULL AND r.role = dataverse.caller() AND r.started_at < clock_timestamp() - interval '30 days';
+    WHERE r.push IS NOT NULL AND r.role_oid = me AND r.started_at < clock_timestamp() - interval '30 days';
     UPDATE dataverse.run_log AS r
     SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
-    WHERE r.push = run_begin_push.push AND r.role = dataverse.caller() AND r.status = 'running';
+    WHERE r.push = run_begin_push.push AND r.role_oid = me AND r.status = 'running';
   END IF;
   INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)
   VALUES (run_begin_push.push, run_begin_push.foreign_table::text, run_begin_push.query, 'push', dataverse.caller(),
@@ -273,7 +272,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
   FROM dataverse.run_log AS r LEFT JOIN dataverse.copies AS c ON c.id = r.copy
   WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
-    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull() and dataverse.push(): what it did, and how it ended';
@@ -313,7 +312,7 @@ CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   FROM dataverse.copies AS c LEFT JOIN LATERAL (
     SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r
     WHERE r.target = c.target ORDER BY r.id DESC LIMIT 1) AS l ON true
-  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'MEMBER') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.sync_state IS
   'a row for each copy: how far it is, when it was last in step, and how its last run ended';

@@ -364,6 +364,33 @@ same_ok('as another role');
 is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.runs', extra_params => [ '-U', 'mallory' ]), '0', 'and no others');
 
+# ---- roles and tables that are renamed, or give their names to others, while a push is not at its end
+
+begin_anew();
+$crm->sql('GRANT SELECT ON local TO pusher');
+$crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/1000 are done/, 'a push stops');
+$crm->no_faults;
+$crm->sql("ALTER ROLE pusher RENAME TO pushing; ALTER SCHEMA pusher RENAME TO pushing; CREATE ROLE pusher LOGIN IN ROLE pushing INHERIT; ALTER USER MAPPING FOR pushing SERVER crm OPTIONS (SET client_secret 'secret1')");
+$push = $crm->sql('SELECT id FROM dataverse.push_states');
+is($node->safe_psql('postgres', 'SELECT role FROM dataverse.pushes', extra_params => [ '-U', 'pushing' ]), 'pushing', 'a role that is renamed keeps its push');
+$crm->sql('ALTER ROLE pusher NOINHERIT');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'pusher' ]), '0',
+	'which members who do not inherit its rights do not see');
+like(say_of("SELECT dataverse.push_get($push)", 'pusher'), qr/permission denied for push/, 'nor get at');
+is($node->safe_psql('postgres', "SET ROLE pushing; SELECT count(*) FROM dataverse.pushes", extra_params => [ '-U', 'pusher' ]), '1', 'unless they become it');
+$crm->sql('ALTER FOREIGN TABLE dv.account RENAME TO account_before; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO dv;
+	GRANT SELECT, INSERT ON dv.account TO pushing');
+$crm->fault(path => 'CreateMultiple', times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pushing'), qr/Of 3000 rows, 0 are done/, 'one to a table that has got the name of another one is another push');
+$crm->no_faults;
+is($crm->sql(q{SELECT string_agg(foreign_table || ' ' || rows_done, ', ' ORDER BY id) FROM dataverse.pushes}), 'dv.account_before 1000, dv.account 0',
+	'and both are there');
+$crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE foreign_table = 'dv.account'});
+$crm->sql('DROP FOREIGN TABLE dv.account; ALTER FOREIGN TABLE dv.account_before RENAME TO account');
+like(say_of($made, 'pushing'), qr/1000 of 3000 rows are done.*\d+ rows sent/s, 'the first one goes on');
+same_ok('renamed');
+
 # ---- a dump, restored elsewhere, goes on; what was sent since is not sent again
 
 begin_anew();
