@@ -20,12 +20,21 @@ SELECT count(*) FROM dataverse.version();
 RESET ROLE;
 DROP ROLE regress_dataverse;
 
--- every object is in schema dataverse (or in none) and has a comment
+-- every object is in schema dataverse (or in none) and has a comment; functions that
+-- run as their owner are in another one, and each is called by one of the same name
+SELECT count(*) > 0 AS there,
+       count(*) FILTER (WHERE NOT o.prosecdef OR i.oid IS NULL OR i.prosecdef OR obj_description(o.oid, 'pg_proc') IS NULL
+                        OR has_function_privilege('pg_monitor', o.oid, 'EXECUTE')) AS unlike
+FROM pg_proc AS o LEFT JOIN pg_proc AS i ON i.pronamespace = 'dataverse'::regnamespace AND i.proname = o.proname
+  AND i.proargtypes = o.proargtypes AND i.prosrc = 'dataverse_as_owner'
+WHERE o.pronamespace = 'dataverse_owner'::regnamespace;
+SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace AND prosecdef;
 SELECT pg_describe_object(classid, objid, 0) AS object,
        obj_description(objid, classid::regclass::name) AS comment
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
+  AND NOT (classid = 'pg_proc'::regclass AND objid IN (SELECT oid FROM pg_proc WHERE pronamespace = 'dataverse_owner'::regnamespace))
   AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 

@@ -1,25 +1,55 @@
 /*
  * caller.c
- *		Who calls the functions of copies.
+ *		Who calls the functions that run as the owner of the extension.
+ *
+ * Within a function that is SECURITY DEFINER, PostgreSQL does not tell who has
+ * called it.  The role of the session is not the answer: it may have called a
+ * function of yet another role that is SECURITY DEFINER, too, and it is this role
+ * that acts.  So what everybody can call is dataverse_as_owner(), which runs with
+ * the rights of its caller; it notes who that is, and goes on to the function
+ * proper, which has the same name in schema dataverse_owner.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 
 DV_FUNCTION(dataverse_caller);
+DV_FUNCTION(dataverse_as_owner);
+
+typedef struct callee
+{
+	FmgrInfo	function;
+	Oid			owner;
+} callee;
+
+/* The innermost call that is under way: who has called, and as whom the function runs. */
+static Oid	calling_role = InvalidOid;
+static Oid	acting_role = InvalidOid;
+
+static Oid
+current_caller(void)
+{
+	Oid			role = GetUserId();
+
+	/* functions of the owner call each other */
+	return OidIsValid(acting_role) && role == acting_role ? calling_role : role;
+}
 
 /*
- * caller(): the role of SET ROLE, or else that of the session.
+ * caller(): the role that calls, with its rights, a function that runs as its owner.
  *
  * While a superuser, or autovacuum, maintains the table of somebody else, code of
- * that table's owner runs in their session, so the session does not say who
- * calls.  Such code has no business here.
+ * that table's owner runs.  It has no business here.
  */
 Datum
 dataverse_caller(PG_FUNCTION_ARGS)
@@ -31,6 +61,63 @@ dataverse_caller(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
 				 errdetail("The code of an index or of a materialized view, for example, runs with restricted rights.")));
-	namestrcpy(name, GetUserNameFromId(GetOuterUserId(), false));
+	namestrcpy(name, GetUserNameFromId(current_caller(), false));
 	PG_RETURN_NAME(name);
+}
+
+/* Finds the function that has the name and the arguments of the one that is called. */
+static pg_noinline callee *
+find_callee(FmgrInfo * called)
+{
+	HeapTuple	tuple;
+	HeapTuple	found;
+	Form_pg_proc outer;
+	callee	   *result;
+
+	if (called->fn_extra != NULL)
+		return called->fn_extra;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(called->fn_oid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", called->fn_oid);
+	outer = (Form_pg_proc) GETSTRUCT(tuple);
+	found = SearchSysCache3(PROCNAMEARGSNSP, NameGetDatum(&outer->proname),
+							PointerGetDatum(&outer->proargtypes), ObjectIdGetDatum(get_namespace_oid("dataverse_owner", false)));
+	if (!HeapTupleIsValid(found) || ((Form_pg_proc) GETSTRUCT(found))->proowner != outer->proowner)
+		elog(ERROR, "function %s has no counterpart in schema dataverse_owner", NameStr(outer->proname));
+	result = MemoryContextAllocZero(called->fn_mcxt, sizeof(callee));
+	result->owner = outer->proowner;
+	fmgr_info_cxt(((Form_pg_proc) GETSTRUCT(found))->oid, &result->function, called->fn_mcxt);
+	fmgr_info_set_expr(called->fn_expr, &result->function);
+	ReleaseSysCache(found);
+	ReleaseSysCache(tuple);
+	called->fn_extra = result;
+	return result;
+}
+
+Datum
+dataverse_as_owner(PG_FUNCTION_ARGS)
+{
+	LOCAL_FCINFO(call, FUNC_MAX_ARGS);
+	Oid			calling_before = calling_role;
+	Oid			acting_before = acting_role;
+	callee	   *function = find_callee(fcinfo->flinfo);
+	Datum		result = (Datum) 0;
+
+	InitFunctionCallInfoData(*call, &function->function, fcinfo->nargs, fcinfo->fncollation,
+							 fcinfo->context, fcinfo->resultinfo);
+	memcpy(call->args, fcinfo->args, fcinfo->nargs * sizeof(NullableDatum));
+	PG_TRY();
+	{
+		calling_role = current_caller();
+		acting_role = function->owner;
+		result = FunctionCallInvoke(call);
+	}
+	PG_FINALLY();
+	{
+		calling_role = calling_before;
+		acting_role = acting_before;
+	}
+	PG_END_TRY();
+	fcinfo->isnull = call->isnull;
+	return result;
 }

@@ -67,6 +67,28 @@ is($crm->sql('SELECT string_agg(DISTINCT t, $$ $$) FROM mallory.loot'), 'cannot 
 	'code that a superuser runs with the rights of its owner gets nothing');
 like((as('alice', $sync))[1], qr/: 2 rows sent/, 'and no change is lost');
 
+# ---- functions that run as their owner
+
+as('mallory', q{GRANT USAGE ON SCHEMA mallory TO PUBLIC; CREATE FUNCTION mallory.token_of(c bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS
+	$$ BEGIN RETURN (dataverse.copy_get(c)).token; END $$});
+for my $role (qw(alice postgres mallory))
+{
+	like((as($role, "SELECT mallory.token_of($copy)"))[1], qr/must be owner of table alice\.contact/, "called by $role, such a function has the rights of its own role");
+}
+as('alice', qq{GRANT USAGE ON SCHEMA alice TO bob; CREATE FUNCTION alice.decide() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
+	\$\$ SELECT dataverse.resolve('alice.contact', 'local') \$\$; CREATE FUNCTION alice.phase(c bigint) RETURNS text LANGUAGE sql SECURITY DEFINER AS
+	'SELECT (dataverse.copy_get(c)).phase'});
+is((as('bob', 'SELECT alice.decide()'))[0], '0', 'and lets others do what its owner may do');
+is((as('bob', "SELECT alice.phase($copy)"))[0], 'current', 'or see');
+like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
+like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even after it was done');
+like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'what they call runs as the owner of the extension');
+$crm->sql('GRANT alice TO bob; ALTER ROLE bob NOINHERIT');
+like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none');
+is((as('bob', q{SELECT count(*) FROM dataverse.sync_state}))[0], '0', 'and sees nothing');
+is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it has become it');
+$crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
+
 # ---- a state that makes no sense
 
 as('alice', qq{SELECT dataverse.copy_set($copy, jsonb_build_object('columns',

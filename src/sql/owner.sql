@@ -1,0 +1,33 @@
+--
+-- Functions that run as the owner of the extension.
+--
+-- They have to know who calls them, which PostgreSQL does not tell a function that
+-- is SECURITY DEFINER.  So they move to a schema of their own, and what is called is
+-- a function in C that runs with the rights of its caller, notes who that is, and
+-- calls them (src/fdw/caller.c).
+--
+CREATE SCHEMA dataverse_owner;
+
+COMMENT ON SCHEMA dataverse_owner IS
+  'functions that run as the owner of dataverse_fdw; those of the same names in schema dataverse call them';
+
+DO $$
+DECLARE
+  f record;
+BEGIN
+  FOR f IN
+    SELECT p.oid::regprocedure AS signature, p.proname AS name, pg_get_function_arguments(p.oid) AS arguments,
+           pg_get_function_identity_arguments(p.oid) AS identity, pg_get_function_result(p.oid) AS result,
+           CASE p.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE' END
+             || CASE WHEN p.proisstrict THEN ' STRICT' ELSE '' END || CASE WHEN p.proretset THEN ' ROWS ' || p.prorows ELSE '' END AS properties,
+           obj_description(p.oid, 'pg_proc') AS comment
+    FROM pg_proc AS p WHERE p.pronamespace = 'dataverse'::regnamespace AND p.prosecdef
+  LOOP
+    EXECUTE format('ALTER FUNCTION %s SET SCHEMA dataverse_owner', f.signature);
+    EXECUTE format('REVOKE ALL ON FUNCTION dataverse_owner.%I(%s) FROM PUBLIC', f.name, f.identity);
+    EXECUTE format('CREATE FUNCTION dataverse.%I(%s) RETURNS %s LANGUAGE C %s PARALLEL UNSAFE AS ''MODULE_PATHNAME'', ''dataverse_as_owner''',
+                   f.name, f.arguments, f.result, f.properties);
+    EXECUTE format('COMMENT ON FUNCTION dataverse.%I(%s) IS %L', f.name, f.identity, f.comment);
+  END LOOP;
+END
+$$;
