@@ -19,6 +19,7 @@ CREATE TABLE dataverse.copies (
   token_life_at timestamptz,
   metadata text,
   schema jsonb,
+  source text,
   ids bigint NOT NULL DEFAULT 0,
   refused bigint NOT NULL DEFAULT 0,
   marks bigint[] NOT NULL DEFAULT '{}',
@@ -42,6 +43,7 @@ COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be 
 COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates only; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
@@ -255,7 +257,7 @@ BEGIN
   PERFORM dataverse.copy_admit_all(copy);
   UPDATE dataverse.copies AS c
   SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
+      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
 $$;
@@ -388,7 +390,7 @@ BEGIN
   UPDATE dataverse.copies AS c
   SET known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
-      metadata = n.metadata, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
+      metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;

@@ -139,6 +139,21 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
+-- A server can be altered, and a foreign table be made again for another one, while
+-- what was read before, and tokens and versions, are those of another service.
+CREATE FUNCTION dataverse.pull_source_address(foreign_table regclass)
+RETURNS text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT rtrim(lower(o.option_value), '/') FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver,
+    pg_options_to_table(s.srvoptions) AS o
+  WHERE t.ftrelid = $1 AND o.option_name = 'url'
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
+  'the address of the service that a foreign table is in; for dataverse.pull() and push()';
+
 -- What the service defines: whether changes are tracked, and ids and types of the
 -- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
@@ -369,6 +384,7 @@ AS $$
 DECLARE
   info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
   state dataverse.copies := dataverse.copy_get(copy);
+  address CONSTANT text := dataverse.pull_source_address(foreign_table);
   changes jsonb := '{}';
   wanted text[];
   new_columns text[];
@@ -529,11 +545,21 @@ BEGIN
       'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
       'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
   END IF;
+  IF state.source <> address THEN
+    RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because they were read from %s, and its server is %s now',
+                                        foreign_table, state.source, address);
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    state := dataverse.copy_set(copy, jsonb_build_object(
+      'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END, 'whole', true, 'again', true, 'link', NULL,
+      'token', NULL, 'token_at', NULL, 'token_life_at', NULL, 'ids', 0, 'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[],
+      'tracked', NULL, 'schema', NULL, 'metadata', NULL));
+  END IF;
+  changes := jsonb_build_object('source', address);
   -- Pages say whether definitions have changed since these were read.
   IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
     SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
     IF state.tracked IS NULL THEN
-      changes := jsonb_build_object('tracked', defined.tracked);
+      changes := changes || jsonb_build_object('tracked', defined.tracked);
     ELSIF state.schema IS NOT NULL THEN
       PERFORM dataverse.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
       state := dataverse.copy_get(copy);

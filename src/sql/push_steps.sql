@@ -332,7 +332,7 @@ BEGIN
     version := coalesce(version, 0);
   END IF;
   RETURN jsonb_build_object('staging', staging, 'staged_as', to_regclass(staging)::oid::bigint, 'staged_at', clock_timestamp(), 'rows', n,
-                            'version_before', version);
+                            'source', dataverse.pull_source_address(foreign_table), 'version_before', version);
 END
 $$;
 
@@ -375,6 +375,14 @@ BEGIN
         hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
+  END IF;
+  IF resumed AND state.source <> dataverse.pull_source_address(foreign_table) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('push %s was begun to %s, and the server of the foreign table is %s now', push, state.source,
+                       dataverse.pull_source_address(foreign_table)),
+      detail = format('%s of its %s rows were sent there, and %s more may have been.', state.done, state.rows, state.marked - state.done),
+      hint = format('Have the server be what it was, or give this push up, so that the next call sends all rows: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF resumed THEN
     RAISE NOTICE 'going on with the push that was begun at %: % of % % done',

@@ -22,6 +22,7 @@ CREATE TABLE dataverse.push_states (
   staging text,
   staged_as oid,
   staged_at timestamptz,
+  source text,
   version_before bigint,
   rows bigint,
   done bigint NOT NULL DEFAULT 0,
@@ -40,6 +41,7 @@ COMMENT ON TABLE dataverse.push_states IS
   'the pushes that have not come to their end, of all roles';
 COMMENT ON COLUMN dataverse.push_states.staging IS 'the table with the rows; NULL until the query has been run';
 COMMENT ON COLUMN dataverse.push_states.staged_as IS 'its OID, which is another one if the database was restored';
+COMMENT ON COLUMN dataverse.push_states.source IS 'the address that the rows are sent to';
 COMMENT ON COLUMN dataverse.push_states.version_before IS
   'the greatest version in Dataverse before the first row was sent; rows that were there have no greater one, unless they have changed since';
 COMMENT ON COLUMN dataverse.push_states.done IS 'the number of the last row of the chunks that are done';
@@ -128,7 +130,7 @@ DECLARE
   n dataverse.push_states := jsonb_populate_record(dataverse.push_get(push), changes - 'id');
 BEGIN
   UPDATE dataverse.push_states AS p
-  SET staging = n.staging, staged_as = n.staged_as, staged_at = n.staged_at, version_before = n.version_before, rows = n.rows,
+  SET staging = n.staging, staged_as = n.staged_as, staged_at = n.staged_at, source = n.source, version_before = n.version_before, rows = n.rows,
       done = n.done, marked = n.marked, sent = n.sent, rejected = n.rejected
   WHERE p.id = push
   RETURNING p.* INTO STRICT n;

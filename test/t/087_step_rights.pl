@@ -17,6 +17,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 use Crm;
+use Dvsim;
 use Session;
 
 my $crm = Crm->start('rights', users => 1);
@@ -250,6 +251,34 @@ $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NO
 $session->query('COMMIT');
 $result = $waiting->finish;
 is($result->{message}, undef, 'a copy that two sessions begin at the same time is one');
+
+# ---- a server that gets another address
+
+my $other = Dvsim->start('--app-user', 'app1:secret1');
+my $url = $crm->dvsim->base;
+my $moved = q{CALL dataverse.sync('dv.contact', 'public.moved')};
+my $pushed = q{CALL dataverse.push('SELECT ''M'' || i AS lastname FROM generate_series(1, 300) AS i', 'dv.contact', chunk => 100)};
+my $move = sub { $crm->sql(qq{ALTER SERVER crm OPTIONS (SET url '$_[0]', SET token_url '$_[0]/t/oauth2/v2.0/token')}) };
+$crm->sql($moved);
+$crm->sql(q{UPDATE public.moved SET firstname = 'ours' WHERE lastname = 'L8'});
+$crm->fault(path => 'CreateMultiple', after => 1, times => 0, action => 'stall');
+like((as('postgres', "SET statement_timeout = 1500; $pushed"))[1], qr/Of 300 rows, 100 are done/, 'a push stops');
+$crm->no_faults;
+$move->($other->base);
+$crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'other ' || i FROM generate_series(1, 30) AS i});
+my $said = (as('postgres', $moved))[1];
+like($said, qr/because they were read from \S+, and its server is \S+ now/, 'a run notices that the server is another one');
+like($said, qr/0 rows sent, 0 refused, 1 conflicts; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and takes nothing for its rows that was another one\'s');
+is($crm->sql(q{SELECT count(*) FROM (SELECT contactid, lastname, versionnumber FROM public.moved EXCEPT SELECT contactid, lastname, versionnumber FROM dv.contact) AS x}), '1',
+	'but for the one that was changed here');
+unlike((as('postgres', $moved))[1], qr/because they were read/, 'after that it goes on');
+like((as('postgres', $pushed))[1], qr/was begun to \S+, and the server of the foreign table is \S+ now\nDETAIL:  100 of its 300 rows were sent there, and 100 more may have been/,
+	'a push does not go on with another server');
+is($crm->sql(q{SELECT count(*) FROM dv.contact WHERE lastname LIKE 'M%'}), '0', 'nothing is sent there');
+$move->($url);
+like((as('postgres', $pushed))[1], qr/\d+ rows sent/, 'but with the first one');
+is($crm->sql(q{SELECT count(*), count(DISTINCT lastname) FROM dv.contact WHERE lastname LIKE 'M%'}), '300|300', 'and sends each row once');
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname LIKE 'M%'; SELECT dataverse.forget_copy('public.moved')});
 
 # ---- sessions that do things to a copy at the same time
 
