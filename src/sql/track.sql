@@ -242,10 +242,13 @@ AS $$
     AND ($2 IS NULL OR NOT EXISTS (
            SELECT FROM dataverse.track_triggers($1) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
   UNION ALL
-  SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', t::regclass, a.attname), true
-  FROM dataverse.track_tables_below($1) AS t JOIN pg_attribute AS a ON a.attrelid = t
-    JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-  WHERE $2 IS NULL AND pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
+  SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', d.adrelid::regclass, d.attname), true
+  -- OFFSET keeps it from looking at other tables, which pg_get_expr locks from PostgreSQL 18 on
+  FROM (SELECT d.adrelid, a.attname, d.adbin
+        FROM dataverse.track_tables_below($1) AS t JOIN pg_attribute AS a ON a.attrelid = t
+          JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE $2 IS NULL OFFSET 0) AS d
+  WHERE pg_get_expr(d.adbin, d.adrelid) = 'dataverse.new_id()'
   UNION ALL
   SELECT w.definition, false FROM dataverse.track_triggers($1) AS w
   WHERE $2 IS NOT NULL AND NOT w.inherited AND NOT EXISTS (
@@ -263,16 +266,22 @@ COMMENT ON FUNCTION dataverse.track_work(regclass, text) IS
 -- Does that.  What is there already stays as it is, so that a further call takes no
 -- lock unless there are new partitions.  The tables are locked before the state of
 -- the copy is, as in a run, and at once as strictly as is necessary.  Another session
--- may have done the work meanwhile.
+-- may have done the work meanwhile; to end the capture, it is waited for even if nothing
+-- is to be done, since it may be about to begin it: triggers without a copy would refuse
+-- all changes.
 CREATE FUNCTION dataverse.track_do(target regclass, id_column text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  exclusive CONSTANT boolean := (SELECT bool_or(w.exclusive) FROM dataverse.track_work(target, id_column) AS w);
+  exclusive boolean;
   statement text;
 BEGIN
+  IF id_column IS NULL AND EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', target);
+  END IF;
+  exclusive := (SELECT bool_or(w.exclusive) FROM dataverse.track_work(target, id_column) AS w);
   IF exclusive IS NULL THEN
     RETURN;
   END IF;

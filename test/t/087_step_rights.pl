@@ -84,7 +84,7 @@ is((as('bob', "SELECT alice.phase($copy)"))[0], 'current', 'or see');
 like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
 like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even after it was done');
 like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'what they call runs as the owner of the extension');
-$crm->sql('GRANT alice TO bob; ALTER ROLE bob NOINHERIT');
+$crm->sql('ALTER ROLE bob NOINHERIT; GRANT alice TO bob');
 like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none');
 is((as('bob', q{SELECT count(*) FROM dataverse.sync_state}))[0], '0', 'and sees nothing');
 is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it has become it');
@@ -337,6 +337,22 @@ for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT datav
 	like($result->{message} // '', $statement =~ /forget/ ? qr/the copy has been forgotten/ : qr/^$/, 'and the run says what is true');
 	$crm->sql(q{CALL dataverse.pull('dv.task', 'public.busy_task')});
 }
+
+# Triggers that another session is about to make do not outlive the copy.
+for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT dataverse.forget_copy('public.busy_task')})
+{
+	$session->query('BEGIN');
+	$session->query(q{CALL dataverse.track('public.busy_task')});
+	start_and_wait($waiting, $statement, 'Lock');
+	$session->query('COMMIT');
+	is($waiting->finish->{message}, undef, "beside track(): $statement");
+	is($crm->sql(q{SELECT count(*) FROM pg_trigger WHERE tgrelid = 'public.busy_task'::regclass AND tgname LIKE 'dataverse%'}), '0', 'no trigger is left');
+	$crm->sql(q{UPDATE public.busy_task SET subject = subject; CALL dataverse.pull('dv.task', 'public.busy_task')});
+}
+# Other tables have no part in it.
+$session->query('BEGIN; LOCK TABLE public.mine');
+is((as('postgres', "$impatient CALL dataverse.track('public.busy_task'); CALL dataverse.untrack('public.busy_task')"))[1], '', 'tables that are locked do not matter to others');
+$session->query('COMMIT');
 
 # Who comes second finds that everything is done.
 for my $statement (q{CALL dataverse.track('public.busy_task')}, q{CALL dataverse.untrack('public.busy_task')})
