@@ -231,7 +231,9 @@ LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+  -- in the order of a run that has not locked the table of the copy
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_remove.copy;
+  PERFORM FROM dataverse.copies AS c WHERE c.id = copy_remove.copy FOR UPDATE;
   PERFORM dataverse.copy_forget_changes(copy);
   DELETE FROM dataverse.rejected_rows AS e USING dataverse.copy_refused AS r
   WHERE r.copy = copy_remove.copy AND e.id = r.reject AND e.operation = 'pull';

@@ -275,14 +275,15 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  lockable CONSTANT boolean := EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p'));
   exclusive boolean;
   statement text;
 BEGIN
-  IF id_column IS NULL AND EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+  IF id_column IS NULL AND lockable THEN
     EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', target);
   END IF;
   exclusive := (SELECT bool_or(w.exclusive) FROM dataverse.track_work(target, id_column) AS w);
-  IF exclusive IS NULL THEN
+  IF exclusive IS NULL AND (id_column IS NOT NULL OR NOT lockable) THEN
     RETURN;
   END IF;
   EXECUTE format('LOCK TABLE %s IN %s MODE', target, CASE WHEN exclusive THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
