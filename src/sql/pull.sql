@@ -203,6 +203,9 @@ DECLARE
   phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
+  -- what runs of other copies note must not make this one fail
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
     name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
     PERFORM dataverse.pull_source(foreign_table);
@@ -216,6 +219,7 @@ BEGIN
       RETURN;
   END;
   COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   SELECT s.run, s.state, s.message, s.detail, s.hint INTO run, state, message, detail, hint
   FROM dataverse.run_start(copy, 'pull', name, wait) AS s;
   IF run IS NULL THEN

@@ -101,21 +101,28 @@ BEGIN
       dataverse.run_count(dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors), 'row');
     RETURN;
   END IF;
+  -- what other sessions note about their pushes must not make this one fail; nothing
+  -- may come between the beginning of a transaction and this, not even an expression
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
     push := dataverse.push_open(foreign_table, query, what, keys);
     COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     IF NOT dataverse.push_lock(push, wait) THEN
       PERFORM dataverse.run_begin_push(push, foreign_table, query, 'skipped');
       RAISE NOTICE 'did not push to %, because another session does', foreign_table;
       RETURN;
     END IF;
     COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     -- while this session waited, another one may have come to the end of the push
     EXIT WHEN (dataverse.push_get(push)).id IS NOT NULL;
     PERFORM dataverse.run_unlock();
   END LOOP;
   run := dataverse.run_begin_push(push, foreign_table, query, 'running');
   COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   WHILE more AND NOT failed LOOP
     BEGIN
       IF plan IS NULL THEN
@@ -144,6 +151,7 @@ BEGIN
       ended := dataverse.run_end(run, 'failed', state, message);
     END IF;
     COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   END LOOP;
   PERFORM dataverse.run_unlock();
   IF failed THEN

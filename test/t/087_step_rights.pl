@@ -268,7 +268,7 @@ $move->($other->base);
 $crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'other ' || i FROM generate_series(1, 30) AS i});
 my $said = (as('postgres', $moved))[1];
 like($said, qr/because they were read from \S+, and its server is \S+ now/, 'a run notices that the server is another one');
-like($said, qr/0 rows sent, 0 refused, 1 conflicts; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and takes nothing for its rows that was another one\'s');
+like($said, qr/0 rows sent, 0 refused, 1 conflicts?; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and takes nothing for its rows that was another one\'s');
 is($crm->sql(q{SELECT count(*) FROM (SELECT contactid, lastname, versionnumber FROM public.moved EXCEPT SELECT contactid, lastname, versionnumber FROM dv.contact) AS x}), '1',
 	'but for the one that was changed here');
 unlike((as('postgres', $moved))[1], qr/because they were read/, 'after that it goes on');
