@@ -477,7 +477,7 @@ refuse_to_wait(dv_call *call, int user, int64 wait)
 
 	fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 		 MemoryContextStrdup(call->context,
-							 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
+							 psprintf("all application users are throttled for another %.1f s, which exceeds \"max_retry_after_tolerance\"",
 									  (double) wait / DV_SECOND)),
 		 "Add application users to the user mapping, or raise \"max_retry_after_tolerance\" of the server.");
 	if (throttle.last_cause != DV_THROTTLE_OTHER)

@@ -63,7 +63,8 @@ static void
 refuse_answer(const char *what)
 {
 	ereport(ERROR, (errcode(ERRCODE_FDW_ERROR),
-					errmsg("could not %s: the answer does not have the expected form", what)));
+					errmsg("could not %s: an answer from Dataverse did not have the expected form", what),
+					errhint(DV_ANSWER_HINT)));
 }
 
 /* Returns the answer as a document that lives as long as the current memory context. */

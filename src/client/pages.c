@@ -335,7 +335,8 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 			 errmsg("could not %s: an answer from Dataverse was incomplete", pages->spec.what),
 			 at < 0 ? errdetail("%s.", why) :
-			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
+			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why),
+			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
 /*

@@ -102,7 +102,8 @@ object_of(const dv_call *call, const char *what)
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not %s: the answer of Dataverse is not a JSON object", what)));
+				 errmsg("could not %s: an answer from Dataverse was not a JSON object", what),
+				 errhint(DV_ANSWER_HINT)));
 	return root;
 }
 
@@ -372,7 +373,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 		spec.body = dv_text_out(JsonbToCString(NULL, &body->root, VARSIZE(body)));
 		spec.body_len = strlen(spec.body);
 	}
-	call = dv_call_run(session, &spec, psprintf("send %s %s", spec.method, spec.path),
+	call = dv_call_run(session, &spec, psprintf("carry out %s %s", spec.method, spec.path),
 					   CurrentMemoryContext);
 	result = answer_to_jsonb(call, &isnull);
 	if (isnull)
@@ -399,7 +400,7 @@ entity_set_of(dv_session *session, const char *table)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 				 errmsg("table \"%s\" is not available in the Web API", table),
-				 errhint("FetchXML names tables by their logical names, such as \"account\".")));
+				 errhint(DV_TABLE_NAME_HINT)));
 	set = pstrdup(set);
 	dv_call_free(call);
 	return set;
@@ -540,7 +541,7 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 	if (result->status != 200)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not read from \"%s\": the answer of Dataverse is incomplete",
+				 errmsg("could not read from \"%s\": an answer from Dataverse was incomplete",
 						state->query.entity),
 				 errdetail("It has HTTP status %d, not 200.", (int) result->status)));
 	dv_cursor_open(&json, result->body, result->body_len);
@@ -563,7 +564,7 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_ERROR),
-			 errmsg("could not read from \"%s\": the answer of Dataverse has no list of rows",
+			 errmsg("could not read from \"%s\": an answer from Dataverse had no list of rows",
 					state->query.entity),
 			 json.error != NULL ? errdetail("At byte %zu: %s.", json.error_at, json.error) : 0));
 }

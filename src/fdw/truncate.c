@@ -115,7 +115,7 @@ read_object(const dv_truncation *t, const dv_call *call)
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: the answer of Dataverse is not a JSON object", t->what)));
+				 errmsg("could not %s: an answer from Dataverse was not a JSON object", t->what)));
 	return root;
 }
 
