@@ -261,7 +261,9 @@ BEGIN
     -- what hits the run here, such as a cancel, is its end as well
     BEGIN
       PERFORM dataverse.end_pages();
-      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT}'), hint);
+      -- of a privilege, nobody knows on which side it is missing
+      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN

@@ -51,8 +51,8 @@ BEGIN
     'message', format('could not push to foreign table %s: %s', foreign_table, message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
       WHEN state.staging IS NULL THEN format('The run was in phase "%s". Nothing has been sent.', phase)
-      ELSE format('The run was in phase "%s". Of %s rows, %s are done; rows %s to %s were being sent.', phase, state.rows, state.done,
-                  state.done + 1, state.marked) END),
+      ELSE concat(format('The run was in phase "%s". Rows done: %s of %s', phase, state.done, state.rows),
+                  CASE WHEN state.marked > state.done THEN format('; being sent: %s to %s', state.done + 1, state.marked) END, '.') END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
         format('The next call with the same query goes on where this one stopped, without running the query again. '
@@ -100,6 +100,7 @@ BEGIN
       dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors);
     RETURN;
   END IF;
+  PERFORM dataverse.pull_must_commit('dataverse.push()');
   LOOP
     push := dataverse.push_open(foreign_table, query, what, keys);
     COMMIT;

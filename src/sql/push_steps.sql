@@ -6,16 +6,25 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   wrong text := CASE
-    WHEN foreign_table IS NULL THEN '"foreign_table" is null'
-    WHEN query IS NULL THEN '"query" is null'
+    WHEN foreign_table IS NULL THEN 'argument "foreign_table" is null'
+    WHEN query IS NULL THEN 'argument "query" is null'
     WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for "chunk": %L', chunk)
     WHEN max_errors < 0 THEN format('invalid value for "max_errors": %L', max_errors)
     WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for "key": %L', key)
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
   END;
+  cure text := CASE
+    WHEN foreign_table IS NULL OR query IS NULL THEN
+      'Give the query and the foreign table, as in CALL dataverse.push(''SELECT name FROM customers'', ''dv.account'').'
+    WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
+    WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
+    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN
+      'It takes the columns of an alternate key, as in ''{accountnumber}''. Without it, rows are known by their ids.'
+    ELSE 'Set "operation" to "upsert" to update rows that exist, or leave out "key".'
+  END;
 BEGIN
   IF wrong IS NOT NULL THEN
-    RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong;
+    RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong, hint = cure;
   END IF;
   IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
     RAISE EXCEPTION USING
@@ -58,7 +67,9 @@ BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', wrong, foreign_table),
-      hint = 'The columns of the query are those of the foreign table: name them with AS.';
+      hint = CASE
+        WHEN wrong = ANY (columns) THEN 'The columns of the query are those of the foreign table: name them with AS.'
+        ELSE 'The argument "key" takes names of columns of the foreign table, as in ''{accountnumber}''.' END;
   END IF;
   IF pairs THEN
     match := columns;

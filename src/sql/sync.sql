@@ -878,7 +878,9 @@ BEGIN
         open := (dataverse.pending_count(copy)).open;
         PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
       END IF;
-      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}'), hint);
+      -- of a privilege, nobody knows on which side it is missing
+      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
