@@ -132,7 +132,7 @@ CREATE VIEW dataverse.rejects AS
   FROM dataverse.read_rejects();
 
 COMMENT ON VIEW dataverse.rejects IS
-  'rows that Dataverse refused with on_error = continue, and the reasons';
+  'rows that Dataverse, or the table of a copy, refused under on_error = continue, and the reasons';
 
 -- Who may only read all rows may not delete them.
 CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
