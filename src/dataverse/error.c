@@ -52,7 +52,7 @@ typedef struct dv_code_rule
 	{code, NULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_VERDICT_THROTTLED, meaning, throttle_hint}
 
 static const char throttle_hint[] =
-"Add application users to the user mapping, lower the parallelism, or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
+"Add application users to the user mapping, lower \"max_parallel\", or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 

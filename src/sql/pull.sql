@@ -6,17 +6,17 @@ AS $$
 BEGIN
   IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "deletes": %L', deletes),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "deletes": "%s"', coalesce(deletes, 'null')),
       hint = 'Valid values are "delete", "mark", and "ignore".';
   END IF;
   IF drift IS NULL OR drift NOT IN ('add', 'ignore', 'stop') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "drift": %L', drift),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "drift": "%s"', coalesce(drift, 'null')),
       hint = 'Valid values are "add", "ignore", and "stop".';
   END IF;
   IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
       hint = 'Valid values are "abort" and "continue".';
   END IF;
 END
@@ -36,7 +36,7 @@ BEGIN
     PERFORM parse_ident(target);
   EXCEPTION WHEN invalid_parameter_value THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: %L', target),
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
       hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
   END;
   IF foreign_table IS NULL OR target IS NULL THEN
@@ -100,7 +100,7 @@ BEGIN
   END IF;
   IF cardinality(parts) <> 2 OR parts[1] IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: %L', target);
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target);
   END IF;
   -- as long as PostgreSQL lets them be
   RETURN format('%I.%I', parts[1]::name, parts[2]::name);

@@ -200,7 +200,7 @@ BEGIN
         hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
     END IF;
     RAISE NOTICE USING
-      message = format('reads all rows of foreign table %s again, because Dataverse has another definition of %s',
+      message = format('reading all rows of foreign table %s again, because Dataverse has another definition of %s',
                        (plan ->> 'foreign_table')::oid::regclass,
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
   END IF;
@@ -508,7 +508,7 @@ BEGIN
         SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u')))
      AND dataverse.pull_is_empty(target)
   THEN
-    RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because table %s is empty', foreign_table, target);
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because table %s is empty', foreign_table, target);
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     state := dataverse.copy_set(copy, jsonb_build_object(
       'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,

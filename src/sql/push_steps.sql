@@ -8,9 +8,9 @@ DECLARE
   wrong text := CASE
     WHEN foreign_table IS NULL THEN 'argument "foreign_table" is null'
     WHEN query IS NULL THEN 'argument "query" is null'
-    WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for "chunk": %L', chunk)
-    WHEN max_errors < 0 THEN format('invalid value for "max_errors": %L', max_errors)
-    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for "key": %L', key)
+    WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for argument "chunk": "%s"', coalesce(chunk::text, 'null'))
+    WHEN max_errors < 0 THEN format('invalid value for argument "max_errors": "%s"', max_errors)
+    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for argument "key": "%s"', key)
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
   END;
   cure text := CASE
@@ -28,12 +28,12 @@ BEGIN
   END IF;
   IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "operation": %L', operation),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "operation": "%s"', coalesce(operation, 'null')),
       hint = 'Valid values are "insert", "update", "upsert", and "delete".';
   END IF;
   IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
       hint = 'Valid values are "abort" and "continue".';
   END IF;
 END
@@ -520,7 +520,8 @@ DECLARE
 BEGIN
   IF staging IS NULL OR staging <> state.staged_as THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging);
+      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
+      hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF in_doubt THEN
     SELECT a.tried, a.sent INTO tried, sent

@@ -262,7 +262,8 @@ BEGIN
   IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on';
+      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on',
+      hint = 'RESET dataverse_fdw.dry_run;';
   END IF;
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN

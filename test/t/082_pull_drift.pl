@@ -203,7 +203,7 @@ my (undef, $err) = pull(q{CALL dataverse.pull('dv.new_meter', 'public.new_meter'
 like($err, qr/ERROR:  could not pull public\.new_meter: the definition of foreign table dv\.new_meter in Dataverse is not that/, 'drift => stop stops');
 like($err, qr/Deleted or made again: new_extra/, 'and names the columns');
 (undef, $err) = pull();
-like($err, qr/NOTICE:  reads all rows of foreign table dv\.new_meter again, because Dataverse has another definition of new_extra/, 'otherwise a run says what it does');
+like($err, qr/NOTICE:  reading all rows of foreign table dv\.new_meter again, because Dataverse has another definition of new_extra/, 'otherwise a run says what it does');
 is(difference(), '0 0', 'and does it');
 $crm->requests;
 pull();
