@@ -107,6 +107,9 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_AS("0x80060892", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
 	REFUSED_AS("0x80073002", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
 	REFUSED("0x80040333", ERRCODE_UNIQUE_VIOLATION),
+	/* of a table, not of a row */
+	{"0x80040217", "not found in the MetadataCache", ERRCODE_FDW_TABLE_NOT_FOUND, DV_VERDICT_REFUSED,
+	DV_MEANING_OTHER, DV_TABLE_NAME_HINT},
 	REFUSED_AS("0x80040217", ERRCODE_FOREIGN_KEY_VIOLATION, DV_MEANING_MISSING),
 	REFUSED("0x80060891", ERRCODE_FOREIGN_KEY_VIOLATION),
 	REFUSED("0x80040227", ERRCODE_RESTRICT_VIOLATION),
@@ -187,7 +190,6 @@ static const struct
 
 {
 	{"Resource not found for the segment", table_hint},
-	{"was not found in the MetadataCache", DV_TABLE_NAME_HINT},
 	{"Could not find a property named", column_hint},
 	{"Invalid property '", column_hint},
 	{"Cannot convert the literal", type_hint},

@@ -100,7 +100,8 @@ BEGIN
   END IF;
   IF cardinality(parts) <> 2 OR parts[1] IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target);
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
+      hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
   END IF;
   -- as long as PostgreSQL lets them be
   RETURN format('%I.%I', parts[1]::name, parts[2]::name);

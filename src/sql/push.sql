@@ -51,8 +51,8 @@ BEGIN
     'message', format('could not push to foreign table %s: %s', foreign_table, message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
       WHEN state.staging IS NULL THEN format('The run was in phase "%s". Nothing has been sent.', phase)
-      ELSE concat(format('The run was in phase "%s". Rows done: %s of %s', phase, state.done, state.rows),
-                  CASE WHEN state.marked > state.done THEN format('; being sent: %s to %s', state.done + 1, state.marked) END, '.') END),
+      ELSE format('The run was in phase "%s". Of %s rows, %s are done; rows %s to %s were being sent.', phase, state.rows, state.done,
+                  state.done + 1, state.marked) END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
         format('The next call with the same query goes on where this one stopped, without running the query again. '

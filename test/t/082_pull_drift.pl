@@ -221,7 +221,7 @@ for my $action ('garble', 'shorten')
 	is(difference(), '0 0', 'and nothing is missing');
 	$crm->fault(path => 'EntityDefinitions', action => $action, times => 0);
 	(undef, $said) = pull();
-	like($said, qr/could not read the definition of table "new_meter": Dataverse returned something else/, 'but not for ever');
+	like($said, qr/could not read the definition of table "new_meter": an answer from Dataverse did not have the expected form/, 'but not for ever');
 	$crm->no_faults;
 }
 
