@@ -142,7 +142,23 @@ CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
 ROLLBACK;
 CALL dataverse.track('mistakes_dv.account');
 
--- the cure for a column that is not there, and nothing about the many that are only missing here
+-- ---- privileges that are missing here
+CREATE SCHEMA mistakes_closed;
+SET ROLE regress_mistakes;
+SET search_path = mistakes_closed;
+CALL dataverse.pull('mistakes_dv.account', 'mistakes_closed.account');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes_dv.copy');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+RESET ROLE;
+GRANT CREATE ON SCHEMA mistakes_dv TO regress_mistakes;
+SET ROLE regress_mistakes;
+SET search_path = mistakes_dv;
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+RESET ROLE;
+RESET search_path;
+DROP SCHEMA mistakes_closed;
+
+-- ---- the cure for a column that is not there, and nothing about the many that are only missing here
 SELECT dataverse.pull_cure('mistakes_dv.bare', 'public.bare', 'HV005', '{SELECT}');
 -- unless they may be what has become of others
 ALTER FOREIGN TABLE mistakes_dv.contact DROP COLUMN lastname, ADD COLUMN familyname text;

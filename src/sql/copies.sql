@@ -168,7 +168,7 @@ BEGIN
   IF found_copy.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'MEMBER') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege',
-      message = coalesce('must be owner of table ' || found_copy.target, format('copy %s does not exist', copy));
+      message = coalesce('must be owner of table ' || found_copy.target, 'there is no such copy');
   END IF;
   RETURN found_copy;
 END

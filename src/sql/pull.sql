@@ -149,13 +149,17 @@ COMMENT ON FUNCTION dataverse.forget_copy(text) IS
 CREATE FUNCTION dataverse.pull_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
 RETURNS jsonb
-LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+LANGUAGE sql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
     'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
     'hint', concat_ws(' ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+                                                -- PostgreSQL looks for the table before anything else does
+                                                WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
+                                                  format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
+                                                         (parse_ident($1))[1], current_user)
                                                 WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed. Remove the cause, and call the procedure again.' END))
 $$;
 

@@ -242,7 +242,7 @@ DECLARE
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
-  staging text := format('%I.%I', schema, name);
+  staging text;
   columns text[];
   types oid[];
   info jsonb;
@@ -258,8 +258,9 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = 'there is no schema for the rows to be pushed',
       detail = 'The query is run once, into a table in the first schema of search_path in which the role can create one.',
-      hint = format('Create a schema for it: CREATE SCHEMA AUTHORIZATION %I;', current_user);
+      hint = format('Create a schema for it, or have one created: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
+  staging := format('%I.%I', schema, name);
 
   PERFORM set_config('search_path', path, true);
   EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);

@@ -732,7 +732,7 @@ COMMENT ON FUNCTION dataverse.sync_summary(dataverse.run_log, text, bigint) IS
 CREATE FUNCTION dataverse.sync_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
 RETURNS jsonb
-LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+LANGUAGE sql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT dataverse.pull_problem($1, $2, $3, $4, $5, $6)

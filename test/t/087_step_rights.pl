@@ -199,7 +199,7 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE lo
 $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
 $waiting->query('SELECT dataverse.run_unlock()');
 my $result = $session->finish;
-like($result->{message} // '', qr/could not pull public\.mine: .*forgotten|copy \d+ does not exist/, 'a copy is forgotten while a run waits for its turn');
+like($result->{message} // '', qr/could not pull public\.mine: .*forgotten|there is no such copy/, 'a copy is forgotten while a run waits for its turn');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run keeps no lock');
 $crm->sql($mine);
 $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
