@@ -48,7 +48,7 @@ BEGIN
   IF found_run.copy IS NOT NULL THEN
     PERFORM dataverse.copy_get(found_run.copy);
   ELSIF found_run.id IS NULL OR NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'MEMBER') THEN
-    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('run %s does not exist', run);
+    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = 'there is no such run';
   END IF;
 END
 $$;
