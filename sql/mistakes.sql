@@ -39,6 +39,7 @@ SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw O
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant 'x')$$);
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', fetch_size '100')$$);
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', client_id 'x')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', password 'x')$$);
 CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'dvsim_url', token_url :'token_url', max_retries '0');
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (user 'app1', password 'x')$$);
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', password 'x')$$);

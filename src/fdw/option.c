@@ -311,15 +311,11 @@ static const struct
 };
 
 static const option_row *
-option_elsewhere(const char *name, int place)
+option_elsewhere(const char *name)
 {
 	for (size_t i = 0; i < lengthof(names_elsewhere); i++)
-	{
-		const option_row *option = &rows[names_elsewhere[i].option];
-
-		if (strcmp(name, names_elsewhere[i].name) == 0 && (option->flags & place) != 0)
-			return option;
-	}
+		if (strcmp(name, names_elsewhere[i].name) == 0)
+			return &rows[names_elsewhere[i].option];
 	return NULL;
 }
 
@@ -350,7 +346,9 @@ hint_for(const char *name, const scope *scope)
 		return psprintf(
 						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
 						DV_APPLICATION_USERS_MAX);
-	if ((option = option_elsewhere(name, scope->flag)) != NULL)
+	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
+		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", option->name, places_of(option));
+	if (option != NULL)
 		return psprintf("Perhaps you meant the option \"%s\".", option->name);
 	if ((option = nearest_option(name, scope->flag)) != NULL)
 		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
