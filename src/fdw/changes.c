@@ -347,8 +347,8 @@ read_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
 	if (dv_value_is_null(id) || dv_value_uuid(id, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not read foreign table \"%s\": Dataverse returned a row without an id",
-						relation->name)));
+				 errmsg("could not read foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
+						relation->name, GetForeignServer(relation->serverid)->servername)));
 }
 
 static void

@@ -667,7 +667,8 @@ count_rows(dv_scan *scan, const dv_query *query)
 	if (scan->accepted && !counted)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned no count", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	dv_pages_end(pages);
 	return scan->accepted ? n : 0;
 }

@@ -192,7 +192,7 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 
 	is("$err$out", "$rows|$rows", 'dataverse.fetchxml: all pages');
 	($out, $err) = under($query, { status => 206, body => { value => [] }, after => 2 });
-	is($err =~ s/^psql:\S+ //r, qq{ERROR:  could not read from "contact": an answer from Dataverse was incomplete\nDETAIL:  It has HTTP status 206, not 200.}, '… of which one is none');
+	is($err =~ s/^psql:\S+ //r, qq{ERROR:  could not read from "contact" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  It has HTTP status 206, not 200.}, '… of which one is none');
 	delete $whole->{$more_name};
 	($out, $err) = under($query, { status => 200, body => $whole });
 	is("$err$out", "$rows|$rows", '… of which one has a cookie for another one');
