@@ -137,6 +137,8 @@ CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', max_errors => -1)
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{}');
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name}', operation => 'insert');
 CALL dataverse.push('SELECT 1', 'mistakes_dv.account');
+CALL dataverse.push('INSERT INTO t VALUES (1)', 'mistakes_dv.account');
+CALL dataverse.push('SELECT 1 AS name', 'pg_class');
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{nam}');
 BEGIN;
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');

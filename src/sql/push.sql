@@ -137,7 +137,8 @@ BEGIN
     IF failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
       hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, '', state,
-        ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
+        ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''),
+        CASE WHEN state OPERATOR(pg_catalog.=) '42601' THEN 'The first argument is one query, such as SELECT or VALUES.' END);
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
       -- a query that has not been run leaves nothing to go on with
       IF (dataverse.push_get(push)).staging IS NULL THEN
