@@ -14,7 +14,7 @@ DECLARE
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
   END;
   cure text := CASE
-    WHEN foreign_table IS NULL OR query IS NULL THEN
+    WHEN foreign_table IS NULL OR coalesce(query, '') ~ '^[;\s]*$' THEN
       'Give the query and the foreign table, as in CALL dataverse.push(''SELECT name FROM customers'', ''dv.account'').'
     WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
     WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
