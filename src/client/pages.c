@@ -336,8 +336,7 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 			 errmsg("could not %s on server \"%s\": an answer from Dataverse was incomplete", pages->spec.what,
 					dv_session_config_of(pages->spec.session)->server_name),
-			 at < 0 ? errdetail("%s.", why) :
-			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why),
+			 at < 0 ? errdetail("%s.", why) : errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why),
 			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
