@@ -20,7 +20,7 @@ CREATE SERVER odd FOREIGN DATA WRAPPER dataverse_fdw
 CREATE USER MAPPING FOR CURRENT_USER SERVER odd OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA odd_dv;
 CREATE SCHEMA odd;
-IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_account_contact) FROM SERVER odd INTO odd_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_account_contact, new_reading) FROM SERVER odd INTO odd_dv;
 CREATE FUNCTION pg_temp.id(i integer) RETURNS uuid LANGUAGE sql AS
   $$ SELECT format('00000000-0000-4000-8000-%s', lpad(i::text, 12, '0'))::uuid $$;
 INSERT INTO odd_dv.account (accountid, name) SELECT pg_temp.id(i), 'account ' || i FROM generate_series(1, 9) AS i;
@@ -135,6 +135,17 @@ CALL dataverse.sync(NULL, 'odd.own');
 SELECT * FROM dataverse.changes(NULL);
 CALL dataverse.sync('odd_dv.new_account_contact', 'odd.pairs');
 CALL dataverse.pull('odd_dv.new_account_contact', 'odd.pairs');
+
+-- An id in two partitions of an elastic table: found in the first read, and in a later one.
+INSERT INTO odd_dv.new_reading (new_readingid, new_name, partitionid) VALUES (pg_temp.id(1), 'one', 'a'), (pg_temp.id(2), 'two', 'a');
+CALL dataverse.pull('odd_dv.new_reading', 'odd.reading');
+INSERT INTO odd_dv.new_reading (new_readingid, new_name, partitionid) VALUES (pg_temp.id(1), 'one', 'b');
+CALL dataverse.pull('odd_dv.new_reading', 'odd.reading');
+CALL dataverse.pull('odd_dv.new_reading', 'odd.names', columns => '{new_name}', on_error => 'continue');
+-- one that has moved is there once
+DELETE FROM odd_dv.new_reading WHERE new_readingid = pg_temp.id(1) AND partitionid = 'a';
+CALL dataverse.pull('odd_dv.new_reading', 'odd.reading', sweep => '0');
+SELECT new_name, partitionid FROM odd.reading ORDER BY new_readingid;
 
 SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
 DROP SCHEMA odd_dv, odd CASCADE;

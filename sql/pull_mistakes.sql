@@ -27,6 +27,10 @@ CALL dataverse.pull(NULL, 'mistakes.account');
 CALL dataverse.pull('mistakes_dv.account', NULL);
 CALL dataverse.sync(NULL, 'mistakes.account');
 CALL dataverse.sync('mistakes_dv.account', NULL);
+CALL dataverse.track(NULL);
+CALL dataverse.untrack(NULL);
+SELECT dataverse.resolve('', 'local');
+SELECT dataverse.forget_copy('a b');
 CALL dataverse.pull('pg_class', 'mistakes.account');
 CALL dataverse.sync('pg_class', 'mistakes.account');
 CALL dataverse.pull('mistakes_dv.account', 'My Table');
@@ -57,6 +61,7 @@ SELECT count(*) FROM mistakes.contact;
 -- ---- columns
 
 CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', columns => '{name,revenu}');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', columns => '{name,NULL}');
 CREATE TABLE mistakes.account (accountid integer PRIMARY KEY, name text);
 CALL dataverse.pull('mistakes_dv.account', 'mistakes.account');
 ALTER TABLE mistakes.account ALTER COLUMN accountid TYPE text;

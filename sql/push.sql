@@ -99,6 +99,7 @@ CALL dataverse.push('SELECT id AS accountid, name FROM source', 'push_dv.account
 CALL dataverse.push('SELECT id AS accountid, name, number AS accountnumber FROM source', 'push_dv.account', '{accountnumber}');
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', '{accountnumber}');
 CALL dataverse.push('SELECT id AS accountid, name FROM source UNION ALL SELECT id, number FROM source', 'push_dv.account', operation => 'upsert');
+CALL dataverse.push('SELECT ''x-1'' AS new_serial, ''one'' AS new_name UNION ALL SELECT ''X-1 '', ''other''', 'push_dv.new_meter', '{new_serial}');
 CALL dataverse.push('SELECT name FROM source', 'source');
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', operation => 'merge');
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', '{name}', 'insert');
@@ -106,7 +107,25 @@ CALL dataverse.push('SELECT name FROM source', 'push_dv.account', on_error => 'i
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', chunk => 0);
 CALL dataverse.push('SELECT name FROM source', 'push_dv.account', max_errors => -1);
 CALL dataverse.push(NULL, 'push_dv.account');
+CALL dataverse.push(' ; ', 'push_dv.account');
+CALL dataverse.push('DELETE FROM source RETURNING name', 'push_dv.account');
+CALL dataverse.push('SELECT $1 AS name', 'push_dv.account');
 SELECT * FROM pg_temp.left_over;
+
+-- rows that an alternate key forbids are refused when the push goes on, too, whether it makes their ids or not
+CREATE TABLE pairs AS SELECT format('00000000-0000-4000-8001-%s', lpad(i::text, 12, '0'))::uuid AS id, i FROM generate_series(2, 13) AS i;
+CALL dataverse.push('SELECT ''P-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue', max_errors => 2);
+CALL dataverse.push('SELECT ''P-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue');
+SELECT status, sent + unchanged AS done, rejected FROM pg_temp.last_run;
+SELECT count(*), bool_and(row ->> 'new_name' = 'pair ' || row_number + 1) AS numbered FROM dataverse.rejects;
+DELETE FROM dataverse.rejects;
+CALL dataverse.push('SELECT id AS new_meterid, ''Q-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue', max_errors => 2);
+CALL dataverse.push('SELECT id AS new_meterid, ''Q-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue');
+SELECT status, sent + unchanged AS done, rejected FROM pg_temp.last_run;
+SELECT count(*), bool_and(row ->> 'new_name' = 'pair ' || row_number + 1) AS numbered FROM dataverse.rejects;
+SELECT count(*) AS both FROM dataverse.rejects AS r JOIN push_dv.new_meter AS m ON m.new_name = r.row ->> 'new_name' AND m.new_serial LIKE 'Q-%';
+DELETE FROM dataverse.rejects;
+SELECT left(new_serial, 1) AS way, count(*) FROM push_dv.new_meter WHERE new_serial LIKE 'P-%' OR new_serial LIKE 'Q-%' GROUP BY 1 ORDER BY 1;
 
 -- a dry run sends nothing
 SET dataverse_fdw.dry_run = on;

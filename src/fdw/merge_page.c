@@ -40,6 +40,7 @@ DV_FUNCTION(dataverse_page_window);
 DV_FUNCTION(dataverse_page_rows);
 DV_FUNCTION(dataverse_page_left_out);
 DV_FUNCTION(dataverse_page_deletions);
+DV_FUNCTION(dataverse_page_repeated);
 
 typedef struct page_entry
 {
@@ -61,6 +62,7 @@ struct dv_merge_page
 	int64		upserts;
 	int64		deletions;
 	List	   *left_out;		/* tuples */
+	List	   *repeated;		/* ids of rows that came several times */
 	bool		divided;		/* there is a window: */
 	int64		first;
 	int64		end;
@@ -136,6 +138,13 @@ note(dv_merge_page *page, const uint8 *id, bool deleted)
 	bool		found;
 
 	entry = hash_search(page->entries, id, HASH_ENTER, &found);
+	if (found && !entry->deleted && !deleted)
+	{
+		MemoryContext old = MemoryContextSwitchTo(page->context);
+
+		page->repeated = lappend(page->repeated, memcpy(palloc(sizeof(pg_uuid_t)), id, sizeof(pg_uuid_t)));
+		MemoryContextSwitchTo(old);
+	}
 	if (found && entry->deleted)
 		page->deletions--;
 	else if (found)
@@ -421,6 +430,26 @@ dataverse_page_deletions(PG_FUNCTION_ARGS)
 
 		if (page->order[i]->deleted && !page->order[i]->left_out)
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
+	}
+	return (Datum) 0;
+}
+
+/* page_repeated(): the ids of rows that have come several times, of which the page has the last one */
+Datum
+dataverse_page_repeated(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *cell;
+
+	dv_init_materialized_scalars(fcinfo);
+	if (current_page == NULL)
+		return (Datum) 0;
+	foreach(cell, current_page->repeated)
+	{
+		Datum		id = UUIDPGetDatum((pg_uuid_t *) lfirst(cell));
+		bool		isnull = false;
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
 	}
 	return (Datum) 0;
 }

@@ -88,6 +88,14 @@ AS 'MODULE_PATHNAME', 'dataverse_page_deletions';
 COMMENT ON FUNCTION dataverse.page_deletions() IS
   'the ids that are deleted according to the page that was read last; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.page_repeated()
+RETURNS SETOF uuid
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'dataverse_page_repeated';
+
+COMMENT ON FUNCTION dataverse.page_repeated() IS
+  'the ids that several rows of the page have; for dataverse.pull()';
+
 CREATE FUNCTION dataverse.page_start(foreign_table regclass)
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE

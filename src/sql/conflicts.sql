@@ -35,7 +35,8 @@ COMMENT ON TABLE dataverse.pending IS
   'the rows of copies that were changed here and are not settled yet; those that are filed are behind the view dataverse.conflicts';
 COMMENT ON COLUMN dataverse.pending.operation IS 'I, U, or D; of a row that was taken, D if it was deleted at any time, or U';
 COMMENT ON COLUMN dataverse.pending.columns IS 'the columns that were changed and have to be sent; of a row that is filed, those that wait for a decision';
-COMMENT ON COLUMN dataverse.pending.held IS 'columns that wait for a decision while others of the row are sent';
+COMMENT ON COLUMN dataverse.pending.held IS
+  'columns that wait for a decision while others of the row are sent; of a row to be created, those that are sent once it exists';
 COMMENT ON COLUMN dataverse.pending.state IS
   'taken from the log; new; sending, if it may have been sent; fetch, if only the row of the service is wanted; filed';
 COMMENT ON COLUMN dataverse.pending.touched IS 'Dataverse had news of the row that were not merged';
@@ -180,10 +181,12 @@ COMMENT ON FUNCTION dataverse.pending_dirty(bigint, uuid[]) IS
 -- At the beginning of a run, what it may try; later, what it may try once more:
 -- rows that refer to others, which may exist by now.
 CREATE FUNCTION dataverse.pending_retry(copy bigint, all_rows boolean)
-RETURNS boolean
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  n bigint;
 BEGIN
   PERFORM dataverse.copy_get(copy);
   IF all_rows THEN
@@ -192,12 +195,50 @@ BEGIN
   UPDATE dataverse.pending AS p SET state = 'new', tries = 0
   WHERE p.copy = pending_retry.copy AND p.state = 'filed' AND p.decision IS NULL AND p.kind = 'refused'
     AND p.sqlstate IN ('23503', '23001');
-  RETURN FOUND;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_retry(bigint, boolean) IS
   'lets rows be tried again that were refused because of other rows; for dataverse.sync()';
+
+-- New rows that were refused because they refer to rows which wait to be created as
+-- well, perhaps because those refer to them in turn, or which are the row itself.
+-- They are created without these references; "held" are the columns to be sent
+-- afterwards.  References to rows that nobody will create are left as they are.
+CREATE FUNCTION dataverse.pending_loosen(copy bigint, plan jsonb)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n bigint;
+BEGIN
+  PERFORM dataverse.copy_get(copy);
+  WITH waiting AS (
+    SELECT n.id::text AS id
+    FROM (SELECT p.copy, p.id FROM dataverse.pending AS p WHERE p.operation = 'I'
+          UNION SELECT l.copy, l.id FROM dataverse.local_changes AS l WHERE l.operation = 'I') AS n
+      JOIN dataverse.copies AS c ON c.id = n.copy
+    WHERE pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER')),
+  loose AS (
+    SELECT p.id, array_agg(DISTINCT u.c) AS columns
+    FROM dataverse.pending AS p, jsonb_array_elements_text(plan -> 'references') AS r,
+      LATERAL (VALUES (r), (plan -> 'partners' ->> r)) AS u (c)
+    WHERE p.copy = pending_loosen.copy AND p.state = 'filed' AND p.decision IS NULL AND p.kind = 'refused'
+      AND p.operation = 'I' AND p.sqlstate = '23503' AND u.c IS NOT NULL
+      AND lower(p.ours ->> r) IN (SELECT w.id FROM waiting AS w)
+    GROUP BY p.id)
+  UPDATE dataverse.pending AS p SET state = 'new', tries = 0, held = l.columns
+  FROM loose AS l WHERE p.copy = pending_loosen.copy AND p.id = l.id;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pending_loosen(bigint, jsonb) IS
+  'lets new rows that refer to each other be created without that first; for dataverse.sync()';
 
 -- The next rows to send, to ask about, or to fetch: new rows of one operation;
 -- filed ones that were decided or had news.  To delete a row changes those that
@@ -224,22 +265,22 @@ $$;
 COMMENT ON FUNCTION dataverse.pending_next(bigint, text[], bigint) IS
   'the pending rows that are next; for dataverse.sync()';
 
--- Notes what is sent, and how: "columns" are arrays as texts, since they differ in length.
-CREATE FUNCTION dataverse.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], images jsonb[])
+-- Notes what is sent, and how: "columns" and "held" are arrays as texts, since they differ in length.
+CREATE FUNCTION dataverse.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], held text[], images jsonb[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], image = n.image
-  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.images)
-    AS n (id, state, tries, columns, image)
+  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], held = n.held::text[], image = n.image
+  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.held,
+              pending_stage.images) AS n (id, state, tries, columns, held, image)
   WHERE p.copy = pending_stage.copy AND p.id = n.id;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pending_stage(bigint, uuid[], text[], integer[], text[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse.pending_stage(bigint, uuid[], text[], integer[], text[], text[], jsonb[]) IS
   'notes rows that are about to be sent; for dataverse.sync()';
 
 -- Changes rows: each object has an id, and what to set.
@@ -282,19 +323,19 @@ $$;
 COMMENT ON FUNCTION dataverse.pending_drop(bigint, uuid[]) IS
   'forgets pending rows that are settled, or all; for dataverse.sync()';
 
-CREATE FUNCTION dataverse.pending_count(copy bigint, OUT open bigint, OUT waiting bigint)
+CREATE FUNCTION dataverse.pending_count(copy bigint, OUT open bigint, OUT unsent bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  SELECT count(*) FILTER (WHERE p.state = 'filed' OR p.held <> '{}'), count(*) FILTER (WHERE p.state <> 'filed')
-  INTO open, waiting FROM dataverse.pending AS p WHERE p.copy = pending_count.copy;
+  SELECT count(*) FILTER (WHERE p.state = 'filed' OR p.held <> '{}'), count(*) FILTER (WHERE p.state = 'new' AND p.tries BETWEEN 3 AND 8)
+  INTO open, unsent FROM dataverse.pending AS p WHERE p.copy = pending_count.copy;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_count(bigint) IS
-  'how many rows of a copy wait for a decision, and how many to be sent; for dataverse.sync()';
+  'how many rows of a copy wait for a decision, and how many were sent in vain; for dataverse.sync()';
 
 CREATE VIEW dataverse.conflicts WITH (security_barrier) AS
   SELECT p.number AS id, c.foreign_table, c.target, p.id AS row_id, p.kind,
@@ -376,8 +417,13 @@ COMMENT ON FUNCTION dataverse.resolve_copy(text, text) IS
 
 CREATE FUNCTION dataverse.resolve(target text, decision text)
 RETURNS bigint
-LANGUAGE sql VOLATILE CALLED ON NULL INPUT
-AS $$ SELECT dataverse.resolve_copy(dataverse.pull_target($1, pg_catalog.to_regclass($1), pg_catalog.current_schema()), $2) $$;
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
+AS $$
+BEGIN
+  PERFORM dataverse.pull_check_name(target);
+  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision);
+END
+$$;
 
 COMMENT ON FUNCTION dataverse.resolve(text, text) IS
   'decides all conflicts of a table, and returns how many there are; the next dataverse.sync() carries it out';

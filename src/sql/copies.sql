@@ -41,7 +41,7 @@ COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whol
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
 COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
-COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';

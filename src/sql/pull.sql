@@ -25,6 +25,24 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check(text, text, text) IS
   'refuses arguments of dataverse.pull() that are not valid';
 
+CREATE FUNCTION dataverse.pull_check_name(target text)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM parse_ident(target);
+EXCEPTION
+  WHEN invalid_parameter_value THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
+      hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_name(text) IS
+  'refuses what cannot be the name of a table; for dataverse.pull()';
+
 -- Without these, there would be no copy, and so no run that could fail.
 CREATE FUNCTION dataverse.pull_check_tables(foreign_table regclass, target text)
 RETURNS void
@@ -32,13 +50,7 @@ LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  BEGIN
-    PERFORM parse_ident(target);
-  EXCEPTION WHEN invalid_parameter_value THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
-      hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
-  END;
+  PERFORM dataverse.pull_check_name(target);
   IF foreign_table IS NULL OR target IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'null_value_not_allowed',
@@ -72,9 +84,10 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('pulled %s: %s rows read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared%s; %s requests, %s throttles, %s',
-                target, r.rows_read, r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared,
-                CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) ELSE '' END, r.requests, r.throttles,
+  SELECT format('pulled %s: %s read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared%s; %s, %s, %s',
+                target, dataverse.run_count(r.rows_read, 'row'), r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared,
+                CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) ELSE '' END,
+                dataverse.run_count(r.requests, 'request'), dataverse.run_count(r.throttles, 'throttle'),
                 date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
@@ -119,8 +132,8 @@ AS $$
 BEGIN
   IF foreign_table IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'null_value_not_allowed', message = 'no foreign table is given',
-      hint = 'Give the name of a foreign table of dataverse_fdw.';
+      errcode = 'null_value_not_allowed', message = 'argument "foreign_table" is null',
+      hint = 'Name a foreign table of dataverse_fdw, such as IMPORT FOREIGN SCHEMA makes.';
   END IF;
 END
 $$;
@@ -133,9 +146,12 @@ RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT
 AS $$
 DECLARE
-  existing CONSTANT pg_catalog.regclass := pg_catalog.to_regclass(target);
-  name CONSTANT pg_catalog.text := dataverse.pull_target(target, existing, pg_catalog.current_schema());
+  existing pg_catalog.regclass;
+  name pg_catalog.text;
 BEGIN
+  PERFORM dataverse.pull_check_name(target);
+  existing := pg_catalog.to_regclass(target);
+  name := dataverse.pull_target(target, existing, pg_catalog.current_schema());
   IF dataverse.copy_of(existing) IS NOT NULL THEN
     PERFORM dataverse.track_drop(existing, true);
   END IF;

@@ -55,6 +55,10 @@ DECLARE
   theirs text;
   new_only text;
   whole_row text;
+  partition CONSTANT text := (
+    SELECT quote_ident(c.name)
+    FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    WHERE (info ->> 'elastic')::boolean AND c.attribute = 'partitionid');
 BEGIN
   SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
          string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
@@ -89,6 +93,14 @@ BEGIN
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
     'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
                    ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
+    'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse.page_repeated() AS r'
+      || CASE WHEN partition = ANY (ARRAY(SELECT quote_ident(c) FROM unnest(columns) AS c)) THEN
+           format(' UNION ALL SELECT s.%1$s FROM %2$s WHERE EXISTS (SELECT FROM %3$s AS t WHERE t.%1$s = s.%1$s'
+                  ' AND t.%4$s::text COLLATE "C" IS DISTINCT FROM s.%4$s::text COLLATE "C" OFFSET 0)', id, rows, target, partition)
+         ELSE '' END || ') AS v' END,
+    'partitions', format('SELECT pg_catalog.min(v.id::text) AS id, pg_catalog.string_agg(v.p, '', '' ORDER BY v.p) AS names'
+                         ' FROM (SELECT DISTINCT f.%1$s AS id, f.%2$s::text AS p FROM ONLY %3$s AS f WHERE f.%1$s = ANY ($1)) AS v'
+                         ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table),
     'has_rows', format('SELECT EXISTS (SELECT FROM %s)', target),
     'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
                    ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
@@ -128,7 +140,7 @@ COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb,
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- What the service defines: whether changes are tracked, and ids and types of the
--- columns that are copied, by their names here.  What is made again has another id.
+-- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -136,7 +148,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId)', info ->> 'logical_name');
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate)', info ->> 'logical_name');
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
@@ -156,7 +168,8 @@ BEGIN
     END IF;
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
-  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType'))
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
+                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update' END))
     || jsonb_build_object('', definition ->> 'MetadataId')
   INTO schema
   FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
@@ -380,9 +393,11 @@ BEGIN
   WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
     AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = info ->> 'id_column');
   SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
-  IF missing IS NOT NULL THEN
+  IF missing IS NOT NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE c IS NULL) THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', missing, foreign_table),
+      errcode = 'undefined_column',
+      message = coalesce(CASE WHEN missing IS NOT NULL THEN format('column "%s" of foreign table %s does not exist', missing, foreign_table) END,
+                         '"columns" contains a null'),
       hint = 'The argument "columns" takes names of columns of the foreign table, as in ''{name,revenue}''.';
   END IF;
   IF to_regclass(target) IS NULL THEN
@@ -552,7 +567,7 @@ BEGIN
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
-  RETURN info || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
+  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema) || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
 END
 $$;
 
@@ -662,6 +677,40 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_merge_window(jsonb, text, text, bigint, bigint) IS
   'merges some of the rows of the page that was read last; for dataverse.pull()';
 
+-- Rows of elastic tables with the same id in several partitions are different ones,
+-- of which a copy could have only one.
+CREATE FUNCTION dataverse.pull_check_partitions(plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
+  ids uuid[];
+  twice record;
+BEGIN
+  EXECUTE plan ->> 'twice' INTO ids;
+  IF ids IS NULL THEN
+    RETURN;
+  END IF;
+  -- one that was deleted, and created in another partition, is there only once
+  EXECUTE plan ->> 'partitions' USING ids INTO twice;
+  IF twice.id IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'cardinality_violation',
+      message = format('row %s exists in several partitions of foreign table %s: %s', twice.id, source, twice.names),
+      detail = 'Rows of a copy are found by their ids alone, so that all but one of these rows would be missing.',
+      hint = 'Delete those that are not needed, with their ids and partitions, or leave this table out.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_partitions(jsonb) IS
+  'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
+
 -- Merges the page.  If the table refuses it, it is divided until the rows are
 -- known that are at fault.  These are noted, and tried again later.
 CREATE FUNCTION dataverse.pull_merge(copy bigint, plan jsonb, path text, phase text)
@@ -696,6 +745,9 @@ BEGIN
   -- the lock keeps changes from being captured from now on, if they are not yet
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   PERFORM dataverse.pull_check_target(copy, plan);
+  IF plan ->> 'twice' IS NOT NULL THEN
+    PERFORM dataverse.pull_check_partitions(plan);
+  END IF;
   IF dataverse.copy_is_captured(copy) THEN
     PERFORM dataverse.pull_spare(copy, plan, phase, true);
     plan := plan || jsonb_build_object('captured', copy);

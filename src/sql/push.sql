@@ -28,11 +28,11 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('pushed to %s: %s rows sent%s%s%s; %s requests, %s throttles, %s', r.foreign_table, r.sent,
+  SELECT format('pushed to %s: %s sent%s%s%s; %s, %s, %s', r.foreign_table, dataverse.run_count(r.sent, 'row'),
                 CASE WHEN r.unchanged > 0 THEN format(', %s done before', r.unchanged) END,
                 CASE WHEN r.missing > 0 THEN format(', %s not there', r.missing) END,
                 CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) END,
-                r.requests, r.throttles, date_trunc('milliseconds', r.ended_at - r.started_at))
+                dataverse.run_count(r.requests, 'request'), dataverse.run_count(r.throttles, 'throttle'), date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
 COMMENT ON FUNCTION dataverse.push_summary(dataverse.run_log) IS
@@ -51,7 +51,8 @@ BEGIN
     'message', format('could not push to foreign table %s: %s', foreign_table, message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
       WHEN state.staging IS NULL THEN format('The run was in phase "%s". Nothing has been sent.', phase)
-      ELSE format('The run was in phase "%s". Of %s rows, %s are done; rows %s to %s were being sent.', phase, state.rows, state.done,
+      ELSE format('The run was in phase "%s". Of %s, %s done; rows %s to %s were being sent.', phase, dataverse.run_count(state.rows, 'row'),
+                  state.done || CASE state.done WHEN 1 THEN ' is' ELSE ' are' END,
                   state.done + 1, state.marked) END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
@@ -96,8 +97,8 @@ DECLARE
 BEGIN
   PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk);
   IF pg_catalog.current_setting('dataverse_fdw.dry_run', true)::boolean THEN
-    RAISE NOTICE 'rehearsed a push to %: % rows would be sent', foreign_table,
-      dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors);
+    RAISE NOTICE 'rehearsed a push to %: % would be sent', foreign_table,
+      dataverse.run_count(dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors), 'row');
     RETURN;
   END IF;
   PERFORM dataverse.pull_must_commit('dataverse.push()');
@@ -137,8 +138,7 @@ BEGIN
     IF failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
       hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, '', state,
-        ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''),
-        CASE WHEN state OPERATOR(pg_catalog.=) '42601' THEN 'The first argument is one query, such as SELECT or VALUES.' END);
+        ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
       -- a query that has not been run leaves nothing to go on with
       IF (dataverse.push_get(push)).staging IS NULL THEN
@@ -155,7 +155,7 @@ BEGIN
       hint = problem OPERATOR(pg_catalog.->>) 'hint';
   END IF;
   IF ended.missing OPERATOR(pg_catalog.>) 0 AND what OPERATOR(pg_catalog.=) 'update' THEN
-    RAISE WARNING '% rows of the query are not there to be updated in foreign table %', ended.missing, foreign_table;
+    RAISE WARNING 'rows of the query that are not there to be updated in foreign table %: %', foreign_table, ended.missing;
   END IF;
   RAISE NOTICE '%', dataverse.push_summary(ended);
 END

@@ -8,6 +8,7 @@ DECLARE
   wrong text := CASE
     WHEN foreign_table IS NULL THEN 'argument "foreign_table" is null'
     WHEN query IS NULL THEN 'argument "query" is null'
+    WHEN query ~ '^[;\s]*$' THEN 'argument "query" is empty'
     WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for argument "chunk": "%s"', coalesce(chunk::text, 'null'))
     WHEN max_errors < 0 THEN format('invalid value for argument "max_errors": "%s"', max_errors)
     WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for argument "key": "%s"', key)
@@ -190,6 +191,7 @@ BEGIN
   RETURN info || jsonb_build_object(
     'send', send || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
     'send_these', send || these || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
+    'with_ids', format('SELECT array_agg(s."row number") FROM %s WHERE %s AND s.%I = ANY ($3)', source, span, info ->> 'id_column'),
     'all', format('SELECT array_agg(s."row number") FROM %s WHERE %s', source, span),
     'existing', format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s',
                        foreign_table, source, listed, matched, span, these),
@@ -263,7 +265,14 @@ BEGIN
   staging := format('%I.%I', schema, name);
 
   PERFORM set_config('search_path', path, true);
-  EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
+  BEGIN
+    EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
+  EXCEPTION
+    WHEN syntax_error OR undefined_parameter THEN
+      RAISE EXCEPTION USING
+        errcode = SQLSTATE, message = SQLERRM,
+        hint = 'The query has to be one SELECT, VALUES, or TABLE command, perhaps with WITH, and without parameters.';
+  END;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
   FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
@@ -311,12 +320,16 @@ BEGIN
   -- The rows lie in the order of their numbers.  To sort them for a B-tree would take memory and time for each of them.
   EXECUTE format('CREATE INDEX ON %s USING brin ("row number" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)', staging);
 
-  -- which one came last could not be told after a crash
+  -- Which one came last could not be told after a crash.  Dataverse finds a row by a key without regard to
+  -- case and to spaces at its end, while those to be updated are looked for here.
   IF operation IN ('update', 'upsert') THEN
     EXECUTE (
-      SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s GROUP BY %1$s HAVING count(*) > 1 AND num_nonnulls(%1$s) = %3$s LIMIT 1',
-                    string_agg('s.' || quote_ident(m), ', '), staging, count(*))
-      FROM jsonb_array_elements_text(info -> 'match') AS m) INTO example;
+      SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s WHERE num_nonnulls(%3$s) = %4$s GROUP BY %5$s HAVING count(*) > 1 LIMIT 1',
+                    string_agg(format('min(s.%I::text)', m), ', ' ORDER BY i), staging, string_agg(format('s.%I', m), ', ' ORDER BY i), count(*),
+                    string_agg(format(CASE WHEN operation = 'upsert' AND t.typcategory = 'S' THEN 'lower(rtrim(s.%I) COLLATE "default")' ELSE 's.%I' END, m), ', '
+                               ORDER BY i))
+      FROM jsonb_array_elements_text(info -> 'match') WITH ORDINALITY AS u (m, i)
+        JOIN pg_attribute AS a ON a.attrelid = to_regclass(staging) AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid) INTO example;
     IF example IS NOT NULL THEN
       RAISE EXCEPTION USING
         errcode = 'cardinality_violation', message = format('the query returns several rows for the same row of foreign table %s', foreign_table),
@@ -369,15 +382,15 @@ BEGIN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
         message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
-        detail = format('The query was run at %s and returned %s rows. %s of them are in Dataverse, and %s more may be.', state.staged_at,
-                        state.rows, state.done, state.marked - state.done),
+        detail = format('The query was run at %s and returned %s. %s in Dataverse, and %s more may be.', state.staged_at,
+                        dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
         hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
   END IF;
   IF resumed THEN
-    RAISE NOTICE 'going on with the push that was begun at %: % of % rows are done',
-      date_trunc('second', state.opened_at), state.done, state.rows;
+    RAISE NOTICE 'going on with the push that was begun at %: % of % % done',
+      date_trunc('second', state.opened_at), state.done, dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN 'is' ELSE 'are' END;
   END IF;
   RETURN dataverse.push_statements(foreign_table, staging, operation, key, state.version_before, state.staged_at)
     || jsonb_build_object('doubt', CASE WHEN resumed THEN state.marked ELSE 0 END, 'resumed', resumed);
@@ -469,6 +482,8 @@ DECLARE
   there bigint[] := dataverse.push_look(plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
                                         'pg_catalog, pg_temp', first, last, fit);
   rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
+  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
+  filed uuid[];
   written bigint[];
   others bigint[];
 BEGIN
@@ -480,17 +495,32 @@ BEGIN
   END IF;
   -- a request of the session that is gone may be carried out late, and create these rows meanwhile
   PERFORM dataverse.push_settings(plan, 'ignore_duplicates', on_error, max_errors);
-  IF NOT (plan ->> 'given')::boolean THEN
+  IF (plan ->> 'given')::boolean THEN
+    written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest);
+    sent := cardinality(written);
+  ELSE
+    written := '{}';
     sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest);
-    RETURN;
+    IF sent = cardinality(rest) THEN
+      RETURN;
+    END IF;
   END IF;
-  written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest);
-  there := there || dataverse.push_look(plan ->> 'existing', 'pg_catalog, pg_temp', first, last, dataverse.push_minus(rest, written));
-  others := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', 'pg_catalog, pg_temp', first, last, there)) || dataverse.push_minus(everything, fit);
+  filed := ARRAY(SELECT r.row_id FROM dataverse.own_rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid());
+  EXECUTE plan ->> 'with_ids' INTO others USING first, last, filed;
+  others := dataverse.push_minus(dataverse.push_minus(rest, written), coalesce(others, '{}'));
+  -- what has not been written is there by now, or a duplicate in another column
+  there := there || dataverse.push_look(plan ->> 'existing', 'pg_catalog, pg_temp', first, last, others);
+  others := dataverse.push_minus(others, there);
+  IF (plan ->> 'given')::boolean THEN
+    written := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', 'pg_catalog, pg_temp', first, last, there))
+      || dataverse.push_minus(everything, fit);
+    tried := tried + cardinality(written);
+    others := others || written;
+  END IF;
   -- those that are not ours are refused like any other duplicate
-  PERFORM dataverse.push_settings(plan, 'create', on_error, max_errors);
-  tried := tried + cardinality(others);
-  sent := cardinality(written) + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others);
+  PERFORM dataverse.push_settings(plan, 'create', on_error,
+    CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END);
+  sent := sent + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others);
 END
 $$;
 

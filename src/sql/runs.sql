@@ -56,6 +56,15 @@ $$;
 COMMENT ON FUNCTION dataverse.run_check(bigint) IS
   'refuses runs that are not the caller''s; for dataverse.pull() and push()';
 
+CREATE FUNCTION dataverse.run_count(n bigint, noun text)
+RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT $1 || ' ' || $2 || CASE $1 WHEN 1 THEN '' ELSE 's' END $$;
+
+COMMENT ON FUNCTION dataverse.run_count(bigint, text) IS
+  'a number of things, as in "1 row"; for messages about runs';
+
 CREATE FUNCTION dataverse.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
 RETURNS record
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE

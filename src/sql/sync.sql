@@ -95,6 +95,13 @@ BEGIN
       detail = 'Dataverse makes the ids of its rows, so rows that are inserted here could not be found there.',
       hint = format('Follow it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
   END IF;
+  IF strict AND (plan ->> 'elastic')::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('rows of foreign table %s cannot be written with "strict"', foreign_table),
+      detail = 'It is an elastic table, and Dataverse compares etags only in standard tables.',
+      hint = 'Call dataverse.sync() without strict => true. Versions are then compared right before the rows are written.';
+  END IF;
   SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -132,17 +139,24 @@ BEGIN
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
     'images', images,
+    -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
+    'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
+                    WHERE plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
+    -- what may refer to other rows
+    'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
+                   WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
     -- "candidates" are the columns that may be sent, "never_null" those of them of which nulls are not, and
     -- "readonly" those that have been changed and cannot be sent
     'stage', format($sql$
       WITH g AS MATERIALIZED (
         SELECT k.operation, k.columns, w.candidates, u.readonly,
-               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR $3 -> 'not_null' ? c) AS never_null
-        FROM (SELECT DISTINCT n.operation, n.columns FROM unnest($2) AS n) AS k,
+               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR $3 -> 'not_null' ? c) AS never_null, k.held
+        FROM (SELECT DISTINCT n.operation, n.columns, n.held FROM unnest($2) AS n) AS k,
           LATERAL (SELECT CASE k.operation
                      WHEN 'U' THEN k.columns
                      WHEN 'I' THEN ARRAY(SELECT c FROM jsonb_array_elements_text($3 -> 'columns') AS c
-                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column'))
+                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column') AND c <> ALL (k.held)
+                                           AND NOT $3 -> 'update_only' ? c)
                      ELSE '{}' END AS edited) AS e,
           LATERAL (SELECT ARRAY(
                      SELECT c FROM (SELECT unnest(e.edited) UNION SELECT $3 -> 'partners' ->> c FROM unnest(e.edited) AS c) AS u (c)
@@ -150,7 +164,7 @@ BEGIN
                      ORDER BY c) AS candidates) AS w,
           LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
       SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
-             array_agg(s.columns::text) AS columns, array_agg(s.image) AS images,
+             array_agg(s.columns::text) AS columns, array_agg(s.held::text) AS held, array_agg(s.image) AS images,
              count(*) FILTER (WHERE s.unwritable) AS unwritable
       FROM (
         SELECT n.id,
@@ -162,12 +176,15 @@ BEGIN
                -- what has just been changed again is left to the next run
                CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
                CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
+               CASE WHEN d.id IS NULL AND n.operation = 'I' AND $3 ->> 'update_only' <> '[]' THEN ARRAY(
+                      SELECT unnest(n.held) UNION SELECT c FROM jsonb_array_elements_text($3 -> 'update_only') AS c WHERE x.image -> c <> 'null')
+                    ELSE n.held END AS held,
                CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
                -- of a row that is created again, most values came from Dataverse
                 d.id IS NULL AND n.operation <> 'D' AND EXISTS (
                   SELECT FROM unnest(g.readonly) AS c
                   WHERE x.image -> c <> 'null' AND (n.operation <> 'I' OR n.base IS NULL OR c = ANY (n.columns))) AS unwritable
-        FROM unnest($2) AS n JOIN g ON g.operation = n.operation AND g.columns = n.columns
+        FROM unnest($2) AS n JOIN g ON g.operation = n.operation AND g.columns = n.columns AND g.held = n.held
           LEFT JOIN (%s) AS x (id, image) ON x.id = n.id
           LEFT JOIN unnest($4) AS d (id) ON d.id = n.id,
           LATERAL (SELECT CASE WHEN g.never_null = '{}' THEN g.candidates ELSE ARRAY(
@@ -274,8 +291,9 @@ CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint,
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
--- a chunk has few rows of the table
+-- a chunk has few rows of the table, and they are made jsonb once
 SET random_page_cost = 1.1
+SET enable_nestloop = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
@@ -299,7 +317,7 @@ BEGIN
   EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
   unwritable := noted.unwritable;
   staged := cardinality(array_positions(noted.states, 'sending'));
-  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.images);
+  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
   -- values that cannot be converted to the types of the foreign table
   IF plan ->> 'fits' IS NOT NULL THEN
     BEGIN
@@ -339,6 +357,10 @@ SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.on_error = 'continue'
 SET dataverse_fdw.insert_mode = 'create'
 SET client_min_messages = error
+-- all versions are read before the first row is written, many in a request, however quick the service is
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_hashjoin = on
 AS $$
 DECLARE
   source CONSTANT text := plan ->> 'source';
@@ -423,6 +445,7 @@ DECLARE
     'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
   columns text[];
+  missing text[];
   service text[];
   local text[];
   skip text[];
@@ -436,8 +459,16 @@ BEGIN
   IF p.state = 'fetch' THEN
     RETURN;
   END IF;
+  -- what was left out when the row was created is sent now
+  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (p.held) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
+  IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
+     AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
+    change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
+      ARRAY(SELECT unnest(missing) UNION SELECT partners ->> m FROM unnest(missing) AS m WHERE partners ->> m = ANY (edited) ORDER BY 1));
+    RETURN;
+  END IF;
   IF written THEN
-    IF p.held <> '{}' AND there THEN
+    IF p.held <> '{}' AND p.operation <> 'I' AND there THEN
       change := file || jsonb_build_object('columns', p.held, 'kind', 'changed', 'error', NULL);
     END IF;
     RETURN;
@@ -445,6 +476,10 @@ BEGIN
   -- a row that exists, or has changed, is seen as such
   IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
     change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
+    -- why it was refused with its references
+    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE plan -> 'references' ? c) THEN
+      change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
+    END IF;
     -- the row was created, but could not get its state or its image
     IF p.operation = 'I' AND there THEN
       change := change || jsonb_build_object('operation', 'U', 'base', version, 'against', version,
@@ -540,6 +575,7 @@ DECLARE
   part_ids uuid[] := '{}';
   part_rows jsonb[] := '{}';
   parts jsonb[] := '{}';
+  part_changes jsonb[] := '{}';
   p dataverse.pending;
   dirty_ids uuid[] := '{}';
   dirty jsonb := '{}';
@@ -547,10 +583,11 @@ DECLARE
 BEGIN
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
-  SELECT coalesce(array_agg(r.id) FILTER (WHERE r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}')), '{}'),
-         coalesce(array_agg(r) FILTER (WHERE NOT (r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}'))), '{}'),
-         coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND r.held <> '{}'), '{}')
-  INTO ids, unclear, was_written FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id;
+  SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
+         coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
+  INTO ids, unclear, was_written
+  FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}') AS settled) AS s;
   IF unclear <> '{}' THEN
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
@@ -559,7 +596,16 @@ BEGIN
         ids := ids || p.id;
       ELSE
         kept := kept || p.id;
-        changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        IF judged.part = '{}' THEN
+          changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        ELSE
+          part_changes := part_changes || (judged.change || jsonb_build_object('id', p.id));
+        END IF;
+        -- each has whole rows, and the array is copied with each
+        IF cardinality(changes) >= 64 THEN
+          PERFORM dataverse.pending_set(copy, changes);
+          changes := '{}';
+        END IF;
         n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
         IF judged.part <> '{}' THEN
           part_ids := part_ids || p.id;
@@ -592,7 +638,7 @@ BEGIN
   IF part_ids <> '{}' THEN
     -- what was changed here meanwhile is looked at again as a whole
     dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
-    changes := ARRAY(SELECT c FROM unnest(changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
+    changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
       || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
   END IF;
   IF changes <> '{}' THEN
@@ -716,13 +762,47 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_step(bigint, bigint, jsonb, text, boolean) IS
   'takes one step of sending, which dataverse.sync() then commits';
 
+-- When all that can be sent has been sent: rows that were refused because of others
+-- are tried again if others have got in since, or else once without what they
+-- refer to; so are those of a chain that has not come to its end after some rounds.
+CREATE FUNCTION dataverse.sync_again(run bigint, copy bigint, plan jsonb, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT any_rows boolean)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  most CONSTANT integer := 5;
+  n bigint := 0;
+BEGIN
+  IF progress THEN
+    loosened := false;
+    rounds := rounds + 1;
+  END IF;
+  IF progress AND rounds <= most THEN
+    n := dataverse.pending_retry(copy, false);
+  END IF;
+  IF n = 0 AND NOT loosened THEN
+    n := dataverse.pending_loosen(copy, plan);
+    loosened := true;
+  END IF;
+  IF n = 0 AND progress THEN
+    n := dataverse.pending_retry(copy, false);
+  END IF;
+  -- they were counted when they were refused
+  PERFORM dataverse.run_add(run, 'send', jsonb_build_object('rejected', -n));
+  any_rows := n > 0;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_again(bigint, bigint, jsonb, boolean, boolean, integer) IS
+  'lets rows that were refused because of others be sent again; for dataverse.sync()';
+
 CREATE FUNCTION dataverse.sync_summary(r dataverse.run_log, target text, open bigint)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('synced %s: %s rows sent, %s refused, %s conflicts; %s read, %s inserted, %s updated, %s deleted, %s compared; %s',
-                target, r.sent, r.rejected, open, r.rows_read, r.inserted, r.updated, r.deleted, r.rows_compared,
+  SELECT format('synced %s: %s sent, %s refused, %s; %s read, %s inserted, %s updated, %s deleted, %s compared; %s',
+                target, dataverse.run_count(r.sent, 'row'), r.rejected, dataverse.run_count(open, 'conflict'), r.rows_read, r.inserted, r.updated, r.deleted, r.rows_compared,
                 date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
@@ -756,14 +836,18 @@ DECLARE
   ended dataverse.run_log;
   plan pg_catalog.jsonb;
   step record;
+  again record;
   retry pg_catalog.jsonb;
   more boolean;
   -- what comes next: prepare, pull, retry, take, send, finish, done
   task pg_catalog.text := 'prepare';
   armed boolean := false;
   progress boolean := false;
+  loosened boolean := false;
+  rounds integer := 0;
   unwritable bigint := 0;
   open bigint;
+  unsent bigint;
   failed boolean := false;
   state pg_catalog.text;
   message pg_catalog.text;
@@ -832,8 +916,8 @@ BEGIN
           SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
-          open := (dataverse.pending_count(copy)).open;
-          PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
+          SELECT c.open, c.unsent INTO open, unsent FROM dataverse.pending_count(copy) AS c;
+          PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open, 'rejected', unsent));
           -- what a run does last is committed together with its end
           IF NOT failed THEN
             PERFORM dataverse.end_pages();
@@ -847,7 +931,10 @@ BEGIN
           unwritable := unwritable OPERATOR(pg_catalog.+) step.unwritable;
           IF step.next OPERATOR(pg_catalog.=) 'done' THEN
             -- what was refused because of other rows may go in now
-            IF NOT progress OR NOT dataverse.pending_retry(copy, false) THEN
+            again := dataverse.sync_again(run, copy, plan, progress, loosened, rounds);
+            loosened := again.loosened;
+            rounds := again.rounds;
+            IF NOT again.any_rows THEN
               task := 'finish';
             END IF;
             progress := false;
@@ -865,7 +952,7 @@ BEGIN
       message := NULL;
       -- some of the rows may have been written; to be throttled is no attempt
       armed := false;
-      PERFORM dataverse.pending_retry(copy, true);
+      PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('rejected', OPERATOR(pg_catalog.-) dataverse.pending_retry(copy, true)));
     END IF;
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -901,6 +988,12 @@ BEGIN
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s with changes in columns that cannot be written in Dataverse: %1$s', unwritable, name),
       detail = 'These changes were not sent; the values of Dataverse have replaced them.';
+  END IF;
+  IF unsent OPERATOR(pg_catalog.>) 0 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = pg_catalog.format('rows of %2$s that were sent, but that Dataverse has neither changed nor refused: %1$s', unsent, name),
+      hint = 'The next run sends them again.';
   END IF;
   IF open OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING

@@ -264,6 +264,23 @@ $$;
 COMMENT ON FUNCTION dataverse.track_drop(regclass, boolean) IS
   'drops the triggers that capture changes, and the default of ids; for dataverse.untrack()';
 
+CREATE FUNCTION dataverse.track_given(target regclass, procedure text)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF target IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed', message = 'argument "target" is null',
+      hint = format('Name the copy, as in CALL dataverse.%s(''public.account'').', procedure);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.track_given(regclass, text) IS
+  'refuses calls without a table; for dataverse.track() and untrack()';
+
 -- Everything that is there already stays as it is, so that a further call takes no
 -- lock unless there are new partitions.
 CREATE PROCEDURE dataverse.track(target regclass)
@@ -276,6 +293,7 @@ DECLARE
   info record;
   part record;
 BEGIN
+  PERFORM dataverse.track_given(target, 'track');
   IF copy IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
@@ -327,6 +345,7 @@ DECLARE
   above regclass;
   forgotten bigint;
 BEGIN
+  PERFORM dataverse.track_given(target, 'untrack');
   SELECT t INTO above FROM dataverse.track_tables_above(target) AS t WHERE dataverse.copy_is_tracked(t) LIMIT 1;
   IF above IS NOT NULL THEN
     RAISE EXCEPTION USING

@@ -357,7 +357,7 @@ sub dumped
 	like($err, qr/could not pull public\.account: row \S+ was refused: .*"kind"/, 'where the row is tried again');
 	$node->safe_psql('restored', 'ALTER TABLE account DROP CONSTRAINT kind');
 	$node->psql('restored', $pull, stderr => \$err);
-	like($err, qr/pulled public\.account: 1 rows read, 1 inserted, 0 updated, 0 unchanged, 0 deleted, 0 compared; 3 requests/,
+	like($err, qr/pulled public\.account: 1 row read, 1 inserted, 0 updated, 0 unchanged, 0 deleted, 0 compared; 3 requests/,
 		'and gets in');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy goes on');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is gone');

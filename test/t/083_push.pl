@@ -321,7 +321,7 @@ $crm->no_faults;
 $crm->fault(path => 'CreateMultiple', after => 3, times => 1, action => 'delay', delay_ms => 3000);
 $h = $crm->background($made, 'first');
 my $other = $crm->background($made, 'second');
-like(say_of(q{CALL dataverse.push('SELECT ''x'' AS lastname', 'dv.contact')}), qr/pushed to dv\.contact: 1 rows sent/, 'another push does not wait');
+like(say_of(q{CALL dataverse.push('SELECT ''x'' AS lastname', 'dv.contact')}), qr/pushed to dv\.contact: 1 row sent/, 'another push does not wait');
 $crm->finish($_) for $h, $other;
 is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the second call of the same runs its query when the first is done');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'userlock')}), '0', 'no lock is held');
