@@ -38,6 +38,13 @@ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
+-- ... and so has every column of the views that users look at
+SELECT c.relname, a.attname
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'v' AND col_description(c.oid, a.attnum) IS NULL
+  AND obj_description(c.oid, 'pg_class') !~ 'use the view|for dataverse'
+ORDER BY 1, a.attnum;
+
 -- the function of that name in pg_catalog is left alone
 SELECT obj_description('pg_catalog.version()'::regprocedure, 'pg_proc');
 

@@ -477,8 +477,8 @@ refuse_to_wait(dv_call *call, int user, int64 wait)
 
 	fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 		 MemoryContextStrdup(call->context,
-							 psprintf("all application users are throttled for another %.0f s, which exceeds \"max_retry_after_tolerance\"",
-									  (double) wait / DV_SECOND)),
+							 psprintf("all application users are throttled for another %.*f s, which exceeds \"max_retry_after_tolerance\"",
+									  wait < 10 * DV_SECOND ? 1 : 0, (double) wait / DV_SECOND)),
 		 "Add application users to the user mapping, or raise \"max_retry_after_tolerance\" of the server.");
 	if (throttle.last_cause != DV_THROTTLE_OTHER)
 		call->error.code = dv_throttle_code(throttle.last_cause);

@@ -60,10 +60,12 @@ ask(dv_session *session, const char *path, const char *what)
 }
 
 static void
-refuse_answer(const char *what)
+refuse_answer(const dv_session *session, const char *what)
 {
 	ereport(ERROR, (errcode(ERRCODE_FDW_ERROR),
-					errmsg("could not %s: the answer does not have the expected form", what)));
+					errmsg("could not %s on server \"%s\": an answer from Dataverse did not have the expected form",
+						   what, dv_session_config_of(session)->server_name),
+					errhint(DV_ANSWER_HINT)));
 }
 
 /* Returns the answer as a document that lives as long as the current memory context. */
@@ -76,7 +78,7 @@ ask_document(dv_session *session, const char *path, const char *what)
 
 	dv_call_free(call);
 	if (root == NULL || dv_json_array(root, "value") == NULL)
-		refuse_answer(what);
+		refuse_answer(session, what);
 	return root;
 }
 
@@ -189,7 +191,8 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 		if (path != NULL && dv_chain_leads_back(&chain, scratch, path))
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-					 errmsg("could not %s: Dataverse returned the same page again", what),
+					 errmsg("could not %s on server \"%s\": Dataverse returned the same page again", what,
+							dv_session_config_of(session)->server_name),
 					 errdetail("The link to the next page leads back to a page that has been read.")));
 	}
 	if (!any)
@@ -277,7 +280,7 @@ visit_definition(retrieval *r, struct json_object *definition)
 		return;
 	/* a definition without columns would look as if all had been deleted */
 	if (dv_json_array(definition, "Attributes") == NULL)
-		refuse_answer(r->reader->what);
+		refuse_answer(r->session, r->reader->what);
 	dv_meta_table_read(&arena, r->catalog, entry, definition, &r->wish, &table);
 	entry->met = true;
 	convert_table(&table);
@@ -287,7 +290,7 @@ visit_definition(retrieval *r, struct json_object *definition)
 
 /* A table whose definition was not sent must not look as if it did not exist. */
 static void
-check_complete(const dv_meta_catalog *catalog, const char *what)
+check_complete(const dv_meta_catalog *catalog, const char *server, const char *what)
 {
 	size_t		i;
 
@@ -295,8 +298,8 @@ check_complete(const dv_meta_catalog *catalog, const char *what)
 		if (catalog->entries[i].wanted && !catalog->entries[i].met)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
-					 errmsg("could not %s: the service did not send the definition of table \"%s\"",
-							what,
+					 errmsg("could not %s on server \"%s\": the service did not send the definition of table \"%s\"",
+							what, server,
 							dv_text_told(dv_text_shown(catalog->entries[i].table,
 													   strlen(catalog->entries[i].table)))),
 					 errhint("If the table has just been deleted, try again.")));
@@ -318,12 +321,12 @@ visit_definitions(retrieval *r, const dv_http_result *result)
 
 		CHECK_FOR_INTERRUPTS();
 		if (definition == NULL)
-			refuse_answer(r->reader->what);
+			refuse_answer(r->session, r->reader->what);
 		visit_definition(r, definition);
 		MemoryContextReset(r->one);
 	}
 	if (dv_meta_reader_failed(&reader))
-		refuse_answer(r->reader->what);
+		refuse_answer(r->session, r->reader->what);
 }
 
 static dv_call *
@@ -442,7 +445,7 @@ get_document(const retrieval *r, dv_call *call)
 	result = dv_call_result(call);
 	document = dv_json_parse(result->body, result->body_len, NULL);
 	if (!dv_json_is_object(document))
-		refuse_answer(r->reader->what);
+		refuse_answer(r->session, r->reader->what);
 	return document;
 }
 
@@ -471,7 +474,7 @@ get_plainly(retrieval *r, const dv_meta_entry *entry)
 		struct json_object *columns = calls[i] != NULL ? get_document(r, calls[i]) : NULL;
 
 		if (columns != NULL && dv_json_array(columns, "value") == NULL)
-			refuse_answer(r->reader->what);
+			refuse_answer(r->session, r->reader->what);
 		if (columns != NULL)
 			dv_meta_cast_read(&arena, definition, columns, i);
 		else if (calls[i] != NULL)
@@ -512,7 +515,7 @@ dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog, const dv_m
 		get_plainly(&r, &catalog->entries[i]);
 		MemoryContextReset(r.answer);
 	}
-	check_complete(catalog, reader->what);
+	check_complete(catalog, config->server_name, reader->what);
 	dv_progress_end(r.progress);
 	MemoryContextSwitchTo(keep);
 	MemoryContextDelete(r.answer);

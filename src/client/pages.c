@@ -112,7 +112,8 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 	if (strlen(url) > DV_ODATA_MAX_BATCH_URL)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-				 errmsg("could not %s: the query is too long for Dataverse", pages->spec.what),
+				 errmsg("could not %s on server \"%s\": the query is too long for Dataverse", pages->spec.what,
+						dv_session_config_of(pages->spec.session)->server_name),
 				 errhint("Shorten the constants of the WHERE clause, or put them in a table and join.")));
 	initStringInfo(&body);
 	dv_batch_read(whole, spec->headers, &body, &headers[0]);
@@ -333,9 +334,10 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-			 errmsg("could not %s: an answer from Dataverse was incomplete", pages->spec.what),
-			 at < 0 ? errdetail("%s.", why) :
-			 errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why)));
+			 errmsg("could not %s on server \"%s\": an answer from Dataverse was incomplete", pages->spec.what,
+					dv_session_config_of(pages->spec.session)->server_name),
+			 at < 0 ? errdetail("%s.", why) : errdetail("At byte " UINT64_FORMAT ": %s.", (uint64) at, why),
+			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
 /*
@@ -765,7 +767,8 @@ turn_page(dv_pages *pages)
 		dv_chain_leads_back(&pages->chain, pages->context, chained))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned the same page again", pages->spec.what),
+				 errmsg("could not %s on server \"%s\": Dataverse returned the same page again", pages->spec.what,
+						dv_session_config_of(pages->spec.session)->server_name),
 				 errdetail("The link to the next page leads back to a page that has been read.")));
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{

@@ -186,8 +186,8 @@ out_of_order(const dv_ranges *all, const char *why)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-			 errmsg("could not %s: Dataverse returned rows in an unexpected order",
-					all->spec.pages.what),
+			 errmsg("could not %s on server \"%s\": Dataverse returned rows in an unexpected order",
+					all->spec.pages.what, dv_session_config_of(all->spec.pages.session)->server_name),
 			 errdetail("%s", why),
 			 errhint("Set \"scan_parallelism\" to 1 to read all rows one after the other.")));
 }

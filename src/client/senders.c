@@ -96,9 +96,11 @@ void
 dv_senders_explain(const dv_senders *senders, int user, dv_error *error)
 {
 	MemoryContext old = MemoryContextSwitchTo(senders->context);
+	const char *hint;
 
-	if (error->verdict == DV_VERDICT_AUTH)
-		error->hint = dv_token_hint(dv_session_access_token(senders->session, user));
+	if (error->verdict == DV_VERDICT_AUTH &&
+		(hint = dv_token_hint(dv_session_access_token(senders->session, user))) != NULL)
+		error->hint = hint;
 	if (senders->refusal != NULL)
 		*error = *senders->refusal;
 	else

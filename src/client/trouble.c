@@ -36,7 +36,7 @@ static const struct
 	{DV_MEANING_CONNECTION, true, ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
 	"Check option \"ca_file\" of the server and the clock of this machine."},
 	{DV_MEANING_TIMEOUT, false, ERRCODE_CONNECTION_FAILURE,
-	"Use smaller batches, or raise option \"request_timeout\" of the server."},
+	"Lower option \"batch_size\" or \"page_size\", or raise option \"request_timeout\" of the server."},
 	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
 	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
 	{DV_MEANING_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,

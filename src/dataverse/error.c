@@ -37,6 +37,7 @@ typedef struct dv_code_rule
 
 #define REFUSED(code, state) {code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, NULL}
 #define REFUSED_AS(code, state, meaning) {code, NULL, state, DV_VERDICT_REFUSED, meaning, NULL}
+#define REFUSED_NAME(code, state, hint) {code, NULL, state, DV_VERDICT_REFUSED, DV_MEANING_OTHER, hint}
 #define REFUSED_USER(code, hint) \
 	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_REFUSED, DV_MEANING_USER, hint}
 #define REFUSED_ACCESS(code) \
@@ -51,14 +52,25 @@ typedef struct dv_code_rule
 	{code, NULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_VERDICT_THROTTLED, meaning, throttle_hint}
 
 static const char throttle_hint[] =
-"Add application users to the user mapping, lower the parallelism, or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
+"Add application users to the user mapping, lower \"max_parallel\", or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
+static const char role_hint[] =
+"Check the security roles of the application user.";
 static const char changed_hint[] =
 "Repeat the statement, so that it reads the row as it is now.";
 static const char versions_hint[] =
 "Set \"match_version\" to \"off\" for this table: Dataverse can compare versions only where the table has IsOptimisticConcurrencyEnabled.";
+
+static const char table_hint[] =
+"Check the name of the table, of a foreign table in options \"table\" and \"entity_set\"; dataverse.import_diff() shows what has changed in Dataverse.";
+static const char column_hint[] =
+"Check the name of the column, of a foreign table in option \"column\"; dataverse.import_diff() shows what has changed in Dataverse.";
+static const char type_hint[] =
+"Check the type of the column; dataverse.import_diff() shows the types in Dataverse.";
+static const char token_hint[] =
+"Check that the application user exists in the environment of option \"url\", and that option \"tenant_id\" of the server is the environment's tenant.";
 
 static const char expired_hint[] =
 "Read the table again from its beginning, without a token; dataverse.pull() compares ids and versions instead.";
@@ -95,6 +107,9 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_AS("0x80060892", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
 	REFUSED_AS("0x80073002", ERRCODE_UNIQUE_VIOLATION, DV_MEANING_DUPLICATE),
 	REFUSED("0x80040333", ERRCODE_UNIQUE_VIOLATION),
+	/* of a table, not of a row */
+	{"0x80040217", "not found in the MetadataCache", ERRCODE_FDW_TABLE_NOT_FOUND, DV_VERDICT_REFUSED,
+	DV_MEANING_OTHER, DV_TABLE_NAME_HINT},
 	REFUSED_AS("0x80040217", ERRCODE_FOREIGN_KEY_VIOLATION, DV_MEANING_MISSING),
 	REFUSED("0x80060891", ERRCODE_FOREIGN_KEY_VIOLATION),
 	REFUSED("0x80040227", ERRCODE_RESTRICT_VIOLATION),
@@ -122,9 +137,9 @@ static const dv_code_rule code_rules[] = {
 	{"0x80072491", NULL, DV_SQLSTATE_NOT_TRACKED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, tracking_hint},
 
 	/* names and limits of queries */
-	REFUSED("0x8006088a", ERRCODE_FDW_TABLE_NOT_FOUND),
-	REFUSED("0x80041102", ERRCODE_FDW_TABLE_NOT_FOUND),
-	REFUSED("0x80041103", ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+	REFUSED_NAME("0x8006088a", ERRCODE_FDW_TABLE_NOT_FOUND, table_hint),
+	REFUSED_NAME("0x80041102", ERRCODE_FDW_TABLE_NOT_FOUND, table_hint),
+	REFUSED_NAME("0x80041103", ERRCODE_FDW_COLUMN_NAME_NOT_FOUND, column_hint),
 	REFUSED_AS("0x80048d2d", ERRCODE_FDW_ERROR, DV_MEANING_NO_BULK),
 	REFUSED("0x0", ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
 	REFUSED("0x8004430C", ERRCODE_STATEMENT_TOO_COMPLEX),
@@ -164,6 +179,20 @@ static const struct
 	{"message contains too many parts", DV_MEANING_MANY_PARTS},
 	{"change set contains too many operations", DV_MEANING_MANY_PARTS},
 	{"Message size exceeded", DV_MEANING_TOO_LARGE},
+};
+
+/* Mistakes that are recognised by the words of the service, which come with general codes. */
+static const struct
+{
+	const char *text;
+	const char *hint;
+}			hint_rules[] =
+
+{
+	{"Resource not found for the segment", table_hint},
+	{"Could not find a property named", column_hint},
+	{"Invalid property '", column_hint},
+	{"Cannot convert the literal", type_hint},
 };
 
 /*
@@ -321,6 +350,20 @@ judge_by_text(dv_error *error)
 }
 
 static void
+find_hint(dv_error *error)
+{
+	int			i;
+
+	for (i = 0; error->hint == NULL && i < (int) lengthof(hint_rules); i++)
+		if (strstr(error->message, hint_rules[i].text) != NULL)
+			error->hint = hint_rules[i].hint;
+	if (error->hint == NULL && error->status == 401)
+		error->hint = token_hint;
+	if (error->hint == NULL && error->status == 403 && !error->known)
+		error->hint = role_hint;
+}
+
+static void
 judge(dv_error *error)
 {
 	const dv_code_rule *rule = rule_of(error->code, error->message);
@@ -352,6 +395,7 @@ judge(dv_error *error)
 		error->verdict = DV_VERDICT_THROTTLED;
 	if (error->verdict == DV_VERDICT_THROTTLED)
 		error->hint = throttle_hint;
+	find_hint(error);
 }
 
 void
@@ -371,7 +415,7 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 	}
 	read_body(body, len, error);
 	if (error->message[0] == '\0')
-		error->message = psprintf("HTTP status %d", status);
+		error->message = psprintf("the service answered with HTTP status %d", status);
 	judge(error);
 	/* a token must not be sent to wherever an answer points */
 	if (status < 400)
@@ -404,6 +448,10 @@ dv_error_is_about_rows(const dv_error *error)
 const char *
 dv_error_detail(const dv_error *error)
 {
+	/* what is said of a token names the user already */
+	bool		names_user = error->user != NULL &&
+	(error->message == NULL ||
+	 strstr(error->message, psprintf("application user \"%s\"", error->user)) == NULL);
 	StringInfoData detail;
 
 	initStringInfo(&detail);
@@ -420,10 +468,10 @@ dv_error_detail(const dv_error *error)
 		appendStringInfo(&detail, "%sno Retry-After", detail.len > 0 ? ", " : "");
 	if (error->request_id != NULL)
 		appendStringInfo(&detail, "%srequest id %s", detail.len > 0 ? ", " : "", error->request_id);
-	if (error->user != NULL)
+	if (names_user)
 		appendStringInfo(&detail, "%s \"%s\"",
 						 detail.len > 0 ? ", application user" : "Application user", error->user);
-	if (error->user != NULL && error->attempts > 0)
+	if (names_user && error->attempts > 0)
 		appendStringInfo(&detail, ", attempts %d", error->attempts);
 	if (detail.len > 0)
 		appendStringInfoChar(&detail, '.');

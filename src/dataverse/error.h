@@ -64,7 +64,14 @@ typedef enum dv_meaning
 #define DV_SQLSTATE_NOT_TRACKED MAKE_SQLSTATE('D', 'V', '0', '0', '2')
 
 /* How to avoid errors about alternate keys */
-#define DV_KEY_HINT "The columns in option \"upsert_key\" must be those of an alternate key of the table."
+#define DV_KEY_HINT \
+"Name the columns of an alternate key of the table, in option \"upsert_key\" or in argument \"key\" of dataverse.push()."
+
+/* How to find out why an answer is none of the service's */
+#define DV_ANSWER_HINT "If the answer came from somewhere else, check options \"url\" and \"proxy\" of the server."
+
+/* For names of tables that do not exist */
+#define DV_TABLE_NAME_HINT "Tables have logical names here, such as \"account\"."
 
 /*
  * An error in any of the forms that the service uses, in one memory context.

@@ -149,9 +149,9 @@ judge_row(dv_page *page, const char *start, const row_nature *nature)
 		dv_value_ends_with(&nature->context, "/$deletedEntity"))
 	{
 		if (nature->id.kind != DV_VALUE_STRING)
-			fail(page, start, "tombstone without an id");
+			fail(page, start, "deleted row without an id");
 		else if (!dv_value_is_null(&nature->reason) && nature->reason.kind != DV_VALUE_STRING)
-			fail(page, start, "tombstone with an invalid reason");
+			fail(page, start, "deleted row with an invalid reason");
 		page->deleted_id = nature->id;
 		page->deleted_reason = nature->reason;
 		return page->json.error != NULL ? DV_PAGE_BROKEN : DV_PAGE_TOMBSTONE;
@@ -159,7 +159,7 @@ judge_row(dv_page *page, const char *start, const row_nature *nature)
 	if (nature->removed || dv_value_ends_with(&nature->context, "/$link") ||
 		dv_value_ends_with(&nature->context, "/$deletedLink"))
 	{
-		fail(page, start, "neither a row nor a tombstone");
+		fail(page, start, "neither a row nor a deleted row");
 		return DV_PAGE_BROKEN;
 	}
 	return DV_PAGE_ROW;

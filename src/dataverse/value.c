@@ -48,9 +48,9 @@ dv_value_reason(dv_value_status status)
 	static const char *const reasons[] = {
 		[DV_VALUE_OK] = "no error",
 		[DV_VALUE_TYPE] = "of the wrong JSON type",
-		[DV_VALUE_SYNTAX] = "not in the format of that type",
-		[DV_VALUE_RANGE] = "out of range",
-		[DV_VALUE_CHARACTER] = "text with a character that cannot be stored",
+		[DV_VALUE_SYNTAX] = "not in the format of type",
+		[DV_VALUE_RANGE] = "out of range for type",
+		[DV_VALUE_CHARACTER] = "a text with a character that cannot be stored in type",
 	};
 
 	return reasons[status];

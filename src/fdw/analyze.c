@@ -296,8 +296,8 @@ read_id(const sample *s, const dv_value *value, dv_ordered_id *id)
 	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not analyze foreign table \"%s\": Dataverse returned a row without an id",
-						s->relation->name)));
+				 errmsg("could not analyze foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
+						s->relation->name, GetForeignServer(s->relation->serverid)->servername)));
 	dv_id_order(uuid, id);
 }
 

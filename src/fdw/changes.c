@@ -128,7 +128,7 @@ open_relation(Oid relid)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
-						get_rel_name(relid) != NULL ? get_rel_name(relid) : "?")));
+						get_rel_name(relid) != NULL ? get_rel_name(relid) : psprintf("%u", relid))));
 	/* nobody has locked it yet, unlike the tables of a query */
 	LockRelationOid(relid, AccessShareLock);
 	relation = dv_relation_open(relid);
@@ -347,8 +347,8 @@ read_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
 	if (dv_value_is_null(id) || dv_value_uuid(id, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not read foreign table \"%s\": Dataverse returned a row without an id",
-						relation->name)));
+				 errmsg("could not read foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
+						relation->name, GetForeignServer(relation->serverid)->servername)));
 }
 
 static void

@@ -30,8 +30,9 @@ refuse_combination(const char *message, const char *hint)
 static void
 check_application_user(dv_options opts, int number)
 {
-	static const char *const hint =
-	"Set \"client_id\" together with \"client_secret\" or \"client_certificate\", or set \"managed_identity\" or \"access_token\".";
+	const char *n = number > 1 ? psprintf("_%d", number) : "";
+	const char *hint = psprintf("Set \"client_id%s\" together with \"client_secret%s\" or \"client_certificate%s\", or set \"managed_identity%s\" or \"access_token%s\".",
+								n, n, n, n, n);
 	dv_option	id = dv_option_numbered(DV_OPT_CLIENT_ID, number);
 	bool		secret = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_SECRET, number));
 	bool		certificate = dv_option_given(opts, dv_option_numbered(DV_OPT_CLIENT_CERTIFICATE, number));
@@ -52,7 +53,7 @@ check_application_user(dv_options opts, int number)
 		refuse_combination(psprintf("option \"%s\" is missing", dv_option_name(id)), hint);
 	if ((key || password) && !certificate)
 		refuse_combination(psprintf("application user %d has a key but no certificate", number),
-						   "Also set \"client_certificate\".");
+						   psprintf("Also set \"client_certificate%s\".", n));
 }
 
 void

@@ -379,7 +379,10 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 				 errmsg("user mapping for server \"%s\" does not specify an application user",
 						server->servername),
-				 errhint("Set \"client_id\" and \"client_secret\" in the user mapping.")));
+				 errhint("Set its options: ALTER USER MAPPING FOR %s SERVER %s OPTIONS (client_id '...', client_secret '...').",
+						 OidIsValid(mapping->userid) ?
+						 quote_identifier(GetUserNameFromId(mapping->userid, false)) : "PUBLIC",
+						 quote_identifier(server->servername))));
 	/* a mapping for PUBLIC adds to what those that use it may have */
 	config.roleid = mapping->userid;
 	config.entitled = count_application_users(config.roleid) + count_application_users(InvalidOid);

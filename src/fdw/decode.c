@@ -405,7 +405,8 @@ why_not(const dv_decoder *decoder, const dv_value *value, dv_value_status status
 	if (status == DV_VALUE_TYPE)
 		return psprintf("Dataverse sent %s, but the column has type %s.%s%s%s", kinds[value->kind], type,
 						*shown != '\0' ? "  The value is" : "", shown, *shown != '\0' ? "." : "");
-	return psprintf("The value%s is %s, and the column has type %s.", shown, dv_value_reason(status), type);
+	return psprintf("Dataverse sent %s%s, which is %s %s.", *shown != '\0' ? "the value" : "a value", shown,
+					dv_value_reason(status), type);
 }
 
 static Datum

@@ -511,7 +511,8 @@ dataverse_import_diff(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("schema must not be null")));
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("argument \"schema\" is null"),
+				 errhint("Name the schema of the foreign tables.")));
 	state.schema = NameStr(*PG_GETARG_NAME(0));
 	schemaid = get_namespace_oid(state.schema, false);
 	dv_init_materialized_srf(fcinfo);

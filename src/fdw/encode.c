@@ -77,6 +77,7 @@ struct dv_encoder
 	lookup_target *targets;
 	int			ntargets;
 	AttrNumber	type_column;
+	const char *type_name;		/* the name of that column, or NULL */
 };
 
 /* A text in UTF-8. */
@@ -449,8 +450,10 @@ find_target(const dv_encoder *encoder, const char *type_value, dv_misfit *misfit
 						encoder->name, type_value, valid_targets(encoder)));
 	else
 		refuse(misfit, ERRCODE_NULL_VALUE_NOT_ALLOWED,
-			   psprintf("the table that column \"%s\" refers to is not specified; valid tables are: %s",
-						encoder->name, valid_targets(encoder)));
+			   psprintf("the table that column \"%s\" refers to is not specified%s; valid tables are: %s",
+						encoder->name,
+						encoder->type_name != NULL ? psprintf(" in column \"%s\"", encoder->type_name) : "",
+						valid_targets(encoder)));
 	return NULL;
 }
 
@@ -592,6 +595,8 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		target->null_text = psprintf(",\"%s\":null", target->navigation);
 	}
 	encoder->type_column = dv_relation_table_name_of(relation, attribute);
+	if (encoder->type_column != 0)
+		encoder->type_name = dv_relation_attribute(relation, encoder->type_column)->name;
 }
 
 /* Does an earlier target have the same navigation property? */

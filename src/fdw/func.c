@@ -93,7 +93,7 @@ uuid_member(struct json_object *object, const char *name, bool *isnull)
 }
 
 static struct json_object *
-object_of(const dv_call *call, const char *what)
+object_of(const dv_session *session, const dv_call *call, const char *what)
 {
 	const dv_http_result *result = dv_call_result(call);
 	const char *error;
@@ -102,7 +102,9 @@ object_of(const dv_call *call, const char *what)
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
-				 errmsg("could not %s: the answer of Dataverse is not a JSON object", what)));
+				 errmsg("could not %s on server \"%s\": an answer from Dataverse was not a JSON object", what,
+						dv_session_config_of(session)->server_name),
+				 errhint(DV_ANSWER_HINT)));
 	return root;
 }
 
@@ -113,7 +115,7 @@ dataverse_whoami(PG_FUNCTION_ARGS)
 	dv_session *session = session_of(PG_GETARG_NAME(0));
 	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .repeatable = true};
 	dv_call    *call = dv_call_run(session, &spec, "identify the application user", CurrentMemoryContext);
-	struct json_object *root = object_of(call, "identify the application user");
+	struct json_object *root = object_of(session, call, "identify the application user");
 	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {false};
@@ -169,7 +171,7 @@ fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 			values[TEST_HINT] = CStringGetTextDatum(error->hint);
 		return;
 	}
-	values[TEST_USER_ID] = uuid_member(object_of(call, "test the connection"), "UserId",
+	values[TEST_USER_ID] = uuid_member(object_of(session, call, "test the connection"), "UserId",
 									   &nulls[TEST_USER_ID]);
 	nulls[TEST_TOKEN_LIFETIME] =
 		dv_token_lifetime(dv_session_access_token(session, dv_call_user(call))) < 0;
@@ -372,7 +374,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 		spec.body = dv_text_out(JsonbToCString(NULL, &body->root, VARSIZE(body)));
 		spec.body_len = strlen(spec.body);
 	}
-	call = dv_call_run(session, &spec, psprintf("send %s %s", spec.method, spec.path),
+	call = dv_call_run(session, &spec, psprintf("carry out %s %s", spec.method, spec.path),
 					   CurrentMemoryContext);
 	result = answer_to_jsonb(call, &isnull);
 	if (isnull)
@@ -394,12 +396,12 @@ entity_set_of(dv_session *session, const char *table)
 
 	spec.path = dv_address_entity_set(table);
 	call = dv_call_run(session, &spec, psprintf("find table \"%s\"", table), CurrentMemoryContext);
-	set = dv_json_string(object_of(call, psprintf("find table \"%s\"", table)), "EntitySetName");
+	set = dv_json_string(object_of(session, call, psprintf("find table \"%s\"", table)), "EntitySetName");
 	if (set == NULL || !dv_url_is_name(set))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 				 errmsg("table \"%s\" is not available in the Web API", table),
-				 errhint("FetchXML names tables by their logical names, such as \"account\".")));
+				 errhint(DV_TABLE_NAME_HINT)));
 	set = pstrdup(set);
 	dv_call_free(call);
 	return set;
@@ -494,8 +496,8 @@ note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 	else if (before != NULL && strcmp(before, state->cookie) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not read from \"%s\": Dataverse returned the same page again",
-						state->query.entity)));
+				 errmsg("could not read from \"%s\" on server \"%s\": Dataverse returned the same page again",
+						state->query.entity, dv_session_config_of(state->session)->server_name)));
 	if (before != NULL)
 		pfree(before);
 }
@@ -540,8 +542,8 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 	if (result->status != 200)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not read from \"%s\": the answer of Dataverse is incomplete",
-						state->query.entity),
+				 errmsg("could not read from \"%s\" on server \"%s\": an answer from Dataverse was incomplete",
+						state->query.entity, dv_session_config_of(state->session)->server_name),
 				 errdetail("It has HTTP status %d, not 200.", (int) result->status)));
 	dv_cursor_open(&json, result->body, result->body_len);
 	(void) dv_cursor_enter(&json, '{');
@@ -563,8 +565,8 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_ERROR),
-			 errmsg("could not read from \"%s\": the answer of Dataverse has no list of rows",
-					state->query.entity),
+			 errmsg("could not read from \"%s\" on server \"%s\": an answer from Dataverse had no list of rows",
+					state->query.entity, dv_session_config_of(state->session)->server_name),
 			 json.error != NULL ? errdetail("At byte %zu: %s.", json.error_at, json.error) : 0));
 }
 

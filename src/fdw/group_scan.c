@@ -90,7 +90,8 @@ read_number(const dv_fetch_scan *scan, int member, int *number)
 	if (dv_value_int32(value, &n) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned no number for a part of a date", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a part of a date", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	*number = n;
 	return true;
 }
@@ -105,7 +106,8 @@ read_count(const dv_fetch_scan *scan, int member)
 	if (!dv_value_is_null(value) && (dv_value_int64(value, &n) != DV_VALUE_OK || n < 0))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned no count", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	return n;
 }
 
@@ -120,7 +122,8 @@ read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
 	if (value->kind != DV_VALUE_NUMBER)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned no number for a sum", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a sum", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	out->value = DirectFunctionCall3(numeric_in, CStringGetDatum(pnstrdup(value->text, value->len)),
 									 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 }
@@ -332,7 +335,8 @@ read_id(const dv_fetch_scan *scan, dv_ordered_id *id)
 	if (dv_value_uuid(&scan->members[0], uuid) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned a row without an id", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned a row without an id", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	dv_id_order(uuid, id);
 }
 

@@ -34,6 +34,7 @@
 
 #include "compat.h"
 #include "client/catalog.h"
+#include "dataverse/error.h"
 #include "fdw/connection.h"
 #include "fdw/import.h"
 #include "net/text.h"
@@ -172,12 +173,14 @@ warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt, cons
 		ereport(WARNING,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 				 errmsg("table \"%s\" does not exist on server \"%s\"", name, stmt->server_name),
-				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
+				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) :
+				 errhint(DV_TABLE_NAME_HINT)));
 	else
 		ereport(WARNING,
 				(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 				 errmsg("table \"%s\" does not exist in solution \"%s\"", name, stmt->remote_schema),
-				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) : 0));
+				 nearest != NULL ? errhint("Perhaps you meant the table \"%s\".", nearest) :
+				 errhint("Remote schema \"%s\" contains the tables of all solutions.", ALL_TABLES)));
 }
 
 /*

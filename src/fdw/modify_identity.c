@@ -97,7 +97,8 @@ prepare_keys(dv_modify *m)
 	if (!SplitIdentifierString(pstrdup(option), ',', &names))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-				 errmsg("invalid value for option \"%s\": \"%s\"", "upsert_key", option)));
+				 errmsg("invalid value for option \"%s\": \"%s\"", "upsert_key", option),
+				 errdetail("It must be a list of columns, such as \"a,b\".")));
 	m->identity.keys = palloc0(sizeof(dv_modify_column) * list_length(names));
 	foreach(lc, names)
 	{
@@ -108,8 +109,9 @@ prepare_keys(dv_modify *m)
 		if (key->attnum == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
-					 errmsg("column \"%s\" of option \"upsert_key\" is not in foreign table \"%s\"",
-							name, m->relation->name)));
+					 errmsg("column \"%s\" in \"upsert_key\" is not in foreign table \"%s\"",
+							name, m->relation->name),
+					 errhint("%s", key_hint(m->relation))));
 		key->encoder = dv_encoder_create(m->relation, key->attnum, DV_NULL_WRITTEN);
 	}
 }

@@ -272,10 +272,10 @@ dv_modify_plan_check(const dv_relation *relation, dv_options options, CmdType co
 	if (ignore && dv_modify_plan_operation(relation, options, command) == DV_UPSERT)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("ON CONFLICT DO NOTHING cannot be used for foreign table \"%s\" while insert_mode is \"upsert\"",
+				 errmsg("ON CONFLICT DO NOTHING cannot be used for foreign table \"%s\" while \"insert_mode\" is \"upsert\"",
 						relation->name),
 				 errdetail("An upsert changes rows that exist."),
-				 errhint("Use insert_mode \"create\" or \"ignore_duplicates\", or leave out the ON CONFLICT clause.")));
+				 errhint("Set \"insert_mode\" to \"create\" or \"ignore_duplicates\", or leave out the ON CONFLICT clause.")));
 }
 
 /*

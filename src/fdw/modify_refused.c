@@ -156,8 +156,8 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 
 	if (is_one_too_many(m))
 		hint = limit_hint(m);
-	else if (hint == NULL && failure->in_doubt > 0)
-		hint = DV_DOUBTS_HINT;
+	else if (failure->in_doubt > 0)
+		hint = hint == NULL ? DV_DOUBTS_HINT : psprintf("%s\n%s", DV_DOUBTS_HINT, hint);
 	dv_blame_read(error->message, &blame);
 	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
 									  m->refusal.fault->attnum :

@@ -290,6 +290,35 @@ names_of(int place)
 	return buf.data;
 }
 
+/* What others call an option, among them other foreign-data wrappers. */
+static const struct
+{
+	const char *name;
+	dv_option	option;
+}			names_elsewhere[] =
+
+{
+	{"host", DV_OPT_URL},
+	{"hostname", DV_OPT_URL},
+	{"user", DV_OPT_CLIENT_ID},
+	{"username", DV_OPT_CLIENT_ID},
+	{"password", DV_OPT_CLIENT_SECRET},
+	{"secret", DV_OPT_CLIENT_SECRET},
+	{"tenant", DV_OPT_TENANT_ID},
+	{"table_name", DV_OPT_TABLE},
+	{"column_name", DV_OPT_COLUMN},
+	{"fetch_size", DV_OPT_PAGE_SIZE},
+};
+
+static const option_row *
+option_elsewhere(const char *name)
+{
+	for (size_t i = 0; i < lengthof(names_elsewhere); i++)
+		if (strcmp(name, names_elsewhere[i].name) == 0)
+			return &rows[names_elsewhere[i].option];
+	return NULL;
+}
+
 /* Is this the name of a numbered option with an invalid number? */
 static bool
 is_misnumbered(const char *name, int place)
@@ -317,6 +346,10 @@ hint_for(const char *name, const scope *scope)
 		return psprintf(
 						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
 						DV_APPLICATION_USERS_MAX);
+	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
+		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", option->name, places_of(option));
+	if (option != NULL)
+		return psprintf("Perhaps you meant the option \"%s\".", option->name);
 	if ((option = nearest_option(name, scope->flag)) != NULL)
 		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
 						(option->flags & NUMBERED) ? name + base_length(name) : "");

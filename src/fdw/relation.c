@@ -27,6 +27,7 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "dataverse/address.h"
 #include "dataverse/header.h"
 #include "fdw/relation.h"
 #include "net/url.h"
@@ -78,7 +79,8 @@ check_name(const char *name, const char *option, const dv_relation *relation)
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 			 errmsg("\"%s\" is not a valid name in Dataverse", name),
-			 errdetail("It is used for %s of foreign table \"%s\".", option, relation->name)));
+			 errdetail("It is used for %s of foreign table \"%s\".", option, relation->name),
+			 errhint("Such names consist of letters, digits, and underscores.  If a column is called otherwise here, its option \"column\" holds the name.")));
 }
 
 /* "_ownerid_value" is the property of ownerid. */
@@ -289,8 +291,9 @@ dv_relation_open(Oid relid)
 				(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 				 errmsg("option \"entity_set\" of foreign table \"%s\" is not set", relation->name),
 				 errdetail("It is the name of the table in URLs of the Web API, such as \"accounts\" for table \"account\"."),
-				 errhint("Create the foreign table with IMPORT FOREIGN SCHEMA, or look the name up by calling dataverse.request() for EntityDefinitions(LogicalName='%s')?$select=EntitySetName.",
-						 relation->table)));
+				 errhint("Create the foreign table with IMPORT FOREIGN SCHEMA, or look the name up: SELECT dataverse.request(%s, 'GET', %s);",
+						 quote_literal_cstr(GetForeignServer(relation->serverid)->servername),
+						 quote_literal_cstr(dv_address_entity_set(relation->table)))));
 	check_name(relation->entity_set, "option \"entity_set\"", relation);
 	id = dv_option_text(relation->options, DV_OPT_PRIMARY_ID);
 	if (id == NULL)

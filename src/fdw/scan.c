@@ -650,24 +650,22 @@ count_rows(dv_scan *scan, const dv_query *query)
 	dv_pages_spec spec = pages_of(scan, query);
 	dv_pages   *pages = dv_pages_start(&spec, scan->query);
 	int64_t		n = 0;
-	bool		counted;
+	bool		counted = true;
 
 	if (query->count)
 		counted = dv_pages_next(pages, scan->members) &&
 			dv_value_int64(&scan->members[0], &n) == DV_VALUE_OK && n >= 0 &&
 			!dv_pages_next(pages, scan->members);
 	else
-	{
 		while (dv_pages_next(pages, scan->members))
 			n += belongs_here(scan);
-		counted = true;
-	}
 	note_answer(scan, dv_pages_refusal(pages));
 	/* an answer without a row is not a count of 0 */
 	if (scan->accepted && !counted)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse returned no count", scan->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
 	dv_pages_end(pages);
 	return scan->accepted ? n : 0;
 }

@@ -115,7 +115,8 @@ read_object(const dv_truncation *t, const dv_call *call)
 	if (root == NULL || !dv_json_is_object(root))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: the answer of Dataverse is not a JSON object", t->what)));
+				 errmsg("could not %s on server \"%s\": an answer from Dataverse was not a JSON object", t->what,
+						dv_session_config_of(t->session)->server_name)));
 	return root;
 }
 
@@ -213,7 +214,8 @@ start_job(const dv_truncation *t)
 	if (id == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s: Dataverse did not return the id of the bulk-delete job", t->what)));
+				 errmsg("could not %s on server \"%s\": Dataverse did not return the id of the bulk-delete job", t->what,
+						dv_session_config_of(t->session)->server_name)));
 	return pstrdup(id);
 }
 

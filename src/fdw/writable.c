@@ -68,8 +68,8 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("%s is not a foreign table of dataverse_fdw",
-						get_rel_name(relid) != NULL ? get_rel_name(relid) : "?")));
+				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
+						get_rel_name(relid) != NULL ? get_rel_name(relid) : psprintf("%u", relid))));
 	/* nobody has locked it yet, unlike the tables of a query */
 	LockRelationOid(relid, AccessShareLock);
 	relation = dv_relation_open(relid);

@@ -287,6 +287,9 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 }
 
 /* Records the first line of the authority's error message, and a hint. */
+static const char endpoint_hint[] =
+"Check options \"authority\", \"tenant_id\", and \"token_url\" of the server.";
+
 static void
 refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
 {
@@ -305,7 +308,14 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 	if (text == NULL && token->granted)
 		transient = true;
 	if (text == NULL)
-		text = psprintf("the token endpoint answered with HTTP status %d", status);
+	{
+		text = psprintf(status == 200 ? "the token endpoint answered without a token" :
+						"the token endpoint answered with HTTP status %d", status);
+		if (status == 429 || status >= 500)
+			hint = "Repeat the statement later.";
+		else if (token->credential.kind != DV_CREDENTIAL_MANAGED_IDENTITY)
+			hint = endpoint_hint;
+	}
 	for (i = 0; i < (int) lengthof(authority_hints); i++)
 		if (strncmp(text, authority_hints[i].code, strlen(authority_hints[i].code)) == 0 &&
 			text[strlen(authority_hints[i].code)] == ':')
@@ -355,7 +365,7 @@ read_answer(dv_token *token)
 	if (!dv_text_is_word(value))
 	{
 		failed(token, false, 0, "the token endpoint sent a token that cannot be put into a header",
-			   "Check options \"authority\" and \"token_url\" of the server.");
+			   endpoint_hint);
 		return;
 	}
 	accept_token(token, value, lifetime_of(root));

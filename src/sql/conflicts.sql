@@ -356,7 +356,7 @@ AS $$
 BEGIN
   IF decision IS NULL OR decision NOT IN ('service', 'local') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid decision: %L', decision),
+      errcode = 'invalid_parameter_value', message = format('invalid decision: "%s"', coalesce(decision, 'null')),
       hint = 'Valid decisions are "service" and "local".';
   END IF;
 END

@@ -6,17 +6,17 @@ AS $$
 BEGIN
   IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "deletes": %L', deletes),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "deletes": "%s"', coalesce(deletes, 'null')),
       hint = 'Valid values are "delete", "mark", and "ignore".';
   END IF;
   IF drift IS NULL OR drift NOT IN ('add', 'ignore', 'stop') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "drift": %L', drift),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "drift": "%s"', coalesce(drift, 'null')),
       hint = 'Valid values are "add", "ignore", and "stop".';
   END IF;
   IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
       hint = 'Valid values are "abort" and "continue".';
   END IF;
 END
@@ -35,7 +35,7 @@ BEGIN
 EXCEPTION
   WHEN invalid_parameter_value THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: %L', target),
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
       hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
 END
 $$;
@@ -113,7 +113,8 @@ BEGIN
   END IF;
   IF cardinality(parts) <> 2 OR parts[1] IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_name', message = format('invalid name of a table: %L', target);
+      errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
+      hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
   END IF;
   -- as long as PostgreSQL lets them be
   RETURN format('%I.%I', parts[1]::name, parts[2]::name);
@@ -164,13 +165,17 @@ COMMENT ON FUNCTION dataverse.forget_copy(text) IS
 CREATE FUNCTION dataverse.pull_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
 RETURNS jsonb
-LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+LANGUAGE sql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
     'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
     'hint', concat_ws(' ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+                                                -- PostgreSQL looks for the table before anything else does
+                                                WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
+                                                  format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
+                                                         (parse_ident($1))[1], current_user)
                                                 WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed. Remove the cause, and call the procedure again.' END))
 $$;
 
@@ -281,7 +286,9 @@ BEGIN
     -- what hits the run here, such as a cancel, is its end as well
     BEGIN
       PERFORM dataverse.end_pages();
-      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT}'), hint);
+      -- of a privilege, nobody knows on which side it is missing
+      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN

@@ -101,6 +101,7 @@ BEGIN
       dataverse.run_count(dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors), 'row');
     RETURN;
   END IF;
+  PERFORM dataverse.pull_must_commit('dataverse.push()');
   -- what other sessions note about their pushes must not make this one fail; nothing
   -- may come between the beginning of a transaction and this, not even an expression
   COMMIT;
@@ -143,6 +144,8 @@ BEGIN
     END;
     IF failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
+      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, '', state,
+        ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
       -- a query that has not been run leaves nothing to go on with
       IF (dataverse.push_get(push)).staging IS NULL THEN

@@ -6,26 +6,35 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   wrong text := CASE
-    WHEN foreign_table IS NULL THEN '"foreign_table" is null'
-    WHEN query IS NULL THEN '"query" is null'
-    WHEN query ~ '^[;\s]*$' THEN '"query" is empty'
-    WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for "chunk": %L', chunk)
-    WHEN max_errors < 0 THEN format('invalid value for "max_errors": %L', max_errors)
-    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for "key": %L', key)
+    WHEN foreign_table IS NULL THEN 'argument "foreign_table" is null'
+    WHEN query IS NULL THEN 'argument "query" is null'
+    WHEN query ~ '^[;\s]*$' THEN 'argument "query" is empty'
+    WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for argument "chunk": "%s"', coalesce(chunk::text, 'null'))
+    WHEN max_errors < 0 THEN format('invalid value for argument "max_errors": "%s"', max_errors)
+    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for argument "key": "%s"', key)
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
+  END;
+  cure text := CASE
+    WHEN foreign_table IS NULL OR coalesce(query, '') ~ '^[;\s]*$' THEN
+      'Give the query and the foreign table, as in CALL dataverse.push(''SELECT name FROM customers'', ''dv.account'').'
+    WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
+    WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
+    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN
+      'It takes the columns of an alternate key, as in ''{accountnumber}''. Without it, rows are known by their ids.'
+    ELSE 'Set "operation" to "upsert" to update rows that exist, or leave out "key".'
   END;
 BEGIN
   IF wrong IS NOT NULL THEN
-    RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong;
+    RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong, hint = cure;
   END IF;
   IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "operation": %L', operation),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "operation": "%s"', coalesce(operation, 'null')),
       hint = 'Valid values are "insert", "update", "upsert", and "delete".';
   END IF;
   IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "on_error": %L', on_error),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
       hint = 'Valid values are "abort" and "continue".';
   END IF;
 END
@@ -59,7 +68,9 @@ BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', wrong, foreign_table),
-      hint = 'The columns of the query are those of the foreign table: name them with AS.';
+      hint = CASE
+        WHEN wrong = ANY (columns) THEN 'The columns of the query are those of the foreign table: name them with AS.'
+        ELSE 'The argument "key" takes names of columns of the foreign table, as in ''{accountnumber}''.' END;
   END IF;
   IF pairs THEN
     match := columns;
@@ -233,7 +244,7 @@ DECLARE
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
-  staging text := format('%I.%I', schema, name);
+  staging text;
   columns text[];
   types oid[];
   info jsonb;
@@ -249,8 +260,9 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = 'there is no schema for the rows to be pushed',
       detail = 'The query is run once, into a table in the first schema of search_path in which the role can create one.',
-      hint = format('Create a schema for it: CREATE SCHEMA AUTHORIZATION %I;', current_user);
+      hint = format('Create a schema for it, or have one created: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
+  staging := format('%I.%I', schema, name);
 
   PERFORM set_config('search_path', path, true);
   BEGIN
@@ -547,7 +559,8 @@ DECLARE
 BEGIN
   IF staging IS NULL OR staging <> state.staged_as THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging);
+      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
+      hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF in_doubt THEN
     SELECT a.tried, a.sent INTO tried, sent

@@ -132,7 +132,7 @@ CREATE VIEW dataverse.rejects AS
   FROM dataverse.read_rejects();
 
 COMMENT ON VIEW dataverse.rejects IS
-  'rows that Dataverse refused with on_error = continue, and the reasons';
+  'rows that Dataverse, or the table of a copy, refused under on_error = continue, and the reasons';
 
 -- Who may only read all rows may not delete them.
 CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
@@ -262,7 +262,8 @@ BEGIN
   IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on';
+      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on',
+      hint = 'RESET dataverse_fdw.dry_run;';
   END IF;
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN

@@ -275,7 +275,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
     AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
-  'a row for each run of dataverse.pull() and dataverse.push(): what it did, and how it ended';
+  'a row for each run of dataverse.pull(), sync(), and push(): what it did, and how it ended';
 
 -- What the service knows of changes that are not here, counted there.  Whatever
 -- stands in the way, the answer is null: a view that shows what is wrong must not

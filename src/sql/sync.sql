@@ -32,11 +32,12 @@ BEGIN
   IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on';
+      message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on',
+      hint = 'RESET dataverse_fdw.dry_run;';
   END IF;
   IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
     RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for "conflict": %L', conflict),
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
       hint = 'Valid values are "skip", "service", and "local".';
   END IF;
   IF jsonb_typeof(column_conflicts) <> 'object' THEN
@@ -47,7 +48,7 @@ BEGIN
   FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
     IF policy IS NULL OR policy NOT IN ('skip', 'service', 'local') THEN
       RAISE EXCEPTION USING
-        errcode = 'invalid_parameter_value', message = format('invalid value for column "%s" in "column_conflicts": %L', name, policy),
+        errcode = 'invalid_parameter_value', message = format('invalid value for column "%s" in "column_conflicts": "%s"', name, coalesce(policy, 'null')),
         hint = 'Valid values are "skip", "service", and "local".';
     END IF;
   END LOOP;
@@ -83,7 +84,7 @@ BEGIN
   IF version IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
-      message = format('%s is not a copy with versions of its rows', target),
+      message = 'the versions of its rows are not copied',
       detail = 'Versions show which rows have changed on both sides.',
       hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
   END IF;
@@ -815,7 +816,7 @@ COMMENT ON FUNCTION dataverse.sync_summary(dataverse.run_log, text, bigint) IS
 CREATE FUNCTION dataverse.sync_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
 RETURNS jsonb
-LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+LANGUAGE sql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT dataverse.pull_problem($1, $2, $3, $4, $5, $6)
@@ -976,7 +977,9 @@ BEGIN
         open := (dataverse.pending_count(copy)).open;
         PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
       END IF;
-      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}'), hint);
+      -- of a privilege, nobody knows on which side it is missing
+      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN

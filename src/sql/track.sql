@@ -327,8 +327,8 @@ BEGIN
   IF copy IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('table %s is not a copy', target),
-      hint = 'First make it one with dataverse.pull().';
+      message = format('table %s is not a copy of a foreign table', target),
+      hint = 'First make it one with dataverse.pull(). The view dataverse.sync_state lists the copies.';
   END IF;
   state := dataverse.copy_get(copy);
   SELECT * INTO STRICT info FROM dataverse.pull_info(coalesce(to_regclass(state.foreign_table), state.foreign_oid));

@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -482,7 +483,7 @@ parse_file(const char *path)
 
 	if (file == NULL)
 	{
-		fprintf(stderr, "dvsim: could not open schema file \"%s\"\n", path);
+		fprintf(stderr, "dvsim: cannot open schema file \"%s\": %s\n", path, strerror(errno));
 		return NULL;
 	}
 	do

@@ -334,7 +334,7 @@ open_database(struct sim_store *store, const char *file)
 						SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 						NULL) != SQLITE_OK)
 	{
-		fprintf(stderr, "dvsim: could not open data file \"%s\": %s\n",
+		fprintf(stderr, "dvsim: cannot open data file \"%s\": %s\n",
 				file != NULL ? file : ":memory:", sqlite3_errmsg(store->db));
 		return false;
 	}

@@ -106,7 +106,7 @@ faults($dvsim, { path => 'accounts', action => 'garble' });
 like($session->try(get('accounts?$top=1'))->{sqlstate} // '', qr/^(22P02|HV|22)/, 'a garbled answer is an error');
 faults($dvsim, { path => 'WhoAmI', status => 400, body => '<html>no</html>' });
 my $r = $session->try(get('WhoAmI'));
-like($r->{message}, qr/could not send GET WhoAmI on server "crm": HTTP status 400/, 'HTML is no message');
+like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the service answered with HTTP status 400/, 'HTML is no message');
 
 # ---- redirects are not followed, because they would be sent the token
 

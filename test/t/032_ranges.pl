@@ -270,7 +270,7 @@ $crm->sql(q{SELECT dataverse.reset_pool('crm')});
 	$session->query('SET dataverse_fdw.scan_parallelism = 4');
 	$crm->fault(status => 200, path => '%20ge%20', body => { value => [ { accountid => '00000000-0000-0000-0000-000000000001', name => 'x' } ] });
 	my $r = $session->try($ask);
-	is($r->{message}, 'could not read foreign table "account": Dataverse returned rows in an unexpected order', 'ids that are compared otherwise are noticed');
+	is($r->{message}, 'could not read foreign table "account" on server "crm": Dataverse returned rows in an unexpected order', 'ids that are compared otherwise are noticed');
 	is($r->{hint}, 'Set "scan_parallelism" to 1 to read all rows one after the other.', '… with a way out');
 	$crm->no_faults;
 	$session->close;

@@ -114,7 +114,7 @@ for my $case (
 	my ($rule, $said) = @$case;
 	my ($out, $err) = under('plain', { %$rule, times => 0 });
 
-	like($err, qr/ERROR:  could not read foreign table "account": an answer from Dataverse was incomplete\n/, 'a page that stays broken is an error');
+	like($err, qr/ERROR:  could not read foreign table "account" on server "crm": an answer from Dataverse was incomplete\n/, 'a page that stays broken is an error');
 	like($err, $said, '… and it is said what is wrong');
 	($out, $err) = under('plain', { %$rule, times => 0, after => 2 });
 	like($err, qr/was incomplete/, '… also for the last page');

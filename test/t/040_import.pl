@@ -355,7 +355,7 @@ for my $quirks ([], ['no-metadata-changes'])
 		? [ { path => q{EntityDefinitions(LogicalName='new_meter')}, status => 404, code => '0x80060888', message => 'gone', times => 0 } ]
 		: [ { path => 'RetrieveMetadataChanges', status => 200, body => { EntityMetadata => [] }, times => 0 } ]);
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
-	like($err, qr/ERROR:  could not import foreign schema: the service did not send the definition of table "new_meter"\nHINT/,
+	like($err, qr/ERROR:  could not import foreign schema on server "crm": the service did not send the definition of table "new_meter"\nHINT/,
 		'a table that is gone');
 	$s->control('DELETE', '/_dvsim/faults');
 }
@@ -367,7 +367,7 @@ for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { st
 
 	$s->control('POST', '/_dvsim/faults', [ { path => 'LookupAttributeMetadata', times => 0, %$answer } ]);
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
-	like($err, qr/ERROR:  could not import foreign schema: the (service did not send the definition of table "new_meter"\nHINT|answer does not have the expected form)/,
+	like($err, qr/ERROR:  could not import foreign schema on server "crm": (the service did not send the definition of table "new_meter"\nHINT|an answer from Dataverse did not have the expected form)/,
 		"columns that are gone: $answer->{status}");
 	$s->control('DELETE', '/_dvsim/faults');
 }
@@ -379,7 +379,7 @@ for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { st
 	$s->control('POST', '/_dvsim/faults', [ { path => 'RetrieveMetadataChanges', times => 0, status => 200,
 		body => { EntityMetadata => [ { LogicalName => 'new_meter', EntitySetName => 'new_meters', PrimaryIdAttribute => 'new_meterid' } ] } } ]);
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
-	like($err, qr/ERROR:  could not import foreign schema: the answer does not have the expected form/, 'a definition without columns');
+	like($err, qr/ERROR:  could not import foreign schema on server "crm": an answer from Dataverse did not have the expected form/, 'a definition without columns');
 	$s->control('DELETE', '/_dvsim/faults');
 }
 

@@ -241,7 +241,7 @@ is($crm->sql(q(SELECT string_agg(operation || ' ' || ("row"->>'lab_text') || ' '
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_name'); DELETE FROM dv.lab_sample");
 $crm->sql("SET dataverse_fdw.insert_mode = 'create'; INSERT INTO dv.lab_sample (lab_name) VALUES ('no/key'), ('no/key')");
 (undef, undef, $said) = $crm->node->psql('postgres', "INSERT INTO dv.lab_sample (lab_name, lab_count) VALUES ('no/key', 1)");
-like($said, qr/ERROR: .*more than one row has this key\n.*\nHINT:  The columns in option "upsert_key" must be those of an alternate key/,
+like($said, qr/ERROR: .*more than one row has this key\n.*\nHINT:  Name the columns of an alternate key of the table, in option "upsert_key"/,
 	'columns that are no key are noticed');
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_text')");
 empty();

@@ -193,7 +193,7 @@ serve(
 	[ qr/skip=2/, '{"value":[{"objectid":"x"}],"@odata.nextLink":"BASE/api/data/v9.2/solutioncomponents?skip=3"}' ],
 	[ qr/solutioncomponents/, '{"value":[{"objectid":"x"}],"@odata.nextLink":"BASE/api/data/v9.2/solutioncomponents?skip=1"}' ]);
 time_of("SET statement_timeout = '10s'; IMPORT FOREIGN SCHEMA circle FROM SERVER crm INTO dv",
-	qr/ERROR:  could not import foreign schema: Dataverse returned the same page again/, 'a solution in a circle');
+	qr/ERROR:  could not import foreign schema on server "crm": Dataverse returned the same page again/, 'a solution in a circle');
 
 serve(
 	[ qr/skip=1/, '{"value":[{"id":"a0000000-0000-4000-8000-000000000001"}],"@odata.nextLink":"BASE/api/data/v9.2/ts?skip=2"}' ],
@@ -201,7 +201,7 @@ serve(
 	[ qr/ts/, '{"value":[{"id":"a0000000-0000-4000-8000-000000000001"}],"@odata.nextLink":"BASE/api/data/v9.2/ts?skip=1"}' ]);
 $node->safe_psql('postgres', $create);
 time_of("SET statement_timeout = '10s'; SELECT id FROM dv.rows",
-	qr/ERROR:  could not read foreign table "rows": Dataverse returned the same page again/, 'rows in a circle');
+	qr/ERROR:  could not read foreign table "rows" on server "crm": Dataverse returned the same page again/, 'rows in a circle');
 
 # ---- counts and numbers
 
@@ -209,7 +209,7 @@ for my $answer ('{"value":[]}', '{"value":[{}]}', '{"value":[{"n":null}]}', '{"v
 {
 	serve([ qr/ts\?/, $answer ]);
 	$node->safe_psql('postgres', $create);
-	is_deeply([ run('SELECT count(*) FROM dv.rows') ], [ '', 'psql:<stdin>:1: ERROR:  could not read foreign table "rows": Dataverse returned no count' ],
+	is_deeply([ run('SELECT count(*) FROM dv.rows') ], [ '', 'psql:<stdin>:1: ERROR:  could not read foreign table "rows" on server "crm": Dataverse returned no count' ],
 		"COUNT answered with $answer");
 }
 for my $hint ('1e300', '-5', 'nan', '99999999999999999999', 'inf')

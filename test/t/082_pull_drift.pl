@@ -203,7 +203,7 @@ my (undef, $err) = pull(q{CALL dataverse.pull('dv.new_meter', 'public.new_meter'
 like($err, qr/ERROR:  could not pull public\.new_meter: the definition of foreign table dv\.new_meter in Dataverse is not that/, 'drift => stop stops');
 like($err, qr/Deleted or made again: new_extra/, 'and names the columns');
 (undef, $err) = pull();
-like($err, qr/NOTICE:  reads all rows of foreign table dv\.new_meter again, because Dataverse has another definition of new_extra/, 'otherwise a run says what it does');
+like($err, qr/NOTICE:  reading all rows of foreign table dv\.new_meter again, because Dataverse has another definition of new_extra/, 'otherwise a run says what it does');
 is(difference(), '0 0', 'and does it');
 $crm->requests;
 pull();
@@ -221,7 +221,7 @@ for my $action ('garble', 'shorten')
 	is(difference(), '0 0', 'and nothing is missing');
 	$crm->fault(path => 'EntityDefinitions', action => $action, times => 0);
 	(undef, $said) = pull();
-	like($said, qr/could not read the definition of table "new_meter": Dataverse returned something else/, 'but not for ever');
+	like($said, qr/could not read the definition of table "new_meter": an answer from Dataverse did not have the expected form/, 'but not for ever');
 	$crm->no_faults;
 }
 

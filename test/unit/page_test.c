@@ -242,16 +242,16 @@ delta_page(void **state)
 	expect_end(5);
 	expect_text(&page.delta_link, DV_VALUE_STRING, "https://x/accounts?$deltatoken=1");
 
-	expect_broken("{\"value\":[{" DELETED "}]}", "tombstone without an id");
-	expect_broken("{\"value\":[{" DELETED ",\"id\":5}]}", "tombstone without an id");
+	expect_broken("{\"value\":[{" DELETED "}]}", "deleted row without an id");
+	expect_broken("{\"value\":[{" DELETED ",\"id\":5}]}", "deleted row without an id");
 	expect_broken("{\"value\":[{" DELETED ",\"id\":\"1\",\"id\":\"2\"}]}", "member given twice");
 	expect_broken("{\"value\":[{" DELETED ",\"id\":\"1\",\"reason\":{}}]}",
-				  "tombstone with an invalid reason");
+				  "deleted row with an invalid reason");
 	expect_broken("{\"value\":[{\"@odata.context\":7}]}", "member of the wrong type");
 	expect_broken("{\"value\":[{\"@removed\":{\"reason\":\"deleted\"},\"id\":\"1\"}]}",
-				  "neither a row nor a tombstone");
+				  "neither a row nor a deleted row");
 	expect_broken("{\"value\":[{\"@odata.context\":\"#accounts/$deletedLink\"}]}",
-				  "neither a row nor a tombstone");
+				  "neither a row nor a deleted row");
 }
 
 /* members that the reader uses itself may be wanted, too */

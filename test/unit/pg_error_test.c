@@ -137,6 +137,60 @@ an_error_without_a_code_has_no_name(void **state)
 	assert_string_equal(dv_error_detail(&error), "HTTP status 400.");
 }
 
+static void
+mistakes_have_hints(void **state)
+{
+	static const struct
+	{
+		int			status;
+		const char *code;
+		const char *message;
+		const char *hint;		/* how it begins; NULL: none */
+	}			mistakes[] = {
+		{404, "0x80060888", "Resource not found for the segment 'accnts'.", "Check the name of the table"},
+		{404, "0x8006088a", "m", "Check the name of the table"},
+		{404, "0x80040217", "The entity with a name = 'accounts' was not found in the MetadataCache.",
+		"Tables have logical names"},
+		{400, "0x0", "Could not find a property named 'nam' on type 'x'.", "Check the name of the column"},
+		{400, "0x80048d19", "InnerException : Invalid property 'nam' was found in entity 'x'.", "Check the name of the column"},
+		{400, "0x80048d19", "InnerException : Cannot convert the literal '1' to the expected type 'Edm.Boolean'.",
+		"Check the type of the column"},
+		{401, "", "Unauthorized", "Check that the application user exists"},
+		{403, "", "Forbidden", "Check the security roles"},
+		{403, "0x80072325", "m", NULL},
+		{403, "0x80040220", "m", "Give the application user a security role"},
+		{400, "0x80048d19", "m", NULL},
+		{404, "0x80040217", "account With Id = 1 Does Not Exist", NULL},
+		{500, "", "m", NULL},
+	};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < lengthof(mistakes); i++)
+	{
+		const char *hint = read_error(mistakes[i].status, mistakes[i].code, mistakes[i].message, NULL).hint;
+
+		if (mistakes[i].hint == NULL ? hint != NULL :
+			hint == NULL || strncmp(hint, mistakes[i].hint, strlen(mistakes[i].hint)) != 0)
+			fail_msg("status %d, code \"%s\", message \"%s\": hint \"%s\"", mistakes[i].status,
+					 mistakes[i].code, mistakes[i].message, hint != NULL ? hint : "");
+	}
+}
+
+static void
+a_detail_repeats_no_user(void **state)
+{
+	dv_error	error = {.code = "", .retry_after = -1, .user = "app1", .attempts = 2,
+	.message = "timed out"};
+
+	(void) state;
+	assert_string_equal(dv_error_detail(&error), "Application user \"app1\", attempts 2.");
+	error.message = "could not get a token for application user \"app1\": no";
+	assert_string_equal(dv_error_detail(&error), "");
+	error.user = "app";
+	assert_string_equal(dv_error_detail(&error), "Application user \"app\", attempts 2.");
+}
+
 static int
 teardown(void **state)
 {
@@ -153,6 +207,8 @@ main(void)
 		cmocka_unit_test_teardown(a_busy_server_that_says_when_throttles, teardown),
 		cmocka_unit_test_teardown(a_code_that_is_known_tells_the_outcome, teardown),
 		cmocka_unit_test_teardown(an_error_without_a_code_has_no_name, teardown),
+		cmocka_unit_test_teardown(mistakes_have_hints, teardown),
+		cmocka_unit_test_teardown(a_detail_repeats_no_user, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

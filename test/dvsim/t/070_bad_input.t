@@ -330,4 +330,21 @@ ok($s->alive, 'dvsim lives');
 is($s->get('WhoAmI')->status, 200, 'and answers');
 is($s->get("accounts($row)")->status, 200, 'and has its rows');
 ok($s->stop, 'and ends cleanly');
+
+# ---------------------------------------------------------------- the command line
+
+for my $case (
+	[ '--nonsense',                 'unknown argument "--nonsense" (see --help)' ],
+	[ '--quirk nonsense',           'there is no quirk "nonsense" (see --help)' ],
+	[ '--app-user app1',            'a user is ID:SECRET or ID:@FILE, not "app1"' ],
+	[ '--window 5x',                '--window wants a time such as 250ms, 30s, 5min or 1h, not "5x"' ],
+	[ '--schema /no/such/file',     'cannot open schema file "/no/such/file": No such file or directory' ],
+	[ '--data /no/such/file',       'cannot open data file "/no/such/file": unable to open database file' ],
+	[ '--log /no/such/file',        'cannot write log file "/no/such/file": No such file or directory' ])
+{
+	my ($flags, $said) = @$case;
+	my $program = Dvsim::program();
+
+	is(`LC_ALL=C timeout 10 '$program' $flags 2>&1`, "dvsim: $said\n", $flags);
+}
 done_testing;

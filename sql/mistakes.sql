@@ -1,0 +1,180 @@
+--
+-- What a newcomer is told: what happened, to what, and what to do.
+--
+\getenv dvsim_url DVSIM_URL
+\if :{?dvsim_url}
+\else
+  \echo no dvsim
+  \quit
+\endif
+SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
+SET client_min_messages = warning;
+\! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
+
+-- all that is said, without what differs from run to run
+CREATE FUNCTION pg_temp.say(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  state text;
+  message text;
+  detail text;
+  hint text;
+BEGIN
+  EXECUTE statement;
+  RETURN NEXT 'no error';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  message := regexp_replace(message, ' Trace ID: .*', '');
+  message := regexp_replace(message, 'after \d+ ms', 'after some ms');
+  detail := regexp_replace(detail, '[0-9a-f]{8}-[-0-9a-f]{27}', 'id', 'g');
+  RETURN NEXT state || ': ' || message;
+  RETURN QUERY SELECT 'DETAIL: ' || detail WHERE detail <> '';
+  RETURN QUERY SELECT 'HINT: ' || hint WHERE hint <> '';
+END $$;
+\t on
+\pset format unaligned
+
+-- ---- options, as others call them
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (host 'contoso.crm.dynamics.com')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'contoso.crm.dynamics.com')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant 'x')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', fetch_size '100')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', client_id 'x')$$);
+SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', password 'x')$$);
+CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'dvsim_url', token_url :'token_url', max_retries '0');
+SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (user 'app1', password 'x')$$);
+SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', password 'x')$$);
+SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_id_2 'app2')$$);
+SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_key_2 '/a.pem', client_id_2 'app2', client_secret_2 'y')$$);
+CREATE SCHEMA mistakes_dv;
+SELECT pg_temp.say($$CREATE FOREIGN TABLE mistakes_dv.t (id uuid) SERVER mistakes OPTIONS (table_name 'account')$$);
+SELECT pg_temp.say($$CREATE FOREIGN TABLE mistakes_dv.t (id uuid OPTIONS (column_name 'accountid')) SERVER mistakes$$);
+
+-- ---- credentials
+CREATE ROLE regress_mistakes;
+GRANT USAGE ON FOREIGN SERVER mistakes TO regress_mistakes;
+GRANT USAGE ON SCHEMA mistakes_dv TO regress_mistakes;
+SET ROLE regress_mistakes;
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes;
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'wrong');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+SELECT error ~ '^could not get a token for application user "app1"', hint FROM dataverse.test_connection('mistakes');
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id 'app9');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+RESET ROLE;
+CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'secret1');
+
+-- ---- tables
+SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA crm FROM SERVER mistakes INTO mistakes_dv$$);
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (accounts, customers_of_mine, "Contact") FROM SERVER mistakes INTO mistakes_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER mistakes INTO mistakes_dv;
+CREATE FOREIGN TABLE mistakes_dv.bare (accountid uuid, name text) SERVER mistakes;
+SELECT pg_temp.say($$SELECT * FROM mistakes_dv.bare$$);
+ALTER FOREIGN TABLE mistakes_dv.bare OPTIONS (ADD "table" 'account', ADD entity_set 'account');
+SELECT pg_temp.say($$SELECT * FROM mistakes_dv.bare$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.bare (name) VALUES ('x')$$);
+ALTER FOREIGN TABLE mistakes_dv.bare OPTIONS (SET entity_set 'accounts');
+ALTER FOREIGN TABLE mistakes_dv.bare ADD COLUMN nam text, ADD COLUMN numberofemployees boolean, ADD COLUMN "my column" text;
+SELECT pg_temp.say($$SELECT nam FROM mistakes_dv.bare$$);
+SELECT pg_temp.say($$SELECT "my column" FROM mistakes_dv.bare$$);
+ALTER FOREIGN TABLE mistakes_dv.bare DROP COLUMN "my column";
+SELECT pg_temp.say($$SELECT nam FROM mistakes_dv.bare$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.bare (nam) VALUES ('x')$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.bare (numberofemployees) VALUES (true)$$);
+INSERT INTO mistakes_dv.account (accountid, name, numberofemployees, lastusedincampaign)
+  VALUES ('00000000-0000-0000-0000-0000000000a1', 'one', 3, '2020-01-01 12:00+00');
+SELECT pg_temp.say($$SELECT numberofemployees FROM mistakes_dv.bare$$);
+ALTER FOREIGN TABLE mistakes_dv.bare ADD COLUMN lastusedincampaign date;
+SELECT pg_temp.say($$SELECT lastusedincampaign FROM mistakes_dv.bare$$);
+SELECT pg_temp.say($$SELECT dataverse.import_diff(NULL)$$);
+
+-- ---- writing
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (createdon) VALUES (now())$$);
+SELECT pg_temp.say($$UPDATE mistakes_dv.account SET accountid = gen_random_uuid()$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid) VALUES ('00000000-0000-0000-0000-000000000000')$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid) VALUES ('x', '00000000-0000-0000-0000-0000000000a1')$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid, parentcustomeridtype) VALUES ('x', '00000000-0000-0000-0000-0000000000a1', 'accounts')$$);
+SELECT pg_temp.say($$TRUNCATE mistakes_dv.account$$);
+SET dataverse_fdw.insert_mode = 'upsert';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x') ON CONFLICT DO NOTHING$$);
+SET dataverse_fdw.upsert_key = 'nam';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+SET dataverse_fdw.upsert_key = 'a b';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+SET dataverse_fdw.upsert_key = 'name';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+RESET dataverse_fdw.insert_mode;
+RESET dataverse_fdw.upsert_key;
+
+-- ---- answers that come from somewhere else, and those of a service that does not answer
+\! curl -s -d '{"path":"/accounts","times":0,"status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
+SELECT pg_temp.say($$SELECT name FROM mistakes_dv.account$$);
+\! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null; curl -s -d '{"path":"WhoAmI","times":0,"status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+\! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null; curl -s -d '{"path":"WhoAmI","times":0,"status":404,"body":"<html>Not here</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+\! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null; curl -s -d '{"path":"/accounts","times":0,"action":"stall"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
+ALTER SERVER mistakes OPTIONS (ADD request_timeout '0.3');
+SELECT pg_temp.say($$SELECT name FROM mistakes_dv.account$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+\! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null
+ALTER SERVER mistakes OPTIONS (DROP request_timeout);
+
+-- ---- functions
+SELECT pg_temp.say($$SELECT dataverse.request('mistakes', 'GET', 'nix')$$);
+SELECT pg_temp.say($$SELECT dataverse.request('mistakes', 'FETCH', 'WhoAmI')$$);
+SELECT pg_temp.say($$SELECT dataverse.fetchxml('mistakes', '<fetch><entity name="accounts"/></fetch>')$$);
+SELECT pg_temp.say($$SELECT dataverse.fetchxml('mistakes', '<fetch><entity name="account"><attribute name="nam"/></entity></fetch>')$$);
+
+-- ---- pushing, and what has become of it
+\set VERBOSITY default
+\set SHOW_CONTEXT never
+CALL dataverse.push(NULL, 'mistakes_dv.account');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', chunk => 0);
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', max_errors => -1);
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{}');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name}', operation => 'insert');
+CALL dataverse.push('SELECT 1', 'mistakes_dv.account');
+CALL dataverse.push('INSERT INTO t VALUES (1)', 'mistakes_dv.account');
+CALL dataverse.push('SELECT 1 AS name', 'pg_class');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{nam}');
+BEGIN;
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+ROLLBACK;
+CALL dataverse.track('mistakes_dv.account');
+
+-- ---- privileges that are missing here
+CREATE SCHEMA mistakes_closed;
+SET ROLE regress_mistakes;
+SET search_path = mistakes_closed;
+CALL dataverse.pull('mistakes_dv.account', 'mistakes_closed.account');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes_dv.copy');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+RESET ROLE;
+GRANT CREATE ON SCHEMA mistakes_dv TO regress_mistakes;
+SET ROLE regress_mistakes;
+SET search_path = mistakes_dv;
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+RESET ROLE;
+RESET search_path;
+DROP SCHEMA mistakes_closed;
+
+-- ---- the cure for a column that is not there, and nothing about the many that are only missing here
+SELECT dataverse.pull_cure('mistakes_dv.bare', 'public.bare', 'HV005', '{SELECT}');
+-- unless they may be what has become of others
+ALTER FOREIGN TABLE mistakes_dv.contact DROP COLUMN lastname, ADD COLUMN familyname text;
+SELECT dataverse.pull_cure('mistakes_dv.contact', 'public.contact', 'HV005', '{SELECT}');
+
+-- ---- what a token endpoint may say that is none
+\! curl -s -d '{"path":"oauth2","status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
+\c -
+SELECT dataverse.whoami('mistakes');
+\! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null
+
+SET client_min_messages = warning;
+DROP SCHEMA mistakes_dv CASCADE;
+DROP USER MAPPING FOR regress_mistakes SERVER mistakes;
+DROP SERVER mistakes CASCADE;
+DROP ROLE regress_mistakes;
