@@ -1,0 +1,604 @@
+-- Before anything is read: the table of a copy and the statements that bring it up
+-- to date, what the service defines, and what has changed since the last run.
+
+-- Creates the table of a copy, with the types, the collations, and the comments of
+-- the foreign table.
+CREATE FUNCTION dataverse.pull_create(foreign_table regclass, target text, columns text[], id_column text, deletes text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  comment record;
+BEGIN
+  EXECUTE (
+    SELECT format('CREATE TABLE %s (%s%s, PRIMARY KEY (%I))', target,
+                  string_agg(format('%I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+                                    CASE WHEN a.attcollation <> t.typcollation
+                                      THEN ' COLLATE ' || a.attcollation::regcollation::text ELSE '' END),
+                             ', ' ORDER BY a.attnum),
+                  CASE deletes WHEN 'mark' THEN ', deleted_at timestamptz' ELSE '' END, id_column)
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+      AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = id_column));
+  FOR comment IN
+    SELECT a.attname, col_description(foreign_table, a.attnum) AS text FROM pg_attribute AS a
+    WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+      AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = id_column)
+      AND col_description(foreign_table, a.attnum) IS NOT NULL
+  LOOP
+    EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', target, comment.attname, comment.text);
+  END LOOP;
+  IF obj_description(foreign_table, 'pg_class') IS NOT NULL THEN
+    EXECUTE format('COMMENT ON TABLE %s IS %L', target, obj_description(foreign_table, 'pg_class'));
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
+  'creates the table of a copy; for dataverse.pull()';
+
+-- The statements that merge, as the caller's search path may be anything when
+-- they run: triggers expect theirs.  So every name and operator is qualified.
+-- Columns may have the names of aliases, so that rows are "s.*" and columns are
+-- qualified everywhere.  Rows are compared by their binary images, for which no
+-- operator of a type is needed.
+CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, keyed boolean, deletes text, on_error text)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  id CONSTANT text := quote_ident(info ->> 'id_column');
+  rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
+  names text;
+  inputs text;
+  sets text;
+  ours text;
+  theirs text;
+  new_only text;
+  whole_row text;
+  partition CONSTANT text := (
+    SELECT quote_ident(c.name)
+    FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    WHERE (info ->> 'elastic')::boolean AND c.attribute = 'partitionid');
+BEGIN
+  SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
+         string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
+         string_agg(format('t.%I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
+         -- a cast would cut texts, which assignment does not
+         string_agg(format('CAST(s.%I AS %s)', c, format_type(
+                      a.atttypid, CASE WHEN a.atttypid IN ('varchar'::regtype, 'varbit'::regtype) THEN -1 ELSE a.atttypmod END)),
+                    ', ' ORDER BY i)
+           FILTER (WHERE quote_ident(c) <> id)
+  INTO names, inputs, sets, ours, theirs
+  FROM unnest(columns) WITH ORDINALITY AS u (c, i)
+    JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = c AND NOT a.attisdropped;
+  IF deletes = 'mark' THEN
+    sets := concat_ws(', ', sets, 'deleted_at = NULL');
+    ours := concat_ws(', ', ours, 't.deleted_at');
+    theirs := concat_ws(', ', theirs, 'NULL::pg_catalog.timestamptz');
+  END IF;
+  -- OFFSET keeps it a lookup in the index for each row, so that the triggers of the
+  -- table see only rows that are new
+  new_only := format('NOT EXISTS (SELECT FROM %s AS x WHERE x.%2$s OPERATOR(pg_catalog.=) s.%2$s OFFSET 0)', target, id);
+  -- a row of the type of the foreign table, of columns that are copied
+  SELECT string_agg(CASE WHEN a.attname = ANY (columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
+  INTO whole_row
+  FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
+  RETURN jsonb_build_object(
+    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ', target, names, inputs, rows)
+      || CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END,
+    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
+      || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END,
+    'update', CASE WHEN sets IS NOT NULL THEN
+      format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
+             ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
+    'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
+                   ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
+    'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse.page_repeated() AS r'
+      || CASE WHEN partition = ANY (ARRAY(SELECT quote_ident(c) FROM unnest(columns) AS c)) THEN
+           format(' UNION ALL SELECT s.%1$s FROM %2$s WHERE EXISTS (SELECT FROM %3$s AS t WHERE t.%1$s = s.%1$s'
+                  ' AND t.%4$s::text COLLATE "C" IS DISTINCT FROM s.%4$s::text COLLATE "C" OFFSET 0)', id, rows, target, partition)
+         ELSE '' END || ') AS v' END,
+    'partitions', format('SELECT pg_catalog.min(v.id::text) AS id, pg_catalog.string_agg(v.p, '', '' ORDER BY v.p) AS names'
+                         ' FROM (SELECT DISTINCT f.%1$s AS id, f.%2$s::text AS p FROM ONLY %3$s AS f WHERE f.%1$s = ANY ($1)) AS v'
+                         ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table),
+    'has_rows', format('SELECT EXISTS (SELECT FROM %s)', target),
+    'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
+                   ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
+    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p (id)'
+                       ' ON p.id OPERATOR(pg_catalog.=) t.%2$s', target, id),
+    'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse.page_deletions() AS d)', id, rows),
+    'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse.page_deletions() AS d', id,
+                    CASE on_error WHEN 'continue' THEN
+                      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s.*)) AS e WHERE e.key = ANY (%L))',
+                             columns)
+                    ELSE 'NULL::jsonb' END, rows),
+    'delete', CASE deletes
+      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d (id)'
+                                ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d (id)'
+                              ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END,
+    'ghosts', CASE deletes
+      WHEN 'delete' THEN format('DELETE FROM %s AS t', target)
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp()', target) END
+      || format(' WHERE %sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%s)',
+                CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, id),
+    'ghost_ids', format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS ('
+                        'SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%1$s))', id, target,
+                        CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END),
+    'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse.copy_ids_of($1) AS i LEFT JOIN %s AS t'
+                        ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
+                        ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
+                        target, id, quote_ident(info ->> 'version_column'),
+                        CASE deletes WHEN 'mark' THEN ', t.deleted_at' ELSE '' END,
+                        CASE deletes WHEN 'mark' THEN ', NULL::pg_catalog.timestamptz' ELSE '' END),
+    'ids', format('SELECT dataverse.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
+                  id, coalesce('s.' || quote_ident(info ->> 'version_column'), 'NULL::pg_catalog.int8'), rows));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, boolean, text, text) IS
+  'the statements that bring a copy up to date; for dataverse.pull()';
+
+-- A server can be altered, and a foreign table be made again for another one, while
+-- what was read before, and tokens and versions, are those of another service.
+CREATE FUNCTION dataverse.pull_source_address(foreign_table regclass)
+RETURNS text
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT rtrim(lower(o.option_value), '/') FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver,
+    pg_options_to_table(s.srvoptions) AS o
+  WHERE t.ftrelid = $1 AND o.option_name = 'url'
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
+  'the address of the service that a foreign table is in; for dataverse.pull() and push()';
+
+-- What the service defines: whether changes are tracked, and ids and types of the
+-- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
+CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
+RETURNS record
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate)', info ->> 'logical_name');
+  most CONSTANT integer := 5;
+  definition jsonb;
+BEGIN
+  -- an answer that was damaged on its way is asked for again, as pages are
+  FOR attempt IN 1 .. most LOOP
+    BEGIN
+      definition := dataverse.request((info ->> 'server')::name, 'GET', path);
+    EXCEPTION
+      WHEN data_exception THEN
+        definition := NULL;
+    END;
+    EXIT WHEN definition ->> 'MetadataId' IS NOT NULL AND jsonb_typeof(definition -> 'Attributes') = 'array';
+    IF attempt = most THEN
+      RAISE EXCEPTION USING
+        errcode = 'fdw_unable_to_create_reply',
+        message = format('could not read the definition of table "%s": an answer from Dataverse did not have the expected form', info ->> 'logical_name');
+    END IF;
+  END LOOP;
+  tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
+                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update' END))
+    || jsonb_build_object('', definition ->> 'MetadataId')
+  INTO schema
+  FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    LEFT JOIN jsonb_array_elements(definition -> 'Attributes') AS a (value) ON a.value ->> 'LogicalName' = c.attribute
+  WHERE c.name = ANY (copied);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
+  'what a table is in Dataverse now; for dataverse.pull()';
+
+-- What a run does that has found other definitions than those of the run before: if
+-- the table or a column was made again, everything here is of yesterday, and
+-- nothing in the rows tells.  Returns whether everything has to be read again.
+CREATE FUNCTION dataverse.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state CONSTANT dataverse.copies := dataverse.copy_get(copy);
+  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata));
+  other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
+                        WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
+  anew CONSTANT boolean := '' = ANY (other);
+  -- it can be followed by change tracking from now on
+  follow CONSTANT boolean := tracked AND NOT state.tracked;
+BEGIN
+  IF other = '{}' AND NOT follow THEN
+    PERFORM dataverse.copy_set(copy, changes);
+    RETURN false;
+  END IF;
+  IF other <> '{}' THEN
+    IF plan ->> 'drift' = 'stop' THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('the definition of foreign table %s in Dataverse is not that of the rows that were copied',
+                         (plan ->> 'foreign_table')::oid::regclass),
+        detail = CASE WHEN anew THEN 'The table has been deleted and made again.'
+                 ELSE format('Deleted or made again: %s.', array_to_string(other, ', ')) END,
+        hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+    END IF;
+    RAISE NOTICE USING
+      message = format('reading all rows of foreign table %s again, because Dataverse has another definition of %s',
+                       (plan ->> 'foreign_table')::oid::regclass,
+                       CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
+  END IF;
+  PERFORM dataverse.end_pages();
+  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  IF anew OR follow THEN
+    changes := changes || jsonb_build_object('tracked', tracked, 'token', NULL, 'token_at', NULL, 'marks', '{}'::bigint[],
+                                             'marked_at', '{}'::timestamptz[]);
+  END IF;
+  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+    'phase', 'compare', 'whole', other <> '{}' OR plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0,
+    'again', anew OR follow OR state.again OR state.token IS NULL));
+  RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
+  'decides what other definitions in Dataverse mean for a copy; for dataverse.pull()';
+
+-- Reads once a day how long tokens live, and warns if the one there is has got old.
+CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  age CONSTANT interval := clock_timestamp() - (state).token_at;
+  life interval := (state).token_life;
+  changes jsonb := '{}';
+BEGIN
+  IF coalesce((state).token_life_at < clock_timestamp() - interval '1 day', true) THEN
+    BEGIN
+      life := make_interval(days => (dataverse.request(
+        (info ->> 'server')::name, 'GET', 'organizations?$select=expirechangetrackingindays')
+        -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
+    EXCEPTION
+      -- who may not read it goes without warnings
+      WHEN OTHERS THEN
+        NULL;
+    END;
+    changes := jsonb_build_object('token_life', life, 'token_life_at', clock_timestamp());
+  END IF;
+  IF age > life / 2 THEN
+    RAISE WARNING USING
+      errcode = '01000',
+      message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
+                       info ->> 'target', date_trunc('minute', age), life),
+      hint = format('After that time, all ids and versions have to be compared. Schedule dataverse.pull() more often than every %s,'
+                    ' for example once a day: %s;', life / 2,
+                    format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
+                           format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
+  END IF;
+  RETURN changes;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
+  'how long tokens of change tracking live; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_check_id(relation regclass, id_column text, kind text)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  actual CONSTANT text := (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+                           WHERE a.attrelid = relation AND a.attname = id_column);
+BEGIN
+  IF EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attname = id_column AND a.atttypid <> 'uuid'::regtype) THEN
+    RAISE EXCEPTION USING
+      errcode = 'datatype_mismatch',
+      message = format('column "%s" of %s %s has type %s rather than uuid', id_column, lower(kind), relation, actual),
+      hint = 'Rows are found by their ids, which are of type uuid in Dataverse. '
+        || CASE WHEN kind = 'TABLE' AND actual <> 'text' AND actual NOT LIKE 'char%' THEN 'Name a table of which this column has that type, or one that does not exist yet.'
+           ELSE format('Change the column: ALTER %s %s ALTER COLUMN %I TYPE uuid%s;', kind, relation, id_column,
+                       CASE kind WHEN 'TABLE' THEN format(' USING %I::uuid', id_column) ELSE '' END) END;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_id(regclass, text, text) IS
+  'refuses tables whose ids are not of the type that ids have; for dataverse.pull()';
+
+CREATE FUNCTION dataverse.pull_is_empty(target text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  filled boolean;
+BEGIN
+  EXECUTE format('SELECT EXISTS (SELECT FROM %s)', target) INTO filled;
+  RETURN NOT filled;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
+  'whether a table has no rows; for dataverse.pull()';
+
+-- Rows that a policy hides would look as if they were not there.
+CREATE FUNCTION dataverse.pull_check_policies(target regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF row_security_active(target) THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
+      detail = 'Rows that a policy hides could not be kept in step.',
+      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
+                    target);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_policies(regclass) IS
+  'refuses a table whose policies apply to the caller; for dataverse.pull()';
+
+-- What a run has prepared holds for the table that it has locked: nobody has put
+-- another one in its place, or given it policies, since.
+CREATE FUNCTION dataverse.pull_check_target(copy bigint, plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  target CONSTANT regclass := plan ->> 'target';
+BEGIN
+  IF (dataverse.copy_get(copy)).target_oid IS DISTINCT FROM target THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s was replaced by another one during the run', plan ->> 'target'),
+      hint = 'Call it again: everything will be read.';
+  END IF;
+  PERFORM dataverse.pull_check_policies(target);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_target(bigint, jsonb) IS
+  'refuses a table that is not as it was when the run began; for dataverse.pull()';
+
+-- Prepares a run: creates the table, or looks at what it has; decides what to read.
+CREATE FUNCTION dataverse.pull_prepare(
+  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
+  on_error text)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
+  state dataverse.copies := dataverse.copy_get(copy);
+  address CONSTANT text := dataverse.pull_source_address(foreign_table);
+  changes jsonb := '{}';
+  wanted text[];
+  new_columns text[];
+  gone text[];
+  copied text[];
+  copied_types text[];
+  missing text;
+  alterations text;
+  reread boolean := "full";
+  retyped record;
+  defined record;
+  keyed boolean;
+  indexed boolean;
+BEGIN
+  IF info ->> 'id_column' IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = format('foreign table %s has no column for the ids of its rows', foreign_table),
+      hint = 'Import the table again, or add the column.';
+  END IF;
+  SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO wanted FROM pg_attribute AS a
+  WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
+    AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = info ->> 'id_column');
+  SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
+  IF missing IS NOT NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE c IS NULL) THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = coalesce(CASE WHEN missing IS NOT NULL THEN format('column "%s" of foreign table %s does not exist', missing, foreign_table) END,
+                         '"columns" contains a null'),
+      hint = 'The argument "columns" takes names of columns of the foreign table, as in ''{name,revenue}''.';
+  END IF;
+  IF to_regclass(target) IS NULL THEN
+    state := dataverse.copy_begin_anew(copy, foreign_table);
+    PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
+    state.known := wanted;
+  ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
+    -- another session has made it after this one has looked
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s is a copy of another foreign table, %s', target, state.foreign_table),
+      hint = 'Name another table.';
+  END IF;
+
+  -- what has become of the columns since the last run
+  IF state.known = '{}' THEN
+    state.known := wanted;
+  END IF;
+  new_columns := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE w <> ALL (state.known));
+  gone := ARRAY(SELECT k FROM unnest(state.known) AS k WHERE k <> ALL (wanted));
+  IF drift = 'stop' AND (new_columns <> '{}' OR gone <> '{}') THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('the columns of foreign table %s are not those that were copied', foreign_table),
+      detail = concat_ws(' ', 'New columns: ' || nullif(array_to_string(new_columns, ', '), '') || '.',
+                         'Missing columns: ' || nullif(array_to_string(gone, ', '), '') || '.'),
+      hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+  END IF;
+  IF drift = 'add' THEN
+    SELECT string_agg(format('ADD COLUMN %I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+                             CASE WHEN a.attcollation <> t.typcollation
+                               THEN ' COLLATE ' || a.attcollation::regcollation::text ELSE '' END), ', ')
+    INTO alterations
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = foreign_table AND a.attname = ANY (new_columns)
+      AND NOT EXISTS (SELECT FROM pg_attribute AS b
+                      WHERE b.attrelid = to_regclass(target) AND b.attname = a.attname AND NOT b.attisdropped);
+    IF alterations IS NOT NULL THEN
+      EXECUTE format('ALTER TABLE %s %s', target, alterations);
+    END IF;
+  END IF;
+
+  -- columns whose types have changed: a local column of the type that it had, too
+  FOR retyped IN
+    SELECT o.name, o.type AS old_type, format_type(a.atttypid, a.atttypmod) AS new_type,
+           format_type(b.atttypid, b.atttypmod) = o.type AS follows
+    FROM unnest(state.columns, state.types) AS o (name, type)
+      JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = o.name AND NOT a.attisdropped
+      JOIN pg_attribute AS b ON b.attrelid = to_regclass(target) AND b.attname = o.name AND NOT b.attisdropped
+    WHERE o.type <> format_type(a.atttypid, a.atttypmod)
+  LOOP
+    IF drift = 'stop' THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('column "%s" of foreign table %s has type %s now', retyped.name, foreign_table, retyped.new_type),
+        detail = format('It was copied as %s.', retyped.old_type),
+        hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
+    END IF;
+    reread := true;
+    CONTINUE WHEN drift <> 'add' OR NOT retyped.follows;
+    -- all rows are read again, so values that cannot be converted need not be
+    BEGIN
+      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING CAST(%2$I AS %3$s)', target, retyped.name, retyped.new_type);
+    EXCEPTION WHEN data_exception OR cannot_coerce THEN
+      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING NULL', target, retyped.name, retyped.new_type);
+    END;
+  END LOOP;
+
+  -- columns of the same names; what the table computes itself is left to it
+  SELECT array_agg(w ORDER BY i), array_agg(format_type(f.atttypid, f.atttypmod) ORDER BY i) INTO copied, copied_types
+  FROM unnest(wanted) WITH ORDINALITY AS u (w, i)
+    JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = w
+    JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = w AND NOT a.attisdropped
+      AND a.attgenerated = '' AND a.attidentity <> 'a'
+  WHERE drift <> 'ignore' OR w = ANY (state.known);
+  IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
+      hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
+  END IF;
+  PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
+  PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
+  -- a partitioned table can have a unique index only on columns that include those it is divided by
+  SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
+  INTO keyed, indexed
+  FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+  WHERE x.indrelid = to_regclass(target) AND x.indisvalid AND x.indpred IS NULL AND a.attname = info ->> 'id_column'
+    AND a.atttypid = 'uuid'::regtype;
+  IF NOT keyed AND NOT (coalesce(indexed, false) AND EXISTS (
+    SELECT FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attname = info ->> 'id_column'
+    WHERE p.partrelid = to_regclass(target) AND a.attnum <> ALL (p.partattrs::int2[])))
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
+      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+        || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
+           THEN ' If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
+  END IF;
+  PERFORM dataverse.pull_check_policies(to_regclass(target));
+  IF deletes = 'mark' AND NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
+      AND NOT a.attisdropped AND a.atttypid = 'timestamptz'::regtype)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('table %s has no column "deleted_at" of type timestamptz', target),
+      hint = format('Deleted rows are marked in it. Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
+  END IF;
+  -- versions can be compared only if both sides have them
+  IF info ->> 'version_column' <> ALL (copied) OR NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = info ->> 'version_column'
+      AND a.atttypid = 'int8'::regtype)
+  THEN
+    info := info || '{"version_column": null}';
+  END IF;
+  info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
+
+  info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
+                                     'on_error', on_error, 'drift', drift);
+  -- Change tracking does not tell that the rows were removed here, or were lost in a
+  -- crash, which may have come before the end of the first run.
+  IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
+        SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u')))
+     AND dataverse.pull_is_empty(target)
+  THEN
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because table %s is empty', foreign_table, target);
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    state := dataverse.copy_set(copy, jsonb_build_object(
+      'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
+      'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
+  END IF;
+  IF state.source <> address THEN
+    RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because they were read from %s, and its server is %s now',
+                                        foreign_table, state.source, address);
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    state := dataverse.copy_set(copy, jsonb_build_object(
+      'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END, 'whole', true, 'again', true, 'link', NULL,
+      'token', NULL, 'token_at', NULL, 'token_life_at', NULL, 'ids', 0, 'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[],
+      'tracked', NULL, 'schema', NULL, 'metadata', NULL));
+  END IF;
+  changes := jsonb_build_object('source', address);
+  -- Pages say whether definitions have changed since these were read.
+  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
+    SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
+    IF state.tracked IS NULL THEN
+      changes := changes || jsonb_build_object('tracked', defined.tracked);
+    ELSIF state.schema IS NOT NULL THEN
+      PERFORM dataverse.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
+      state := dataverse.copy_get(copy);
+    END IF;
+    changes := changes || jsonb_build_object('schema', defined.schema);
+  END IF;
+  reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
+  -- an interrupted full read goes on, unless it has to read other columns
+  IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
+                                                   AND state.types = copied_types) THEN
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
+                                             'again', state.again OR state.token IS NULL);
+  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types)
+    OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
+  THEN
+    -- a page that other columns were requested with leads to pages with these
+    changes := changes || '{"link": null}';
+  ELSIF state.phase = 'current' AND state.compared_at + coalesce(
+    sweep, CASE WHEN (info ->> 'elastic')::boolean OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
+  THEN
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    changes := changes || jsonb_build_object(
+      'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+  END IF;
+  IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
+    changes := changes || dataverse.pull_token_life(state, info);
+  END IF;
+  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+    'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+  -- the index knows nothing of rows in children
+  keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
+                                 WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
+  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema) || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text) IS
+  'creates or checks the table of a copy, and decides what has to be read; for dataverse.pull()';

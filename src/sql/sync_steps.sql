@@ -1,0 +1,767 @@
+-- Both ways.  A run of dataverse.sync() pulls, and then sends what was changed
+-- here.  Each step is committed:
+--
+--   stage     the rows that will be sent are noted with all their values;
+--   send      they are written where the service still has the version that was
+--             changed here; then they are read back and merged.
+--
+-- Whatever is noted as being sent when a run begins was interrupted between
+-- these two, and is compared with what the service has.
+--
+-- Local changes are never overwritten: a row is locked before it is merged, and
+-- then the log is looked at.  Whoever has changed the row before has a line in the
+-- log by then; whoever comes later changes what was merged.
+
+CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
+RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
+
+COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
+  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync()';
+
+CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb)
+RETURNS void
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  name text;
+  policy text;
+BEGIN
+  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on',
+      hint = 'RESET dataverse_fdw.dry_run;';
+  END IF;
+  IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
+      hint = 'Valid values are "skip", "service", and "local".';
+  END IF;
+  IF jsonb_typeof(column_conflicts) <> 'object' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
+      hint = 'Give the value for each column, as in {"creditlimit": "service"}.';
+  END IF;
+  FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
+    IF policy IS NULL OR policy NOT IN ('skip', 'service', 'local') THEN
+      RAISE EXCEPTION USING
+        errcode = 'invalid_parameter_value', message = format('invalid value for column "%s" in "column_conflicts": "%s"', name, coalesce(policy, 'null')),
+        hint = 'Valid values are "skip", "service", and "local".';
+    END IF;
+  END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_check(text, jsonb) IS
+  'refuses arguments of dataverse.sync() that are not valid';
+
+-- The statements of a run, and what it has to know about columns.  "plan" is what
+-- dataverse.pull_prepare() returned.  Statements that can fire triggers run with
+-- the caller's search path, so every name in them is qualified.
+CREATE FUNCTION dataverse.sync_prepare(
+  foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  columns CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
+  id CONSTANT text := quote_ident(plan ->> 'id_column');
+  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  source CONSTANT text := format('pg_catalog.unnest($1) AS u (r), LATERAL pg_catalog.jsonb_populate_record(NULL::%s, u.r) AS s', foreign_table);
+  missing text;
+  on_insert text[];
+  on_update text[];
+  not_null text[];
+  partners jsonb;
+  differs text;
+  images text;
+  other_types boolean;
+BEGIN
+  IF version IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = 'the versions of its rows are not copied',
+      detail = 'Versions show which rows have changed on both sides.',
+      hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
+  END IF;
+  IF NOT (SELECT w.on_insert FROM dataverse.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('foreign table %s cannot be kept in step both ways', foreign_table),
+      detail = 'Dataverse makes the ids of its rows, so rows that are inserted here could not be found there.',
+      hint = format('Follow it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
+  END IF;
+  IF strict AND (plan ->> 'elastic')::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('rows of foreign table %s cannot be written with "strict"', foreign_table),
+      detail = 'It is an elastic table, and Dataverse compares etags only in standard tables.',
+      hint = 'Call dataverse.sync() without strict => true. Versions are then compared right before the rows are written.';
+  END IF;
+  SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
+  IF missing IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column', message = format('column "%s" in "column_conflicts" is not copied', missing),
+      hint = format('The columns are those that %s and %s both have.', foreign_table, target);
+  END IF;
+  SELECT array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id),
+         array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id),
+         array_agg(w.name) FILTER (WHERE NOT w.nullable),
+         jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns))
+  INTO on_insert, on_update, not_null, partners
+  FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
+
+  -- Dataverse stores empty texts and lists as nulls, and no fractions of seconds
+  SELECT string_agg(format(CASE WHEN a.atttypid = 'numeric'::regtype
+                             THEN 'CASE WHEN %1$s IS DISTINCT FROM %2$s AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END'
+                             ELSE 'CASE WHEN ROW(%1$s)::record *<> ROW(%2$s)::record AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END' END,
+                           format(n.form, 'r', c), format(n.form, 'i', c), c), ', ')
+  INTO differs
+  FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
+    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN 'nullif(%s.%I, ''{}'')'
+                         WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
+                         WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
+                         ELSE '%s.%I' END) AS n (form);
+
+  images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
+                   (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c));
+  SELECT bool_or((f.atttypid, f.atttypmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) INTO other_types
+  FROM unnest(columns) AS c JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = c
+    LEFT JOIN pg_attribute AS t ON t.attrelid = target AND t.attname = c;
+
+  RETURN plan || jsonb_build_object(
+    'source', foreign_table::text, 'strict', strict,
+    'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
+    'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
+    'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
+    'images', images,
+    -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
+    'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
+                    WHERE plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
+    -- what may refer to other rows
+    'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
+                   WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
+    -- "candidates" are the columns that may be sent, "never_null" those of them of which nulls are not, and
+    -- "readonly" those that have been changed and cannot be sent
+    'stage', format($sql$
+      WITH g AS MATERIALIZED (
+        SELECT k.operation, k.columns, w.candidates, u.readonly,
+               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR $3 -> 'not_null' ? c) AS never_null, k.held
+        FROM (SELECT DISTINCT n.operation, n.columns, n.held FROM unnest($2) AS n) AS k,
+          LATERAL (SELECT CASE k.operation
+                     WHEN 'U' THEN k.columns
+                     WHEN 'I' THEN ARRAY(SELECT c FROM jsonb_array_elements_text($3 -> 'columns') AS c
+                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column') AND c <> ALL (k.held)
+                                           AND NOT $3 -> 'update_only' ? c)
+                     ELSE '{}' END AS edited) AS e,
+          LATERAL (SELECT ARRAY(
+                     SELECT c FROM (SELECT unnest(e.edited) UNION SELECT $3 -> 'partners' ->> c FROM unnest(e.edited) AS c) AS u (c)
+                     WHERE $3 -> 'columns' ? c AND $3 -> CASE k.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
+                     ORDER BY c) AS candidates) AS w,
+          LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
+      SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
+             array_agg(s.columns::text) AS columns, array_agg(s.held::text) AS held, array_agg(s.image) AS images,
+             count(*) FILTER (WHERE s.unwritable) AS unwritable
+      FROM (
+        SELECT n.id,
+               CASE WHEN d.id IS NOT NULL THEN 'new'
+                    -- changed without being captured
+                    WHEN (x.image IS NULL) <> (n.operation = 'D') THEN 'fetch'
+                    WHEN n.operation = 'U' AND w.columns = '{}' AND n.held = '{}' THEN 'fetch'
+                    ELSE 'sending' END AS state,
+               -- what has just been changed again is left to the next run
+               CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
+               CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
+               CASE WHEN d.id IS NULL AND n.operation = 'I' AND $3 ->> 'update_only' <> '[]' THEN ARRAY(
+                      SELECT unnest(n.held) UNION SELECT c FROM jsonb_array_elements_text($3 -> 'update_only') AS c WHERE x.image -> c <> 'null')
+                    ELSE n.held END AS held,
+               CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
+               -- of a row that is created again, most values came from Dataverse
+                d.id IS NULL AND n.operation <> 'D' AND EXISTS (
+                  SELECT FROM unnest(g.readonly) AS c
+                  WHERE x.image -> c <> 'null' AND (n.operation <> 'I' OR n.base IS NULL OR c = ANY (n.columns))) AS unwritable
+        FROM unnest($2) AS n JOIN g ON g.operation = n.operation AND g.columns = n.columns AND g.held = n.held
+          LEFT JOIN (%s) AS x (id, image) ON x.id = n.id
+          LEFT JOIN unnest($4) AS d (id) ON d.id = n.id,
+          LATERAL (SELECT CASE WHEN g.never_null = '{}' THEN g.candidates ELSE ARRAY(
+                     SELECT c FROM unnest(g.candidates) AS c WHERE x.image -> c <> 'null' OR c <> ALL (g.never_null)) END AS columns) AS w) AS s
+      $sql$, images),
+    -- values of the same types fit
+    'fits', CASE WHEN other_types THEN format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table) END,
+    'types', (SELECT jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_attribute AS a
+              WHERE a.attrelid = foreign_table AND a.attname = ANY (columns)),
+    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse.page_rows(NULL::%2$s)'
+                   ' UNION ALL SELECT * FROM dataverse.page_left_out(NULL::%2$s)) AS f)'
+                   ' SELECT ROW(p.*)::dataverse.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
+                   ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
+                   ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
+                   (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
+    'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
+                     foreign_table, id),
+    'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
+                        replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
+  'the statements of a run of dataverse.sync()';
+
+-- Takes what was changed here from the log.  Rows that are hidden by row security
+-- would look like deleted ones.
+CREATE FUNCTION dataverse.sync_take(copy bigint, plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+  existing uuid[];
+BEGIN
+  -- before anything of the copy is locked, as dataverse.untrack() does
+  EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan ->> 'target');
+  IF dataverse.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
+                                        WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
+    EXECUTE plan ->> 'existing' USING copy INTO existing;
+    PERFORM dataverse.pending_place(copy, coalesce(existing, '{}'));
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_take(bigint, jsonb) IS
+  'takes local changes from the log; for dataverse.sync()';
+
+-- Puts the rows of the page into the table as the service has them, and removes those
+-- that it does not have.  Rows that were changed here since are left alone and returned.
+CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
+RETURNS TABLE (id uuid, columns text[], whole boolean)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  absent uuid[];
+BEGIN
+  EXECUTE plan ->> 'absent' USING ids INTO absent;
+  PERFORM dataverse.page_delete(absent);
+  PERFORM dataverse.pull_merge(copy, plan, path, 'land');
+  RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse.pending_dirty(copy, ids) AS d;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[]) IS
+  'merges rows that were read back; for dataverse.sync()';
+
+-- Takes single columns of rows that stay pending.  Returns the rows that were
+-- changed here since, which are left alone.
+CREATE FUNCTION dataverse.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
+RETURNS uuid[]
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET dataverse_fdw.capture = off
+AS $$
+DECLARE
+  dirty uuid[];
+  part record;
+  statement text;
+BEGIN
+  EXECUTE plan ->> 'lock' USING ids;
+  dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  FOR part IN
+    SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
+  LOOP
+    statement := format(plan ->> 'land_part',
+      (SELECT string_agg(format('%1$I = s.%1$I', c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
+    PERFORM set_config('search_path', path, true);
+    EXECUTE statement USING part.rows;
+    SET LOCAL search_path = pg_catalog, pg_temp;
+  END LOOP;
+  RETURN dirty;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
+  'takes single columns of rows that were read back; for dataverse.sync()';
+
+-- Chooses the rows that are sent next, and notes them with all their values: what
+-- the service should have afterwards.
+CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+-- a chunk has few rows of the table, and they are made jsonb once
+SET random_page_cost = 1.1
+SET enable_nestloop = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  chunk CONSTANT bigint := 5000;
+  rows CONSTANT dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
+  ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
+  fits boolean := true;
+  noted record;
+  misfits jsonb[] := '{}';
+  problem text;
+  problem_state text;
+BEGIN
+  chosen := cardinality(rows);
+  staged := 0;
+  unwritable := 0;
+  refused := 0;
+  IF chosen = 0 THEN
+    RETURN;
+  END IF;
+  EXECUTE plan ->> 'lock' USING ids;
+  EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
+  unwritable := noted.unwritable;
+  staged := cardinality(array_positions(noted.states, 'sending'));
+  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
+  -- values that cannot be converted to the types of the foreign table
+  IF plan ->> 'fits' IS NOT NULL THEN
+    BEGIN
+      EXECUTE plan ->> 'fits' USING ARRAY(SELECT u.i FROM unnest(noted.images, noted.states) AS u (i, s) WHERE u.s = 'sending');
+    EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+      fits := false;
+    END;
+  END IF;
+  IF NOT fits THEN
+    FOR i IN 1 .. cardinality(noted.ids) LOOP
+      CONTINUE WHEN noted.states[i] <> 'sending';
+      BEGIN
+        EXECUTE plan ->> 'fits' USING ARRAY[noted.images[i]];
+      EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+        GET STACKED DIAGNOSTICS problem_state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT;
+        misfits := misfits || jsonb_build_object(
+          'id', noted.ids[i], 'state', 'filed', 'kind', 'refused', 'ours', noted.images[i], 'theirs', NULL, 'seen', NULL, 'image', NULL,
+          'sqlstate', problem_state, 'error', problem, 'found_at', clock_timestamp());
+        staged := staged - 1;
+        refused := refused + 1;
+      END;
+    END LOOP;
+    PERFORM dataverse.pending_set(copy, misfits);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
+  'notes which rows will be sent; for dataverse.sync()';
+
+-- Writes the rows that are noted, a statement for each operation and set of
+-- columns.  Rows that have another version there are left alone by the statement
+-- itself, and are found when all rows are read back.
+CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.on_error = 'continue'
+SET dataverse_fdw.insert_mode = 'create'
+SET client_min_messages = error
+-- all versions are read before the first row is written, many in a request, however quick the service is
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_hashjoin = on
+AS $$
+DECLARE
+  source CONSTANT text := plan ->> 'source';
+  id CONSTANT text := quote_ident(plan ->> 'id_column');
+  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
+  part record;
+  input text;
+  statement text;
+  ids uuid[];
+BEGIN
+  written := '{}';
+  refused := '{}';
+  FOR part IN
+    SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
+           array_agg(p.image ORDER BY p.id) AS images
+    FROM unnest(rows) AS p GROUP BY p.operation, p.columns
+  LOOP
+    input := format('jsonb_to_record(p.image) AS i (%s)',
+                     (SELECT string_agg(format('%I %s', c, plan -> 'types' ->> c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c));
+    statement := CASE part.operation
+      WHEN 'I' THEN format('INSERT INTO %1$s AS f (%2$s) SELECT %3$s FROM unnest($1, $2, $3) WITH ORDINALITY AS p (id, version, image, n),'
+                           ' %4$s ORDER BY p.n', source,
+                           (SELECT string_agg(quote_ident(c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c),
+                           (SELECT string_agg(CASE quote_ident(c) WHEN id THEN 'p.id' ELSE 'i.' || quote_ident(c) END, ', ')
+                            FROM unnest(plan ->> 'id_column' || part.columns) AS c), input)
+      WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image), %5$s'
+                           ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND f.%4$s = p.version', source,
+                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version, input)
+      ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
+                  ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
+    CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
+    IF (plan ->> 'strict')::boolean THEN
+      PERFORM set_config('dataverse_fdw.match_version', CASE part.operation WHEN 'I' THEN 'off' ELSE 'on' END, true);
+    END IF;
+    EXECUTE format('WITH w AS (%s RETURNING f.%s AS id) SELECT array_agg(w.id) FROM w', statement, id)
+      USING part.ids, part.versions, part.images INTO ids;
+    written := written || coalesce(ids, '{}');
+  END LOOP;
+  -- what is filed among the rejects belongs to the row here
+  WITH mine AS (
+    DELETE FROM dataverse.rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid() AND r.row_id IN (SELECT p.id FROM unnest(rows) AS p)
+    RETURNING r.row_id, r.sqlstate, r.message)
+  SELECT coalesce(jsonb_object_agg(m.row_id, jsonb_build_array(m.sqlstate, m.message)), '{}') INTO refused FROM mine AS m;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_send(bigint, jsonb, dataverse.pending[]) IS
+  'writes rows in Dataverse; for dataverse.sync()';
+
+-- What is done about columns in conflict: by a decision, or as the call says.
+CREATE FUNCTION dataverse.sync_policy(plan jsonb, decision text, columns text[], policy text)
+RETURNS text[]
+LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT ARRAY(SELECT c FROM unnest($3) AS c WHERE coalesce($2, $1 -> 'column_conflicts' ->> c, $1 ->> 'conflict') = $4)
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
+  'the columns to which a policy applies; for dataverse.sync()';
+
+-- What becomes of a pending row, given what the service has.  Returns what has to
+-- be set; an empty object if the row of the service is to be taken as it is.
+-- "part" are columns to be taken from it while the rest stays pending.
+CREATE FUNCTION dataverse.sync_judge(
+  plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], written boolean, refusal jsonb,
+  OUT change jsonb, OUT part text[])
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  there CONSTANT boolean := theirs IS NOT NULL;
+  partners CONSTANT jsonb := plan -> 'partners';
+  edited CONSTANT text[] := ARRAY(SELECT unnest(p.columns) UNION SELECT unnest(p.held) ORDER BY 1);
+  unseen boolean := p.state <> 'filed' OR CASE WHEN p.kind = 'refused' AND p.seen IS NULL THEN version IS DISTINCT FROM p.against
+                                               ELSE p.seen IS DISTINCT FROM version OR (p.theirs IS NOT NULL) <> there END;
+  decision text := CASE WHEN NOT unseen THEN p.decision END;
+  file jsonb := jsonb_build_object(
+    'state', 'filed', 'held', '{}'::text[], 'ours', coalesce(p.image, p.ours), 'theirs', theirs, 'seen', version, 'image', NULL, 'touched', false,
+    'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
+    'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
+  again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
+  columns text[];
+  missing text[];
+  service text[];
+  local text[];
+  skip text[];
+BEGIN
+  part := '{}';
+  change := '{}';
+  -- what cannot be compared is not the same
+  IF p.image IS NULL AND p.operation <> 'D' THEN
+    differs := edited;
+  END IF;
+  IF p.state = 'fetch' THEN
+    RETURN;
+  END IF;
+  -- what was left out when the row was created is sent now
+  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (p.held) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
+  IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
+     AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
+    change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
+      ARRAY(SELECT unnest(missing) UNION SELECT partners ->> m FROM unnest(missing) AS m WHERE partners ->> m = ANY (edited) ORDER BY 1));
+    RETURN;
+  END IF;
+  IF written THEN
+    IF p.held <> '{}' AND p.operation <> 'I' AND there THEN
+      change := file || jsonb_build_object('columns', p.held, 'kind', 'changed', 'error', NULL);
+    END IF;
+    RETURN;
+  END IF;
+  -- a row that exists, or has changed, is seen as such
+  IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
+    change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
+    -- why it was refused with its references
+    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE plan -> 'references' ? c) THEN
+      change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
+    END IF;
+    -- the row was created, but could not get its state or its image
+    IF p.operation = 'I' AND there THEN
+      change := change || jsonb_build_object('operation', 'U', 'base', version, 'against', version,
+                                             'columns', ARRAY(SELECT unnest(edited) INTERSECT SELECT unnest(differs) ORDER BY 1));
+    END IF;
+    RETURN;
+  END IF;
+  -- filed, and nothing new
+  IF NOT unseen AND decision IS NULL THEN
+    change := jsonb_build_object('touched', false);
+    RETURN;
+  END IF;
+  IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
+    change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
+    RETURN;
+  END IF;
+
+  IF p.operation = 'D' THEN
+    IF NOT there THEN
+      RETURN;
+    ELSIF version = p.against AND p.state = 'sending' THEN
+      change := again;
+      RETURN;
+    END IF;
+    CASE coalesce(decision, plan ->> 'conflict')
+      WHEN 'service' THEN NULL;
+      WHEN 'local' THEN change := again || jsonb_build_object('against', version);
+      ELSE change := file || jsonb_build_object('kind', 'deleted here', 'columns', '{}'::text[]);
+    END CASE;
+    RETURN;
+  END IF;
+
+  IF NOT there THEN
+    IF p.operation = 'I' THEN
+      change := again;
+      RETURN;
+    END IF;
+    IF dataverse.sync_policy(plan, decision, edited, 'skip') <> '{}' THEN
+      change := file || jsonb_build_object('kind', 'deleted there', 'columns', edited);
+    ELSIF dataverse.sync_policy(plan, decision, edited, 'local') <> '{}' THEN
+      change := again || jsonb_build_object('operation', 'I', 'against', NULL, 'held', '{}'::text[]);
+    END IF;
+    RETURN;
+  END IF;
+  IF p.operation = 'U' AND version = p.against AND p.state = 'sending' THEN
+    change := again;
+    RETURN;
+  END IF;
+  columns := ARRAY(
+    SELECT c FROM (SELECT unnest(differs) UNION SELECT partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
+  IF columns = '{}' THEN
+    RETURN;
+  END IF;
+  service := dataverse.sync_policy(plan, decision, columns, 'service');
+  local := dataverse.sync_policy(plan, decision, columns, 'local');
+  skip := dataverse.sync_policy(plan, decision, columns, 'skip');
+  IF skip = '{}' AND local = '{}' THEN
+    RETURN;
+  END IF;
+  part := service;
+  change := file || jsonb_build_object('kind', CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END, 'columns', skip);
+  IF local <> '{}' THEN
+    change := CASE WHEN skip <> '{}' THEN change || jsonb_build_object('held', skip) ELSE '{}' END
+      || again || jsonb_build_object('operation', 'U', 'against', version, 'columns', local);
+    IF skip = '{}' THEN
+      change := change || jsonb_build_object('held', '{}'::text[]);
+    END IF;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], boolean, jsonb) IS
+  'decides what becomes of a pending row; for dataverse.sync()';
+
+-- Reads rows from the service into the page, and settles what is pending about them.
+-- Of rows that were written, and those of which only the row of the service is
+-- wanted, nothing has to be judged.
+CREATE FUNCTION dataverse.sync_settle(copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refused jsonb)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  was_written jsonb;
+  unclear dataverse.pending[];
+  read record;
+  judged record;
+  changes jsonb[] := '{}';
+  ids uuid[];
+  kept uuid[] := '{}';
+  part_ids uuid[] := '{}';
+  part_rows jsonb[] := '{}';
+  parts jsonb[] := '{}';
+  part_changes jsonb[] := '{}';
+  p dataverse.pending;
+  dirty_ids uuid[] := '{}';
+  dirty jsonb := '{}';
+  n_refused bigint := 0;
+BEGIN
+  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  -- before anything of the copy is locked, as dataverse.untrack() does
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
+         coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
+  INTO ids, unclear, was_written
+  FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}') AS settled) AS s;
+  IF unclear <> '{}' THEN
+    FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
+      p := read.pending;
+      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
+      IF judged.change = '{}' THEN
+        ids := ids || p.id;
+      ELSE
+        kept := kept || p.id;
+        IF judged.part = '{}' THEN
+          changes := changes || (judged.change || jsonb_build_object('id', p.id));
+        ELSE
+          part_changes := part_changes || (judged.change || jsonb_build_object('id', p.id));
+        END IF;
+        -- each has whole rows, and the array is copied with each
+        IF cardinality(changes) >= 64 THEN
+          PERFORM dataverse.pending_set(copy, changes);
+          changes := '{}';
+        END IF;
+        n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
+        IF judged.part <> '{}' THEN
+          part_ids := part_ids || p.id;
+          part_rows := part_rows || read.theirs;
+          parts := parts || to_jsonb(judged.part);
+        END IF;
+      END IF;
+    END LOOP;
+    PERFORM dataverse.page_leave_out(kept);
+  END IF;
+  IF ids <> '{}' THEN
+    SELECT coalesce(array_agg(d.id), '{}'), coalesce(jsonb_object_agg(d.id, to_jsonb(d)), '{}') INTO dirty_ids, dirty
+    FROM dataverse.sync_land(copy, plan, path, ids) AS d;
+    -- what was changed here meanwhile goes on from what the service has now, if
+    -- nobody else has changed that
+    IF dirty_ids <> '{}' THEN
+      FOR read IN EXECUTE plan ->> 'judge' USING ARRAY(SELECT r FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
+        p := read.pending;
+        changes := changes || jsonb_build_object(
+          'id', p.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
+          'base', CASE WHEN read.version IS NOT NULL AND p.operation <> 'D' AND NOT EXISTS (
+                         SELECT FROM unnest(read.differs) AS d
+                         WHERE (dirty -> p.id::text ->> 'whole')::boolean OR dirty -> p.id::text -> 'columns' ? d)
+                       THEN read.version ELSE p.base END);
+      END LOOP;
+    END IF;
+    PERFORM dataverse.pending_drop(copy, ARRAY(
+      SELECT s FROM unnest(ids) AS s WHERE NOT EXISTS (SELECT FROM unnest(dirty_ids) AS d WHERE d = s)));
+  END IF;
+  IF part_ids <> '{}' THEN
+    -- what was changed here meanwhile is looked at again as a whole
+    dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
+    changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
+      || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
+  END IF;
+  IF changes <> '{}' THEN
+    PERFORM dataverse.pending_set(copy, changes);
+  END IF;
+  RETURN n_refused;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
+  'compares pending rows with those of the service, and returns how many were refused; for dataverse.sync()';
+
+-- Filed rows with the values that they have here now.  Those that cannot be
+-- converted to the types of the foreign table cannot be compared either, and have
+-- no image.
+CREATE FUNCTION dataverse.sync_images(plan jsonb, rows dataverse.pending[])
+RETURNS dataverse.pending[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+#variable_conflict use_column
+DECLARE
+  here_ids uuid[];
+  here_rows jsonb[];
+  filled dataverse.pending[];
+BEGIN
+  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images')
+    USING ARRAY(SELECT r.id FROM unnest(rows) AS r) INTO here_ids, here_rows;
+  filled := ARRAY(SELECT jsonb_populate_record(r, jsonb_build_object('image', h.image, 'ours', coalesce(h.image, r.ours)))
+                  FROM unnest(rows) AS r LEFT JOIN unnest(here_ids, here_rows) AS h (id, image) ON h.id = r.id);
+  IF plan ->> 'fits' IS NULL THEN
+    RETURN filled;
+  END IF;
+  BEGIN
+    EXECUTE plan ->> 'fits' USING ARRAY(SELECT f.image FROM unnest(filled) AS f);
+    RETURN filled;
+  EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+    NULL;
+  END;
+  FOR i IN 1 .. cardinality(filled) LOOP
+    BEGIN
+      EXECUTE plan ->> 'fits' USING ARRAY[filled[i].image];
+    EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+      filled[i].image := NULL;
+    END;
+  END LOOP;
+  RETURN filled;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_images(jsonb, dataverse.pending[]) IS
+  'filed rows with the values that they have now; for dataverse.sync()';
+
+-- One step of sending, which is then committed.  "next" is "send" if rows are
+-- noted to be sent in the next step, "more", or "done".
+CREATE FUNCTION dataverse.sync_step(
+  run bigint, copy bigint, plan jsonb, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+-- the rows of a chunk are sorted in memory; to compile statements that deal with so few takes longer than to run them
+SET work_mem = '32MB'
+SET jit = off
+AS $$
+DECLARE
+  chunk CONSTANT bigint := 5000;
+  rows dataverse.pending[] := dataverse.pending_next(copy, '{sending}', chunk);
+  ids uuid[];
+  dirty uuid[];
+  changes jsonb[];
+  outcome record;
+  staged record;
+BEGIN
+  sent := 0;
+  unwritable := 0;
+  refused := 0;
+  next := 'more';
+  IF rows <> '{}' THEN
+    IF armed THEN
+      outcome := dataverse.sync_send(copy, plan, rows);
+      sent := cardinality(outcome.written);
+      refused := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+    ELSE
+      PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+      -- what has been changed since it may have been sent has waited for this
+      PERFORM dataverse.sync_take(copy, plan);
+    END IF;
+    PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
+    RETURN;
+  END IF;
+
+  rows := dataverse.pending_next(copy, '{fetch}', chunk);
+  IF rows <> '{}' THEN
+    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    RETURN;
+  END IF;
+
+  -- filed rows that were decided, or that the service had news of
+  rows := dataverse.pending_next(copy, '{filed}', chunk);
+  IF rows <> '{}' THEN
+    ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
+    dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+    rows := dataverse.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
+    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    -- what has just been changed again is taken by the next run
+    PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
+    RETURN;
+  END IF;
+
+  staged := dataverse.sync_stage(copy, plan);
+  unwritable := staged.unwritable;
+  refused := staged.refused;
+  PERFORM dataverse.run_add(run, 'send', jsonb_build_object('rejected', refused));
+  next := CASE WHEN staged.staged > 0 THEN 'send' WHEN staged.chosen > 0 THEN 'more' ELSE 'done' END;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_step(bigint, bigint, jsonb, text, boolean) IS
+  'takes one step of sending, which dataverse.sync() then commits';
