@@ -64,8 +64,9 @@ COMMENT ON FUNCTION dataverse.copy_is_captured(bigint) IS
   'whether what is changed in a copy is captured; for dataverse.pull()';
 
 -- Moves the log to the pending rows.  Rows that are being sent stay in the log,
--- so that what was changed since can be told from what is sent.  Returns whether
--- there was anything.
+-- so that what was changed since can be told from what is sent.  Rows that were
+-- only updated can be sent as they are.  Returns whether there are others, about
+-- which pending_place() decides.
 CREATE FUNCTION dataverse.pending_take(copy bigint, columns text[])
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -81,12 +82,15 @@ BEGIN
   -- a row that was deleted and is there again has changed in all its columns
   net AS (
     SELECT l.id, min(l.base) AS base, CASE WHEN bool_or(l.operation = 'D') THEN 'D' ELSE 'U' END::"char" AS operation,
+           bool_and(l.operation = 'U') AND min(l.base) IS NOT NULL AS updated,
            CASE WHEN bool_or(l.operation = 'I') THEN pending_take.columns
                 ELSE coalesce(array_agg(DISTINCT c ORDER BY c) FILTER (WHERE c IS NOT NULL), '{}') END AS columns
     FROM log AS l LEFT JOIN LATERAL unnest(l.columns) AS c ON true
     GROUP BY l.id)
-  INSERT INTO dataverse.pending AS p (copy, id, operation, columns, base, state)
-  SELECT pending_take.copy, n.id, n.operation, n.columns, n.base, 'taken' FROM net AS n
+  INSERT INTO dataverse.pending AS p (copy, id, operation, columns, base, against, state)
+  SELECT pending_take.copy, n.id, n.operation, n.columns, n.base, CASE WHEN n.updated THEN n.base END,
+         CASE WHEN n.updated THEN 'new' ELSE 'taken' END
+  FROM net AS n
   ON CONFLICT ON CONSTRAINT pending_pkey DO UPDATE
   SET columns = ARRAY(SELECT unnest(p.columns) UNION SELECT unnest(p.held) UNION SELECT unnest(excluded.columns) ORDER BY 1),
       held = '{}', base = coalesce(p.base, excluded.base), state = 'taken', decision = NULL,
