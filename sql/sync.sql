@@ -69,6 +69,17 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 
+-- A row that was changed, and is gone without having been captured, comes back as it is there.
+UPDATE account SET name = 'changed' WHERE accountnumber = '9';
+SET dataverse_fdw.capture = off;
+DELETE FROM account WHERE accountnumber = '9';
+RESET dataverse_fdw.capture;
+CALL dataverse.sync('sync_dv.account', 'account');
+SELECT sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT name FROM account WHERE accountnumber = '9';
+SELECT * FROM pg_temp.differences();
+SELECT count(*) FROM dataverse.local_changes;
+
 -- Each kind of conflict is filed, and nothing is overwritten.
 CREATE PROCEDURE pg_temp.quarrel() LANGUAGE plpgsql AS $$
 BEGIN
