@@ -124,7 +124,11 @@ SET search_path = '';
 SET quote_all_identifiers = on;
 SET DateStyle = 'SQL, DMY';
 SET extra_float_digits = -5;
+-- (19 has no other strings)
+SELECT :SERVER_VERSION_NUM < 190000 AS has_other_strings \gset
+\if :has_other_strings
 SET standard_conforming_strings = off;
+\endif
 CALL dataverse.sync('odd_dv.account', 'odd.own');
 RESET ALL;
 SET client_min_messages = warning;
