@@ -262,9 +262,9 @@ succeeds($session->try($update), 'and gets it back');
 $session->close;
 
 my $log = log_since($w->node);
-my ($section) = slurp_file("$FindBin::Bin/../../README.md") =~ /^## The server log\n(.*?)^## /ms;
+my ($section) = slurp_file("$FindBin::Bin/../../doc/reference.md") =~ /^## The server log\n(.*?)(?:^## |\z)/ms;
 my @quoted = $section =~ /^    ((?:LOG|DETAIL):  .*)$/mg;
-cmp_ok(scalar @quoted, '>=', 8, 'the README quotes the log');
+cmp_ok(scalar @quoted, '>=', 8, 'the reference quotes the log');
 for my $line (@quoted)
 {
 	my $pattern = quotemeta $line;
@@ -272,7 +272,7 @@ for my $line (@quoted)
 	# codes, numbers, and names vary
 	$pattern =~ s/0x[0-9a-f]+/0x[0-9a-f]+/g;
 	$pattern =~ s/(?<![x0-9a-f])\d+(?:\\\.\d+)?(?=\\[ .])/[\\d.]+/g;
-	like($log, qr/ $pattern$/m, "the README quotes the server: $line");
+	like($log, qr/ $pattern$/m, "the reference quotes the server: $line");
 }
 
 $w->stop;
