@@ -45,9 +45,11 @@ my @victims = qw(backend postmaster dvsim);
 sub start
 {
 	my ($class, $name, %arg) = @_;
+	# what the limits do to a million rows is not the question here, and would take hours
 	my $crm = Crm->start(
 		$name,
 		flags => [
+			'--limit-requests', 1_000_000_000, '--limit-exec', '10000000s',
 			'--data', PostgreSQL::Test::Utils::tempdir() . "/$name.rows",
 			'--delta-token', $arg{token} // 'first', @{ $arg{flags} // [] } ],
 		options => {
