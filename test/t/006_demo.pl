@@ -119,7 +119,7 @@ like($out, qr/^INSERT .*?meanwhile.*?meanwhile.*?meanwhile.*?^NOTICE:  insert/ms
 is(scalar(() = $out =~ /^ +\d+ \|.* \d\d:\d\d:\d\d \| \d\d:\d\d:\d\d$/mg), 3, 'always with the time that is left');
 like($out, qr/^ app2 \| +0 \| throttle +\| +0 \| 00:\d\d:\d\d$/m, 'and who is throttled, and its budget');
 is(scalar(() = $out =~ /^Foreign Scan$/mg), 2, 'queries are pushed down');
-like($out, qr/Joined by Dataverse: c, a/, 'and a join');
+like($out, qr/pull.*sync.*Joined by Dataverse: c, a/s, 'and the join at its end');
 
 # ---- what is left
 
