@@ -410,6 +410,29 @@ text_fault(value_type type, const char *value)
 	return NULL;
 }
 
+/* Reads a list of columns as SQL would: each one once. */
+static const char *
+columns_fault(const char *value)
+{
+	List	   *names = NIL;
+	List	   *seen = NIL;
+	ListCell   *lc;
+
+	if (!SplitIdentifierString(pstrdup(value), ',', &names) || names == NIL)
+		return "It must be a list of columns, such as \"a,b\".";
+	foreach(lc, names)
+	{
+		char	   *name = lfirst(lc);
+
+		if (name[0] == '\0')
+			return "A column's name cannot be empty.";
+		if (list_member(seen, makeString(name)))
+			return psprintf("It has column \"%s\" twice.", name);
+		seen = lappend(seen, makeString(name));
+	}
+	return NULL;
+}
+
 static bool
 in_range(const option_row *option, double value)
 {
@@ -450,6 +473,7 @@ choices_of(const option_row *option)
 static const char *
 fault_of(const option_row *option, const char *value)
 {
+	const char *fault;
 	bool		boolean;
 	int			integer;
 	double		real;
@@ -482,6 +506,9 @@ fault_of(const option_row *option, const char *value)
 			return address_fault(value, false);
 		case VALUE_ADDRESS:
 			return address_fault(value, true);
+		case VALUE_COLUMNS:
+			fault = text_fault(option->type, value);
+			return fault != NULL ? fault : columns_fault(value);
 		default:
 			return text_fault(option->type, value);
 	}

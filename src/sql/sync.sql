@@ -272,9 +272,9 @@ DECLARE
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.sync()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);
-  PERFORM dataverse.pull_check(deletes, drift, on_error);
-  PERFORM dataverse.sync_check(conflict, column_conflicts);
-  CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, coalesce(strict, false), columns, deletes, drift, "full", sweep,
+  PERFORM dataverse.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
+  PERFORM dataverse.sync_check(conflict, column_conflicts, strict);
+  CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, strict, columns, deletes, drift, "full", sweep,
                           wait, on_error, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
