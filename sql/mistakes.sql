@@ -62,6 +62,21 @@ SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
 SELECT error ~ '^could not get a token for application user "app1"', hint FROM dataverse.test_connection('mistakes');
 ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id 'app9');
 SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+-- options of further users have their names
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (DROP client_id, DROP client_secret, ADD client_id_3 'app1', ADD client_secret_3 'wrong');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id_3 'app9');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (DROP client_id_3, DROP client_secret_3, ADD access_token_64 'stale');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD password_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD clientsecret_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD host_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD access_token_2 'a b')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD client_certificate_2 '/x.pem')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD client_secret_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD managed_identity_2 'perhaps')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD access_token_2 'x', ADD client_id_2 'y', ADD client_secret_2 'z')$$);
 RESET ROLE;
 CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'secret1');
 

@@ -313,10 +313,24 @@ static const struct
 static const option_row *
 option_elsewhere(const char *name)
 {
+	size_t		base = base_length(name);
+
 	for (size_t i = 0; i < lengthof(names_elsewhere); i++)
-		if (strcmp(name, names_elsewhere[i].name) == 0)
-			return &rows[names_elsewhere[i].option];
+	{
+		const option_row *option = &rows[names_elsewhere[i].option];
+
+		if (strlen(names_elsewhere[i].name) == base && strncmp(name, names_elsewhere[i].name, base) == 0 &&
+			(name[base] == '\0' || (option->flags & NUMBERED)))
+			return option;
+	}
 	return NULL;
+}
+
+/* The name of an option with the number that the name of another one has. */
+static const char *
+numbered_like(const option_row *option, const char *name)
+{
+	return psprintf("%s%s", option->name, (option->flags & NUMBERED) ? name + base_length(name) : "");
 }
 
 /* Is this the name of a numbered option with an invalid number? */
@@ -347,12 +361,9 @@ hint_for(const char *name, const scope *scope)
 						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
 						DV_APPLICATION_USERS_MAX);
 	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
-		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", option->name, places_of(option));
-	if (option != NULL)
-		return psprintf("Perhaps you meant the option \"%s\".", option->name);
-	if ((option = nearest_option(name, scope->flag)) != NULL)
-		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
-						(option->flags & NUMBERED) ? name + base_length(name) : "");
+		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", numbered_like(option, name), places_of(option));
+	if (option != NULL || (option = nearest_option(name, scope->flag)) != NULL)
+		return psprintf("Perhaps you meant the option \"%s\".", numbered_like(option, name));
 	return psprintf("Valid options for %s are: %s.", scope->place, names_of(scope->flag));
 }
 
