@@ -291,7 +291,7 @@ BEGIN
   IF kind NOT IN ('r', 'p') THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
-      hint = 'A copy is an ordinary or a partitioned table. If there is no table of this name, one is made.';
+      hint = 'A copy is an ordinary or a partitioned table.  If there is no table of this name, one is made.';
   END IF;
   PERFORM dataverse.copy_follow_names();
   SELECT c.* INTO opened FROM dataverse.copies AS c

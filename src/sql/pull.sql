@@ -10,7 +10,7 @@ BEGIN
   IF columns = '{}' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
-      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''. Leave it out to copy all columns.';
+      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Leave it out to copy all columns.';
   END IF;
   IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
     RAISE EXCEPTION USING
@@ -30,7 +30,7 @@ BEGIN
   IF sweep < interval '0' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "sweep": "%s"', sweep),
-      hint = 'It is the time between two comparisons of all ids, such as ''1 day''. With ''0'', each run compares them.';
+      hint = 'It is the time between two comparisons of all ids, such as ''1 day''.  With ''0'', each run compares them.';
   END IF;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -187,13 +187,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
-    'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
-    'hint', concat_ws(' ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+    'detail', concat_ws('  ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
+    'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
                                                 -- PostgreSQL looks for the table before anything else does
                                                 WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
                                                   format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
                                                          (parse_ident($1))[1], current_user)
-                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed. Remove the cause, and call the procedure again.' END))
+                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed.  Remove the cause, and call the procedure again.' END))
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
@@ -304,7 +304,7 @@ BEGIN
     BEGIN
       PERFORM dataverse.end_pages();
       -- of a privilege, nobody knows on which side it is missing
-      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
@@ -483,7 +483,7 @@ BEGIN
       message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
       detail = causes,
       hint = 'The warnings and the view dataverse.runs say why.'
-        OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN ' The other tables are in step.' ELSE '' END;
+        OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN '  The other tables are in step.' ELSE '' END;
   END IF;
 END
 $$;

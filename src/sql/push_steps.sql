@@ -22,7 +22,7 @@ DECLARE
     WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
     WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
     WHEN wrong LIKE '%"key":%' THEN
-      'It takes the columns of an alternate key, as in ''{accountnumber}''. Without it, rows are known by their ids.'
+      'It takes the columns of an alternate key, as in ''{accountnumber}''.  Without it, rows are known by their ids.'
     WHEN wait IS NULL THEN 'Valid values are true and false.'
     ELSE 'Set "operation" to "upsert" to update rows that exist, or leave out "key".'
   END;
@@ -87,7 +87,7 @@ BEGIN
   END IF;
   SELECT c INTO wrong FROM unnest(match) AS c WHERE c <> ALL (columns) LIMIT 1;
   cure := CASE
-    WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows. Import it again, or add the column.'
+    WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows.  Import it again, or add the column.'
     WHEN pairs AND operation NOT IN ('insert', 'delete') THEN 'Pairs of an intersect table can only be inserted and deleted.'
     WHEN operation = 'insert' AND NOT (options ->> 'generate_ids')::boolean AND id <> ALL (columns) THEN
       'Ids have to be generated here (option "generate_ids"), or no row could be found again after a crash.'
@@ -147,7 +147,7 @@ BEGIN
     message = format('columns "%s" of foreign table %s are not an alternate key', array_to_string(key, ','), foreign_table),
     detail = CASE WHEN status IS NOT NULL THEN format('Dataverse has not made the index of the key: its status is "%s".', status)
              ELSE format('Alternate keys of table "%s" in Dataverse: %s.', info ->> 'logical_name', coalesce(others, 'none')) END,
-    hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active. If it has failed, remove duplicates, and activate it again.'
+    hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active.  If it has failed, remove duplicates, and activate it again.'
            ELSE 'Name the columns of an alternate key, have the query return ids instead, or create the key in Dataverse.' END;
 END
 $$;
@@ -434,9 +434,9 @@ BEGIN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
         message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
-        detail = format('The query was run at %s and returned %s. %s in Dataverse, and %s more may be.', state.staged_at,
+        detail = format('The query was run at %s and returned %s.  %s in Dataverse, and %s more may be.', state.staged_at,
                         dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
-        hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
+        hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
   END IF;
@@ -612,7 +612,7 @@ BEGIN
   IF staging IS NULL OR staging <> state.staged_as THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
-      hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
+      hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF in_doubt THEN
     SELECT a.tried, a.sent INTO tried, sent

@@ -210,7 +210,7 @@ BEGIN
         PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
       END IF;
       -- of a privilege, nobody knows on which side it is missing
-      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
@@ -242,7 +242,7 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s that wait for a decision: %1$s', open, name),
-      hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
+      hint = 'The view dataverse.conflicts shows both versions.  Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
              ' and sync again.';
   END IF;
   RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);

@@ -104,7 +104,7 @@ BEGIN
       errcode = 'feature_not_supported',
       message = format('rows of foreign table %s cannot be written with "strict"', foreign_table),
       detail = 'It is an elastic table, and Dataverse compares etags only in standard tables.',
-      hint = 'Call dataverse.sync() without strict => true. Versions are then compared right before the rows are written.';
+      hint = 'Call dataverse.sync() without strict => true.  Versions are then compared right before the rows are written.';
   END IF;
   SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
   IF missing IS NOT NULL THEN
