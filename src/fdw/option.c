@@ -42,6 +42,7 @@
 
 #include "client/session.h"
 #include "compat.h"
+#include "fdw/columns.h"
 #include "fdw/combination.h"
 #include "fdw/option.h"
 #include "net/clock.h"
@@ -421,29 +422,6 @@ text_fault(value_type type, const char *value)
 	return NULL;
 }
 
-/* Reads a list of columns as SQL would: each one once. */
-static const char *
-columns_fault(const char *value)
-{
-	List	   *names = NIL;
-	List	   *seen = NIL;
-	ListCell   *lc;
-
-	if (!SplitIdentifierString(pstrdup(value), ',', &names) || names == NIL)
-		return "It must be a list of columns, such as \"a,b\".";
-	foreach(lc, names)
-	{
-		char	   *name = lfirst(lc);
-
-		if (name[0] == '\0')
-			return "A column's name cannot be empty.";
-		if (list_member(seen, makeString(name)))
-			return psprintf("It has column \"%s\" twice.", name);
-		seen = lappend(seen, makeString(name));
-	}
-	return NULL;
-}
-
 static bool
 in_range(const option_row *option, double value)
 {
@@ -485,6 +463,7 @@ static const char *
 fault_of(const option_row *option, const char *value)
 {
 	const char *fault;
+	List	   *columns;
 	bool		boolean;
 	int			integer;
 	double		real;
@@ -519,7 +498,7 @@ fault_of(const option_row *option, const char *value)
 			return address_fault(value, true);
 		case VALUE_COLUMNS:
 			fault = text_fault(option->type, value);
-			return fault != NULL ? fault : columns_fault(value);
+			return fault != NULL ? fault : dv_columns_read(value, &columns);
 		default:
 			return text_fault(option->type, value);
 	}
