@@ -244,7 +244,7 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	const char *value;
 
 	memset(credential, 0, sizeof(*credential));
-	credential->client_id = dv_text_out(id);
+	credential->client_id = id;
 	if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_SECRET;
@@ -270,7 +270,6 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	else
 		return false;
 
-	credential->secret = dv_text_out(credential->secret);
 	*name = dv_option_text(options, dv_option_numbered(DV_OPT_NAME, number));
 	if (*name == NULL)
 		*name = id != NULL ? id :
@@ -290,11 +289,13 @@ read_credentials(dv_session_config *config, dv_options options)
 										  &config->names[config->nusers], number, options);
 }
 
-/* Where an application user gets its tokens, and for what. */
+/* Where an application user gets its tokens, and for what; and what it sends for that. */
 static void
 fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
 				const ForeignServer *server)
 {
+	credential->client_id = dv_text_out(credential->client_id);
+	credential->secret = dv_text_out(credential->secret);
 	if (credential->kind == DV_CREDENTIAL_SECRET || credential->kind == DV_CREDENTIAL_CERTIFICATE)
 		credential->token_url = token_url_of(options, server);
 	credential->resource = config->base_url;
@@ -305,9 +306,18 @@ dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 {
 	dv_options	options = {mapping_options, server->options};
 	dv_session_config config = {.base_url = dv_option_address(options, DV_OPT_URL)};
+	int			i;
 
 	if (config.base_url != NULL)
 		read_credentials(&config, options);
+	for (i = 0; i < config.nusers; i++)
+	{
+		dv_credential *credential = &config.credentials[i];
+
+		/* a name that cannot be sent must not keep others from looking at the pool */
+		if (credential->client_id != NULL)
+			credential->client_id = dv_text_common(credential->client_id, MaxAllocSize);
+	}
 	*n = config.nusers;
 	return dv_session_keys(&config);
 }
