@@ -85,9 +85,8 @@ dv_modify_plan_is_writable(const dv_attribute *attribute)
 		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
 }
 
-/* Why a column cannot be written, as a sentence. */
-static const char *
-reason_of(const dv_attribute *attribute)
+const char *
+dv_modify_plan_reason(const dv_attribute *attribute)
 {
 	if (attribute->is_label)
 		return psprintf("It is the label of \"%s\".", attribute->column.name);
@@ -175,7 +174,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 		{
 			if (is_null_constant(tle))
 				continue;
-			refuse_column(relation, attribute, CMD_INSERT, reason_of(attribute),
+			refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute),
 						  "Specify a list of columns that does not include this one.");
 		}
 		if (attribute->is_table_name && !is_null_constant(tle))
@@ -230,7 +229,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		if (attribute->is_table_name)
 			check_companion(relation, attribute, set, CMD_UPDATE);
 		else if (!dv_modify_plan_is_writable(attribute))
-			refuse_column(relation, attribute, CMD_UPDATE, reason_of(attribute), NULL);
+			refuse_column(relation, attribute, CMD_UPDATE, dv_modify_plan_reason(attribute), NULL);
 		columns = lappend_int(columns, attnum);
 	}
 	for (i = 1; i <= relation->natts; i++)
