@@ -277,14 +277,32 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	return true;
 }
 
+/* No option of the mapping has a greater number: there may be thousands of mappings to look at. */
+static int
+last_number(dv_options options)
+{
+	ListCell   *lc;
+	int			last = 1;
+
+	foreach(lc, options.first)
+	{
+		const char *suffix = strrchr(lfirst_node(DefElem, lc)->defname, '_');
+
+		if (suffix != NULL)
+			last = Max(last, atoi(suffix + 1));
+	}
+	return Min(last, DV_APPLICATION_USERS_MAX);
+}
+
 static void
 read_credentials(dv_session_config *config, dv_options options)
 {
+	int			last = last_number(options);
 	int			number;
 
-	config->names = palloc(DV_APPLICATION_USERS_MAX * sizeof(char *));
-	config->credentials = palloc(DV_APPLICATION_USERS_MAX * sizeof(dv_credential));
-	for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+	config->names = palloc(last * sizeof(char *));
+	config->credentials = palloc(last * sizeof(dv_credential));
+	for (number = 1; number <= last; number++)
 		config->nusers += read_credential(&config->credentials[config->nusers],
 										  &config->names[config->nusers], number, options);
 }
@@ -363,9 +381,10 @@ count_application_users(Oid userid)
 		Datum		value = heap_getattr(tuple, Anum_pg_user_mapping_umoptions,
 										 RelationGetDescr(rel), &isnull);
 		dv_options	options = {isnull ? NIL : untransformRelOptions(value), NIL};
+		int			last = last_number(options);
 		int			number;
 
-		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+		for (number = 1; number <= last; number++)
 			n += is_named(options, number);
 	}
 	systable_endscan(scan);
