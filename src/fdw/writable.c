@@ -99,14 +99,14 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		if (attribute->is_table_name)
 			written = partner == 0 ? NULL : dv_relation_attribute(relation, partner);
 		writable = written != NULL && dv_modify_plan_is_writable(written);
-		if (!writable)
+		if (!writable || written->update_only)
 			reason = dv_modify_plan_reason(written != NULL ? written : attribute);
 		else if (i == id)
 			reason = "It is the primary id of the row.";
 		else if (i == partition)
 			reason = "It determines the partition of the row.";
 		values[WRITABLE_NAME] = CStringGetTextDatum(attribute->name);
-		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable);
+		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable && !written->update_only);
 		values[WRITABLE_ON_UPDATE] = BoolGetDatum(writable && i != id && i != partition);
 		values[WRITABLE_NULLABLE] = BoolGetDatum(is_nullable(attribute));
 		put_text(values, nulls, WRITABLE_PARTNER,
