@@ -334,7 +334,7 @@ numbered_like(const option_row *option, const char *name)
 	return psprintf("%s%s", option->name, (option->flags & NUMBERED) ? name + base_length(name) : "");
 }
 
-/* Is this the name of a numbered option with an invalid number? */
+/* Is this the name of a numbered option with an invalid number, or without the underscore before it? */
 static bool
 is_misnumbered(const char *name, int place)
 {
@@ -343,9 +343,11 @@ is_misnumbered(const char *name, int place)
 
 	while (base > 0 && isdigit((unsigned char) name[base - 1]))
 		base--;
-	if (base < 2 || base == strlen(name) || name[base - 1] != '_')
+	if (base < 2 || base == strlen(name))
 		return false;
-	option = find_option(pnstrdup(name, base - 1), place);
+	if (name[base - 1] == '_')
+		base--;
+	option = find_option(pnstrdup(name, base), place);
 	return option != NULL && (option->flags & NUMBERED);
 }
 
@@ -359,7 +361,7 @@ hint_for(const char *name, const scope *scope)
 		return psprintf("Option \"%s\" can be set on %s.", name, places_of(option));
 	if (is_misnumbered(name, scope->flag))
 		return psprintf(
-						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
+						"Options of the first application user have no number; those of further users are numbered from 2 to %d, as in \"client_id_2\".",
 						DV_APPLICATION_USERS_MAX);
 	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
 		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", numbered_like(option, name), places_of(option));
