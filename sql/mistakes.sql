@@ -139,6 +139,25 @@ SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid, lastusedincampa
 RESET dataverse_fdw.insert_mode;
 SELECT name, lastusedincampaign FROM mistakes_dv.account ORDER BY name;
 DELETE FROM mistakes_dv.account WHERE name = 'nothing';
+-- values that it ignores when it updates a row; it may take them nevertheless
+SELECT pg_temp.say($$UPDATE mistakes_dv.account SET overriddencreatedon = '2020-01-01'$$);
+SELECT pg_temp.say($$UPDATE mistakes_dv.account SET name = 'one', importsequencenumber = NULL$$);
+CREATE OR REPLACE FUNCTION pg_temp.set_it() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.importsequencenumber := 7; RETURN NEW; END$$;
+CREATE TRIGGER set_it BEFORE UPDATE ON mistakes_dv.account FOR EACH ROW EXECUTE FUNCTION pg_temp.set_it();
+SELECT pg_temp.say($$UPDATE mistakes_dv.account SET description = 'x' WHERE name = 'one'$$);
+DROP TRIGGER set_it ON mistakes_dv.account;
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, importsequencenumber) VALUES ('imported 1', 1)$$);
+COPY mistakes_dv.account (name, importsequencenumber) FROM STDIN;
+imported 2	2
+\.
+SET dataverse_fdw.insert_mode = 'upsert';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid, name, importsequencenumber) VALUES (gen_random_uuid(), 'imported 3', 3)$$);
+RESET dataverse_fdw.insert_mode;
+ALTER FOREIGN TABLE mistakes_dv.account ALTER COLUMN importsequencenumber OPTIONS (SET create_only 'false');
+SELECT pg_temp.say($$UPDATE mistakes_dv.account SET importsequencenumber = 7 WHERE name = 'one'$$);
+ALTER FOREIGN TABLE mistakes_dv.account ALTER COLUMN importsequencenumber OPTIONS (SET create_only 'true');
+SELECT name, description, importsequencenumber FROM mistakes_dv.account WHERE name = 'one' OR name LIKE 'imported%' ORDER BY name;
+DELETE FROM mistakes_dv.account WHERE name LIKE 'imported%';
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid) VALUES ('00000000-0000-0000-0000-000000000000')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid) VALUES ('x', '00000000-0000-0000-0000-0000000000a1')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid, parentcustomeridtype) VALUES ('x', '00000000-0000-0000-0000-0000000000a1', 'accounts')$$);
@@ -196,6 +215,7 @@ CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', k
 CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', key => '{name}');
 CALL dataverse.push('SELECT mistakes_dv.run() AS name, current_date AS lastusedincampaign', 'mistakes_dv.account');
 CALL dataverse.push('SELECT mistakes_dv.run() AS accountid, current_date AS lastusedincampaign', 'mistakes_dv.account', operation => 'upsert');
+CALL dataverse.push('SELECT mistakes_dv.run() AS accountid, 7 AS importsequencenumber', 'mistakes_dv.account', operation => 'update');
 SELECT count(*) FROM dataverse.pushes;
 CALL dataverse.push('SELECT 1', 'mistakes_dv.account');
 CALL dataverse.push('INSERT INTO t VALUES (1)', 'mistakes_dv.account');

@@ -217,6 +217,14 @@ ALTER FOREIGN TABLE rejects_dv.new_alltypes ALTER new_double OPTIONS (ADD update
 SET ROLE regress_rejects_writer;
 SELECT c.* FROM dataverse.rejects AS r, pg_temp.correct(r.row_id, r."row" || '{"new_double": 1}') AS c
 WHERE row_id = '30000000-0000-0000-0000-000000000031';
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.client ALTER size OPTIONS (ADD create_only 'on');
+SET ROLE regress_rejects_writer;
+SELECT c.* FROM dataverse.rejects AS r, pg_temp.correct(r.row_id, r."row" || '{"size": 3}') AS c
+WHERE row_id = '10000000-0000-0000-0000-000000000003';
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.client ALTER size OPTIONS (DROP create_only);
+SET ROLE regress_rejects_writer;
 SELECT c.* FROM dataverse.rejects AS r, (VALUES ('new_alltypesid'), ('new_customerid')) AS v (part), pg_temp.correct(r.row_id, r."row" - v.part) AS c
 WHERE row_id = '30000000-0000-0000-0000-000000000031';
 SELECT c.* FROM dataverse.rejects AS r, (VALUES ('{}'::jsonb), ('[]'), ('{"id": "10000000-0000-0000-0000-000000000003"}'), ('{"size": 3}'),

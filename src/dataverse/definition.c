@@ -177,6 +177,14 @@ is_readonly(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
+/* Not the key, whose columns have rules of their own. */
+static bool
+is_create_only(const builder *b, const attribute *a)
+{
+	return !a->primary && strcmp(a->name, "partitionid") != 0 && !b->entry->intersect &&
+		!dv_meta_bool(a->json, "IsValidForUpdate", true);
+}
+
 /* States, and images that are not the primary one, are sent again by the writer, after the row. */
 static bool
 is_update_only(const builder *b, const attribute *a, const dv_meta_column *column)
@@ -609,6 +617,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	set_type(b, a, column);
 	ntargets = set_targets(b, a, column);
 	column->update_only = is_update_only(b, a, column) && !column->readonly;
+	column->create_only = is_create_only(b, a) && !column->readonly;
 	if (b->wish->comments)
 		column->comment = comment_of(b, a->json);
 	if (is_lookup(a) && ntargets > 1)

@@ -304,6 +304,7 @@ dv_import_column_options(const dv_meta_column *column,
 		{DV_OPT_SOURCE, column->source},
 		{DV_OPT_READONLY, column->readonly ? "true" : NULL},
 		{DV_OPT_UPDATE_ONLY, column->update_only ? "true" : NULL},
+		{DV_OPT_CREATE_ONLY, column->create_only ? "true" : NULL},
 		{DV_OPT_PRIMARY_IMAGE, column->primary_image ? "true" : NULL},
 	};
 

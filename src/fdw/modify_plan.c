@@ -19,6 +19,8 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "compat.h"
@@ -86,20 +88,23 @@ dv_modify_plan_is_writable(const dv_attribute *attribute)
 }
 
 bool
-dv_modify_plan_is_insertable(const dv_attribute *attribute)
+dv_modify_plan_writes(const dv_attribute *attribute, CmdType command)
 {
-	return dv_modify_plan_is_writable(attribute) && !attribute->update_only;
+	return dv_modify_plan_is_writable(attribute) &&
+		!(command == CMD_INSERT ? attribute->update_only : attribute->create_only);
 }
 
 const char *
-dv_modify_plan_reason(const dv_attribute *attribute)
+dv_modify_plan_reason(const dv_attribute *attribute, CmdType command)
 {
 	if (attribute->is_label)
 		return psprintf("It is the label of \"%s\".", attribute->column.name);
 	if (attribute->readonly)
 		return "Dataverse does not allow writing to it (option \"readonly\").";
 	if (dv_modify_plan_is_writable(attribute))
-		return "Dataverse ignores its values when a row is created (option \"update_only\").";
+		return command == CMD_INSERT ?
+			"Dataverse ignores its values when a row is created (option \"update_only\")." :
+			"Dataverse ignores its values when a row is updated (option \"create_only\").";
 	if (attribute->column.type == DV_TYPE_FILE)
 		return "Files cannot be written together with their rows.";
 	return "Values of its type can only be read.";
@@ -178,11 +183,11 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 
 		if (attribute == NULL)
 			continue;
-		if (!attribute->is_table_name && !dv_modify_plan_is_insertable(attribute))
+		if (!attribute->is_table_name && !dv_modify_plan_writes(attribute, CMD_INSERT))
 		{
 			if (is_null_constant(tle))
 				continue;
-			refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute),
+			refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute, CMD_INSERT),
 						  dv_modify_plan_is_writable(attribute) ?
 						  "Insert the rows without it, and set it with UPDATE." :
 						  "Specify a list of columns that does not include this one.");
@@ -195,7 +200,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_insertable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_writes(attribute, CMD_INSERT) &&
 			!list_member_int(columns, i))
 			columns = lappend_int(columns, i);
 	}
@@ -218,6 +223,17 @@ check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber
 					  "Insert the row into the other partition and delete this one.");
 }
 
+/* What the metadata says of updates is a default: the service may take such values nevertheless. */
+static const char *
+update_hint(const dv_relation *relation, const dv_attribute *attribute)
+{
+	if (!dv_modify_plan_is_writable(attribute))
+		return NULL;
+	return psprintf("Set it when rows are inserted.  If this table takes it in updates nevertheless, say so: ALTER FOREIGN TABLE %s ALTER COLUMN %s OPTIONS (SET create_only 'false');",
+					quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation->relid)), relation->name),
+					quote_identifier(attribute->name));
+}
+
 static List *
 updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index,
 				Relation rel, const dv_relation *relation)
@@ -238,15 +254,16 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		check_key(relation, attribute, attnum);
 		if (attribute->is_table_name)
 			check_companion(relation, attribute, set, CMD_UPDATE);
-		else if (!dv_modify_plan_is_writable(attribute))
-			refuse_column(relation, attribute, CMD_UPDATE, dv_modify_plan_reason(attribute), NULL);
+		else if (!dv_modify_plan_writes(attribute, CMD_UPDATE))
+			refuse_column(relation, attribute, CMD_UPDATE, dv_modify_plan_reason(attribute, CMD_UPDATE),
+						  update_hint(relation, attribute));
 		columns = lappend_int(columns, attnum);
 	}
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_writes(attribute, CMD_UPDATE) &&
 			bms_is_member(i - FirstLowInvalidHeapAttributeNumber, changed))
 			columns = list_append_unique_int(columns, i);
 	}
@@ -269,8 +286,8 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 
 		if (attribute != NULL && !list_member_int(columns, i) &&
 			(attribute->is_table_name ||
-			 (command == CMD_INSERT ? dv_modify_plan_is_insertable(attribute) :
-			  dv_modify_plan_is_writable(attribute) && i != id && i != partition)))
+			 (dv_modify_plan_writes(attribute, command) &&
+			  (command == CMD_INSERT || (i != id && i != partition)))))
 			others = lappend_int(others, i);
 	}
 	return others;

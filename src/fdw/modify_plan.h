@@ -49,12 +49,12 @@ extern dv_operation dv_modify_plan_operation(const dv_relation *relation, dv_opt
 extern void dv_modify_plan_check(const dv_relation *relation, dv_options options,
 								 CmdType command, bool ignore);
 
-/* Can values be written to this column, and even when the row is created? */
+/* Can values be written to this column at all, and by INSERT or UPDATE? */
 extern bool dv_modify_plan_is_writable(const dv_attribute *attribute);
-extern bool dv_modify_plan_is_insertable(const dv_attribute *attribute);
+extern bool dv_modify_plan_writes(const dv_attribute *attribute, CmdType command);
 
 /* Why not, as a sentence. */
-extern const char *dv_modify_plan_reason(const dv_attribute *attribute);
+extern const char *dv_modify_plan_reason(const dv_attribute *attribute, CmdType command);
 
 extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
 										int subplan_index);

@@ -354,9 +354,12 @@ unwritable_message(const dv_modify *m, const dv_attribute *attribute, AttrNumber
 {
 	if (attnum == m->identity.id)
 		return psprintf("column \"%s\" is the primary id of the row and cannot be changed", attribute->name);
-	if (attribute->update_only && dv_modify_plan_is_writable(attribute))
-		return psprintf("column \"%s\" cannot be set when a row is created, but only with UPDATE", attribute->name);
-	return psprintf("column \"%s\" is read-only", attribute->name);
+	if (!dv_modify_plan_is_writable(attribute) || dv_modify_plan_writes(attribute, m->command))
+		return psprintf("column \"%s\" is read-only", attribute->name);
+	return psprintf(m->command == CMD_INSERT ?
+					"column \"%s\" cannot be set when a row is created, but only with UPDATE" :
+					"column \"%s\" cannot be set when a row is updated, but only with INSERT",
+					attribute->name);
 }
 
 static bool

@@ -90,7 +90,8 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		AttrNumber	partner;
 		Datum		values[WRITABLE_COLUMNS];
 		bool		nulls[WRITABLE_COLUMNS] = {0};
-		bool		writable;
+		bool		on_insert;
+		bool		on_update;
 		const char *reason = NULL;
 
 		if (attribute == NULL)
@@ -98,16 +99,18 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		partner = partner_of(relation, attribute);
 		if (attribute->is_table_name)
 			written = partner == 0 ? NULL : dv_relation_attribute(relation, partner);
-		writable = written != NULL && dv_modify_plan_is_writable(written);
-		if (!writable || written->update_only)
-			reason = dv_modify_plan_reason(written != NULL ? written : attribute);
+		on_insert = written != NULL && dv_modify_plan_writes(written, CMD_INSERT);
+		on_update = written != NULL && dv_modify_plan_writes(written, CMD_UPDATE);
+		if (!on_insert || !on_update)
+			reason = dv_modify_plan_reason(written != NULL ? written : attribute,
+										   on_insert ? CMD_UPDATE : CMD_INSERT);
 		else if (i == id)
 			reason = "It is the primary id of the row.";
 		else if (i == partition)
 			reason = "It determines the partition of the row.";
 		values[WRITABLE_NAME] = CStringGetTextDatum(attribute->name);
-		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable && !written->update_only);
-		values[WRITABLE_ON_UPDATE] = BoolGetDatum(writable && i != id && i != partition);
+		values[WRITABLE_ON_INSERT] = BoolGetDatum(on_insert);
+		values[WRITABLE_ON_UPDATE] = BoolGetDatum(on_update && i != id && i != partition);
 		values[WRITABLE_NULLABLE] = BoolGetDatum(is_nullable(attribute));
 		put_text(values, nulls, WRITABLE_PARTNER,
 				 partner == 0 ? NULL : dv_relation_attribute(relation, partner)->name);

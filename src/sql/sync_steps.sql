@@ -71,6 +71,7 @@ DECLARE
   missing text;
   on_insert text[];
   on_update text[];
+  create_only text[];
   not_null text[];
   partners jsonb;
   differs text;
@@ -109,9 +110,10 @@ BEGIN
   END IF;
   SELECT array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id),
          array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id),
+         array_agg(w.name) FILTER (WHERE w.on_insert AND NOT w.on_update AND NOT w.is_key),
          array_agg(w.name) FILTER (WHERE NOT w.nullable),
          jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns))
-  INTO on_insert, on_update, not_null, partners
+  INTO on_insert, on_update, create_only, not_null, partners
   FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
   -- Dataverse stores empty texts and lists as nulls, and no fractions of seconds
@@ -142,6 +144,8 @@ BEGIN
     'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
                     WHERE c <> ALL (coalesce(on_insert, '{}'))
                        OR plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
+    -- ... and when it is updated
+    'create_only', coalesce(to_jsonb(create_only), '[]'),
     -- what may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
@@ -457,6 +461,10 @@ BEGIN
   -- what cannot be compared is not the same
   IF p.image IS NULL AND p.operation <> 'D' THEN
     differs := edited;
+  END IF;
+  -- whatever is decided, a row that is there keeps its values of such columns
+  IF there THEN
+    differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT plan -> 'create_only' ? c);
   END IF;
   IF p.state = 'fetch' THEN
     RETURN;

@@ -260,6 +260,11 @@ read_only_columns(void **state)
 	assert_false(column("update_only")->readonly);
 	assert_false(column("later")->readonly);
 	assert_true(column("later")->update_only);
+	assert_false(column("later")->create_only);
+	assert_true(column("create_only")->create_only);
+	assert_false(column("create_only")->update_only);
+	assert_false(column("neither")->create_only);
+	assert_false(column("new_tid")->create_only);
 	/* the writer sends a state again, after the row */
 	assert_false(column("update_only")->update_only);
 	assert_false(column("neither")->update_only);
