@@ -287,6 +287,47 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
   'takes single columns of rows that were read back; for dataverse.sync()';
 
+-- Files rows with changes of columns that are not copied any more, and returns the
+-- others: such a change can neither be sent nor be compared, and whether it may be
+-- forgotten is not for a run to say.  That the service had news of these rows is
+-- supposed, so that they are looked at at once.
+CREATE FUNCTION dataverse.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse.pending[], OUT filed bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  found_ids uuid[];
+  changes jsonb[];
+BEGIN
+  found_ids := ARRAY(SELECT r.id FROM unnest(rows) AS r
+                     WHERE r.operation = 'U' AND NOT to_jsonb(r.columns || r.held) <@ (plan -> 'columns'));
+  filed := 0;
+  IF found_ids = '{}' THEN
+    RETURN;
+  END IF;
+  -- a row that is not here any more is dealt with as such
+  EXECUTE format(
+    'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', plan ->> 'images')
+    INTO found_ids, changes USING found_ids;
+  IF found_ids IS NULL THEN
+    RETURN;
+  END IF;
+  PERFORM dataverse.pending_set(copy, ARRAY(
+    SELECT n.change || jsonb_build_object(
+      'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
+      'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
+      'error', 'not copied any more: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE NOT plan -> 'columns' ? c))
+    FROM unnest(changes) AS n (change) JOIN unnest(rows) AS r ON r.id = (n.change ->> 'id')::uuid));
+  filed := cardinality(found_ids);
+  rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (found_ids));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_file_uncopied(bigint, jsonb, dataverse.pending[]) IS
+  'files rows with changes of columns that are not copied any more; for dataverse.sync()';
+
 -- Chooses the rows that are sent next, and notes them with all their values: what
 -- the service should have afterwards.
 CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
@@ -300,8 +341,8 @@ SET extra_float_digits = 1
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows CONSTANT dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
-  ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
+  rows dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
+  ids uuid[];
   fits boolean := true;
   noted record;
   misfits jsonb[] := '{}';
@@ -311,10 +352,11 @@ BEGIN
   chosen := cardinality(rows);
   staged := 0;
   unwritable := 0;
-  refused := 0;
-  IF chosen = 0 THEN
+  SELECT f.rows, f.filed INTO rows, refused FROM dataverse.sync_file_uncopied(copy, plan, rows) AS f;
+  IF rows = '{}' THEN
     RETURN;
   END IF;
+  ids := ARRAY(SELECT p.id FROM unnest(rows) AS p);
   EXECUTE plan ->> 'lock' USING ids;
   EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
   unwritable := noted.unwritable;
@@ -446,6 +488,8 @@ DECLARE
     'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
     'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
+  -- what is not copied any more cannot be compared
+  uncopied CONSTANT boolean := p.operation = 'U' AND NOT to_jsonb(edited) <@ (plan -> 'columns');
   columns text[];
   missing text[];
   service text[];
@@ -496,6 +540,14 @@ BEGIN
   END IF;
   IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
     change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
+    -- whatever differs is ours, whichever name the column has now, unless the row has changed there, which makes a conflict of it
+    IF decision = 'local' AND uncopied AND p.sqlstate = '42703' THEN
+      change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE plan -> 'on_update' ? d));
+    END IF;
+    RETURN;
+  END IF;
+  IF p.state = 'filed' AND there AND uncopied AND p.sqlstate = '42703' THEN
+    change := file || jsonb_build_object('columns', edited, 'kind', p.kind, 'sqlstate', p.sqlstate, 'error', p.error);
     RETURN;
   END IF;
 
@@ -533,6 +585,10 @@ BEGIN
   columns := ARRAY(
     SELECT c FROM (SELECT unnest(differs) UNION SELECT partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
   IF columns = '{}' THEN
+    -- to be filed as such
+    IF uncopied AND decision IS DISTINCT FROM 'service' THEN
+      change := again || jsonb_build_object('against', version);
+    END IF;
     RETURN;
   END IF;
   service := dataverse.sync_policy(plan, decision, columns, 'service');
