@@ -158,7 +158,7 @@ COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
   'the address of the service that a foreign table is in; for dataverse.pull() and push()';
 
 -- What the service defines: whether changes are tracked, and ids and types of the
--- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
+-- columns that are copied, by their names here, and which of them cannot be set when a row is created, or only then.  What is made again has another id.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -166,7 +166,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate)', info ->> 'logical_name');
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate,IsValidForUpdate)', info ->> 'logical_name');
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
@@ -187,7 +187,8 @@ BEGIN
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
   SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
-                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update' END))
+                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update'
+                                                    WHEN NOT (a.value ->> 'IsValidForUpdate')::boolean THEN 'create' END))
     || jsonb_build_object('', definition ->> 'MetadataId')
   INTO schema
   FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)

@@ -230,7 +230,7 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s with changes in columns that cannot be written in Dataverse: %1$s', unwritable, name),
-      detail = 'These changes were not sent; the values of Dataverse have replaced them.';
+      detail = 'Dataverse has not got these changes, or has ignored them; its values have replaced them.';
   END IF;
   IF unsent OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING

@@ -115,14 +115,14 @@ BEGIN
   INTO on_insert, on_update, not_null, partners
   FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
-  -- Dataverse stores empty texts and lists as nulls, and no fractions of seconds
+  -- Dataverse stores empty texts and lists as nulls, lists in an order of its own, and no fractions of seconds
   SELECT string_agg(format(CASE WHEN a.atttypid = 'numeric'::regtype
                              THEN 'CASE WHEN %1$s IS DISTINCT FROM %2$s AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END'
                              ELSE 'CASE WHEN ROW(%1$s)::record *<> ROW(%2$s)::record AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END' END,
                            format(n.form, 'r', c), format(n.form, 'i', c), c), ', ')
   INTO differs
   FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
-    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN 'nullif(%s.%I, ''{}'')'
+    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
                          WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
                          ELSE '%s.%I' END) AS n (form);
@@ -142,6 +142,9 @@ BEGIN
     -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
     'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
                     WHERE plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
+    -- and these when it is updated, or at least it may
+    'create_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c WHERE plan -> 'schema' ->> c LIKE '% create'),
+    'states', (SELECT coalesce(jsonb_agg(c ORDER BY c), '[]') FROM unnest(on_update) AS c WHERE plan -> 'schema' ->> c ~ ' (State|Status)( |$)'),
     -- what may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
@@ -490,6 +493,8 @@ DECLARE
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
   -- what is not copied any more cannot be compared
   uncopied CONSTANT boolean := p.operation = 'U' AND NOT to_jsonb(edited) <@ (plan -> 'columns');
+  begins CONSTANT boolean := EXISTS (
+    SELECT FROM jsonb_array_elements_text(plan -> 'states') AS c WHERE plan -> 'schema' ->> c ~ ' State( |$)' AND theirs -> c = '0');
   columns text[];
   missing text[];
   service text[];
@@ -505,8 +510,11 @@ BEGIN
   IF p.state = 'fetch' THEN
     RETURN;
   END IF;
-  -- what was left out when the row was created is sent now
-  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (p.held) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
+  -- what Dataverse takes only when a row is created cannot be made the same any more
+  differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT (there AND plan -> 'create_only' ? c));
+  -- what was left out when the row was created is sent now; so is its state, if it still has that in which all rows begin
+  missing := ARRAY(SELECT c FROM unnest(differs) AS c
+                   WHERE plan -> 'on_update' ? c AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND plan -> 'states' ? c AND begins));
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
      AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
     change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
@@ -615,8 +623,8 @@ COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint
 -- Reads rows from the service into the page, and settles what is pending about them.
 -- Of rows that were written, and those of which only the row of the service is
 -- wanted, nothing has to be judged.
-CREATE FUNCTION dataverse.sync_settle(copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refused jsonb)
-RETURNS bigint
+CREATE FUNCTION dataverse.sync_settle(
+  copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -637,8 +645,9 @@ DECLARE
   p dataverse.pending;
   dirty_ids uuid[] := '{}';
   dirty jsonb := '{}';
-  n_refused bigint := 0;
 BEGIN
+  refused := 0;
+  ignored := 0;
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
   -- before anything of the copy is locked, as dataverse.untrack() does
@@ -647,13 +656,15 @@ BEGIN
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
   FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
-    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}') AS settled) AS s;
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}' AND NOT plan -> 'create_only' ?| r.columns) AS settled) AS s;
   IF unclear <> '{}' THEN
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
-      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
+      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refusals -> p.id::text);
       IF judged.change = '{}' THEN
         ids := ids || p.id;
+        ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
+          SELECT FROM unnest(read.differs) AS d WHERE d = ANY (p.columns) AND plan -> 'create_only' ? d))::integer;
       ELSE
         kept := kept || p.id;
         IF judged.part = '{}' THEN
@@ -666,7 +677,7 @@ BEGIN
           PERFORM dataverse.pending_set(copy, changes);
           changes := '{}';
         END IF;
-        n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
+        refused := refused + (refusals ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
         IF judged.part <> '{}' THEN
           part_ids := part_ids || p.id;
           part_rows := part_rows || read.theirs;
@@ -704,12 +715,11 @@ BEGIN
   IF changes <> '{}' THEN
     PERFORM dataverse.pending_set(copy, changes);
   END IF;
-  RETURN n_refused;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
-  'compares pending rows with those of the service, and returns how many were refused; for dataverse.sync()';
+  'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
 -- Filed rows with the values that they have here now.  Those that cannot be
 -- converted to the types of the foreign table cannot be compared either, and have
@@ -773,6 +783,7 @@ DECLARE
   dirty uuid[];
   changes jsonb[];
   outcome record;
+  settled record;
   staged record;
 BEGIN
   sent := 0;
@@ -783,12 +794,14 @@ BEGIN
     IF armed THEN
       outcome := dataverse.sync_send(copy, plan, rows);
       sent := cardinality(outcome.written);
-      refused := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+      settled := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
     ELSE
-      PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+      settled := dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
       -- what has been changed since it may have been sent has waited for this
       PERFORM dataverse.sync_take(copy, plan);
     END IF;
+    refused := settled.refused;
+    unwritable := settled.ignored;
     PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
     RETURN;
   END IF;
