@@ -250,8 +250,13 @@ SELECT count(*) FROM dataverse.rejects;
 ROLLBACK;
 SELECT count(*) FROM dataverse.rejects;
 
--- a foreign table that is gone
+-- entries of rows that got in would stay
 RESET ROLE;
+SET session_replication_role = replica;
+SELECT * FROM dataverse.retry_rejects();
+RESET session_replication_role;
+
+-- a foreign table that is gone
 DROP FOREIGN TABLE rejects_dv.client;
 SELECT * FROM dataverse.retry_rejects();
 SELECT count(*) FROM dataverse.rejects;

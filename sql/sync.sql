@@ -352,6 +352,9 @@ SET dataverse_fdw.dry_run = on;
 UPDATE account SET name = 'dry' WHERE accountnumber = '11';
 CALL dataverse.sync('sync_dv.account', 'account');
 RESET dataverse_fdw.dry_run;
+SET session_replication_role = replica;
+CALL dataverse.sync('sync_dv.account', 'account');
+RESET session_replication_role;
 SELECT name FROM sync_dv.account WHERE accountnumber = '11';
 
 -- What is forgotten.

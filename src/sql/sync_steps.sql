@@ -35,6 +35,13 @@ BEGIN
       message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on',
       hint = 'RESET dataverse_fdw.dry_run;';
   END IF;
+  -- the rules of dataverse.rejects do not apply then
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'tables cannot be synced while "session_replication_role" is "replica"',
+      hint = 'SET session_replication_role = origin;';
+  END IF;
   IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
