@@ -8,6 +8,7 @@ CREATE TABLE dataverse.copies (
   known text[] NOT NULL DEFAULT '{}',
   columns text[] NOT NULL DEFAULT '{}',
   types text[] NOT NULL DEFAULT '{}',
+  numbers bigint[],
   tracked boolean,
   phase text NOT NULL DEFAULT 'backfill' CHECK (phase IN ('backfill', 'compare', 'settle', 'current')),
   whole boolean NOT NULL DEFAULT false,
@@ -38,11 +39,12 @@ COMMENT ON TABLE dataverse.copies IS
   'the tables that dataverse.pull() keeps in step, and how far each of them is';
 COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy; what else there is now is new';
 COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
+COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which these columns were filled, and their numbers there';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
 COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
-COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates only; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
@@ -258,7 +260,7 @@ BEGIN
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse.copy_admit_all(copy);
   UPDATE dataverse.copies AS c
-  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', numbers = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -390,7 +392,7 @@ DECLARE
   n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
 BEGIN
   UPDATE dataverse.copies AS c
-  SET known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
+  SET known = n.known, columns = n.columns, types = n.types, numbers = n.numbers, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at

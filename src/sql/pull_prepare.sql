@@ -395,6 +395,8 @@ DECLARE
   gone text[];
   copied text[];
   copied_types text[];
+  numbers bigint[];
+  remade text[];
   missing text;
   alterations text;
   reread boolean := "full";
@@ -570,14 +572,26 @@ BEGIN
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
-  reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
+  -- columns that were dropped here and added again are empty
+  numbers := to_regclass(target)::oid::bigint || ARRAY(
+    SELECT a.attnum::bigint FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c
+    ORDER BY u.i);
+  IF state.numbers[1] = numbers[1] THEN
+    remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:]) AS o (name, number) JOIN unnest(copied, numbers[2:]) AS c (name, number)
+               ON c.name = o.name AND c.number <> o.number);
+  END IF;
+  IF remade IS NOT NULL THEN
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again: %s',
+                                        foreign_table, target, array_to_string(remade, ', '));
+  END IF;
+  reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read goes on, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
-                                                   AND state.types = copied_types) THEN
+                                                   AND state.types = copied_types AND remade IS NULL) THEN
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
-  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types)
+  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types OR remade IS NOT NULL)
     OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
   THEN
     -- a page that other columns were requested with leads to pages with these
@@ -593,7 +607,7 @@ BEGIN
     changes := changes || dataverse.pull_token_life(state, info);
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
-    'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+    'columns', copied, 'types', copied_types, 'numbers', numbers, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
