@@ -18,7 +18,7 @@ CREATE SERVER sync FOREIGN DATA WRAPPER dataverse_fdw
 CREATE USER MAPPING FOR CURRENT_USER SERVER sync OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA sync_dv;
 CREATE SCHEMA sync_copy;
-IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task, new_reading) FROM SERVER sync INTO sync_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task, new_meter, new_reading) FROM SERVER sync INTO sync_dv;
 SET search_path = sync_copy, public;
 -- Rows that a test can find, whatever their ids.
 INSERT INTO sync_dv.account (accountid, accountnumber, name)
@@ -340,6 +340,25 @@ SELECT count(*) FROM (TABLE part EXCEPT SELECT accountid, name, accountnumber, d
 SELECT dataverse.forget_copy('sync_copy.part');
 ALTER FOREIGN TABLE sync_dv.account RENAME described TO description;
 CALL dataverse.sync('sync_dv.account', 'account');
+
+-- Values of an alternate key that other rows have given up in the same run: a row that was deleted, one that was
+-- changed, and a chain.  Values that rows exchange, and one that is taken, are refused once, not by each run.
+INSERT INTO sync_dv.new_meter (new_meterid, new_serial) SELECT pg_temp.i(200 + i), 'S-' || i FROM generate_series(1, 19) AS i;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+DELETE FROM meter WHERE new_serial = 'S-1';
+INSERT INTO meter (new_meterid, new_serial) VALUES (pg_temp.i(301), 'S-1'), (pg_temp.i(302), 'S-2'), (pg_temp.i(303), 'S-3');
+UPDATE meter SET new_serial = 'S-20' WHERE new_meterid = pg_temp.i(202);
+UPDATE meter SET new_serial = 'S-' || split_part(new_serial, '-', 2)::integer + 1 WHERE new_meterid BETWEEN pg_temp.i(210) AND pg_temp.i(219);
+UPDATE meter SET new_serial = CASE new_serial WHEN 'S-4' THEN 'S-5' ELSE 'S-4' END WHERE new_serial IN ('S-4', 'S-5');
+UPDATE meter SET new_serial = 'S-21' WHERE new_meterid = pg_temp.i(202);
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT right(row_id::text, 3) AS row, kind, columns, sqlstate FROM dataverse.conflicts WHERE target = 'sync_copy.meter' ORDER BY row_id;
+SELECT string_agg(right(new_meterid::text, 3) || ' ' || new_serial, ', ' ORDER BY new_meterid) FROM sync_dv.new_meter;
+UPDATE meter SET new_name = 'sent' WHERE new_meterid = pg_temp.i(206);
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT dataverse.forget_copy('sync_copy.meter');
 
 -- What cannot be done.
 CALL dataverse.sync('sync_dv.account', 'account', conflict => 'mine');
