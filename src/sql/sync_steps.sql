@@ -12,14 +12,6 @@
 -- then the log is looked at.  Whoever has changed the row before has a line in the
 -- log by then; whoever comes later changes what was merged.
 
-CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
-RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text)
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
-
-COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
-  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync()';
-
 CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb, strict boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -97,7 +89,10 @@ BEGIN
       errcode = 'undefined_column',
       message = 'the versions of its rows are not copied',
       detail = 'Versions show which rows have changed on both sides.',
-      hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
+      hint = CASE WHEN (SELECT i.version_column FROM dataverse.pull_info(foreign_table) AS i) IS NULL
+        THEN format('The foreign table lacks them.  Add the column: ALTER FOREIGN TABLE %s ADD COLUMN versionnumber bigint OPTIONS (readonly ''true'');',
+                    foreign_table)
+        ELSE 'Copy the column "versionnumber" as well; the local column must have type bigint.' END;
   END IF;
   IF NOT (SELECT w.on_insert FROM dataverse.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
     RAISE EXCEPTION USING
