@@ -235,6 +235,15 @@ like($said, qr/${refused}It is not empty/, '… also with operators in it');
 unlike($said, qr/runs/, '… which do not run');
 other('DROP OPERATOR dataverse.= (oid, regclass); DROP FUNCTION dataverse.evil(oid, regclass); SET ROLE second_super; CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
 is(complaint('CREATE EXTENSION dataverse_fdw', 'other'), '', 'a clean one of a superuser can be used, also again');
+my $given = q{FROM pg_class AS o, aclexplode(relacl) AS a WHERE relnamespace = 'dataverse'::regnamespace AND a.grantee = 'mallory'::regrole};
+other('DROP EXTENSION dataverse_fdw; DROP SCHEMA dataverse');
+other("ALTER DEFAULT PRIVILEGES GRANT $_ TO mallory") for 'ALL ON TABLES', 'ALL ON SEQUENCES', 'EXECUTE ON FUNCTIONS', 'USAGE ON SCHEMAS';
+other('CREATE EXTENSION dataverse_fdw');
+is(other("SELECT count(*) $given"), 0, 'default privileges give nobody more rights on tables');
+is(other("SELECT has_schema_privilege('mallory', 'dataverse_owner', 'USAGE')"), 'f', '… nor on what runs as the owner');
+is(other(q{SELECT count(*) FROM pg_proc WHERE has_function_privilege('mallory', oid, 'EXECUTE')
+	AND (pronamespace = 'dataverse_owner'::regnamespace OR proname = 'run_lock')}), 0, '… nor on locks of runs');
+is(other("SET ROLE mallory; SELECT count(*) FROM dataverse.runs"), 0, '… and everybody keeps those that everybody has');
 
 # ---- dumps by roles that are not superusers
 
