@@ -98,6 +98,10 @@ for my $target (qw(rejects own_rejects rejected_rows))
 			: 'role, server, foreign_table, operation, sqlstate, message, attempts) VALUES ($$super$$, $$crm$$, $$dv.account$$, $$insert$$, $$$$, $$$$, 1)')),
 		qr/filed by the extension only|cannot insert into view/, "a member of pg_write_all_data files nothing in $target");
 }
+$crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+	VALUES ('forger', 'crm', 'dv.account', 'insert', '22001', 'forged', 1)");
+like(complaint("SET ROLE forger; UPDATE dataverse.rejected_rows SET role = 'super'"), qr/changed by the extension only/, 'nor makes a row of its own one of somebody else');
+$crm->sql('DELETE FROM dataverse.rejected_rows');
 like(complaint('SET ROLE alice; UPDATE dataverse.rejects SET attempts = 0'), qr/permission denied for view rejects/, 'nobody changes rows');
 like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 

@@ -202,6 +202,20 @@ for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window
 	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "nobody else gets at it: $peek");
 }
 
+# Rows that refer to rows which wait in a copy of another role wait for these.
+my $family = q{columns => '{contactid,lastname,parentcustomerid,parentcustomeridtype,versionnumber}'};
+my $parent = $crm->sql('SELECT dataverse.new_id()');
+as($_, "CALL dataverse.sync('dv.contact', '$_.people', $family)") for qw(alice bob);
+as('bob', "INSERT INTO bob.people (contactid, lastname) VALUES ('$parent', 'parent')");
+as('alice', "INSERT INTO alice.people (lastname, parentcustomerid, parentcustomeridtype) VALUES ('child', '$parent', 'contact')");
+like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 0 rows sent, 1 refused, 1 conflict;/,
+	'a row is not sent without a reference because of what waits in a copy of another role');
+like((as('bob', "CALL dataverse.sync('dv.contact', 'bob.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'that one is sent');
+like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'and then the first one');
+is($crm->sql(q{SELECT parentcustomerid FROM dv.contact WHERE lastname = 'child'}), $parent, 'with its reference');
+as($_, "SELECT dataverse.forget_copy('$_.people'); DROP TABLE $_.people") for qw(alice bob);
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname IN ('child', 'parent')});
+
 # ---- tables that change while a run waits for them
 
 my $session = Session->new($node);
