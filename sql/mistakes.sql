@@ -62,6 +62,21 @@ SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
 SELECT error ~ '^could not get a token for application user "app1"', hint FROM dataverse.test_connection('mistakes');
 ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id 'app9');
 SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+-- options of further users have their names
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (DROP client_id, DROP client_secret, ADD client_id_3 'app1', ADD client_secret_3 'wrong');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id_3 'app9');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (DROP client_id_3, DROP client_secret_3, ADD access_token_64 'stale');
+SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD password_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD clientsecret_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD host_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD access_token_2 'a b')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD client_certificate_2 '/x.pem')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD client_secret_2 'x')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD managed_identity_2 'perhaps')$$);
+SELECT pg_temp.say($$ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (ADD access_token_2 'x', ADD client_id_2 'y', ADD client_secret_2 'z')$$);
 RESET ROLE;
 CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'secret1');
 
@@ -82,8 +97,8 @@ ALTER FOREIGN TABLE mistakes_dv.bare DROP COLUMN "my column";
 SELECT pg_temp.say($$SELECT nam FROM mistakes_dv.bare$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.bare (nam) VALUES ('x')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.bare (numberofemployees) VALUES (true)$$);
-INSERT INTO mistakes_dv.account (accountid, name, numberofemployees, lastusedincampaign)
-  VALUES ('00000000-0000-0000-0000-0000000000a1', 'one', 3, '2020-01-01 12:00+00');
+INSERT INTO mistakes_dv.account (accountid, name, numberofemployees) VALUES ('00000000-0000-0000-0000-0000000000a1', 'one', 3);
+UPDATE mistakes_dv.account SET lastusedincampaign = '2020-01-01 12:00+00';
 SELECT pg_temp.say($$SELECT numberofemployees FROM mistakes_dv.bare$$);
 ALTER FOREIGN TABLE mistakes_dv.bare ADD COLUMN lastusedincampaign date;
 SELECT pg_temp.say($$SELECT lastusedincampaign FROM mistakes_dv.bare$$);
@@ -92,6 +107,26 @@ SELECT pg_temp.say($$SELECT dataverse.import_diff(NULL)$$);
 -- ---- writing
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (createdon) VALUES (now())$$);
 SELECT pg_temp.say($$UPDATE mistakes_dv.account SET accountid = gen_random_uuid()$$);
+-- values that Dataverse ignores when it creates a row; nulls are what it has then
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) VALUES ('x', '2020-01-01')$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) SELECT 'x', NULL::date FROM generate_series(1, 2) RETURNING name$$);
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) VALUES ('nothing', NULL)$$);
+COPY mistakes_dv.account (name, lastusedincampaign) FROM STDIN;
+nothing	\N
+x	2020-01-01
+\.
+COPY mistakes_dv.account (name, lastusedincampaign) FROM STDIN;
+nothing	\N
+\.
+CREATE FUNCTION pg_temp.set_it() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.lastusedincampaign := '2020-01-01'; RETURN NEW; END$$;
+CREATE TRIGGER set_it BEFORE INSERT ON mistakes_dv.account FOR EACH ROW EXECUTE FUNCTION pg_temp.set_it();
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+DROP TRIGGER set_it ON mistakes_dv.account;
+SET dataverse_fdw.insert_mode = 'upsert';
+SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid, lastusedincampaign) VALUES ('00000000-0000-0000-0000-0000000000a1', '2020-01-02')$$);
+RESET dataverse_fdw.insert_mode;
+SELECT name, lastusedincampaign FROM mistakes_dv.account ORDER BY name;
+DELETE FROM mistakes_dv.account WHERE name = 'nothing';
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid) VALUES ('00000000-0000-0000-0000-000000000000')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid) VALUES ('x', '00000000-0000-0000-0000-0000000000a1')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.contact (lastname, parentcustomerid, parentcustomeridtype) VALUES ('x', '00000000-0000-0000-0000-0000000000a1', 'accounts')$$);
@@ -101,8 +136,11 @@ SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x') ON CONFLICT DO NOTHING$$);
 SET dataverse_fdw.upsert_key = 'nam';
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
-SET dataverse_fdw.upsert_key = 'a b';
-SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
+SELECT pg_temp.say($$SET dataverse_fdw.upsert_key = 'a b'$$);
+SELECT pg_temp.say($$SET dataverse_fdw.upsert_key = 'a,,b'$$);
+SELECT pg_temp.say($$ALTER FOREIGN TABLE mistakes_dv.account OPTIONS (ADD upsert_key 'a,,b')$$);
+SELECT pg_temp.say($$ALTER FOREIGN TABLE mistakes_dv.account OPTIONS (ADD upsert_key 'a,""')$$);
+SELECT pg_temp.say($$ALTER FOREIGN TABLE mistakes_dv.account OPTIONS (ADD upsert_key 'name, Name')$$);
 SET dataverse_fdw.upsert_key = 'name';
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
 RESET dataverse_fdw.insert_mode;
@@ -135,7 +173,18 @@ CALL dataverse.push(NULL, 'mistakes_dv.account');
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', chunk => 0);
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', max_errors => -1);
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{}');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name,name}');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name,""}');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', wait => NULL);
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name}', operation => 'insert');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', operation => '');
+-- refused before the query runs, which would be seen
+CREATE FUNCTION mistakes_dv.run() RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE NOTICE 'the query runs'; RETURN 'x'; END$$;
+CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', key => '{accountnumber}');
+CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', key => '{name}');
+CALL dataverse.push('SELECT mistakes_dv.run() AS name, current_date AS lastusedincampaign', 'mistakes_dv.account');
+CALL dataverse.push('SELECT mistakes_dv.run() AS accountid, current_date AS lastusedincampaign', 'mistakes_dv.account', operation => 'upsert');
+SELECT count(*) FROM dataverse.pushes;
 CALL dataverse.push('SELECT 1', 'mistakes_dv.account');
 CALL dataverse.push('INSERT INTO t VALUES (1)', 'mistakes_dv.account');
 CALL dataverse.push('SELECT 1 AS name', 'pg_class');

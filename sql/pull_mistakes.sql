@@ -42,6 +42,28 @@ CALL dataverse.pull_all('mistakes_dv', 'mistakes_nowhere');
 CALL dataverse.pull_all('mistakes', 'mistakes');
 SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mistakes%';
 
+-- ---- values that mean nothing; there is no run either
+
+CALL dataverse.pull('mistakes_dv.account', '');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', columns => '{}');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', deletes => '');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', drift => NULL);
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', full => NULL);
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', sweep => '-1 day');
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', wait => NULL);
+CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', on_error => 'skip');
+CALL dataverse.pull_all('mistakes_dv', '');
+CALL dataverse.pull_all('', 'mistakes');
+CALL dataverse.pull_all('mistakes_dv', 'mistakes', sweep => '1 day -25 hours');
+CALL dataverse.pull_all('mistakes_dv', 'mistakes', wait => NULL);
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', conflict => '');
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', column_conflicts => '{"name": ""}');
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', strict => NULL);
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', columns => '{}');
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', sweep => '-1 s');
+CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', wait => NULL);
+SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mistakes%';
+
 -- ---- where nothing can be committed
 
 BEGIN;

@@ -57,6 +57,15 @@ SELECT name, accountnumber FROM push_dv.account ORDER BY accountnumber, name;
 CALL dataverse.push('SELECT number AS new_serial, name AS new_name FROM source WHERE employees < 4', 'push_dv.new_meter', key => '{new_serial}');
 CALL dataverse.push('SELECT number AS new_serial, upper(name) AS new_name FROM source WHERE employees BETWEEN 2 AND 5', 'push_dv.new_meter', key => '{new_serial}');
 SELECT new_serial, new_name FROM push_dv.new_meter WHERE new_serial LIKE 'A-%' ORDER BY 1;
+-- a key that is newer than the foreign table, whose columns have other names here and come in another order
+ALTER FOREIGN TABLE push_dv.new_meter OPTIONS (DROP keys);
+ALTER FOREIGN TABLE push_dv.new_meter RENAME COLUMN new_number TO numero;
+CALL dataverse.push($$SELECT 7 AS numero, a.accountid AS new_accountid, 'by two' AS new_name FROM push_dv.account AS a WHERE a.name = 'a constant'$$,
+  'push_dv.new_meter', key => '{numero,new_accountid}');
+SELECT numero, new_accountid IS NOT NULL AS account FROM push_dv.new_meter WHERE new_name = 'by two';
+CALL dataverse.push('SELECT 7 AS numero, ''by one'' AS new_name', 'push_dv.new_meter', key => '{numero}');
+DELETE FROM push_dv.new_meter WHERE new_name = 'by two';
+ALTER FOREIGN TABLE push_dv.new_meter RENAME COLUMN numero TO new_number;
 
 -- delete, of rows that are there and of others
 CALL dataverse.push('SELECT id AS accountid FROM source', 'push_dv.account', operation => 'delete');

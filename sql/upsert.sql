@@ -100,6 +100,7 @@ INSERT INTO new_meter (new_accountid, new_number, new_name) VALUES ('00000000-00
 SELECT new_number, new_name FROM new_meter WHERE new_number IS NOT NULL ORDER BY 1;
 ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_nothing');
 INSERT INTO new_meter (new_accountid, new_number, new_name) VALUES ('00000000-0000-0000-0000-00000000000a', 1, 'x');
+ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_accountid,,new_number');
 
 -- choices are the same in upper case
 SET dataverse_fdw.insert_mode = 'UPSERT';

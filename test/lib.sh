@@ -47,6 +47,17 @@ heading() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
+# Says how a script is called, as its first comment does, and why this call was another one.
+usage()
+{
+	printf '%s: %s\n' "${0##*/}" "$*"
+	sed -n '/^[^#]/q; s/^#\t/  /p' "$0"
+	exit 2
+} >&2
+
+# For scripts that are controlled by variables: no_arguments "$@"
+no_arguments() { (($# == 0)) || usage "unknown argument \"$1\""; }
+
 # ---------------------------------------------------------------------------
 # processes
 

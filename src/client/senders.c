@@ -88,7 +88,8 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 	error->message = MemoryContextStrdup(senders->context,
 										 psprintf("could not get a token for application user \"%s\": %s",
 												  user_name(senders, user), reason->message));
-	error->hint = reason->hint;
+	/* the token may be asked for again before the error is shown */
+	error->hint = reason->hint != NULL ? MemoryContextStrdup(senders->context, reason->hint) : NULL;
 	return decision;
 }
 

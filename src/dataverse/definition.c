@@ -177,6 +177,22 @@ is_readonly(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
+/* States, and images that are not the primary one, are sent again by the writer, after the row. */
+static bool
+is_update_only(const builder *b, const attribute *a, const dv_meta_column *column)
+{
+	switch (column->type)
+	{
+		case DV_TYPE_STATE:
+		case DV_TYPE_STATUS:
+		case DV_TYPE_IMAGE:
+			return false;
+		default:
+			return !a->primary && !is_readonly(b, a) && !b->entry->intersect &&
+				!dv_meta_bool(a->json, "IsValidForCreate", true);
+	}
+}
+
 /*
  * MaxLength limits what is written; older values may fill all of DatabaseLength.
  * Both count units of UTF-16, each of which takes up to three bytes in UTF-8.
@@ -592,6 +608,7 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->primary_image = dv_meta_bool(a->json, "IsPrimaryImage", false);
 	set_type(b, a, column);
 	ntargets = set_targets(b, a, column);
+	column->update_only = is_update_only(b, a, column) && !column->readonly;
 	if (b->wish->comments)
 		column->comment = comment_of(b, a->json);
 	if (is_lookup(a) && ntargets > 1)

@@ -78,6 +78,7 @@ typedef struct dv_meta_column
 	const char *sql;			/* PostgreSQL's type without schema: "varchar(100)" */
 	bool		text;			/* the service compares it without regard to case and accents */
 	bool		readonly;
+	bool		update_only;	/* ignored by the service when a row is created */
 	bool		left_out;		/* unless columns that cannot be written are wanted */
 	bool		primary;
 	bool		primary_image;	/* the only image that a new row can have */

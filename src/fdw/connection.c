@@ -244,6 +244,7 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	const char *value;
 
 	memset(credential, 0, sizeof(*credential));
+	credential->suffix = number > 1 ? psprintf("_%d", number) : NULL;
 	credential->client_id = dv_text_out(id);
 	if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number))) != NULL)
 	{

@@ -262,6 +262,7 @@ dv_import_column_options(const dv_meta_column *column,
 		{DV_OPT_HELPER_OF, column->helper_of},
 		{DV_OPT_SOURCE, column->source},
 		{DV_OPT_READONLY, column->readonly ? "true" : NULL},
+		{DV_OPT_UPDATE_ONLY, column->update_only ? "true" : NULL},
 		{DV_OPT_PRIMARY_IMAGE, column->primary_image ? "true" : NULL},
 	};
 

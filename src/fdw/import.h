@@ -26,7 +26,7 @@ typedef struct dv_import_option
 } dv_import_option;
 
 #define DV_IMPORT_TABLE_OPTIONS  6
-#define DV_IMPORT_COLUMN_OPTIONS 11
+#define DV_IMPORT_COLUMN_OPTIONS 12
 
 /* The options of a table or a column, in the order in which they are written. */
 extern void dv_import_table_options(const dv_meta_table *table,

@@ -95,10 +95,7 @@ prepare_keys(dv_modify *m)
 				 errhint("%s", key_hint(m->relation))));
 	}
 	if (!SplitIdentifierString(pstrdup(option), ',', &names))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-				 errmsg("invalid value for option \"%s\": \"%s\"", "upsert_key", option),
-				 errdetail("It must be a list of columns, such as \"a,b\".")));
+		elog(ERROR, "invalid list of columns: %s", option);
 	m->identity.keys = palloc0(sizeof(dv_modify_column) * list_length(names));
 	foreach(lc, names)
 	{

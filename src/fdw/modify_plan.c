@@ -85,6 +85,12 @@ dv_modify_plan_is_writable(const dv_attribute *attribute)
 		!attribute->is_label && !attribute->is_table_name && !attribute->readonly;
 }
 
+bool
+dv_modify_plan_is_insertable(const dv_attribute *attribute)
+{
+	return dv_modify_plan_is_writable(attribute) && !attribute->update_only;
+}
+
 /* Why a column cannot be written, as a sentence. */
 static const char *
 reason_of(const dv_attribute *attribute)
@@ -93,6 +99,8 @@ reason_of(const dv_attribute *attribute)
 		return psprintf("It is the label of \"%s\".", attribute->column.name);
 	if (attribute->readonly)
 		return "Dataverse does not allow writing to it (option \"readonly\").";
+	if (dv_modify_plan_is_writable(attribute))
+		return "Dataverse ignores its values when a row is created (option \"update_only\").";
 	if (attribute->column.type == DV_TYPE_FILE)
 		return "Files cannot be written together with their rows.";
 	return "Values of its type can only be read.";
@@ -171,11 +179,13 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 
 		if (attribute == NULL)
 			continue;
-		if (!attribute->is_table_name && !dv_modify_plan_is_writable(attribute))
+		if (!attribute->is_table_name && !dv_modify_plan_is_insertable(attribute))
 		{
 			if (is_null_constant(tle))
 				continue;
 			refuse_column(relation, attribute, CMD_INSERT, reason_of(attribute),
+						  dv_modify_plan_is_writable(attribute) ?
+						  "Insert the rows without it, and set it with UPDATE." :
 						  "Specify a list of columns that does not include this one.");
 		}
 		if (attribute->is_table_name && !is_null_constant(tle))
@@ -186,7 +196,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_writable(attribute) &&
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_is_insertable(attribute) &&
 			!list_member_int(columns, i))
 			columns = lappend_int(columns, i);
 	}
@@ -244,7 +254,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	return columns;
 }
 
-/* All writable columns that are not in the list. */
+/* All columns that the command can write and that are not in the list. */
 static List *
 other_columns(const dv_relation *relation, List *columns, CmdType command)
 {
@@ -259,8 +269,9 @@ other_columns(const dv_relation *relation, List *columns, CmdType command)
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
 		if (attribute != NULL && !list_member_int(columns, i) &&
-			(attribute->is_table_name || dv_modify_plan_is_writable(attribute)) &&
-			(command == CMD_INSERT || (i != id && i != partition)))
+			(attribute->is_table_name ||
+			 (command == CMD_INSERT ? dv_modify_plan_is_insertable(attribute) :
+			  dv_modify_plan_is_writable(attribute) && i != id && i != partition)))
 			others = lappend_int(others, i);
 	}
 	return others;

@@ -49,8 +49,9 @@ extern dv_operation dv_modify_plan_operation(const dv_relation *relation, dv_opt
 extern void dv_modify_plan_check(const dv_relation *relation, dv_options options,
 								 CmdType command, bool ignore);
 
-/* Can values be written to this column? */
+/* Can values be written to this column, and even when the row is created? */
 extern bool dv_modify_plan_is_writable(const dv_attribute *attribute);
+extern bool dv_modify_plan_is_insertable(const dv_attribute *attribute);
 
 extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
 										int subplan_index);

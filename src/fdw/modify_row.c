@@ -349,6 +349,16 @@ append_followers(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *s
  * Rows
  */
 
+static const char *
+unwritable_message(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
+{
+	if (attnum == m->identity.id)
+		return psprintf("column \"%s\" is the primary id of the row and cannot be changed", attribute->name);
+	if (attribute->update_only && dv_modify_plan_is_writable(attribute))
+		return psprintf("column \"%s\" cannot be set when a row is created, but only with UPDATE", attribute->name);
+	return psprintf("column \"%s\" is read-only", attribute->name);
+}
+
 static bool
 leaves_out_unwritable(const dv_modify *m, TupleTableSlot *slot, dv_modify_fault *fault)
 {
@@ -362,10 +372,7 @@ leaves_out_unwritable(const dv_modify *m, TupleTableSlot *slot, dv_modify_fault 
 			continue;
 		fault->attnum = attnum;
 		fault->misfit.sqlstate = ERRCODE_FEATURE_NOT_SUPPORTED;
-		fault->misfit.message = psprintf(attnum == m->identity.id ?
-										 "column \"%s\" is the primary id of the row and cannot be changed" :
-										 "column \"%s\" is read-only",
-										 dv_relation_attribute(m->relation, attnum)->name);
+		fault->misfit.message = unwritable_message(m, dv_relation_attribute(m->relation, attnum), attnum);
 		return false;
 	}
 	return true;

@@ -313,10 +313,24 @@ static const struct
 static const option_row *
 option_elsewhere(const char *name)
 {
+	size_t		base = base_length(name);
+
 	for (size_t i = 0; i < lengthof(names_elsewhere); i++)
-		if (strcmp(name, names_elsewhere[i].name) == 0)
-			return &rows[names_elsewhere[i].option];
+	{
+		const option_row *option = &rows[names_elsewhere[i].option];
+
+		if (strlen(names_elsewhere[i].name) == base && strncmp(name, names_elsewhere[i].name, base) == 0 &&
+			(name[base] == '\0' || (option->flags & NUMBERED)))
+			return option;
+	}
 	return NULL;
+}
+
+/* The name of an option with the number that the name of another one has. */
+static const char *
+numbered_like(const option_row *option, const char *name)
+{
+	return psprintf("%s%s", option->name, (option->flags & NUMBERED) ? name + base_length(name) : "");
 }
 
 /* Is this the name of a numbered option with an invalid number? */
@@ -347,12 +361,9 @@ hint_for(const char *name, const scope *scope)
 						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
 						DV_APPLICATION_USERS_MAX);
 	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
-		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", option->name, places_of(option));
-	if (option != NULL)
-		return psprintf("Perhaps you meant the option \"%s\".", option->name);
-	if ((option = nearest_option(name, scope->flag)) != NULL)
-		return psprintf("Perhaps you meant the option \"%s%s\".", option->name,
-						(option->flags & NUMBERED) ? name + base_length(name) : "");
+		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", numbered_like(option, name), places_of(option));
+	if (option != NULL || (option = nearest_option(name, scope->flag)) != NULL)
+		return psprintf("Perhaps you meant the option \"%s\".", numbered_like(option, name));
 	return psprintf("Valid options for %s are: %s.", scope->place, names_of(scope->flag));
 }
 
@@ -410,6 +421,29 @@ text_fault(value_type type, const char *value)
 	return NULL;
 }
 
+/* Reads a list of columns as SQL would: each one once. */
+static const char *
+columns_fault(const char *value)
+{
+	List	   *names = NIL;
+	List	   *seen = NIL;
+	ListCell   *lc;
+
+	if (!SplitIdentifierString(pstrdup(value), ',', &names) || names == NIL)
+		return "It must be a list of columns, such as \"a,b\".";
+	foreach(lc, names)
+	{
+		char	   *name = lfirst(lc);
+
+		if (name[0] == '\0')
+			return "A column's name cannot be empty.";
+		if (list_member(seen, makeString(name)))
+			return psprintf("It has column \"%s\" twice.", name);
+		seen = lappend(seen, makeString(name));
+	}
+	return NULL;
+}
+
 static bool
 in_range(const option_row *option, double value)
 {
@@ -450,6 +484,7 @@ choices_of(const option_row *option)
 static const char *
 fault_of(const option_row *option, const char *value)
 {
+	const char *fault;
 	bool		boolean;
 	int			integer;
 	double		real;
@@ -482,6 +517,9 @@ fault_of(const option_row *option, const char *value)
 			return address_fault(value, false);
 		case VALUE_ADDRESS:
 			return address_fault(value, true);
+		case VALUE_COLUMNS:
+			fault = text_fault(option->type, value);
+			return fault != NULL ? fault : columns_fault(value);
 		default:
 			return text_fault(option->type, value);
 	}

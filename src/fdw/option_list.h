@@ -127,6 +127,7 @@ DV_OPTION(LABEL_OF, "label_of", ON_COLUMN, TEXT(NULL))
 DV_OPTION(HELPER_OF, "helper_of", ON_COLUMN, TEXT(NULL))
 DV_OPTION(SOURCE, "source", ON_COLUMN, CHOICE("simple", sources))
 DV_OPTION(READONLY, "readonly", ON_COLUMN, BOOLEAN("off"))
+DV_OPTION(UPDATE_ONLY, "update_only", ON_COLUMN, BOOLEAN("off"))
 DV_OPTION(PRIMARY_IMAGE, "primary_image", ON_COLUMN, BOOLEAN("off"))
 
 /* application users */

@@ -162,6 +162,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	attribute->domain = attribute->pgtype != att->atttypid ? att->atttypid : InvalidOid;
 	attribute->is_label = base != NULL;
 	attribute->readonly = dv_option_bool(options, DV_OPT_READONLY);
+	attribute->update_only = dv_option_bool(options, DV_OPT_UPDATE_ONLY);
 	attribute->unsorted = is_unsorted(options);
 	attribute->typed = dv_option_text(options, DV_OPT_TYPE) != NULL;
 	attribute->helper = dv_option_text(options, DV_OPT_HELPER_OF) != NULL;

@@ -25,6 +25,7 @@ typedef struct dv_attribute
 	bool		is_label;
 	bool		is_table_name;
 	bool		readonly;		/* the service does not allow writing to it */
+	bool		update_only;	/* the service ignores it when a row is created */
 	bool		unsorted;		/* the service does not sort by it, and does not say so */
 	bool		helper;			/* the service has no conditions on it */
 	bool		primary_image;	/* the only image that a new row can have */

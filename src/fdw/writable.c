@@ -91,7 +91,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 			written = partner == 0 ? NULL : dv_relation_attribute(relation, partner);
 		writable = written != NULL && dv_modify_plan_is_writable(written);
 		values[WRITABLE_NAME] = CStringGetTextDatum(attribute->name);
-		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable);
+		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable && !written->update_only);
 		values[WRITABLE_ON_UPDATE] = BoolGetDatum(writable && i != id && i != partition);
 		values[WRITABLE_NULLABLE] = BoolGetDatum(is_nullable(attribute));
 		nulls[WRITABLE_PARTNER] = partner == 0;

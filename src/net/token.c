@@ -69,6 +69,7 @@ struct dv_token
 	dv_token_error error;
 };
 
+/* In hints, %s stands for the suffix of the application user's options. */
 static const struct
 {
 	const char *code;
@@ -76,11 +77,11 @@ static const struct
 }			authority_hints[] =
 
 {
-	{"AADSTS7000215", "Check option \"client_secret\" of the user mapping.  It must be the secret's value, not its id."},
-	{"AADSTS7000222", "The client secret has expired.  Create another one and set it in the user mapping."},
-	{"AADSTS700016", "Check option \"client_id\" of the user mapping and \"tenant_id\" of the server."},
+	{"AADSTS7000215", "Check option \"client_secret%s\" of the user mapping.  It must be the secret's value, not its id."},
+	{"AADSTS7000222", "The client secret has expired.  Create another one and set option \"client_secret%s\" of the user mapping."},
+	{"AADSTS700016", "Check option \"client_id%s\" of the user mapping and \"tenant_id\" of the server."},
 	{"AADSTS90002", "Check option \"tenant_id\" of the server."},
-	{"AADSTS700027", "Upload the certificate of option \"client_certificate\" to the app registration."},
+	{"AADSTS700027", "Upload the certificate of option \"client_certificate%s\" to the app registration."},
 	{"AADSTS500011", "Check option \"url\" of the server."},
 };
 
@@ -135,6 +136,7 @@ dv_token_create(dv_http_client *client, const dv_credential *credential, MemoryC
 	token->request = AllocSetContextCreate(context, "dataverse token", ALLOCSET_SMALL_SIZES);
 	token->client = client;
 	token->credential.kind = credential->kind;
+	token->credential.suffix = copy(credential->suffix);
 	token->credential.client_id = copy(credential->client_id);
 	token->credential.secret = copy(credential->secret);
 	token->credential.certificate = copy(credential->certificate);
@@ -147,6 +149,15 @@ dv_token_create(dv_http_client *client, const dv_credential *credential, MemoryC
 	return token;
 }
 
+/* A hint that names the options of this application user. */
+static const char *
+numbered(const dv_token *token, const char *hint)
+{
+	const char *n = token->credential.suffix != NULL ? token->credential.suffix : "";
+
+	return psprintf(hint, n, n, n);
+}
+
 static void
 failed(dv_token *token, bool transient, int64 retry_after, const char *message, const char *hint)
 {
@@ -155,7 +166,7 @@ failed(dv_token *token, bool transient, int64 retry_after, const char *message, 
 	token->error.retry_after = retry_after;
 	token->error.message = MemoryContextStrdup(token->request, message);
 	token->error.brief = token->error.message;
-	token->error.hint = hint;
+	token->error.hint = hint != NULL ? MemoryContextStrdup(token->request, numbered(token, hint)) : NULL;
 }
 
 static void
@@ -190,7 +201,7 @@ grant_form(dv_token *token)
 		if (assertion == NULL)
 		{
 			failed(token, false, 0, reason,
-				   "Check options \"client_certificate\", \"client_key\", and \"client_key_password\" of the user mapping.");
+				   "Check options \"client_certificate%s\", \"client_key%s\", and \"client_key_password%s\" of the user mapping.");
 			token->error.brief = "the certificate or its key cannot be used";
 			return NULL;
 		}
@@ -477,7 +488,7 @@ const char *
 dv_token_hint(const dv_token *token)
 {
 	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
-		return "The service has refused option \"access_token\" of the user mapping.  Set a valid one, or use a client secret, which renews its tokens.";
+		return numbered(token, "The service has refused option \"access_token%s\" of the user mapping.  Set a valid one, or use a client secret, which renews its tokens.");
 	return NULL;
 }
 

@@ -34,6 +34,7 @@ typedef enum dv_credential_kind
 typedef struct dv_credential
 {
 	dv_credential_kind kind;
+	const char *suffix;			/* of the names of its options: "_2" and so on; else NULL */
 	const char *client_id;		/* may be NULL for a managed identity */
 	const char *secret;			/* client secret, fixed token, or pass phrase of the key */
 	const char *certificate;	/* PEM file of the certificate, and of the key if that is NULL */

@@ -225,7 +225,7 @@ BEGIN
     FROM (SELECT p.copy, p.id FROM dataverse.pending AS p WHERE p.operation = 'I'
           UNION SELECT l.copy, l.id FROM dataverse.local_changes AS l WHERE l.operation = 'I') AS n
       JOIN dataverse.copies AS c ON c.id = n.copy
-    WHERE pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'MEMBER')),
+    WHERE pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE')),
   loose AS (
     SELECT p.id, array_agg(DISTINCT u.c) AS columns
     FROM dataverse.pending AS p, jsonb_array_elements_text(plan -> 'references') AS r,

@@ -145,17 +145,6 @@ AS 'MODULE_PATHNAME', 'dataverse_caller';
 COMMENT ON FUNCTION dataverse.caller() IS
   'the role that calls a function that runs as its owner; for dataverse.pull()';
 
--- The role with this OID, by whatever name; what belonged to a role that is gone
--- belongs to superusers (10 is the bootstrap superuser).
-CREATE FUNCTION dataverse.role_or_superuser(role oid)
-RETURNS oid
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce((SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.oid = $1), 10) $$;
-
-COMMENT ON FUNCTION dataverse.role_or_superuser(oid) IS
-  'the role that has this OID, or the first superuser if there is none; for dataverse.pull()';
-
 -- A copy belongs to the owner of its table; before there is one, to the role that
 -- asked for it.  To act for a role is to have its rights without SET ROLE.
 CREATE FUNCTION dataverse.copy_owner(copy dataverse.copies)
@@ -311,7 +300,7 @@ BEGIN
   IF kind NOT IN ('r', 'p') THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
-      hint = 'A copy is an ordinary or a partitioned table. If there is no table of this name, one is made.';
+      hint = 'A copy is an ordinary or a partitioned table.  If there is no table of this name, one is made.';
   END IF;
   PERFORM dataverse.copy_follow_names(target);
   SELECT c.* INTO opened FROM dataverse.copies AS c

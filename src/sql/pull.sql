@@ -1,9 +1,17 @@
-CREATE FUNCTION dataverse.pull_check(deletes text, drift text, on_error text)
+CREATE FUNCTION dataverse.pull_check(
+  columns text[], deletes text, drift text, "full" boolean, sweep interval, wait boolean, on_error text)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  missing CONSTANT text := CASE WHEN "full" IS NULL THEN 'full' WHEN wait IS NULL THEN 'wait' END;
 BEGIN
+  IF columns = '{}' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
+      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Leave it out to copy all columns.';
+  END IF;
   IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "deletes": "%s"', coalesce(deletes, 'null')),
@@ -19,10 +27,19 @@ BEGIN
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
       hint = 'Valid values are "abort" and "continue".';
   END IF;
+  IF sweep < interval '0' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for argument "sweep": "%s"', sweep),
+      hint = 'It is the time between two comparisons of all ids, such as ''1 day''.  With ''0'', each run compares them.';
+  END IF;
+  IF missing IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed', message = format('argument "%s" is null', missing), hint = 'Valid values are true and false.';
+  END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check(text, text, text) IS
+COMMENT ON FUNCTION dataverse.pull_check(text[], text, text, boolean, interval, boolean, text) IS
   'refuses arguments of dataverse.pull() that are not valid';
 
 CREATE FUNCTION dataverse.pull_check_name(target text)
@@ -170,13 +187,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
-    'detail', concat_ws(' ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
-    'hint', concat_ws(' ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+    'detail', concat_ws('  ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
+    'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
                                                 -- PostgreSQL looks for the table before anything else does
                                                 WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
                                                   format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
                                                          (parse_ident($1))[1], current_user)
-                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed. Remove the cause, and call the procedure again.' END))
+                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed.  Remove the cause, and call the procedure again.' END))
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
@@ -287,7 +304,7 @@ BEGIN
     BEGIN
       PERFORM dataverse.end_pages();
       -- of a privilege, nobody knows on which side it is missing
-      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
@@ -327,7 +344,7 @@ DECLARE
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);
-  PERFORM dataverse.pull_check(deletes, drift, on_error);
+  PERFORM dataverse.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
   CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -406,11 +423,12 @@ DECLARE
   causes pg_catalog.text;
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull_all()');
-  PERFORM dataverse.pull_check(deletes, drift, on_error);
-  IF schema IS NULL OR target_schema IS NULL THEN
+  PERFORM dataverse.pull_check(NULL, deletes, drift, "full", sweep, wait, on_error);
+  IF coalesce(schema, '') OPERATOR(pg_catalog.=) '' OR coalesce(target_schema, '') OPERATOR(pg_catalog.=) '' THEN
     RAISE EXCEPTION USING
-      errcode = 'null_value_not_allowed',
-      message = pg_catalog.format('argument "%s" is null', CASE WHEN schema IS NULL THEN 'schema' ELSE 'target_schema' END),
+      errcode = 'invalid_parameter_value',
+      message = pg_catalog.format('argument "%s" is null or empty',
+                                  CASE WHEN coalesce(schema, '') OPERATOR(pg_catalog.=) '' THEN 'schema' ELSE 'target_schema' END),
       hint = 'Name the schema of the foreign tables and that of their copies, as in CALL dataverse.pull_all(''dv'', ''crm'').';
   END IF;
   IF tables IS NULL THEN
@@ -465,7 +483,7 @@ BEGIN
       message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
       detail = causes,
       hint = 'The warnings and the view dataverse.runs say why.'
-        OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN ' The other tables are in step.' ELSE '' END;
+        OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN '  The other tables are in step.' ELSE '' END;
   END IF;
 END
 $$;

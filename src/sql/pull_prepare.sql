@@ -279,7 +279,7 @@ BEGIN
       errcode = '01000',
       message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
                        info ->> 'target', date_trunc('minute', age), life),
-      hint = format('After that time, all ids and versions have to be compared. Schedule dataverse.pull() more often than every %s,'
+      hint = format('After that time, all ids and versions have to be compared.  Schedule dataverse.pull() more often than every %s,'
                     ' for example once a day: %s;', life / 2,
                     format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
                            format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
@@ -304,7 +304,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'datatype_mismatch',
       message = format('column "%s" of %s %s has type %s rather than uuid', id_column, lower(kind), relation, actual),
-      hint = 'Rows are found by their ids, which are of type uuid in Dataverse. '
+      hint = 'Rows are found by their ids, which are of type uuid in Dataverse.  '
         || CASE WHEN kind = 'TABLE' AND actual <> 'text' AND actual NOT LIKE 'char%' THEN 'Name a table of which this column has that type, or one that does not exist yet.'
            ELSE format('Change the column: ALTER %s %s ALTER COLUMN %I TYPE uuid%s;', kind, relation, id_column,
                        CASE kind WHEN 'TABLE' THEN format(' USING %I::uuid', id_column) ELSE '' END) END;
@@ -441,7 +441,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('the columns of foreign table %s are not those that were copied', foreign_table),
-      detail = concat_ws(' ', 'New columns: ' || nullif(array_to_string(new_columns, ', '), '') || '.',
+      detail = concat_ws('  ', 'New columns: ' || nullif(array_to_string(new_columns, ', '), '') || '.',
                          'Missing columns: ' || nullif(array_to_string(gone, ', '), '') || '.'),
       hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
   END IF;
@@ -495,7 +495,7 @@ BEGIN
   IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
-      hint = format('Rows are found by it. Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
+      hint = format('Rows are found by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
   END IF;
   PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
   PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
@@ -512,9 +512,9 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
-      hint = format('Rows are found by it. Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+      hint = format('Rows are found by it.  Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
         || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
-           THEN ' If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
+           THEN '  If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
   END IF;
   PERFORM dataverse.pull_check_policies(to_regclass(target));
   IF deletes = 'mark' AND NOT EXISTS (
@@ -523,7 +523,7 @@ BEGIN
   THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('table %s has no column "deleted_at" of type timestamptz', target),
-      hint = format('Deleted rows are marked in it. Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
+      hint = format('Deleted rows are marked in it.  Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
   END IF;
   -- versions can be compared only if both sides have them
   IF info ->> 'version_column' <> ALL (copied) OR NOT EXISTS (

@@ -374,7 +374,7 @@ AS $$
     WHEN $1 = '23503' AND $2 THEN 'Other rows here still refer to the row: pull their table, delete them, or change the foreign key (ON DELETE).'
     WHEN $1 = '23503' THEN 'The row that it refers to is not here: pull the table that has it, or drop the foreign key.'
     WHEN $1 IN ('23505', '23P01')
-      THEN 'Another row here has the same value. Change one of them in Dataverse, or drop the constraint; if rows exchange their values, make it DEFERRABLE.'
+      THEN 'Another row here has the same value.  Change one of them in Dataverse, or drop the constraint; if rows exchange their values, make it DEFERRABLE.'
     WHEN $1 LIKE '22%' THEN 'Alter the column to a type that admits the value.'
     WHEN $1 LIKE '23%' THEN 'Correct the row in Dataverse, or alter the table.'
     ELSE 'Correct the row in Dataverse, or change what raises the error.' END
@@ -405,7 +405,7 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = CASE refused WHEN 1 THEN '1 row was' ELSE refused || ' rows were' END || format(' refused by table %s', plan ->> 'target'),
-      hint = 'The view dataverse.rejects contains the refused rows and the reasons. The next call tries them again.';
+      hint = 'The view dataverse.rejects contains the refused rows and the reasons.  The next call tries them again.';
     RETURN;
   END IF;
   SELECT (f.first).* INTO row FROM dataverse.copy_first_refused(copy) AS f;
@@ -416,8 +416,8 @@ BEGIN
     || ': ' || row.message;
   detail := row.detail;
   hint := dataverse.pull_refusal_hint(row.sqlstate, row.deleted)
-    || ' With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
-    || ' All other rows that were read are here.';
+    || '  With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
+    || '  All other rows that were read are here.';
 END
 $$;
 

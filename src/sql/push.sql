@@ -50,13 +50,13 @@ BEGIN
   RETURN jsonb_build_object(
     'message', format('could not push to foreign table %s: %s', foreign_table, message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
-      WHEN state.staging IS NULL THEN format('The run was in phase "%s". Nothing has been sent.', phase)
-      ELSE format('The run was in phase "%s". Of %s, %s done; rows %s to %s were being sent.', phase, dataverse.run_count(state.rows, 'row'),
+      WHEN state.staging IS NULL THEN format('The run was in phase "%s".  Nothing has been sent.', phase)
+      ELSE format('The run was in phase "%s".  Of %s, %s done; rows %s to %s were being sent.', phase, dataverse.run_count(state.rows, 'row'),
                   state.done || CASE state.done WHEN 1 THEN ' is' ELSE ' are' END,
                   state.done + 1, state.marked) END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
-        format('The next call with the same query goes on where this one stopped, without running the query again. '
+        format('The next call with the same query goes on where this one stopped, without running the query again.  '
                'SELECT dataverse.forget_push(%s) gives it up.', push)
       WHEN coalesce(hint, '') = '' THEN 'The next call runs the query anew.' END));
 END
@@ -95,7 +95,7 @@ DECLARE
   hint pg_catalog.text;
   phase pg_catalog.text := 'stage';
 BEGIN
-  PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk);
+  PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk, wait);
   IF pg_catalog.current_setting('dataverse_fdw.dry_run', true)::boolean THEN
     RAISE NOTICE 'rehearsed a push to %: % would be sent', foreign_table,
       dataverse.run_count(dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors), 'row');
@@ -144,7 +144,7 @@ BEGIN
     END;
     IF failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
-      hint := pg_catalog.concat_ws(' ', dataverse.pull_cure(foreign_table, '', state,
+      hint := pg_catalog.concat_ws('  ', dataverse.pull_cure(foreign_table, '', state,
         ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
       -- a query that has not been run leaves nothing to go on with

@@ -1,5 +1,5 @@
 CREATE FUNCTION dataverse.push_check(
-  foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer)
+  foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer, wait boolean)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -11,7 +11,9 @@ DECLARE
     WHEN query ~ '^[;\s]*$' THEN 'argument "query" is empty'
     WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for argument "chunk": "%s"', coalesce(chunk::text, 'null'))
     WHEN max_errors < 0 THEN format('invalid value for argument "max_errors": "%s"', max_errors)
-    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN format('invalid value for argument "key": "%s"', key)
+    WHEN key = '{}' OR '' = ANY (key) OR array_position(key, NULL) IS NOT NULL
+      OR cardinality(key) > (SELECT count(DISTINCT k) FROM unnest(key) AS k) THEN format('invalid value for argument "key": "%s"', key)
+    WHEN wait IS NULL THEN 'argument "wait" is null'
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
   END;
   cure text := CASE
@@ -19,8 +21,9 @@ DECLARE
       'Give the query and the foreign table, as in CALL dataverse.push(''SELECT name FROM customers'', ''dv.account'').'
     WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
     WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
-    WHEN key = '{}' OR array_position(key, NULL) IS NOT NULL THEN
-      'It takes the columns of an alternate key, as in ''{accountnumber}''. Without it, rows are known by their ids.'
+    WHEN wrong LIKE '%"key":%' THEN
+      'It takes the columns of an alternate key, as in ''{accountnumber}''.  Without it, rows are known by their ids.'
+    WHEN wait IS NULL THEN 'Valid values are true and false.'
     ELSE 'Set "operation" to "upsert" to update rows that exist, or leave out "key".'
   END;
 BEGIN
@@ -40,7 +43,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer) IS
+COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
   'refuses arguments of dataverse.push() that are not valid';
 
 -- What a push to this table has to know, and which columns say which row is meant.
@@ -84,7 +87,7 @@ BEGIN
   END IF;
   SELECT c INTO wrong FROM unnest(match) AS c WHERE c <> ALL (columns) LIMIT 1;
   cure := CASE
-    WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows. Import it again, or add the column.'
+    WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows.  Import it again, or add the column.'
     WHEN pairs AND operation NOT IN ('insert', 'delete') THEN 'Pairs of an intersect table can only be inserted and deleted.'
     WHEN operation = 'insert' AND NOT (options ->> 'generate_ids')::boolean AND id <> ALL (columns) THEN
       'Ids have to be generated here (option "generate_ids"), or no row could be found again after a crash.'
@@ -105,6 +108,52 @@ $$;
 
 COMMENT ON FUNCTION dataverse.push_info(regclass, text, text[], text[]) IS
   'what the columns of a query mean for a push; for dataverse.push()';
+
+-- An upsert by columns that are no alternate key would be refused row by row, after
+-- the query has run.  A key may be newer than the foreign table.
+CREATE FUNCTION dataverse.push_check_key(foreign_table regclass, info jsonb, key text[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  wanted CONSTANT text[] := ARRAY(
+    SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+    WHERE c.name = ANY (key) ORDER BY 1);
+  known CONSTANT text := (SELECT o.option_value FROM pg_foreign_table AS t, pg_options_to_table(t.ftoptions) AS o
+                          WHERE t.ftrelid = foreign_table AND o.option_name = 'keys');
+  keys jsonb;
+  status text;
+  others text;
+BEGIN
+  IF EXISTS (SELECT FROM unnest(string_to_array(known, ';')) AS k
+             WHERE ARRAY(SELECT btrim(c) FROM unnest(string_to_array(k, ',')) AS c ORDER BY 1) = wanted) THEN
+    RETURN;
+  END IF;
+  keys := dataverse.request((info ->> 'server')::name, 'GET', format(
+    'EntityDefinitions(LogicalName=''%s'')/Keys?$select=KeyAttributes,EntityKeyIndexStatus', info ->> 'logical_name')) -> 'value';
+  SELECT k.value ->> 'EntityKeyIndexStatus' INTO status FROM jsonb_array_elements(keys) AS k
+  WHERE ARRAY(SELECT jsonb_array_elements_text(k.value -> 'KeyAttributes') ORDER BY 1) = wanted
+  ORDER BY k.value ->> 'EntityKeyIndexStatus' LIMIT 1;
+  IF status = 'Active' THEN
+    RETURN;
+  END IF;
+  SELECT string_agg(n.names, '; ' ORDER BY n.names) INTO others
+  FROM jsonb_array_elements(keys) AS k,
+    LATERAL (SELECT string_agg(c, ',') AS names FROM jsonb_array_elements_text(k.value -> 'KeyAttributes') AS c) AS n
+  WHERE k.value ->> 'EntityKeyIndexStatus' = 'Active';
+  RAISE EXCEPTION USING
+    errcode = 'invalid_parameter_value',
+    message = format('columns "%s" of foreign table %s are not an alternate key', array_to_string(key, ','), foreign_table),
+    detail = CASE WHEN status IS NOT NULL THEN format('Dataverse has not made the index of the key: its status is "%s".', status)
+             ELSE format('Alternate keys of table "%s" in Dataverse: %s.', info ->> 'logical_name', coalesce(others, 'none')) END,
+    hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active.  If it has failed, remove duplicates, and activate it again.'
+           ELSE 'Name the columns of an alternate key, have the query return ids instead, or create the key in Dataverse.' END;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
+  'refuses columns that are no alternate key; for dataverse.push()';
 
 -- The statements of a push: $1 and $2 are the numbers before the first and of the
 -- last row, $3 is which of them are meant.  What writes runs with the caller's
@@ -278,6 +327,9 @@ BEGIN
   FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
   EXECUTE format('DROP TABLE %s', staging);
   info := dataverse.push_info(foreign_table, operation, key, coalesce(columns, '{}'));
+  IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
+    PERFORM dataverse.push_check_key(foreign_table, info, key);
+  END IF;
   id := info ->> 'id_column';
   made := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
 
@@ -382,9 +434,9 @@ BEGIN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
         message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
-        detail = format('The query was run at %s and returned %s. %s in Dataverse, and %s more may be.', state.staged_at,
+        detail = format('The query was run at %s and returned %s.  %s in Dataverse, and %s more may be.', state.staged_at,
                         dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
-        hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
+        hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
   END IF;
@@ -560,7 +612,7 @@ BEGIN
   IF staging IS NULL OR staging <> state.staged_as THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
-      hint = format('Find out which rows have to be sent. Then give this push up: SELECT dataverse.forget_push(%s);', push);
+      hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF in_doubt THEN
     SELECT a.tried, a.sent INTO tried, sent

@@ -166,7 +166,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
   UPDATE dataverse.rejected_rows AS r SET row_number = coalesce(u.n, r.row_number + $3)
   FROM unnest($1, $2) AS u (id, n)
-  WHERE r.id = u.id AND r.role = dataverse.caller() AND pg_get_userbyid(r.role_oid) = r.role AND r.pid = pg_backend_pid()
+  WHERE r.id = u.id AND r.role_oid = dataverse.role_oid(dataverse.caller()) AND r.pid = pg_backend_pid()
 $$;
 
 COMMENT ON FUNCTION dataverse.push_number_rejects(bigint[], bigint[], bigint) IS

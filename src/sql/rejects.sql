@@ -24,6 +24,17 @@ AS $$ SELECT pg_catalog.to_regclass($1)::oid $$;
 COMMENT ON FUNCTION dataverse.table_oid(text) IS
   'the table that has this name when a row is filed or restored; for dataverse.rejected_rows';
 
+-- The role with this OID, by whatever name; what belonged to a role that is gone
+-- belongs to superusers (10 is the bootstrap superuser).
+CREATE FUNCTION dataverse.role_or_superuser(role oid)
+RETURNS oid
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce((SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.oid = $1), 10) $$;
+
+COMMENT ON FUNCTION dataverse.role_or_superuser(oid) IS
+  'the role that has this OID, or the first superuser if there is none';
+
 CREATE TABLE dataverse.rejected_rows (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -59,7 +70,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF NOT (SELECT pg_has_role(c.relowner, 'MEMBER') FROM pg_class AS c WHERE c.oid = TG_RELID) THEN
+  IF NOT (SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class AS c WHERE c.oid = TG_RELID) THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege',
       message = 'rows of dataverse.rejected_rows are filed by the extension only';
@@ -76,16 +87,27 @@ CREATE TRIGGER refuse_forgery BEFORE INSERT ON dataverse.rejected_rows
 
 -- What a row should have been can be corrected by the role for which it was filed,
 -- which will write it; not by members of that role, which could otherwise have it
--- write what it has never seen.  (Generated columns are not known yet.)
+-- write what it has never seen.
+--
+-- The OIDs are generated again from the names, so these must be the ones that role
+-- and table have by now.  A name that somebody else has got is worth nothing.
+-- (Generated columns are not known yet.)
 CREATE FUNCTION dataverse.refuse_change()
 RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF (SELECT pg_has_role(c.relowner, 'MEMBER') FROM pg_class AS c WHERE c.oid = TG_RELID)
-     OR (OLD.role = CURRENT_USER AND pg_get_userbyid(OLD.role_oid) = CURRENT_USER
+  IF (SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class AS c WHERE c.oid = TG_RELID)
+     OR (OLD.role_oid = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = CURRENT_USER)
          AND to_jsonb(NEW) - '{row,role_oid,table_oid}'::text[] = to_jsonb(OLD) - '{row,role_oid,table_oid}'::text[]) THEN
+    IF NEW.role = OLD.role THEN
+      NEW.role := coalesce((SELECT r.rolname FROM pg_roles AS r WHERE r.oid = OLD.role_oid),
+                           CASE WHEN dataverse.role_oid(OLD.role) <> OLD.role_oid THEN pg_get_userbyid(OLD.role_oid) END, OLD.role);
+    END IF;
+    IF NEW.foreign_table = OLD.foreign_table THEN
+      NEW.foreign_table := coalesce((SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.oid = OLD.table_oid), OLD.foreign_table);
+    END IF;
     RETURN NEW;
   END IF;
   RAISE EXCEPTION USING
@@ -100,16 +122,12 @@ COMMENT ON FUNCTION dataverse.refuse_change() IS
 CREATE TRIGGER refuse_change BEFORE UPDATE ON dataverse.rejected_rows
   FOR EACH ROW EXECUTE FUNCTION dataverse.refuse_change();
 
--- A role is the one for which a row was filed if it has the same OID (it is not
--- another one of that name) and the same name (the OID was not used again).  Rows
--- of roles that are gone belong to superusers (10 is the bootstrap superuser).
+-- A row belongs to the role for which it was filed, whatever its name is now.
 CREATE VIEW dataverse.visible_rejects WITH (security_barrier) AS
-  SELECT id, at, pid, role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate,
-         message, attempts
-  FROM dataverse.rejected_rows
-  WHERE pg_catalog.pg_has_role(
-      CASE WHEN pg_catalog.pg_get_userbyid(role_oid) = role THEN role_oid ELSE 10 END, 'MEMBER')
-    OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+  SELECT x.id, x.at, x.pid, coalesce((SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.oid = x.role_oid), x.role) AS role, x.server,
+         x.foreign_table, x.operation, x.row_number, x.row_id, x."row", x.code, x.sqlstate, x.message, x.attempts
+  FROM dataverse.rejected_rows AS x
+  WHERE pg_catalog.pg_has_role(dataverse.role_or_superuser(x.role_oid), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.visible_rejects IS
   'the rows of dataverse.rejected_rows that the current user may see; use the view dataverse.rejects';
@@ -137,18 +155,16 @@ COMMENT ON VIEW dataverse.rejects IS
 -- Who may only read all rows may not delete them.
 CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
   DELETE FROM dataverse.rejected_rows AS t
-  WHERE t.id = OLD.id
-    AND pg_catalog.pg_has_role(
-      CASE WHEN pg_catalog.pg_get_userbyid(t.role_oid) = t.role THEN t.role_oid ELSE 10 END, 'MEMBER')
-  RETURNING t.id, t.at, t.pid, t.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
+  WHERE t.id = OLD.id AND pg_catalog.pg_has_role(dataverse.role_or_superuser(t.role_oid), 'USAGE')
+  RETURNING t.id, t.at, t.pid, OLD.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
             t.sqlstate, t.message, t.attempts;
 
 -- Through this view a row is corrected.  The privilege to update a column does not
 -- suffice to lock the view.
 CREATE VIEW dataverse.correctable_rejects WITH (security_barrier) AS
-  SELECT id, "row"
+  SELECT id, "row", table_oid
   FROM dataverse.rejected_rows
-  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER;
+  WHERE role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER);
 
 COMMENT ON VIEW dataverse.correctable_rejects IS
   'the rows that were filed for the current user, to be corrected; use the view dataverse.rejects';
@@ -159,6 +175,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  source oid;
   unknown text;
 BEGIN
   IF to_jsonb(NEW) - 'row' <> to_jsonb(OLD) - 'row' THEN
@@ -166,7 +183,8 @@ BEGIN
       errcode = 'feature_not_supported',
       message = 'only column "row" of dataverse.rejects can be changed';
   END IF;
-  IF NOT EXISTS (SELECT FROM dataverse.correctable_rejects AS c WHERE c.id = OLD.id) THEN
+  SELECT c.table_oid INTO source FROM dataverse.correctable_rejects AS c WHERE c.id = OLD.id;
+  IF NOT FOUND THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege',
       message = format('permission denied to correct a row that was filed for role "%s"', OLD.role),
@@ -182,14 +200,14 @@ BEGIN
   END IF;
   -- what is not a column would be ignored
   SELECT k INTO unknown FROM jsonb_object_keys(NEW."row") AS k
-  WHERE to_regclass(OLD.foreign_table) IS NOT NULL
-    AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(OLD.foreign_table) AND a.attname = k
+  WHERE EXISTS (SELECT FROM pg_class AS t WHERE t.oid = source)
+    AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = k
                       AND a.attnum > 0 AND NOT a.attisdropped)
   ORDER BY k LIMIT 1;
   IF unknown IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
-      message = format('column "%s" of foreign table %s does not exist', unknown, OLD.foreign_table);
+      message = format('column "%s" of foreign table %s does not exist', unknown, source::regclass);
   END IF;
   UPDATE dataverse.correctable_rejects AS c SET "row" = NEW."row" WHERE c.id = OLD.id;
   RETURN NEW;
@@ -208,7 +226,7 @@ CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
 CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
   SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
   FROM dataverse.rejected_rows
-  WHERE role = CURRENT_USER AND pg_catalog.pg_get_userbyid(role_oid) = CURRENT_USER AND operation <> 'pull';
+  WHERE role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER) AND operation <> 'pull';
 
 COMMENT ON VIEW dataverse.own_rejects IS
   'the rows that were filed for the current user; for dataverse.retry_rejects()';
@@ -217,7 +235,7 @@ COMMENT ON VIEW dataverse.own_rejects IS
 -- suffice to lock the view.  No row is updated; those that were tried again go.
 CREATE RULE delete_retried AS ON UPDATE TO dataverse.own_rejects DO INSTEAD
   DELETE FROM dataverse.rejected_rows AS t
-  WHERE t.id = OLD.id AND t.role = CURRENT_USER AND pg_catalog.pg_get_userbyid(t.role_oid) = CURRENT_USER;
+  WHERE t.id = OLD.id AND t.role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER);
 
 CREATE FUNCTION dataverse.may_retry(table_oid oid)
 RETURNS boolean

@@ -168,8 +168,8 @@ EXCEPTION
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     PERFORM dataverse.run_unlock();
     IF run IS NULL AND SQLSTATE IN ('55P03', '57014') THEN
-      detail := concat_ws(' ', nullif(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
-      hint := 'Call it again later. With wait => false, it does not wait.';
+      detail := concat_ws('  ', nullif(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
+      hint := 'Call it again later.  With wait => false, it does not wait.';
     END IF;
     run := NULL;
 END

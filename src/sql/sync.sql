@@ -210,7 +210,7 @@ BEGIN
         PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
       END IF;
       -- of a privilege, nobody knows on which side it is missing
-      SELECT pg_catalog.concat_ws(' ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
+      SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
     EXCEPTION
@@ -242,7 +242,7 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s that wait for a decision: %1$s', open, name),
-      hint = 'The view dataverse.conflicts shows both versions. Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
+      hint = 'The view dataverse.conflicts shows both versions.  Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
              ' and sync again.';
   END IF;
   RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);
@@ -272,9 +272,9 @@ DECLARE
 BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.sync()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);
-  PERFORM dataverse.pull_check(deletes, drift, on_error);
-  PERFORM dataverse.sync_check(conflict, column_conflicts);
-  CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, coalesce(strict, false), columns, deletes, drift, "full", sweep,
+  PERFORM dataverse.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
+  PERFORM dataverse.sync_check(conflict, column_conflicts, strict);
+  CALL dataverse.run_sync(foreign_table, target, conflict, column_conflicts, strict, columns, deletes, drift, "full", sweep,
                           wait, on_error, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING

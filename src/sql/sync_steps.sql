@@ -20,7 +20,7 @@ AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
 COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
   'which columns of a foreign table can be written, and which two are written together; for dataverse.sync()';
 
-CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb)
+CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb, strict boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -40,6 +40,10 @@ BEGIN
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
       hint = 'Valid values are "skip", "service", and "local".';
   END IF;
+  IF strict IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed', message = 'argument "strict" is null', hint = 'Valid values are true and false.';
+  END IF;
   IF jsonb_typeof(column_conflicts) <> 'object' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
@@ -55,7 +59,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_check(text, jsonb) IS
+COMMENT ON FUNCTION dataverse.sync_check(text, jsonb, boolean) IS
   'refuses arguments of dataverse.sync() that are not valid';
 
 -- The statements of a run, and what it has to know about columns.  "plan" is what
@@ -100,7 +104,7 @@ BEGIN
       errcode = 'feature_not_supported',
       message = format('rows of foreign table %s cannot be written with "strict"', foreign_table),
       detail = 'It is an elastic table, and Dataverse compares etags only in standard tables.',
-      hint = 'Call dataverse.sync() without strict => true. Versions are then compared right before the rows are written.';
+      hint = 'Call dataverse.sync() without strict => true.  Versions are then compared right before the rows are written.';
   END IF;
   SELECT c INTO missing FROM jsonb_object_keys(column_conflicts) AS c WHERE c <> ALL (columns) LIMIT 1;
   IF missing IS NOT NULL THEN
@@ -141,7 +145,8 @@ BEGIN
     'images', images,
     -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
     'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
-                    WHERE plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
+                    WHERE c <> ALL (coalesce(on_insert, '{}'))
+                       OR plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
     -- what may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),

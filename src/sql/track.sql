@@ -330,7 +330,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s is not a copy of a foreign table', target),
-      hint = 'First make it one with dataverse.pull(). The view dataverse.sync_state lists the copies.';
+      hint = 'First make it one with dataverse.pull().  The view dataverse.sync_state lists the copies.';
   END IF;
   state := dataverse.copy_get(copy);
   SELECT * INTO STRICT info FROM dataverse.pull_info(coalesce(to_regclass(state.foreign_table), state.foreign_oid));
@@ -380,7 +380,7 @@ BEGIN
   IF forgotten > 0 THEN
     RAISE WARNING USING
       message = format('local changes of table %s that were not sent are forgotten: %s', target, forgotten),
-      hint = format('The table still has them. To have the rows of Dataverse again: CALL dataverse.pull(%L, %L, full => true);',
+      hint = format('The table still has them.  To have the rows of Dataverse again: CALL dataverse.pull(%L, %L, full => true);',
                     (dataverse.copy_get(copy)).foreign_table, target);
   END IF;
 END

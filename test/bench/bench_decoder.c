@@ -500,8 +500,10 @@ parse_args(int argc, char **argv)
 		else if (c == 'r')
 			n_runs = atoi(optarg);
 		else
-			exit(2);
+			die("usage: bench_decoder [--dvsim PROGRAM] [--repeat N]");
 	}
+	if (optind < argc)
+		die("unknown argument: %s", argv[optind]);
 	if (n_runs < 1 || n_runs > MAX_RUNS)
 		die("--repeat takes 1 to %d", MAX_RUNS);
 }

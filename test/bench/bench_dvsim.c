@@ -599,6 +599,8 @@ read_options(int argc, char **argv)
 			die("usage: bench_dvsim [--dvsim PROGRAM] [--rows N] [--connections N] [--repeat N] "
 				"[--canned]");
 	}
+	if (optind < argc)
+		die("unknown argument: %s", argv[optind]);
 }
 
 int

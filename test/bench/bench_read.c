@@ -185,7 +185,7 @@ main(int argc, char **argv)
 		else
 			root = NULL;
 	}
-	if (root == NULL || path == NULL || token == NULL)
+	if (optind < argc || root == NULL || path == NULL || token == NULL)
 		die("usage: bench_read --root URL --path PATH --token TOKEN [--gzip]");
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	fetch_all();

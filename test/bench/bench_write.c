@@ -338,8 +338,10 @@ main(int argc, char **argv)
 			rows_wanted = atoll(optarg);
 		else if (option == 'c')
 			n_connections = atoi(optarg);
+		else
+			root = NULL;
 	}
-	if (journal == NULL || root == NULL || token == NULL || rows_wanted < 1 || n_connections < 1 ||
+	if (optind < argc || journal == NULL || root == NULL || token == NULL || rows_wanted < 1 || n_connections < 1 ||
 		n_connections > MAX_CONNECTIONS)
 		die("usage: bench_write --journal FILE --root URL --token TOKEN --rows N "
 			"--connections N");

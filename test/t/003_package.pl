@@ -158,4 +158,15 @@ for my $target (qw(test demo check-live fuzz dvsim bench-dvsim bench-peers inden
 		0, "make $target does not need pg_config");
 }
 
+# ---- programs that are called by hand
+
+for my $call ('demo --halt', 'demo --stop', 'run regress', 'indent --chek', 'live/run --clean a b', 'newcomer readme', 'picture', 'picture a.svg 3 8 0.5 rows',
+	'chroot', 'chroot sid', 'chroot trixie --only=t', 'bench/write --memory 5000', map { "bench/$_ 5000" } qw(encode peers read sync track write))
+{
+	my $said = capture("bash -c 'test/$call' 2>&1 </dev/null");
+
+	isnt($?, 0, "test/$call is an error");
+	like($said, qr/^usage: |^[a-z]+: .*\n  \S/, '... that says how it is called');
+}
+
 done_testing();

@@ -292,7 +292,7 @@ begin_anew(1);
 $crm->sql(q{INSERT INTO dv.account (accountid, name) SELECT accountid, 'was there' FROM local WHERE numberofemployees IN (1500, 2700)});
 my $err = say_of($insert);
 like($err, qr/ERROR:  could not push to foreign table dv\.account: could not insert into foreign table "account"/, 'an error names the table');
-like($err, qr/phase "send"\. Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
+like($err, qr/phase "send"\.  Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
 like($err, qr/SELECT dataverse\.forget_push\(\d+\) gives it up/, 'and the cure');
 like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is written down');
 $err = say_of($insert);

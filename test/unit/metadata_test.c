@@ -252,12 +252,18 @@ read_only_columns(void **state)
 																																																																																							"FileType",
 																																																																																							"") "," ATTRIBUTE("setting",
 																																																																																											  "ManagedPropertyType",
-																																																																																											  "");
+																																																																																											  "") "," ATTRIBUTE("later", "IntegerType", ",\"IsValidForCreate\":false");
 
 	(void) state;
 	read_table(attributes, "", &all_columns);
 	assert_false(column("create_only")->readonly);
 	assert_false(column("update_only")->readonly);
+	assert_false(column("later")->readonly);
+	assert_true(column("later")->update_only);
+	/* the writer sends a state again, after the row */
+	assert_false(column("update_only")->update_only);
+	assert_false(column("neither")->update_only);
+	assert_false(column("new_tid")->update_only);
 	assert_true(column("neither")->readonly);
 	assert_true(column("computed")->readonly);
 	assert_string_equal(column("computed")->source, "formula");
@@ -266,7 +272,7 @@ read_only_columns(void **state)
 	assert_true(column("setting")->readonly);
 	/* the key is needed even if it cannot be written */
 	read_table(attributes, "", &nothing);
-	assert_string_equal(names(), "new_tid create_only update_only");
+	assert_string_equal(names(), "new_tid create_only later update_only");
 }
 
 /* ---------------------------------------------------------------- helpers and names */

@@ -105,7 +105,7 @@ sub set_up
 	$session->must($self->fill(<<"END"));
 		CREATE VIEW {schema}_roles.columns AS
 			SELECT c.relname AS "table", a.attname AS "column", a.attnum AS rank, format_type(atttypid, atttypmod) AS sql,
-				max(v) FILTER (WHERE k = 'type') AS type, coalesce(bool_or(v = 'true') FILTER (WHERE k = 'readonly'), false) AS readonly,
+				max(v) FILTER (WHERE k = 'type') AS type, coalesce(bool_or(v = 'true') FILTER (WHERE k IN ('readonly', 'update_only')), false) AS readonly,
 				coalesce(bool_or(v = 'true') FILTER (WHERE k = 'primary_image'), false) AS primary_image, max(v) FILTER (WHERE k = 'target') AS target,
 				substring(col_description(c.oid, a.attnum) FROM '(?:^|[^0-9])([0-9]+) ?[=:]') AS choice
 			FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, LATERAL (SELECT split_part(o, '=', 1), substr(o, strpos(o, '=') + 1)
