@@ -121,6 +121,18 @@ $crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, ope
 	VALUES ('forger', 'crm', 'dv.account', 'insert', '22001', 'forged', 1)");
 like(complaint("SET ROLE forger; UPDATE dataverse.rejected_rows SET role = 'super'"), qr/changed by the extension only/, 'nor makes a row of its own one of somebody else');
 $crm->sql('DELETE FROM dataverse.rejected_rows');
+# Whose a row is does not depend on operators and types that the role has made.
+$crm->sql('CREATE SCHEMA fools AUTHORIZATION alice');
+as('alice', q{CREATE FUNCTION fools.equal(text, text) RETURNS boolean LANGUAGE sql AS $$SELECT $1 OPERATOR(pg_catalog.=) 'super'$$;
+	CREATE OPERATOR fools.= (LEFTARG = text, RIGHTARG = text, FUNCTION = fools.equal)});
+for my $view (qw(correctable_rejects rejects))
+{
+	file('alice', 'dv.account', 'mine');
+	as('alice', qq{SET search_path = fools, pg_catalog; UPDATE dataverse.$view SET "row" = "row"});
+	is($crm->sql('SELECT string_agg(role_oid::regrole::text, $$ $$) FROM dataverse.rejected_rows'), 'alice', "a row that was corrected remains that of its role: $view");
+	$crm->sql('DELETE FROM dataverse.rejected_rows');
+}
+$crm->sql('DROP SCHEMA fools CASCADE');
 like(complaint('SET ROLE alice; UPDATE dataverse.rejects SET attempts = 0'), qr/permission denied for view rejects/, 'nobody changes rows');
 like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 
