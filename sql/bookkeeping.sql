@@ -114,6 +114,19 @@ SELECT dataverse.resolve(:conflict_id, 'local');
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 
+-- What is sent in vain is neither in conflict nor forgotten.
+CREATE FUNCTION books_dv.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER nothing BEFORE UPDATE ON books_dv.account FOR EACH ROW EXECUTE FUNCTION books_dv.nothing();
+UPDATE books.account SET name = 'in vain' WHERE accountnumber = '3';
+SET client_min_messages = warning;
+CALL dataverse.sync('books_dv.account', 'books.account');
+SET client_min_messages = error;
+SELECT * FROM pg_temp.last_run;
+DROP TRIGGER nothing ON books_dv.account;
+CALL dataverse.sync('books_dv.account', 'books.account');
+SELECT * FROM pg_temp.last_run;
+SELECT name FROM books_dv.account WHERE accountnumber = '3';
+
 -- Rows that sync sends leave what others have filed of them alone.
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO books_dv.account (accountid, name) SELECT accountid, 'again' FROM books.account WHERE accountnumber = '2';
