@@ -202,6 +202,16 @@ for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window
 	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "nobody else gets at it: $peek");
 }
 
+# Who may read a foreign table may not yet send other requests to its server.
+$crm->sql('REVOKE USAGE ON FOREIGN SERVER crm FROM bob');
+for my $request (q{read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{changes('dv.contact')}, q{pull_info('dv.contact')},
+	q{copy_count_changes('dv.contact', NULL, 0, 1000)})
+{
+	like((as('bob', "SELECT FROM dataverse.$request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");
+}
+is((as('bob', 'SELECT count(*) > 0 FROM dv.contact'))[0], 't', 'not for the table itself');
+$crm->sql('GRANT USAGE ON FOREIGN SERVER crm TO bob');
+
 # Rows that refer to rows which wait in a copy of another role wait for these.
 my $family = q{columns => '{contactid,lastname,parentcustomerid,parentcustomeridtype,versionnumber}'};
 my $parent = $crm->sql('SELECT dataverse.new_id()');
