@@ -183,9 +183,9 @@ COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
 
 -- Tables may have been renamed, and their names given to others: copies take their
 -- names with them, and who had a name before is of a table that is gone.  Names
--- are unique, so they are given up before they are taken.  Only what this name
--- depends on is looked at: to follow the tables of other roles could mean to wait
--- for as long as they like.
+-- are unique, so they are given up before they are taken.  Only the caller's own
+-- copies, and what this name depends on, are looked at: to follow the tables of
+-- other roles could mean to wait for as long as they like.
 CREATE FUNCTION dataverse.copy_follow_names(target text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
@@ -200,7 +200,8 @@ BEGIN
     SELECT c.id, n.name
     FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
       LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
-    WHERE (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)) AND c.target <> n.name
+    WHERE c.target <> n.name AND (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)
+                                  OR dataverse.copy_owner(c) = dataverse.role_oid(dataverse.caller()))
     UNION
     SELECT c.id, n.name
     FROM moved AS m JOIN dataverse.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,

@@ -192,6 +192,10 @@ $locker->query('ROLLBACK');
 is((as('mallory', q{SELECT dataverse.forget_push(id) FROM dataverse.pushes; SELECT dataverse.forget_copy('mallory.renamed'); SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mallory.%'}))[0],
 	"t\nt\n0", 'both are found');
 $_->close for $locker, $blocked;
+as('alice', "CALL dataverse.pull('dv.contact', 'alice.before', $columns); ALTER TABLE alice.before RENAME TO later; $claims");
+is((as('alice', q{SELECT string_agg(target, ' ') FROM dataverse.sync_state WHERE target IN ('alice.before', 'alice.later')}))[0], 'alice.later',
+	'the names of all copies of a role are followed when it pulls any of them');
+as('alice', q{SELECT dataverse.forget_copy('alice.later'); DROP TABLE alice.later});
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'pushed'; SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
 # A page belongs to the role that has read it.
