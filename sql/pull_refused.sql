@@ -56,6 +56,16 @@ SELECT * FROM pg_temp.last_run;
 SELECT server, foreign_table, operation, row_id, "row" ->> 'name' AS name, "row" ? 'description' AS whole, code, sqlstate, message, attempts
 FROM dataverse.rejects;
 SELECT * FROM dataverse.retry_rejects();
+DO $$
+DECLARE
+  detail text;
+  hint text;
+BEGIN
+  UPDATE dataverse.rejects SET "row" = '{}';
+EXCEPTION WHEN feature_not_supported THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RAISE INFO '% %', detail, hint;
+END $$;
 SELECT refused, last_status FROM dataverse.sync_state;
 -- it gets in once it may, and its entry goes away
 ALTER TABLE refused.account DROP CONSTRAINT few;

@@ -21,7 +21,8 @@ CREATE SERVER rejects FOREIGN DATA WRAPPER dataverse_fdw
   OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', on_error 'continue');
 CREATE USER MAPPING FOR PUBLIC SERVER rejects OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA rejects_dv;
-IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_alltypes, new_meter) FROM SERVER rejects INTO rejects_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_alltypes, new_meter, new_reading) FROM SERVER rejects INTO rejects_dv;
+ALTER FOREIGN TABLE rejects_dv.new_reading ALTER new_name TYPE text;
 GRANT USAGE ON FOREIGN SERVER rejects TO regress_rejects_writer;
 GRANT USAGE ON SCHEMA rejects_dv TO regress_rejects_writer;
 GRANT ALL ON ALL TABLES IN SCHEMA rejects_dv TO regress_rejects_writer;
@@ -190,6 +191,65 @@ SELECT * FROM dataverse.retry_rejects();
 SELECT id, "the name", size FROM rejects_dv.client WHERE size > 20 ORDER BY size;
 DELETE FROM rejects_dv.client WHERE size > 20;
 INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000023', repeat('z', 161), 23);
+-- what could not be written is refused at once: which column, and why
+CREATE FUNCTION pg_temp.correct(which uuid, what jsonb, OUT state text, OUT message text, OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE dataverse.rejects SET "row" = what WHERE row_id = which;
+  message := 'corrected';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  message := regexp_replace(message, 'row [0-9]+', 'row N');
+  hint := regexp_replace(hint, 'row [0-9]+', 'row N');
+END $$;
+INSERT INTO rejects_dv.new_alltypes (new_alltypesid, new_name, new_percent, new_customerid, new_customeridtype)
+VALUES ('30000000-0000-0000-0000-000000000031', 'all', 101, '20000000-0000-0000-0000-000000000001', 'contact');
+UPDATE rejects_dv.client SET boss = '20000000-0000-0000-0000-00000000dead' WHERE id = '10000000-0000-0000-0000-000000000003';
+\x on
+SELECT c.* FROM dataverse.rejects AS r, (VALUES
+    ('{"new_interger": 1}'::jsonb), ('{"new_integer": "many"}'), ('{"new_integer": 3000000000}'), ('{"new_integer": [1]}'), ('{"new_boolean": 7}'),
+    ('{"new_choices": 1}'), ('{"new_datetime": "tomorrowish"}'), ('{"new_relatedid": "Boss"}'), (jsonb_build_object('new_name', repeat('x', 1000))),
+    ('{"createdon": "2020-01-01"}'), ('{"createdon": null}'), ('{"new_alltypesid": "30000000-0000-0000-0000-000000000032"}'),
+    ('{"new_integer": "7", "new_text": null}')) AS v (part),
+  pg_temp.correct(r.row_id, r."row" || v.part) AS c
+WHERE row_id = '30000000-0000-0000-0000-000000000031';
+RESET ROLE;
+ALTER FOREIGN TABLE rejects_dv.new_alltypes ALTER new_double OPTIONS (ADD update_only 'on');
+SET ROLE regress_rejects_writer;
+SELECT c.* FROM dataverse.rejects AS r, pg_temp.correct(r.row_id, r."row" || '{"new_double": 1}') AS c
+WHERE row_id = '30000000-0000-0000-0000-000000000031';
+SELECT c.* FROM dataverse.rejects AS r, (VALUES ('new_alltypesid'), ('new_customerid')) AS v (part), pg_temp.correct(r.row_id, r."row" - v.part) AS c
+WHERE row_id = '30000000-0000-0000-0000-000000000031';
+SELECT c.* FROM dataverse.rejects AS r, (VALUES ('{}'::jsonb), ('[]'), ('{"id": "10000000-0000-0000-0000-000000000003"}'), ('{"size": 3}'),
+    ('{"id": "10000000-0000-0000-0000-000000000004", "size": 3}'), ('{"id": "10000000-0000-0000-0000-000000000003", "size": "3"}')) AS v (whole),
+  pg_temp.correct(r.row_id, v.whole) AS c
+WHERE row_id = '10000000-0000-0000-0000-000000000003';
+\x off
+SELECT operation, "row" FROM dataverse.rejects WHERE row_id = '10000000-0000-0000-0000-000000000003';
+UPDATE dataverse.rejects SET "row" = "row" || '{"new_percent": 1}' WHERE row_id = '30000000-0000-0000-0000-000000000031';
+DELETE FROM dataverse.rejects WHERE length("row" ->> 'the name') > 100;
+SELECT * FROM dataverse.retry_rejects();
+SELECT new_name, new_integer, new_percent, new_customeridtype FROM rejects_dv.new_alltypes WHERE new_alltypesid = '30000000-0000-0000-0000-000000000031';
+SELECT size FROM rejects_dv.client WHERE id = '10000000-0000-0000-0000-000000000003';
+-- what was to be deleted has nothing to correct
+\setenv FAULTS '[{"action":"status","path":"$batch","batch_part":1,"status":403,"code":"0x80040220","message":"no right"}]'
+\set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
+DELETE FROM rejects_dv.new_alltypes WHERE new_alltypesid = '30000000-0000-0000-0000-000000000031';
+\x on
+SELECT c.* FROM dataverse.rejects AS r, pg_temp.correct(r.row_id, r."row" || '{"new_integer": 1}') AS c WHERE operation = 'delete';
+\x off
+DELETE FROM dataverse.rejects RETURNING operation;
+DELETE FROM rejects_dv.new_alltypes WHERE new_alltypesid = '30000000-0000-0000-0000-000000000031';
+-- an elastic row is found in its partition
+INSERT INTO rejects_dv.new_reading (new_readingid, partitionid, new_name) VALUES ('40000000-0000-0000-0000-000000000001', 'p', 'short');
+UPDATE rejects_dv.new_reading SET new_name = repeat('x', 101);
+\x on
+SELECT c.* FROM dataverse.rejects AS r, pg_temp.correct(r.row_id, r."row" || '{"partitionid": "q"}') AS c;
+\x off
+UPDATE dataverse.rejects SET "row" = "row" || '{"new_name": "corrected"}';
+SELECT * FROM dataverse.retry_rejects();
+SELECT new_name, partitionid FROM rejects_dv.new_reading;
+DELETE FROM rejects_dv.new_reading;
+INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000023', repeat('z', 161), 23);
 -- by nobody else: neither a member of the role, nor who may see or write everything; a superuser may, in the table
 RESET ROLE;
 CREATE ROLE regress_rejects_member IN ROLE regress_rejects_writer;
@@ -252,7 +312,14 @@ SELECT count(*) FROM dataverse.rejects;
 
 -- a foreign table that is gone
 RESET ROLE;
+SET ROLE regress_rejects_writer;
+INSERT INTO rejects_dv.client ("the name") VALUES (repeat('x', 161));
+RESET ROLE;
 DROP FOREIGN TABLE rejects_dv.client;
+SET ROLE regress_rejects_writer;
+UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "corrected"}' WHERE "row" ? 'the name';
+DELETE FROM dataverse.rejects WHERE "row" ? 'the name';
+RESET ROLE;
 SELECT * FROM dataverse.retry_rejects();
 SELECT count(*) FROM dataverse.rejects;
 

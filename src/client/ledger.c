@@ -205,7 +205,8 @@ on_xact(XactEvent event)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("cannot prepare a transaction that has written to Dataverse"),
-						 errdetail("Dataverse cannot take part in a two-phase commit.")));
+						 errdetail("Dataverse cannot take part in a two-phase commit."),
+						 errhint("Write to Dataverse in a transaction that is committed by itself.")));
 			return;
 		case XACT_EVENT_ABORT:
 			tell_all();

@@ -14,6 +14,10 @@
  * that another one has.  The owner of a server sees all of its users, because
  * the owner can reset them by name.
  *
+ * Whoever sees all users of a server sees those that no mapping names any more,
+ * and those of its former URL, only as long as some session uses them.  (The
+ * mappings of other databases cannot be looked at from here.)
+ *
  * An operation belongs to the role that executes it.  Everybody who may use the
  * server sees that it is there and what it waits for, because it can be what
  * their own operations wait for.
@@ -47,7 +51,8 @@ typedef struct server_sight
 	bool		exists;
 	bool		owned;
 	bool		usable;
-	List	   *keys;			/* of the application users that belong to the current user */
+	List	   *keys;			/* of the application users that belong to the current user: */
+	bool		all;			/* to whom all of them do */
 } server_sight;
 
 struct dv_audience
@@ -80,7 +85,7 @@ add_mapping(server_sight *sight, const ForeignServer *server, Relation rel, Heap
 		sight->keys = lappend(sight->keys, keys[n]);
 }
 
-/* The mappings that belong to the role. */
+/* Those of the mappings that belong to the role. */
 static void
 find_keys(server_sight *sight, Oid roleid)
 {
@@ -97,7 +102,7 @@ find_keys(server_sight *sight, Oid roleid)
 	{
 		Oid			mapped = ((Form_pg_user_mapping) GETSTRUCT(tuple))->umuser;
 
-		if (OidIsValid(mapped) ? has_privs_of_role(roleid, mapped) : sight->usable)
+		if (sight->all || (OidIsValid(mapped) ? has_privs_of_role(roleid, mapped) : sight->usable))
 			add_mapping(sight, server, rel, tuple);
 	}
 	systable_endscan(scan);
@@ -123,8 +128,8 @@ look_at(dv_audience *audience, Oid serverid)
 	{
 		sight->owned = dv_server_ownercheck(serverid, audience->roleid);
 		sight->usable = dv_server_aclcheck(serverid, audience->roleid, ACL_USAGE) == ACLCHECK_OK;
-		if (!sight->owned && !audience->all)
-			find_keys(sight, audience->roleid);
+		sight->all = sight->owned || audience->all;
+		find_keys(sight, audience->roleid);
 	}
 	audience->servers = lappend(audience->servers, sight);
 	return sight;
@@ -143,7 +148,8 @@ has_key(const server_sight *sight, const uint8 *key)
 
 /* What belongs to a dropped server is not shown, as far as that can be known. */
 bool
-dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid, const uint8 *key)
+dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid, const uint8 *key,
+					  bool in_use)
 {
 	const server_sight *sight;
 
@@ -151,7 +157,7 @@ dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid, const
 		return audience->all &&
 			SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(databaseid));
 	sight = look_at(audience, serverid);
-	return sight->exists && (audience->all || sight->owned || has_key(sight, key));
+	return sight->exists && (has_key(sight, key) || (sight->all && in_use));
 }
 
 dv_sight

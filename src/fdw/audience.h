@@ -14,9 +14,12 @@ typedef struct dv_audience dv_audience;
 
 extern dv_audience *dv_audience_create(void);
 
-/* Does this application user, as this server uses it, belong to the current user? */
+/*
+ * Does this application user, as this server uses it, belong to the current user?
+ * "in_use": some session uses it, whether or not a user mapping still names it.
+ */
 extern bool dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid,
-								  const uint8 *key);
+								  const uint8 *key, bool in_use);
 
 typedef enum dv_sight
 {

@@ -245,7 +245,7 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 
 	memset(credential, 0, sizeof(*credential));
 	credential->suffix = number > 1 ? psprintf("_%d", number) : NULL;
-	credential->client_id = dv_text_out(id);
+	credential->client_id = id;
 	if ((value = dv_option_text(options, dv_option_numbered(DV_OPT_CLIENT_SECRET, number))) != NULL)
 	{
 		credential->kind = DV_CREDENTIAL_SECRET;
@@ -271,7 +271,6 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	else
 		return false;
 
-	credential->secret = dv_text_out(credential->secret);
 	*name = dv_option_text(options, dv_option_numbered(DV_OPT_NAME, number));
 	if (*name == NULL)
 		*name = id != NULL ? id :
@@ -279,23 +278,43 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	return true;
 }
 
+/* No option of the mapping has a greater number: there may be thousands of mappings to look at. */
+static int
+last_number(dv_options options)
+{
+	ListCell   *lc;
+	int			last = 1;
+
+	foreach(lc, options.first)
+	{
+		const char *suffix = strrchr(lfirst_node(DefElem, lc)->defname, '_');
+
+		if (suffix != NULL)
+			last = Max(last, atoi(suffix + 1));
+	}
+	return Min(last, DV_APPLICATION_USERS_MAX);
+}
+
 static void
 read_credentials(dv_session_config *config, dv_options options)
 {
+	int			last = last_number(options);
 	int			number;
 
-	config->names = palloc(DV_APPLICATION_USERS_MAX * sizeof(char *));
-	config->credentials = palloc(DV_APPLICATION_USERS_MAX * sizeof(dv_credential));
-	for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+	config->names = palloc(last * sizeof(char *));
+	config->credentials = palloc(last * sizeof(dv_credential));
+	for (number = 1; number <= last; number++)
 		config->nusers += read_credential(&config->credentials[config->nusers],
 										  &config->names[config->nusers], number, options);
 }
 
-/* Where an application user gets its tokens, and for what. */
+/* Where an application user gets its tokens, and for what; and what it sends for that. */
 static void
 fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
 				const ForeignServer *server)
 {
+	credential->client_id = dv_text_out(credential->client_id);
+	credential->secret = dv_text_out(credential->secret);
 	if (credential->kind == DV_CREDENTIAL_SECRET || credential->kind == DV_CREDENTIAL_CERTIFICATE)
 		credential->token_url = token_url_of(options, server);
 	credential->resource = config->base_url;
@@ -306,9 +325,18 @@ dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 {
 	dv_options	options = {mapping_options, server->options};
 	dv_session_config config = {.base_url = dv_option_address(options, DV_OPT_URL)};
+	int			i;
 
 	if (config.base_url != NULL)
 		read_credentials(&config, options);
+	for (i = 0; i < config.nusers; i++)
+	{
+		dv_credential *credential = &config.credentials[i];
+
+		/* a name that cannot be sent must not keep others from looking at the pool */
+		if (credential->client_id != NULL)
+			credential->client_id = dv_text_common(credential->client_id, MaxAllocSize);
+	}
 	*n = config.nusers;
 	return dv_session_keys(&config);
 }
@@ -354,9 +382,10 @@ count_application_users(Oid userid)
 		Datum		value = heap_getattr(tuple, Anum_pg_user_mapping_umoptions,
 										 RelationGetDescr(rel), &isnull);
 		dv_options	options = {isnull ? NIL : untransformRelOptions(value), NIL};
+		int			last = last_number(options);
 		int			number;
 
-		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
+		for (number = 1; number <= last; number++)
 			n += is_named(options, number);
 	}
 	systable_endscan(scan);

@@ -91,9 +91,8 @@ dv_modify_plan_is_insertable(const dv_attribute *attribute)
 	return dv_modify_plan_is_writable(attribute) && !attribute->update_only;
 }
 
-/* Why a column cannot be written, as a sentence. */
-static const char *
-reason_of(const dv_attribute *attribute)
+const char *
+dv_modify_plan_reason(const dv_attribute *attribute)
 {
 	if (attribute->is_label)
 		return psprintf("It is the label of \"%s\".", attribute->column.name);
@@ -183,7 +182,7 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 		{
 			if (is_null_constant(tle))
 				continue;
-			refuse_column(relation, attribute, CMD_INSERT, reason_of(attribute),
+			refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute),
 						  dv_modify_plan_is_writable(attribute) ?
 						  "Insert the rows without it, and set it with UPDATE." :
 						  "Specify a list of columns that does not include this one.");
@@ -240,7 +239,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		if (attribute->is_table_name)
 			check_companion(relation, attribute, set, CMD_UPDATE);
 		else if (!dv_modify_plan_is_writable(attribute))
-			refuse_column(relation, attribute, CMD_UPDATE, reason_of(attribute), NULL);
+			refuse_column(relation, attribute, CMD_UPDATE, dv_modify_plan_reason(attribute), NULL);
 		columns = lappend_int(columns, attnum);
 	}
 	for (i = 1; i <= relation->natts; i++)

@@ -53,6 +53,9 @@ extern void dv_modify_plan_check(const dv_relation *relation, dv_options options
 extern bool dv_modify_plan_is_writable(const dv_attribute *attribute);
 extern bool dv_modify_plan_is_insertable(const dv_attribute *attribute);
 
+/* Why not, as a sentence. */
+extern const char *dv_modify_plan_reason(const dv_attribute *attribute);
+
 extern List *dataversePlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation,
 										int subplan_index);
 extern int	dataverseIsForeignRelUpdatable(Relation rel);

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "catalog/pg_foreign_server.h"
+#include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
@@ -21,6 +22,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -68,6 +70,20 @@ put_null(view_row *r)
 {
 	r->nulls[r->n] = true;
 	r->values[r->n++] = (Datum) 0;
+}
+
+/* The server that a row is about: servers of several databases can have the same name. */
+static void
+put_server(view_row *r, Oid databaseid, const char *server)
+{
+	const char *database = get_database_name(databaseid);
+
+	/* it may have been dropped just now */
+	if (database == NULL)
+		put_null(r);
+	else
+		put(r, DirectFunctionCall1(namein, CStringGetDatum(database)));
+	put_name(r, server);
 }
 
 static void
@@ -239,9 +255,9 @@ fill_user(view_row *r, const void *item, int64 now)
 	dv_throttle_active(&user->throttle, now);
 	bool		braked = rate->throttle_ceiling > 0 && now < rate->throttle_ceiling_until;
 
-	if (!dv_audience_sees_user(r->audience, view->databaseid, view->serverid, user->key))
+	if (!dv_audience_sees_user(r->audience, view->databaseid, view->serverid, user->key, stats->in_use))
 		return false;
-	put_name(r, view->server);
+	put_server(r, view->databaseid, view->server);
 	put_name(r, view->name);
 	put_name(r, view->url);
 	put(r, BoolGetDatum(throttled));
@@ -293,10 +309,10 @@ fill_event(view_row *r, const void *item, int64 now)
 	const dv_event_stats *stats = item;
 	const dv_history *event = &stats->event;
 
-	if (!dv_audience_sees_user(r->audience, stats->databaseid, stats->serverid, stats->key))
+	if (!dv_audience_sees_user(r->audience, stats->databaseid, stats->serverid, stats->key, stats->in_use))
 		return false;
 	put_time(r, event->at, now);
-	put_name(r, stats->server);
+	put_server(r, stats->databaseid, stats->server);
 	put_name(r, stats->name);
 	put(r, CStringGetTextDatum(dv_throttle_code(event->cause)));
 	put_interval(r, event->retry_after);
@@ -335,7 +351,7 @@ fill_progress(view_row *r, const void *item, int64 now)
 	if (sight == DV_SEES_NOTHING)
 		return false;
 	put(r, Int32GetDatum(slot->pid));
-	put_name(r, slot->server);
+	put_server(r, slot->databaseid, slot->server);
 	r->hidden = sight == DV_SEES_OUTLINE;
 	put_name(r, slot->table);
 	put(r, CStringGetTextDatum(slot->operation));

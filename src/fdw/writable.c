@@ -1,6 +1,7 @@
 /*
  * writable.c
- *		Which columns of a foreign table can be written, for dataverse.sync().
+ *		Which columns of a foreign table can be written, for dataverse.sync() and
+ *		corrections of rejected rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,7 +27,7 @@ DV_FUNCTION(dataverse_writable_columns);
 enum writable_column
 {
 	WRITABLE_NAME, WRITABLE_ON_INSERT, WRITABLE_ON_UPDATE, WRITABLE_NULLABLE, WRITABLE_PARTNER,
-	WRITABLE_COLUMNS
+	WRITABLE_IS_KEY, WRITABLE_REASON, WRITABLE_COLUMNS
 };
 
 /* A lookup and the column that names its table are written together; 0 if there is none. */
@@ -51,6 +52,13 @@ is_nullable(const dv_attribute *attribute)
 		default:
 			return true;
 	}
+}
+
+static void
+put_text(Datum *values, bool *nulls, int i, const char *text)
+{
+	nulls[i] = text == NULL;
+	values[i] = text == NULL ? (Datum) 0 : CStringGetTextDatum(text);
 }
 
 /* writable_columns(foreign_table): a row for each column */
@@ -83,6 +91,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		Datum		values[WRITABLE_COLUMNS];
 		bool		nulls[WRITABLE_COLUMNS] = {0};
 		bool		writable;
+		const char *reason = NULL;
 
 		if (attribute == NULL)
 			continue;
@@ -90,13 +99,20 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		if (attribute->is_table_name)
 			written = partner == 0 ? NULL : dv_relation_attribute(relation, partner);
 		writable = written != NULL && dv_modify_plan_is_writable(written);
+		if (!writable || written->update_only)
+			reason = dv_modify_plan_reason(written != NULL ? written : attribute);
+		else if (i == id)
+			reason = "It is the primary id of the row.";
+		else if (i == partition)
+			reason = "It determines the partition of the row.";
 		values[WRITABLE_NAME] = CStringGetTextDatum(attribute->name);
 		values[WRITABLE_ON_INSERT] = BoolGetDatum(writable && !written->update_only);
 		values[WRITABLE_ON_UPDATE] = BoolGetDatum(writable && i != id && i != partition);
 		values[WRITABLE_NULLABLE] = BoolGetDatum(is_nullable(attribute));
-		nulls[WRITABLE_PARTNER] = partner == 0;
-		values[WRITABLE_PARTNER] = partner == 0 ? (Datum) 0 :
-			CStringGetTextDatum(dv_relation_attribute(relation, partner)->name);
+		put_text(values, nulls, WRITABLE_PARTNER,
+				 partner == 0 ? NULL : dv_relation_attribute(relation, partner)->name);
+		values[WRITABLE_IS_KEY] = BoolGetDatum(i == id || i == partition);
+		put_text(values, nulls, WRITABLE_REASON, reason);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

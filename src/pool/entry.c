@@ -34,8 +34,6 @@
 
 StaticAssertDecl(DV_KEY_LEN == PG_SHA256_DIGEST_LENGTH, "a key is a hash");
 
-typedef uint64 view_set[DV_VIEWS_PER_USER * DV_SHARED_USERS_MAX / 64];
-
 dv_entry_key *
 dv_entry_keys(const dv_pool_spec *spec)
 {
@@ -119,14 +117,13 @@ find_view(dv_shared *shared, Oid serverid, int user)
  * Reclaiming.
  */
 
-/* The views that some session uses. */
-static void
-find_views_in_use(dv_shared *shared, uint64 *set)
+void
+dv_entry_find_in_use(dv_shared *shared, uint64 *set)
 {
 	int			i;
 	int			k;
 
-	memset(set, 0, sizeof(view_set));
+	memset(set, 0, sizeof(dv_view_set));
 	for (i = 0; i < shared->nbackends; i++)
 	{
 		dv_shared_backend *row = dv_shared_backend_at(shared, i);
@@ -248,14 +245,14 @@ dv_entry_forget_former(dv_shared *shared)
 {
 	dv_shared_view *views = dv_shared_views(shared);
 	bool		any = false;
-	view_set	in_use;
+	dv_view_set in_use;
 	int			i;
 
 	for (i = 0; i < shared->nviews && !any; i++)
 		any = views[i].used && views[i].former;
 	if (!any)
 		return;
-	find_views_in_use(shared, in_use);
+	dv_entry_find_in_use(shared, in_use);
 	for (i = 0; i < shared->nviews; i++)
 		if (views[i].used && views[i].former && views[i].in_flight == 0 && !dv_set_has(in_use, i))
 			views[i].used = false;
@@ -296,9 +293,9 @@ count_views(dv_shared *shared)
 static bool
 make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int64 now)
 {
-	view_set	in_use;
+	dv_view_set in_use;
 
-	find_views_in_use(shared, in_use);
+	dv_entry_find_in_use(shared, in_use);
 	if (!shared->is_private && users > 0)
 	{
 		int			entitled = Max(spec->entitled, spec->n);

@@ -12,6 +12,12 @@
 
 #include "pool/shared.h"
 
+/* A set of views. */
+typedef uint64 dv_view_set[DV_VIEWS_PER_USER * DV_SHARED_USERS_MAX / 64];
+
+/* The views that some session uses.  Caller holds the lock. */
+extern void dv_entry_find_in_use(dv_shared *shared, uint64 *set);
+
 /* The hashes of the client ids, in the current memory context. */
 typedef uint8 dv_entry_key[DV_KEY_LEN];
 

@@ -93,9 +93,11 @@ find_limit(dv_user_stats *stats, int64 now)
 static int
 copy_users(dv_shared *shared, dv_user_stats *stats)
 {
+	dv_view_set in_use;
 	int			n = 0;
 	int			i;
 
+	dv_entry_find_in_use(shared, in_use);
 	for (i = 0; i < shared->nviews; i++)
 	{
 		const dv_shared_view *view = &dv_shared_views(shared)[i];
@@ -103,6 +105,7 @@ copy_users(dv_shared *shared, dv_user_stats *stats)
 		if (!view->used)
 			continue;
 		stats[n].view = *view;
+		stats[n].in_use = dv_set_has(in_use, i);
 		stats[n].user = dv_shared_users(shared)[view->user];
 		stats[n++].is_private = shared->is_private;
 	}
@@ -184,11 +187,13 @@ count_views(dv_shared *shared, int user)
 static int
 copy_events(dv_shared *shared, dv_event_stats *stats)
 {
+	dv_view_set in_use;
 	uint64		first = 0;
 	uint64		k;
 	int			n = 0;
 	int			i;
 
+	dv_entry_find_in_use(shared, in_use);
 	if (shared->history_next > (uint64) shared->nhistory)
 		first = shared->history_next - shared->nhistory;
 	for (k = first; k < shared->history_next; k++)
@@ -205,6 +210,7 @@ copy_events(dv_shared *shared, dv_event_stats *stats)
 				continue;
 			stats[n].event = *event;
 			memcpy(stats[n].key, dv_shared_users(shared)[event->user].key, DV_KEY_LEN);
+			stats[n].in_use = dv_set_has(in_use, i);
 			stats[n].databaseid = view->databaseid;
 			stats[n].serverid = view->serverid;
 			strlcpy(stats[n].server, view->server, DV_NAME_LEN);

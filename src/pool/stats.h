@@ -18,6 +18,7 @@ typedef struct dv_user_stats
 	dv_shared_user user;
 	dv_shared_view view;
 	bool		is_private;		/* of this session alone */
+	bool		in_use;			/* some session uses it */
 	int			maximum;		/* of requests of this server */
 	int			limit;			/* for requests of the last kind, now */
 	const char *limited_by;		/* the rule that binds it */
@@ -37,6 +38,7 @@ typedef struct dv_event_stats
 {
 	dv_history	event;
 	uint8		key[DV_KEY_LEN];	/* of its user */
+	bool		in_use;			/* some session of the server uses it */
 	Oid			databaseid;
 	Oid			serverid;
 	char		server[DV_NAME_LEN];

@@ -1,5 +1,6 @@
 -- What the columns of the views mean, as \d+ shows it; README.md says more.
 
+COMMENT ON COLUMN dataverse.pool.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.pool.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.pool.name IS 'the application user, by its option name or client_id';
 COMMENT ON COLUMN dataverse.pool.url IS 'the environment';
@@ -40,6 +41,7 @@ COMMENT ON COLUMN dataverse.pool.summed_waits IS
 COMMENT ON COLUMN dataverse.pool.this_session_only IS
   'whether there was no room in shared memory, so that other sessions know nothing of this';
 
+COMMENT ON COLUMN dataverse.pool_summary.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.pool_summary.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.pool_summary.users IS 'its application users';
 COMMENT ON COLUMN dataverse.pool_summary.throttled_users IS 'those of them that are throttled now';
@@ -47,6 +49,7 @@ COMMENT ON COLUMN dataverse.pool_summary.total_throttle_events IS 'how often the
 COMMENT ON COLUMN dataverse.pool_summary.total_backoff IS 'how long they were throttled, in total; throttles at the same time count once';
 
 COMMENT ON COLUMN dataverse.throttle_history.at IS 'when the request was refused';
+COMMENT ON COLUMN dataverse.throttle_history.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.throttle_history.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.throttle_history.name IS 'the application user';
 COMMENT ON COLUMN dataverse.throttle_history.code IS 'the error code of Dataverse';
@@ -56,6 +59,7 @@ COMMENT ON COLUMN dataverse.throttle_history.operation IS 'the kind of operation
 COMMENT ON COLUMN dataverse.throttle_history.in_flight IS 'requests of the application user that were under way';
 
 COMMENT ON COLUMN dataverse.progress.pid IS 'the process of the session';
+COMMENT ON COLUMN dataverse.progress.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.progress.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.progress.foreign_table IS 'the foreign table; of import and compare, the schema';
 COMMENT ON COLUMN dataverse.progress.operation IS 'read, analyze, insert, and so on; import and compare count tables';

@@ -4,6 +4,7 @@
 --
 
 CREATE FUNCTION dataverse.pool_users(
+  OUT database name,
   OUT server text,
   OUT name text,
   OUT url text,
@@ -50,8 +51,8 @@ COMMENT ON FUNCTION dataverse.pool_users() IS
   'state of the application users; use the view dataverse.pool';
 
 CREATE VIEW dataverse.pool AS
-  SELECT server, name, url, throttled, throttled_until, current_parallelism,
-         maximum_parallelism, last_known_good, last_known_good_stale,
+  SELECT database, server, name, url, throttled, throttled_until,
+         current_parallelism, maximum_parallelism, last_known_good, last_known_good_stale,
          effective_limit, limited_by, limited_until, throttle_ceiling,
          throttle_ceiling_until, execution_time_ceilings, in_flight,
          average_batch_ms, read_request_ms, read_row_ms, read_row_bytes,
@@ -66,19 +67,21 @@ COMMENT ON VIEW dataverse.pool IS
   'a row for each application user: whether it is throttled, its number of concurrent requests and what limits it, and what was sent';
 
 CREATE VIEW dataverse.pool_summary AS
-  SELECT server,
+  SELECT database,
+         server,
          count(*) AS users,
          count(*) FILTER (WHERE throttled) AS throttled_users,
          sum(throttle_events)::bigint AS total_throttle_events,
          sum(backoff) AS total_backoff
   FROM dataverse.pool_users()
-  GROUP BY server;
+  GROUP BY database, server;
 
 COMMENT ON VIEW dataverse.pool_summary IS
   'a row for each server: its number of application users and how often they were throttled';
 
 CREATE FUNCTION dataverse.throttle_events(
   OUT at timestamptz,
+  OUT database name,
   OUT server text,
   OUT name text,
   OUT code text,
@@ -94,7 +97,7 @@ COMMENT ON FUNCTION dataverse.throttle_events() IS
   'the last throttle events; use the view dataverse.throttle_history';
 
 CREATE VIEW dataverse.throttle_history AS
-  SELECT at, server, name, code, retry_after, fallback, operation, in_flight
+  SELECT at, database, server, name, code, retry_after, fallback, operation, in_flight
   FROM dataverse.throttle_events();
 
 COMMENT ON VIEW dataverse.throttle_history IS
@@ -102,6 +105,7 @@ COMMENT ON VIEW dataverse.throttle_history IS
 
 CREATE FUNCTION dataverse.progress_rows(
   OUT pid integer,
+  OUT database name,
   OUT server text,
   OUT foreign_table text,
   OUT operation text,
@@ -124,8 +128,8 @@ COMMENT ON FUNCTION dataverse.progress_rows() IS
   'reads and writes that are under way; use the view dataverse.progress';
 
 CREATE VIEW dataverse.progress AS
-  SELECT pid, server, foreign_table, operation, rows_expected, rows_taken,
-         rows_sent, rows_acknowledged, rows_rejected, in_flight, rate_now,
+  SELECT pid, database, server, foreign_table, operation, rows_expected,
+         rows_taken, rows_sent, rows_acknowledged, rows_rejected, in_flight, rate_now,
          rate_overall, waiting_for, started, eta
   FROM dataverse.progress_rows();
 

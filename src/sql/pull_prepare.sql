@@ -549,7 +549,7 @@ BEGIN
       'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
   END IF;
   IF state.source <> address THEN
-    RAISE NOTICE USING message = format('reads all rows of foreign table %s again, because they were read from %s, and its server is %s now',
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because they were read from %s, and its server is %s now',
                                         foreign_table, state.source, address);
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     state := dataverse.copy_set(copy, jsonb_build_object(

@@ -171,57 +171,6 @@ CREATE VIEW dataverse.correctable_rejects WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.correctable_rejects IS
   'the rows that were filed for the current user, to be corrected; use the view dataverse.rejects';
 
-CREATE FUNCTION dataverse.correct_reject()
-RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  source oid;
-  unknown text;
-BEGIN
-  IF to_jsonb(NEW) - 'row' <> to_jsonb(OLD) - 'row' THEN
-    RAISE EXCEPTION USING
-      errcode = 'feature_not_supported',
-      message = 'only column "row" of dataverse.rejects can be changed';
-  END IF;
-  SELECT c.table_oid INTO source FROM dataverse.correctable_rejects AS c WHERE c.id = OLD.id;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege',
-      message = format('permission denied to correct a row that was filed for role "%s"', OLD.role),
-      detail = format('Row %s of dataverse.rejects will be written with the rights of that role, which alone can correct it.', OLD.id),
-      hint = 'Use SET ROLE, if you are a member of that role.';
-  END IF;
-  IF OLD."row" IS NULL OR coalesce(jsonb_typeof(NEW."row"), 'null') <> 'object' THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value',
-      message = 'invalid value for column "row" of dataverse.rejects',
-      detail = CASE WHEN OLD."row" IS NULL THEN format('Row %s is a pair of an intersect table, of which no values are filed.', OLD.id)
-                    ELSE 'It must be a JSON object whose members have the names of columns of the foreign table.' END;
-  END IF;
-  -- what is not a column would be ignored
-  SELECT k INTO unknown FROM jsonb_object_keys(NEW."row") AS k
-  WHERE EXISTS (SELECT FROM pg_class AS t WHERE t.oid = source)
-    AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = k
-                      AND a.attnum > 0 AND NOT a.attisdropped)
-  ORDER BY k LIMIT 1;
-  IF unknown IS NOT NULL THEN
-    RAISE EXCEPTION USING
-      errcode = 'undefined_column',
-      message = format('column "%s" of foreign table %s does not exist', unknown, source::regclass);
-  END IF;
-  UPDATE dataverse.correctable_rejects AS c SET "row" = NEW."row" WHERE c.id = OLD.id;
-  RETURN NEW;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.correct_reject() IS
-  'corrects a row of the view dataverse.rejects';
-
-CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
-  FOR EACH ROW EXECUTE FUNCTION dataverse.correct_reject();
-
 -- Only these rows are tried again.  Members of a role see and delete its rows,
 -- but they have not written them.  Rows that a local table has refused are tried
 -- again by dataverse.pull().
@@ -238,6 +187,174 @@ COMMENT ON VIEW dataverse.own_rejects IS
 CREATE RULE delete_retried AS ON UPDATE TO dataverse.own_rejects DO INSTEAD
   DELETE FROM dataverse.rejected_rows AS t
   WHERE t.id = OLD.id AND t.role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER);
+
+-- "is_key": its value says which row is meant.  "reason": why it cannot be written, or
+-- not be updated.
+CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
+RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text, is_key boolean, reason text)
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
+
+COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
+  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync() and dataverse.rejects';
+
+-- Columns of types that do not come with PostgreSQL are left to retry_rejects(), which
+-- looks at whose code it runs.
+CREATE FUNCTION dataverse.correct_check_type(foreign_table regclass, name text, value jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  type text := (
+    SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+    WHERE a.attrelid = foreign_table AND a.attname = name AND a.atttypid < 16384);
+BEGIN
+  IF type IS NOT NULL THEN
+    EXECUTE format('SELECT 1 FROM jsonb_to_record($1) AS r (%I %s)', name, type) USING jsonb_build_object(name, value);
+  END IF;
+EXCEPTION
+  WHEN data_exception THEN
+    RAISE EXCEPTION USING
+      errcode = SQLSTATE,
+      message = format('invalid value for column "%s" of foreign table %s', name, foreign_table),
+      detail = format('The column is %s: %s.', type, SQLERRM);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.correct_check_type(regclass, text, jsonb) IS
+  'refuses a value that a column cannot have; for dataverse.rejects';
+
+-- What retry_rejects() could not carry out.  Of what is not changed it is known that
+-- it could be sent.
+CREATE FUNCTION dataverse.correct_check(entry dataverse.rejects, "row" jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  foreign_table CONSTANT regclass := (
+    SELECT c.oid FROM dataverse.own_rejects AS o JOIN pg_class AS c ON c.oid = o.table_oid WHERE o.id = entry.id AND c.relkind = 'f');
+  changed text[];
+  wrong record;
+BEGIN
+  IF entry."row" IS NULL OR entry.operation IN ('delete', 'pull') THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('row %s of dataverse.rejects cannot be corrected', entry.id),
+      detail = CASE
+        WHEN entry.operation = 'pull' THEN 'It is a row of Dataverse that a local table has refused.'
+        WHEN entry."row" IS NULL THEN 'It is a pair of an intersect table, of which no values are filed.'
+        ELSE 'It was to be deleted, so nothing of it is written.' END,
+      hint = CASE entry.operation
+        WHEN 'pull' THEN 'Change the row in Dataverse, or what refuses it here.  The next dataverse.pull() tries it again.'
+        ELSE 'Delete it from dataverse.rejects, and write to the foreign table what was meant.' END;
+  END IF;
+  IF coalesce(jsonb_typeof("row"), 'null') <> 'object' OR "row" = '{}' THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value',
+      message = 'invalid value for column "row" of dataverse.rejects',
+      detail = 'It must be a JSON object whose members have the names of columns of the foreign table.';
+  END IF;
+  IF foreign_table IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_table',
+      message = format('foreign table %s does not exist any more', entry.foreign_table),
+      detail = format('Row %s of dataverse.rejects cannot be written again.', entry.id);
+  END IF;
+  -- what is missing counts as well, if it is a key
+  changed := ARRAY(SELECT k FROM jsonb_object_keys(entry."row" || "row") AS k WHERE "row" -> k IS DISTINCT FROM entry."row" -> k ORDER BY k);
+
+  SELECT k AS name INTO wrong FROM unnest(changed) AS k
+  WHERE "row" ? k AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = k
+                                    AND a.attnum > 0 AND NOT a.attisdropped)
+  LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_column',
+      message = format('column "%s" of foreign table %s does not exist', wrong.name, foreign_table);
+  END IF;
+
+  SELECT w.name, w.is_key AND w.on_insert AS is_key, w.on_update AND a.attgenerated = '' AS on_update,
+         CASE WHEN a.attgenerated <> '' THEN 'PostgreSQL computes it.' ELSE w.reason END AS reason
+  INTO wrong
+  FROM dataverse.writable_columns(foreign_table) AS w JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = w.name
+  WHERE w.name = ANY (changed)
+    AND CASE
+      WHEN w.is_key THEN entry.operation = 'update' OR entry."row" ->> w.name = entry.row_id::text
+      WHEN a.attgenerated <> '' THEN "row" ? w.name
+      WHEN entry.operation = 'update' THEN "row" ? w.name AND NOT w.on_update
+      ELSE "row" ? w.name AND NOT w.on_insert END
+  ORDER BY w.name LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('column "%s" of foreign table %s cannot be %s', wrong.name, foreign_table,
+                       CASE WHEN wrong.is_key THEN 'corrected' ELSE 'written' END),
+      detail = wrong.reason,
+      hint = CASE
+        WHEN wrong.is_key THEN format('Write the other row to the foreign table, and delete row %s from dataverse.rejects.', entry.id)
+        WHEN wrong.on_update THEN 'Leave it out, and set it with UPDATE when the row is there.'
+        ELSE 'Leave it out.' END;
+  END IF;
+
+  -- the name of a lookup's table means nothing without the id
+  SELECT w.name, w.partner INTO wrong
+  FROM dataverse.writable_columns(foreign_table) AS w JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = w.name
+  WHERE "row" ? w.name AND NOT "row" ? w.partner AND a.atttypid <> 'uuid'::regtype
+  ORDER BY w.name LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = format('column "%s" of foreign table %s cannot be written without "%s"', wrong.name, foreign_table, wrong.partner),
+      detail = format('It names the table that "%s" refers to.', wrong.partner),
+      hint = 'Leave out both, or neither.';
+  END IF;
+  IF entry.operation = 'update' AND NOT EXISTS (
+    SELECT FROM dataverse.writable_columns(foreign_table) AS w WHERE "row" ? w.name AND NOT w.is_key)
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value',
+      message = 'invalid value for column "row" of dataverse.rejects',
+      detail = 'It has no column that could be updated.',
+      hint = format('To give it up, delete row %s from dataverse.rejects.', entry.id);
+  END IF;
+  PERFORM dataverse.correct_check_type(foreign_table, k, "row" -> k) FROM unnest(changed) AS k WHERE "row" ? k;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.correct_check(dataverse.rejects, jsonb) IS
+  'refuses what dataverse.retry_rejects() could not write; for dataverse.rejects';
+
+CREATE FUNCTION dataverse.correct_reject()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF to_jsonb(NEW) - 'row' <> to_jsonb(OLD) - 'row' THEN
+    RAISE EXCEPTION USING
+      errcode = 'feature_not_supported',
+      message = 'only column "row" of dataverse.rejects can be changed';
+  END IF;
+  IF NOT EXISTS (SELECT FROM dataverse.correctable_rejects AS c WHERE c.id = OLD.id) THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege',
+      message = format('permission denied to correct a row that was filed for role "%s"', OLD.role),
+      detail = format('Row %s of dataverse.rejects will be written with the rights of that role, which alone can correct it.', OLD.id),
+      hint = 'Use SET ROLE, if you are a member of that role.';
+  END IF;
+  PERFORM dataverse.correct_check(OLD, NEW."row");
+  UPDATE dataverse.correctable_rejects AS c SET "row" = NEW."row" WHERE c.id = OLD.id;
+  RETURN NEW;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.correct_reject() IS
+  'corrects a row of the view dataverse.rejects';
+
+CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
+  FOR EACH ROW EXECUTE FUNCTION dataverse.correct_reject();
 
 CREATE FUNCTION dataverse.may_retry(table_oid oid)
 RETURNS boolean
@@ -273,7 +390,7 @@ DECLARE
   settings CONSTANT text[] := ARRAY['dataverse_fdw.on_error', 'dataverse_fdw.insert_mode'];
   saved text[] := ARRAY(SELECT coalesce(current_setting(s, true), '') FROM unnest(settings) AS s);
   part record;
-  key_column name;
+  keys text[];
   last_id bigint;
   refused bigint[];
 BEGIN
@@ -288,7 +405,7 @@ BEGIN
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (
-      SELECT r.id, r.table_oid, r.operation, r.row_id, r.row, r.attempts
+      SELECT r.id, r.table_oid, r.operation, r.row, r.attempts
       FROM dataverse.own_rejects AS r
       WHERE (r.table_oid = retry_rejects.foreign_table OR retry_rejects.foreign_table IS NULL)
         AND (r.at >= since OR since IS NULL)
@@ -301,7 +418,7 @@ BEGIN
       WHERE dataverse.may_retry(t.table_oid))
     SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
            array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
-           array_agg(m.row_id ORDER BY m.id) AS row_ids, array_agg(m.attempts ORDER BY m.id) AS attempts,
+           array_agg(m.attempts ORDER BY m.id) AS attempts,
            (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
             FROM unnest(c.names) WITH ORDINALITY AS u (c, i)) AS columns,
            (SELECT string_agg('r.' || quote_ident(c), ', ' ORDER BY i)
@@ -334,18 +451,15 @@ BEGIN
                        part.inputs)
           USING part.rows;
       ELSE
-        -- the column that contains the ids
-        SELECT c INTO key_column FROM unnest(part.names) WITH ORDINALITY AS u (c, i)
-        WHERE NOT EXISTS (SELECT FROM unnest(part.rows, part.row_ids) AS v (value, row_id)
-                          WHERE v.value ->> c IS DISTINCT FROM v.row_id::text)
-        ORDER BY i LIMIT 1;
-        CONTINUE WHEN key_column IS NULL OR cardinality(part.names) < 2;
+        keys := ARRAY(SELECT w.name FROM dataverse.writable_columns(part.foreign_table) AS w
+                      WHERE w.is_key AND w.name = ANY (part.names));
+        CONTINUE WHEN cardinality(keys) IN (0, cardinality(part.names));
         EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
-                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE t.%3$I = r.%3$I',
+                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE %3$s',
                        part.foreign_table,
                        (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
-                        WHERE c <> key_column),
-                       key_column)
+                        WHERE c <> ALL (keys)),
+                       (SELECT string_agg(format('t.%1$I = r.%1$I', c), ' AND ') FROM unnest(keys) AS c))
           USING part.rows;
     END CASE;
     SELECT array_agg(u.id) FILTER (WHERE o.attempts > u.attempts),

@@ -12,14 +12,6 @@
 -- then the log is looked at.  Whoever has changed the row before has a line in the
 -- log by then; whoever comes later changes what was merged.
 
-CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
-RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text)
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
-
-COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
-  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync()';
-
 CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb, strict boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT

@@ -118,6 +118,7 @@ for my $preload (1, 0)
 	{
 		my $other = Session->new($node, user => $role);
 		is(running($other, 'pid'), $sees{$role}, "$role sees " . ($sees{$role} ? 'it' : 'nothing'));
+		is(running($other, 'database, server'), 'postgres|crm', '... and whose server it is') if $sees{$role};
 		$other->close;
 	}
 

@@ -77,19 +77,57 @@ sub urls { return $watcher->query("SELECT name, url FROM dataverse.pool WHERE se
 is(urls(), "moved user|" . $dvsim->base . "\nmoved user|" . $elsewhere->base, 'the URL tells the former service from the present one');
 $behind->query(whoami('moved'));
 is(urls(), "moved user|" . $elsewhere->base, 'the former one goes when no session uses it any more');
+$watcher->query("ALTER SERVER moved OPTIONS (SET url '" . $dvsim->base . "')");
+$behind->query('SELECT 1');
+is(urls(), '', '... whether or not a session has used the present one');
+$watcher->query("ALTER SERVER moved OPTIONS (SET authority '" . $dvsim->base . "')");
+
+# ---- the same with users that the mapping does not name any more
+
+$watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (client_id_2 'three', client_secret_2 'secret', name_2 'second')");
+$_->query(whoami('moved')) for $behind, $watcher;
+sub named { return $watcher->query("SELECT name FROM dataverse.pool WHERE server = 'moved' ORDER BY 1"); }
+is(named(), "moved user\nsecond", 'a second user');
+$watcher->query('ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (DROP client_id_2, DROP client_secret_2, DROP name_2)');
+is(named(), "moved user\nsecond", 'one that was dropped from the mapping is shown as long as a session uses it');
+$behind->query('SELECT 1');
+is(named(), 'moved user', 'and no longer');
+is($watcher->query("SELECT users FROM dataverse.pool_summary WHERE server = 'moved'"), 1, '... nor counted');
+$watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (client_id_2 'three', client_secret_2 'secret')");
+is($watcher->query("SELECT requests > 0 FROM dataverse.pool WHERE server = 'moved' AND name <> 'moved user'"), 't',
+	'what is known of it is there when it is named again');
 $behind->close;
 $watcher->query('DROP SERVER moved CASCADE');
+
+# ---- servers of two databases that have the same name
+
+$watcher->query('CREATE DATABASE twin');
+$node->safe_psql('twin', 'CREATE EXTENSION dataverse_fdw');
+my $twin = Session->new($node, dbname => 'twin');
+$twin->query("CREATE SERVER first FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url '" . $dvsim->base . "', authority '" . $dvsim->base
+	  . "', tenant_id 'contoso'); CREATE USER MAPPING FOR CURRENT_USER SERVER first OPTIONS (client_id 'one', client_secret 'secret', name 'first user')");
+$twin->query(whoami('first'));
+is($watcher->query("SELECT database, server FROM dataverse.$_ WHERE server = 'first' ORDER BY 1"), "postgres|first\ntwin|first",
+	"$_ tells them apart") for 'pool', 'pool_summary', 'throttle_history';
+$watcher->query('CREATE ROLE onlooker; GRANT USAGE ON FOREIGN SERVER first TO onlooker; SET ROLE onlooker');
+is($watcher->query('SELECT database, server FROM dataverse.pool'), 'postgres|first', 'of other databases, only who sees everything sees something');
+$watcher->query('RESET ROLE');
+$twin->query('DROP SERVER first CASCADE');
 
 # ---- dropped servers leave the views
 
 $watcher->query('DROP SERVER second CASCADE');
-is($watcher->query("SELECT server FROM dataverse.pool ORDER BY 1"), 'first', 'a dropped server leaves the pool');
-is($watcher->query("SELECT server FROM dataverse.throttle_history ORDER BY 1"), 'first', 'and the history');
+is($watcher->query("SELECT server FROM dataverse.pool WHERE database = current_database() ORDER BY 1"), 'first', 'a dropped server leaves the pool');
+is($watcher->query("SELECT server FROM dataverse.throttle_history WHERE database = current_database() ORDER BY 1"), 'first', 'and the history');
 $watcher->query('DROP SERVER first CASCADE');
-is($watcher->value('SELECT count(*) FROM dataverse.pool'), 0, 'both');
+is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE database = current_database()'), 0, 'both');
 
-# ---- one role's changing mappings take one entry
+# ---- one role's changing mappings take one entry of an empty table
 
+$_->close for $watcher, $twin;
+$node->restart;
+$watcher = Session->new($node);
+$twin = Session->new($node, dbname => 'twin');
 $watcher->query("CREATE ROLE changing LOGIN; CREATE SERVER changing FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url '"
 	  . $dvsim->base . "', authority '" . $dvsim->base . "', tenant_id 'contoso', budget_pacing 'off'); GRANT USAGE ON FOREIGN SERVER changing TO changing;"
 	  . " GRANT USAGE ON SCHEMA dataverse TO changing");
@@ -106,7 +144,10 @@ for my $i (1 .. 12)
 	$session->close;
 }
 is($private, 0, 'a table of four has room for twelve mappings, one after the other');
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 1, 'which leave one entry');
+is($twin->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 1, 'which leave one entry');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 0, '... that is not shown where no mapping names it');
+$twin->close;
+$watcher->query('DROP DATABASE twin');
 
 # ---- entries in use are not displaced
 
@@ -117,7 +158,7 @@ for my $name ('one', 'two', 'three')
 	push @sessions, Session->new($node);
 	$sessions[-1]->query(whoami($name));
 }
-$watcher->query("CREATE USER MAPPING FOR changing SERVER changing OPTIONS (client_id 'app1', client_secret 'secret')");
+$watcher->query("CREATE USER MAPPING FOR changing SERVER changing OPTIONS (client_id 'app12', client_secret 'secret')");
 push @sessions, Session->new($node, user => 'changing');
 $sessions[-1]->query(whoami('changing'));
 server('four', "${long}1");

@@ -449,6 +449,17 @@ is($sessions{UTF8}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHERE 
 is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHERE server LIKE 'crm %' GROUP BY 1 ORDER BY 1}),
 	"crm ?\ncrm \xe9", 'LATIN1: as far as it has the characters');
 
+# a client id that cannot be sent, because it is no text of any encoding, does not keep anybody from looking
+{
+	my $s = $sessions{SQL_ASCII};
+	my $some = q{SELECT count(*) > 0 FROM dataverse.pool WHERE database = current_database()};
+
+	is($s->value($some), 't', 'SQL_ASCII: there are users');
+	$s->query(q{CREATE ROLE garbled; CREATE USER MAPPING FOR garbled SERVER "crm } . $e_acute
+		  . qq{" OPTIONS (client_id '\xff\xfe', client_secret '\xff')});
+	is($s->value($some), 't', '... also if a mapping names one that is no UTF-8');
+}
+
 # progress of a table in another database
 {
 	my ($writer, $watcher) = @sessions{qw(LATIN1 EUC_JP)};
