@@ -198,6 +198,18 @@ is((as('alice', q{SELECT string_agg(target, ' ') FROM dataverse.sync_state WHERE
 as('alice', q{SELECT dataverse.forget_copy('alice.later'); DROP TABLE alice.later});
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'pushed'; SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
+# A table that somebody has made beforehand gets no rights of a superuser who pulls a whole schema.
+$crm->sql('CREATE SCHEMA copies; GRANT ALL ON SCHEMA copies TO mallory');
+as('mallory', qq{CREATE TABLE copies.contact ($table); CREATE FUNCTION mallory.rise() RETURNS trigger LANGUAGE plpgsql AS
+	'BEGIN ALTER ROLE mallory SUPERUSER; RETURN NEW; EXCEPTION WHEN insufficient_privilege THEN RETURN NEW; END';
+	CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise()});
+my $all = q{CALL dataverse.pull_all('dv', 'copies')};
+like((as('postgres', $all))[1], qr/could not pull copies\.contact: the table belongs to role "mallory"\nDETAIL:  Its triggers .*\nHINT:  .*SET ROLE mallory.*ERROR:  1 of 2 tables could not be pulled/s,
+	'it is left out, and the error says why');
+is($crm->sql(q{SELECT rolsuper, (SELECT count(*) FROM copies.contact) FROM pg_roles WHERE rolname = 'mallory'}), 'f|0', 'nothing of it runs');
+unlike((as('postgres', 'ALTER TABLE copies.contact OWNER TO CURRENT_USER; DROP TRIGGER rise ON copies.contact; ' . $all))[1], qr/ERROR/, 'a table of superusers is pulled');
+$crm->sql(q{SELECT dataverse.forget_copy('copies.contact'), dataverse.forget_copy('copies.task'); DROP SCHEMA copies CASCADE});
+
 # A page belongs to the role that has read it.
 as('alice', q{CREATE FUNCTION alice.read_some() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
 	$$ SELECT r.upserts FROM dataverse.read_page('dv.contact', NULL, NULL, NULL, NULL, false) AS r $$});
