@@ -61,6 +61,11 @@ SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM books.account;
 ALTER SERVER books OPTIONS (DROP page_size);
 
+-- A session has one run at a time.
+SELECT dataverse.copy_lock(:copy, false);
+SELECT dataverse.copy_lock(:copy, false);
+SELECT dataverse.copy_lock(:copy, false), dataverse.run_unlock(), dataverse.run_unlock();
+
 -- Runs are kept for 30 days; those of copies go with the next run of the same copy, those of pushes with the next push.
 CALL dataverse.push('SELECT ''pushed'' AS subject', 'books_dv.task');
 UPDATE dataverse.run_log SET started_at = started_at - interval '29 days';
