@@ -13,7 +13,7 @@ SCRIPT = $(addprefix src/sql/,schema.sql functions.sql pool.sql rejects.sql impo
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o changes.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o changes.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
 	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o import.o list.o lookup.o merge_page.o modify.o \
 	modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
 	modify_row.o modify_stored.o option.o outcome.o pattern.o plan.o plan_group.o plan_join.o plan_lookup.o rejects.o relation.o replay.o request.o result_relation.o run_lock.o \

@@ -44,6 +44,12 @@ CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url :'dvsim_u
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (user 'app1', password 'x')$$);
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', password 'x')$$);
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_id_2 'app2')$$);
+SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_id2 'app2')$$);
+SET client_min_messages = notice;
+BEGIN;
+CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_id_3 'APP1', client_secret_3 'x');
+ROLLBACK;
+SET client_min_messages = warning;
 SELECT pg_temp.say($$CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', client_secret 'x', client_key_2 '/a.pem', client_id_2 'app2', client_secret_2 'y')$$);
 CREATE SCHEMA mistakes_dv;
 SELECT pg_temp.say($$CREATE FOREIGN TABLE mistakes_dv.t (id uuid) SERVER mistakes OPTIONS (table_name 'account')$$);
@@ -83,7 +89,13 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (client_id 'app1', 
 -- ---- tables
 SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA crm FROM SERVER mistakes INTO mistakes_dv$$);
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (accounts, customers_of_mine, "Contact") FROM SERVER mistakes INTO mistakes_dv;
+SET client_min_messages = notice;
+SELECT * FROM dataverse.import_diff('mistakes_dv');
+SET client_min_messages = warning;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER mistakes INTO mistakes_dv;
+-- tables that are there already are named before anything else is asked of the service
+SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA dataverse LIMIT TO (task, contact) FROM SERVER mistakes INTO mistakes_dv$$);
+SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA dataverse FROM SERVER mistakes INTO mistakes_dv$$);
 CREATE FOREIGN TABLE mistakes_dv.bare (accountid uuid, name text) SERVER mistakes;
 SELECT pg_temp.say($$SELECT * FROM mistakes_dv.bare$$);
 ALTER FOREIGN TABLE mistakes_dv.bare OPTIONS (ADD "table" 'account', ADD entity_set 'account');

@@ -94,6 +94,10 @@ CREATE FOREIGN TABLE mistakes_dv.by_hand (accountid text, name text) SERVER mist
 CALL dataverse.pull('mistakes_dv.by_hand', 'mistakes.by_hand');
 ALTER FOREIGN TABLE mistakes_dv.by_hand ALTER COLUMN accountid TYPE uuid;
 CALL dataverse.pull('mistakes_dv.by_hand', 'mistakes.by_hand');
+CALL dataverse.sync('mistakes_dv.by_hand', 'mistakes.by_hand');
+ALTER FOREIGN TABLE mistakes_dv.by_hand ADD COLUMN versionnumber bigint OPTIONS (readonly 'true');
+CALL dataverse.sync('mistakes_dv.by_hand', 'mistakes.by_hand');
+DROP TABLE mistakes.by_hand;
 DROP FOREIGN TABLE mistakes_dv.by_hand;
 CALL dataverse.pull('mistakes_dv.account', 'mistakes.account');
 SELECT count(*) FROM mistakes.account;

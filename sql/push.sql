@@ -39,7 +39,7 @@ SELECT * FROM pg_temp.last_run;
 CALL dataverse.push($$VALUES ('from values', 1)$$, 'push_dv.account');
 CALL dataverse.push($$SELECT 'a constant' AS name, '2020-02-03' AS overriddencreatedon$$, 'push_dv.account');
 SELECT name, overriddencreatedon IS NOT NULL AS constant_is_sent FROM push_dv.account WHERE name = 'a constant';
-SELECT query, status, error FROM dataverse.runs WHERE status = 'failed';
+SELECT query, status, error FROM dataverse.runs WHERE status = 'failed' AND foreign_table LIKE 'push_dv.%';
 
 -- update, with rows that are not there, and by a key
 SET client_min_messages = warning;

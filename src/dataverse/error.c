@@ -69,6 +69,8 @@ static const char column_hint[] =
 "Check the name of the column, of a foreign table in option \"column\"; dataverse.import_diff() shows what has changed in Dataverse.";
 static const char type_hint[] =
 "Check the type of the column; dataverse.import_diff() shows the types in Dataverse.";
+static const char address_hint[] =
+"Check options \"url\", \"api_version\", and \"proxy\" of the server.";
 static const char token_hint[] =
 "Check that the application user exists in the environment of option \"url\", and that option \"tenant_id\" of the server is the environment's tenant.";
 
@@ -361,6 +363,9 @@ find_hint(dv_error *error)
 		error->hint = token_hint;
 	if (error->hint == NULL && error->status == 403 && !error->known)
 		error->hint = role_hint;
+	/* whatever the service does not find, it has a code for; here is no Web API */
+	if (error->hint == NULL && error->status == 404 && error->code[0] == '\0')
+		error->hint = address_hint;
 }
 
 static void

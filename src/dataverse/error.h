@@ -65,7 +65,7 @@ typedef enum dv_meaning
 
 /* How to avoid errors about alternate keys */
 #define DV_KEY_HINT \
-"Name the columns of an alternate key of the table, in option \"upsert_key\" or in argument \"key\" of dataverse.push()."
+"Name the columns of an alternate key of the table, in option \"upsert_key\" or in argument \"key\" of dataverse.push().  The key must be active: its index cannot be built while several rows have the same values."
 
 /* How to find out why an answer is none of the service's */
 #define DV_ANSWER_HINT "If the answer came from somewhere else, check options \"url\" and \"proxy\" of the server."

@@ -56,6 +56,32 @@ check_application_user(dv_options opts, int number)
 						   psprintf("Also set \"client_certificate%s\".", n));
 }
 
+/* Two application users with the same id are one, which is hardly what was meant. */
+static void
+notice_repetition(dv_options opts, int number)
+{
+	dv_option	second = dv_option_numbered(DV_OPT_CLIENT_ID, number);
+	int			other;
+
+	if (!dv_option_given(opts, second))
+		return;
+	for (other = 1; other < number; other++)
+	{
+		dv_option	first = dv_option_numbered(DV_OPT_CLIENT_ID, other);
+
+		if (dv_option_given(opts, first) &&
+			pg_strcasecmp(dv_option_text(opts, first), dv_option_text(opts, second)) == 0)
+		{
+			ereport(NOTICE,
+					(errmsg("options \"%s\" and \"%s\" have the same value",
+							dv_option_name(first), dv_option_name(second)),
+					 errdetail("In Dataverse they are one application user, so the second one adds no throughput."),
+					 errhint("Set \"%s\" to the client id of another app registration.", dv_option_name(second))));
+			return;
+		}
+	}
+}
+
 void
 dv_combination_check(List *list, Oid catalog)
 {
@@ -67,8 +93,12 @@ dv_combination_check(List *list, Oid catalog)
 		refuse_combination("option \"proxy_user\" is missing",
 						   "Set \"proxy_user\" together with \"proxy_password\".");
 	if (catalog == UserMappingRelationId)
+	{
 		for (number = 1; number <= DV_APPLICATION_USERS_MAX; number++)
 			check_application_user(opts, number);
+		for (number = 2; number <= DV_APPLICATION_USERS_MAX; number++)
+			notice_repetition(opts, number);
+	}
 	if (catalog == ForeignServerRelationId && !dv_option_given(opts, DV_OPT_URL))
 		refuse_combination("option \"url\" is missing",
 						   "Set it to the address of the environment, such as https://contoso.crm.dynamics.com.");

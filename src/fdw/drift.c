@@ -517,6 +517,10 @@ dataverse_import_diff(PG_FUNCTION_ARGS)
 	schemaid = get_namespace_oid(state.schema, false);
 	dv_init_materialized_srf(fcinfo);
 	state.tables = read_tables(schemaid, state.schema);
+	if (state.tables == NIL)
+		ereport(NOTICE,
+				(errmsg("schema \"%s\" has no foreign tables of dataverse_fdw", state.schema),
+				 errhint("Create them with IMPORT FOREIGN SCHEMA.")));
 	foreach(lc, state.tables)
 		servers = list_append_unique_oid(servers, ((here_table *) lfirst(lc))->serverid);
 	foreach(lc, servers)

@@ -42,6 +42,9 @@
 #define ALL_TABLES "dataverse"
 #define WHAT       "import foreign schema"
 
+/* how many tables that are there already are named */
+#define EXISTING_MAX 20
+
 typedef struct import_options
 {
 	bool		labels;
@@ -225,6 +228,44 @@ any_wanted(const dv_meta_catalog *catalog)
 		if (catalog->entries[i].wanted)
 			return true;
 	return false;
+}
+
+/*
+ * Refuses to import tables whose names are taken, all of them at once.  PostgreSQL would
+ * name the first one only, after all definitions have been requested.
+ */
+static void
+refuse_existing(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
+{
+	Oid			schema = get_namespace_oid(stmt->local_schema, false);
+	StringInfoData names;
+	int			existing = 0;
+	size_t		i;
+
+	initStringInfo(&names);
+	for (i = 0; i < catalog->n; i++)
+	{
+		const dv_meta_entry *entry = &catalog->entries[i];
+		const char *local = entry->wanted ? dv_text_in(entry->local, strlen(entry->local)) : NULL;
+
+		if (local == NULL || !OidIsValid(get_relname_relid(local, schema)))
+			continue;
+		if (++existing <= EXISTING_MAX)
+			appendStringInfo(&names, "%s\"%s\"", existing > 1 ? ", " : "", local);
+	}
+	if (existing == 0)
+		return;
+	if (existing > EXISTING_MAX)
+		appendStringInfoString(&names, ", ...");
+	ereport(ERROR,
+			(errcode(ERRCODE_DUPLICATE_TABLE),
+			 errmsg_plural("relation %s already exists in schema \"%s\"",
+						   "relations %s already exist in schema \"%s\"",
+						   existing, names.data, stmt->local_schema),
+			 stmt->list_type == FDW_IMPORT_SCHEMA_LIMIT_TO ?
+			 errhint("Leave out of LIMIT TO what is there, or drop it first.  To see what has changed in Dataverse since it was imported, call dataverse.import_diff().") :
+			 errhint("Leave out what is there with EXCEPT (%s), or drop it first.  To see what has changed in Dataverse since it was imported, call dataverse.import_diff().",
+					 names.data)));
 }
 
 /*
@@ -524,6 +565,7 @@ dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 	if (!all)
 		dv_catalog_mark_solution(session, catalog, stmt->remote_schema, WHAT);
 	mark_wanted(catalog, stmt);
+	refuse_existing(catalog, stmt);
 	if (any_wanted(catalog))
 		dv_catalog_definitions(session, catalog, &wish, &reader);
 	return state.commands;

@@ -24,10 +24,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
-#include "utils/varlena.h"
 
 #include "dataverse/address.h"
 #include "dataverse/guid.h"
+#include "fdw/columns.h"
 #include "fdw/modify.h"
 #include "fdw/result_relation.h"
 
@@ -94,7 +94,7 @@ prepare_keys(dv_modify *m)
 						m->relation->name),
 				 errhint("%s", key_hint(m->relation))));
 	}
-	if (!SplitIdentifierString(pstrdup(option), ',', &names))
+	if (dv_columns_read(option, &names) != NULL)
 		elog(ERROR, "invalid list of columns: %s", option);
 	m->identity.keys = palloc0(sizeof(dv_modify_column) * list_length(names));
 	foreach(lc, names)

@@ -42,6 +42,7 @@
 
 #include "client/session.h"
 #include "compat.h"
+#include "fdw/columns.h"
 #include "fdw/combination.h"
 #include "fdw/option.h"
 #include "net/clock.h"
@@ -333,7 +334,7 @@ numbered_like(const option_row *option, const char *name)
 	return psprintf("%s%s", option->name, (option->flags & NUMBERED) ? name + base_length(name) : "");
 }
 
-/* Is this the name of a numbered option with an invalid number? */
+/* Is this the name of a numbered option with an invalid number, or without the underscore before it? */
 static bool
 is_misnumbered(const char *name, int place)
 {
@@ -342,9 +343,11 @@ is_misnumbered(const char *name, int place)
 
 	while (base > 0 && isdigit((unsigned char) name[base - 1]))
 		base--;
-	if (base < 2 || base == strlen(name) || name[base - 1] != '_')
+	if (base < 2 || base == strlen(name))
 		return false;
-	option = find_option(pnstrdup(name, base - 1), place);
+	if (name[base - 1] == '_')
+		base--;
+	option = find_option(pnstrdup(name, base), place);
 	return option != NULL && (option->flags & NUMBERED);
 }
 
@@ -358,7 +361,7 @@ hint_for(const char *name, const scope *scope)
 		return psprintf("Option \"%s\" can be set on %s.", name, places_of(option));
 	if (is_misnumbered(name, scope->flag))
 		return psprintf(
-						"Options of the first application user have no number; those of further users are numbered from 2 to %d.",
+						"Options of the first application user have no number; those of further users are numbered from 2 to %d, as in \"client_id_2\".",
 						DV_APPLICATION_USERS_MAX);
 	if ((option = option_elsewhere(name)) != NULL && (option->flags & scope->flag) == 0)
 		return psprintf("Perhaps you meant the option \"%s\", which can be set on %s.", numbered_like(option, name), places_of(option));
@@ -421,29 +424,6 @@ text_fault(value_type type, const char *value)
 	return NULL;
 }
 
-/* Reads a list of columns as SQL would: each one once. */
-static const char *
-columns_fault(const char *value)
-{
-	List	   *names = NIL;
-	List	   *seen = NIL;
-	ListCell   *lc;
-
-	if (!SplitIdentifierString(pstrdup(value), ',', &names) || names == NIL)
-		return "It must be a list of columns, such as \"a,b\".";
-	foreach(lc, names)
-	{
-		char	   *name = lfirst(lc);
-
-		if (name[0] == '\0')
-			return "A column's name cannot be empty.";
-		if (list_member(seen, makeString(name)))
-			return psprintf("It has column \"%s\" twice.", name);
-		seen = lappend(seen, makeString(name));
-	}
-	return NULL;
-}
-
 static bool
 in_range(const option_row *option, double value)
 {
@@ -485,6 +465,7 @@ static const char *
 fault_of(const option_row *option, const char *value)
 {
 	const char *fault;
+	List	   *columns;
 	bool		boolean;
 	int			integer;
 	double		real;
@@ -519,7 +500,7 @@ fault_of(const option_row *option, const char *value)
 			return address_fault(value, true);
 		case VALUE_COLUMNS:
 			fault = text_fault(option->type, value);
-			return fault != NULL ? fault : columns_fault(value);
+			return fault != NULL ? fault : dv_columns_read(value, &columns);
 		default:
 			return text_fault(option->type, value);
 	}

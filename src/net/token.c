@@ -306,7 +306,8 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 {
 	const char *text = root != NULL ? dv_json_string(root, "error_description") : NULL;
 	const char *hint = NULL;
-	bool		transient = status >= 500 || status == 429 || status == 408;
+	bool		busy = (status >= 500 && status != 501) || status == 429;
+	bool		transient = busy || status == 408;
 	int			i;
 
 	if (text == NULL && root != NULL)
@@ -322,7 +323,7 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 	{
 		text = psprintf(status == 200 ? "the token endpoint answered without a token" :
 						"the token endpoint answered with HTTP status %d", status);
-		if (status == 429 || status >= 500)
+		if (busy)
 			hint = "Repeat the statement later.";
 		else if (token->credential.kind != DV_CREDENTIAL_MANAGED_IDENTITY)
 			hint = endpoint_hint;

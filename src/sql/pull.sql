@@ -61,6 +61,20 @@ COMMENT ON FUNCTION dataverse.pull_check_name(text) IS
   'refuses what cannot be the name of a table; for dataverse.pull()';
 
 -- Without these, there would be no copy, and so no run that could fail.
+-- Whether this is a foreign table of ours.
+CREATE FUNCTION dataverse.pull_is_foreign(foreign_table regclass)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT EXISTS (
+    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+    WHERE t.ftrelid = foreign_table AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure)
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_is_foreign(regclass) IS
+  'whether a table is a foreign table of dataverse_fdw; for dataverse.pull() and push()';
+
 CREATE FUNCTION dataverse.pull_check_tables(foreign_table regclass, target text)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -74,10 +88,7 @@ BEGIN
       message = format('argument "%s" is null', CASE WHEN foreign_table IS NULL THEN 'foreign_table' ELSE 'target' END),
       hint = 'Name the foreign table and its copy, as in CALL dataverse.pull(''dv.account'', ''public.account'').';
   END IF;
-  IF NOT EXISTS (
-    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
-    WHERE t.ftrelid = foreign_table AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure)
-  THEN
+  IF NOT dataverse.pull_is_foreign(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
       hint = 'The first argument is the foreign table, such as IMPORT FOREIGN SCHEMA makes, and the second one its copy.';

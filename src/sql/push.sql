@@ -51,9 +51,10 @@ BEGIN
     'message', format('could not push to foreign table %s: %s', foreign_table, message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
       WHEN state.staging IS NULL THEN format('The run was in phase "%s".  Nothing has been sent.', phase)
-      ELSE format('The run was in phase "%s".  Of %s, %s done; rows %s to %s were being sent.', phase, dataverse.run_count(state.rows, 'row'),
+      ELSE format('The run was in phase "%s".  Of %s, %s done; %s being sent.', phase, dataverse.run_count(state.rows, 'row'),
                   state.done || CASE state.done WHEN 1 THEN ' is' ELSE ' are' END,
-                  state.done + 1, state.marked) END),
+                  CASE state.marked WHEN state.done + 1 THEN format('row %s was', state.marked)
+                                    ELSE format('rows %s to %s were', state.done + 1, state.marked) END) END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
         format('The next call with the same query goes on where this one stopped, without running the query again.  '

@@ -1,7 +1,7 @@
 CREATE FUNCTION dataverse.push_check(
   foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer, wait boolean)
 RETURNS void
-LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
+LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -29,6 +29,11 @@ DECLARE
 BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong, hint = cure;
+  END IF;
+  IF NOT dataverse.pull_is_foreign(foreign_table) THEN
+    RAISE EXCEPTION USING
+      errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
+      hint = 'The first argument is the query, and the second one the foreign table to which its rows go, such as IMPORT FOREIGN SCHEMA makes.';
   END IF;
   IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
     RAISE EXCEPTION USING

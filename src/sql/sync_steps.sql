@@ -82,7 +82,10 @@ BEGIN
       errcode = 'undefined_column',
       message = 'the versions of its rows are not copied',
       detail = 'Versions show which rows have changed on both sides.',
-      hint = 'Copy the column "versionnumber" as well; the local column must have type bigint.';
+      hint = CASE WHEN (SELECT i.version_column FROM dataverse.pull_info(foreign_table) AS i) IS NULL
+        THEN format('The foreign table lacks them.  Add the column: ALTER FOREIGN TABLE %s ADD COLUMN versionnumber bigint OPTIONS (readonly ''true'');',
+                    foreign_table)
+        ELSE 'Copy the column "versionnumber" as well; the local column must have type bigint.' END;
   END IF;
   IF NOT (SELECT w.on_insert FROM dataverse.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
     RAISE EXCEPTION USING

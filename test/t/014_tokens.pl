@@ -153,6 +153,14 @@ $dvsim = Dvsim->start(
 	is($fresh->value(whoami($crm)), 'app1', '503 of the token endpoint is tried again');
 	is_deeply([ arrived($since) ], [ 'other 503', 'token 200', 'other 200' ], 'once');
 	$fresh->close;
+
+	# a web server that issues no tokens at all
+	$fresh = Session->new($node);
+	$since = mark();
+	faults($dvsim, { path => '/token', status => 501 });
+	like($fresh->try(whoami($crm))->{hint}, qr/Check options "authority"/, '501 is the wrong address');
+	is_deeply([ arrived($since) ], ['other 501'], 'and is not tried again');
+	$fresh->close;
 }
 
 # ---- refusals of the authority, and hints about them

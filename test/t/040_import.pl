@@ -138,14 +138,16 @@ for my $fault (
 	$s->control('POST', '/_dvsim/faults',
 		[ { path => 'RetrieveMetadataChanges', action => $action, times => 0 } ]);
 	($code, $out, $err) =
-	  $node->psql('postgres', import_schema('dataverse EXCEPT ("select")'));
+	  $node->psql('postgres', import_schema('dataverse LIMIT TO (team)'));
 	isnt($code, 0, "$action: an import from a broken answer fails");
 	like($err, $message, 'and says so');
 	$s->control('DELETE', '/_dvsim/faults');
 }
 is(query(q{SELECT count(*) FROM pg_foreign_table}), 3, 'and has made no table');
+# PostgreSQL finds the name of the type taken when comments already wait for all tables
+query('CREATE DOMAIN dv.team AS integer');
 is($node->psql('postgres', 'DO $$ BEGIN BEGIN '
-	. import_schema('dataverse') . '; EXCEPTION WHEN duplicate_table THEN NULL; END; '
+	. import_schema('dataverse LIMIT TO (businessunit, team)') . '; EXCEPTION WHEN duplicate_object THEN DROP DOMAIN dv.team; END; '
 	. import_schema('dataverse LIMIT TO (team)') . '; END $$'), 0,
 	'an import after one that failed, in one statement');
 is(query(q{SELECT obj_description('dv.team'::regclass, 'pg_class')}), 'Team', 'has its comments');
@@ -250,6 +252,7 @@ is_deeply([ named(queries(@sent)) ], ['new_table001'], 'for the tables that ther
 
 # ---- who waits for an import sees how far it is, and can cancel it
 
+query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 $s->control('POST', '/_dvsim/faults',
 	[ { path => 'RetrieveMetadataChanges', after => 3, action => 'delay', delay_ms => 60000, times => 0 } ]);
 my $importer = $node->background_psql('postgres', on_error_stop => 0);

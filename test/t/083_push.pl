@@ -295,6 +295,9 @@ like($err, qr/ERROR:  could not push to foreign table dv\.account: could not ins
 like($err, qr/phase "send"\.  Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
 like($err, qr/SELECT dataverse\.forget_push\(\d+\) gives it up/, 'and the cure');
 like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is written down');
+like(say_of(q{CALL dataverse.push('SELECT -1 AS numberofemployees', 'dv.account')}),
+	qr/Of 1 row, 0 are done; row 1 was being sent\./, 'one row is one row');
+$crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE rows = 1});
 $err = say_of($insert);
 like($err, qr/ERROR:  could not push/, 'a row that was there before stays a duplicate');
 $err = say_of(push_of('SELECT accountid, name, numberofemployees, description FROM local', q{, on_error => 'continue'}));

@@ -155,6 +155,7 @@ mistakes_have_hints(void **state)
 		{400, "0x80048d19", "InnerException : Invalid property 'nam' was found in entity 'x'.", "Check the name of the column"},
 		{400, "0x80048d19", "InnerException : Cannot convert the literal '1' to the expected type 'Edm.Boolean'.",
 		"Check the type of the column"},
+		{404, "", "", "Check options \"url\", \"api_version\""},
 		{401, "", "Unauthorized", "Check that the application user exists"},
 		{403, "", "Forbidden", "Check the security roles"},
 		{403, "0x80072325", "m", NULL},
