@@ -172,6 +172,7 @@ SELECT dataverse.request('books', 'GET', 'accounts?$top=1') -> 'value' IS NOT NU
 SELECT last_increase < last_activity AS earlier FROM dataverse.pool WHERE server = 'books';
 -- A user that is not throttled is not counted as such.
 SELECT users, throttled_users FROM dataverse.pool_summary WHERE server = 'books';
+SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
 DROP SCHEMA books_dv, books, books_all CASCADE;
 DROP SERVER books CASCADE;
 DELETE FROM dataverse.run_log;
