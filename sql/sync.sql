@@ -376,6 +376,20 @@ CALL dataverse.sync('sync_dv.account', 'account');
 RESET session_replication_role;
 SELECT name FROM sync_dv.account WHERE accountnumber = '11';
 
+-- A row that cannot be deleted because of others is deleted when these are gone.
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_meter, new_alltypes) FROM SERVER sync INTO sync_dv;
+INSERT INTO sync_dv.new_meter (new_name) VALUES ('in use');
+INSERT INTO sync_dv.new_alltypes (new_name, new_meterid) SELECT 'user', new_meterid FROM sync_dv.new_meter;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+DELETE FROM meter;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT * FROM pg_temp.last_run;
+SELECT kind, sqlstate FROM dataverse.conflicts WHERE target = 'sync_copy.meter';
+DELETE FROM sync_dv.new_alltypes;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM sync_dv.new_meter;
+
 -- What is forgotten.
 UPDATE account SET name = 'ours' WHERE accountnumber = '11';
 UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '11';

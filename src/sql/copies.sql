@@ -185,10 +185,12 @@ COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
 
 -- Tables may have been renamed, and their names given to others: copies take their
 -- names with them, and who had a name before is of a table that is gone.  Names
--- are unique, so they are given up before they are taken.
-CREATE FUNCTION dataverse.copy_follow_names()
+-- are unique, so they are given up before they are taken.  Only the caller's own
+-- copies, and what this name depends on, are looked at: to follow the tables of
+-- other roles could mean to wait for as long as they like.
+CREATE FUNCTION dataverse.copy_follow_names(target text)
 RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -196,10 +198,18 @@ DECLARE
   names text[];
   others bigint[];
 BEGIN
-  SELECT array_agg(c.id), array_agg(n.name) INTO copies, names
-  FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
-    LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
-  WHERE c.target <> n.name;
+  WITH RECURSIVE moved (copy, name) AS (
+    SELECT c.id, n.name
+    FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    WHERE c.target <> n.name AND (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)
+                                  OR dataverse.copy_owner(c) = dataverse.role_oid(dataverse.caller()))
+    UNION
+    SELECT c.id, n.name
+    FROM moved AS m JOIN dataverse.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    WHERE c.target <> n.name)
+  SELECT array_agg(m.copy), array_agg(m.name) INTO copies, names FROM moved AS m;
   IF copies IS NULL THEN
     RETURN;
   END IF;
@@ -210,10 +220,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_follow_names() IS
+COMMENT ON FUNCTION dataverse.copy_follow_names(text) IS
   'gives copies the names that their tables have now; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_follow_names() FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse.copy_follow_names(text) FROM PUBLIC;
 
 -- Called by functions that run as the owner of the tables of state.
 CREATE FUNCTION dataverse.copy_remove(copy bigint)
@@ -295,7 +305,7 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
       hint = 'A copy is an ordinary or a partitioned table.  If there is no table of this name, one is made.';
   END IF;
-  PERFORM dataverse.copy_follow_names();
+  PERFORM dataverse.copy_follow_names(target);
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
   ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
@@ -318,12 +328,12 @@ BEGIN
     END IF;
   END LOOP;
   IF opened.id IS NULL THEN
-    -- another session may be about to do the same
     INSERT INTO dataverse.copies AS c (foreign_table, target, role)
     VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
-    ON CONFLICT ON CONSTRAINT copies_target_key DO UPDATE SET target = excluded.target
+    ON CONFLICT ON CONSTRAINT copies_target_key DO NOTHING
     RETURNING * INTO opened;
-    RETURN opened.id;
+    -- another session, perhaps of another role, has just done the same
+    RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
   END IF;
   -- what was changed in a table that is gone concerns no rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
@@ -341,6 +351,8 @@ BEGIN
     AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
          OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
          OR c.role <> dataverse.caller() OR c.role_oid IS DISTINCT FROM dataverse.role_oid(dataverse.caller()));
+  -- the name may be that of a table of somebody else by now
+  PERFORM dataverse.copy_get(opened.id);
   -- what was read went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     PERFORM dataverse.copy_restart(opened.id);
@@ -387,9 +399,11 @@ BEGIN
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
-  -- the target is set to itself so that its OID is found once it exists, but not that of another table
+  -- the target is set to itself so that its OID is found once it exists, but not that
+  -- of another table, nor of one that somebody else has made
   IF n.target_oid IS NULL THEN
-    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy RETURNING c.* INTO STRICT n;
+    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy;
+    n := dataverse.copy_get(copy);
   END IF;
   RETURN n;
 END

@@ -675,7 +675,7 @@ BEGIN
           'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false, 'ids', 0);
       END IF;
     WHEN 'compare' THEN
-      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids THEN
+      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids + coalesce(noted, 0) THEN
         -- a table of ids that was not restored: nothing may be deleted because of it
         PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
         counts := counts || '{"phase": "compare", "ids": 0}';
