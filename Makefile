@@ -32,7 +32,7 @@ OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blam
 	fetch.o fetchxml.o fold.o guid.o header.o id_order.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
 	stored.o type.o value.o)
 
-REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push pull_refused pull_targets sync odd_targets pull_mistakes mistakes
+REGRESS = extension options functions pool import scan join lookup scan_dml where barrier collation edges analyze append insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push pull_refused pull_targets sync odd_targets bookkeeping pull_mistakes mistakes
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 # Uses pkg-config, or the library's own script.

@@ -89,6 +89,23 @@ ALTER TABLE odd.parts RENAME TO anew;
 CALL dataverse.pull('odd_dv.account', 'odd.anew');
 SELECT pg_temp.differences('odd.anew');
 
+-- A column that is dropped and added again is filled again, and so are those that exchange their names; once.
+CREATE TABLE odd.again (accountid uuid PRIMARY KEY, name text, telephone1 text, versionnumber bigint);
+CALL dataverse.pull('odd_dv.account', 'odd.again');
+ALTER TABLE odd.again DROP name;
+ALTER TABLE odd.again ADD name text;
+CALL dataverse.pull('odd_dv.account', 'odd.again');
+SELECT pg_temp.differences('odd.again');
+ALTER TABLE odd.again RENAME name TO exchanged;
+ALTER TABLE odd.again RENAME telephone1 TO name;
+ALTER TABLE odd.again RENAME exchanged TO telephone1;
+CALL dataverse.pull('odd_dv.account', 'odd.again');
+SELECT rows_read > 0 AS read FROM pg_temp.last_run;
+SELECT pg_temp.differences('odd.again');
+SELECT count(*) FROM odd.again WHERE telephone1 IS NOT NULL;
+CALL dataverse.pull('odd_dv.account', 'odd.again');
+SELECT rows_read > 0 AS read FROM pg_temp.last_run;
+
 -- Rows that were there before the first read, and that Dataverse does not have.
 CREATE TABLE odd.ghosts (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
 INSERT INTO odd.ghosts VALUES (pg_temp.id(1), 'other', 0), (pg_temp.id(99), 'ghost', 1);

@@ -119,6 +119,7 @@ CALL dataverse.push(NULL, 'push_dv.account');
 CALL dataverse.push(' ; ', 'push_dv.account');
 CALL dataverse.push('DELETE FROM source RETURNING name', 'push_dv.account');
 CALL dataverse.push('SELECT $1 AS name', 'push_dv.account');
+CALL dataverse.push('SELECT FROM source', 'push_dv.account');
 SELECT * FROM pg_temp.left_over;
 
 -- rows that an alternate key forbids are refused when the push goes on, too, whether it makes their ids or not

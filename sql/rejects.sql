@@ -318,8 +318,13 @@ SELECT count(*) FROM dataverse.rejects;
 ROLLBACK;
 SELECT count(*) FROM dataverse.rejects;
 
--- a foreign table that is gone
+-- entries of rows that got in would stay
 RESET ROLE;
+SET session_replication_role = replica;
+SELECT * FROM dataverse.retry_rejects();
+RESET session_replication_role;
+
+-- a foreign table that is gone
 SET ROLE regress_rejects_writer;
 INSERT INTO rejects_dv.client ("the name") VALUES (repeat('x', 161));
 RESET ROLE;

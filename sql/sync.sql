@@ -18,7 +18,7 @@ CREATE SERVER sync FOREIGN DATA WRAPPER dataverse_fdw
 CREATE USER MAPPING FOR CURRENT_USER SERVER sync OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA sync_dv;
 CREATE SCHEMA sync_copy;
-IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task, new_reading) FROM SERVER sync INTO sync_dv;
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, task, new_meter, new_reading) FROM SERVER sync INTO sync_dv;
 SET search_path = sync_copy, public;
 -- Rows that a test can find, whatever their ids.
 INSERT INTO sync_dv.account (accountid, accountnumber, name)
@@ -339,6 +339,62 @@ SELECT name, importsequencenumber FROM account WHERE accountid = pg_temp.i(21);
 SET client_min_messages = error;
 SELECT count(*) FROM pg_temp.differences();
 
+-- Changes of columns that are not copied any more: dropped here, or renamed on both sides.
+CALL dataverse.sync('sync_dv.account', 'part', columns => '{accountid, accountnumber, name, fax, description, versionnumber}');
+UPDATE part SET fax = 'ours', name = 'fax is dropped' WHERE accountnumber IN ('1', '2');
+UPDATE part SET description = 'renamed' WHERE accountnumber IN ('6', '7', '9');
+UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '9';
+ALTER TABLE part DROP fax;
+ALTER TABLE part RENAME description TO described;
+ALTER FOREIGN TABLE sync_dv.account RENAME description TO described;
+CREATE VIEW pg_temp.part_conflicts AS
+  SELECT ours ->> 'accountnumber' AS number, kind, columns, sqlstate, error, ours ->> 'described' AS described, theirs ->> 'name' AS theirs
+  FROM dataverse.conflicts WHERE target = 'sync_copy.part' ORDER BY row_id;
+CREATE PROCEDURE pg_temp.sync_part() LANGUAGE plpgsql AS $$
+BEGIN
+  CALL dataverse.sync('sync_dv.account', 'sync_copy.part', conflict => 'skip', columns => '{accountid, accountnumber, name, described, versionnumber}', "full" => true);
+END $$;
+CALL pg_temp.sync_part();
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+TABLE pg_temp.part_conflicts;
+-- they stay as they are, and go by what is decided; what has changed there as well is in conflict then
+CALL pg_temp.sync_part();
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT accountnumber, name, described FROM part WHERE accountnumber IN ('1', '2', '6', '7', '9') ORDER BY accountid;
+SELECT dataverse.resolve(id, CASE ours ->> 'accountnumber' WHEN '2' THEN 'service' ELSE 'local' END) FROM dataverse.conflicts WHERE target = 'sync_copy.part';
+CALL pg_temp.sync_part();
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+TABLE pg_temp.part_conflicts;
+SELECT accountnumber, name, described, fax = 'ours' AS fax_sent FROM sync_dv.account WHERE accountnumber IN ('1', '2', '6', '7', '9') ORDER BY accountid;
+SELECT dataverse.resolve('part', 'service');
+CALL pg_temp.sync_part();
+SELECT count(*) FROM pg_temp.part_conflicts;
+SELECT count(*) FROM (TABLE part EXCEPT SELECT accountid, name, accountnumber, described, versionnumber FROM sync_dv.account) AS x;
+SELECT dataverse.forget_copy('sync_copy.part');
+ALTER FOREIGN TABLE sync_dv.account RENAME described TO description;
+CALL dataverse.sync('sync_dv.account', 'account');
+
+-- Values of an alternate key that other rows have given up in the same run: a row that was deleted, one that was
+-- changed, and a chain.  Values that rows exchange, and one that is taken, are refused once, not by each run.
+INSERT INTO sync_dv.new_meter (new_meterid, new_serial) SELECT pg_temp.i(200 + i), 'S-' || i FROM generate_series(1, 19) AS i;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+DELETE FROM meter WHERE new_serial = 'S-1';
+INSERT INTO meter (new_meterid, new_serial) VALUES (pg_temp.i(301), 'S-1'), (pg_temp.i(302), 'S-2'), (pg_temp.i(303), 'S-3');
+UPDATE meter SET new_serial = 'S-20' WHERE new_meterid = pg_temp.i(202);
+UPDATE meter SET new_serial = 'S-' || split_part(new_serial, '-', 2)::integer + 1 WHERE new_meterid BETWEEN pg_temp.i(210) AND pg_temp.i(219);
+UPDATE meter SET new_serial = CASE new_serial WHEN 'S-4' THEN 'S-5' ELSE 'S-4' END WHERE new_serial IN ('S-4', 'S-5');
+UPDATE meter SET new_serial = 'S-21' WHERE new_meterid = pg_temp.i(202);
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT right(row_id::text, 3) AS row, kind, columns, sqlstate FROM dataverse.conflicts WHERE target = 'sync_copy.meter' ORDER BY row_id;
+SELECT string_agg(right(new_meterid::text, 3) || ' ' || new_serial, ', ' ORDER BY new_meterid) FROM sync_dv.new_meter;
+UPDATE meter SET new_name = 'sent' WHERE new_meterid = pg_temp.i(206);
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+SELECT dataverse.forget_copy('sync_copy.meter');
+DROP TABLE meter;
+DELETE FROM sync_dv.new_meter;
+
 -- What cannot be done.
 CALL dataverse.sync('sync_dv.account', 'account', conflict => 'mine');
 CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '[]');
@@ -350,7 +406,24 @@ SET dataverse_fdw.dry_run = on;
 UPDATE account SET name = 'dry' WHERE accountnumber = '11';
 CALL dataverse.sync('sync_dv.account', 'account');
 RESET dataverse_fdw.dry_run;
+SET session_replication_role = replica;
+CALL dataverse.sync('sync_dv.account', 'account');
+RESET session_replication_role;
 SELECT name FROM sync_dv.account WHERE accountnumber = '11';
+
+-- A row that cannot be deleted because of others is deleted when these are gone.
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes) FROM SERVER sync INTO sync_dv;
+INSERT INTO sync_dv.new_meter (new_name) VALUES ('in use');
+INSERT INTO sync_dv.new_alltypes (new_name, new_meterid) SELECT 'user', new_meterid FROM sync_dv.new_meter;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+DELETE FROM meter;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT * FROM pg_temp.last_run;
+SELECT kind, sqlstate FROM dataverse.conflicts WHERE target = 'sync_copy.meter';
+DELETE FROM sync_dv.new_alltypes;
+CALL dataverse.sync('sync_dv.new_meter', 'meter');
+SELECT * FROM pg_temp.last_run;
+SELECT count(*) FROM sync_dv.new_meter;
 
 -- What is forgotten.
 UPDATE account SET name = 'ours' WHERE accountnumber = '11';

@@ -263,6 +263,11 @@ SELECT * FROM pg_temp.captured('track_copy."Quoted Name"');
 ALTER TABLE track_copy."Quoted Name" RENAME COLUMN versionnumber TO v;
 UPDATE track_copy."Quoted Name" SET fax = '3' WHERE accountid = pg_temp.i(6);
 ALTER TABLE track_copy."Quoted Name" RENAME COLUMN v TO versionnumber;
+-- a copied column that is made anew as a generated one does not count, either
+ALTER TABLE track_copy."Quoted Name" DROP COLUMN "Odd Name";
+ALTER TABLE track_copy."Quoted Name" ADD COLUMN "Odd Name" text GENERATED ALWAYS AS ('odd ' || fax) STORED;
+UPDATE track_copy."Quoted Name" SET fax = 'g' WHERE accountid = pg_temp.i(6);
+SELECT * FROM pg_temp.captured('track_copy."Quoted Name"');
 -- another name for the table, and another search path
 ALTER TABLE track_copy."Quoted Name" RENAME TO renamed;
 CREATE SCHEMA track_shadow;

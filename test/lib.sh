@@ -413,9 +413,10 @@ make_work()
 	local dir
 
 	drop_powers
-	# the path of a socket has at most 107 bytes, and the file system must allow programs to run
+	# the path of a socket has at most 107 bytes, make knows no paths with blanks, and the file
+	# system must allow programs to run
 	for dir in "${TMPDIR:-/tmp}" /tmp /var/tmp; do
-		if ((${#dir} > 50)) || ! work=$(mktemp -d "$dir/dataverse_fdw.XXXXXX"); then
+		if ((${#dir} > 50)) || [[ $dir != /* || $dir = *[!A-Za-z0-9_./+@-]* ]] || ! work=$(mktemp -d "$dir/dataverse_fdw.XXXXXX"); then
 			continue
 		fi
 		mkdir "$work"/{src,pg,data,socket,home,tmp,log}

@@ -308,8 +308,10 @@ prepare(captured *table, Relation rel)
 	{
 		AttrNumber	attnum = column_of(rel, names[i], InvalidOid);
 
+		/* a column may have been dropped, or made anew as a generated one, since the last run */
 		if (attnum == InvalidAttrNumber || attnum == table->id || attnum == table->version ||
-			bms_is_member(attnum, seen))
+			bms_is_member(attnum, seen) ||
+			TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated != '\0')
 			continue;
 		seen = bms_add_member(seen, attnum);
 		table->columns[table->ncolumns] = attnum;

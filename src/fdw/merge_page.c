@@ -21,6 +21,8 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
@@ -53,6 +55,7 @@ typedef struct page_entry
 struct dv_merge_page
 {
 	MemoryContext context;
+	Oid			roleid;			/* has read it */
 	Oid			rowtype;
 	TupleDesc	desc;
 	HTAB	   *entries;		/* each id once */
@@ -93,6 +96,7 @@ dv_merge_page_start(Oid relid)
 	page->capacity = 1024;
 	page->order = palloc(sizeof(page_entry *) * page->capacity);
 	MemoryContextSwitchTo(old);
+	page->roleid = GetUserId();
 	page->rowtype = rel->rd_rel->reltype;
 	table_close(rel, NoLock);
 	page->context = context;
@@ -210,13 +214,27 @@ check_layout(const dv_merge_page *page, TupleDesc desc)
 						format_type_be(page->rowtype))));
 }
 
+/*
+ * Returns the page, or NULL.  In a function that is SECURITY DEFINER, it may have
+ * been read with rights that whoever called that function has not.
+ */
+static dv_merge_page *
+own_page(void)
+{
+	if (current_page != NULL && !has_privs_of_role(GetUserId(), current_page->roleid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("the page has been read by another role")));
+	return current_page;
+}
+
 /* Returns the page, which must have rows of this type. */
 static dv_merge_page *
 page_of(Oid type)
 {
 	TupleDesc	desc;
 
-	if (current_page == NULL || current_page->rowtype != type)
+	if (own_page() == NULL || current_page->rowtype != type)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no page of rows of type %s has been read in this transaction",
@@ -260,7 +278,7 @@ dataverse_page_delete(PG_FUNCTION_ARGS)
 	int			n;
 	int			i;
 
-	if (current_page == NULL)
+	if (own_page() == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no page has been begun in this transaction")));
@@ -299,7 +317,7 @@ leave_out(dv_merge_page *page, page_entry *entry)
 Datum
 dataverse_page_leave_out(PG_FUNCTION_ARGS)
 {
-	dv_merge_page *page = current_page;
+	dv_merge_page *page = own_page();
 	Datum	   *ids;
 	bool	   *nulls;
 	int			n;
@@ -338,7 +356,7 @@ dataverse_page_leave_out(PG_FUNCTION_ARGS)
 Datum
 dataverse_page_window(PG_FUNCTION_ARGS)
 {
-	dv_merge_page *page = current_page;
+	dv_merge_page *page = own_page();
 	TupleDesc	tupdesc;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
@@ -415,7 +433,7 @@ Datum
 dataverse_page_deletions(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	dv_merge_page *page = current_page;
+	dv_merge_page *page = own_page();
 	int64		end;
 	int64		i;
 
@@ -442,7 +460,7 @@ dataverse_page_repeated(PG_FUNCTION_ARGS)
 	ListCell   *cell;
 
 	dv_init_materialized_scalars(fcinfo);
-	if (current_page == NULL)
+	if (own_page() == NULL)
 		return (Datum) 0;
 	foreach(cell, current_page->repeated)
 	{

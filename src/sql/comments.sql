@@ -4,7 +4,7 @@ COMMENT ON COLUMN dataverse.pool.database IS 'the database that the foreign serv
 COMMENT ON COLUMN dataverse.pool.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.pool.name IS 'the application user, by its option name or client_id';
 COMMENT ON COLUMN dataverse.pool.url IS 'the environment';
-COMMENT ON COLUMN dataverse.pool.throttled IS 'whether it waits because the service asked for that';
+COMMENT ON COLUMN dataverse.pool.throttled IS 'whether it waits because the service has refused requests as too many';
 COMMENT ON COLUMN dataverse.pool.throttled_until IS 'until when, including retry_after_buffer';
 COMMENT ON COLUMN dataverse.pool.current_parallelism IS 'how many requests at once the rate controller allows';
 COMMENT ON COLUMN dataverse.pool.maximum_parallelism IS 'the most it may allow: max_parallel, or what the service recommends';
@@ -27,9 +27,9 @@ COMMENT ON COLUMN dataverse.pool.remaining_time IS 'execution time that is left 
 COMMENT ON COLUMN dataverse.pool.successes_since_throttle IS 'requests that were carried out since current_parallelism last changed';
 COMMENT ON COLUMN dataverse.pool.last_throttle IS 'when the service last refused a request because there were too many';
 COMMENT ON COLUMN dataverse.pool.last_retry_after IS 'how long it asked to wait then';
-COMMENT ON COLUMN dataverse.pool.last_increase IS 'when current_parallelism was last raised';
+COMMENT ON COLUMN dataverse.pool.last_increase IS 'when current_parallelism was last raised, or set to its start value';
 COMMENT ON COLUMN dataverse.pool.last_activity IS 'when a request was last sent or answered';
-COMMENT ON COLUMN dataverse.pool.requests IS 'requests that were sent';
+COMMENT ON COLUMN dataverse.pool.requests IS 'requests that were sent and are not under way any more';
 COMMENT ON COLUMN dataverse.pool.rows IS 'rows that were read or written, by kind of operation';
 COMMENT ON COLUMN dataverse.pool.bytes_sent IS 'bytes of all requests';
 COMMENT ON COLUMN dataverse.pool.bytes_received IS 'bytes of all answers';
@@ -46,7 +46,7 @@ COMMENT ON COLUMN dataverse.pool_summary.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.pool_summary.users IS 'its application users';
 COMMENT ON COLUMN dataverse.pool_summary.throttled_users IS 'those of them that are throttled now';
 COMMENT ON COLUMN dataverse.pool_summary.total_throttle_events IS 'how often they were throttled';
-COMMENT ON COLUMN dataverse.pool_summary.total_backoff IS 'how long the service asked to wait, in total';
+COMMENT ON COLUMN dataverse.pool_summary.total_backoff IS 'how long they were throttled, in total; throttles at the same time count once';
 
 COMMENT ON COLUMN dataverse.throttle_history.at IS 'when the request was refused';
 COMMENT ON COLUMN dataverse.throttle_history.database IS 'the database that the foreign server is in';
@@ -78,7 +78,7 @@ COMMENT ON COLUMN dataverse.progress.eta IS 'the estimated time left; null if no
 COMMENT ON COLUMN dataverse.doubts.foreign_table IS 'the foreign table';
 COMMENT ON COLUMN dataverse.doubts.operation IS 'insert, upsert, update, or delete';
 COMMENT ON COLUMN dataverse.doubts.row_number IS 'the position of the row in the statement';
-COMMENT ON COLUMN dataverse.doubts.row_id IS 'the id of the row; null if there is none yet';
+COMMENT ON COLUMN dataverse.doubts.row_id IS 'the id of the row; null if Dataverse was to make it, or if the row has a key instead';
 COMMENT ON COLUMN dataverse.doubts.noted_at IS 'when the statement failed';
 
 COMMENT ON COLUMN dataverse.rejects.id IS 'the number of the entry, which it keeps when the row is refused again';
@@ -88,10 +88,10 @@ COMMENT ON COLUMN dataverse.rejects.role IS 'the role for which it was filed';
 COMMENT ON COLUMN dataverse.rejects.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.rejects.foreign_table IS 'the foreign table';
 COMMENT ON COLUMN dataverse.rejects.operation IS 'insert, upsert, update, or delete; pull if a local table refused the row';
-COMMENT ON COLUMN dataverse.rejects.row_number IS 'the position of the row in the statement';
+COMMENT ON COLUMN dataverse.rejects.row_number IS 'the position of the row in the statement, or in the query of a push';
 COMMENT ON COLUMN dataverse.rejects.row_id IS 'the id of the row';
 COMMENT ON COLUMN dataverse.rejects."row" IS 'the row by column name; it can be corrected by UPDATE';
-COMMENT ON COLUMN dataverse.rejects.code IS 'the error code of Dataverse; null if the row was refused before it was sent';
+COMMENT ON COLUMN dataverse.rejects.code IS 'the error code of Dataverse; null if the row was refused here';
 COMMENT ON COLUMN dataverse.rejects.sqlstate IS 'the SQLSTATE of the error';
 COMMENT ON COLUMN dataverse.rejects.message IS 'why the row was refused';
 COMMENT ON COLUMN dataverse.rejects.attempts IS 'how often it has been tried';
@@ -107,7 +107,7 @@ COMMENT ON COLUMN dataverse.runs.started_at IS 'when it began';
 COMMENT ON COLUMN dataverse.runs.ended_at IS 'when it ended';
 COMMENT ON COLUMN dataverse.runs.status IS 'running, succeeded, failed, interrupted, or skipped';
 COMMENT ON COLUMN dataverse.runs.phase IS 'what it did last';
-COMMENT ON COLUMN dataverse.runs.rows_read IS 'rows that were read as a whole';
+COMMENT ON COLUMN dataverse.runs.rows_read IS 'rows that were read as a whole; of a push, those of its query';
 COMMENT ON COLUMN dataverse.runs.rows_compared IS 'rows of which ids and versions were read';
 COMMENT ON COLUMN dataverse.runs.inserted IS 'rows that were inserted here';
 COMMENT ON COLUMN dataverse.runs.updated IS 'rows that were updated here';
@@ -115,7 +115,7 @@ COMMENT ON COLUMN dataverse.runs.unchanged IS 'rows that were as they should be'
 COMMENT ON COLUMN dataverse.runs.deleted IS 'rows that were deleted or marked here';
 COMMENT ON COLUMN dataverse.runs.sent IS 'rows that were written in Dataverse';
 COMMENT ON COLUMN dataverse.runs.missing IS 'rows that were not there to be updated or deleted';
-COMMENT ON COLUMN dataverse.runs.rejected IS 'rows that were refused';
+COMMENT ON COLUMN dataverse.runs.rejected IS 'rows that were refused, or that sync sent in vain';
 COMMENT ON COLUMN dataverse.runs.conflicts IS 'rows that wait for a decision';
 COMMENT ON COLUMN dataverse.runs.requests IS 'requests that were sent, repeated ones included';
 COMMENT ON COLUMN dataverse.runs.throttles IS 'requests that were refused because there were too many';
@@ -128,13 +128,13 @@ COMMENT ON COLUMN dataverse.sync_state.target IS 'the table of the copy';
 COMMENT ON COLUMN dataverse.sync_state.phase IS 'what comes next: backfill, compare, settle, or current';
 COMMENT ON COLUMN dataverse.sync_state.method IS 'whether change tracking or versions tell what has changed';
 COMMENT ON COLUMN dataverse.sync_state.token_at IS 'when it got its token of change tracking';
-COMMENT ON COLUMN dataverse.sync_state.compared_at IS 'when it was last compared with all rows';
+COMMENT ON COLUMN dataverse.sync_state.compared_at IS 'when it was last compared with all rows, or all were read';
 COMMENT ON COLUMN dataverse.sync_state.succeeded_at IS 'when it was last in step';
 COMMENT ON COLUMN dataverse.sync_state.age IS 'how long ago that is';
 COMMENT ON COLUMN dataverse.sync_state.token_expires_at IS 'when the token expires; null if not known';
 COMMENT ON COLUMN dataverse.sync_state.lag IS 'how many rows have changed in Dataverse since; asks the service, but only if it is selected';
 COMMENT ON COLUMN dataverse.sync_state.refused IS 'how many rows the table has refused; they are tried again';
-COMMENT ON COLUMN dataverse.sync_state.last_status IS 'how the last run ended';
+COMMENT ON COLUMN dataverse.sync_state.last_status IS 'how the last run ended; running if it has not';
 COMMENT ON COLUMN dataverse.sync_state.last_started_at IS 'when it began';
 COMMENT ON COLUMN dataverse.sync_state.last_error IS 'why it failed';
 
@@ -142,7 +142,8 @@ COMMENT ON COLUMN dataverse.conflicts.id IS 'the number of the conflict, for dat
 COMMENT ON COLUMN dataverse.conflicts.foreign_table IS 'the foreign table';
 COMMENT ON COLUMN dataverse.conflicts.target IS 'the table of the copy';
 COMMENT ON COLUMN dataverse.conflicts.row_id IS 'the id of the row';
-COMMENT ON COLUMN dataverse.conflicts.kind IS 'changed on both sides; deleted there; deleted here; exists; refused';
+COMMENT ON COLUMN dataverse.conflicts.kind IS
+  'changed (on both sides), deleted there, deleted here, exists (in Dataverse already), or refused';
 COMMENT ON COLUMN dataverse.conflicts.columns IS 'the columns to decide about';
 COMMENT ON COLUMN dataverse.conflicts.ours IS 'the row as it is here; null if it is not';
 COMMENT ON COLUMN dataverse.conflicts.theirs IS 'the row as it is in Dataverse; null if it is not';
@@ -154,11 +155,11 @@ COMMENT ON COLUMN dataverse.conflicts.decision IS
 
 COMMENT ON COLUMN dataverse.pushes.id IS 'the number of the push, for dataverse.forget_push()';
 COMMENT ON COLUMN dataverse.pushes.foreign_table IS 'the foreign table';
-COMMENT ON COLUMN dataverse.pushes.query IS 'the query, which is not run again';
+COMMENT ON COLUMN dataverse.pushes.query IS 'the query; once staged_in has its rows, it is not run again';
 COMMENT ON COLUMN dataverse.pushes.operation IS 'insert, update, upsert, or delete';
 COMMENT ON COLUMN dataverse.pushes.key IS 'the columns that say which row is meant; empty if the id does';
 COMMENT ON COLUMN dataverse.pushes.role IS 'the role that the push belongs to';
 COMMENT ON COLUMN dataverse.pushes.opened_at IS 'when it was begun';
-COMMENT ON COLUMN dataverse.pushes.staged_in IS 'the table with the rows of the query';
+COMMENT ON COLUMN dataverse.pushes.staged_in IS 'the table with the rows of the query; null until it has run';
 COMMENT ON COLUMN dataverse.pushes.rows IS 'how many these are';
 COMMENT ON COLUMN dataverse.pushes.rows_done IS 'how many of them are done';

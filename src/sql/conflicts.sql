@@ -182,29 +182,30 @@ $$;
 COMMENT ON FUNCTION dataverse.pending_dirty(bigint, uuid[]) IS
   'which rows were changed after their changes were taken, in which columns, and whether as a whole; for dataverse.sync()';
 
--- At the beginning of a run, what it may try; later, what it may try once more:
--- rows that refer to others, which may exist by now.
-CREATE FUNCTION dataverse.pending_retry(copy bigint, all_rows boolean)
+-- At the beginning of a run, what it may try.  Later ("since" it began), what it may
+-- try once more: rows that refer to others, which may exist by now, and those that
+-- have a unique value which another row had.
+CREATE FUNCTION dataverse.pending_retry(copy bigint, since timestamptz)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   n bigint;
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  IF all_rows THEN
+  IF since IS NULL THEN
     UPDATE dataverse.pending AS p SET tries = 0 WHERE p.copy = pending_retry.copy AND p.tries <> 0;
   END IF;
   UPDATE dataverse.pending AS p SET state = 'new', tries = 0
   WHERE p.copy = pending_retry.copy AND p.state = 'filed' AND p.decision IS NULL AND p.kind = 'refused'
-    AND p.sqlstate IN ('23503', '23001');
+    AND (p.sqlstate IN ('23503', '23001') OR (p.sqlstate = '23505' AND p.found_at >= since));
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pending_retry(bigint, boolean) IS
+COMMENT ON FUNCTION dataverse.pending_retry(bigint, timestamptz) IS
   'lets rows be tried again that were refused because of other rows; for dataverse.sync()';
 
 -- New rows that were refused because they refer to rows which wait to be created as

@@ -8,6 +8,7 @@ CREATE TABLE dataverse.copies (
   known text[] NOT NULL DEFAULT '{}',
   columns text[] NOT NULL DEFAULT '{}',
   types text[] NOT NULL DEFAULT '{}',
+  numbers bigint[],
   tracked boolean,
   phase text NOT NULL DEFAULT 'backfill' CHECK (phase IN ('backfill', 'compare', 'settle', 'current')),
   whole boolean NOT NULL DEFAULT false,
@@ -38,11 +39,12 @@ COMMENT ON TABLE dataverse.copies IS
   'the tables that dataverse.pull() keeps in step, and how far each of them is';
 COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy; what else there is now is new';
 COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
+COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which these columns were filled, and their numbers there';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
 COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
-COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates only; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
 COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
 COMMENT ON COLUMN dataverse.copies.id_column IS
@@ -183,10 +185,12 @@ COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
 
 -- Tables may have been renamed, and their names given to others: copies take their
 -- names with them, and who had a name before is of a table that is gone.  Names
--- are unique, so they are given up before they are taken.
-CREATE FUNCTION dataverse.copy_follow_names()
+-- are unique, so they are given up before they are taken.  Only the caller's own
+-- copies, and what this name depends on, are looked at: to follow the tables of
+-- other roles could mean to wait for as long as they like.
+CREATE FUNCTION dataverse.copy_follow_names(target text)
 RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -194,10 +198,18 @@ DECLARE
   names text[];
   others bigint[];
 BEGIN
-  SELECT array_agg(c.id), array_agg(n.name) INTO copies, names
-  FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
-    LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
-  WHERE c.target <> n.name;
+  WITH RECURSIVE moved (copy, name) AS (
+    SELECT c.id, n.name
+    FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    WHERE c.target <> n.name AND (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)
+                                  OR dataverse.copy_owner(c) = dataverse.role_oid(dataverse.caller()))
+    UNION
+    SELECT c.id, n.name
+    FROM moved AS m JOIN dataverse.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    WHERE c.target <> n.name)
+  SELECT array_agg(m.copy), array_agg(m.name) INTO copies, names FROM moved AS m;
   IF copies IS NULL THEN
     RETURN;
   END IF;
@@ -208,10 +220,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_follow_names() IS
+COMMENT ON FUNCTION dataverse.copy_follow_names(text) IS
   'gives copies the names that their tables have now; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_follow_names() FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse.copy_follow_names(text) FROM PUBLIC;
 
 -- Called by functions that run as the owner of the tables of state.
 CREATE FUNCTION dataverse.copy_remove(copy bigint)
@@ -247,7 +259,7 @@ BEGIN
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse.copy_admit_all(copy);
   UPDATE dataverse.copies AS c
-  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', numbers = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -293,7 +305,7 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
       hint = 'A copy is an ordinary or a partitioned table.  If there is no table of this name, one is made.';
   END IF;
-  PERFORM dataverse.copy_follow_names();
+  PERFORM dataverse.copy_follow_names(target);
   SELECT c.* INTO opened FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
   ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
@@ -316,12 +328,12 @@ BEGIN
     END IF;
   END LOOP;
   IF opened.id IS NULL THEN
-    -- another session may be about to do the same
     INSERT INTO dataverse.copies AS c (foreign_table, target, role)
     VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
-    ON CONFLICT ON CONSTRAINT copies_target_key DO UPDATE SET target = excluded.target
+    ON CONFLICT ON CONSTRAINT copies_target_key DO NOTHING
     RETURNING * INTO opened;
-    RETURN opened.id;
+    -- another session, perhaps of another role, has just done the same
+    RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
   END IF;
   -- what was changed in a table that is gone concerns no rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
@@ -339,6 +351,8 @@ BEGIN
     AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
          OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
          OR c.role <> dataverse.caller() OR c.role_oid IS DISTINCT FROM dataverse.role_oid(dataverse.caller()));
+  -- the name may be that of a table of somebody else by now
+  PERFORM dataverse.copy_get(opened.id);
   -- what was read went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     PERFORM dataverse.copy_restart(opened.id);
@@ -379,15 +393,17 @@ DECLARE
   n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
 BEGIN
   UPDATE dataverse.copies AS c
-  SET known = n.known, columns = n.columns, types = n.types, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
+  SET known = n.known, columns = n.columns, types = n.types, numbers = n.numbers, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
-  -- the target is set to itself so that its OID is found once it exists, but not that of another table
+  -- the target is set to itself so that its OID is found once it exists, but not that
+  -- of another table, nor of one that somebody else has made
   IF n.target_oid IS NULL THEN
-    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy RETURNING c.* INTO STRICT n;
+    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy;
+    n := dataverse.copy_get(copy);
   END IF;
   RETURN n;
 END

@@ -1,3 +1,28 @@
+-- Default privileges of whoever installs the extension are not meant for tables with
+-- rows of all roles, and triggers on these, or functions that run as their owner,
+-- would give all rights.
+DO $$
+DECLARE
+  statement text;
+BEGIN
+  FOR statement IN
+    SELECT format('REVOKE ALL ON %s %s FROM %s', o.what, o.name, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+    FROM (
+      SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner, c.relacl
+      FROM pg_class AS c WHERE c.relnamespace = 'dataverse'::regnamespace
+      UNION ALL
+      SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner, p.proacl
+      FROM pg_proc AS p WHERE p.pronamespace = 'dataverse_owner'::regnamespace OR p.proname = 'run_lock' AND p.pronamespace = 'dataverse'::regnamespace
+      UNION ALL
+      SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname = 'dataverse_owner') AS o (what, name, owner, acl),
+      aclexplode(o.acl) AS a
+    WHERE a.grantee <> o.owner
+  LOOP
+    EXECUTE statement;
+  END LOOP;
+END
+$$;
+
 -- Everyone may use the objects of this schema, unless they have restrictions of
 -- their own.
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;

@@ -409,6 +409,24 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
   'copies of which rows wait for rows of others; for dataverse.pull_all()';
 
+-- Nobody has named the tables of dataverse.pull_all().  A superuser, who may write to
+-- all of them, would run the code of one that another role has made beforehand.
+CREATE FUNCTION dataverse.pull_stranger(target text)
+RETURNS jsonb
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT dataverse.pull_problem(
+    $1, NULL, '42501', format('the table belongs to role "%s"', pg_get_userbyid(c.relowner)),
+    format('Its triggers and other code would gain the rights of role "%s".', current_user),
+    format('Call the procedure as that role (SET ROLE %I;), or dataverse.pull() for this table.', pg_get_userbyid(c.relowner)))
+  FROM pg_class AS c JOIN pg_roles AS r ON r.rolname = current_user
+  WHERE c.oid = to_regclass($1) AND r.rolsuper AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_stranger(text) IS
+  'why a superuser does not pull a table that it has not named; for dataverse.pull_all()';
+
 CREATE PROCEDURE dataverse.pull_all(
   schema name,
   target_schema name,
@@ -458,8 +476,11 @@ BEGIN
       target := dataverse.name_in(target_schema, source);
       -- a table that has been dropped meanwhile
       CONTINUE WHEN target IS NULL;
-      CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
-                              problem);
+      problem := dataverse.pull_stranger(target);
+      IF problem IS NULL THEN
+        CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
+                                problem);
+      END IF;
       problems := problems OPERATOR(pg_catalog.-) source::pg_catalog.text;
       IF problem IS NOT NULL THEN
         problems := problems OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object(source::pg_catalog.text, problem);

@@ -158,7 +158,7 @@ COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
   'the address of the service that a foreign table is in; for dataverse.pull() and push()';
 
 -- What the service defines: whether changes are tracked, and ids and types of the
--- columns that are copied, by their names here, and which cannot be set when a row is created.  What is made again has another id.
+-- columns that are copied, by their names here, and which of them cannot be set when a row is created, or only then.  What is made again has another id.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -166,7 +166,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate)', info ->> 'logical_name');
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate,IsValidForUpdate)', info ->> 'logical_name');
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
@@ -187,7 +187,8 @@ BEGIN
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
   SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
-                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update' END))
+                                               CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update'
+                                                    WHEN NOT (a.value ->> 'IsValidForUpdate')::boolean THEN 'create' END))
     || jsonb_build_object('', definition ->> 'MetadataId')
   INTO schema
   FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
@@ -394,6 +395,8 @@ DECLARE
   gone text[];
   copied text[];
   copied_types text[];
+  numbers bigint[];
+  remade text[];
   missing text;
   alterations text;
   reread boolean := "full";
@@ -569,14 +572,26 @@ BEGIN
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
-  reread := reread OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
+  -- columns that were dropped here and added again are empty
+  numbers := to_regclass(target)::oid::bigint || ARRAY(
+    SELECT a.attnum::bigint FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c
+    ORDER BY u.i);
+  IF state.numbers[1] = numbers[1] THEN
+    remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:]) AS o (name, number) JOIN unnest(copied, numbers[2:]) AS c (name, number)
+               ON c.name = o.name AND c.number <> o.number);
+  END IF;
+  IF remade IS NOT NULL THEN
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again: %s',
+                                        foreign_table, target, array_to_string(remade, ', '));
+  END IF;
+  reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read goes on, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
-                                                   AND state.types = copied_types) THEN
+                                                   AND state.types = copied_types AND remade IS NULL) THEN
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
-  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types)
+  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types OR remade IS NOT NULL)
     OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
   THEN
     -- a page that other columns were requested with leads to pages with these
@@ -592,7 +607,7 @@ BEGIN
     changes := changes || dataverse.pull_token_life(state, info);
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
-    'columns', copied, 'types', copied_types, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+    'columns', copied, 'types', copied_types, 'numbers', numbers, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);

@@ -440,8 +440,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_waits(regclass, text, text) IS
   'whether a run that was throttled goes on waiting; for dataverse.pull()';
 
--- The statements that grant what the caller lacks, or that make the foreign table
--- what the service's is now, if the error may come from that; NULL if there are none.
+-- The statements that grant what the caller lacks, that give columns here types that
+-- suit, or that make the foreign table what the service's is now, if the error may
+-- come from that; NULL if there are none.
 CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text, needed text[])
 RETURNS text
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -459,6 +460,19 @@ BEGIN
                 (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse.caller())
                  FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
                  WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse.caller(), s.oid, 'USAGE'))), '');
+  END IF;
+  -- columns here to which those of the foreign table cannot be assigned
+  IF sqlstate = '42804' THEN
+    RETURN (
+      SELECT format('Change the type, ALTER TABLE %1$s %2$s; or name the columns to be copied in the argument "columns".', target,
+                    string_agg(format('ALTER COLUMN %1$I TYPE %2$s USING %1$I::text::%2$s', f.attname, format_type(f.atttypid, f.atttypmod)), ', '
+                               ORDER BY f.attnum))
+      FROM pg_attribute AS f JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = f.attname AND NOT a.attisdropped
+        JOIN pg_type AS t ON t.oid = a.atttypid, LATERAL (SELECT CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END) AS b (oid)
+      WHERE f.attrelid = pull_cure.foreign_table AND f.attnum > 0 AND NOT f.attisdropped AND b.oid <> f.atttypid AND t.typcategory <> 'S'
+        AND f.attname <> (SELECT i.id_column FROM dataverse.pull_info(pull_cure.foreign_table) AS i)
+        AND NOT EXISTS (SELECT FROM pg_cast AS c WHERE c.castsource = f.atttypid AND c.casttarget = b.oid AND c.castcontext <> 'e')
+      HAVING count(*) > 0);
   END IF;
   -- table and column not found, values of another type, that are too long or too great, and unspecified
   IF sqlstate NOT IN ('HV00R', 'HV005', 'HV004', 'HV000', '22001', '22003', '22P02', '22007', '22008') THEN
@@ -482,7 +496,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text, text[]) IS
-  'how to cure that privileges are missing here, or that a foreign table is not as the table in Dataverse; for dataverse.pull()';
+  'how to cure that privileges are missing, types do not suit, or a foreign table is not as that in Dataverse; for dataverse.pull()';
 
 -- Whether so many rows are refused that a run which will fail because of them had
 -- better end.  Those that wait for others do not count.
@@ -661,7 +675,7 @@ BEGIN
           'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false, 'ids', 0);
       END IF;
     WHEN 'compare' THEN
-      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids THEN
+      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids + coalesce(noted, 0) THEN
         -- a table of ids that was not restored: nothing may be deleted because of it
         PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
         counts := counts || '{"phase": "compare", "ids": 0}';

@@ -331,7 +331,12 @@ BEGIN
   SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
   FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
   EXECUTE format('DROP TABLE %s', staging);
-  info := dataverse.push_info(foreign_table, operation, key, coalesce(columns, '{}'));
+  IF columns IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = 'the query returns no columns',
+      hint = 'The columns of the query are those of the foreign table: name them with AS.';
+  END IF;
+  info := dataverse.push_info(foreign_table, operation, key, columns);
   IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
     PERFORM dataverse.push_check_key(foreign_table, info, key);
   END IF;

@@ -89,10 +89,12 @@ DECLARE
   me CONSTANT oid := dataverse.role_oid(dataverse.caller());
   opened bigint;
 BEGIN
-  -- a dump has the names, and new roles and tables may have got old ones
-  UPDATE dataverse.push_states AS p SET role = r.rolname FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role;
+  -- a dump has the names, and new roles and tables may have got old ones; what
+  -- does not concern the caller may be locked for as long as others like
+  UPDATE dataverse.push_states AS p SET role = r.rolname
+  FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role AND (p.role_oid = me OR p.role = dataverse.caller());
   UPDATE dataverse.push_states AS p SET foreign_table = p.foreign_oid::regclass::text
-  FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.foreign_table <> p.foreign_oid::regclass::text;
+  FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.role_oid = me AND p.foreign_table <> p.foreign_oid::regclass::text;
   LOOP
     -- a table that was made again takes the place of one that is gone, but not of one that has another name now
     SELECT p.id INTO opened FROM dataverse.push_states AS p

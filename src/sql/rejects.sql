@@ -8,10 +8,12 @@
 -- is looked up when the rows are restored: OIDs of another database mean nothing.
 --
 
+-- Generated columns are computed with the search path of whoever changes a row, so
+-- the next two functions leave nothing to it.
 CREATE FUNCTION dataverse.role_oid(name text)
 RETURNS oid
 LANGUAGE sql IMMUTABLE STRICT
-AS $$ SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname::text = $1 $$;
+AS $$ SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname::pg_catalog.text OPERATOR(pg_catalog.=) $1 $$;
 
 COMMENT ON FUNCTION dataverse.role_oid(text) IS
   'the role that has this name when a row is filed or restored; for dataverse.rejected_rows';
@@ -19,7 +21,7 @@ COMMENT ON FUNCTION dataverse.role_oid(text) IS
 CREATE FUNCTION dataverse.table_oid(name text)
 RETURNS oid
 LANGUAGE sql IMMUTABLE STRICT
-AS $$ SELECT pg_catalog.to_regclass($1)::oid $$;
+AS $$ SELECT pg_catalog.to_regclass($1)::pg_catalog.oid $$;
 
 COMMENT ON FUNCTION dataverse.table_oid(text) IS
   'the table that has this name when a row is filed or restored; for dataverse.rejected_rows';
@@ -399,6 +401,13 @@ BEGIN
       errcode = 'object_not_in_prerequisite_state',
       message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on',
       hint = 'RESET dataverse_fdw.dry_run;';
+  END IF;
+  -- the rules of the views do not apply then, so entries of rows that got in would stay
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'rejected rows cannot be tried again while "session_replication_role" is "replica"',
+      hint = 'SET session_replication_role = origin;';
   END IF;
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN

@@ -7,21 +7,27 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   most CONSTANT integer := 5;
+  few CONSTANT integer := 100;
+  since timestamptz := (SELECT r.started_at FROM dataverse.runs AS r WHERE r.id = run);
   n bigint := 0;
 BEGIN
   IF progress THEN
     loosened := false;
     rounds := rounds + 1;
   END IF;
+  -- where each round lets in one of many rows that wait for each other's values, there would be no end
+  IF rounds > most AND (dataverse.pending_count(copy)).open > few THEN
+    since := 'infinity';
+  END IF;
   IF progress AND rounds <= most THEN
-    n := dataverse.pending_retry(copy, false);
+    n := dataverse.pending_retry(copy, since);
   END IF;
   IF n = 0 AND NOT loosened THEN
     n := dataverse.pending_loosen(copy, plan);
     loosened := true;
   END IF;
   IF n = 0 AND progress THEN
-    n := dataverse.pending_retry(copy, false);
+    n := dataverse.pending_retry(copy, since);
   END IF;
   -- they were counted when they were refused
   PERFORM dataverse.run_add(run, 'send', jsonb_build_object('rejected', -n));
@@ -152,7 +158,7 @@ BEGIN
         WHEN task OPERATOR(pg_catalog.=) 'take' THEN
           phase := 'send';
           PERFORM dataverse.sync_take(copy, plan);
-          PERFORM dataverse.pending_retry(copy, true);
+          PERFORM dataverse.pending_retry(copy, NULL);
           PERFORM dataverse.run_add(run, phase, '{}');
           task := 'send';
         WHEN task OPERATOR(pg_catalog.=) 'finish' THEN
@@ -195,7 +201,7 @@ BEGIN
       message := NULL;
       -- some of the rows may have been written; to be throttled is no attempt
       armed := false;
-      PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('rejected', OPERATOR(pg_catalog.-) dataverse.pending_retry(copy, true)));
+      PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('rejected', OPERATOR(pg_catalog.-) dataverse.pending_retry(copy, NULL)));
     END IF;
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -230,7 +236,7 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = pg_catalog.format('rows of %2$s with changes in columns that cannot be written in Dataverse: %1$s', unwritable, name),
-      detail = 'These changes were not sent; the values of Dataverse have replaced them.';
+      detail = 'Dataverse has not got these changes, or has ignored them; its values have replaced them.';
   END IF;
   IF unsent OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING

@@ -27,6 +27,13 @@ BEGIN
       message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on',
       hint = 'RESET dataverse_fdw.dry_run;';
   END IF;
+  -- the rules of dataverse.rejects do not apply then
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'tables cannot be synced while "session_replication_role" is "replica"',
+      hint = 'SET session_replication_role = origin;';
+  END IF;
   IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
@@ -116,14 +123,14 @@ BEGIN
   INTO on_insert, on_update, create_only, not_null, partners
   FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
-  -- Dataverse stores empty texts and lists as nulls, and no fractions of seconds
+  -- Dataverse stores empty texts and lists as nulls, lists in an order of its own, and no fractions of seconds
   SELECT string_agg(format(CASE WHEN a.atttypid = 'numeric'::regtype
                              THEN 'CASE WHEN %1$s IS DISTINCT FROM %2$s AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END'
                              ELSE 'CASE WHEN ROW(%1$s)::record *<> ROW(%2$s)::record AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END' END,
                            format(n.form, 'r', c), format(n.form, 'i', c), c), ', ')
   INTO differs
   FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
-    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN 'nullif(%s.%I, ''{}'')'
+    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
                          WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
                          ELSE '%s.%I' END) AS n (form);
@@ -144,8 +151,10 @@ BEGIN
     'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
                     WHERE c <> ALL (coalesce(on_insert, '{}'))
                        OR plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
-    -- ... and when it is updated
-    'create_only', coalesce(to_jsonb(create_only), '[]'),
+    -- and these when it is updated, or at least it may; what the foreign table refuses to update is not sent
+    'create_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update || create_only) AS c
+                    WHERE c = ANY (create_only) OR plan -> 'schema' ->> c LIKE '% create'),
+    'states', (SELECT coalesce(jsonb_agg(c ORDER BY c), '[]') FROM unnest(on_update) AS c WHERE plan -> 'schema' ->> c ~ ' (State|Status)( |$)'),
     -- what may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
@@ -291,6 +300,47 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
   'takes single columns of rows that were read back; for dataverse.sync()';
 
+-- Files rows with changes of columns that are not copied any more, and returns the
+-- others: such a change can neither be sent nor be compared, and whether it may be
+-- forgotten is not for a run to say.  That the service had news of these rows is
+-- supposed, so that they are looked at at once.
+CREATE FUNCTION dataverse.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse.pending[], OUT filed bigint)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+  found_ids uuid[];
+  changes jsonb[];
+BEGIN
+  found_ids := ARRAY(SELECT r.id FROM unnest(rows) AS r
+                     WHERE r.operation = 'U' AND NOT to_jsonb(r.columns || r.held) <@ (plan -> 'columns'));
+  filed := 0;
+  IF found_ids = '{}' THEN
+    RETURN;
+  END IF;
+  -- a row that is not here any more is dealt with as such
+  EXECUTE format(
+    'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', plan ->> 'images')
+    INTO found_ids, changes USING found_ids;
+  IF found_ids IS NULL THEN
+    RETURN;
+  END IF;
+  PERFORM dataverse.pending_set(copy, ARRAY(
+    SELECT n.change || jsonb_build_object(
+      'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
+      'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
+      'error', 'not copied any more: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE NOT plan -> 'columns' ? c))
+    FROM unnest(changes) AS n (change) JOIN unnest(rows) AS r ON r.id = (n.change ->> 'id')::uuid));
+  filed := cardinality(found_ids);
+  rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (found_ids));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_file_uncopied(bigint, jsonb, dataverse.pending[]) IS
+  'files rows with changes of columns that are not copied any more; for dataverse.sync()';
+
 -- Chooses the rows that are sent next, and notes them with all their values: what
 -- the service should have afterwards.
 CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
@@ -304,8 +354,8 @@ SET extra_float_digits = 1
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows CONSTANT dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
-  ids CONSTANT uuid[] := ARRAY(SELECT p.id FROM unnest(rows) AS p);
+  rows dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
+  ids uuid[];
   fits boolean := true;
   noted record;
   misfits jsonb[] := '{}';
@@ -315,10 +365,11 @@ BEGIN
   chosen := cardinality(rows);
   staged := 0;
   unwritable := 0;
-  refused := 0;
-  IF chosen = 0 THEN
+  SELECT f.rows, f.filed INTO rows, refused FROM dataverse.sync_file_uncopied(copy, plan, rows) AS f;
+  IF rows = '{}' THEN
     RETURN;
   END IF;
+  ids := ARRAY(SELECT p.id FROM unnest(rows) AS p);
   EXECUTE plan ->> 'lock' USING ids;
   EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
   unwritable := noted.unwritable;
@@ -450,6 +501,10 @@ DECLARE
     'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
     'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
+  -- what is not copied any more cannot be compared
+  uncopied CONSTANT boolean := p.operation = 'U' AND NOT to_jsonb(edited) <@ (plan -> 'columns');
+  begins CONSTANT boolean := EXISTS (
+    SELECT FROM jsonb_array_elements_text(plan -> 'states') AS c WHERE plan -> 'schema' ->> c ~ ' State( |$)' AND theirs -> c = '0');
   columns text[];
   missing text[];
   service text[];
@@ -462,15 +517,14 @@ BEGIN
   IF p.image IS NULL AND p.operation <> 'D' THEN
     differs := edited;
   END IF;
-  -- whatever is decided, a row that is there keeps its values of such columns
-  IF there THEN
-    differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT plan -> 'create_only' ? c);
-  END IF;
   IF p.state = 'fetch' THEN
     RETURN;
   END IF;
-  -- what was left out when the row was created is sent now
-  missing := ARRAY(SELECT c FROM unnest(differs) AS c WHERE c = ANY (p.held) AND plan -> 'on_update' ? c AND theirs -> c = 'null');
+  -- what Dataverse takes only when a row is created cannot be made the same any more
+  differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT (there AND plan -> 'create_only' ? c));
+  -- what was left out when the row was created is sent now; so is its state, if it still has that in which all rows begin
+  missing := ARRAY(SELECT c FROM unnest(differs) AS c
+                   WHERE plan -> 'on_update' ? c AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND plan -> 'states' ? c AND begins));
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
      AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
     change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
@@ -504,6 +558,14 @@ BEGIN
   END IF;
   IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
     change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
+    -- whatever differs is ours, whichever name the column has now, unless the row has changed there, which makes a conflict of it
+    IF decision = 'local' AND uncopied AND p.sqlstate = '42703' THEN
+      change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE plan -> 'on_update' ? d));
+    END IF;
+    RETURN;
+  END IF;
+  IF p.state = 'filed' AND there AND uncopied AND p.sqlstate = '42703' THEN
+    change := file || jsonb_build_object('columns', edited, 'kind', p.kind, 'sqlstate', p.sqlstate, 'error', p.error);
     RETURN;
   END IF;
 
@@ -541,6 +603,10 @@ BEGIN
   columns := ARRAY(
     SELECT c FROM (SELECT unnest(differs) UNION SELECT partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
   IF columns = '{}' THEN
+    -- to be filed as such
+    IF uncopied AND decision IS DISTINCT FROM 'service' THEN
+      change := again || jsonb_build_object('against', version);
+    END IF;
     RETURN;
   END IF;
   service := dataverse.sync_policy(plan, decision, columns, 'service');
@@ -567,8 +633,8 @@ COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint
 -- Reads rows from the service into the page, and settles what is pending about them.
 -- Of rows that were written, and those of which only the row of the service is
 -- wanted, nothing has to be judged.
-CREATE FUNCTION dataverse.sync_settle(copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refused jsonb)
-RETURNS bigint
+CREATE FUNCTION dataverse.sync_settle(
+  copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -589,8 +655,9 @@ DECLARE
   p dataverse.pending;
   dirty_ids uuid[] := '{}';
   dirty jsonb := '{}';
-  n_refused bigint := 0;
 BEGIN
+  refused := 0;
+  ignored := 0;
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
   -- before anything of the copy is locked, as dataverse.untrack() does
@@ -599,13 +666,15 @@ BEGIN
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
   FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
-    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}') AS settled) AS s;
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}' AND NOT plan -> 'create_only' ?| r.columns) AS settled) AS s;
   IF unclear <> '{}' THEN
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
-      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refused -> p.id::text);
+      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refusals -> p.id::text);
       IF judged.change = '{}' THEN
         ids := ids || p.id;
+        ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
+          SELECT FROM unnest(read.differs) AS d WHERE d = ANY (p.columns) AND plan -> 'create_only' ? d))::integer;
       ELSE
         kept := kept || p.id;
         IF judged.part = '{}' THEN
@@ -618,7 +687,7 @@ BEGIN
           PERFORM dataverse.pending_set(copy, changes);
           changes := '{}';
         END IF;
-        n_refused := n_refused + (refused ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
+        refused := refused + (refusals ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
         IF judged.part <> '{}' THEN
           part_ids := part_ids || p.id;
           part_rows := part_rows || read.theirs;
@@ -656,12 +725,11 @@ BEGIN
   IF changes <> '{}' THEN
     PERFORM dataverse.pending_set(copy, changes);
   END IF;
-  RETURN n_refused;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
-  'compares pending rows with those of the service, and returns how many were refused; for dataverse.sync()';
+  'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
 -- Filed rows with the values that they have here now.  Those that cannot be
 -- converted to the types of the foreign table cannot be compared either, and have
@@ -725,6 +793,7 @@ DECLARE
   dirty uuid[];
   changes jsonb[];
   outcome record;
+  settled record;
   staged record;
 BEGIN
   sent := 0;
@@ -735,12 +804,14 @@ BEGIN
     IF armed THEN
       outcome := dataverse.sync_send(copy, plan, rows);
       sent := cardinality(outcome.written);
-      refused := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+      settled := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
     ELSE
-      PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+      settled := dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
       -- what has been changed since it may have been sent has waited for this
       PERFORM dataverse.sync_take(copy, plan);
     END IF;
+    refused := settled.refused;
+    unwritable := settled.ignored;
     PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
     RETURN;
   END IF;

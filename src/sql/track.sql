@@ -101,6 +101,8 @@ BEGIN
   UPDATE dataverse.copies AS c
   SET target = c.target, id_column = copy_track.id_column, version_column = copy_track.version_column
   WHERE c.id = copy;
+  -- the name may be that of a table of somebody else by now
+  PERFORM dataverse.copy_get(copy);
   -- the entries may be those of a table that was dropped, and so may be what is known of its rows
   replaced := coalesce(state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy), false);
   IF copy_track.id_column IS NULL OR state.id_column IS NULL OR replaced THEN

@@ -4,6 +4,9 @@
 # SPDX-License-Identifier: PostgreSQL
 # shellcheck shell=bash disable=SC2120
 
+# figures have points, whatever the locale
+export LC_ALL=C.UTF-8
+
 declare -A figures=()	# the figures of each line by its name, run by run
 
 # Returns this backend's processor time in clock ticks, and its memory and peak in kB.

@@ -96,6 +96,14 @@ is(malformed(slurp_file("$scratch/known.svg")), '', 'the picture is well-formed'
 ($status, $out) = picture('100 under_way a 2');
 isnt($status, 0, 'no load is an error');
 
+# ---- places to write to
+
+($status, $out) = shell("DV_DEMO_SVG=$scratch/nonesuch/demo.svg make -s demo </dev/null 2>&1");
+isnt($status, 0, 'a picture that cannot be written ends the demo');
+like($out, qr/\Ademo: cannot write $scratch\/nonesuch\/demo\.svg; DV_DEMO_SVG=FILE says/, 'before anything is built');
+($status, $out) = shell("DV_DEMO_SVG=test/nonesuch/demo.svg make -s demo </dev/null 2>&1");
+like($out, qr/\Ademo: cannot write \S+\/test\/nonesuch\/demo\.svg;/, 'and is looked for where the demo was started');
+
 # ---- the demo
 
 ($status, $out) = demo('KEEP=1');
@@ -168,5 +176,10 @@ like($out, qr/^demo: expected 1000\|2000 instead of 900\|2000: SELECT/m, 'it say
 unlike($out, qr/^== done/m, 'and ends');
 is(join(' ', glob "$scratch/dataverse_fdw.*"), '', 'and leaves nothing, whatever KEEP says');
 is(programs($scratch), '', 'nothing runs');
+
+# make cannot build in such a folder
+mkdir "$scratch/a b" or die $!;
+($status, $out) = shell("TMPDIR='$scratch/a b' DV_DEMO_SVG=$svg make -s demo </dev/null 2>&1");
+like($out, qr/^demo: expected 1000\|2000 instead/m, 'another folder is used if the one for temporary files has a blank in its name');
 
 done_testing();

@@ -117,6 +117,22 @@ for my $target (qw(rejects own_rejects rejected_rows))
 			: 'role, server, foreign_table, operation, sqlstate, message, attempts) VALUES ($$super$$, $$crm$$, $$dv.account$$, $$insert$$, $$$$, $$$$, 1)')),
 		qr/filed by the extension only|cannot insert into view/, "a member of pg_write_all_data files nothing in $target");
 }
+$crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+	VALUES ('forger', 'crm', 'dv.account', 'insert', '22001', 'forged', 1)");
+like(complaint("SET ROLE forger; UPDATE dataverse.rejected_rows SET role = 'super'"), qr/changed by the extension only/, 'nor makes a row of its own one of somebody else');
+$crm->sql('DELETE FROM dataverse.rejected_rows');
+# Whose a row is does not depend on operators and types that the role has made.
+$crm->sql('CREATE SCHEMA fools AUTHORIZATION alice');
+as('alice', q{CREATE FUNCTION fools.equal(text, text) RETURNS boolean LANGUAGE sql AS $$SELECT $1 OPERATOR(pg_catalog.=) 'super'$$;
+	CREATE OPERATOR fools.= (LEFTARG = text, RIGHTARG = text, FUNCTION = fools.equal)});
+for my $view (qw(correctable_rejects rejects))
+{
+	file('alice', 'dv.account', 'mine');
+	as('alice', qq{SET search_path = fools, pg_catalog; UPDATE dataverse.$view SET "row" = "row"});
+	is($crm->sql('SELECT string_agg(role_oid::regrole::text, $$ $$) FROM dataverse.rejected_rows'), 'alice', "a row that was corrected remains that of its role: $view");
+	$crm->sql('DELETE FROM dataverse.rejected_rows');
+}
+$crm->sql('DROP SCHEMA fools CASCADE');
 like(complaint('SET ROLE alice; UPDATE dataverse.rejects SET attempts = 0'), qr/permission denied for view rejects/, 'nobody changes rows');
 like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 
@@ -254,6 +270,15 @@ like($said, qr/${refused}It is not empty/, '… also with operators in it');
 unlike($said, qr/runs/, '… which do not run');
 other('DROP OPERATOR dataverse.= (oid, regclass); DROP FUNCTION dataverse.evil(oid, regclass); SET ROLE second_super; CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
 is(complaint('CREATE EXTENSION dataverse_fdw', 'other'), '', 'a clean one of a superuser can be used, also again');
+my $given = q{FROM pg_class AS o, aclexplode(relacl) AS a WHERE relnamespace = 'dataverse'::regnamespace AND a.grantee = 'mallory'::regrole};
+other('DROP EXTENSION dataverse_fdw; DROP SCHEMA dataverse');
+other("ALTER DEFAULT PRIVILEGES GRANT $_ TO mallory") for 'ALL ON TABLES', 'ALL ON SEQUENCES', 'EXECUTE ON FUNCTIONS', 'USAGE ON SCHEMAS';
+other('CREATE EXTENSION dataverse_fdw');
+is(other("SELECT count(*) $given"), 0, 'default privileges give nobody more rights on tables');
+is(other("SELECT has_schema_privilege('mallory', 'dataverse_owner', 'USAGE')"), 'f', '… nor on what runs as the owner');
+is(other(q{SELECT count(*) FROM pg_proc WHERE has_function_privilege('mallory', oid, 'EXECUTE')
+	AND (pronamespace = 'dataverse_owner'::regnamespace OR proname = 'run_lock')}), 0, '… nor on locks of runs');
+is(other("SET ROLE mallory; SELECT count(*) FROM dataverse.runs"), 0, '… and everybody keeps those that everybody has');
 
 # ---- dumps by roles that are not superusers
 

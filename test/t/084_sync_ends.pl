@@ -129,7 +129,7 @@ my $conflict = $crm->sql('SELECT min(id) FROM dataverse.conflicts');
 my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'mine.account'});
 for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local')",
 	"SELECT dataverse.pending_take($copy, '{}')", "SELECT dataverse.pending_ids($copy, '{filed}')", "SELECT dataverse.pending_place($copy, '{}')",
-	"SELECT dataverse.pending_among($copy, '{}')", "SELECT dataverse.pending_dirty($copy, '{}')", "SELECT dataverse.pending_retry($copy, true)",
+	"SELECT dataverse.pending_among($copy, '{}')", "SELECT dataverse.pending_dirty($copy, '{}')", "SELECT dataverse.pending_retry($copy, NULL)",
 	"SELECT dataverse.pending_stage($copy, '{}', '{}', '{}', '{}', '{}', '{}')",
 	"SELECT dataverse.pending_loosen($copy, '{}')",
 	"SELECT dataverse.pending_next($copy, '{filed}', 1)", "SELECT dataverse.pending_set($copy, '{}')", "SELECT dataverse.pending_drop($copy, NULL)",

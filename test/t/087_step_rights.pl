@@ -153,6 +153,95 @@ as('mallory', q{CALL dataverse.pull('dv.contact', 'public.taken', columns => '{n
 as('bob', 'CREATE TABLE public.taken (activityid uuid PRIMARY KEY, subject text, versionnumber bigint)');
 like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulled public\.taken/, 'who has only taken a name does not keep others from it');
 
+# What somebody has noted under a name does not become that of a table of another role.
+my $current = q{'{"phase": "current", "tracked": true, "token": "1000", "columns": ["contactid"]}'};
+my $claimed = sub { $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.claimed'}) };
+my $claims = q{CALL dataverse.pull('dv.contact', 'public.claimed')};
+as('mallory', q{SELECT dataverse.copy_open('dv.contact', 'public.claimed')});
+as('alice', "CREATE TABLE public.claimed ($table)");
+like((as('mallory', "SELECT dataverse.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor does a state that was noted before the table was made');
+like((as('mallory', "SELECT dataverse.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor does what is captured');
+like((as('alice', $claims))[1], qr/: 19 rows read, 19 inserted/, 'the table is filled');
+as('alice', q{SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
+
+# Others keep nobody from working by keeping their own entries locked.
+my $locker = Session->new($node);
+my $blocked = Session->new($node);
+my $impatience = "SET statement_timeout = '20s';";
+$locker->query('SET ROLE mallory');
+$blocked->query('SET ROLE alice');
+$locker->query('BEGIN');
+$locker->query(q{SELECT dataverse.copy_open('dv.contact', 'public.claimed')});
+$locker->query("SELECT dataverse.copy_set(id, $current) FROM (SELECT dataverse.copy_open('dv.contact', 'public.claimed') AS id OFFSET 0) AS c");
+$blocked->query("CREATE TABLE public.claimed ($table)");
+$blocked->start($claims);
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+$locker->query('COMMIT');
+is($blocked->finish->{message}, undef, 'a table is pulled whose name another session is noting');
+is($crm->sql('SELECT count(*) FROM public.claimed'), '19', 'and is filled');
+as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER TABLE mallory.c RENAME TO renamed;
+	CREATE FOREIGN TABLE mallory.f (contactid uuid, lastname text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts');
+	SELECT dataverse.push_open('mallory.f', 'SELECT 1', 'insert', '{}'); ALTER FOREIGN TABLE mallory.f RENAME TO renamed_too});
+$locker->query('BEGIN');
+$locker->query(q{SELECT dataverse.copy_set(dataverse.copy_of('mallory.renamed'), '{}')});
+$locker->query(q{SELECT dataverse.push_set((SELECT id FROM dataverse.pushes), '{}')});
+unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a renamed copy of another role, which is locked, keeps nobody waiting');
+like((as('alice', "$impatience CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
+	qr/1 row sent/, 'nor does a push to a table that was renamed');
+$locker->query('ROLLBACK');
+is((as('mallory', q{SELECT dataverse.forget_push(id) FROM dataverse.pushes; SELECT dataverse.forget_copy('mallory.renamed'); SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mallory.%'}))[0],
+	"t\nt\n0", 'both are found');
+$_->close for $locker, $blocked;
+as('alice', "CALL dataverse.pull('dv.contact', 'alice.before', $columns); ALTER TABLE alice.before RENAME TO later; $claims");
+is((as('alice', q{SELECT string_agg(target, ' ') FROM dataverse.sync_state WHERE target IN ('alice.before', 'alice.later')}))[0], 'alice.later',
+	'the names of all copies of a role are followed when it pulls any of them');
+as('alice', q{SELECT dataverse.forget_copy('alice.later'); DROP TABLE alice.later});
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'pushed'; SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
+
+# A table that somebody has made beforehand gets no rights of a superuser who pulls a whole schema.
+$crm->sql('CREATE SCHEMA copies; GRANT ALL ON SCHEMA copies TO mallory');
+as('mallory', qq{CREATE TABLE copies.contact ($table); CREATE FUNCTION mallory.rise() RETURNS trigger LANGUAGE plpgsql AS
+	'BEGIN ALTER ROLE mallory SUPERUSER; RETURN NEW; EXCEPTION WHEN insufficient_privilege THEN RETURN NEW; END';
+	CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise()});
+my $all = q{CALL dataverse.pull_all('dv', 'copies')};
+like((as('postgres', $all))[1], qr/could not pull copies\.contact: the table belongs to role "mallory"\nDETAIL:  Its triggers .*\nHINT:  .*SET ROLE mallory.*ERROR:  1 of 2 tables could not be pulled/s,
+	'it is left out, and the error says why');
+is($crm->sql(q{SELECT rolsuper, (SELECT count(*) FROM copies.contact) FROM pg_roles WHERE rolname = 'mallory'}), 'f|0', 'nothing of it runs');
+unlike((as('postgres', 'ALTER TABLE copies.contact OWNER TO CURRENT_USER; DROP TRIGGER rise ON copies.contact; ' . $all))[1], qr/ERROR/, 'a table of superusers is pulled');
+$crm->sql(q{SELECT dataverse.forget_copy('copies.contact'), dataverse.forget_copy('copies.task'); DROP SCHEMA copies CASCADE});
+
+# A page belongs to the role that has read it.
+as('alice', q{CREATE FUNCTION alice.read_some() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
+	$$ SELECT r.upserts FROM dataverse.read_page('dv.contact', NULL, NULL, NULL, NULL, false) AS r $$});
+for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window(0, 1)}, q{page_repeated()})
+{
+	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "nobody else gets at it: $peek");
+}
+
+# Who may read a foreign table may not yet send other requests to its server.
+$crm->sql('REVOKE USAGE ON FOREIGN SERVER crm FROM bob');
+for my $request (q{read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{changes('dv.contact')}, q{pull_info('dv.contact')},
+	q{copy_count_changes('dv.contact', NULL, 0, 1000)})
+{
+	like((as('bob', "SELECT FROM dataverse.$request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");
+}
+is((as('bob', 'SELECT count(*) > 0 FROM dv.contact'))[0], 't', 'not for the table itself');
+$crm->sql('GRANT USAGE ON FOREIGN SERVER crm TO bob');
+
+# Rows that refer to rows which wait in a copy of another role wait for these.
+my $family = q{columns => '{contactid,lastname,parentcustomerid,parentcustomeridtype,versionnumber}'};
+my $parent = $crm->sql('SELECT dataverse.new_id()');
+as($_, "CALL dataverse.sync('dv.contact', '$_.people', $family)") for qw(alice bob);
+as('bob', "INSERT INTO bob.people (contactid, lastname) VALUES ('$parent', 'parent')");
+as('alice', "INSERT INTO alice.people (lastname, parentcustomerid, parentcustomeridtype) VALUES ('child', '$parent', 'contact')");
+like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 0 rows sent, 1 refused, 1 conflict;/,
+	'a row is not sent without a reference because of what waits in a copy of another role');
+like((as('bob', "CALL dataverse.sync('dv.contact', 'bob.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'that one is sent');
+like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'and then the first one');
+is($crm->sql(q{SELECT parentcustomerid FROM dv.contact WHERE lastname = 'child'}), $parent, 'with its reference');
+as($_, "SELECT dataverse.forget_copy('$_.people'); DROP TABLE $_.people") for qw(alice bob);
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname IN ('child', 'parent')});
+
 # ---- tables that change while a run waits for them
 
 my $session = Session->new($node);

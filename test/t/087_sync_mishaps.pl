@@ -144,6 +144,49 @@ for my $action ('stall', 'reset_after_commit')
 }
 same_ok('after edits of rows on their way');
 
+# ---- rows on their way, of which Dataverse stores values in another form, later, or not at all
+
+$k->sql(q{IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes) FROM SERVER crm INTO dv;
+	INSERT INTO dv.new_alltypes (new_name) VALUES ('both'), ('sent')});
+my $sync_types = q{CALL dataverse.sync('dv.new_alltypes', 'public.types')};
+my $types_ok = sub {
+	my ($what, $warning, $sent) = @_;
+	my $err = '';
+
+	$node->psql('postgres', $sync_types, stderr => \$err);
+	like($err, $warning, "$what: the run succeeds, and tells of what was ignored");
+	is(last_run('status, sent, rejected, conflicts'), "succeeded|$sent|0|0", "$what: nothing is in conflict, or sent again");
+	is($k->sql('SELECT count(*) FROM (SELECT to_jsonb(t) FROM types AS t EXCEPT SELECT to_jsonb(f) FROM dv.new_alltypes AS f) AS x'), '0',
+		"$what: the rows are the same");
+	return;
+};
+my $ignored = qr/rows of public\.types with changes in columns that cannot be written in Dataverse: 1\n/;
+my $fine = qr/\A(?!.*WARNING)/s;
+$k->sql($sync_types);
+$k->sql(q{UPDATE types SET new_choices = '{3,1}' WHERE new_name = 'both'; UPDATE dv.new_alltypes SET new_choices = '{1,3}' WHERE new_name = 'both'});
+$types_ok->('a list in another order', $fine, 0);
+# as in a table that is said to take such values, so that the service has to be asked
+$k->sql(q{ALTER FOREIGN TABLE dv.new_alltypes ALTER importsequencenumber OPTIONS (SET create_only 'false')});
+my $changes = q{new_choices = '{2,3,2,1}', importsequencenumber = %s, new_text = '%s', new_decimal = 1.00005, new_datetime = '2026-01-02 03:04:05.6'};
+$k->sql('UPDATE types SET ' . sprintf($changes, 7, 'read back') . q{ WHERE new_name = 'sent'});
+$types_ok->('sent and read back', $ignored, 1);
+$k->sql('UPDATE types SET ' . sprintf($changes, 8, 'not read back') . q{ WHERE new_name = 'sent'});
+# changes are read, and versions; then the rows are written
+kill_at($sync_types, method => 'GET', path => '/new_alltypes', after => 2, action => 'stall');
+is($k->sql(q{SELECT new_text FROM dv.new_alltypes WHERE new_name = 'sent'}), 'not read back', 'the row has been written');
+$types_ok->('sent and not read back', $ignored, 0);
+# the state of a new row follows in a request of its own
+for my $fault ([ state => method => 'POST', after => 1 ], [ row => method => 'GET', path => '/new_alltypes', after => 1 ])
+{
+	my ($missing, @rule) = @$fault;
+
+	$k->sql(qq{INSERT INTO types (new_name, new_choices, statecode, overriddencreatedon) VALUES ('$missing', '{2,1}', 1, '2020-01-01')});
+	kill_at($sync_types, path => '/api/data', action => 'stall', @rule);
+	is($k->sql(qq{SELECT statecode FROM dv.new_alltypes WHERE new_name = '$missing'}), $missing eq 'state' ? 0 : 1, 'the row has been created');
+	$types_ok->("created, $missing missing", $fine, $missing eq 'state' ? 1 : 0);
+	is($k->sql(qq{SELECT statecode, createdon = '2020-01-01' FROM dv.new_alltypes WHERE new_name = '$missing'}), '1|t', 'it is as it should be');
+}
+
 # ---- throttled while rows are sent, more often than a row is tried
 
 for my $what ('insert', 'update', 'delete')

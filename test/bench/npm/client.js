@@ -39,7 +39,6 @@ const clients = Array.from({ length: connections }, () => new DynamicsWebApi({
 // The values of row n, as in test/bench/peers.
 function account(n) {
 	return {
-		"@odata.type": "Microsoft.Dynamics.CRM.account",
 		name: "Contoso Ltd. " + (1000000 + n),
 		accountnumber: "A-" + n,
 		telephone1: "+43 1 " + (5000000 + n),
@@ -53,7 +52,7 @@ async function createMultiple(client, first, last) {
 	const Targets = [];
 
 	for (let n = first; n <= last; n++)
-		Targets.push(account(n));
+		Targets.push({ "@odata.type": "Microsoft.Dynamics.CRM.account", ...account(n) });
 	const answer = await client.callAction({
 		collection: "accounts",
 		actionName: "Microsoft.Dynamics.CRM.CreateMultiple",
