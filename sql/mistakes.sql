@@ -155,6 +155,7 @@ SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid, name, importseq
 RESET dataverse_fdw.insert_mode;
 ALTER FOREIGN TABLE mistakes_dv.account ALTER COLUMN importsequencenumber OPTIONS (SET create_only 'false');
 SELECT pg_temp.say($$UPDATE mistakes_dv.account SET importsequencenumber = 7 WHERE name = 'one'$$);
+SELECT statement FROM dataverse.import_diff('mistakes_dv') WHERE statement LIKE '%create\_only%';
 ALTER FOREIGN TABLE mistakes_dv.account ALTER COLUMN importsequencenumber OPTIONS (SET create_only 'true');
 SELECT name, description, importsequencenumber FROM mistakes_dv.account WHERE name = 'one' OR name LIKE 'imported%' ORDER BY name;
 DELETE FROM mistakes_dv.account WHERE name LIKE 'imported%';
