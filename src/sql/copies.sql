@@ -183,6 +183,18 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
   'the state of a copy, for who owns it; for dataverse.pull()';
 
+-- Changes, or a comparison, of which an interrupted run has left the rest, are as
+-- old as that run: what has changed since is read once they are through.  A first
+-- read is followed by all that in any case.
+CREATE FUNCTION dataverse.copy_resumes(copy bigint)
+RETURNS boolean
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT c.phase <> 'backfill' AND (c.phase <> 'current' OR c.link IS NOT NULL) FROM dataverse.copy_get($1) AS c $$;
+
+COMMENT ON FUNCTION dataverse.copy_resumes(bigint) IS
+  'whether a run goes on with what an earlier one has begun, after which it has to look for more; for dataverse.pull()';
+
 -- Tables may have been renamed, and their names given to others: copies take their
 -- names with them, and who had a name before is of a table that is gone.  Names
 -- are unique, so they are given up before they are taken.  Only the caller's own

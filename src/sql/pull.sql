@@ -228,6 +228,7 @@ DECLARE
   more boolean := true;
   retry pg_catalog.jsonb;
   retrying boolean := false;
+  resumes boolean;
   failed boolean := false;
   state pg_catalog.text;
   message pg_catalog.text;
@@ -267,12 +268,17 @@ BEGIN
   LOOP
     BEGIN
       IF plan IS NULL THEN
+        resumes := dataverse.copy_resumes(copy);
         plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
         phase := (dataverse.copy_get(copy)).phase;
         PERFORM dataverse.run_add(run, phase, '{}');
       ELSIF more AND NOT retrying THEN
         phase := (dataverse.copy_get(copy)).phase;
         more := dataverse.pull_step(run, copy, plan, path);
+        IF resumes AND NOT more THEN
+          resumes := false;
+          more := true;
+        END IF;
         -- what comes next may have to wait
         IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
           PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');

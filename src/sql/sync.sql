@@ -83,6 +83,7 @@ DECLARE
   more boolean;
   -- what comes next: prepare, track, pull, retry, take, send, finish, done
   task pg_catalog.text := 'prepare';
+  resumes boolean;
   armed boolean := false;
   progress boolean := false;
   loosened boolean := false;
@@ -130,6 +131,7 @@ BEGIN
     BEGIN
       CASE
         WHEN task OPERATOR(pg_catalog.=) 'prepare' THEN
+          resumes := dataverse.copy_resumes(copy);
           plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
           plan := dataverse.sync_prepare(foreign_table, pg_catalog.to_regclass(name), plan, conflict, column_conflicts, strict);
           task := 'track';
@@ -142,6 +144,10 @@ BEGIN
         WHEN task OPERATOR(pg_catalog.=) 'pull' THEN
           phase := (dataverse.copy_get(copy)).phase;
           more := dataverse.pull_step(run, copy, plan, path);
+          IF resumes AND NOT more THEN
+            resumes := false;
+            more := true;
+          END IF;
           -- what comes next may have to wait
           IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
             PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');

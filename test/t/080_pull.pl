@@ -200,6 +200,31 @@ sub failures
 	$crm->idle_ok('after a failure');
 	is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'nor a lock');
 
+	# a run that goes on where another one was interrupted has also what has changed since that one began
+	$crm->sql("UPDATE dv.account SET fax = 'before' WHERE accountid IN (SELECT accountid FROM account ORDER BY accountid LIMIT @{[ 3 * $page ]})");
+	$crm->fault(method => 'GET', path => '/accounts', after => 2, status => 400, code => '0x80040216', message => 'no such luck');
+	isnt($crm->node->psql('postgres', $pull, stderr => \$err), 0, 'a run fails halfway');
+	$crm->no_faults;
+	cmp_ok($crm->sql(q{SELECT count(*) FROM account WHERE fax = 'before'}), '>=', $page, 'when it has read some pages');
+	$crm->sql(q{UPDATE dv.account SET fax = 'meanwhile' WHERE accountid IN (SELECT accountid FROM account WHERE fax = 'before' LIMIT 9)});
+	$crm->sql($pull);
+	is(last_run($crm, 'status, rows_compared'), 'succeeded|0', 'the next one goes on');
+	same_ok($crm, 'after an interrupted run');
+
+	# likewise one that goes on with a comparison
+	my $tasks = q{CALL dataverse.pull('dv.task', 'public.task')};
+	$crm->sql("IMPORT FOREIGN SCHEMA dataverse LIMIT TO (task) FROM SERVER crm INTO dv;
+		INSERT INTO dv.task (subject) SELECT 'before' FROM generate_series(1, @{[ 3 * $page ]})");
+	$crm->sql($tasks);
+	$crm->fault(method => 'GET', path => '/tasks', after => 3, status => 400, code => '0x80040216', message => 'no such luck');
+	isnt($crm->node->psql('postgres', $tasks, stderr => \$err), 0, 'a comparison fails halfway');
+	$crm->no_faults;
+	like($err, qr/phase "compare"/, 'as a table that is not tracked is compared');
+	$crm->sql(q{UPDATE dv.task SET subject = 'meanwhile'});
+	$crm->sql($tasks);
+	is($crm->sql(q{SELECT count(*) FROM task WHERE subject = 'meanwhile'}), 3 * $page, 'the next one has all changes');
+	$crm->sql(q{SELECT dataverse.forget_copy('public.task'); DROP TABLE task; DROP FOREIGN TABLE dv.task});
+
 	# a target that refuses a row
 	$crm->sql(q{ALTER TABLE account ADD CONSTRAINT named CHECK (name <> 'forbidden')});
 	$crm->sql(q{INSERT INTO dv.account (name) VALUES ('forbidden')});

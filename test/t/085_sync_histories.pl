@@ -294,7 +294,7 @@ sub history
 		  @{ $result->{rows} };
 	};
 	my $begin = sub {
-		$h->{model} = SyncHistory->new(policy => \%policy, strict => $strict);
+		$h->{model} = SyncHistory->new(policy => \%policy, strict => $strict, tracked => $tracked);
 		$h->{model}->begins_with(@_);
 		$h->{n} = 0;
 	};
@@ -320,6 +320,9 @@ sub history
 		provoke($h);
 		sync($h, 1);
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 300 });
+		# and here: without change tracking, versions are followed from one run to the next, and compared after a day
+		$crm->sql(q{UPDATE dataverse.copies SET compared_at = compared_at - interval '5 minutes',
+			marked_at = ARRAY(SELECT at - interval '5 minutes' FROM unnest(marked_at) WITH ORDINALITY AS u (at, n) ORDER BY n)});
 		# a token that expires, as if nothing had run for a week
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 }) if $number % 4 == 2 && $run == int($runs / 2);
 
