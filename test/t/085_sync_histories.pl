@@ -122,6 +122,7 @@ sub note_written
 	{
 		next unless defined $id && $id =~ /^[0-9a-f-]{36}$/;
 		$h->{model}->wrote($side, $time, $statement->{operation}, $id, %{ $statement->{values} });
+		$h->{model}->touched($_) for $statement->{operation} eq 'delete' ? @{ $h->{children}{$id} // [] } : ();
 		$h->{count}{"$side $statement->{operation}"}++;
 	}
 	return;
@@ -299,6 +300,8 @@ sub history
 		$h->{n} = 0;
 	};
 	$begin->($h->{read}->('remote.account'));
+	push @{ $h->{children}{ $_->[1] } }, $_->[0]
+	  for @{ $h->{service}->try('SELECT accountid, parentaccountid FROM remote.account WHERE parentaccountid IS NOT NULL')->{rows} };
 	$h->{hot} = [ (sort keys %{ $h->{model}{rows} })[ map { $_ * 7 } 1 .. $hot ] ];
 	my $first = $h->{runner}->try($h->{call});
 	is($first->{message} // '', '', "$what: the first run") or do { $crm->stop; return; };

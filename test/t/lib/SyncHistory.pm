@@ -50,6 +50,9 @@ sub wrote
 	return;
 }
 
+# Notes that the service may have changed a row by itself, as it referred to one that was deleted.
+sub touched { my ($self, $id) = @_; $self->{rows}{$id}{touched} = 1 if $self->{rows}{$id}; return; }
+
 # Notes that a row has been filed, as Dataverse has refused it.
 sub filed { my ($self, $id) = @_; $self->row($id)->{decided} = 1; return; }
 
@@ -91,6 +94,7 @@ sub must_conflict
 sub row_may_conflict
 {
 	my ($self, $row, $ours) = @_;
+	return 1 if $row->{touched};
 	return scalar grep { $self->may_conflict($ours, $_) } @{ $row->{service} };
 }
 
@@ -146,6 +150,7 @@ sub wrong_existence
 	my %deleted = map { my $side = $_; $side => scalar grep { $_->{operation} eq 'delete' } @{ $row->{$side} } } qw(local service);
 
 	return $exists ? undef : 'a row that nobody deleted is gone' unless $deleted{local} || $deleted{service};
+	return if $row->{touched} && $deleted{local};
 	if ($exists)
 	{
 		# a deletion was undone: there must be a write of the other side that it met
