@@ -4,38 +4,22 @@ RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  missing CONSTANT text := CASE WHEN "full" IS NULL THEN 'full' WHEN wait IS NULL THEN 'wait' END;
 BEGIN
   IF columns = '{}' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
       hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Leave it out to copy all columns.';
   END IF;
-  IF deletes IS NULL OR deletes NOT IN ('delete', 'mark', 'ignore') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "deletes": "%s"', coalesce(deletes, 'null')),
-      hint = 'Valid values are "delete", "mark", and "ignore".';
-  END IF;
-  IF drift IS NULL OR drift NOT IN ('add', 'ignore', 'stop') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "drift": "%s"', coalesce(drift, 'null')),
-      hint = 'Valid values are "add", "ignore", and "stop".';
-  END IF;
-  IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
-      hint = 'Valid values are "abort" and "continue".';
-  END IF;
+  PERFORM dataverse.check_choice('argument "deletes"', deletes, 'delete', 'mark', 'ignore');
+  PERFORM dataverse.check_choice('argument "drift"', drift, 'add', 'ignore', 'stop');
+  PERFORM dataverse.check_choice('argument "on_error"', on_error, 'abort', 'continue');
   IF sweep < interval '0' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "sweep": "%s"', sweep),
       hint = 'It is the time between two comparisons of all ids, such as ''1 day''.  With ''0'', each run compares them.';
   END IF;
-  IF missing IS NOT NULL THEN
-    RAISE EXCEPTION USING
-      errcode = 'null_value_not_allowed', message = format('argument "%s" is null', missing), hint = 'Valid values are true and false.';
-  END IF;
+  PERFORM dataverse.check_boolean('full', "full");
+  PERFORM dataverse.check_boolean('wait', wait);
 END
 $$;
 

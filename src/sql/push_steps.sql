@@ -35,16 +35,8 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
       hint = 'The first argument is the query, and the second one the foreign table to which its rows go, such as IMPORT FOREIGN SCHEMA makes.';
   END IF;
-  IF operation NOT IN ('insert', 'update', 'upsert', 'delete') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "operation": "%s"', coalesce(operation, 'null')),
-      hint = 'Valid values are "insert", "update", "upsert", and "delete".';
-  END IF;
-  IF on_error IS NULL OR on_error NOT IN ('abort', 'continue') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "on_error": "%s"', coalesce(on_error, 'null')),
-      hint = 'Valid values are "abort" and "continue".';
-  END IF;
+  PERFORM dataverse.check_choice('argument "operation"', operation, 'insert', 'update', 'upsert', 'delete');
+  PERFORM dataverse.check_choice('argument "on_error"', on_error, 'abort', 'continue');
 END
 $$;
 

@@ -396,19 +396,7 @@ DECLARE
 BEGIN
   retried := 0;
   failed := 0;
-  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = 'rejected rows cannot be tried again while "dataverse_fdw.dry_run" is on',
-      hint = 'RESET dataverse_fdw.dry_run;';
-  END IF;
-  -- the rules of the views do not apply then, so entries of rows that got in would stay
-  IF current_setting('session_replication_role') = 'replica' THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = 'rejected rows cannot be tried again while "session_replication_role" is "replica"',
-      hint = 'SET session_replication_role = origin;';
-  END IF;
+  PERFORM dataverse.check_session('rejected rows cannot be tried again');
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (

@@ -18,42 +18,20 @@ LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  policies CONSTANT text[] := '{skip,service,local}';
   name text;
   policy text;
 BEGIN
-  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = 'tables cannot be synced while "dataverse_fdw.dry_run" is on',
-      hint = 'RESET dataverse_fdw.dry_run;';
-  END IF;
-  -- the rules of dataverse.rejects do not apply then
-  IF current_setting('session_replication_role') = 'replica' THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = 'tables cannot be synced while "session_replication_role" is "replica"',
-      hint = 'SET session_replication_role = origin;';
-  END IF;
-  IF conflict IS NULL OR conflict NOT IN ('skip', 'service', 'local') THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "conflict": "%s"', coalesce(conflict, 'null')),
-      hint = 'Valid values are "skip", "service", and "local".';
-  END IF;
-  IF strict IS NULL THEN
-    RAISE EXCEPTION USING
-      errcode = 'null_value_not_allowed', message = 'argument "strict" is null', hint = 'Valid values are true and false.';
-  END IF;
+  PERFORM dataverse.check_session('tables cannot be synced');
+  PERFORM dataverse.check_choice('argument "conflict"', conflict, VARIADIC policies);
+  PERFORM dataverse.check_boolean('strict', strict);
   IF jsonb_typeof(column_conflicts) <> 'object' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
       hint = 'Give the value for each column, as in {"creditlimit": "service"}.';
   END IF;
   FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
-    IF policy IS NULL OR policy NOT IN ('skip', 'service', 'local') THEN
-      RAISE EXCEPTION USING
-        errcode = 'invalid_parameter_value', message = format('invalid value for column "%s" in "column_conflicts": "%s"', name, coalesce(policy, 'null')),
-        hint = 'Valid values are "skip", "service", and "local".';
-    END IF;
+    PERFORM dataverse.check_choice(format('column "%s" in "column_conflicts"', name), policy, VARIADIC policies);
   END LOOP;
 END
 $$;

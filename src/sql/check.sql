@@ -1,0 +1,60 @@
+-- What arguments and sessions have to be like, as several procedures demand it.
+
+CREATE FUNCTION dataverse.check_choice(what text, value text, VARIADIC valid text[])
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  n CONSTANT integer := cardinality(valid);
+BEGIN
+  IF value IS NULL OR value <> ALL (valid) THEN
+    RAISE EXCEPTION USING
+      errcode = 'invalid_parameter_value', message = format('invalid value for %s: "%s"', what, coalesce(value, 'null')),
+      hint = format('Valid values are "%s"%s and "%s".', array_to_string(valid[:n - 1], '", "'), CASE WHEN n > 2 THEN ',' ELSE '' END, valid[n]);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.check_choice(text, text, text[]) IS
+  'refuses a value that is not one of several';
+
+CREATE FUNCTION dataverse.check_boolean(argument text, value boolean)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF value IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'null_value_not_allowed', message = format('argument "%s" is null', argument), hint = 'Valid values are true and false.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.check_boolean(text, boolean) IS
+  'refuses null for true or false';
+
+-- Where the session is a replica, the rules of dataverse.rejects do not apply, so that
+-- entries of rows that got in would stay.
+CREATE FUNCTION dataverse.check_session(what text)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF current_setting('dataverse_fdw.dry_run', true)::boolean THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state', message = format('%s while "dataverse_fdw.dry_run" is on', what),
+      hint = 'RESET dataverse_fdw.dry_run;';
+  END IF;
+  IF current_setting('session_replication_role') = 'replica' THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state', message = format('%s while "session_replication_role" is "replica"', what),
+      hint = 'SET session_replication_role = origin;';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.check_session(text) IS
+  'refuses sessions with settings under which nothing can be sent and noted; "what" is what cannot be done';
