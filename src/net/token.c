@@ -297,10 +297,10 @@ accept_token(dv_token *token, const char *value, int64 lifetime)
 	token->usable_until = token->expires_at - Min(UNUSABLE_BEFORE, lifetime * DV_SECOND / 10);
 }
 
-/* Records the first line of the authority's error message, and a hint. */
 static const char endpoint_hint[] =
 "Check options \"authority\", \"tenant_id\", and \"token_url\" of the server.";
 
+/* Records the first line of the authority's error message, and a hint. */
 static void
 refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
 {
