@@ -3,11 +3,6 @@
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 \set ECHO errors
 \getenv srcdir PG_ABS_SRCDIR
 \set file :srcdir '/sql/include/explain.sql'

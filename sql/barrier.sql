@@ -152,7 +152,7 @@ SELECT try($$UPDATE child SET n = n || '.' WHERE slow(s) AND s = 'abc'$$);
 -- Values that are not understood are read before it is known that their rows are hidden
 --
 CREATE FOREIGN TABLE odd (id uuid OPTIONS ("column" 'new_alltypesid'), i integer OPTIONS ("column" 'new_integer'),
-  number integer OPTIONS ("column" 'new_text', type 'string'), network cidr OPTIONS ("column" 'new_text', type 'string'),
+  number integer OPTIONS ("column" 'new_text', type 'integer'), network cidr OPTIONS ("column" 'new_text', type 'string'),
   short varchar(2) OPTIONS ("column" 'new_text', type 'string', on_oversize 'truncate'), shorter varchar(2) OPTIONS ("column" 'new_text', type 'string')
 ) SERVER barrier_crm OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses', primary_id 'new_alltypesid');
 CREATE VIEW none WITH (security_barrier) AS SELECT * FROM odd WHERE i + 0 > 1000;

@@ -4,11 +4,6 @@
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET timezone = 'UTC';
 SET client_min_messages = error;
@@ -52,7 +47,7 @@ UPDATE dataverse.copies SET phase = 'compare', ids = 0 WHERE target = 'books.acc
 SELECT id AS copy FROM dataverse.copies WHERE target = 'books.account' \gset
 BEGIN;
 SELECT dataverse.run_begin(:copy, 'pull', 'running') AS run \gset
-SELECT dataverse.pull_step(:run, :copy, dataverse.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort'), '');
+SELECT dataverse.pull_step(:run, :copy, dataverse.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '');
 COMMIT;
 SELECT ids, link IS NOT NULL AS more FROM dataverse.copies WHERE target = 'books.account';
 DELETE FROM dataverse.copy_ids;
@@ -112,6 +107,7 @@ UPDATE books_dv.account SET name = 'theirs, too' WHERE accountnumber = '1';
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT id = :conflict_id AS same, found_at > :'conflict_found_at' AS found_later, theirs ->> 'name' AS theirs FROM dataverse.conflicts;
 -- It can be decided as long as it is one.
+SELECT id AS conflict_id FROM dataverse.conflicts \gset
 UPDATE dataverse.pending SET state = 'new';
 SELECT dataverse.resolve(:conflict_id, 'local');
 UPDATE dataverse.pending SET state = 'filed';

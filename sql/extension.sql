@@ -29,6 +29,8 @@ FROM pg_proc AS o LEFT JOIN pg_proc AS i ON i.pronamespace = 'dataverse'::regnam
   AND i.proargtypes = o.proargtypes AND i.prosrc = 'dataverse_as_owner'
 WHERE o.pronamespace = 'dataverse_owner'::regnamespace;
 SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace AND prosecdef;
+\pset format unaligned
+\pset footer off
 SELECT pg_describe_object(classid, objid, 0) AS object,
        obj_description(objid, classid::regclass::name) AS comment
 FROM pg_depend
@@ -36,7 +38,10 @@ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
   AND NOT (classid = 'pg_proc'::regclass AND objid IN (SELECT oid FROM pg_proc WHERE pronamespace = 'dataverse_owner'::regnamespace))
   AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
+  AND classid <> 'pg_collation'::regclass	-- a member where the database and the server allow it
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
+\pset footer on
+\pset format aligned
 
 -- ... and so has every column of the views that users look at
 SELECT c.relname, a.attname

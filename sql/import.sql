@@ -41,6 +41,11 @@ WHERE "table" = 'account' AND "column" IN ('name', 'address1_city') ORDER BY att
 -- a promise that the service does not make is not made here
 SELECT count(*) AS columns, count(*) FILTER (WHERE attnotnull) AS not_null FROM columns;
 
+-- ids that are made here have a default
+SELECT d.adrelid::regclass AS "table", a.attname AS "column", pg_get_expr(d.adbin, d.adrelid) AS "default"
+FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+WHERE d.adrelid IN (SELECT ftrelid FROM pg_foreign_table) ORDER BY d.adrelid::regclass::text COLLATE "C";
+
 -- comments: display names and choices
 SELECT obj_description('dv.account'::regclass, 'pg_class') AS account;
 SELECT "column", comment FROM columns

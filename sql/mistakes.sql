@@ -2,11 +2,6 @@
 -- What a newcomer is told: what happened, to what, and what to do.
 --
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET client_min_messages = warning;
 \! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
@@ -233,6 +228,10 @@ SET ROLE regress_mistakes;
 SET search_path = mistakes_closed;
 CALL dataverse.pull('mistakes_dv.account', 'mistakes_closed.account');
 CALL dataverse.pull('mistakes_dv.account', 'mistakes_dv.copy');
+CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
+RESET ROLE;
+GRANT INSERT ON mistakes_dv.account TO regress_mistakes;
+SET ROLE regress_mistakes;
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
 RESET ROLE;
 GRANT CREATE ON SCHEMA mistakes_dv TO regress_mistakes;

@@ -3,11 +3,6 @@
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET client_min_messages = warning;
 
@@ -66,12 +61,22 @@ SET statement_timeout = '500ms';
 SELECT dataverse.whoami('pool');
 RESET statement_timeout;
 SELECT throttled, throttled_until - now() BETWEEN '90s' AND '102s' AS throttled_until, current_parallelism, effective_limit,
-       limited_by, limited_until - throttled_until < '1s' AS limited_until, in_flight, retries, throttles, last_throttle > now() - interval '1 min' AS last_throttle
+       limited_by, limited_until - throttled_until < '1s' AS limited_until, in_flight, retries, throttles,
+       total_throttle_events, total_backoff BETWEEN '90s' AND '103s' AS total_backoff,
+       last_throttle > now() - interval '1 min' AS last_throttle
 FROM dataverse.pool WHERE server = 'pool';
 SELECT users, throttled_users, total_throttle_events, total_backoff BETWEEN '90s' AND '103s' AS total_backoff
 FROM dataverse.pool_summary WHERE server = 'pool';
 SELECT at > now() - interval '1 min' AS at, name, code, retry_after, fallback, operation, in_flight
 FROM dataverse.throttle_history WHERE server = 'pool';
+SELECT throttled, throttled_seconds_left BETWEEN 80 AND 102 AS left, in_flight, throttle_events_total, backoff_seconds_total BETWEEN 90 AND 103 AS backoff
+FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
+-- numbers for exporters: neither null nor jsonb, whatever is known of a user, and the labels are theirs to choose
+SELECT count(*) > 0 AS seen, count(*) FILTER (WHERE e.value = 'null') AS nulls
+FROM dataverse.pool_metrics AS m, jsonb_each(to_jsonb(m)) AS e;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = 'dataverse.pool_metrics'::regclass AND attnum > 0
+  AND (attname IN ('server', 'datname') OR format_type(atttypid, atttypmod) NOT IN ('integer', 'bigint', 'double precision', 'name', 'text'));
 
 -- who sees it: the owner of the server, and who may see all; not who may only use the server
 SET ROLE regress_dataverse_owner;
@@ -86,6 +91,7 @@ SELECT count(*) FROM dataverse.pool_summary;
 SELECT count(*) FROM dataverse.throttle_history;
 SET ROLE regress_dataverse_monitor;
 SELECT name FROM dataverse.pool WHERE server = 'pool';
+SELECT application_user FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
 RESET ROLE;
 
 -- who may start it over: its owner

@@ -4,11 +4,6 @@
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET timezone = 'UTC';
 SET client_min_messages = error;

@@ -3,11 +3,6 @@
 --
 \set SHOW_CONTEXT never
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET client_min_messages = warning;
 SET statement_timeout = '60s';

@@ -3,11 +3,6 @@
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET timezone = 'UTC';
 SET client_min_messages = error;
@@ -146,6 +141,30 @@ RESET dataverse_fdw.dry_run;
 SELECT count(*) FROM push_dv.account;
 SELECT * FROM pg_temp.left_over;
 
+
+-- how a push writes is nobody else's business: not that of a trigger, nor of what follows in the transaction
+CREATE FOREIGN TABLE push_dv.log (id uuid OPTIONS ("column" 'contactid'), lastname text OPTIONS ("column" 'lastname')) SERVER push
+  OPTIONS ("table" 'contact', entity_set 'contacts', primary_id 'contactid');
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO push_dv.log (lastname) VALUES ('noted');
+  RETURN NEW;
+END $$;
+CREATE TRIGGER note AFTER INSERT ON push_dv.new_meter FOR EACH ROW EXECUTE FUNCTION note();
+SET dataverse_fdw.on_error = 'continue';
+CALL dataverse.push($$SELECT 'S-' || i AS new_serial FROM generate_series(1, 2) AS i$$, 'push_dv.new_meter', key => '{new_serial}', on_error => 'abort');
+SHOW dataverse_fdw.on_error;
+RESET dataverse_fdw.on_error;
+SELECT count(*) FROM push_dv.log WHERE lastname = 'noted';
+DELETE FROM push_dv.log WHERE lastname = 'noted';
+DROP TRIGGER note ON push_dv.new_meter;
+DO $$
+DECLARE
+  staged jsonb := dataverse.push_settings('{"foreign_oid": 1, "key": "a", "own": true}', 'upsert', 'continue', 3);
+BEGIN
+  PERFORM dataverse.push_look('SELECT ''{}''::bigint[]', 'pg_catalog', 1, 1, NULL, staged);
+  RAISE INFO 'left over: "%" "%"', current_setting('dataverse_fdw.insert_mode'), current_setting('dataverse_fdw.on_error');
+END $$;
 
 RESET search_path;
 DELETE FROM dataverse.run_log WHERE push IS NOT NULL;

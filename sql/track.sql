@@ -3,11 +3,6 @@
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
-\if :{?dvsim_url}
-\else
-  \echo no dvsim
-  \quit
-\endif
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET timezone = 'UTC';
 SET client_min_messages = error;
@@ -205,6 +200,26 @@ SET dataverse_fdw.capture = off;
 UPDATE track_copy.account SET name = 'again' WHERE accountid = pg_temp.i(7);
 SELECT * FROM pg_temp.captured('track_copy.account');
 RESET dataverse_fdw.capture;
+-- only the owner may say so, and its functions do not listen to others
+CREATE ROLE regress_track_clerk;
+GRANT USAGE ON SCHEMA track_copy TO regress_track_clerk;
+GRANT SELECT, INSERT, UPDATE, DELETE ON track_copy.account TO regress_track_clerk;
+CREATE FUNCTION track_copy.rename(integer, text) RETURNS void LANGUAGE sql SECURITY DEFINER AS
+  $$ UPDATE track_copy.account SET name = $2 WHERE accountid = ('00000000-0000-4000-8000-' || lpad($1::text, 12, '0'))::uuid $$;
+SET ROLE regress_track_clerk;
+SET dataverse_fdw.capture = off;
+UPDATE track_copy.account SET name = 'hidden' WHERE accountid = pg_temp.i(7);
+INSERT INTO track_copy.account (name) VALUES ('hidden');
+DELETE FROM track_copy.account WHERE accountid = pg_temp.i(7);
+SELECT track_copy.rename(7, 'hidden');
+RESET dataverse_fdw.capture;
+UPDATE track_copy.account SET name = 'seen' WHERE accountid = pg_temp.i(7);
+RESET ROLE;
+SELECT name FROM track_copy.account WHERE lower(name) IN ('hidden', 'seen');
+SELECT * FROM pg_temp.captured('track_copy.account');
+DROP FUNCTION track_copy.rename;
+DROP OWNED BY regress_track_clerk;
+DROP ROLE regress_track_clerk;
 DROP TRIGGER note ON track_copy.account;
 DROP TRIGGER shout ON track_copy.account;
 -- nor is what pull writes: rows that are new, changed, and gone, and what a comparison finds

@@ -116,6 +116,28 @@ INSERT INTO new_meter (new_serial, new_name) VALUES ('S-2', 'upper case');
 SELECT new_name FROM new_meter WHERE new_serial = 'S-2';
 RESET dataverse_fdw.insert_mode;
 
+-- a default of new_id() does not say which row is meant
+ALTER FOREIGN TABLE new_meter ALTER COLUMN new_meterid SET DEFAULT dataverse.new_id();
+SET dataverse_fdw.insert_mode = 'upsert';
+INSERT INTO new_meter (new_serial, new_name) VALUES ('S-3', 'inserted');
+SELECT new_meterid AS id FROM new_meter WHERE new_serial = 'S-3' \gset
+INSERT INTO new_meter (new_serial, new_name) VALUES ('S-3', 'upserted'), ('S-4', 'inserted');
+COPY new_meter (new_serial, new_name) FROM stdin;
+S-3	copied
+S-5	copied
+\.
+SELECT new_serial, new_name, new_meterid = :'id' AS first FROM new_meter WHERE new_serial IN ('S-3', 'S-4', 'S-5') ORDER BY 1;
+DELETE FROM new_meter WHERE new_serial IN ('S-3', 'S-4', 'S-5');
+SET dataverse_fdw.insert_mode = 'create';
+INSERT INTO new_meter (new_serial, new_name) VALUES ('S-6', 'created') RETURNING new_meterid AS id \gset
+SELECT new_meterid = :'id' AS returned FROM new_meter WHERE new_serial = 'S-6';
+COPY new_meter (new_serial, new_name) FROM stdin;
+S-7	copied
+\.
+SELECT count(*) FROM new_meter WHERE new_serial IN ('S-6', 'S-7');
+DELETE FROM new_meter WHERE new_serial IN ('S-6', 'S-7');
+RESET dataverse_fdw.insert_mode;
+
 -- elastic tables
 SET dataverse_fdw.insert_mode = 'upsert';
 INSERT INTO new_reading (new_readingid, new_name, partitionid) VALUES ('00000000-0000-0000-0000-00000000000a', 'u', 'd'), ('00000000-0000-0000-0000-00000000000a', 'u2', 'd2'), ('00000000-0000-0000-0000-00000000000a', 'u3', 'd') RETURNING new_name, partitionid, createdon IS NOT NULL AS created;

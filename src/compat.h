@@ -278,6 +278,37 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 	 InvalidOid)
 #endif
 
+/* 16 moved what privileges a statement needs out of the range table; the members have the same names. */
+#if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
+typedef RTEPermissionInfo dv_permission;
+#define dv_permission_of(estate, rte) \
+	((rte)->perminfoindex != 0 ? getRTEPermissionInfo((estate)->es_rteperminfos, rte) : NULL)
+#else
+#include "nodes/parsenodes.h"
+typedef RangeTblEntry dv_permission;
+#define dv_permission_of(estate, rte) ((void) (estate), rte)
+#endif
+
+/* 16 has a function that finds a setting. */
+#include "utils/guc_tables.h"
+#if PG_VERSION_NUM >= 160000
+#define dv_guc_find(name) find_option(name, false, false, ERROR)
+#else
+static inline struct config_generic *
+dv_guc_find(const char *name)
+{
+	struct config_generic **all = get_guc_variables();
+	int			n = GetNumConfigOptions();
+	int			i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	elog(ERROR, "unrecognized configuration parameter \"%s\"", name);
+}
+#endif
+
 /* 18 removed a parameter of the executor's run function. */
 #if PG_VERSION_NUM >= 180000
 #define DV_EXECUTOR_RUN_PARAMETERS QueryDesc *queryDesc, ScanDirection direction, uint64 count

@@ -69,9 +69,12 @@ set_prefix()
 	prefix=(env -i PATH="$pg_bin:$PATH" HOME="$work/home" TMPDIR="$work/tmp"
 		LC_ALL=C.UTF-8 TZ=UTC USER="$user" LOGNAME="$user"
 		PGHOST="$work/socket" PGPORT=5432 PGUSER=postgres)
-	if [ -n "${CC:-}" ]; then
-		prefix+=(CC="$CC")
-	fi
+	local name
+
+	# the last two are those of test/asan
+	for name in CC ASAN_OPTIONS UBSAN_OPTIONS; do
+		[ -z "${!name:-}" ] || prefix+=("$name=${!name}")
+	done
 	# shellcheck disable=SC2206
 	prefix+=($runner)
 }

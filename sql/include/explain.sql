@@ -2,7 +2,8 @@
 -- fractional row counts and tells how tuples are stored, 19 tells what an empty
 -- result replaces and gives names to subplans, and up to 16 the output of an
 -- InitPlan is a number and what is compared with the output of a SubPlan is left
--- out.  Which side of a join condition comes first varies, too.
+-- out.  Which side of a join condition comes first varies, and so does the memory
+-- that a node takes.
 CREATE FUNCTION pg_temp.explain(options text, statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -13,6 +14,7 @@ BEGIN
     line := regexp_replace(line, '(rows=\d+)\.00', '\1');
     line := regexp_replace(line, '\m(InitPlan|SubPlan) [a-z]+_(\d)', '\1 \2', 'g');
     line := regexp_replace(line, '(InitPlan \d) \(returns \$\d+\)', '\1');
+    line := regexp_replace(line, 'Memory Usage: \d+kB', 'Memory Usage: NkB');
     line := replace(line, '$0', '(InitPlan 1).col1');
     line := regexp_replace(line, '\(ANY \(.* = \((hashed SubPlan \d)\)\.col1\)\)', '(\1)');
     sides := regexp_match(line, '^(\s*Join Filter: )\((\S+) = (\S+)\)$');

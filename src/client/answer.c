@@ -58,7 +58,8 @@ read_error(const dv_http_call *http, bool in_batch, dv_error *error)
 	}
 	else
 		dv_error_read(result->status, result->body, result->body_len,
-					  dv_http_header(http, "Retry-After"), request_id, error);
+					  dv_http_header(http, "Retry-After"), dv_http_header(http, "Date"),
+					  request_id, error);
 }
 
 static void

@@ -3,10 +3,11 @@
  * call.c
  *		One request to Dataverse, repeated until it is answered for good.
  *
- * A call cycles through a few states: it wants a slot, perhaps wants a token,
- * is on the wire, and then is either done or wants a slot again, at once (if
- * another user is free) or after a backoff.  The rules of retry.h decide
- * whether it is sent again.
+ * A call cycles through a few states: it wants a slot, is on the wire, and
+ * then is either done or wants a slot again, at once (if another user is free)
+ * or after a backoff.  The rules of retry.h decide whether it is sent again.
+ * No call belongs to a user before it is sent: whenever anything has happened,
+ * a slot of whoever can send it is looked for anew.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -20,53 +21,13 @@
 
 #include "client/answer.h"
 #include "client/call.h"
-#include "client/senders.h"
 #include "client/trouble.h"
+#include "client/turn.h"
 #include "dataverse/header.h"
 #include "net/xact.h"
 #include "pool/progress.h"
 
 #define SCARCITY_PAUSE	(DV_SECOND / 10)
-
-typedef enum dv_call_state
-{
-	DV_CALL_WANTS_SLOT,
-	DV_CALL_WANTS_TOKEN,		/* a token of "token_user"; no slot is held */
-	DV_CALL_ON_WIRE,
-	DV_CALL_DONE
-} dv_call_state;
-
-struct dv_call
-{
-	dlist_node	node;			/* in calls */
-	MemoryContext context;
-	MemoryContext attempt;		/* headers, answer and error of the last attempt */
-	dv_session *session;
-	dv_call_spec spec;
-	const char *url;
-	SubTransactionId subid;
-	dv_call_state state;
-	dv_lease	lease;
-	int			user;			/* that made the last attempt; -1: none yet */
-	int			token_user;		/* whose token the call waits for */
-	dv_senders	senders;
-	bool		is_batch;		/* each part has an answer of its own */
-	dv_bearer  *bearer;			/* carried by the request on the wire, or NULL */
-	dv_http_call *http;
-	dv_error	error;
-	int			attempts;
-	int64		causes[DV_RETRY_CAUSES];	/* of the repetitions */
-	int			throttles;
-	dv_retry	retry;
-	bool		was_unknown;	/* an attempt may have been carried out */
-	bool		pool_told;		/* of a throttle in the last answer, or in a part of it */
-	bool		wait_logged;
-	int64		not_before;		/* end of the backoff */
-	int64		wake_at;		/* when to advance the call at the latest; 0: no such time */
-	dv_wait_reason reason;
-	int64		waiting_since;
-	int64		waited;
-};
 
 dv_call_totals dv_totals_of_calls = {0};
 
@@ -85,16 +46,10 @@ settle_bearer(dv_call *call, dv_bearer_fate fate)
 		dv_token_settle(dv_session_access_token(call->session, call->user), bearer, fate);
 }
 
-/*
- * Changes the state of a call.  Nothing else does, so the invariants are kept
- * here: a slot and a bearer are held only on the wire, and a backend is on the
- * list of waiters only while one of its calls wants a slot (dv_lease_drop).
- * "until" is the time that the call waits for (0: none).
- */
-static void
-set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
+void
+dv_call_set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int64 until)
 {
-	static const char *const names[] = {"wants slot", "wants token", "on wire", "done"};
+	static const char *const names[] = {"wants slot", "on wire", "done"};
 	dv_call_state before = call->state;
 	int64		now = dv_now();
 
@@ -124,7 +79,7 @@ static void
 end(dv_call *call)
 {
 	if (call->state != DV_CALL_DONE)
-		set_state(call, DV_CALL_DONE, DV_WAIT_RESPONSE, 0);
+		dv_call_set_state(call, DV_CALL_DONE, DV_WAIT_RESPONSE, 0);
 }
 
 /* Ends a call whose owner has to be told. */
@@ -156,11 +111,9 @@ abandon(dv_call *call)
 		return;
 	if (call->http != NULL)
 		dv_http_stop(call->http);
-	call->error.verdict = DV_VERDICT_REFUSED;
+	/* what an earlier attempt has left is no part of it */
+	dv_trouble_set(&call->error, DV_VERDICT_REFUSED, ERRCODE_QUERY_CANCELED, "canceled", NULL);
 	call->error.outcome_unknown = call->state == DV_CALL_ON_WIRE;
-	call->error.message = "canceled";
-	call->error.code = "";
-	call->error.sqlstate = ERRCODE_QUERY_CANCELED;
 	end_for_owner(call);
 }
 
@@ -241,8 +194,8 @@ dv_call_start(dv_session *session, const dv_call_spec *spec, MemoryContext owner
  * Sending.
  */
 
-static void
-send_call(dv_call *call, dv_bearer *bearer)
+void
+dv_call_send(dv_call *call, dv_bearer *bearer)
 {
 	const dv_session_config *config = dv_session_config_of(call->session);
 	dv_http_request request = {0};
@@ -271,7 +224,7 @@ send_call(dv_call *call, dv_bearer *bearer)
 		*call->spec.in_doubt = true;
 	dv_lease_sent(&call->lease);
 	call->http = dv_http_start(dv_session_client(call->session), &request, call->attempt);
-	set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
+	dv_call_set_state(call, DV_CALL_ON_WIRE, DV_WAIT_RESPONSE, 0);
 	sent = true;
 	MemoryContextSwitchTo(old);
 }
@@ -280,8 +233,8 @@ send_call(dv_call *call, dv_bearer *bearer)
  * Reading the answer.
  */
 
-static void
-done(dv_call *call)
+void
+dv_call_settled(dv_call *call)
 {
 	end_for_owner(call);
 	call->error.attempts = call->retry.attempts;
@@ -293,25 +246,11 @@ done(dv_call *call)
 	}
 }
 
-static void
-fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const char *hint)
-{
-	memset(&call->error, 0, sizeof(call->error));
-	call->error.verdict = verdict;
-	call->error.sqlstate = sqlstate;
-	call->error.code = "";
-	call->error.message = message;
-	call->error.hint = hint;
-	call->error.retry_after = -1;
-	done(call);
-}
-
-/* Sends the call once more, but not before "delay" has passed. */
-static void
-want_slot_again(dv_call *call, int64 delay)
+void
+dv_call_again(dv_call *call, int64 delay)
 {
 	call->not_before = dv_now() + delay;
-	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
+	dv_call_set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
 }
 
 static void
@@ -331,7 +270,7 @@ settle(dv_call *call, bool found_out)
 	/* the details report each row on its own, so the caller repeats rows, not the request */
 	if (call->error.details != NULL)
 	{
-		done(call);
+		dv_call_settled(call);
 		return;
 	}
 	/* descriptors come back when other requests end */
@@ -339,7 +278,7 @@ settle(dv_call *call, bool found_out)
 		!call->error.outcome_unknown && dv_http_under_way() > 0)
 	{
 		call->causes[DV_RETRY_CONNECTION]++;
-		want_slot_again(call, SCARCITY_PAUSE);
+		dv_call_again(call, SCARCITY_PAUSE);
 		return;
 	}
 	attempt.at_fault = dv_senders_blame(&call->senders, call->user, &call->error);
@@ -350,12 +289,12 @@ settle(dv_call *call, bool found_out)
 		call->senders.allowed = dv_senders_others(&call->senders, call->user);
 	if (decision.next != DV_NEXT_END)
 	{
-		want_slot_again(call, decision.delay);
+		dv_call_again(call, decision.delay);
 		return;
 	}
 	if (attempt.at_fault || call->error.verdict == DV_VERDICT_AUTH)
 		dv_senders_explain(&call->senders, call->user, &call->error);
-	done(call);
+	dv_call_settled(call);
 }
 
 /*
@@ -396,10 +335,12 @@ note_user(dv_call *call)
 	if (call->error.verdict == DV_VERDICT_AUTH)
 		return settle_bearer(call, DV_BEARER_REFUSED);
 	(void) settle_bearer(call, DV_BEARER_ACCEPTED);
-	if (call->error.verdict == DV_VERDICT_OK)
-		dv_standing_proved(standing, call->user,
-						   call->is_batch && !call->spec.in_batch ? NULL : &call->senders.deed,
-						   call->lease.sent_at);
+	if (call->error.verdict != DV_VERDICT_OK)
+		return false;
+	dv_pool_prove(dv_session_pool(call->session), call->user);
+	dv_standing_proved(standing, call->user,
+					   call->is_batch && !call->spec.in_batch ? NULL : &call->senders.deed,
+					   call->lease.sent_at);
 	return false;
 }
 
@@ -428,152 +369,6 @@ read_answer(dv_call *call)
 	settle(call, note_user(call));
 }
 
-/*
- * Getting a slot and a token.
- */
-
-static void
-token_failed(dv_call *call, int user)
-{
-	dv_retry_decision decision = dv_senders_no_token(&call->senders, &call->retry, user,
-													 &call->error);
-
-	if (decision.next != DV_NEXT_END)
-	{
-		want_slot_again(call, decision.delay);
-		return;
-	}
-	dv_senders_explain(&call->senders, call->user, &call->error);
-	done(call);
-}
-
-/*
- * Returns true and the user's token if it is ready.  Otherwise, the state of
- * the call has been set to what it waits for.
- */
-static bool
-has_token(dv_call *call, int user, dv_bearer **bearer)
-{
-	switch (dv_token_poll(dv_session_access_token(call->session, user), bearer))
-	{
-		case DV_TOKEN_READY:
-			return true;
-		case DV_TOKEN_PENDING:
-			call->token_user = user;
-			set_state(call, DV_CALL_WANTS_TOKEN, DV_WAIT_TOKEN, 0);
-			return false;
-		case DV_TOKEN_FAILED:
-			break;
-	}
-	token_failed(call, user);
-	return false;
-}
-
-/* All users are throttled for too long; the error names the one that will be free first. */
-static void
-refuse_to_wait(dv_call *call, int user, int64 wait)
-{
-	dv_throttle throttle = dv_pool_throttle(dv_session_pool(call->session), user);
-
-	fail(call, DV_VERDICT_THROTTLED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		 MemoryContextStrdup(call->context,
-							 psprintf("all application users are throttled for another %.*f s, which exceeds \"max_retry_after_tolerance\"",
-									  wait < 10 * DV_SECOND ? 1 : 0, (double) wait / DV_SECOND)),
-		 "Add application users to the user mapping, or raise \"max_retry_after_tolerance\" of the server.");
-	if (throttle.last_cause != DV_THROTTLE_OTHER)
-		call->error.code = dv_throttle_code(throttle.last_cause);
-	call->error.retry_after = throttle.last_retry_after;
-	call->error.user = dv_pool_user_name(dv_session_pool(call->session), user);
-}
-
-static void
-wait_for_throttle(dv_call *call, const dv_choice *choice)
-{
-	const dv_session_config *config = dv_session_config_of(call->session);
-	int64		wait = choice->until - dv_now();
-
-	if (!dv_retry_tolerates(&config->retry, wait))
-	{
-		refuse_to_wait(call, choice->user, wait);
-		return;
-	}
-	if (!call->wait_logged)
-		ereport(LOG,
-				(errmsg("all application users of server \"%s\" are throttled, waiting %.1f s",
-						config->server_name, (double) wait / DV_SECOND)));
-	call->wait_logged = true;
-	set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_THROTTLE, choice->until);
-}
-
-static void
-slot_timed_out(dv_call *call)
-{
-	const dv_session_config *config = dv_session_config_of(call->session);
-
-	fail(call, DV_VERDICT_REFUSED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-		 MemoryContextStrdup(call->context,
-							 psprintf("all request slots of the application users were taken for %g s, as long as \"slot_timeout\" allows",
-									  (double) config->pool.slot_timeout / DV_SECOND)),
-		 "Add application users to the user mapping, run fewer statements at a time, or raise \"slot_timeout\" of the server.");
-}
-
-static void
-try_slot(dv_call *call)
-{
-	dv_choice	choice;
-	dv_bearer  *bearer;
-	bool		held = call->spec.hold != NULL && *call->spec.hold;
-	int			last_user = call->user;
-	uint64		users;
-	int64		until;
-
-	if (call->not_before > dv_now())
-	{
-		set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_BACKOFF, call->not_before);
-		return;
-	}
-	if (held || dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
-	{
-		/* what this call was woken for is for another session */
-		dv_lease_drop(&call->lease);
-		set_state(call, DV_CALL_WANTS_SLOT, held ? DV_WAIT_SLOT : DV_WAIT_CONNECT, 0);
-		return;
-	}
-	users = dv_senders_choose(&call->senders, &until);
-	choice = dv_pool_acquire(dv_session_pool(call->session), call->spec.kind, users, &call->lease);
-	/* by then a user that is set aside may be free */
-	if (until != 0 && (choice.until == 0 || until < choice.until))
-		choice.until = until;
-	switch (choice.kind)
-	{
-		case DV_CHOICE_USER:
-			if (!has_token(call, choice.user, &bearer))
-			{
-				dv_lease_drop(&call->lease);
-				return;
-			}
-			if (call->attempts > 0 && choice.user != last_user)
-				ereport(DEBUG1,
-						(errmsg_internal("request continues with application user \"%s\"",
-										 dv_pool_user_name(dv_session_pool(call->session),
-														   choice.user))));
-			send_call(call, bearer);
-			return;
-		case DV_CHOICE_THROTTLED:
-			wait_for_throttle(call, &choice);
-			return;
-		case DV_CHOICE_BUSY:
-		case DV_CHOICE_PACED:
-			set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, choice.until);
-			return;
-		case DV_CHOICE_TIMEOUT:
-			slot_timed_out(call);
-			return;
-		case DV_CHOICE_NONE:
-			elog(ERROR, "no application user is left");
-	}
-}
-
 /* Reads the answer, if it has arrived. */
 static void
 receive(dv_call *call)
@@ -591,7 +386,6 @@ static void
 advance(dv_call *call)
 {
 	dv_call_state before;
-	dv_bearer  *bearer;
 
 	do
 	{
@@ -599,11 +393,7 @@ advance(dv_call *call)
 		switch (call->state)
 		{
 			case DV_CALL_WANTS_SLOT:
-				try_slot(call);
-				break;
-			case DV_CALL_WANTS_TOKEN:
-				if (has_token(call, call->token_user, &bearer))
-					set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, 0);
+				dv_turn_try(call);
 				break;
 			case DV_CALL_ON_WIRE:
 				receive(call);
@@ -784,7 +574,7 @@ dv_call_done(const dv_call *call)
 bool
 dv_call_waiting(const dv_call *call)
 {
-	return call->state == DV_CALL_WANTS_SLOT || call->state == DV_CALL_WANTS_TOKEN;
+	return call->state == DV_CALL_WANTS_SLOT;
 }
 
 bool
@@ -802,13 +592,13 @@ dv_call_error(const dv_call *call)
 const dv_http_result *
 dv_call_result(const dv_call *call)
 {
-	return dv_http_result_of(call->http);
+	return call->http != NULL ? dv_http_result_of(call->http) : NULL;
 }
 
 const char *
 dv_call_header(const dv_call *call, const char *name)
 {
-	return dv_http_header(call->http, name);
+	return call->http != NULL ? dv_http_header(call->http, name) : NULL;
 }
 
 int
@@ -866,6 +656,13 @@ dv_call_others(dv_call *call, const dv_error *error)
 		return 0;
 	dv_standing_refused(dv_session_standing(call->session), call->user, &call->senders.deed, error);
 	return dv_senders_others(&call->senders, call->user);
+}
+
+void
+dv_call_served(dv_call *call)
+{
+	if (call->user >= 0)
+		dv_pool_note_served(dv_session_pool(call->session), call->user);
 }
 
 void

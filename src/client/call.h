@@ -110,7 +110,7 @@ extern void dv_call_watched(void);
 /*
  * These are for calls that are done.  The verdict RETRY or THROTTLED means
  * that no attempts are left, or that the tolerance was exceeded; AUTH does not
- * occur.  Without attempts, there is no result and no header.  The answer
+ * occur.  Without attempts, there is no result and no header (NULL).  The answer
  * lives as long as the call.
  */
 extern const dv_error *dv_call_error(const dv_call *call);
@@ -146,6 +146,9 @@ extern bool dv_call_told_pool(const dv_call *call);
  */
 extern uint64 dv_call_others(dv_call *call, const dv_error *error);
 extern void dv_call_proved(dv_call *call);
+
+/* For the same callers: tells the pool that a part or a row was carried out. */
+extern void dv_call_served(dv_call *call);
 
 /* Returns true if the outcome of any attempt is unknown. */
 extern bool dv_call_was_unknown(const dv_call *call);

@@ -22,7 +22,8 @@
  * A link that leads back to the page it came with is an error.
  *
  * Of FetchXML, the next page is requested by its number and by the cookie of
- * this one, which takes the place of the link.
+ * this one, which takes the place of the link.  There are queries for which the
+ * service returns no cookies; their pages are requested by their numbers alone.
  *
  * A URL that is too long for a request line goes into a $batch of one part.
  *
@@ -35,6 +36,7 @@
 #include "utils/memutils.h"
 
 #include "client/chain.h"
+#include "client/known.h"
 #include "client/pages.h"
 #include "client/trouble.h"
 #include "dataverse/batch.h"
@@ -47,6 +49,8 @@
 #define ADVANCE_EVERY 256
 /* A duration counts if less than this part of it is uncertain. */
 #define LEAST_ACCURACY 10
+/* As many rows of FetchXML can be read page by page without cookies. */
+#define MOST_WITHOUT_COOKIES 50000
 
 /* The request for a page, whose answer is awaited or being read. */
 typedef struct page_request
@@ -56,25 +60,6 @@ typedef struct page_request
 	char	   *url;
 	bool		batched;
 } page_request;
-
-/*
- * Rows that the caller has got, and that further answers may contain again: that
- * to the same request, and also those to the next ones, if other rows have come in
- * front of them since.
- */
-typedef struct known_row
-{
-	char	   *id;
-	bool		found;			/* on the current page */
-} known_row;
-
-typedef struct known_rows
-{
-	MemoryContext context;		/* NULL: there are none */
-	known_row  *rows;			/* in the order of their ids */
-	int			n;
-	int			room;
-} known_rows;
 
 struct dv_pages
 {
@@ -87,8 +72,7 @@ struct dv_pages
 	bool		begun;			/* the service has answered the query with a page */
 	const dv_error *refusal;	/* see dv_pages_refusal */
 	bool		first;			/* "now" is the request for the first rows only */
-	dv_names   *id;				/* spec.id as a member, once it is needed */
-	known_rows	known;
+	dv_known	known;			/* rows that the caller has got, and may get again */
 	dv_page		page;
 	dv_chain	chain;			/* of the links to the pages, or of their cookies */
 	int			number;			/* of the current page, from 1 */
@@ -169,6 +153,8 @@ dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
 
 	pages->spec = *spec;
 	pages->context = context;
+	pages->known.owner = context;
+	pages->known.id = spec->id;
 	pages->told_in_flight = -1;
 	pages->first = spec->first_path != NULL;
 	pages->number = 1;
@@ -188,138 +174,12 @@ dv_pages_refusal(const dv_pages *pages)
 	return pages->refusal;
 }
 
-/*
- * Rows that the caller has got
- */
-
-static int
-compare_known(const void *a, const void *b)
-{
-	return strcmp(((const known_row *) a)->id, ((const known_row *) b)->id);
-}
-
-static void
-open_for_ids(dv_pages *pages, dv_page *page)
-{
-	if (pages->id == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(pages->context);
-
-		pages->id = dv_names_init(palloc(dv_names_size(&pages->spec.id, 1)), &pages->spec.id, 1);
-		if (pages->id == NULL)
-			elog(ERROR, "invalid member name \"%s\"", pages->spec.id);
-		MemoryContextSwitchTo(old);
-	}
-	dv_page_open(page, pages->id, pages->page.json.text,
-				 pages->page.json.end - pages->page.json.text);
-}
-
-static void
-forget_known(dv_pages *pages)
-{
-	if (pages->known.context != NULL)
-		MemoryContextDelete(pages->known.context);
-	memset(&pages->known, 0, sizeof(pages->known));
-}
-
-/* Leaves one of those with the same id; none of them has been found on the page that comes next. */
-static void
-remove_repeated(known_rows *known)
-{
-	int			n = 0;
-	int			i;
-
-	for (i = 0; i < known->n; i++)
-	{
-		if (n > 0 && compare_known(&known->rows[i], &known->rows[n - 1]) == 0)
-			continue;
-		known->rows[n] = known->rows[i];
-		known->rows[n++].found = false;
-	}
-	known->n = n;
-}
-
-/* Notes the ids of the rows of the current page that have been read so far. */
-static void
-note_known(dv_pages *pages)
-{
-	known_rows *known = &pages->known;
-	uint64		rows = pages->page.rows;
-	MemoryContext old;
-	dv_page		page;
-	dv_value	id;
-
-	if (rows == 0)
-		return;
-	if (known->context == NULL)
-		known->context = AllocSetContextCreate(pages->context, "dataverse known rows",
-											   ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(known->context);
-	open_for_ids(pages, &page);
-	while (page.rows < rows && dv_page_next(&page, &id) == DV_PAGE_ROW)
-	{
-		if (id.kind != DV_VALUE_STRING)
-			continue;
-		if (known->n == known->room)
-		{
-			known_row  *larger = palloc(sizeof(known_row) * Max(2 * known->room, 64));
-
-			if (known->n > 0)
-				memcpy(larger, known->rows, sizeof(known_row) * known->n);
-			known->rows = larger;
-			known->room = Max(2 * known->room, 64);
-		}
-		known->rows[known->n++].id = pnstrdup(id.text, id.len);
-	}
-	MemoryContextSwitchTo(old);
-	qsort(known->rows, known->n, sizeof(known_row), compare_known);
-	remove_repeated(known);
-}
-
-/* The current page is done with, and what was found on it will not come again. */
-static void
-forget_found(dv_pages *pages)
-{
-	known_rows *known = &pages->known;
-	int			n = 0;
-	int			i;
-
-	for (i = 0; i < known->n; i++)
-		if (!known->rows[i].found)
-			known->rows[n++] = known->rows[i];
-	known->n = n;
-	if (n == 0)
-		forget_known(pages);
-}
-
 /* Leaves out what the caller has got of the page that has just been opened. */
 static void
 skip_known(dv_pages *pages)
 {
-	known_rows *known = &pages->known;
-	uint64		last = 0;
-	dv_page		page;
-	dv_value	id;
+	uint64		last = dv_known_find(&pages->known, &pages->page);
 
-	if (known->n == 0)
-		return;
-	open_for_ids(pages, &page);
-	while (dv_page_next(&page, &id) == DV_PAGE_ROW)
-	{
-		char		text[64];
-		known_row	key = {.id = text};
-		known_row  *row;
-
-		if (id.kind != DV_VALUE_STRING || id.len >= sizeof(text))
-			continue;
-		memcpy(text, id.text, id.len);
-		text[id.len] = '\0';
-		row = bsearch(&key, known->rows, known->n, sizeof(known_row), compare_known);
-		if (row == NULL)
-			continue;
-		row->found = true;
-		last = page.rows;
-	}
 	while (pages->page.rows < last && dv_page_next(&pages->page, NULL) == DV_PAGE_ROW)
 		pages->spec.stats->unread++;
 }
@@ -340,6 +200,17 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
+/* A value that comes under another name than requested would seem to be null. */
+static void
+misnamed(const dv_pages *pages)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+			 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
+					pages->spec.what, dv_session_config_of(pages->spec.session)->server_name),
+			 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the server to \"off\".")));
+}
+
 /*
  * Requests the current page again, because its answer was no page, or raises an
  * error if that has been done as often as it may be.
@@ -356,8 +227,10 @@ request_again(dv_pages *pages, const char *why, int64 at)
 	dv_retry_decision decision = {.next = DV_NEXT_END};
 	char	   *url;
 
+	if (pages->page.misnamed)
+		misnamed(pages);
 	if (pages->open && pages->spec.id != NULL)
-		note_known(pages);
+		dv_known_add(&pages->known, &pages->page);
 	if (!pages->open || pages->spec.id != NULL || pages->page.rows == 0)
 		decision = dv_trouble_decide(pages->spec.session, &history, &error, &attempt);
 	if (decision.next != DV_NEXT_AGAIN)
@@ -371,10 +244,16 @@ request_again(dv_pages *pages, const char *why, int64 at)
 	pfree(url);
 }
 
-/* Does the service say that it cannot answer the query as it is put? */
+/*
+ * Does the service say that it cannot answer the query as it is put?  For some
+ * tables (logs, audits) it says so as an error of its own, each time it is asked.
+ * Gateways do not know the codes of such errors.
+ */
 static bool
 is_about_query(const dv_error *error)
 {
+	if (error->verdict == DV_VERDICT_RETRY)
+		return error->status == 500 && error->code[0] != '\0';
 	return error->verdict == DV_VERDICT_REFUSED && (error->status == 400 || error->status == 501);
 }
 
@@ -647,7 +526,7 @@ leave_first(dv_pages *pages)
 		pages->done = true;
 		return;
 	}
-	note_known(pages);
+	dv_known_add(&pages->known, &pages->page);
 	pages->first = false;
 	drop_request(&pages->now);
 	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
@@ -663,6 +542,20 @@ may_be_silenced(const dv_pages *pages)
 	return pages->spec.linker != NULL && pages->number == 1 &&
 		dv_value_is_null(&pages->page.more_records) &&
 		pages->page.rows >= (uint64) pages->spec.page_size;
+}
+
+/* Without a cookie, the service finds pages by their numbers, but not those behind so many rows. */
+static void
+check_reach(const dv_pages *pages)
+{
+	if ((pages->number + 1) * (int64) pages->spec.page_size <= MOST_WITHOUT_COOKIES)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION),
+			 errmsg("could not %s on server \"%s\": there are more than %d rows, and Dataverse returns no cookies for this query",
+					pages->spec.what, dv_session_config_of(pages->spec.session)->server_name,
+					MOST_WITHOUT_COOKIES),
+			 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the foreign tables to \"off\".")));
 }
 
 /* The same as find_next, of FetchXML. */
@@ -687,6 +580,14 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 	*chained = dv_chain_cookie(&pages->page);
 	if (*chained != NULL)
 		return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
+	/* a page that is not full is not what the service would call a page */
+	if (dv_value_is_null(&pages->page.paging_cookie) &&
+		pages->page.rows >= (uint64) pages->spec.page_size)
+	{
+		check_reach(pages);
+		*chained = pages->spec.linker(pages->spec.linker_arg, pages->number + 1, NULL);
+		return *chained;
+	}
 	*wrong = "It has no cookie for the next page";
 	return NULL;
 }
@@ -753,7 +654,7 @@ turn_page(dv_pages *pages)
 		return false;
 	}
 	/* only now is it certain that the page is not requested again */
-	forget_found(pages);
+	dv_known_forget_found(&pages->known);
 	if (pages->spec.metadata != NULL)
 		dv_page_metadata(&pages->page, pages->spec.metadata);
 	pages->open = false;

@@ -541,6 +541,8 @@ fail_with(dv_writer *writer, const dv_failure *failure)
 		writer->failure.id = memcpy(palloc(DV_ID_LEN), failure->id, DV_ID_LEN);
 	if (failure->object != NULL)
 		writer->failure.object = pnstrdup(failure->object, failure->object_len);
+	if (failure->address != NULL)
+		writer->failure.address = pstrdup(failure->address);
 	MemoryContextSwitchTo(old);
 }
 
@@ -559,6 +561,7 @@ dv_pipeline_describe_row(dv_failure *failure, const dv_batch *batch, const dv_ba
 {
 	failure->id = row->has_id && !row->by_key ? row->id : NULL;
 	failure->object = dv_batch_object(batch, row, &failure->object_len);
+	failure->address = dv_batch_address(batch, row);
 }
 
 /*

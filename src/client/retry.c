@@ -39,6 +39,12 @@ backoff(const dv_retry_policy *policy, int attempt, double random)
 	return delay / 2 + (int64_t) (random * (delay / 2));
 }
 
+int
+dv_retry_throttles(const dv_retry *retry, int64_t served_at)
+{
+	return served_at > retry->refused_at ? 0 : retry->times[DV_RETRY_THROTTLE];
+}
+
 /*
  * The pool knows how long the user is throttled, and another user may be free,
  * so the request is repeated at once.  The request itself must wait only if
@@ -51,8 +57,10 @@ repeat_throttled(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_
 {
 	int		   *times = &retry->times[DV_RETRY_THROTTLE];
 
+	*times = dv_retry_throttles(retry, event->served_at);
 	if (event->sent_at >= retry->told_until)
 		(*times)++;
+	retry->refused_at = event->now;
 	retry->told_until = later(retry->told_until, event->now + later(event->told, 0));
 	decision->cause = DV_RETRY_THROTTLE;
 	if (event->held_back)
@@ -141,6 +149,7 @@ dv_retry_join(dv_retry *retry, const dv_retry *other)
 	if (retry->attempts < other->attempts)
 		retry->attempts = other->attempts;
 	retry->told_until = later(retry->told_until, other->told_until);
+	retry->refused_at = later(retry->refused_at, other->refused_at);
 	if (retry->renewals < other->renewals)
 		retry->renewals = other->renewals;
 	return true;

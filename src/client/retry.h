@@ -13,8 +13,11 @@
  * The rules are the same for a whole request and for a part of a $batch.
  * Each cause of repetition has a counter of its own, so that throttles do not
  * use up the retries that deadlocks need.  A throttle counts only if the
- * request had waited as long as it was told to: being throttled on another
- * user does not show that waiting is useless.
+ * request had waited as long as it was told to, and if the service has carried
+ * out nothing for any user of the pool since it refused the request before:
+ * being throttled on another user does not show that waiting is useless, nor
+ * does bad luck while others are served.  So a load ends because of throttles
+ * only if the service lets nothing through.
  *
  * A request that may succeed in halves is repeated as a whole only once.  The
  * halves inherit its history, so that all that came of one batch has the
@@ -51,8 +54,9 @@ typedef struct dv_retry
 {
 	int			attempts;		/* how often it was sent */
 	int			times[DV_RETRY_CAUSES]; /* number of repetitions; for throttles, only those that
-										 * count */
+										 * count, since anything was served */
 	int64_t		told_until;		/* when the longest wait that a throttle asked for ends */
+	int64_t		refused_at;		/* when it was throttled last */
 	int			renewals;		/* tokens that it found refused, since one was last accepted */
 } dv_retry;
 
@@ -70,6 +74,7 @@ typedef struct dv_retry_event
 	int64_t		sent_at;
 	int64_t		told;			/* how long the service asked us to wait; < 0: not said.  A
 								 * minimum if the verdict is RETRY */
+	int64_t		served_at;		/* when a request of any user of the pool was last carried out */
 	bool		held_back;		/* the pool keeps the throttled user from sending */
 	int64_t		pause;			/* how long the request has to wait if the pool does not; < 0: not
 								 * said */
@@ -93,6 +98,9 @@ typedef struct dv_retry_decision
 
 extern dv_retry_decision dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy,
 										 const dv_retry_event *event);
+
+/* Returns how many throttles count, if the pool was last served at that time. */
+extern int	dv_retry_throttles(const dv_retry *retry, int64_t served_at);
 
 /* A user that is set aside, so that others are preferred.  All zeros at first. */
 typedef struct dv_aside

@@ -14,11 +14,43 @@
 #include "client/senders.h"
 #include "client/trouble.h"
 
+#define TOKEN_PATIENCE DV_SECOND
+
 uint64
 dv_senders_choose(const dv_senders *senders, int64 *until)
 {
 	return dv_standing_choose(dv_session_standing(senders->session), senders->allowed,
 							  &senders->deed, until);
+}
+
+dv_tokens
+dv_senders_tokens(const dv_senders *senders, uint64 users)
+{
+	dv_tokens	tokens = {0};
+	uint64		unasked = 0;
+	int64		asked_at = 0;
+	int			i;
+
+	for (i = 0; i < dv_pool_size(dv_session_pool(senders->session)); i++)
+	{
+		const dv_token *token = dv_session_access_token(senders->session, i);
+		uint64		user = users & UINT64CONST(1) << i;
+
+		if (user == 0)
+			continue;
+		asked_at = Max(asked_at, dv_token_requested_at(token));
+		if (dv_token_usable(token))
+			tokens.senders |= user;
+		else if (dv_token_requested_at(token) != 0)
+			tokens.awaited |= user;
+		else
+			unasked |= user;
+	}
+	if (tokens.awaited == 0 || dv_now() >= asked_at + TOKEN_PATIENCE)
+		tokens.senders |= unasked;
+	else if (unasked != 0)
+		tokens.next_at = asked_at + TOKEN_PATIENCE;
+	return tokens;
 }
 
 uint64
@@ -68,6 +100,7 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 	dv_standing *standing = dv_session_standing(senders->session);
 	uint64		others = dv_senders_others(senders, user);
 	dv_retry_decision decision;
+	MemoryContext old;
 
 	dv_standing_no_token(standing, user, reason);
 	decision = dv_trouble_no_token(senders->session, retry, reason, user,
@@ -80,16 +113,14 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 	}
 	if (decision.next != DV_NEXT_END)
 		return decision;
-	memset(error, 0, sizeof(*error));
-	error->sqlstate = ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
-	error->code = "";
-	error->retry_after = -1;
+	/* the token may be asked for again before the error is shown, so nothing of its own is used */
+	old = MemoryContextSwitchTo(senders->context);
+	dv_trouble_set(error, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+				   psprintf("could not get a token for application user \"%s\": %s",
+							user_name(senders, user), reason->message),
+				   reason->hint != NULL ? pstrdup(reason->hint) : NULL);
 	error->user = user_name(senders, user);
-	error->message = MemoryContextStrdup(senders->context,
-										 psprintf("could not get a token for application user \"%s\": %s",
-												  user_name(senders, user), reason->message));
-	/* the token may be asked for again before the error is shown */
-	error->hint = reason->hint != NULL ? MemoryContextStrdup(senders->context, reason->hint) : NULL;
+	MemoryContextSwitchTo(old);
 	return decision;
 }
 

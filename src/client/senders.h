@@ -29,6 +29,23 @@ typedef struct dv_senders
 /* Returns the users to choose from now, as dv_standing_choose() does. */
 extern uint64 dv_senders_choose(const dv_senders *senders, int64 *until);
 
+/*
+ * Whose token is there.  A user without one never keeps a call waiting that
+ * another user can send: it is asked in the background, one user at a time, so
+ * that a token endpoint that is silent about some users costs nothing but their
+ * share.  Only a call that nobody can send waits, and after a second it tries
+ * the next user as well.
+ */
+typedef struct dv_tokens
+{
+	uint64		senders;		/* users that the call can be given to: those with a token, and,
+								 * if it is time, those that have not been asked for one */
+	uint64		awaited;		/* users that have been asked, and have not answered */
+	int64		next_at;		/* when one more user may be asked; 0: there is no need to wait */
+} dv_tokens;
+
+extern dv_tokens dv_senders_tokens(const dv_senders *senders, uint64 users);
+
 /* Returns those that are left without this user. */
 extern uint64 dv_senders_others(const dv_senders *senders, int user);
 

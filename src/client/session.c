@@ -34,6 +34,7 @@ struct dv_session
 	dv_token  **tokens;			/* one for each application user */
 	written_table *written;
 	dv_refused_form *refused_forms;
+	bool		links_proven;
 };
 
 /* Frees the client, which is malloc'd, when the session's context is deleted. */
@@ -62,6 +63,7 @@ copy_config(dv_session *session, const dv_session_config *config)
 	*own = *config;
 	own->server_name = copy(config->server_name);
 	own->base_url = copy(config->base_url);
+	own->peer = NULL;
 	own->api_version = copy(config->api_version);
 	own->caller_id = copy(config->caller_id);
 	own->names = palloc(config->nusers * sizeof(char *));
@@ -72,47 +74,49 @@ copy_config(dv_session *session, const dv_session_config *config)
 	own->credentials = NULL;
 }
 
-static const char **
-identities_of(const dv_session_config *config)
+/* Fills in what the pool knows the application users by. */
+static void
+identify(dv_pool_spec *spec, const dv_session_config *config)
 {
 	const char **ids = palloc(config->nusers * sizeof(char *));
+	const char **secrets = palloc(config->nusers * sizeof(char *));
 	int			i;
 
 	for (i = 0; i < config->nusers; i++)
+	{
 		ids[i] = dv_credential_identity(&config->credentials[i]);
-	return ids;
+		secrets[i] = dv_credential_proof(&config->credentials[i]);
+	}
+	spec->organisation = config->base_url;
+	spec->peer = config->peer;
+	spec->n = config->nusers;
+	spec->client_ids = ids;
+	spec->secrets = secrets;
 }
 
 dv_entry_key *
 dv_session_keys(const dv_session_config *config)
 {
-	dv_pool_spec spec = {
-		.organisation = config->base_url,
-		.n = config->nusers,
-		.client_ids = identities_of(config),
-	};
+	dv_pool_spec spec = {0};
 
+	identify(&spec, config);
 	return dv_entry_keys(&spec);
 }
 
 static void
 open_pool(dv_session *session, const dv_session_config *config)
 {
-	const char **ids = identities_of(config);
 	dv_pool_spec spec = {
-		.organisation = config->base_url,
 		.serverid = config->serverid,
 		.server_name = config->server_name,
 		.roleid = config->roleid,
 		.entitled = config->entitled,
-		.n = config->nusers,
-		.client_ids = ids,
 		.names = config->names,
 		.policy = &config->pool,
 	};
 
+	identify(&spec, config);
 	session->pool = dv_pool_open(&spec, session->context);
-	pfree(ids);
 }
 
 /*
@@ -137,7 +141,10 @@ dv_session_create(const dv_session_config *config, MemoryContext parent)
 	copy_config(session, config);
 	session->root = psprintf("%s/api/data/v%s/", config->base_url, config->api_version);
 	session->client = dv_http_client_create(&config->http);
+	/* what identifies the users, secrets among it, is not kept */
+	MemoryContextSwitchTo(old);
 	open_pool(session, config);
+	MemoryContextSwitchTo(context);
 	session->standing = dv_standing_create(session->pool, session->config.server_name);
 	session->tokens = palloc(config->nusers * sizeof(dv_token *));
 	for (i = 0; i < config->nusers; i++)
@@ -234,6 +241,12 @@ dv_refused_form **
 dv_session_refused_forms(const dv_session *session)
 {
 	return &unconstify(dv_session *, session)->refused_forms;
+}
+
+bool *
+dv_session_links_proven(const dv_session *session)
+{
+	return &unconstify(dv_session *, session)->links_proven;
 }
 
 dv_token *

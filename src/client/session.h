@@ -28,6 +28,7 @@ typedef struct dv_session_config
 	Oid			roleid;			/* of the user mapping, */
 	int			entitled;		/* and how many application users that role's mappings name */
 	const char *base_url;		/* origin, no trailing slash */
+	const char *peer;			/* dv_pool_spec */
 	const char *api_version;	/* "9.2" */
 	dv_http_options http;
 	int			request_timeout_ms;
@@ -73,6 +74,10 @@ extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_standing *dv_session_standing(const dv_session *session);
 extern MemoryContext dv_session_memory(const dv_session *session);
 extern dv_refused_form **dv_session_refused_forms(const dv_session *session);
+
+/* Has the service been seen to name columns of links as requested? */
+extern bool *dv_session_links_proven(const dv_session *session);
+
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
 
 /*

@@ -541,11 +541,13 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 	dlist_init(&s.again);
 	s.refused = palloc0(sizeof(dv_error *) * job->batch->nrows);
 	for (i = 0; i < job->batch->nrows; i++)
-	{
 		/* rows that were not looked for have no status */
 		acknowledged |= answers[i].status != 0 && answers[i].error.verdict == DV_VERDICT_OK;
+	/* first, because it counts for the other rows, which may have been throttled */
+	if (acknowledged)
+		dv_call_served(job->call);
+	for (i = 0; i < job->batch->nrows; i++)
 		settle_row(&s, &job->batch->rows[i], &answers[i]);
-	}
 	if (s.to_verify != NULL)
 		dv_pipeline_queue(s.to_verify);
 	dv_search_queue(&s.search);

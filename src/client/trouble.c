@@ -40,7 +40,7 @@ static const struct
 	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
 	{DV_MEANING_CONNECTION, false, ERRCODE_CONNECTION_FAILURE, NULL},
 	{DV_MEANING_CONNECTION, true, ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-	"Lower option \"page_size\" or \"batch_size\"."},
+	"Lower option \"page_size\", \"batch_size\", or \"max_parallel\", or use fewer cursors at a time."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR,
 	"Check options \"url\" and \"proxy\" of the server."},
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_OUT_OF_MEMORY, NULL},
@@ -117,7 +117,7 @@ log_throttle(dv_session *session, const dv_retry *history, int user,
 			 const dv_answer_throttle *throttle, bool with_statement)
 {
 	const dv_session_config *config = dv_session_config_of(session);
-	int			used = history->times[DV_RETRY_THROTTLE];
+	int			used = dv_retry_throttles(history, dv_pool_served_at(dv_session_pool(session)));
 	StringInfoData detail;
 
 	initStringInfo(&detail);
@@ -163,6 +163,7 @@ dv_trouble_decide(dv_session *session, dv_retry *retry, const dv_error *error,
 		.found_out = attempt->found_out,
 		.sent_at = attempt->sent_at,
 		.told = error->retry_after,
+		.served_at = error->verdict == DV_VERDICT_THROTTLED ? dv_pool_served_at(pool) : 0,
 		.held_back = config->pool.throttle_tracking && attempt->pool_told,
 		.pause = -1,
 		.now = dv_now(),
@@ -221,13 +222,25 @@ dv_trouble_read(const dv_http_result *result, dv_error *error)
 	error->message = dv_http_failure_text(result);
 }
 
+void
+dv_trouble_set(dv_error *error, dv_verdict verdict, int sqlstate, const char *message,
+			   const char *hint)
+{
+	memset(error, 0, sizeof(*error));
+	error->verdict = verdict;
+	error->sqlstate = sqlstate;
+	error->retry_after = -1;
+	error->code = "";
+	error->message = message;
+	error->hint = hint;
+}
+
 static const char *
 copy_text(const char *s)
 {
 	return s != NULL ? pstrdup(s) : NULL;
 }
 
-/* The hint is a constant, and the user's name belongs to the session. */
 void
 dv_trouble_copy(dv_error *copy, const dv_error *error)
 {
@@ -237,6 +250,8 @@ dv_trouble_copy(dv_error *copy, const dv_error *error)
 	copy->message = copy_text(error->message);
 	copy->request_id = copy_text(error->request_id);
 	copy->details = copy_text(error->details);
+	copy->user = copy_text(error->user);
+	copy->hint = copy_text(error->hint);
 }
 
 void
@@ -249,7 +264,8 @@ dv_trouble_raise(const dv_error *error, const char *server, const char *what)
 			 errmsg("could not %s on server \"%s\": %s", what, server,
 					dv_text_told(error->message)),
 			 detail[0] != '\0' ? errdetail_internal("%s", dv_text_told(detail)) : 0,
-			 error->hint != NULL ? errhint("%s", error->hint) : 0));
+			 error->hint != NULL ? errhint("%s", error->hint) : 0,
+			 dv_trouble_limit(error)));
 }
 
 static void

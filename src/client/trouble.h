@@ -47,7 +47,14 @@ extern dv_retry_decision dv_trouble_no_token(dv_session *session, dv_retry *retr
 /* Describes an exchange that did not end with an answer as an error. */
 extern void dv_trouble_read(const dv_http_result *result, dv_error *error);
 
-/* Copies an error, with all text of its own, into the current memory context. */
+/* Makes it an error that is not one of the service's, and of which nothing else is known. */
+extern void dv_trouble_set(dv_error *error, dv_verdict verdict, int sqlstate, const char *message,
+						   const char *hint);
+
+/*
+ * Copies an error into the current memory context, with all of its texts: whoever
+ * keeps an error for longer than its owner lives does it with this function.
+ */
 extern void dv_trouble_copy(dv_error *copy, const dv_error *error);
 
 /*
@@ -58,6 +65,17 @@ extern const char *dv_trouble_causes(int64 repeated, const int64 *causes);
 
 /* Returns what the pool calls a throttle with the meaning of this error. */
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
+
+/*
+ * For the list of ereport(): names the limit that was exceeded if the service, or
+ * whoever stands before it, was too busy.  A run that waits for that as long as it
+ * takes knows it by this name, which goes with the error, and not by its words: other
+ * limits have the same SQLSTATE.
+ */
+#define DV_THROTTLE_LIMIT "dataverse_throttle"
+#define dv_trouble_limit(error) \
+	((error)->verdict == DV_VERDICT_THROTTLED ? \
+	 err_generic_string(PG_DIAG_CONSTRAINT_NAME, DV_THROTTLE_LIMIT) : 0)
 
 /*
  * Raises the error as "could not WHAT on server …" with the message of the

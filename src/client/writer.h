@@ -73,6 +73,7 @@ typedef struct dv_failure
 	const uint8 *id;			/* of the row, or NULL */
 	const char *object;			/* JSON of the row, or NULL for a range */
 	size_t		object_len;
+	const char *address;		/* below the root, if the row has one of its own; or NULL */
 	int64		in_doubt;		/* rows of the statement that are in doubt */
 } dv_failure;
 

@@ -352,6 +352,13 @@ dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 	return object.data;
 }
 
+const char *
+dv_batch_address(const dv_batch *batch, const dv_batch_row *row)
+{
+	return row->address_len > 0 ?
+		pnstrdup(batch->extra.data + row->address_at, row->address_len) : NULL;
+}
+
 /*
  * Rows as parts of a $batch.
  */

@@ -198,4 +198,7 @@ extern void dv_batch_read(const char *url, const char *const *headers, StringInf
 /* Returns the JSON object of a row as it was taken, for reports about it. */
 extern const char *dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len);
 
+/* Returns the address of a row below the root, or NULL if it is the entity set with the id. */
+extern const char *dv_batch_address(const dv_batch *batch, const dv_batch_row *row);
+
 #endif							/* DV_BATCH_H */

@@ -105,7 +105,7 @@ judge_row(const dv_error *whole, int status, dv_row_answer *row)
 {
 	int			i;
 
-	dv_error_read(status, NULL, 0, NULL, whole->request_id, &row->error);
+	dv_error_read(status, NULL, 0, NULL, NULL, whole->request_id, &row->error);
 	if (row->error.verdict == DV_VERDICT_OK)
 		return;
 	row->error.retry_after = whole->retry_after;
@@ -222,6 +222,7 @@ dv_batch_answer_read(const dv_part *part, dv_error *error)
 
 	dv_error_read(part->status, part->body.s, part->body.len,
 				  good ? NULL : to_text(dv_part_header(part, "Retry-After")),
+				  good ? NULL : to_text(dv_part_header(part, "Date")),
 				  good ? NULL : to_text(dv_part_header(part, "REQ_ID")), error);
 }
 

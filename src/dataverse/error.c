@@ -8,6 +8,12 @@
  * code is one line there.  If there is no code, or it is not in the table, a
  * second table says what the status means.
  *
+ * A throttle pauses its user in all sessions and halves what the user may
+ * have in flight, so only what is certain to be about the user is one: the three
+ * limits of service protection, a 429 without a known code, and what says when
+ * to come back.  Everything else that may pass is transient: it concerns the
+ * request that met it, which is repeated with growing pauses.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
@@ -48,11 +54,18 @@ typedef struct dv_code_rule
 	{code, NULL, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, DV_VERDICT_AUTH, DV_MEANING_OTHER, NULL}
 #define RETRY(code, state, meaning) {code, NULL, state, DV_VERDICT_RETRY, meaning, NULL}
 #define RETRY_TEXT(code, text, state, meaning) {code, text, state, DV_VERDICT_RETRY, meaning, NULL}
+#define BUSY(code) RETRY(code, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_MEANING_BUSY)
+#define QUERY_THROTTLED(code) \
+	{code, NULL, ERRCODE_INSUFFICIENT_RESOURCES, DV_VERDICT_RETRY, DV_MEANING_SERVER, query_hint}
+#define SQL_TIMEOUT(code) \
+	RETRY(code, ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_MEANING_SQL_TIMEOUT)
 #define THROTTLED(code, meaning) \
 	{code, NULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, DV_VERDICT_THROTTLED, meaning, throttle_hint}
 
 static const char throttle_hint[] =
 "Add application users to the user mapping, lower \"max_parallel\", or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
+static const char query_hint[] =
+"Dataverse lets through only some of the queries like this one: narrow its conditions, and avoid patterns that begin with a wildcard and conditions on calculated columns.";
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
@@ -80,19 +93,28 @@ static const char tracking_hint[] =
 "Turn on change tracking in the properties of the table in Dataverse.";
 
 static const dv_code_rule code_rules[] = {
-	/* service protection and similar limits */
+	/* service protection: these three are limits of the user */
 	THROTTLED("0x80072322", DV_MEANING_MANY_REQUESTS),
 	THROTTLED("0x80072321", DV_MEANING_LONG_EXECUTION),
 	THROTTLED("0x80072326", DV_MEANING_CONCURRENCY),
-	THROTTLED("0x8005F103", DV_MEANING_OTHER),
-	THROTTLED("0x80072323", DV_MEANING_OTHER),
-	THROTTLED("0x80072324", DV_MEANING_OTHER),
-	THROTTLED("0x80072327", DV_MEANING_OTHER),
-	THROTTLED("0x80072329", DV_MEANING_OTHER),
-	THROTTLED("0x8004A001", DV_MEANING_OTHER),
-	THROTTLED("0x80048559", DV_MEANING_OTHER),
-	THROTTLED("0x80048d04", DV_MEANING_OTHER),
+
+	/* limits of databases and servers, whoever asks */
+	BUSY("0x8005F103"),
+	BUSY("0x80072323"),
+	BUSY("0x80072324"),
+	BUSY("0x80072327"),
+	BUSY("0x80072329"),
+	BUSY("0x8004A001"),
+	BUSY("0x80048559"),
+	BUSY("0x80048d04"),
 	REFUSED("0x80072325", ERRCODE_DISK_FULL),
+
+	/* of queries that cost too much, some fraction fails */
+	QUERY_THROTTLED("0x80048544"),
+	QUERY_THROTTLED("0x80048644"),
+	QUERY_THROTTLED("0x80048744"),
+	QUERY_THROTTLED("0x80048745"),
+	QUERY_THROTTLED("0x80050544"),
 
 	/* authentication and privileges */
 	AUTH("0x80041d52"),
@@ -137,6 +159,8 @@ static const dv_code_rule code_rules[] = {
 	/* change tracking */
 	{"0x80044352", NULL, DV_SQLSTATE_TOKEN_EXPIRED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, expired_hint},
 	{"0x80072491", NULL, DV_SQLSTATE_NOT_TRACKED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, tracking_hint},
+	{"0x80072492", NULL, DV_SQLSTATE_NOT_TRACKED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, tracking_hint},
+	{"0x80044358", NULL, DV_SQLSTATE_NOT_TRACKED, DV_VERDICT_REFUSED, DV_MEANING_OTHER, tracking_hint},
 
 	/* names and limits of queries */
 	REFUSED_NAME("0x8006088a", ERRCODE_FDW_TABLE_NOT_FOUND, table_hint),
@@ -151,7 +175,13 @@ static const dv_code_rule code_rules[] = {
 	REFUSED_AS("0x8004418a", ERRCODE_PROGRAM_LIMIT_EXCEEDED, DV_MEANING_TOO_LARGE),
 
 	/* transient */
-	RETRY("0x80044151", ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION, DV_MEANING_SQL_TIMEOUT),
+	SQL_TIMEOUT("0x80044151"),
+	SQL_TIMEOUT("0x80048543"),
+	SQL_TIMEOUT("0x80048553"),
+	SQL_TIMEOUT("0x80048554"),
+	SQL_TIMEOUT("0x80048573"),
+	SQL_TIMEOUT("0x80048574"),
+	SQL_TIMEOUT("0x80048575"),
 	RETRY("0x80040255", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 	RETRY("0x80040251", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
 	RETRY("0x80048105", ERRCODE_T_R_DEADLOCK_DETECTED, DV_MEANING_DEADLOCK),
@@ -222,7 +252,7 @@ static const struct
 	{500, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_FDW_ERROR},
 	{501, DV_VERDICT_REFUSED, DV_MEANING_OTHER, false, ERRCODE_FEATURE_NOT_SUPPORTED},
 	{502, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_CONNECTION_FAILURE},
-	{503, DV_VERDICT_RETRY, DV_MEANING_SERVER, true, ERRCODE_CANNOT_CONNECT_NOW},
+	{503, DV_VERDICT_RETRY, DV_MEANING_BUSY, true, ERRCODE_CANNOT_CONNECT_NOW},
 	{504, DV_VERDICT_RETRY, DV_MEANING_TIMEOUT, true, ERRCODE_CONNECTION_FAILURE},
 };
 
@@ -395,8 +425,13 @@ judge(dv_error *error)
 	/* the name of the privilege begins with prv */
 	if (error->meaning == DV_MEANING_ACCESS && strstr(error->message, "is missing prv") != NULL)
 		error->meaning = DV_MEANING_PRIVILEGE;
-	/* a busy server that says when to come back is throttling under another name */
-	if (error->status == 503 && error->retry_after >= 0 && error->verdict == DV_VERDICT_RETRY)
+
+	/*
+	 * A busy service that says when to come back is throttling under another name.  Otherwise,
+	 * this request has met it, and nothing is known about the user: its other requests go on.
+	 */
+	if (error->meaning == DV_MEANING_BUSY && error->retry_after >= 0 &&
+		error->verdict == DV_VERDICT_RETRY)
 		error->verdict = DV_VERDICT_THROTTLED;
 	if (error->verdict == DV_VERDICT_THROTTLED)
 		error->hint = throttle_hint;
@@ -405,14 +440,14 @@ judge(dv_error *error)
 
 void
 dv_error_read(int status, const char *body, size_t len, const char *retry_after,
-			  const char *request_id, dv_error *error)
+			  const char *date, const char *request_id, dv_error *error)
 {
 	memset(error, 0, sizeof(*error));
 	error->status = status;
 	error->code = "";
 	error->message = "";
 	error->request_id = request_id != NULL ? shown(request_id) : NULL;
-	error->retry_after = dv_retry_after(retry_after, (int64) time(NULL));
+	error->retry_after = dv_retry_after(retry_after, date, (int64) time(NULL));
 	if (status < 300 || status == 304)
 	{
 		error->verdict = DV_VERDICT_OK;

@@ -53,7 +53,9 @@ typedef enum dv_meaning
 	/* transient */
 	DV_MEANING_CONNECTION,
 	DV_MEANING_TIMEOUT,
-	DV_MEANING_SERVER,			/* 5xx */
+	DV_MEANING_SERVER,			/* 5xx, or too costly a query */
+	DV_MEANING_BUSY,			/* the service, not the user, is at its limits; a throttle if it
+								 * says for how long */
 	DV_MEANING_DEADLOCK,
 	DV_MEANING_SQL_TIMEOUT,
 	DV_MEANING_NEW_TABLE		/* a bulk message conflicts with a recent change of the schema */
@@ -74,8 +76,13 @@ typedef enum dv_meaning
 #define DV_TABLE_NAME_HINT "Tables have logical names here, such as \"account\"."
 
 /*
- * An error in any of the forms that the service uses, in one memory context.
- * Its texts are in the database encoding, except the details.
+ * An error in any of the forms that the service uses.  Its texts are in the
+ * database encoding, except the details.
+ *
+ * Any of its texts can be a constant, or belong to the request, the token, or the
+ * session that the error is about.  An assignment borrows them all, and is good for
+ * as long as the request lives; what is kept for longer is a copy of every text
+ * (dv_trouble_copy).
  */
 typedef struct dv_error
 {
@@ -98,11 +105,11 @@ typedef struct dv_error
 } dv_error;
 
 /*
- * Reads an answer.  retry_after and request_id, the values of headers, may be
- * NULL; for a part of a $batch they are those of the part.
+ * Reads an answer.  retry_after, date and request_id, the values of headers, may
+ * be NULL; for a part of a $batch they are those of the part.
  */
 extern void dv_error_read(int status, const char *body, size_t len, const char *retry_after,
-						  const char *request_id, dv_error *error);
+						  const char *date, const char *request_id, dv_error *error);
 
 /* Returns true if the error is about the user that sent the request: another one may succeed. */
 extern bool dv_error_is_about_user(const dv_error *error);

@@ -209,6 +209,21 @@ dv_names_init(void *memory, const char *const *wanted, int n)
 	return names;
 }
 
+bool
+dv_names_is_of_link(const char *name, size_t len)
+{
+	static const char dot[] = "_x002e_";
+	size_t		i = 1;
+
+	if (len < 3 || name[0] != 't')
+		return false;
+	while (i < len && name[i] >= '0' && name[i] <= '9')
+		i++;
+	return i > 1 && i < len &&
+		(name[i] == '.' ||
+		 (len - i >= sizeof(dot) - 1 && memcmp(name + i, dot, sizeof(dot) - 1) == 0));
+}
+
 dv_name *
 dv_names_find(dv_names *names, dv_name *previous, const char *name, size_t len, bool foreseeable)
 {

@@ -84,6 +84,13 @@ extern dv_name *dv_names_find(dv_names *names, dv_name *previous, const char *na
 /* The entry that the first name of a row comes after. */
 #define dv_names_row_start(names) (&(names)->entries[0])
 
+/*
+ * Is it a name that FetchXML gives to a column of a link without an alias, or with
+ * one that it has put another one before: "t1.name", or "t1_x002e_name"?  The links
+ * of our queries are called so (fetch.c), while no property has a dot in its name.
+ */
+extern bool dv_names_is_of_link(const char *name, size_t len);
+
 static inline bool
 dv_same_bytes(const char *a, const char *b, size_t n)
 {

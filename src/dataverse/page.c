@@ -65,7 +65,16 @@ fail(dv_page *page, const char *p, const char *reason)
  * ----------
  */
 
-/* Reads a name that was not foreseen. */
+static bool
+check_name(dv_page *page, const char *at, const char *name, size_t len)
+{
+	page->misnamed = dv_names_is_of_link(name, len);
+	if (page->misnamed)
+		fail(page, at, "a column of a joined table does not have the name that was requested");
+	return !page->misnamed;
+}
+
+/* Reads a name that was not foreseen, be it because it is the first of its kind on the page. */
 static const char *
 look_up_name(dv_page *page, const char *p, dv_name **entry)
 {
@@ -81,7 +90,7 @@ look_up_name(dv_page *page, const char *p, dv_name **entry)
 	{
 		/* a name can be foreseen if no blanks precede the colon */
 		*entry = dv_names_find(page->names, *entry, name.text, name.len, start[name.len + 2] == ':');
-		return p;
+		return check_name(page, start, name.text, name.len) ? p : NULL;
 	}
 	if (name.len > sizeof(meaning))
 		return fail(page, start, "member name is too long");
@@ -89,7 +98,7 @@ look_up_name(dv_page *page, const char *p, dv_name **entry)
 	if (dv_value_string(&name, meaning, &len) != DV_VALUE_OK)
 		len = 0;
 	*entry = dv_names_find(page->names, *entry, meaning, len, false);
-	return p;
+	return check_name(page, start, meaning, len) ? p : NULL;
 }
 
 /* Reads the name of a member, which follows *entry; returns the position after the colon. */

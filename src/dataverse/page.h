@@ -62,6 +62,7 @@ typedef struct dv_page
 
 	uint64_t	rows;			/* number of rows and tombstones returned so far */
 	dv_cursor	json;			/* its error says why and where the page is broken */
+	bool		misnamed;		/* it is broken by a name that the service would use again */
 
 	/* private */
 	dv_names   *names;

@@ -44,6 +44,7 @@ typedef enum dv_wire
 #define DV_WIRE_REALS (DV_WIRE_DECIMAL | DV_WIRE_DOUBLE)
 #define DV_WIRE_NUMBERS (DV_WIRE_INTEGER | DV_WIRE_BIGINT | DV_WIRE_CHOICE | DV_WIRE_REALS)
 #define DV_WIRE_TIMES (DV_WIRE_MOMENT | DV_WIRE_LOCAL_TIME)
+#define DV_WIRE_ANY 0x3fff
 
 /* The classes of columns that the table of policies distinguishes. */
 typedef enum dv_comparison

@@ -361,6 +361,57 @@ take_apart(const dv_value *value, decimal *d)
 	}
 }
 
+static bool
+skip_digits(const char **p, const char *end)
+{
+	const char *first = *p;
+
+	while (*p < end && is_digit(**p))
+		(*p)++;
+	return *p > first;
+}
+
+/* Is this what JSON calls a number? */
+static bool
+is_number(const char *p, const char *end)
+{
+	p += p < end && *p == '-';
+	if (p < end && *p == '0')
+		p++;
+	else if (!skip_digits(&p, end))
+		return false;
+	if (p < end && *p == '.')
+	{
+		p++;
+		if (!skip_digits(&p, end))
+			return false;
+	}
+	if (p < end && (*p == 'e' || *p == 'E'))
+	{
+		p++;
+		p += p < end && (*p == '+' || *p == '-');
+		if (!skip_digits(&p, end))
+			return false;
+	}
+	return p == end;
+}
+
+void
+dv_value_respell(dv_value *value, dv_value_form form)
+{
+	static const char midnight[] = "T00:00:00";
+	bool		text = value->kind == DV_VALUE_STRING && !value->escaped;
+
+	if (form == DV_FORM_NUMBER && text && is_number(value->text, value->text + value->len))
+		value->kind = DV_VALUE_NUMBER;
+	else if (form == DV_FORM_TRUTH && (text || value->kind == DV_VALUE_NUMBER) && value->len == 1 &&
+			 (value->text[0] == '0' || value->text[0] == '1'))
+		value->kind = value->text[0] == '1' ? DV_VALUE_TRUE : DV_VALUE_FALSE;
+	else if (form == DV_FORM_DAY && text && (value->len == 19 || (value->len == 20 && value->text[19] == 'Z')) &&
+			 memcmp(value->text + 10, midnight, sizeof(midnight) - 1) == 0)
+		value->len = 10;
+}
+
 dv_value_status
 dv_value_decimal(const dv_value *value, int64_t *unscaled, int *scale)
 {

@@ -74,6 +74,23 @@ extern bool dv_value_equals(const dv_value *value, const char *text);
 /* Does the meaning of a string end with this ASCII text (at most 31 bytes)? */
 extern bool dv_value_ends_with(const dv_value *value, const char *text);
 
+/* What a value is, for dv_value_respell(). */
+typedef enum dv_value_form
+{
+	DV_FORM_OTHER,
+	DV_FORM_NUMBER,
+	DV_FORM_TRUTH,
+	DV_FORM_DAY
+} dv_value_form;
+
+/*
+ * Answers to FetchXML may spell values otherwise than rows do: numbers of
+ * aggregates as strings, yes and no as 1 and 0, days with midnight behind them.
+ * Gives such a value the form that the conversions accept; any other one is left
+ * to them as it is.
+ */
+extern void dv_value_respell(dv_value *value, dv_value_form form);
+
 extern dv_value_status dv_value_bool(const dv_value *value, bool *out);
 
 /* A fraction is accepted if it is zero: sums of integers arrive as 440000.000000000. */

@@ -9,8 +9,8 @@
  *
  * An application user belongs to the roles whose user mappings name it, and to
  * everybody who may use the server if a mapping for PUBLIC does.  What counts
- * are the mappings as they are now, and the key by which the pool finds the
- * user; nobody obtains a row by giving an application user of his own the name
+ * are the mappings as they are now, and the keys by which the pool finds the
+ * user, proved or not; nobody obtains a row by giving an application user of his own the name
  * that another one has.  The owner of a server sees all of its users, because
  * the owner can reset them by name.
  *
@@ -82,7 +82,7 @@ add_mapping(server_sight *sight, const ForeignServer *server, Relation rel, Heap
 	dv_entry_key *keys = dv_connection_keys(server, isnull ? NIL : untransformRelOptions(value), &n);
 
 	while (n-- > 0)
-		sight->keys = lappend(sight->keys, keys[n]);
+		sight->keys = lappend(sight->keys, &keys[n]);
 }
 
 /* Those of the mappings that belong to the role. */
@@ -141,8 +141,12 @@ has_key(const server_sight *sight, const uint8 *key)
 	ListCell   *lc;
 
 	foreach(lc, sight->keys)
-		if (memcmp(lfirst(lc), key, DV_KEY_LEN) == 0)
+	{
+		const dv_entry_key *own = lfirst(lc);
+
+		if (memcmp(own->user, key, DV_KEY_LEN) == 0 || memcmp(own->claim, key, DV_KEY_LEN) == 0)
 			return true;
+	}
 	return false;
 }
 

@@ -41,6 +41,7 @@
 #include "fdw/list.h"
 #include "fdw/pattern.h"
 #include "fdw/ship.h"
+#include "fdw/tid.h"
 #include "net/text.h"
 
 /* Longer texts are compared here only, if they are checked here at all. */
@@ -262,8 +263,14 @@ bind_date(const dv_leaf *l, dv_op op, Oid type, Datum value)
 static dv_filter *
 bind_id(const dv_leaf *l, dv_op op, Oid type, Datum value)
 {
-	const char *text = dv_id_text(DatumGetUUIDP(value)->data);
+	const uint8 *id = type == TIDOID ?
+	dv_tid_row(l->binding->relation, (ItemPointer) DatumGetPointer(value)) :
+	DatumGetUUIDP(value)->data;
+	const char *text;
 
+	if (id == NULL)
+		return nothing();
+	text = dv_id_text(id);
 	return op == DV_OP_EQ ? dv_leaf_compare(l, DV_EQ, text) : both(dv_leaf_compare(l, DV_NE, text), dv_leaf_not_null(l));
 }
 

@@ -6,7 +6,8 @@
  * Statement triggers get the old and the new rows of a statement as transition
  * tables, which list them in the same order.  Both are read side by side, and
  * what has changed is appended to dataverse.local_changes: the id of the row,
- * the copied columns whose values differ, and the version that the row had.
+ * the copied columns whose values differ, the version that the row had, and the
+ * values that these columns had.
  * Where the ids of the two lists do not agree (an id was changed, or a trigger
  * has kept a row from its new partition), rows wait until their counterparts
  * come up.
@@ -34,11 +35,14 @@
 #include "access/xact.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/bitmapset.h"
+#include "nodes/makefuncs.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -55,12 +59,14 @@
 #include "compat.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
+#include "fdw/setting.h"
 
 DV_FUNCTION(dataverse_capture);
 DV_FUNCTION(dataverse_new_id);
 
-/* How many changes are written to the log at a time. */
+/* How many changes are written to the log at a time, unless their values are large. */
 #define LOG_ROWS 1000
+#define LOG_COLUMNS 7
 
 /* How many different sets of changed columns are remembered for a table. */
 #define MAX_SETS 1000
@@ -84,6 +90,7 @@ typedef struct captured
 	AttrNumber	last;			/* of all attributes that are looked at */
 	int			ncolumns;		/* those that are copied, without the id and the version */
 	AttrNumber *columns;
+	FmgrInfo   *to_jsonb;		/* for the type of each; valid once fn_expr is set */
 	Datum	   *names;
 	Datum		none;			/* an empty array */
 	MemoryContext set_context;
@@ -103,6 +110,7 @@ enum
 typedef struct change_log
 {
 	Relation	rel;			/* NULL if there has been no change yet */
+	int64		number;			/* of the statement */
 	BulkInsertState bulk;
 	MemoryContext context;		/* of what follows */
 	MemoryContext scratch;
@@ -303,6 +311,7 @@ prepare(captured *table, Relation rel)
 					  TYPALIGN_INT, &names, NULL, &n);
 	table->columns = palloc(sizeof(AttrNumber) * n);
 	table->names = palloc(sizeof(Datum) * n);
+	table->to_jsonb = palloc0(sizeof(FmgrInfo) * n);
 	table->ncolumns = 0;
 	for (i = 0; i < n; i++)
 	{
@@ -404,12 +413,15 @@ open_log(capture *c)
 	change_log *log = &c->log;
 
 	log->rel = table_open(c->log_relid, RowExclusiveLock);
-	if (RelationGetDescr(log->rel)->natts != 5)
+	if (RelationGetDescr(log->rel)->natts != LOG_COLUMNS)
 		elog(ERROR, "unexpected number of columns in table \"%s\"", RelationGetRelationName(log->rel));
 	if (RelationGetIndexList(log->rel) != NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" cannot have indexes", RelationGetRelationName(log->rel))));
+	/* statements that change the same row wait for each other, so their numbers ascend */
+	log->number = nextval_internal(get_relname_relid("local_changes_number_seq",
+													 RelationGetNamespace(log->rel)), false);
 	log->context = CurrentMemoryContext;
 	log->slots = palloc(sizeof(TupleTableSlot *) * log->capacity);
 	log->ids = palloc(sizeof(pg_uuid_t) * log->capacity);
@@ -455,12 +467,10 @@ close_log(change_log *log)
 	table_close(log->rel, NoLock);
 }
 
-/* "columns" must stay until the log is flushed; "old" is the row before, or NULL. */
-static void
-log_change(capture *c, char operation, const pg_uuid_t * id, Datum columns, TupleTableSlot *old)
+static TupleTableSlot *
+next_log_slot(capture *c)
 {
 	change_log *log = &c->log;
-	TupleTableSlot *slot;
 
 	if (log->rel == NULL)
 		open_log(c);
@@ -471,9 +481,22 @@ log_change(capture *c, char operation, const pg_uuid_t * id, Datum columns, Tupl
 		log->slots[log->nslots++] = table_slot_create(log->rel, NULL);
 		MemoryContextSwitchTo(context);
 	}
-	slot = log->slots[log->n];
+	return log->slots[log->n];
+}
+
+/*
+ * "columns" must stay until the log is flushed; "was" has the values of these
+ * columns in "old", the row before.  Both are missing if there was none.
+ */
+static void
+log_change(capture *c, char operation, const pg_uuid_t * id, Datum columns, Datum was,
+		   TupleTableSlot *old)
+{
+	change_log *log = &c->log;
+	TupleTableSlot *slot = next_log_slot(c);
+
 	log->ids[log->n] = *id;
-	memset(slot->tts_isnull, false, sizeof(bool) * 5);
+	memset(slot->tts_isnull, false, sizeof(bool) * LOG_COLUMNS);
 	slot->tts_values[0] = Int64GetDatum(c->table->copy);
 	slot->tts_values[1] = UUIDPGetDatum(&log->ids[log->n]);
 	slot->tts_values[2] = CharGetDatum(operation);
@@ -482,8 +505,13 @@ log_change(capture *c, char operation, const pg_uuid_t * id, Datum columns, Tupl
 		slot->tts_values[4] = slot_getattr(old, c->table->version, &slot->tts_isnull[4]);
 	else
 		slot->tts_isnull[4] = true;
+	slot->tts_values[5] = Int64GetDatum(log->number);
+	slot->tts_values[6] = was;
+	slot->tts_isnull[6] = was == (Datum) 0;
 	ExecStoreVirtualTuple(slot);
-	if (++log->n == log->capacity)
+	if (++log->n == log->capacity ||
+		(log->scratch != NULL &&
+		 MemoryContextMemAllocated(log->scratch, false) > work_mem * (Size) 1024))
 		flush_log(log);
 }
 
@@ -520,6 +548,61 @@ names_of(capture *c, const uint8 *changed)
 	MemoryContextSwitchTo(old);
 	pfree(names);
 	return *set;
+}
+
+/* Returns a value as JSON, whose form does not depend on settings such as DateStyle. */
+static Datum
+as_jsonb(const captured *table, int column, Oid type, Datum value)
+{
+	FmgrInfo   *to_jsonb = &table->to_jsonb[column];
+
+	if (to_jsonb->fn_expr == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(table->context);
+		Const	   *example = makeNullConst(type, -1, InvalidOid);
+
+		fmgr_info_cxt(F_TO_JSONB, to_jsonb, table->context);
+		fmgr_info_set_expr((Node *) makeFuncExpr(F_TO_JSONB, JSONBOID, list_make1(example), InvalidOid,
+												 InvalidOid, COERCE_EXPLICIT_CALL), to_jsonb);
+		MemoryContextSwitchTo(old);
+	}
+	return FunctionCall1(to_jsonb, value);
+}
+
+/* Returns the values that changed columns had, in the order of names_of(). */
+static Datum
+values_of(capture *c, const uint8 *changed, TupleTableSlot *old)
+{
+	const captured *table = c->table;
+	MemoryContext context;
+	Datum	   *values;
+	bool	   *isnull;
+	Datum		array;
+	int			lower = 1;
+	int			n = 0;
+	int			i;
+
+	if (c->log.rel == NULL)
+		open_log(c);
+	context = MemoryContextSwitchTo(c->log.scratch != NULL ? c->log.scratch : c->log.context);
+	values = palloc(sizeof(Datum) * table->ncolumns);
+	isnull = palloc(sizeof(bool) * table->ncolumns);
+	for (i = 0; i < table->ncolumns; i++)
+	{
+		int			j = table->columns[i] - 1;
+
+		if (!(changed[i / 8] & 1 << i % 8))
+			continue;
+		isnull[n] = old->tts_isnull[j];
+		if (!isnull[n])
+			values[n] = as_jsonb(table, i, TupleDescAttr(RelationGetDescr(c->rel), j)->atttypid,
+								 old->tts_values[j]);
+		n++;
+	}
+	array = PointerGetDatum(construct_md_array(values, isnull, 1, &n, &lower, JSONBOID, -1, false,
+											   TYPALIGN_INT));
+	MemoryContextSwitchTo(context);
+	return array;
 }
 
 /*
@@ -590,13 +673,17 @@ changed_row(capture *c, const pg_uuid_t * id, TupleTableSlot *old, TupleTableSlo
 		}
 	}
 	if (any)
-		log_change(c, 'U', id, names_of(c, changed), old);
+	{
+		Datum		names = names_of(c, changed);
+
+		log_change(c, 'U', id, names, values_of(c, changed, old), old);
+	}
 }
 
 static void
 new_row(capture *c, TupleTableSlot *new)
 {
-	log_change(c, 'I', id_of_new(c, new), c->table->none, NULL);
+	log_change(c, 'I', id_of_new(c, new), c->table->none, (Datum) 0, NULL);
 }
 
 static void
@@ -606,7 +693,7 @@ gone_row(capture *c, TupleTableSlot *old)
 
 	/* what has no id is not known to the service */
 	if (id != NULL)
-		log_change(c, 'D', id, c->table->none, old);
+		log_change(c, 'D', id, c->table->none, (Datum) 0, old);
 }
 
 /*
@@ -805,6 +892,26 @@ check_trigger(const TriggerData *trigger)
 }
 
 /*
+ * Is the statement not to be captured?  Only who could drop the trigger may say
+ * so: a change that is not captured is not sent, and the next one of the service
+ * overwrites it.
+ */
+static bool
+is_switched_off(PG_FUNCTION_ARGS, Relation rel)
+{
+	if (dv_capture || DatumGetInt32(pg_trigger_depth(fcinfo)) != 1)
+		return false;
+	if (!has_privs_of_role(dv_setting_role("capture"), rel->rd_rel->relowner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to change table \"%s\" without its changes being captured",
+						RelationGetRelationName(rel)),
+				 errdetail("\"dataverse_fdw.capture\" was set to \"off\" by a role that lacks the rights of the table's owner."),
+				 errhint("RESET dataverse_fdw.capture;")));
+	return true;
+}
+
+/*
  * capture(): a trigger of dataverse.track().  What pull() and sync() write is
  * not captured, as they turn the setting off; what triggers do in consequence is.
  */
@@ -821,7 +928,7 @@ dataverse_capture(PG_FUNCTION_ARGS)
 	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
 		refuse_truncate(trigger);
 	check_trigger(trigger);
-	if (!dv_capture && DatumGetInt32(pg_trigger_depth(fcinfo)) == 1)
+	if (is_switched_off(fcinfo, trigger->tg_relation))
 		return PointerGetDatum(NULL);
 	c.rel = trigger->tg_relation;
 	c.log_relid = get_relname_relid("local_changes", get_func_namespace(fcinfo->flinfo->fn_oid));

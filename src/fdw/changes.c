@@ -20,15 +20,12 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -42,7 +39,6 @@
 #include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
-#include "fdw/import.h"
 #include "fdw/merge_page.h"
 #include "fdw/plan.h"
 #include "fdw/request.h"
@@ -106,33 +102,17 @@ static dv_xact_participant xact_participant = {
  */
 
 /* The caller reads the table, and sends requests that the table itself would not send. */
-static void
-check_privileges(Oid relid, Oid serverid)
-{
-	AclResult	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
-
-	if (acl != ACLCHECK_OK)
-		aclcheck_error(acl, OBJECT_FOREIGN_TABLE, get_rel_name(relid));
-	acl = dv_server_aclcheck(serverid, GetUserId(), ACL_USAGE);
-	if (acl != ACLCHECK_OK)
-		aclcheck_error(acl, OBJECT_FOREIGN_SERVER, GetForeignServer(serverid)->servername);
-}
-
 static dv_relation *
 open_relation(Oid relid)
 {
-	dv_relation *relation;
+	dv_relation *relation = dv_relation_of(relid, ACL_SELECT);
+	AclResult	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
 
-	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE ||
-		GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
-						get_rel_name(relid) != NULL ? get_rel_name(relid) : psprintf("%u", relid))));
-	/* nobody has locked it yet, unlike the tables of a query */
-	LockRelationOid(relid, AccessShareLock);
-	relation = dv_relation_open(relid);
-	check_privileges(relid, relation->serverid);
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_TABLE, relation->name);
+	acl = dv_server_aclcheck(relation->serverid, GetUserId(), ACL_USAGE);
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_SERVER, GetForeignServer(relation->serverid)->servername);
 	return relation;
 }
 
@@ -200,10 +180,14 @@ token_in(const dv_value *value)
 			 errdetail_internal("%s", link)));
 }
 
-/* The first request for all rows, for changes since a token, or for rows above a version. */
+/*
+ * The first request for all rows, for changes since a token, or for rows above a
+ * version.  Pages come in an order that is the same from one to the next, so that no
+ * row is skipped; only change tracking takes none, and has its own.
+ */
 static char *
 first_link(const dv_relation *relation, const dv_request *request, const char *token,
-		   const int64 *after)
+		   const int64 *after, bool track)
 {
 	AttrNumber	version = dv_relation_column_of(relation, "versionnumber");
 	dv_query	query = {.entity_set = relation->entity_set, .table = relation->table};
@@ -228,8 +212,8 @@ first_link(const dv_relation *relation, const dv_request *request, const char *t
 		query.filter = &filter;
 		query.orders = &order;
 		query.norders = 1;
-		query.by_id = true;
 	}
+	query.by_id = token == NULL && !track && relation->type != DV_TABLE_VIRTUAL;
 	link = dv_request_url(&query, false);
 	if (token == NULL)
 		return link;
@@ -450,10 +434,10 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	members = palloc(sizeof(int) * (list_length(columns) + 1));
 	names = members_of(relation, columns, members, &nnames);
 	link = !PG_ARGISNULL(2) ? text_to_cstring(PG_GETARG_TEXT_PP(2)) :
-		first_link(relation, &request, token, PG_ARGISNULL(4) ? NULL : &after);
+		first_link(relation, &request, token, PG_ARGISNULL(4) ? NULL : &after, track);
 	if (!is_reached(relation, session, link, joined(names, nnames), track))
 		start_reader(relation, &request, session, link, names, nnames, track,
-					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4));
+					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4) && !track);
 	r = current_reader;
 	page = dv_merge_page_start(relation->relid);
 	r->sound = false;
@@ -566,15 +550,75 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 /* A server that has not answered in time is left alone for a while. */
 #define PAUSE_US 10000000
 
-static Oid	silent_server = InvalidOid;
-static int64 silent_until = 0;
+/* Answers within this time are no reason to be impatient. */
+#define PROMPT_US 100000
 
-/* Returns the answer to a request for a number, or -1 if there is none within so many milliseconds. */
+/* Of the time that a statement has left, each server gets half, so that none is without any. */
+typedef struct patience
+{
+	TimestampTz statement;
+	int64		left;
+} patience;
+
+typedef struct silence
+{
+	Oid			serverid;
+	int64		until;
+} silence;
+
+static List *silent = NIL;		/* silence: servers that have not answered */
+
+static bool
+is_silent(Oid serverid)
+{
+	ListCell   *lc;
+
+	foreach(lc, silent)
+	{
+		silence    *s = lfirst(lc);
+
+		if (s->until <= dv_now())
+		{
+			silent = foreach_delete_current(silent, lc);
+			pfree(s);
+		}
+		else if (s->serverid == serverid)
+			return true;
+	}
+	return false;
+}
+
+static void
+note_silence(Oid serverid)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	silence    *s = palloc(sizeof(*s));
+
+	s->serverid = serverid;
+	s->until = dv_now() + PAUSE_US;
+	silent = lappend(silent, s);
+	MemoryContextSwitchTo(old);
+}
+
+/* However many copies the statement looks at, servers that are slow keep it no longer than "most". */
+static patience *
+current_patience(int64 most)
+{
+	static patience now = {0};
+
+	if (now.statement != GetCurrentStatementStartTimestamp())
+	{
+		now.statement = GetCurrentStatementStartTimestamp();
+		now.left = most;
+	}
+	return &now;
+}
+
+/* Returns the answer to a request for a number, or -1 if there is none by then. */
 static int64
-ask_number(dv_session *session, const char *path, int limit)
+ask_number(dv_session *session, const char *path, int64 until)
 {
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path};
-	int64		until = dv_now() + limit * INT64CONST(1000);
 	dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
 	int64		n = -1;
 
@@ -600,19 +644,22 @@ ask_number(dv_session *session, const char *path, int limit)
 /*
  * copy_count_changes(foreign_table, token, after, limit): how many rows have changed
  * since the token, or have a greater version; NULL if the service does not say it
- * within so many milliseconds.
+ * within so many milliseconds.  All calls of a statement wait no longer than twice that
+ * for servers that are slow.
  */
 Datum
 dataverse_count_changes(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation;
+	patience   *patience;
+	int64		begun;
 	char	   *path;
 	int64		n;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(3) || (PG_ARGISNULL(1) && PG_ARGISNULL(2)))
 		PG_RETURN_NULL();
 	relation = open_relation(PG_GETARG_OID(0));
-	if (relation->serverid == silent_server && dv_now() < silent_until)
+	if (is_silent(relation->serverid))
 		PG_RETURN_NULL();
 	if (!PG_ARGISNULL(1))
 	{
@@ -624,11 +671,15 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 	else
 		path = psprintf("%s/$count?$filter=versionnumber%%20gt%%20" INT64_FORMAT, relation->entity_set,
 						PG_GETARG_INT64(2));
-	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, PG_GETARG_INT32(3));
+	patience = current_patience(PG_GETARG_INT32(3) * INT64CONST(2000));
+
+	begun = dv_now();
+	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, begun + patience->left / 2);
+	patience  ->left = Max(patience->left - Max(dv_now() - begun - PROMPT_US, 0), 0);
+
 	if (n < 0)
 	{
-		silent_server = relation->serverid;
-		silent_until = dv_now() + PAUSE_US;
+		note_silence(relation->serverid);
 		PG_RETURN_NULL();
 	}
 	PG_RETURN_INT64(n);

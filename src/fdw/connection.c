@@ -204,6 +204,30 @@ token_url_of(dv_options options, const ForeignServer *server)
 	return psprintf("%s/%s/oauth2/v2.0/token", dv_option_address(options, DV_OPT_AUTHORITY), tenant);
 }
 
+/*
+ * What one server is told says nothing about the users of another one that is
+ * reached in another way, or gets its tokens elsewhere.
+ */
+static const char *
+peer_of(dv_options options)
+{
+	static const dv_option parts[] = {
+		DV_OPT_PROXY, DV_OPT_CA_FILE, DV_OPT_TOKEN_URL, DV_OPT_AUTHORITY, DV_OPT_TENANT_ID
+	};
+	StringInfoData peer;
+	int			i;
+
+	initStringInfo(&peer);
+	for (i = 0; i < (int) lengthof(parts); i++)
+	{
+		const char *value = dv_option_text(options, parts[i]);
+
+		if (value != NULL)
+			appendStringInfo(&peer, " %d:%d:%s", i, (int) strlen(value), value);
+	}
+	return peer.data;
+}
+
 /* Options override the presets; some members have no option and are set at the end. */
 static void
 fill_config(dv_session_config *config, const ForeignServer *server, dv_options options)
@@ -216,10 +240,14 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	if (config->base_url == NULL)
 		refuse_unset(DV_OPT_URL, server,
 					 "Set it to the URL of the environment, such as https://contoso.crm.dynamics.com.");
+	config->peer = peer_of(options);
 	config->http.proxy_user = dv_text_out(config->http.proxy_user);
 	config->http.proxy_password = dv_text_out(config->http.proxy_password);
 	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
+	/* whoever says how to start is obeyed */
+	config->pool.start_full = config->pool.budget_pacing &&
+		!dv_option_given(options, DV_OPT_INITIAL_PARALLELISM_FACTOR);
 	if (config->retry.max_throttle_retries == 0)
 		config->retry.max_throttle_retries = -1;
 	config->retry.first_backoff = DV_SECOND / 2;
@@ -324,7 +352,10 @@ dv_entry_key *
 dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 {
 	dv_options	options = {mapping_options, server->options};
-	dv_session_config config = {.base_url = dv_option_address(options, DV_OPT_URL)};
+	dv_session_config config = {
+		.base_url = dv_option_address(options, DV_OPT_URL),
+		.peer = peer_of(options)
+	};
 	int			i;
 
 	if (config.base_url != NULL)
@@ -336,6 +367,8 @@ dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 		/* a name that cannot be sent must not keep others from looking at the pool */
 		if (credential->client_id != NULL)
 			credential->client_id = dv_text_common(credential->client_id, MaxAllocSize);
+		if (credential->secret != NULL)
+			credential->secret = dv_text_common(credential->secret, MaxAllocSize);
 	}
 	*n = config.nusers;
 	return dv_session_keys(&config);
@@ -492,6 +525,21 @@ user_mapping(const ForeignServer *server, Oid userid)
 						 quote_identifier(GetUserNameFromId(userid, false)),
 						 quote_identifier(server->servername))));
 	return GetUserMapping(userid, server->serverid);
+}
+
+dv_session *
+dv_connection_find(Oid serverid, Oid userid)
+{
+	Oid			umid = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
+									   ObjectIdGetDatum(userid), ObjectIdGetDatum(serverid));
+	const connection *c;
+
+	if (!OidIsValid(umid))
+		umid = GetSysCacheOid2(USERMAPPINGUSERSERVER, Anum_pg_user_mapping_oid,
+							   ObjectIdGetDatum(InvalidOid), ObjectIdGetDatum(serverid));
+	c = connections == NULL || !OidIsValid(umid) ? NULL :
+		hash_search(connections, &umid, HASH_FIND, NULL);
+	return c == NULL || c->stale || c->doubtful ? NULL : c->session;
 }
 
 dv_session *

@@ -18,6 +18,9 @@
  */
 extern dv_session *dv_connection_get(Oid serverid, Oid userid);
 
+/* Returns the session that this backend has, or NULL: nothing is raised, and none is created. */
+extern dv_session *dv_connection_find(Oid serverid, Oid userid);
+
 /* The keys by which the pool knows the application users of a user mapping. */
 extern dv_entry_key *dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n);
 

@@ -17,6 +17,7 @@
 
 #include "compat.h"
 #include "fdw/analyze.h"
+#include "fdw/guard.h"
 #include "fdw/import.h"
 #include "fdw/lookup.h"
 #include "dataverse/policy.h"
@@ -25,6 +26,7 @@
 #include "fdw/outcome.h"
 #include "fdw/plan.h"
 #include "fdw/result_relation.h"
+#include "fdw/setting.h"
 #include "fdw/truncate.h"
 #include "fdw/wanted.h"
 #include "pool/shared.h"
@@ -70,6 +72,7 @@ _PG_init(void)
 	dv_wanted_init();
 	dv_lookup_join_init();
 	dv_outcome_init();
+	dv_guard_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",
 							   "Makes one entry of the policy table wrong.", NULL,
@@ -90,6 +93,7 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->GetForeignPlan = dataverseGetForeignPlan;
 	routine->BeginForeignScan = dataverseBeginForeignScan;
 	routine->IterateForeignScan = dataverseIterateForeignScan;
+	routine->RecheckForeignScan = dataverseRecheckForeignScan;
 	routine->ReScanForeignScan = dataverseReScanForeignScan;
 	routine->EndForeignScan = dataverseEndForeignScan;
 

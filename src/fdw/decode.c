@@ -303,14 +303,19 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 static const struct
 {
 	Oid			pgtype;
+	int			read_as;
 	decode_fn	decode;
 }			conversions[] =
 
 {
-#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
-	{pgtype, decode},
+#define DV_CONVERSION(pgtype, put, decode, written_as, read_as, natural_for, default_type) \
+	{pgtype, read_as, decode},
 #include "fdw/conversion_list.h"
 };
+
+#define DV_CONVERSION(pgtype, put, decode, written_as, read_as, natural_for, default_type) \
+	StaticAssertDecl(((written_as) & ~(read_as)) == 0, "what is written can be read");
+#include "fdw/conversion_list.h"
 
 /* Sets what the functions for the common types need to recognize values that certainly fit. */
 static void
@@ -338,6 +343,23 @@ set_bounds(dv_decoder *decoder, int32 typmod)
 		decoder->bound *= 10;
 }
 
+/* Can such values be converted?  Some decoders would make something of almost any text. */
+static void
+check_readable(const dv_relation *relation, const dv_attribute *attribute, int read_as)
+{
+	bool		is_text = attribute->is_label || attribute->is_table_name;
+	dv_wire		wire = is_text ? DV_WIRE_TEXT : dv_types[attribute->column.type].wire;
+
+	if (wire == DV_WIRE_OPAQUE || (read_as & wire))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+			 errmsg("cannot read column \"%s\" of foreign table \"%s\"", attribute->name, relation->name),
+			 errdetail("It has type %s, and %s in Dataverse.", format_type_be(attribute->pgtype),
+					   is_text ? "is a text" : psprintf("type %s", dv_types[attribute->column.type].name)),
+			 errhint("To see which type the column has in Dataverse, call dataverse.import_diff().")));
+}
+
 dv_decoder *
 dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 {
@@ -355,6 +377,7 @@ dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute)
 	set_bounds(decoder, attribute->typmod);
 	while (conversions[i].pgtype != attribute->pgtype && conversions[i].pgtype != InvalidOid)
 		i++;
+	check_readable(relation, attribute, conversions[i].read_as);
 	decoder->decode = conversions[i].decode;
 	getTypeInputInfo(attribute->pgtype, &function, &decoder->ioparam);
 	fmgr_info(function, &decoder->input);

@@ -486,7 +486,7 @@ static const struct
 }			conversions[] =
 
 {
-#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+#define DV_CONVERSION(pgtype, put, decode, written_as, read_as, natural_for, default_type) \
 	{pgtype, written_as, put},
 #include "fdw/conversion_list.h"
 };
@@ -529,11 +529,9 @@ find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *a
 	bool		varlena;
 	int			i;
 
-	for (i = 0; i < (int) lengthof(conversions); i++)
-		if ((conversions[i].written_as & wire) &&
-			(conversions[i].pgtype == encoder->pgtype || conversions[i].pgtype == InvalidOid))
-			break;
-	if (i == (int) lengthof(conversions) || (dv_types[encoder->type].flags & DV_READONLY))
+	for (i = 0; conversions[i].pgtype != encoder->pgtype && conversions[i].pgtype != InvalidOid; i++)
+		;
+	if (!(conversions[i].written_as & wire) || (dv_types[encoder->type].flags & DV_READONLY))
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_DATA_TYPE,
 					  psprintf("It has type %s, and type %s in Dataverse.",
 							   format_type_be(encoder->pgtype), dv_types[encoder->type].name),
@@ -690,6 +688,12 @@ dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_mis
 						   encoder->name, table, valid_targets(encoder)));
 }
 
+bool
+dv_encoder_puts_text(const dv_encoder *encoder)
+{
+	return encoder->put == put_text;
+}
+
 AttrNumber
 dv_encoder_type_column(const dv_encoder *encoder)
 {
@@ -738,9 +742,13 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 	initStringInfo(&json);
 	if (!encoder->put(&bare, value, &json, misfit))
 		return false;
-	/* times and ids are not quoted in addresses */
 	if (json.len > 1 && json.data[0] == '"')
-		appendBinaryStringInfo(out, json.data + 1, json.len - 2);
+	{
+		/* times and ids are not quoted in addresses, but texts are, whatever they consist of */
+		const char *quote = dv_types[encoder->type].wire == DV_WIRE_TEXT ? "'" : "";
+
+		appendStringInfo(out, "%s%.*s%s", quote, json.len - 2, json.data + 1, quote);
+	}
 	else
 		appendBinaryStringInfo(out, json.data, json.len);
 	pfree(json.data);

@@ -53,6 +53,9 @@ extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char 
 extern bool dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out,
 							  dv_misfit *misfit);
 
+/* Are values written as what the output function of their type makes of them? */
+extern bool dv_encoder_puts_text(const dv_encoder *encoder);
+
 /* The companion column that names the table a lookup refers to, or 0. */
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 

@@ -29,6 +29,7 @@
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
+#include "fdw/setting.h"
 
 /*
  * Scans
@@ -269,6 +270,8 @@ show_fetch_request(const dv_fetch_plan *fetch, ForeignScanState *node, ExplainSt
 	char	   *values;
 
 	dv_fetch_request_init(&request, fetch, exprs, node->ss.ps.state);
+	request.prove = dv_fetch_proves(node);
+	dv_fetch_request_choose(&request);
 	values = number_values(request.values, exprs, node, es);
 	request.wanted = show_limit(request.values, fetch->limit, fetch->offset, exprs, node, es);
 	if (!dv_fetch_request_query(&request, &query))
@@ -403,7 +406,7 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 	if (es->verbose)
 	{
 		dv_relation *relation = dv_relation_open(RelationGetRelid(rinfo->ri_RelationDesc));
-		dv_options	options = dv_settings_over(relation->options);
+		dv_options	options = dv_settings_over(relation->options, relation->relid);
 		dv_operation operation = dv_modify_plan_operation(relation, options, mtstate->operation);
 		dv_modify_plan plan;
 

@@ -20,8 +20,9 @@
 #include "fdw/fetch_plan.h"
 
 #define MARK "FetchXML"
-/* The rows that a part is meant to have, since they will not be spread evenly. */
+/* The rows and groups that a part is meant to have, since they will not be spread evenly. */
 #define ROWS_OF_PART 35000.0
+#define PIECES_OF_PART 3500.0
 #define MOST_PARTS 256
 
 const char *const dv_fetch_periods[DV_FETCH_PERIODS] = {
@@ -43,7 +44,8 @@ pack_tables(const List *tables)
 		const dv_fetch_table *t = lfirst(lc);
 		List	   *numbers = list_make5_int(t->rti, t->kind, t->parent, t->from, t->to);
 
-		packed = lappend(packed, list_make2(lappend_int(numbers, t->first_value), t->condition));
+		numbers = list_concat(numbers, list_make2_int(t->first_value, (int) t->signature));
+		packed = lappend(packed, list_make2(numbers, t->condition));
 	}
 	return packed;
 }
@@ -65,6 +67,7 @@ unpack_tables(const List *packed)
 		t->from = lfourth_int(numbers);
 		t->to = list_nth_int(numbers, 4);
 		t->first_value = list_nth_int(numbers, 5);
+		t->signature = (uint32) list_nth_int(numbers, 6);
 		t->condition = lsecond(lfirst(lc));
 		tables = lappend(tables, t);
 	}
@@ -111,7 +114,7 @@ dv_fetch_plan_pack(const dv_fetch_plan *plan)
 {
 	return list_make5(makeString(MARK), pack_tables(plan->tables), pack_items(plan->items),
 					  plan->orders,
-					  list_make4_int(plan->grouped, plan->limit, plan->offset, plan->rows));
+					  list_make5_int(plan->grouped, plan->limit, plan->offset, plan->rows, plan->pieces));
 }
 
 dv_fetch_plan *
@@ -127,6 +130,7 @@ dv_fetch_plan_unpack(List *packed)
 	plan->limit = lsecond_int(numbers);
 	plan->offset = lthird_int(numbers);
 	plan->rows = lfourth_int(numbers);
+	plan->pieces = list_nth_int(numbers, 4);
 	return plan;
 }
 
@@ -160,12 +164,28 @@ dv_fetch_plan_of(const ForeignScan *node)
 	return plan;
 }
 
+/* Rows are expected to fall into any of the groups alike. */
+double
+dv_fetch_rows_of_part(double pieces)
+{
+	if (pieces <= PIECES_OF_PART)
+		return ROWS_OF_PART;
+	return Min(-pieces * log(1 - PIECES_OF_PART / pieces), ROWS_OF_PART);
+}
+
+double
+dv_fetch_pieces_in(double rows, double pieces)
+{
+	pieces = Max(pieces, 1);
+	return pieces * (1 - exp(-rows / pieces));
+}
+
 int
 dv_fetch_parts(const dv_fetch_plan *plan)
 {
 	if (plan->rows <= DV_GROUPED_ROWS)
 		return 1;
-	return (int) Min(ceil(plan->rows / ROWS_OF_PART), MOST_PARTS);
+	return (int) Min(ceil(plan->rows / dv_fetch_rows_of_part(plan->pieces)), MOST_PARTS);
 }
 
 bool

@@ -26,6 +26,7 @@ typedef struct dv_fetch_table
 	AttrNumber	to;				/* of the parent */
 	int			first_value;	/* where the values of its condition begin in fdw_exprs */
 	List	   *condition;		/* see fdw/ship.h; NIL: all rows */
+	uint32		signature;		/* of the table as it was planned for */
 } dv_fetch_table;
 
 /* What a column of the scan tuple contains. */
@@ -77,6 +78,8 @@ typedef struct dv_fetch_plan
 	int			offset;
 	int			rows;			/* of groups: the number of rows that they will consist of; 0: not
 								 * known */
+	int			pieces;			/* how many groups the service would return of all rows, if it did
+								 * so for parts of them (see dv_fetch_rows_of_part) */
 } dv_fetch_plan;
 
 /* Conversion to fdw_private of paths and plans, and back. */
@@ -91,6 +94,16 @@ extern dv_fetch_plan *dv_fetch_plan_of(const ForeignScan *node);
  * points in time, and in the session's time zone?
  */
 extern bool dv_fetch_days_agree(void);
+
+/*
+ * Returns how many rows a part should have, so that the service groups them, and
+ * returns the groups of all of them.  "pieces" is the number of different groups in
+ * all parts; where values are counted once, each of these makes a group of its own.
+ */
+extern double dv_fetch_rows_of_part(double pieces);
+
+/* How many groups it will return of so many rows. */
+extern double dv_fetch_pieces_in(double rows, double pieces);
 
 /* Into how many parts the rows of groups are divided at first; 1: they are not. */
 extern int	dv_fetch_parts(const dv_fetch_plan *plan);

@@ -76,6 +76,7 @@ dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List
 		const dv_fetch_table *table = table_at(request, i);
 
 		request->relations[i] = dv_relation_open(exec_rt_fetch(table->rti, estate)->relid);
+		dv_relation_check(request->relations[i], table->signature);
 		request->bindings[i].relation = request->relations[i];
 		request->bindings[i].values = request->values + table->first_value;
 		request->bindings[i].most_listed = PG_INT32_MAX;
@@ -238,6 +239,36 @@ choose_group(dv_fetch_request *request, dv_fetch_source *source)
 	}
 }
 
+/* The first link for which each row of the result has a row; 0: there is none. */
+static int
+first_inner_link(const dv_fetch_request *request)
+{
+	int			i;
+
+	for (i = 1; i < request->ntables; i++)
+		if (table_at(request, i)->kind == DV_LINK_INNER && table_at(request, i)->parent == 0)
+			return i;
+	return 0;
+}
+
+/*
+ * Links are not documented to have aliases of columns.  Were they called
+ * otherwise, all of them would seem to be null.  A row of an inner join has the id
+ * of each of its rows, which shows that they are called as requested.
+ */
+static void
+choose_proof(dv_fetch_request *request)
+{
+	bool		grouped = request->plan->grouped && !request->rows;
+	int			link = request->prove && !grouped ? first_inner_link(request) : 0;
+
+	request->proof = -1;
+	if (link == 0)
+		return;
+	request->proof = add_member(request, add_output(request, DV_OUTPUT_COLUMN, link,
+													&request->relations[link]->primary_id, false));
+}
+
 static void
 choose_annotations(dv_fetch_request *request)
 {
@@ -286,8 +317,8 @@ dv_fetch_request_choose(dv_fetch_request *request)
 	ListCell   *lc;
 
 	request->sources = palloc0(sizeof(dv_fetch_source) * Max(list_length(plan->items), 1));
-	request->outputs = palloc0(sizeof(dv_output) * (most + 1));
-	request->members = palloc0(sizeof(char *) * (most + 1));
+	request->outputs = palloc0(sizeof(dv_output) * (most + 2));
+	request->members = palloc0(sizeof(char *) * (most + 2));
 	request->nsources = request->noutputs = request->nmembers = 0;
 	foreach(lc, plan->items)
 	{
@@ -305,6 +336,7 @@ dv_fetch_request_choose(dv_fetch_request *request)
 		else if (source->attribute != NULL)
 			choose_column(request, source);
 	}
+	choose_proof(request);
 	choose_annotations(request);
 	choose_orders(request);
 }

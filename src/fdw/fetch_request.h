@@ -50,6 +50,13 @@ typedef struct dv_fetch_request
 	bool		rows;
 	bool		distinct_values;
 
+	/*
+	 * Request a column of a link that no row lacks as well, if there is one; then, this is the
+	 * index of its member, otherwise -1.  To be set before the sources are.
+	 */
+	bool		prove;
+	int			proof;
+
 	/* to be set before a query is made */
 	int64		wanted;			/* maximum number of rows; -1: all */
 	dv_filter  *within;			/* a further restriction of the root's rows; or NULL */
@@ -62,7 +69,8 @@ typedef struct dv_fetch_request
 extern void dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan,
 								  List *exprs, EState *estate);
 
-/* Decides what is requested.  To be called once more if "rows" or "distinct_values" change. */
+/* Decides what is requested.  To be called once more if "rows", "distinct_values", or "prove"
+ * change. */
 extern void dv_fetch_request_choose(dv_fetch_request *request);
 
 /* Fills the query with the current values; returns false if no row can match. */

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "foreign/foreign.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -102,13 +103,20 @@ dv_fetch_name_members(dv_fetch_scan *scan)
 	scan->members = palloc0(sizeof(dv_value) * Max(request->nmembers, 1));
 }
 
+static dv_session *
+session_of(dv_fetch_scan *scan)
+{
+	if (scan->session == NULL)
+		scan->session = dv_connection_get(scan->request.relations[0]->serverid, scan->userid);
+	return scan->session;
+}
+
 dv_pages_spec
 dv_fetch_pages_spec(dv_fetch_scan *scan)
 {
 	dv_pages_spec spec = {0};
 
-	if (scan->session == NULL)
-		scan->session = dv_connection_get(scan->request.relations[0]->serverid, scan->userid);
+	(void) session_of(scan);
 	if (scan->progress == NULL)
 		scan->progress = dv_relation_progress(scan->request.relations[0], "read", -1, scan->context);
 	spec.session = scan->session;
@@ -166,6 +174,36 @@ ask_for_first(const dv_fetch_scan *scan, const dv_query *query, dv_pages_spec *s
 	spec->first_path = dv_fetch_request_url(&few, NULL, false);
 }
 
+/* The first joins of a session show that columns of links have the names that were requested. */
+static void
+choose_proof(dv_fetch_scan *scan)
+{
+	MemoryContext old;
+
+	/* rescans send the same request */
+	if (scan->request.ntables == 1 || scan->proof_chosen)
+		return;
+	scan->proof_chosen = true;
+	scan->request.prove = !*dv_session_links_proven(session_of(scan));
+	old = MemoryContextSwitchTo(scan->context);
+	dv_fetch_request_choose(&scan->request);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+dv_fetch_proves(ForeignScanState *node)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	RangeTblEntry *rte = dv_plan_table(plan, node->ss.ps.state);
+	const dv_fetch_scan *scan = node->fdw_state;
+	const dv_session *session;
+
+	if (scan != NULL && scan->proof_chosen)
+		return scan->request.prove;
+	session = dv_connection_find(GetForeignTable(rte->relid)->serverid, dv_scan_user(plan, rte));
+	return session == NULL || !*dv_session_links_proven(session);
+}
+
 dv_pages *
 dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 {
@@ -175,6 +213,8 @@ dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 
 	if (!dv_fetch_request_query(&scan->request, &query))
 		return NULL;
+	choose_proof(scan);
+	(void) dv_fetch_request_query(&scan->request, &query);
 	dv_fetch_name_members(scan);
 	spec = dv_fetch_pages_spec(scan);
 	spec.path = dv_fetch_request_url(&query, query.top > 0 ? NULL : &first, false);
@@ -213,10 +253,66 @@ bind_values(dv_fetch_scan *scan, ForeignScanState *node)
 	MemoryContextSwitchTo(old);
 }
 
+bool
+dv_fetch_next(dv_fetch_scan *scan)
+{
+	int			proof = scan->request.proof;
+
+	if (!dv_pages_next(scan->pages, scan->members))
+		return false;
+	if (proof < 0)
+		return true;
+	if (dv_value_is_null(&scan->members[proof]))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
+						scan->what, dv_session_config_of(scan->session)->server_name),
+				 errdetail("A row lacks the id of a joined table."),
+				 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the server to \"off\".")));
+	*dv_session_links_proven(scan->session) = true;
+	return true;
+}
+
 static const dv_value *
 member_of(const dv_fetch_scan *scan, int source)
 {
 	return &scan->members[scan->request.sources[source].members[0]];
+}
+
+/* Returns the first member of a source, in the form that rows have. */
+static dv_value
+respelled(const dv_fetch_scan *scan, int source)
+{
+	const dv_attribute *attribute = scan->request.sources[source].attribute;
+	dv_value	value = *member_of(scan, source);
+
+	switch (dv_types[attribute->column.type].wire)
+	{
+		case DV_WIRE_INTEGER:
+		case DV_WIRE_BIGINT:
+		case DV_WIRE_CHOICE:
+		case DV_WIRE_DECIMAL:
+		case DV_WIRE_DOUBLE:
+			dv_value_respell(&value, DV_FORM_NUMBER);
+			break;
+		case DV_WIRE_BOOLEAN:
+			dv_value_respell(&value, DV_FORM_TRUTH);
+			break;
+		case DV_WIRE_DATE:
+			dv_value_respell(&value, DV_FORM_DAY);
+			break;
+		default:
+			break;
+	}
+	return value;
+}
+
+Datum
+dv_fetch_decode(const dv_fetch_scan *scan, int source, bool *isnull)
+{
+	dv_value	value = respelled(scan, source);
+
+	return dv_decode(scan->decoders[source], &value, NULL, isnull);
 }
 
 static TupleTableSlot *
@@ -228,7 +324,7 @@ next_row(dv_fetch_scan *scan, TupleTableSlot *slot)
 	for (;;)
 	{
 		if (scan->pages == NULL || scan->request.wanted == 0 ||
-			!dv_pages_next(scan->pages, scan->members))
+			!dv_fetch_next(scan))
 			return slot;
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
@@ -239,14 +335,14 @@ next_row(dv_fetch_scan *scan, TupleTableSlot *slot)
 	MemoryContextReset(scan->row);
 	old = MemoryContextSwitchTo(scan->row);
 	for (i = 0; i < scan->request.nsources; i++)
-		slot->tts_values[i] = dv_decode(scan->decoders[i], member_of(scan, i), NULL,
-										&slot->tts_isnull[i]);
+		slot->tts_values[i] = dv_fetch_decode(scan, i, &slot->tts_isnull[i]);
 	MemoryContextSwitchTo(old);
 	return ExecStoreVirtualTuple(slot);
 }
 
-TupleTableSlot *
-dv_fetch_iterate(ForeignScanState *node)
+/* Returns the next row from the service; an empty slot at the end. */
+static TupleTableSlot *
+next_tuple(ForeignScanState *node)
 {
 	dv_fetch_scan *scan = node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
@@ -273,11 +369,9 @@ dv_fetch_iterate(ForeignScanState *node)
 	return slot;
 }
 
-void
-dv_fetch_rescan(ForeignScanState *node)
+static void
+restart(dv_fetch_scan *scan, const ForeignScanState *node)
 {
-	dv_fetch_scan *scan = node->fdw_state;
-
 	if (scan->pages != NULL && node->ss.ps.instrument != NULL)
 		dv_pages_count_unread(scan->pages);
 	if (scan->pages != NULL)
@@ -287,6 +381,31 @@ dv_fetch_rescan(ForeignScanState *node)
 	scan->pages = NULL;
 	scan->groups = NULL;
 	scan->bound = false;
+}
+
+TupleTableSlot *
+dv_fetch_iterate(ForeignScanState *node)
+{
+	dv_fetch_scan *scan = node->fdw_state;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+
+	if (scan->kept.again &&
+		!dv_kept_holds(&scan->kept, node, scan->values, scan->request.values))
+		restart(scan, node);
+	if (!scan->bound)
+		dv_kept_begin(&scan->kept, node);
+	if (!dv_kept_next(&scan->kept, slot))
+		dv_kept_add(&scan->kept, next_tuple(node));
+	return slot;
+}
+
+void
+dv_fetch_rescan(ForeignScanState *node)
+{
+	dv_fetch_scan *scan = node->fdw_state;
+
+	if (!dv_kept_rescan(&scan->kept))
+		restart(scan, node);
 }
 
 void

@@ -15,6 +15,7 @@
 #include "fdw/decode.h"
 #include "fdw/fetch_request.h"
 #include "fdw/group_merge.h"
+#include "fdw/kept.h"
 
 typedef struct dv_fetch_scan
 {
@@ -33,10 +34,12 @@ typedef struct dv_fetch_scan
 	dv_value   *members;
 	dv_pages   *pages;			/* of a query for rows */
 	bool		bound;			/* the values have been computed */
+	bool		proof_chosen;	/* see request.prove */
 	int64		skip;			/* rows of OFFSET that remain to be skipped */
 	dv_groups  *groups;			/* of a query for groups, once they are complete */
 	int			parts;			/* that the rows were divided into */
 	bool		grouped_here;	/* the service did not form the groups */
+	dv_kept		kept;
 	dv_progress *progress;
 	dv_pages_stats stats;
 } dv_fetch_scan;
@@ -46,13 +49,22 @@ extern TupleTableSlot *dv_fetch_iterate(ForeignScanState *node);
 extern void dv_fetch_rescan(ForeignScanState *node);
 extern void dv_fetch_end(ForeignScanState *node);
 
+/* For EXPLAIN: is a column of a link requested by which the session recognizes its names? */
+extern bool dv_fetch_proves(ForeignScanState *node);
+
 /* For fdw/group_scan.c: */
+
+/* Returns the value of a source, however FetchXML spells it. */
+extern Datum dv_fetch_decode(const dv_fetch_scan *scan, int source, bool *isnull);
 
 /* Sets up names of members for the outputs that are requested now. */
 extern void dv_fetch_name_members(dv_fetch_scan *scan);
 
 /* Begins a query for rows. */
 extern dv_pages *dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner);
+
+/* Reads the next of these rows into the members; returns false at the end. */
+extern bool dv_fetch_next(dv_fetch_scan *scan);
 
 /* What all queries have in common. */
 extern dv_pages_spec dv_fetch_pages_spec(dv_fetch_scan *scan);

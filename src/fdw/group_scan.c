@@ -15,7 +15,8 @@
  * values become keys of the query instead, and are counted here.
  *
  * If the service refuses to form groups, or if it would form others, because its
- * days do not begin when the session's do, the rows are read and grouped here.
+ * days do not begin when the session's do, or if there turn out to be about as many
+ * groups as rows, the rows are read and grouped here.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,6 +40,13 @@
 
 /* Parts that are requested at the same time. */
 #define PARTS_AT_ONCE 8
+
+/*
+ * What answers that were of no use may have, in comparison to all rows, and how many
+ * rows that are if it is not known.
+ */
+#define MOST_WASTED 0.25
+#define UNKNOWN_ROWS 40000
 
 typedef enum part_state
 {
@@ -71,6 +79,7 @@ typedef struct grouping
 	MemoryContext context;
 	List	   *waiting;		/* parts; the last ones made come first, so that there are few */
 	List	   *active;
+	int			cut_short;		/* answers that had no room for all groups */
 	bool		refused;		/* the service does not form such groups */
 } grouping;
 
@@ -78,16 +87,25 @@ typedef struct grouping
  * Values of groups
  */
 
+static dv_value
+number_of(const dv_fetch_scan *scan, int member)
+{
+	dv_value	value = scan->members[member];
+
+	dv_value_respell(&value, DV_FORM_NUMBER);
+	return value;
+}
+
 /* Reads a part of a date; returns false if it is null. */
 static bool
 read_number(const dv_fetch_scan *scan, int member, int *number)
 {
-	const dv_value *value = &scan->members[member];
+	dv_value	value = number_of(scan, member);
 	int32_t		n;
 
-	if (dv_value_is_null(value))
+	if (dv_value_is_null(&value))
 		return false;
-	if (dv_value_int32(value, &n) != DV_VALUE_OK)
+	if (dv_value_int32(&value, &n) != DV_VALUE_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a part of a date", scan->what,
@@ -99,11 +117,11 @@ read_number(const dv_fetch_scan *scan, int member, int *number)
 static int64
 read_count(const dv_fetch_scan *scan, int member)
 {
-	const dv_value *value = &scan->members[member];
+	dv_value	value = number_of(scan, member);
 	int64_t		n = 0;
 
 	/* nothing is counted in no rows */
-	if (!dv_value_is_null(value) && (dv_value_int64(value, &n) != DV_VALUE_OK || n < 0))
+	if (!dv_value_is_null(&value) && (dv_value_int64(&value, &n) != DV_VALUE_OK || n < 0))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
@@ -114,17 +132,17 @@ read_count(const dv_fetch_scan *scan, int member)
 static void
 read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
 {
-	const dv_value *value = &scan->members[member];
+	dv_value	value = number_of(scan, member);
 
-	out->isnull = dv_value_is_null(value);
+	out->isnull = dv_value_is_null(&value);
 	if (out->isnull)
 		return;
-	if (value->kind != DV_VALUE_NUMBER)
+	if (value.kind != DV_VALUE_NUMBER)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a sum", scan->what,
 						dv_session_config_of(scan->session)->server_name)));
-	out->value = DirectFunctionCall3(numeric_in, CStringGetDatum(pnstrdup(value->text, value->len)),
+	out->value = DirectFunctionCall3(numeric_in, CStringGetDatum(pnstrdup(value.text, value.len)),
 									 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 }
 
@@ -191,8 +209,7 @@ read_key(const dv_fetch_scan *scan, int i, dv_group_value *out)
 	if (source->attribute->column.type == DV_TYPE_DATE)
 		read_period(scan, source, DV_FETCH_DAY, source->attribute->pgtype, out);
 	else
-		out->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL,
-							   &out->isnull);
+		out->value = dv_fetch_decode(scan, i, &out->isnull);
 }
 
 /* Reads one column of a group as the service returned it. */
@@ -230,8 +247,7 @@ read_column(const dv_fetch_scan *scan, int i, Oid type, dv_group_value *out)
 			read_sum(scan, source->members[0], out);
 			break;
 		default:
-			out->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL,
-								   &out->isnull);
+			out->value = dv_fetch_decode(scan, i, &out->isnull);
 	}
 }
 
@@ -437,6 +453,19 @@ part_is_too_large(grouping *g, part *p)
 }
 
 /*
+ * Have so many answers had no room for their groups that it takes less to read the
+ * rows?  If parts that the service can group have too many groups, then smaller ones
+ * have few rows for each group, and are more than the table has pages.
+ */
+static bool
+is_in_vain(const grouping *g)
+{
+	double		rows = g->scan->plan->rows > 0 ? g->scan->plan->rows : UNKNOWN_ROWS;
+
+	return (double) g->cut_short * DV_RETURNED_GROUPS >= rows * MOST_WASTED;
+}
+
+/*
  * The answer to a part is complete.  Returns true if the part is done with.
  */
 static bool
@@ -468,6 +497,13 @@ finish_answer(grouping *g, part *p)
 	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
 		list_length(p->rows) >= DV_RETURNED_GROUPS)
 	{
+		if (refusal == NULL)
+			g->cut_short++;
+		if (is_in_vain(g))
+		{
+			g->refused = true;
+			return true;
+		}
 		part_is_too_large(g, p);
 		return false;
 	}
@@ -657,7 +693,7 @@ group_row(dv_fetch_scan *scan, TupleDesc desc, dv_group_value *values)
 		v->count = 1;
 		if (source->attribute == NULL)
 			continue;
-		v->value = dv_decode(scan->decoders[i], &scan->members[source->members[0]], NULL, &v->isnull);
+		v->value = dv_fetch_decode(scan, i, &v->isnull);
 		v->count = v->isnull ? 0 : 1;
 		if (v->isnull)
 			continue;
@@ -684,7 +720,7 @@ form_here(dv_fetch_scan *scan, TupleDesc desc)
 		MemoryContextSwitchTo(old);
 	}
 	scan->pages = dv_fetch_start_rows(scan, CurrentMemoryContext);
-	while (scan->pages != NULL && dv_pages_next(scan->pages, scan->members))
+	while (scan->pages != NULL && dv_fetch_next(scan))
 	{
 		MemoryContextReset(scan->row);
 		old = MemoryContextSwitchTo(scan->row);

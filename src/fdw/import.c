@@ -351,6 +351,18 @@ dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool lengths,
 		appendStringInfoString(sql, " COLLATE dataverse.ci_ai");
 }
 
+/*
+ * The ids of new rows are made here.  A default says so to clients that ask which
+ * columns they may leave out, and to tables made with LIKE … INCLUDING DEFAULTS.
+ */
+static bool
+makes_ids(const dv_meta_table *table, const dv_meta_column *column)
+{
+	return table->primary_id != NULL && column->column != NULL && !column->readonly &&
+		strcmp(column->column, table->primary_id) == 0 &&
+		(strcmp(table->table_type, "standard") == 0 || strcmp(table->table_type, "elastic") == 0);
+}
+
 static char *
 command_for(const dv_meta_table *table, const char *server, bool lengths, bool collate)
 {
@@ -364,6 +376,8 @@ command_for(const dv_meta_table *table, const char *server, bool lengths, bool c
 	{
 		appendStringInfoString(&sql, i > 0 ? ",\n  " : "\n  ");
 		dv_import_column_sql(&sql, &table->columns[i], lengths, collate);
+		if (makes_ids(table, &table->columns[i]))
+			appendStringInfoString(&sql, " DEFAULT dataverse.new_id()");
 	}
 	appendStringInfo(&sql, "\n) SERVER %s", quote_identifier(server));
 	dv_import_table_options(table, options);

@@ -406,3 +406,19 @@ dv_list_contains(dv_bindings *binding, Datum value)
 		bsearch(&filter->operands[0], binding->chunk_filter->operands, binding->chunk_filter->n,
 				sizeof(dv_operand), compare_operands) != NULL;
 }
+
+static int
+compare_text(const void *key, const void *operand)
+{
+	return strcmp(key, ((const dv_operand *) operand)->text);
+}
+
+bool
+dv_list_requested(const dv_bindings *binding, const char *text)
+{
+	/* texts of blanks are requested with the first part of the list only, see fdw/list.c */
+	if (text[strspn(text, " ")] == '\0')
+		return binding->first == 0;
+	return bsearch(text, binding->chunk_filter->operands, binding->chunk_filter->n,
+				   sizeof(dv_operand), compare_text) != NULL;
+}

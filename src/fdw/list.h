@@ -45,4 +45,7 @@ extern int	dv_list_parts(const Expr *clause);
 /* Is the value of a column in the part of the long list that was bound last? */
 extern bool dv_list_contains(dv_bindings *binding, Datum value);
 
+/* Is a text (in UTF-8) among the values of the current request? */
+extern bool dv_list_requested(const dv_bindings *binding, const char *text);
+
 #endif							/* DV_LIST_H */

@@ -32,7 +32,9 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
+#include "fdw/guard.h"
 #include "fdw/merge_page.h"
+#include "fdw/relation.h"
 
 DV_FUNCTION(dataverse_page_start);
 DV_FUNCTION(dataverse_page_add);
@@ -90,7 +92,10 @@ dv_merge_page_start(Oid relid)
 	HASHCTL		control = {.keysize = sizeof(pg_uuid_t), .entrysize = sizeof(page_entry),
 	.hcxt = context};
 	Relation	rel = table_open(relid, AccessShareLock);
-	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContext old;
+
+	dv_hold_check_types(rel);
+	old = MemoryContextSwitchTo(context);
 
 	page->desc = CreateTupleDescCopy(RelationGetDescr(rel));
 	page->capacity = 1024;
@@ -249,7 +254,7 @@ page_of(Oid type)
 Datum
 dataverse_page_start(PG_FUNCTION_ARGS)
 {
-	(void) dv_merge_page_start(PG_GETARG_OID(0));
+	(void) dv_merge_page_start(dv_relation_of(PG_GETARG_OID(0), ACL_SELECT)->relid);
 	PG_RETURN_VOID();
 }
 

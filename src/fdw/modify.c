@@ -8,9 +8,9 @@
  * service may therefore refuse rows that PostgreSQL has already counted.
  * drain.c waits for them before the count is used, and corrects it.
  *
- * If the row is needed as soon as it is written (by AFTER ROW triggers or by
- * WITH CHECK OPTION), each row is settled before the next one is taken.  If
- * RETURNING must wait for the row, modify_pending.c keeps it meanwhile.
+ * If AFTER ROW triggers need the row as soon as it is written, each row is settled
+ * before the next one is taken.  If RETURNING must wait for the row,
+ * modify_pending.c keeps it meanwhile.
  *
  * The writer collects rows into batches itself.  ExecForeignBatchInsert is not
  * used, because core copies each row for it, which takes a fifth of the whole
@@ -38,7 +38,9 @@
 #include "fdw/connection.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
+#include "fdw/rights.h"
 #include "fdw/scan.h"
+#include "fdw/setting.h"
 #include "net/text.h"
 
 /*
@@ -150,10 +152,11 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->row_context = AllocSetContextCreate(context, "dataverse row to write", ALLOCSET_DEFAULT_SIZES);
 	m->rinfo = rinfo;
 	m->relation = relation;
-	m->options = dv_settings_over(relation->options);
+	m->options = dv_settings_over(relation->options, relation->relid);
 	m->userid = user_of(rinfo, estate);
 	m->desc = RelationGetDescr(rinfo->ri_RelationDesc);
 	m->command = plan->command;
+	dv_relation_check(relation, plan->signature);
 	dv_modify_plan_check(relation, m->options, plan->command, plan->ignore);
 	m->operation = dv_modify_plan_operation(relation, m->options, plan->command);
 	m->ignore = plan->ignore || (plan->command == CMD_INSERT &&
@@ -163,8 +166,10 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	m->expected = -1;
 	dv_refused_prepare(m);
 	dv_identity_prepare(m, plan, targetlist);
+	dv_rights_check(m, plan);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
+	dv_check_prepare(m, plan, mtstate);
 	dv_pending_prepare(m, plan, mtstate);
 	/* rows that cannot be kept: RETURNING must not return those that are refused or ignored */
 	m->one_by_one = plan->at_once || (plan->returned != NIL && (m->ignore || m->refusal.go_on));
@@ -265,9 +270,7 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 	TupleTableSlot *result;
 	MemoryContext old;
 
-	/* a row that violates a view's check is not written, if that can be told in advance */
-	if (m->returned.checked_before)
-		ExecWithCheckOptions(WCO_VIEW_CHECK, rinfo, slot, m->estate);
+	dv_check_row(m, slot);
 	start_writing(m);
 	dv_drain_resume(m);
 	MemoryContextReset(m->row_context);

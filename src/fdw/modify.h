@@ -17,6 +17,7 @@
 #include "fdw/drain.h"
 #include "fdw/encode.h"
 #include "fdw/modify_plan.h"
+#include "fdw/system_columns.h"
 
 /* A column whose values are sent; attnum is 0 if no such column exists. */
 typedef struct dv_modify_column
@@ -51,8 +52,11 @@ typedef struct dv_modify_identity
 	AttrNumber	version;		/* column with the version that rows must still have, or 0 */
 	AttrNumber	version_junk;
 	bool		make_ids;
+	bool		reserved;		/* the next id is made already */
+	uint8		next_id[DV_ID_LEN];
 	bool		ids_made;		/* the ids that the statement supplies were made for its rows */
 	bool		ids_given;		/* the statement supplies ids, at least for some rows */
+	AttrNumber	given_id;		/* column of ids that say which row is meant, or 0 */
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;
 	dv_modify_side sides[2];	/* for intersect tables */
@@ -119,8 +123,21 @@ typedef struct dv_modify_return
 	List	   *altered;		/* IntList: columns that the service may not store as they are */
 	struct dv_scan *reader;		/* NULL until something is read */
 	AttrNumber	whole_junk;		/* for DELETE: junk attribute with the whole row, or 0 */
-	bool		checked_before; /* WITH CHECK OPTION can be checked before the row is sent */
+	bool		system_known;
+	dv_system_columns system;	/* that RETURNING uses, once that is known */
 } dv_modify_return;
+
+/* WITH CHECK OPTION of views, and policies (modify_check.c). */
+typedef struct dv_modify_checks
+{
+	bool		any;
+	WCOKind		policies;		/* that apply to the rows */
+	List	   *not_null;		/* IntList: columns whose values are known unless they are null */
+	List	   *altered;		/* IntList: columns that the service may not store as they are */
+	bool		uses_id;		/* of a new row */
+	List	   *options;		/* taken from the executor */
+	TupleTableSlot *slot;		/* for a row as it will be stored */
+} dv_modify_checks;
 
 /* What became of a row, noted by the writer's callback. */
 typedef struct dv_modify_outcome
@@ -165,6 +182,7 @@ typedef struct dv_modify_refusal
 	int64		doubtful;		/* of these: not refused, but it is not known who wrote the row */
 	List	   *first;			/* texts about the first of them */
 	Oid			roleid;			/* for whom rows are filed: who began the statement */
+	Bitmapset  *hidden;			/* columns whose values that role must not learn */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */
 	const dv_modify_fault *fault;	/* of the row that is being refused here, or NULL */
 	TupleTableSlot *slot;		/* that row */
@@ -195,6 +213,7 @@ typedef struct dv_modify
 	dv_modify_identity identity;
 	dv_modify_values values;
 	dv_modify_return returned;
+	dv_modify_checks checks;
 	dv_modify_pending pending;
 	dv_modify_refusal refusal;
 	dv_modify_drain drain;
@@ -213,6 +232,9 @@ extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 /* modify_identity.c */
 /* Makes an id that is greater than those that this backend has made before. */
 extern void dv_identity_make(uint8 *id);
+
+/* Makes the id of the next new row that has none, and returns it. */
+extern const uint8 *dv_identity_reserve(dv_modify *m);
 
 extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
@@ -256,6 +278,15 @@ extern const dv_stored_column *dv_stored_columns(const dv_modify *m, int *n);
 /* modify_return.c */
 extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
+/* Does the row contain the value that the column will have in the service? */
+extern bool dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum);
+
+/* Those of these columns that the service may not store as they are sent. */
+extern List *dv_return_altered(const dv_modify *m, List *columns);
+
+/* Replaces values of these columns by what the service stores.  Returns false if that is the same. */
+extern bool dv_return_alter(const dv_modify *m, List *columns, Datum *values, bool *isnull);
+
 /* Returns the row without what is known only when it has been written. */
 extern TupleTableSlot *dv_return_known(dv_modify *m, TupleTableSlot *slot,
 									   TupleTableSlot *planSlot);
@@ -263,6 +294,16 @@ extern TupleTableSlot *dv_return_known(dv_modify *m, TupleTableSlot *slot,
 /* Adds what is known only when the row has been written; not for DELETE. */
 extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
 									 const dv_modify_outcome *outcome);
+
+/* Adds the system columns that RETURNING uses, if any. */
+extern TupleTableSlot *dv_return_system_columns(dv_modify *m, TupleTableSlot *slot);
+
+/* modify_check.c */
+extern void dv_check_prepare(dv_modify *m, const dv_modify_plan *plan,
+							 const ModifyTableState *mtstate);
+
+/* Raises an error if a view or policy does not allow the row, or if that cannot be told. */
+extern void dv_check_row(dv_modify *m, TupleTableSlot *slot);
 
 /* modify_pending.c */
 extern void dv_pending_prepare(dv_modify *m, const dv_modify_plan *plan,

@@ -30,6 +30,7 @@
 #include "fdw/columns.h"
 #include "fdw/modify.h"
 #include "fdw/result_relation.h"
+#include "fdw/setting.h"
 
 /* A row that the statement has changed: its id, or two hashes of its address if it has one. */
 typedef struct dv_seen_key
@@ -184,11 +185,13 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	if (identity->partition.attnum != 0)
 		identity->partition.encoder = dv_encoder_create(m->relation, identity->partition.attnum,
 														DV_NULL_OMITTED);
-	identity->ids_made = m->operation == DV_CREATE && dv_ids_made;
+	identity->ids_made = m->operation == DV_CREATE && dv_setting_ids_made(m->relation->relid);
 	identity->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, DV_OPT_GENERATE_IDS);
 	identity->ids_given = identity->id != 0 && (list_member_int(plan->given, identity->id) ||
 												list_member_int(plan->others, identity->id));
 	prepare_keys(m);
+	if (m->command != CMD_INSERT || (identity->ids_given && !(plan->new_ids && identity->nkeys > 0)))
+		identity->given_id = identity->id;
 	if (plan->repeats)
 		identity->seen = dv_seen_create(m->context, 1024, NULL);
 }
@@ -408,8 +411,17 @@ is_zero(const uint8 *id)
 	return memcmp(id, zero, DV_ID_LEN) == 0;
 }
 
+const uint8 *
+dv_identity_reserve(dv_modify *m)
+{
+	if (!m->identity.reserved)
+		dv_identity_make(m->identity.next_id);
+	m->identity.reserved = true;
+	return m->identity.next_id;
+}
+
 static bool
-find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault *fault)
+find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault *fault)
 {
 	static const dv_misfit no_key = {
 		ERRCODE_NOT_NULL_VIOLATION, "the primary id of a row to upsert is null"
@@ -419,7 +431,7 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	static const dv_misfit no_id = {
 		ERRCODE_INVALID_PARAMETER_VALUE, "the primary id of a row cannot consist of zeros"
 	};
-	AttrNumber	id = m->identity.id;
+	AttrNumber	id = m->identity.given_id;
 	AttrNumber	partition = m->identity.partition.attnum;
 
 	if (partition != 0)
@@ -442,7 +454,8 @@ find_new(const dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify
 	{
 		row->has_id = true;
 		row->is_made = true;
-		dv_identity_make(row->id);
+		memcpy(row->id, dv_identity_reserve(m), DV_ID_LEN);
+		m->identity.reserved = false;
 	}
 	if (m->operation != DV_UPSERT)
 		return true;

@@ -145,7 +145,6 @@ static bool
 is_of_use(const dv_modify *m, const dv_modify_plan *plan, const ModifyTable *node)
 {
 	if (node == NULL || node->returningLists == NIL || plan->at_once ||
-		(plan->has_checks && !m->returned.checked_before) ||
 		plan->command != node->operation)
 		return false;
 	return m->ignore || m->refusal.go_on || plan->command != CMD_INSERT ||
@@ -366,7 +365,10 @@ evaluate(dv_pending_row *kept)
 	MemoryContextReset(m->row_context);
 	fill_slots(kept);
 	old = MemoryContextSwitchTo(m->row_context);
-	slot = m->command == CMD_DELETE ? own->slot : dv_return_row(m, own->slot, &kept->row, &kept->outcome);
+	slot = m->command == CMD_DELETE ? dv_return_system_columns(m, own->slot) :
+		dv_return_row(m, own->slot, &kept->row, &kept->outcome);
+	if (own->uses_old)
+		(void) dv_return_system_columns(m, own->old_slot);
 	MemoryContextSwitchTo(old);
 	slot->tts_tableOid = m->relation->relid;
 	econtext->ecxt_scantuple = slot;

@@ -3,6 +3,8 @@
  *		Planning of INSERT, UPDATE, and DELETE: decides which columns are written.
  *
  * INSERT writes the columns that the statement names, even if they are null.
+ * Those that cannot be written may be named, too, as long as their values are
+ * null: object-relational mappers and postgres_fdw name all columns always.
  * Columns that the statement omits are omitted from the request, too, so that
  * the service's defaults apply.  UPDATE writes the columns of SET.  BEFORE
  * triggers may change any column; if there are any, the other columns are
@@ -15,10 +17,13 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/inherit.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "parser/parse_func.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteHandler.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -26,6 +31,8 @@
 #include "compat.h"
 #include "fdw/modify_plan.h"
 #include "fdw/result_relation.h"
+#include "fdw/setting.h"
+#include "fdw/tid.h"
 
 /*
  * From planning to execution
@@ -37,8 +44,9 @@ dv_modify_plan_pack(const dv_modify_plan *plan)
 	List	   *scalars = list_make5_int(plan->command, plan->has_checks, plan->ignore, plan->repeats,
 										 plan->at_once);
 
-	return list_make5(plan->given, plan->others, plan->returned, plan->checked,
-					  lappend_int(scalars, plan->match_version));
+	scalars = lappend_int(scalars, plan->new_ids);
+	return list_concat(list_make4(plan->given, plan->others, plan->nulls, plan->returned),
+					   list_make2(plan->checked, list_concat(scalars, list_make2_int(plan->match_version, (int) plan->signature))));
 }
 
 void
@@ -48,14 +56,17 @@ dv_modify_plan_unpack(const List *private, dv_modify_plan *plan)
 
 	plan->given = linitial(private);
 	plan->others = lsecond(private);
-	plan->returned = lthird(private);
-	plan->checked = lfourth(private);
+	plan->nulls = lthird(private);
+	plan->returned = lfourth(private);
+	plan->checked = list_nth(private, 4);
 	plan->command = linitial_int(scalars);
 	plan->has_checks = lsecond_int(scalars);
 	plan->ignore = lthird_int(scalars);
 	plan->repeats = lfourth_int(scalars);
 	plan->at_once = list_nth_int(scalars, 4);
-	plan->match_version = llast_int(scalars);
+	plan->new_ids = list_nth_int(scalars, 5);
+	plan->match_version = list_nth_int(scalars, 6);
+	plan->signature = (uint32) list_nth_int(scalars, 7);
 }
 
 dv_operation
@@ -124,10 +135,47 @@ refuse_column(const dv_relation *relation, const dv_attribute *attribute, CmdTyp
 			 hint != NULL ? errhint("%s", hint) : 0));
 }
 
+/*
+ * Does it contain a parameter, or a value of a list or function?  These are given
+ * for all columns alike, whereas the columns of a table are chosen one by one.
+ */
 static bool
-is_null_constant(const TargetEntry *tle)
+has_given_value(Node *node, void *rtable)
 {
-	return IsA(tle->expr, Const) && ((Const *) tle->expr)->constisnull;
+	const Var  *var = (const Var *) node;
+	const RangeTblEntry *rte;
+	const TargetEntry *tle;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Var))
+		return IsA(node, Param) || expression_tree_walker(node, has_given_value, rtable);
+	rte = var->varlevelsup == 0 ? rt_fetch(var->varno, (List *) rtable) : NULL;
+	if (rte == NULL || rte->rtekind != RTE_SUBQUERY || rte->subquery == NULL)
+		return rte == NULL || rte->rtekind != RTE_RELATION;
+	tle = get_tle_by_resno(rte->subquery->targetList, var->varattno);
+	return tle == NULL || has_given_value((Node *) tle->expr, rte->subquery->rtable);
+}
+
+/* If not, the statement is to set the column, and is refused before it begins. */
+static bool
+may_be_null(PlannerInfo *root, const TargetEntry *tle)
+{
+	if (IsA(tle->expr, Const))
+		return ((const Const *) tle->expr)->constisnull;
+	return has_given_value((Node *) tle->expr, root->parse->rtable);
+}
+
+/*
+ * dataverse.new_id() is how a default says that ids are made here.  A column with
+ * that value counts as left out: an id that was given says which row to upsert, and
+ * what became of its row is harder to tell after a lost answer.
+ */
+static bool
+is_new_id(const Node *expr)
+{
+	return expr != NULL && IsA(expr, FuncExpr) && ((const FuncExpr *) expr)->funcid ==
+		LookupFuncName(list_make2(makeString("dataverse"), makeString("new_id")), 0, NULL, true);
 }
 
 /* Does PostgreSQL compute this column? */
@@ -137,10 +185,9 @@ is_generated(Relation rel, AttrNumber attnum)
 	return TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated != '\0';
 }
 
-/* The name of a lookup's table has no meaning without the lookup's id. */
-static void
-check_companion(const dv_relation *relation, const dv_attribute *attribute, List *columns,
-				CmdType command)
+/* The name of a lookup's table has no meaning without the lookup's id: is that among the columns? */
+static bool
+has_lookup(const dv_relation *relation, const dv_attribute *attribute, List *columns)
 {
 	ListCell   *lc;
 
@@ -151,21 +198,40 @@ check_companion(const dv_relation *relation, const dv_attribute *attribute, List
 		if (other != NULL && other != attribute &&
 			!other->is_table_name && !other->is_label &&
 			strcmp(other->column.name, attribute->column.name) == 0)
-			return;
+			return true;
 	}
+	return false;
+}
+
+static void
+refuse_companion(const dv_relation *relation, const dv_attribute *attribute, CmdType command)
+{
 	refuse_column(relation, attribute, command,
 				  psprintf("It names the table that \"%s\" refers to.", attribute->column.name),
 				  command == CMD_INSERT ? "Insert into both columns." : "Set both columns.");
 }
 
-static List *
-inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
+static void
+refuse_to_insert(const dv_relation *relation, const dv_attribute *attribute)
+{
+	if (attribute->is_table_name)
+		refuse_companion(relation, attribute, CMD_INSERT);
+	refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute, CMD_INSERT),
+				  dv_modify_plan_is_writable(attribute) ?
+				  "Insert the rows without it, and set it with UPDATE." :
+				  "Specify a list of columns that does not include this one.");
+}
+
+static void
+find_inserted(dv_modify_plan *plan, PlannerInfo *root, Relation rel, const dv_relation *relation)
 {
 	List	   *named = NIL;
-	List	   *columns = NIL;
 	ListCell   *lc;
+	AttrNumber	id;
+	AttrNumber	partition;
 	int			i;
 
+	dv_resultrel_keys(relation, &id, &partition);
 	foreach(lc, root->parse->targetList)
 	{
 		if (!lfirst_node(TargetEntry, lc)->resjunk)
@@ -175,36 +241,27 @@ inserted_columns(PlannerInfo *root, Relation rel, const dv_relation *relation)
 	foreach(lc, root->parse->targetList)
 	{
 		const TargetEntry *tle = lfirst(lc);
-		const dv_attribute *attribute;
+		const dv_attribute *attribute = dv_relation_attribute(relation, tle->resno);
 
-		if (tle->resjunk)
+		if (tle->resjunk || attribute == NULL)
 			continue;
-		attribute = dv_relation_attribute(relation, tle->resno);
-
-		if (attribute == NULL)
-			continue;
-		if (!attribute->is_table_name && !dv_modify_plan_writes(attribute, CMD_INSERT))
-		{
-			if (is_null_constant(tle))
-				continue;
-			refuse_column(relation, attribute, CMD_INSERT, dv_modify_plan_reason(attribute, CMD_INSERT),
-						  dv_modify_plan_is_writable(attribute) ?
-						  "Insert the rows without it, and set it with UPDATE." :
-						  "Specify a list of columns that does not include this one.");
-		}
-		if (attribute->is_table_name && !is_null_constant(tle))
-			check_companion(relation, attribute, named, CMD_INSERT);
-		columns = lappend_int(columns, tle->resno);
+		if (tle->resno == id && is_new_id((Node *) tle->expr))
+			plan->new_ids = true;
+		else if (attribute->is_table_name ? has_lookup(relation, attribute, named) :
+				 dv_modify_plan_writes(attribute, CMD_INSERT))
+			plan->given = lappend_int(plan->given, tle->resno);
+		else if (may_be_null(root, tle))
+			plan->nulls = lappend_int(plan->nulls, tle->resno);
+		else
+			refuse_to_insert(relation, attribute);
 	}
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
-		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_writes(attribute, CMD_INSERT) &&
-			!list_member_int(columns, i))
-			columns = lappend_int(columns, i);
+		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_writes(attribute, CMD_INSERT))
+			plan->given = list_append_unique_int(plan->given, i);
 	}
-	return columns;
 }
 
 /* The columns that identify a row cannot be changed. */
@@ -252,9 +309,9 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 		if (attribute == NULL)
 			continue;
 		check_key(relation, attribute, attnum);
-		if (attribute->is_table_name)
-			check_companion(relation, attribute, set, CMD_UPDATE);
-		else if (!dv_modify_plan_writes(attribute, CMD_UPDATE))
+		if (attribute->is_table_name && !has_lookup(relation, attribute, set))
+			refuse_companion(relation, attribute, CMD_UPDATE);
+		if (!attribute->is_table_name && !dv_modify_plan_writes(attribute, CMD_UPDATE))
 			refuse_column(relation, attribute, CMD_UPDATE, dv_modify_plan_reason(attribute, CMD_UPDATE),
 						  update_hint(relation, attribute));
 		columns = lappend_int(columns, attnum);
@@ -318,6 +375,8 @@ columns_in(const dv_relation *relation, List *expressions, Index varno)
 	int			i;
 
 	pull_varattnos((Node *) expressions, varno, &attnums);
+	if (bms_is_member(DV_TID_MEMBER, attnums))
+		attnums = bms_add_members(attnums, dv_tid_columns(relation));
 	for (i = 1; i <= relation->natts; i++)
 		if (dv_relation_attribute(relation, i) != NULL &&
 			(bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attnums) ||
@@ -366,7 +425,7 @@ find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerD
 	if (plan->at_once && plan->command != CMD_DELETE)
 		plan->returned = all_columns(relation);
 	else
-		plan->returned = columns_in(relation, list_concat_copy(returning, checks), varno);
+		plan->returned = columns_in(relation, returning, varno);
 }
 
 /*
@@ -402,7 +461,7 @@ find_written(dv_modify_plan *plan, PlannerInfo *root, ModifyTable *node, Index v
 
 	if (plan->command == CMD_INSERT)
 	{
-		plan->given = inserted_columns(root, rel, relation);
+		find_inserted(plan, root, rel, relation);
 		changed_before = triggers != NULL && triggers->trig_insert_before_row;
 	}
 	else if (plan->command == CMD_UPDATE)
@@ -430,13 +489,16 @@ dataversePlanForeignModify(PlannerInfo *root, ModifyTable *node, Index resultRel
 	const dv_relation *relation = dv_relation_open(relid);
 	dv_modify_plan plan = {.command = node->operation};
 
+	if (dv_reads_tid(list_for(node->returningLists, subplan_index)))
+		dv_tid_check(relation, resultRelation, NIL);
 	find_written(&plan, root, node, resultRelation, subplan_index, rel, relation);
 	find_looked_at(&plan, relation, rel->trigdesc, list_for(node->returningLists, subplan_index),
 				   list_for(node->withCheckOptionLists, subplan_index), resultRelation);
 	plan.ignore = node->onConflictAction == ONCONFLICT_NOTHING;
-	dv_modify_plan_check(relation, dv_settings_over(relation->options), plan.command, plan.ignore);
+	dv_modify_plan_check(relation, dv_settings_over(relation->options, relid), plan.command, plan.ignore);
 	plan.repeats = plan.command != CMD_INSERT && may_repeat(outerPlan(&node->plan));
 	plan.match_version = plan.command != CMD_INSERT && dv_resultrel_version(relation) != 0;
+	plan.signature = relation->signature;
 	table_close(rel, NoLock);
 	return dv_modify_plan_pack(&plan);
 }
@@ -455,9 +517,14 @@ dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 {
 	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
 	Index		varno = rinfo->ri_RangeTableIndex;
+	AttrNumber	id;
+	AttrNumber	partition;
 
 	memset(plan, 0, sizeof(*plan));
 	plan->command = CMD_INSERT;
+	dv_resultrel_keys(relation, &id, &partition);
+	plan->new_ids = id != 0 && is_new_id(build_column_default(rinfo->ri_RelationDesc, id));
+	plan->signature = relation->signature;
 	plan->others = other_columns(relation, NIL, CMD_INSERT);
 	/* a partition that rows are routed to has no range table entry of its own */
 	if (varno == 0)
@@ -471,14 +538,15 @@ dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 		plan->at_once = true;
 }
 
+/* The views of information_schema ask this of all tables, so it is no error if one cannot be opened. */
 int
 dataverseIsForeignRelUpdatable(Relation rel)
 {
-	const dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	dv_options	options = dv_relation_options(RelationGetRelid(rel));
 
-	if (!dv_option_bool(relation->options, DV_OPT_UPDATABLE))
+	if (!dv_option_bool(options, DV_OPT_UPDATABLE))
 		return 0;
-	if (relation->type == DV_TABLE_INTERSECT)
+	if (dv_option_choice(options, DV_OPT_TABLE_TYPE) == DV_TABLE_INTERSECT)
 		return (1 << CMD_INSERT) | (1 << CMD_DELETE);
 	return (1 << CMD_INSERT) | (1 << CMD_UPDATE) | (1 << CMD_DELETE);
 }

@@ -19,14 +19,19 @@ typedef struct dv_modify_plan
 	List	   *given;			/* columns that are always written */
 	List	   *others;			/* columns that are written only if they are not null (INSERT) or
 								 * have changed (UPDATE) */
-	List	   *returned;		/* columns that RETURNING, WITH CHECK OPTION, or triggers use */
-	List	   *checked;		/* those of them that WITH CHECK OPTION uses */
-	bool		has_checks;		/* WITH CHECK OPTION applies, even if it uses no column */
+	List	   *nulls;			/* columns that INSERT names although they cannot be written:
+								 * their values must be null, and are left out */
+	List	   *returned;		/* columns that RETURNING or triggers use */
+	List	   *checked;		/* columns that WITH CHECK OPTION or policies use */
+	bool		has_checks;		/* one of these applies, even if it uses no column */
 	bool		ignore;			/* ON CONFLICT DO NOTHING */
 	bool		repeats;		/* the plan may find a row more than once */
 	bool		at_once;		/* triggers need each row as soon as it is written */
+	bool		new_ids;		/* ids that the statement does not give come from
+								 * dataverse.new_id() */
 	bool		match_version;	/* rows are written only if they have not been changed since they
 								 * were read */
+	uint32		signature;		/* of the table as it was planned for */
 } dv_modify_plan;
 
 /* Converts a plan to fdw_private, which consists of nodes that can be copied, and back. */

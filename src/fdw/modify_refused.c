@@ -11,14 +11,20 @@
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
+#include "executor/executor.h"
 #include "foreign/foreign.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/reltrigger.h"
 
 #include "client/doubts.h"
 #include "client/ledger.h"
+#include "client/trouble.h"
 #include "dataverse/address.h"
 #include "dataverse/blame.h"
 #include "fdw/modify.h"
@@ -29,6 +35,71 @@
 #define FIRST_REFUSALS 5
 /* and so many bytes of the message of each. */
 #define MESSAGE_MAX 200
+
+/*
+ * What may be filed
+ *
+ * Defaults and triggers, which are the business of others, may have filled columns
+ * that the role can write but not read.  It sees what it could have read, and
+ * what it has said itself; the rest is filled anew when the row is tried again.
+ */
+
+static bool
+may_read(Oid roleid, Relation rel, const char *column)
+{
+	Oid			relid = RelationGetRelid(rel);
+	AttrNumber	attnum = get_attnum(relid, column);
+
+	return pg_class_aclcheck(relid, roleid, ACL_SELECT) == ACLCHECK_OK ||
+		(attnum != InvalidAttrNumber &&
+		 pg_attribute_aclcheck(relid, attnum, roleid, ACL_SELECT) == ACLCHECK_OK);
+}
+
+/* The columns that the statement names, as long as no trigger can have changed their values. */
+static const Bitmapset *
+named_columns(const dv_modify *m)
+{
+	const TriggerDesc *t = m->rinfo->ri_TrigDesc;
+
+	if (m->command == CMD_UPDATE)
+		return t != NULL && t->trig_update_before_row ? NULL : ExecGetUpdatedCols(m->rinfo, m->estate);
+	return t != NULL && t->trig_insert_before_row ? NULL : ExecGetInsertedCols(m->rinfo, m->estate);
+}
+
+/* What identifies a row that is there is in row_id as well. */
+static bool
+is_identity(const dv_modify *m, AttrNumber attnum)
+{
+	const dv_modify_identity *identity = &m->identity;
+
+	return attnum == identity->id || attnum == identity->partition.attnum ||
+		attnum == identity->sides[0].attnum || attnum == identity->sides[1].attnum;
+}
+
+static Bitmapset *
+hidden_columns(const dv_modify *m)
+{
+	MemoryContext old = MemoryContextSwitchTo(m->context);
+	Relation	rel = m->rinfo->ri_RelationDesc;
+	Relation	root = m->rinfo->ri_RootResultRelInfo != NULL ?
+	m->rinfo->ri_RootResultRelInfo->ri_RelationDesc : rel;
+	const Bitmapset *named = named_columns(m);
+	Bitmapset  *hidden = NULL;
+	int			i;
+
+	for (i = 1; i <= m->relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(m->relation, i);
+
+		if (attribute != NULL && !is_identity(m, i) &&
+			!bms_is_member(i - FirstLowInvalidHeapAttributeNumber, named) &&
+			!may_read(m->refusal.roleid, rel, attribute->name) &&
+			!may_read(m->refusal.roleid, root, attribute->name))
+			hidden = bms_add_member(hidden, i);
+	}
+	MemoryContextSwitchTo(old);
+	return hidden;
+}
 
 void
 dv_refused_prepare(dv_modify *m)
@@ -158,7 +229,8 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 		hint = limit_hint(m);
 	else if (failure->in_doubt > 0)
 		hint = hint == NULL ? DV_DOUBTS_HINT : psprintf("%s\n%s", DV_DOUBTS_HINT, hint);
-	dv_blame_read(error->message, &blame);
+	/* what is too busy has not looked at the row */
+	dv_blame_read(error->verdict == DV_VERDICT_THROTTLED ? "" : error->message, &blame);
 	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
 									  m->refusal.fault->attnum :
 									  dv_relation_column_of(m->relation, blame.column));
@@ -180,7 +252,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 			 err_generic_string(PG_DIAG_TABLE_NAME, m->relation->name),
 			 attribute != NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
 			 blame.key[0] != '\0' ?
-			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : 0));
+			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : dv_trouble_limit(error)));
 }
 
 /*
@@ -193,7 +265,8 @@ columns_of(const dv_modify *m)
 {
 	const dv_modify_identity *identity = &m->identity;
 	const dv_modify_values *values = &m->values;
-	List	   *others = list_make2_int(identity->id, identity->partition.attnum);
+	List	   *others = list_make4_int(identity->given_id, identity->partition.attnum,
+										identity->sides[0].attnum, identity->sides[1].attnum);
 	List	   *columns = NIL;
 	ListCell   *lc;
 	int			i;
@@ -232,6 +305,8 @@ hold(dv_modify *m, const dv_reject *reject)
 		copy->code = pstrdup(reject->code);
 	if (reject->object != NULL)
 		copy->object = pnstrdup(reject->object, reject->object_len);
+	if (reject->address != NULL)
+		copy->address = pstrdup(reject->address);
 	if (reject->id != NULL)
 		copy->id = memcpy(palloc(DV_ID_LEN), reject->id, DV_ID_LEN);
 	m->refusal.held = lappend(m->refusal.held, copy);
@@ -287,6 +362,9 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	if (is_one_too_many(m))
 		return false;
 	keep_first(m, failure);
+	if (m->refusal.rows == 1)
+		m->refusal.hidden = hidden_columns(m);
+	reject.hidden = m->refusal.hidden;
 	reject.operation = dv_operation_rule_of(failure->then ? DV_UPDATE : m->operation)->name;
 	reject.ordinal = failure->first;
 	reject.id = failure->id;
@@ -303,6 +381,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 		reject.code = failure->error->code;
 		reject.object = failure->object;
 		reject.object_len = failure->object_len;
+		reject.address = failure->address;
 	}
 	if (m->drain.elsewhere)
 		hold(m, &reject);

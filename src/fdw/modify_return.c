@@ -1,6 +1,6 @@
 /*
  * modify_return.c
- *		Builds the rows for RETURNING and WITH CHECK OPTION.
+ *		Builds the rows for RETURNING and AFTER ROW triggers.
  *
  * The values that the statement supplies, and an id that is generated here,
  * are known at once.  Values that only the service knows (defaults, computed
@@ -27,6 +27,7 @@
 #include "fdw/option.h"
 #include "fdw/scan.h"
 #include "fdw/result_relation.h"
+#include "fdw/setting.h"
 #include "net/text.h"
 
 /* Does the statement write a column of one of these types? */
@@ -64,9 +65,8 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 	return true;
 }
 
-/* Does the row contain the value that the column will have in the service? */
-static bool
-is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
+bool
+dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 {
 	if (list_member_int(plan->given, attnum))
 		return true;
@@ -74,24 +74,6 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 		return is_untouched(m, plan->given, attnum);
 	/* an id that is not generated here is in the answer to the request */
 	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_given);
-}
-
-/* Can WITH CHECK OPTION be checked before the row is written? */
-static bool
-is_checkable(const dv_modify *m, const dv_modify_plan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->checked)
-	{
-		AttrNumber	attnum = lfirst_int(lc);
-
-		/* an id that is generated here is not in the slot yet */
-		if (!dv_dry_run && (!is_known(m, plan, attnum) ||
-							(plan->command == CMD_INSERT && attnum == m->identity.id)))
-			return false;
-	}
-	return plan->has_checks;
 }
 
 /*
@@ -111,7 +93,8 @@ may_be_altered(const dv_relation *relation, const dv_attribute *attribute)
 			return true;
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
-			return relation->type != DV_TABLE_ELASTIC && relation->type != DV_TABLE_VIRTUAL;
+			return (dv_types[attribute->column.type].wire & DV_WIRE_TIMES) &&
+				relation->type != DV_TABLE_ELASTIC && relation->type != DV_TABLE_VIRTUAL;
 		default:
 			return false;
 	}
@@ -145,13 +128,13 @@ alter(Oid type, Datum *value, bool *isnull)
 	}
 }
 
-static bool
-alter_all(const dv_modify *m, Datum *values, bool *isnull)
+bool
+dv_return_alter(const dv_modify *m, List *columns, Datum *values, bool *isnull)
 {
 	bool		altered = false;
 	ListCell   *lc;
 
-	foreach(lc, m->returned.altered)
+	foreach(lc, columns)
 	{
 		int			i = lfirst_int(lc) - 1;
 
@@ -162,13 +145,23 @@ alter_all(const dv_modify *m, Datum *values, bool *isnull)
 	return altered;
 }
 
+List *
+dv_return_altered(const dv_modify *m, List *columns)
+{
+	List	   *altered = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+		if (may_be_altered(m->relation, dv_relation_attribute(m->relation, lfirst_int(lc))))
+			altered = lappend_int(altered, lfirst_int(lc));
+	return altered;
+}
+
 void
 dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
-	ListCell   *lc;
 	int			i;
 
-	m->returned.checked_before = is_checkable(m, plan);
 	if (plan->returned == NIL)
 		return;
 	if (plan->command == CMD_DELETE)
@@ -180,16 +173,14 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 		list_member_int(plan->returned, m->identity.id);
 	for (i = 1; !dv_dry_run && i <= m->relation->natts; i++)
 	{
-		bool		read = list_member_int(plan->returned, i) && !is_known(m, plan, i);
+		bool		read = list_member_int(plan->returned, i) && !dv_return_is_known(m, plan, i);
 
 		m->returned.read_back |= read;
 		m->returned.wanted = lappend_int(m->returned.wanted, read ? i : 0);
 	}
 	if (plan->command == CMD_INSERT)
 		m->returned.sent = plan->others;
-	foreach(lc, plan->returned)
-		if (may_be_altered(m->relation, dv_relation_attribute(m->relation, lfirst_int(lc))))
-			m->returned.altered = lappend_int(m->returned.altered, lfirst_int(lc));
+	m->returned.altered = dv_return_altered(m, plan->returned);
 }
 
 /*
@@ -207,7 +198,7 @@ operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 
 	if (attribute->pgtype == UUIDOID)
 		return dv_id_text(DatumGetUUIDP(value)->data);
-	if (attribute->column.type == DV_TYPE_STRING)
+	if (dv_encoder_puts_text(column->encoder))
 	{
 		Oid			output;
 		bool		varlena;
@@ -352,21 +343,17 @@ return_deleted(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return store(slot, &tuple);
 }
 
-/* Adds the system columns if RETURNING has some.  The list is not known yet when the modification begins. */
-static TupleTableSlot *
-with_header(const dv_modify *m, TupleTableSlot *slot)
+/* The list is not known yet when the modification begins. */
+TupleTableSlot *
+dv_return_system_columns(dv_modify *m, TupleTableSlot *slot)
 {
-	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
-		dv_slot_add_header(slot);
+	if (m->rinfo->ri_projectReturning == NULL)
+		return slot;
+	if (!m->returned.system_known)
+		m->returned.system = dv_system_columns_in(m->rinfo->ri_returningList, m->relation, m->estate);
+	m->returned.system_known = true;
+	dv_slot_add_system(&m->returned.system, slot);
 	return slot;
-}
-
-/* Since 18, RETURNING can refer to the row before the UPDATE, which was a composite value as well. */
-static void
-add_header_to_old(const dv_modify *m)
-{
-	if (m->rinfo->ri_projectReturning != NULL && dv_reads_header(m->rinfo->ri_returningList))
-		dv_slot_add_header(m->rinfo->ri_oldTupleSlot);
 }
 
 TupleTableSlot *
@@ -374,9 +361,10 @@ dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
 	if (m->returned.whole_junk != 0)
 		slot = return_deleted(m, slot, planSlot);
+	/* since 18, RETURNING can refer to the row before the UPDATE */
 	if (m->command == CMD_UPDATE)
-		add_header_to_old(m);
-	return m->command == CMD_DELETE ? with_header(m, slot) : slot;
+		(void) dv_return_system_columns(m, m->rinfo->ri_oldTupleSlot);
+	return m->command == CMD_DELETE ? dv_return_system_columns(m, slot) : slot;
 }
 
 static TupleTableSlot *
@@ -399,7 +387,7 @@ row_as_written(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * m->desc->natts);
 	memcpy(isnull, slot->tts_isnull, sizeof(bool) * m->desc->natts);
-	if (!alter_all(m, values, isnull) && !m->returned.new_id && !m->returned.read_back)
+	if (!dv_return_alter(m, m->returned.altered, values, isnull) && !m->returned.new_id && !m->returned.read_back)
 		return slot;
 	if (m->returned.new_id && row->has_id)
 	{
@@ -415,5 +403,5 @@ TupleTableSlot *
 dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
 			  const dv_modify_outcome *outcome)
 {
-	return with_header(m, row_as_written(m, slot, row, outcome));
+	return dv_return_system_columns(m, row_as_written(m, slot, row, outcome));
 }

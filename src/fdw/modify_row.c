@@ -178,6 +178,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	List	   *columns = list_concat_copy(plan->given, plan->others);
 	int			i;
 
+	m->values.unwritable = list_copy(plan->nulls);
 	if (m->relation->type == DV_TABLE_INTERSECT)
 		return;
 	find_followers(m, columns, plan->given);
@@ -189,7 +190,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	for (i = 1; sets_any(plan) && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i) &&
 			(plan->given == NIL || TupleDescAttr(m->desc, i - 1)->attgenerated == '\0'))
-			m->values.unwritable = lappend_int(m->values.unwritable, i);
+			m->values.unwritable = list_append_unique_int(m->values.unwritable, i);
 }
 
 /*
@@ -352,8 +353,11 @@ append_followers(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *s
 static const char *
 unwritable_message(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
-	if (attnum == m->identity.id)
+	if (attnum == m->identity.id && m->command == CMD_UPDATE)
 		return psprintf("column \"%s\" is the primary id of the row and cannot be changed", attribute->name);
+	if (attribute->is_table_name)
+		return psprintf("column \"%s\" names the table that \"%s\" refers to, but that is not set",
+						attribute->name, attribute->column.name);
 	if (!dv_modify_plan_is_writable(attribute) || dv_modify_plan_writes(attribute, m->command))
 		return psprintf("column \"%s\" is read-only", attribute->name);
 	return psprintf(m->command == CMD_INSERT ?

@@ -5,9 +5,9 @@
  * One table, option_list.h, lists all options: where each may be set, its type,
  * range, and default, who may set it, and its place in the configuration of a
  * session.  Everything else here uses that table: the validator that PostgreSQL
- * calls when options are set, and its hints; the getters; the settings that
- * override options; and the function dataverse.options(), which a test compares
- * with README.md.
+ * calls when options are set, and its hints; the getters; and the function
+ * dataverse.options(), which a test compares with README.md.  The settings that
+ * override options are in setting.c.
  *
  * A user mapping may have several application users: the options marked
  * NUMBERED exist without a suffix for the first user, and with the suffixes _2
@@ -23,7 +23,6 @@
 
 #include <ctype.h>
 
-#include "access/xact.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_foreign_data_wrapper.h"
 #include "catalog/pg_foreign_server.h"
@@ -34,10 +33,8 @@
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/plancache.h"
 #include "utils/varlena.h"
 
 #include "client/session.h"
@@ -61,6 +58,8 @@
 #define SECRET    0x20
 /* only a superuser may set it */
 #define SUPERUSER 0x40
+/* as a setting: says how fast rows are read and written, not what becomes of them */
+#define SPEED	  0x80
 
 typedef enum value_type
 {
@@ -103,7 +102,7 @@ static const struct
 }			value_types[VALUE_TYPES] =
 
 {
-	[VALUE_TEXT] = {"text", sizeof(char *)},
+	[VALUE_TEXT] = {.name = "text", .size = sizeof(char *)},
 	[VALUE_LINE] = {"text", sizeof(char *), VISIBLE_BUT_AT "@ ", "It can contain only ASCII characters."},
 	[VALUE_WORD] = {"text", sizeof(char *), VISIBLE_BUT_AT "@", "It can contain only ASCII characters, and no blanks."},
 	[VALUE_DOMAIN] = {"text", sizeof(char *), ALPHANUMERIC "-._", "It must be an id or a domain name."},
@@ -112,17 +111,17 @@ static const struct
 	"It must be a name in Dataverse, which consists of letters, digits, and underscores."},
 	[VALUE_NAMES] = {"list", sizeof(char *), ALPHANUMERIC "_, ",
 	"It must be a list of names in Dataverse, which consist of letters, digits, and underscores."},
-	[VALUE_COLUMNS] = {"list", sizeof(char *)},
+	[VALUE_COLUMNS] = {.name = "list", .size = sizeof(char *)},
 	[VALUE_PROXY] = {"text", sizeof(char *), VISIBLE_BUT_AT,
 	"It must be an address without a user name or password; set \"proxy_user\" and \"proxy_password\" in the user mapping."},
-	[VALUE_BOOLEAN] = {"boolean", sizeof(bool)},
-	[VALUE_INTEGER] = {"integer", sizeof(int)},
-	[VALUE_REAL] = {"number", sizeof(double)},
-	[VALUE_DURATION] = {"duration", sizeof(int64)},
-	[VALUE_TIMEOUT] = {"duration", sizeof(int)},
-	[VALUE_CHOICE] = {"choice", sizeof(int)},
-	[VALUE_SITE] = {"URL", sizeof(char *)},
-	[VALUE_ADDRESS] = {"URL", sizeof(char *)},
+	[VALUE_BOOLEAN] = {.name = "boolean", .size = sizeof(bool)},
+	[VALUE_INTEGER] = {.name = "integer", .size = sizeof(int)},
+	[VALUE_REAL] = {.name = "number", .size = sizeof(double)},
+	[VALUE_DURATION] = {.name = "duration", .size = sizeof(int64)},
+	[VALUE_TIMEOUT] = {.name = "duration", .size = sizeof(int)},
+	[VALUE_CHOICE] = {.name = "choice", .size = sizeof(int)},
+	[VALUE_SITE] = {.name = "URL", .size = sizeof(char *)},
+	[VALUE_ADDRESS] = {.name = "URL", .size = sizeof(char *)},
 };
 
 typedef struct option_row
@@ -211,7 +210,7 @@ base_length(const char *name)
 
 /* The option of this name that may be set in one of these places, or NULL. */
 static const option_row *
-find_option(const char *name, int places)
+option_called(const char *name, int places)
 {
 	size_t		base = base_length(name);
 
@@ -347,7 +346,7 @@ is_misnumbered(const char *name, int place)
 		return false;
 	if (name[base - 1] == '_')
 		base--;
-	option = find_option(pnstrdup(name, base), place);
+	option = option_called(pnstrdup(name, base), place);
 	return option != NULL && (option->flags & NUMBERED);
 }
 
@@ -357,7 +356,7 @@ hint_for(const char *name, const scope *scope)
 {
 	const option_row *option;
 
-	if ((option = find_option(name, ANYWHERE)) != NULL)
+	if ((option = option_called(name, ANYWHERE)) != NULL)
 		return psprintf("Option \"%s\" can be set on %s.", name, places_of(option));
 	if (is_misnumbered(name, scope->flag))
 		return psprintf(
@@ -504,6 +503,18 @@ fault_of(const option_row *option, const char *value)
 		default:
 			return text_fault(option->type, value);
 	}
+}
+
+const char *
+dv_option_fault(dv_option option, const char *value)
+{
+	return fault_of(&rows[option], value);
+}
+
+bool
+dv_option_is_speed(dv_option option)
+{
+	return (rows[option].flags & SPEED) != 0;
 }
 
 static bool
@@ -739,119 +750,13 @@ dv_options_validate(List *list, Oid catalog)
 		const option_row *option = NULL;
 
 		if (place != NULL)
-			option = find_option(def->defname, place->flag);
+			option = option_called(def->defname, place->flag);
 		if (option == NULL)
 			refuse_option(def->defname, place);
 		else
 			check_value(option, def->defname, defGetString(def));
 	}
 	dv_combination_check(list, catalog);
-}
-
-/*
- * Settings.  A setting that overrides an option accepts the same values.  It is
- * empty by default, and then the option of the table or the server applies.
- */
-
-bool		dv_dry_run = false;
-bool		dv_summary = false;
-bool		dv_capture = true;
-bool		dv_ids_made = false;
-
-static bool
-check_setting(dv_option option, const char *value)
-{
-	const char *fault = value[0] != '\0' ? fault_of(&rows[option], value) : NULL;
-
-	if (fault != NULL)
-		GUC_check_errdetail("%s", fault);
-	return fault == NULL;
-}
-
-/* Sessions keep plans, also those of functions. */
-static void
-forget_plans(const char *old, const char *new)
-{
-	if (old == NULL || strcmp(old, new) != 0)
-		ResetPlanCache();
-}
-
-/* Each setting has its own hooks, because a hook does not know which setting it is called for. */
-#define DV_OPTION(...)
-#define DV_SETTING(description, symbol, ...) \
-	static char *setting_##symbol = NULL; \
-	static bool \
-	check_##symbol(char **newval, void **extra, GucSource source) \
-	{ \
-		return check_setting(DV_OPT_##symbol, *newval); \
-	}
-#define DV_PLAN_SETTING(description, symbol, ...) \
-	DV_SETTING(description, symbol, __VA_ARGS__) \
-	static void \
-	assign_##symbol(const char *newval, void *extra) \
-	{ \
-		forget_plans(setting_##symbol, newval); \
-	}
-#include "fdw/option_list.h"
-
-static const struct
-{
-	dv_option	option;
-	const char *description;
-	char	  **value;
-	GucStringCheckHook check;
-	GucStringAssignHook assign; /* or NULL */
-}			settings[] =
-
-{
-#define DV_OPTION(...)
-#define DV_SETTING(description, symbol, ...) \
-	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol, NULL},
-#define DV_PLAN_SETTING(description, symbol, ...) \
-	{DV_OPT_##symbol, description, &setting_##symbol, check_##symbol, assign_##symbol},
-#include "fdw/option_list.h"
-};
-
-void
-dv_settings_init(void)
-{
-	int			i;
-
-	for (i = 0; i < (int) lengthof(settings); i++)
-		DefineCustomStringVariable(psprintf("dataverse_fdw.%s", rows[settings[i].option].name),
-								   settings[i].description,
-								   "If empty, the option of the foreign table or the server applies.",
-								   settings[i].value, "", PGC_USERSET, 0, settings[i].check,
-								   settings[i].assign, NULL);
-	DefineCustomBoolVariable("dataverse_fdw.dry_run",
-							 "Encodes and counts rows that would be written without sending them.", NULL,
-							 &dv_dry_run, false, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("dataverse_fdw.summary",
-							 "Reports rows, batches, and requests at the end of each modification.", NULL,
-							 &dv_summary, false, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("dataverse_fdw.capture",
-							 "Captures changes of copies for which dataverse.track() was called.",
-							 "It concerns the statements of the session, not those of triggers.",
-							 &dv_capture, true, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("dataverse_fdw.ids_made",
-							 "Takes the ids of inserted rows for ids that were made for them, which no other row can have.", NULL,
-							 &dv_ids_made, false, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
-							 NULL);
-}
-
-dv_options
-dv_settings_over(dv_options options)
-{
-	List	   *given = NIL;
-	int			i;
-
-	for (i = 0; i < (int) lengthof(settings); i++)
-		if (*settings[i].value != NULL && (*settings[i].value)[0] != '\0')
-			given = lappend(given, makeDefElem(pstrdup(rows[settings[i].option].name),
-											   (Node *) makeString(pstrdup(*settings[i].value)),
-											   -1));
-	options.first = list_concat(given, options.first);
-	return options;
 }
 
 /*

@@ -67,6 +67,13 @@ typedef struct dv_options
 } dv_options;
 
 extern const char *dv_option_name(dv_option option);
+
+/* What is wrong with a value, as a sentence, or NULL. */
+extern const char *dv_option_fault(dv_option option, const char *value);
+
+/* As a setting, does it say how fast rows are read and written, not what becomes of them? */
+extern bool dv_option_is_speed(dv_option option);
+
 extern bool dv_option_given(dv_options options, dv_option option);
 
 /* NULL if there is neither a value nor a default. */
@@ -88,29 +95,5 @@ extern int	dv_option_choice(dv_options options, dv_option option);
  */
 struct dv_session_config;
 extern void dv_options_configure(dv_options options, struct dv_session_config *config);
-
-/*
- * Settings of the session, dataverse_fdw.…
- */
-
-/* Plan, encode, and count rows, but send no request that writes. */
-extern bool dv_dry_run;
-
-/* Report rows, batches, and requests at the end of each modification. */
-extern bool dv_summary;
-
-/* Capture changes of copies that are tracked. */
-extern bool dv_capture;
-
-/* Are given ids as good as those that are made while rows are inserted?  For dataverse.push(). */
-extern bool dv_ids_made;
-
-extern void dv_settings_init(void);
-
-/*
- * Prepends the settings that are not empty to the options, so that getters find
- * the settings first.
- */
-extern dv_options dv_settings_over(dv_options options);
 
 #endif							/* DV_OPTION_H */

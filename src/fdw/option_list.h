@@ -9,7 +9,8 @@
  * it.  DV_SETTING() is an option that can be overridden by a setting,
  * dataverse_fdw.NAME, whose description comes first; DV_PLAN_SETTING() is the
  * same for an option that plans depend on, which are made anew when the setting
- * changes.
+ * changes.  A setting decides what becomes of rows, and is therefore heard only
+ * from certain roles (rights.c), unless the line says that it concerns their SPEED.
  *
  * There is deliberately no #ifndef here: a file that includes this one defines
  * DV_OPTION(), and DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all
@@ -46,7 +47,7 @@ DV_OPTION(USER_AGENT, "user_agent", ON_SERVER, LINE("dataverse_fdw"), IN_SESSION
 /* the pool of application users */
 DV_OPTION(SELECTION, "selection", ON_SERVER, CHOICE("throttle_aware", selections), IN_SESSION(pool.selection))
 DV_SETTING("Sets the maximum number of concurrent write requests of this session.",
-		   MAX_PARALLEL, "max_parallel", ON_SERVER, INTEGER(NULL, 1, 52), IN_SESSION(pool.max_parallel))
+		   MAX_PARALLEL, "max_parallel", ON_SERVER | SPEED, INTEGER(NULL, 1, 52), IN_SESSION(pool.max_parallel))
 DV_OPTION(DOP_SCOPE, "dop_scope", ON_SERVER, CHOICE("user", dop_scopes), IN_SESSION(pool.dop_scope))
 DV_OPTION(MAX_THROTTLE_RETRIES, "max_throttle_retries", ON_SERVER, INTEGER("3", -1, 1000000), IN_SESSION(retry.max_throttle_retries))
 DV_OPTION(MAX_RETRIES, "max_retries", ON_SERVER, INTEGER("5", 0, 1000), IN_SESSION(retry.max_retries))
@@ -59,7 +60,7 @@ DV_OPTION(THROTTLE_TRACKING, "throttle_tracking", ON_SERVER, BOOLEAN("on"), IN_S
 /* the rate controller; defaults that are missing here depend on rate_preset */
 DV_OPTION(ADAPTIVE_RATE, "adaptive_rate", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.rate.adaptive))
 DV_OPTION(RATE_PRESET, "rate_preset", ON_SERVER, CHOICE("balanced", presets))
-DV_OPTION(INITIAL_PARALLELISM_FACTOR, "initial_parallelism_factor", ON_SERVER, REAL("0.5", 0.1, 1), IN_SESSION(pool.rate.initial_factor))
+DV_OPTION(INITIAL_PARALLELISM_FACTOR, "initial_parallelism_factor", ON_SERVER, REAL(NULL, 0.1, 1), IN_SESSION(pool.rate.initial_factor))
 DV_OPTION(MIN_PARALLELISM, "min_parallelism", ON_SERVER, INTEGER("1", 1, 52), IN_SESSION(pool.rate.min_parallelism))
 DV_OPTION(INCREASE_RATE, "increase_rate", ON_SERVER, INTEGER("2", 1, 52), IN_SESSION(pool.rate.increase_rate))
 DV_OPTION(DECREASE_FACTOR, "decrease_factor", ON_SERVER, REAL(NULL, 0.1, 0.9), IN_SESSION(pool.rate.decrease_factor))
@@ -74,10 +75,10 @@ DV_OPTION(BUDGET_PACING, "budget_pacing", ON_SERVER, BOOLEAN("on"), IN_SESSION(p
 
 /* reading and writing; options of the table override those of the server */
 DV_SETTING("Sets the number of rows in a bulk message.",
-		   BATCH_SIZE, "batch_size", ON_SERVER | ON_TABLE, INTEGER("100", 1, 1000))
+		   BATCH_SIZE, "batch_size", ON_SERVER | ON_TABLE | SPEED, INTEGER("100", 1, 1000))
 DV_OPTION(PAGE_SIZE, "page_size", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 5000))
 DV_SETTING("Sets how many ranges of ids of a table are read at a time.",
-		   SCAN_PARALLELISM, "scan_parallelism", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 64))
+		   SCAN_PARALLELISM, "scan_parallelism", ON_SERVER | ON_TABLE | SPEED, INTEGER(NULL, 1, 64))
 DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
 DV_SETTING("Sets how many refused rows a modification files before it gives up.",
@@ -97,8 +98,10 @@ DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\"."
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
 DV_PLAN_SETTING("Lets UPDATE and DELETE write only rows that have not been changed since the statement read them.",
 				MATCH_VERSION, "match_version", ON_SERVER | ON_TABLE, BOOLEAN("off"))
-/* no setting: plans depend on it */
+/* no settings: plans depend on them */
 DV_OPTION(FULL_TEXT_FILTERS, "full_text_filters", ON_SERVER | ON_TABLE, BOOLEAN("off"))
+DV_OPTION(PUSH_JOINS, "push_joins", ON_SERVER | ON_TABLE, BOOLEAN("on"))
+DV_OPTION(PUSH_GROUPS, "push_groups", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_OPTION(UPDATABLE, "updatable", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_OPTION(TRUNCATABLE, "truncatable", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(USE_REMOTE_ESTIMATE, "use_remote_estimate", ON_SERVER | ON_TABLE, BOOLEAN("off"))

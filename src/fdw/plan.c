@@ -2,11 +2,8 @@
  * plan.c
  *		Planning of reads.
  *
- * Each restriction clause is of one of three kinds: the service answers it
- * exactly (and it is not checked again), the service returns a superset of its
- * rows (and it is checked here, too), or it is checked only here.  See
- * fdw/ship.c.  The clauses of a path are classified once, and the result is
- * kept with the table until the plan is made.
+ * What the service does with the restriction clauses of a path is found out by
+ * fdw/plan_clauses.c.
  *
  * Besides the plain scan there are paths
  * - that take values from the outer side of a join: one request for each outer
@@ -51,126 +48,12 @@
 #include "fdw/list.h"
 #include "fdw/plan_table.h"
 #include "fdw/result_relation.h"
+#include "fdw/tid.h"
 
 /* Number of rows that is assumed for a table without statistics. */
 #define UNKNOWN_ROWS 10000.0
 /* The service counts no more rows than this. */
 #define MOST_COUNTED 50000.0
-
-/*
- * Clauses
- */
-
-/*
- * May the service be asked about this clause?  Below a security barrier (row
- * security of a parent, a view with security_barrier), a clause of the user that
- * could reveal what it is applied to must only see rows that have passed the
- * barrier.  The service would apply it to all rows, and the number of rows and
- * pages that it returns for it would tell about rows that are hidden here.
- */
-bool
-dv_plan_may_ask(const RelOptInfo *baserel, RestrictInfo *rinfo)
-{
-	return restriction_is_securely_promotable(rinfo, (RelOptInfo *) baserel);
-}
-
-static void
-judge(dv_table_plan *tp, dv_path_clauses *c, List *clauses)
-{
-	ListCell   *lc;
-
-	foreach(lc, clauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		dv_policy	policy;
-		List	   *condition = NIL;
-
-		if (rinfo->pseudoconstant)
-		{
-			tp->gated = true;
-			continue;
-		}
-		policy = DV_NEVER;
-		if (dv_plan_may_ask(tp->baserel, rinfo))
-		{
-			bool		listed = c->shipping.long_in;
-
-			condition = dv_ship(&c->shipping, rinfo->clause, &policy);
-			if (c->shipping.long_in != listed)
-				c->listing = rinfo;
-		}
-		if (condition != NIL)
-			c->conditions = lappend(c->conditions, condition);
-		if (policy == DV_EXACT)
-			c->exact = lappend(c->exact, rinfo);
-		else if (policy == DV_SUPERSET)
-			c->superset = lappend(c->superset, rinfo);
-		else
-			c->local = lappend(c->local, rinfo);
-	}
-}
-
-/*
- * The keys of a join must be a list that can have any length, of which there can
- * be only one.  The join checks the condition again, whatever the policy is.
- */
-static void
-judge_keys(dv_path_clauses *c)
-{
-	dv_policy	policy;
-	List	   *condition;
-
-	if (c->keys == NULL || c->shipping.long_in)
-		return;
-	condition = dv_ship(&c->shipping, c->keys, &policy);
-	if (condition == NIL || !c->shipping.long_in)
-		return;
-	c->conditions = lappend(c->conditions, condition);
-	c->key = dv_condition_attnum(condition);
-}
-
-/*
- * Returns the clauses of a path with these parameters, or with the keys of a join.
- * PostgreSQL has one ParamPathInfo for each set of outer tables.  When a
- * partitionwise join reparameterizes a path, it replaces all clauses by those of
- * the partition: those of the path's ParamPathInfo and, as of version 17, the
- * table's own as well.
- */
-static const dv_path_clauses *
-clauses_of(dv_table_plan *tp, ParamPathInfo *param_info, Expr *keys)
-{
-	List	   *own = tp->baserel->baserestrictinfo;
-	dv_path_clauses *c;
-	ListCell   *lc;
-
-	foreach(lc, tp->judged)
-	{
-		c = lfirst(lc);
-		if (c->param_info == param_info && c->own == own && equal(c->keys, keys))
-			return c;
-	}
-	c = palloc0(sizeof(*c));
-	c->param_info = param_info;
-	c->own = own;
-	c->keys = keys;
-	c->shipping = tp->shipping;
-	judge(tp, c, own);
-	if (param_info != NULL)
-		judge(tp, c, param_info->ppi_clauses);
-	judge_keys(c);
-	tp->judged = lappend(tp->judged, c);
-	return c;
-}
-
-/* Can the service answer this clause by itself? */
-static bool
-can_ship(const dv_table_plan *tp, RestrictInfo *rinfo)
-{
-	dv_shipping shipping = tp->shipping;
-	dv_policy	policy;
-
-	return dv_plan_may_ask(tp->baserel, rinfo) && dv_ship(&shipping, rinfo->clause, &policy) != NIL;
-}
 
 double
 dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
@@ -204,6 +87,22 @@ columns_to_read(const dv_table_plan *tp)
 	return columns;
 }
 
+/* Does the query use the ctid of rows?  Then checks that it can. */
+static bool
+uses_tid(const RelOptInfo *baserel, const dv_relation *relation)
+{
+	List	   *clauses = list_concat_copy(baserel->baserestrictinfo, baserel->joininfo);
+	Bitmapset  *used = NULL;
+
+	pull_varattnos((Node *) baserel->reltarget->exprs, baserel->relid, &used);
+	pull_varattnos((Node *) extract_actual_clauses(baserel->baserestrictinfo, false),
+				   baserel->relid, &used);
+	if (!bms_is_member(DV_TID_MEMBER, used))
+		return false;
+	dv_tid_check(relation, baserel->relid, clauses);
+	return true;
+}
+
 void
 dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
@@ -212,6 +111,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
 	tp->costs = dv_costs_of(tp->relation, scan_user(root, baserel));
+	tp->tids = uses_tid(baserel, tp->relation);
 	baserel->fdw_private = tp;
 	dv_shipping_init(&tp->shipping, tp->relation, baserel->relid);
 	if (dv_resultrel_may_be_written(root) && dv_resultrel_will_be_written(tp->relation, root))
@@ -219,7 +119,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		tp->written = true;
 		tp->shipping.changing = dv_resultrel_changing(root);
 	}
-	tp->own = clauses_of(tp, NULL, NULL);
+	tp->own = dv_clauses_of(tp, NULL, NULL);
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 	{
@@ -422,7 +322,7 @@ add_parameterization(PlannerInfo *root, const dv_table_plan *tp, RestrictInfo *r
 	RelOptInfo *baserel = tp->baserel;
 	Relids		outer;
 
-	if (!join_clause_is_movable_to(rinfo, baserel) || !can_ship(tp, rinfo))
+	if (!join_clause_is_movable_to(rinfo, baserel) || !dv_clauses_can_ship(tp, rinfo))
 		return ppis;
 	outer = bms_union(rinfo->clause_relids, baserel->lateral_relids);
 	outer = bms_del_member(outer, baserel->relid);
@@ -478,7 +378,7 @@ add_equivalences(PlannerInfo *root, const dv_table_plan *tp, List *ppis)
 static void
 add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 {
-	const dv_path_clauses *c = clauses_of(tp, ppi, NULL);
+	const dv_path_clauses *c = dv_clauses_of(tp, ppi, NULL);
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
 	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
 									 list_copy_tail(c->superset, list_length(tp->own->superset)));
@@ -497,9 +397,9 @@ void
 dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
 	dv_table_plan *tp = baserel->fdw_private;
-	const dv_path_clauses *c = clauses_of(tp, get_baserel_parampathinfo(root, baserel,
-																		baserel->lateral_relids),
-										  NULL);
+	const dv_path_clauses *c = dv_clauses_of(tp, get_baserel_parampathinfo(root, baserel,
+																		   baserel->lateral_relids),
+											 NULL);
 	dv_read_plan plan = DV_READ_PLAN(NIL);
 	dv_read_plan ordered = DV_READ_PLAN(NIL);
 	List	   *ppis = NIL;
@@ -530,10 +430,10 @@ dv_plan_takes_keys(PlannerInfo *root, RelOptInfo *baserel, RestrictInfo *join, E
 	dv_table_plan *tp = baserel->fdw_private;
 	const dv_path_clauses *c;
 
-	if (tp->gated || !bms_is_empty(baserel->lateral_relids) || !dv_plan_may_ask(baserel, join) ||
+	if (tp->gated || !bms_is_empty(baserel->lateral_relids) || !dv_clauses_may_ask(baserel, join) ||
 		(tp->written && !dv_resultrel_is_sole_target(root, baserel, tp->relation)))
 		return false;
-	c = clauses_of(tp, NULL, keys);
+	c = dv_clauses_of(tp, NULL, keys);
 	if (c->key == 0)
 		return false;
 	read->attribute = dv_relation_attribute(tp->relation, c->key);
@@ -723,6 +623,8 @@ columns_of_base(PlannerInfo *root, const dv_table_plan *tp, List *filter)
 	int			i;
 
 	pull_varattnos((Node *) filter, tp->baserel->relid, &used);
+	if (bms_is_member(DV_TID_MEMBER, used))
+		used = bms_add_members(used, dv_tid_columns(tp->relation));
 	whole = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used);
 	for (i = 1; i <= tp->relation->natts; i++)
 	{
@@ -761,51 +663,6 @@ add_expression(List **values, Node *expr)
 	return list_length(*values) - 1;
 }
 
-#ifdef USE_ASSERT_CHECKING
-/* Have all these clauses been classified, and are they still the same? */
-static bool
-are_judged(const dv_path_clauses *c, List *clauses)
-{
-	ListCell   *lc;
-
-	foreach(lc, clauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (!rinfo->pseudoconstant && !list_member_ptr(c->exact, rinfo) &&
-			!list_member_ptr(c->superset, rinfo) && !list_member_ptr(c->local, rinfo))
-			return false;
-	}
-	return true;
-}
-#endif
-
-/*
- * Returns the clauses to be checked here, and in *rechecks the positions of
- * those that the service was sent, too.  They stay in PostgreSQL's order: a
- * clause of row security must precede any that could reveal what it hides.
- */
-static List *
-filter_of(const dv_path_clauses *c, List *clauses, List **rechecks)
-{
-	List	   *filter = NIL;
-	ListCell   *lc;
-
-	*rechecks = NIL;
-	foreach(lc, clauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		bool		asked = list_member_ptr(c->superset, rinfo);
-
-		if (!asked && !list_member_ptr(c->local, rinfo))
-			continue;
-		if (asked)
-			*rechecks = lappend_int(*rechecks, list_length(filter));
-		filter = lappend(filter, rinfo->clause);
-	}
-	return filter;
-}
-
 ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
 						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
@@ -821,18 +678,18 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 
 	if (dv_is_fetch_plan(best_path->fdw_private))
 		return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
-	c = clauses_of(tp, best_path->path.param_info, keys_of(best_path));
-	Assert(are_judged(c, scan_clauses));
+	c = dv_clauses_of(tp, best_path->path.param_info, keys_of(best_path));
 	exact = extract_actual_clauses(c->exact, false);
 	values = list_copy(c->shipping.values);
 	plan = dv_read_plan_unpack(best_path->fdw_private);
-	filter = filter_of(c, scan_clauses, &plan.rechecks);
+	filter = dv_clauses_filter(c, scan_clauses, &plan.rechecks);
 	if (upper)
 		scan_tlist = upper_tlist(&plan, tlist);
 	else
 		plan.columns = columns_of_base(root, tp, filter);
 	plan.unlisted = rows_unlisted(root, tp, c);
 	plan.keyed = keys_of(best_path) != NULL;
+	plan.signature = tp->relation->signature;
 	if (upper && !plan.count)
 	{
 		plan.limit = add_expression(&values, root->parse->limitCount);
@@ -842,39 +699,6 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	return make_foreignscan(tlist, filter, upper ? 0 : tp->baserel->relid,
 							values, dv_read_plan_pack(&plan), scan_tlist, upper ? NIL : exact,
 							outer_plan);
-}
-
-/*
- * From planning to execution
- */
-
-List *
-dv_read_plan_pack(const dv_read_plan *plan)
-{
-	return list_make5(plan->columns, plan->condition, plan->orders, plan->rechecks,
-					  list_concat(list_make5_int(plan->nulls, plan->limit, plan->offset,
-												 plan->count, plan->given),
-								  list_make2_int(plan->unlisted, plan->keyed)));
-}
-
-dv_read_plan
-dv_read_plan_unpack(List *packed)
-{
-	List	   *numbers = list_nth(packed, 4);
-	dv_read_plan plan;
-
-	plan.columns = linitial(packed);
-	plan.condition = lsecond(packed);
-	plan.orders = lthird(packed);
-	plan.rechecks = lfourth(packed);
-	plan.nulls = (dv_nulls) linitial_int(numbers);
-	plan.limit = lsecond_int(numbers);
-	plan.offset = lthird_int(numbers);
-	plan.count = lfourth_int(numbers);
-	plan.given = list_nth_int(numbers, 4);
-	plan.unlisted = list_nth_int(numbers, 5);
-	plan.keyed = list_nth_int(numbers, 6);
-	return plan;
 }
 
 bool

@@ -55,6 +55,7 @@ typedef struct dv_read_plan
 								 * needed: no request is made */
 	bool		keyed;			/* a join sets the keys (fdw/lookup.h), and keeps the rows if they
 								 * must all be read first */
+	uint32		signature;		/* of the table as it was planned for */
 } dv_read_plan;
 
 /* Reads these columns of all rows, in no particular order. */
@@ -110,6 +111,7 @@ extern ForeignScan *dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *forei
 											List *scan_clauses, Plan *outer_plan);
 extern void dataverseBeginForeignScan(ForeignScanState *node, int eflags);
 extern TupleTableSlot *dataverseIterateForeignScan(ForeignScanState *node);
+extern bool dataverseRecheckForeignScan(ForeignScanState *node, TupleTableSlot *slot);
 extern void dataverseReScanForeignScan(ForeignScanState *node);
 extern void dataverseEndForeignScan(ForeignScanState *node);
 extern void dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es);

@@ -295,30 +295,61 @@ add_distinct_columns(grouping *g, PathTarget *target)
  * The path
  */
 
-static double
-count_groups(PlannerInfo *root, const grouping *g, double rows)
+/*
+ * The expressions that the service forms groups by: the keys and, of parts of the
+ * rows, also the columns whose values are counted once.
+ */
+static List *
+grouped_by(const grouping *g, bool parts)
 {
-	List	   *keys = NIL;
+	List	   *exprs = NIL;
 	ListCell   *lc;
 
 	foreach(lc, g->exprs)
-		if (!IsA(lfirst(lc), Aggref))
-			keys = lappend(keys, lfirst(lc));
-	return keys == NIL ? 1 : estimate_num_groups(root, keys, rows, NULL, NULL);
+	{
+		const dv_fetch_item *item = list_nth(g->items, foreach_current_index(lc));
+		const		Aggref *agg = lfirst(lc);
+
+		if (!IsA(agg, Aggref))
+			exprs = lappend(exprs, lfirst(lc));
+		else if (parts && item->content == DV_FETCH_COUNT_DISTINCT)
+			exprs = lappend(exprs, linitial_node(TargetEntry, agg->args)->expr);
+	}
+	return exprs;
 }
 
-static void
-group_cost(const dv_join_plan *join, double rows, double groups, Cost *startup, Cost *total)
+/* PostgreSQL expects few combinations of several columns, and fewer than one of them may have values. */
+static double
+count_groups(PlannerInfo *root, const grouping *g, double rows, bool parts)
 {
-	/* a part with few enough rows has few enough groups */
-	double		most = groups > DV_RETURNED_GROUPS ? DV_RETURNED_GROUPS : DV_GROUPED_ROWS;
-	double		parts = ceil(rows / most);
-	double		requests = parts > 1 ? parts * REQUESTS_FOR_PART : 1;
+	List	   *exprs = grouped_by(g, parts);
+	double		groups = exprs == NIL ? 1 : estimate_num_groups(root, exprs, rows, NULL, NULL);
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		groups = Max(groups, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL));
+	}
+	return groups;
+}
+
+/*
+ * "groups" is the number of groups in the end, and "pieces" that of the groups
+ * that the service returns if it does so for parts.
+ */
+static void
+group_cost(const dv_join_plan *join, double rows, double groups, double pieces, Cost *startup,
+		   Cost *total)
+{
+	bool		whole = rows <= DV_GROUPED_ROWS && groups <= DV_RETURNED_GROUPS;
+	double		parts = whole ? 1 : ceil(rows / dv_fetch_rows_of_part(pieces));
+	double		requests = whole ? 1 : parts * REQUESTS_FOR_PART;
+	double		returned = whole ? groups : parts * dv_fetch_pieces_in(rows / parts, pieces);
 	double		row = dv_join_costs(join)->row;
 
 	/* nothing is known before the last part has been answered */
 	*startup = dv_join_request_cost(join) * requests + rows * row * GROUPED_ROW_COST +
-		groups * parts * row;
+		returned * row;
 	*total = *startup + groups * cpu_tuple_cost;
 }
 
@@ -376,10 +407,12 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 	dv_fetch_plan plan = {.grouped = true, .limit = -1, .offset = -1};
 	double		rows;
 	double		groups;
+	double		pieces;
 	Cost		startup;
 	Cost		total;
 
-	if (join == NULL || !dv_join_is_exact(join) || !is_plain_grouping(root, stage, extra))
+	if (join == NULL || !dv_join_allows(join, DV_OPT_PUSH_GROUPS) || !dv_join_is_exact(join) ||
+		!is_plain_grouping(root, stage, extra))
 		return;
 	if (stage == UPPERREL_DISTINCT ? !add_distinct_columns(&g, target) :
 		!add_grouped_columns(root, &g, target, having))
@@ -395,9 +428,11 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 	if (stage == UPPERREL_GROUP_AGG && root->parse->groupClause != NIL && !has_key(&g))
 		return;
 	rows = dv_join_fetched(root, join, input_rel);
-	groups = count_groups(root, &g, rows);
-	group_cost(join, rows, groups, &startup, &total);
+	groups = count_groups(root, &g, rows, false);
+	pieces = count_groups(root, &g, rows, true);
+	group_cost(join, rows, groups, pieces, &startup, &total);
 	plan.items = g.items;
+	plan.pieces = (int) Min(pieces, PG_INT32_MAX);
 	plan.rows = dv_join_is_counted(join) ? (int) Min(rows, PG_INT32_MAX) : 0;
 	if (output_rel->fdw_private == NULL)
 		output_rel->fdw_private = unconstify(dv_join_plan *, join);

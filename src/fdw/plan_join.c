@@ -35,6 +35,7 @@
 #include "optimizer/tlist.h"
 
 #include "compat.h"
+#include "fdw/operator.h"
 #include "fdw/plan_table.h"
 
 /* reserved for conditions that are added when pages are requested */
@@ -91,7 +92,7 @@ is_joinable(PlannerInfo *root, const dv_table_plan *tp)
 	return tp->relation->named && (tp->relation->type == DV_TABLE_STANDARD || tp->relation->type == DV_TABLE_INTERSECT) &&
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL &&
-		root->qual_security_level == 0 && !tp->written && !tp->gated &&
+		root->qual_security_level == 0 && !tp->written && !tp->gated && !tp->tids &&
 		tp->own->listing == NULL && bms_is_empty(tp->baserel->lateral_relids);
 }
 
@@ -115,6 +116,19 @@ dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel)
 	join->kind = DV_PLANNED_JOIN;
 	join->tables = list_make1(root_table);
 	return join;
+}
+
+bool
+dv_join_allows(const dv_join_plan *join, dv_option option)
+{
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		if (!dv_option_bool(((dv_joined_table *) lfirst(lc))->table->relation->options, option))
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -183,7 +197,7 @@ is_link(RestrictInfo *rinfo, const dv_join_plan *kept, const dv_join_plan *added
 	OpExpr	   *op = (OpExpr *) rinfo->clause;
 	int			side;
 
-	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || dv_ship_operator(op->opno) != DV_OP_EQ)
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || dv_operator_of(op->opno)->op != DV_OP_EQ)
 		return false;
 	for (side = 0; side < 2; side++)
 	{
@@ -606,6 +620,7 @@ dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
 		table->to = t->to;
 		table->first_value = list_length(*values);
 		table->condition = dv_condition_all(own->conditions);
+		table->signature = t->table->relation->signature;
 		*values = list_concat(*values, own->shipping.values);
 		plan->tables = lappend(plan->tables, table);
 	}
@@ -628,6 +643,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 
 	/* whichever pair of tables leads to it, the query is the same */
 	if (joinrel->fdw_private != NULL || outer == NULL || inner == NULL ||
+		!dv_join_allows(outer, DV_OPT_PUSH_JOINS) || !dv_join_allows(inner, DV_OPT_PUSH_JOINS) ||
 		!bms_is_empty(joinrel->lateral_relids) ||
 		!sort_clauses(joinrel, jointype, extra->restrictlist, &matching, &above))
 		return;

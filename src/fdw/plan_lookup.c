@@ -311,8 +311,8 @@ estimate_batches(const key_join *join)
 	e.keys = Min(of_batch, Min(keys, DV_LOOKUP_KEYS));
 	e.requests = ceil(e.keys / dv_list_capacity(join->read.attribute, bytes_of_key(join)));
 	e.fetched = e.keys * rows_of_key(join);
-	/* whatever is known of the column, other paths of the join expect so many matches */
-	if (join->type == JOIN_INNER)
+	/* whatever is known of a column that is no id, other paths of the join expect so many matches */
+	if (join->type == JOIN_INNER && !join->read.is_id)
 		e.fetched = Max(e.fetched, join->joinrel->rows / e.batches * e.keys / of_batch);
 	e.fetched = clamp_row_est(Min(join->read.rows, e.fetched));
 	e.alike = known ? of_batch / e.keys : clamp_row_est(of_batch * UNKNOWN_ALIKE);

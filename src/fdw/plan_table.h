@@ -6,6 +6,16 @@
  * tables, plan_join.c joins, and plan_group.c what is above either: groups,
  * and the limit of a join.
  *
+ * Whatever is kept with a relation lives exactly as long as the relation, and
+ * points only to what lives as long.  The memory context that is current while
+ * joins are planned may be younger: GEQO, which plans queries with many tables,
+ * tries one order of joins after the other, and frees each with all joins that it
+ * has made, but not the tables.  So what is added to a relation later than by
+ * GetForeignRelSize or GetForeignPaths is allocated in the relation's own context,
+ * GetMemoryChunkContext(rel), and what it is found by is copied there.  A path
+ * that is not added to the relation, and the plan of a join, are free to lie in
+ * the current context, like the joins themselves.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #ifndef DV_PLAN_TABLE_H
@@ -52,6 +62,7 @@ typedef struct dv_table_plan
 	bool		counted;		/* the number of its rows is known */
 	bool		written;		/* the statement writes the table, so all rows must be read before
 								 * the first one is written */
+	bool		tids;			/* the query uses the ctid of rows */
 	double		fetched;		/* rows that the service sends */
 	dv_costs	costs;
 	double		row_bytes;		/* what the service sends for a row */
@@ -78,7 +89,28 @@ typedef struct dv_join_plan
 	List	   *checked;		/* RestrictInfos of the join to be checked here */
 } dv_join_plan;
 
-extern bool dv_plan_may_ask(const RelOptInfo *rel, RestrictInfo *rinfo);
+/* plan_clauses.c */
+
+extern bool dv_clauses_may_ask(const RelOptInfo *rel, RestrictInfo *rinfo);
+
+/* Can the service answer this clause by itself? */
+extern bool dv_clauses_can_ship(const dv_table_plan *tp, RestrictInfo *rinfo);
+
+/*
+ * Returns the clauses of a path with these parameters, or with the keys of a join,
+ * and the table's own.  Each of the two may be NULL.
+ */
+extern const dv_path_clauses *dv_clauses_of(dv_table_plan *tp, ParamPathInfo *param_info,
+											Expr *keys);
+
+/*
+ * Returns the clauses to be checked here, and in *rechecks the positions of
+ * those that the service was sent, too.
+ */
+extern List *dv_clauses_filter(const dv_path_clauses *c, List *clauses, List **rechecks);
+
+/* plan.c */
+
 extern double dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses);
 
 extern bool dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra);
@@ -94,6 +126,9 @@ extern bool dv_plan_set_orders(const dv_table_plan *tp, const dv_path_clauses *c
 
 /* Returns NULL if the service cannot answer it as part of a larger query. */
 extern const dv_join_plan *dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel);
+
+/* Is this option on for each of the tables? */
+extern bool dv_join_allows(const dv_join_plan *join, dv_option option);
 
 /* Does the service answer every clause of the join and of its tables? */
 extern bool dv_join_is_exact(const dv_join_plan *join);

@@ -48,6 +48,7 @@
 #include "dataverse/header.h"
 #include "fdw/encode.h"
 #include "fdw/rejects.h"
+#include "fdw/result_relation.h"
 #include "net/json.h"
 #include "net/text.h"
 
@@ -162,7 +163,7 @@ map(ArrayBuildState **m, const char *member, const char *column, const char *kin
 /* Lookups have the form that fdw/encode.c writes: "navigation@odata.bind":"/set(id)", or "navigation":null. */
 static void
 map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute *attribute,
-		   dv_options options)
+		   dv_options options, const Bitmapset *hidden)
 {
 	AttrNumber	companion = dv_relation_table_name_of(relation, attribute);
 	dv_lookup	lookup;
@@ -180,7 +181,7 @@ map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute 
 		for (j = 0; j < (int) lengthof(members); j++)
 		{
 			map(m, members[j], attribute->name, "id", prefix, NULL);
-			if (companion != 0)
+			if (companion != 0 && !bms_is_member(companion, hidden))
 				map(m, members[j], dv_relation_attribute(relation, companion)->name, "table", prefix,
 					dv_lookup_name(lookup.tables, i));
 		}
@@ -188,7 +189,7 @@ map_lookup(ArrayBuildState **m, const dv_relation *relation, const dv_attribute 
 }
 
 static void
-map_columns(ArrayBuildState **m, const dv_relation *relation)
+map_columns(ArrayBuildState **m, const dv_relation *relation, const Bitmapset *hidden)
 {
 	int			i;
 
@@ -197,7 +198,8 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
 		const dv_attribute *attribute = &relation->attributes[i];
 		const char *kind = "value";
 
-		if (attribute->name == NULL || attribute->is_label || attribute->is_table_name)
+		if (attribute->name == NULL || attribute->is_label || attribute->is_table_name ||
+			bms_is_member(i + 1, hidden))
 			continue;
 		if (attribute->pgtype == INT4ARRAYOID)
 			kind = "choices";
@@ -209,7 +211,7 @@ map_columns(ArrayBuildState **m, const dv_relation *relation)
 		{
 			dv_options	options = {GetForeignColumnOptions(relation->relid, i + 1), NIL};
 
-			map_lookup(m, relation, attribute, options);
+			map_lookup(m, relation, attribute, options, hidden);
 		}
 	}
 }
@@ -266,6 +268,45 @@ read_keys(const char *object, size_t len, ArrayBuildState *names, ArrayBuildStat
 	}
 }
 
+#define ID_TEXT_LEN 36
+
+/* Appends the id in the last parentheses before "end" as the value of a column. */
+static void
+add_last_id(const char *address, const char *end, AttrNumber attnum, const dv_relation *relation,
+			ArrayBuildState *names, ArrayBuildState *values)
+{
+	while (end > address && end[-1] != ')')
+		end--;
+	if (end - address <= ID_TEXT_LEN)
+		return;
+	add_text(names, dv_relation_attribute(relation, attnum)->column.property);
+	add_text(values, pnstrdup(end - 1 - ID_TEXT_LEN, ID_TEXT_LEN));
+}
+
+/*
+ * A pair of an intersect table is a reference at the address of one of its rows:
+ * "accounts(id)/navigation(other)/$ref", or without the other id, which is in the
+ * object then.
+ */
+static void
+read_pair(const dv_relation *relation, const dv_reject *reject, ArrayBuildState *names,
+		  ArrayBuildState *values)
+{
+	const char *navigation = strchr(reject->address, '/');
+	struct json_object *json = dv_json_parse(reject->object, reject->object_len, NULL);
+	const char *other = dv_json_is_object(json) ? dv_json_string(json, "@odata.id") : NULL;
+	AttrNumber	first;
+	AttrNumber	second;
+
+	dv_resultrel_pair(relation, &first, &second);
+	if (first == 0 || second == 0 || navigation == NULL)
+		return;
+	if (other == NULL)
+		other = navigation;
+	add_last_id(reject->address, navigation, first, relation, names, values);
+	add_last_id(other, other + strlen(other), second, relation, names, values);
+}
+
 /*
  * Filing
  */
@@ -294,7 +335,7 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 
-		if (attribute != NULL)
+		if (attribute != NULL && !bms_is_member(lfirst_int(lc), reject->hidden))
 			add_text(names, attribute->name);
 	}
 	set_array(values, ARG_SLOT_NAMES, names);
@@ -319,7 +360,10 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	if (reject->object != NULL)
 	{
 		object = pnstrdup(reject->object, reject->object_len);
-		read_keys(object, reject->object_len, key_names, key_values);
+		if (relation->type == DV_TABLE_INTERSECT && reject->address != NULL)
+			read_pair(relation, reject, key_names, key_values);
+		else
+			read_keys(object, reject->object_len, key_names, key_values);
 		object = dv_text_in(object, reject->object_len);
 	}
 	else if (reject->slot != NULL && reject->id != NULL)
@@ -333,7 +377,7 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	set_array(values, ARG_KEY_VALUES, key_values);
 	for (i = 0; i < MAP_ARRAYS; i++)
 		m[i] = new_array();
-	map_columns(m, relation);
+	map_columns(m, relation, reject->hidden);
 	for (i = 0; i < MAP_ARRAYS; i++)
 		set_array(values, ARG_MAP + i, m[i]);
 }

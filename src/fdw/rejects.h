@@ -23,8 +23,10 @@ typedef struct dv_reject
 	const uint8 *id;			/* 16 bytes, or NULL */
 	const char *object;			/* the complete object, or NULL */
 	size_t		object_len;
+	const char *address;		/* below the root, or NULL */
 	TupleTableSlot *slot;		/* with the foreign table's columns, or NULL */
 	List	   *columns;		/* IntList: columns of the slot that the statement has set */
+	const Bitmapset *hidden;	/* columns whose values are not filed */
 	const char *code;			/* error code of the service, or NULL */
 	int			sqlstate;
 	const char *message;

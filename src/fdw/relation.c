@@ -21,7 +21,12 @@
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "common/hashfn.h"
+#include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -29,7 +34,9 @@
 #include "compat.h"
 #include "dataverse/address.h"
 #include "dataverse/header.h"
+#include "fdw/import.h"
 #include "fdw/relation.h"
+#include "fdw/result_relation.h"
 #include "net/url.h"
 
 #define STANDARD_PAGE_SIZE 5000
@@ -43,7 +50,7 @@ static const struct
 }			conversions[] =
 
 {
-#define DV_CONVERSION(pgtype, put, decode, written_as, natural_for, default_type) \
+#define DV_CONVERSION(pgtype, put, decode, written_as, read_as, natural_for, default_type) \
 	{pgtype, natural_for, DV_TYPE_##default_type},
 #include "fdw/conversion_list.h"
 };
@@ -149,6 +156,34 @@ is_unsorted(dv_options options)
 }
 
 static void
+sign(dv_relation *relation, const char *text)
+{
+	relation->signature = hash_combine(relation->signature, string_hash(text, strlen(text) + 1));
+}
+
+static void
+sign_options(dv_relation *relation, List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		sign(relation, lfirst_node(DefElem, lc)->defname);
+		sign(relation, defGetString(lfirst(lc)));
+	}
+}
+
+static void
+sign_attribute(dv_relation *relation, Form_pg_attribute att, dv_options options)
+{
+	uint32		type = hash_combine(att->atttypid, hash_combine(att->atttypmod, att->attnum));
+
+	relation->signature = hash_combine(relation->signature, type);
+	sign(relation, NameStr(att->attname));
+	sign_options(relation, options.first);
+}
+
+static void
 fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 {
 	dv_attribute *attribute = &relation->attributes[attnum - 1];
@@ -156,6 +191,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 	const char *name = dv_option_text(options, DV_OPT_COLUMN);
 	const char *base = dv_option_text(options, DV_OPT_LABEL_OF);
 
+	sign_attribute(relation, att, options);
 	attribute->name = pstrdup(NameStr(att->attname));
 	attribute->typmod = att->atttypmod;
 	attribute->pgtype = getBaseTypeAndTypmod(att->atttypid, &attribute->typmod);
@@ -268,19 +304,89 @@ fill_attributes(dv_relation *relation)
 	}
 }
 
+/*
+ * Types that the code relies on
+ *
+ * Most values are converted by functions that are chosen by the column's type
+ * (fdw/conversion_list.h).  The values of the columns below are read by the code
+ * itself, because they say which row is meant, or which table: as a uuid, or as a
+ * text.  Of any other type, the bytes would be taken for what they are not: the
+ * number in a bigint for the address of a uuid.
+ */
+
+typedef struct required_type
+{
+	const char *purpose;
+	const char *type;
+	Oid			accepted[2];
+} required_type;
+
+static void
+check_types(const dv_relation *relation)
+{
+	static const required_type of_id = {"It is the primary id of the rows.", "uuid", {UUIDOID}};
+	static const required_type of_side = {"It is one of the two ids that a row consists of.", "uuid", {UUIDOID}};
+	static const required_type of_partition = {"It is the partition of the rows.", "text", {TEXTOID, VARCHAROID}};
+	static const required_type of_table_name = {"It names the table that a lookup refers to.", "text", {TEXTOID, VARCHAROID}};
+	AttrNumber	id;
+	AttrNumber	partition;
+	int			i;
+
+	dv_resultrel_keys(relation, &id, &partition);
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = &relation->attributes[i - 1];
+		const required_type *required = i == id ? &of_id : i == partition ? &of_partition :
+		attribute->is_table_name ? &of_table_name :
+		dv_relation_is_side(relation, attribute) ? &of_side : NULL;
+
+		if (required == NULL || attribute->pgtype == required->accepted[0] ||
+			attribute->pgtype == required->accepted[1])
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+				 errmsg("column \"%s\" of foreign table \"%s\" has type %s, but must have type %s",
+						attribute->name, relation->name, format_type_be(attribute->pgtype),
+						required->type),
+				 errdetail("%s", required->purpose),
+				 errhint("Change its type: ALTER FOREIGN TABLE %s ALTER COLUMN %s TYPE %s;",
+						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation->relid)),
+													relation->name),
+						 quote_identifier(attribute->name), required->type)));
+	}
+}
+
+void
+dv_relation_check(const dv_relation *relation, uint32 signature)
+{
+	if (relation->signature == signature)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("foreign table \"%s\" has been altered since the statement was planned",
+					relation->name),
+			 errhint("Do not alter a table in the function in SQL that uses it afterwards.")));
+}
+
+dv_options
+dv_relation_options(Oid relid)
+{
+	ForeignTable *table = GetForeignTable(relid);
+	dv_options	options = {table->options, GetForeignServer(table->serverid)->options};
+
+	return options;
+}
+
 dv_relation *
 dv_relation_open(Oid relid)
 {
-	ForeignTable *table = GetForeignTable(relid);
-	ForeignServer *server = GetForeignServer(table->serverid);
 	dv_relation *relation = palloc0(sizeof(*relation));
 	const char *id;
 
 	relation->relid = relid;
-	relation->serverid = table->serverid;
+	relation->serverid = GetForeignTable(relid)->serverid;
 	relation->name = get_rel_name(relid);
-	relation->options.first = table->options;
-	relation->options.second = server->options;
+	relation->options = dv_relation_options(relid);
 	relation->table = dv_option_text(relation->options, DV_OPT_TABLE);
 	if (relation->table == NULL)
 		relation->table = relation->name;
@@ -304,8 +410,49 @@ dv_relation_open(Oid relid)
 	set_column(&relation->primary_id, id, DV_TYPE_UNIQUEIDENTIFIER);
 	relation->named = dv_option_given(relation->options, DV_OPT_TABLE) ||
 		strcmp(id, psprintf("%sid", relation->table)) == 0;
+	sign(relation, relation->name);
+	sign_options(relation, relation->options.first);
 	fill_attributes(relation);
+	check_types(relation);
 	return relation;
+}
+
+static void
+check_kind(Oid relid, const char *name)
+{
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table with OID %u does not exist", relid)));
+	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a foreign table of dataverse_fdw", name)));
+}
+
+/*
+ * Nobody has locked the table, unlike those of a query.  To lock it is for who could do
+ * so with a query.  Only then it is known that it is still there.
+ */
+dv_relation *
+dv_relation_of(Oid relid, AclMode mode)
+{
+	char	   *name = get_rel_name(relid);
+
+	check_kind(relid, name);
+	if (pg_class_aclmask(relid, GetUserId(), mode, ACLMASK_ANY) == 0 &&
+		pg_attribute_aclcheck_all(relid, GetUserId(), mode, ACLMASK_ANY) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FOREIGN_TABLE, name);
+	LockRelationOid(relid, AccessShareLock);
+	if (get_rel_name(relid) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("foreign table \"%s\" does not exist any more", name)));
+	if (GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a foreign table of dataverse_fdw", name)));
+	return dv_relation_open(relid);
 }
 
 const dv_attribute *
@@ -320,6 +467,14 @@ static bool
 has_values(const dv_attribute *attribute)
 {
 	return attribute->name != NULL && !attribute->is_label && !attribute->is_table_name;
+}
+
+bool
+dv_relation_is_side(const dv_relation *relation, const dv_attribute *attribute)
+{
+	return relation->type == DV_TABLE_INTERSECT && has_values(attribute) &&
+		strcmp(attribute->column.name, relation->primary_id.name) != 0 &&
+		(attribute->column.type == DV_TYPE_UNIQUEIDENTIFIER || dv_type_is_lookup(attribute->column.type));
 }
 
 AttrNumber

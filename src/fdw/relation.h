@@ -8,6 +8,8 @@
 #define DV_RELATION_H
 
 #include "access/attnum.h"
+#include "nodes/parsenodes.h"
+
 #include "dataverse/query.h"
 #include "fdw/option.h"
 #include "pool/progress.h"
@@ -49,13 +51,36 @@ typedef struct dv_relation
 	dv_column	primary_id;
 	int			natts;
 	dv_attribute *attributes;	/* [attnum - 1] */
+	uint32		signature;		/* equal as long as nothing of this, and no option, is altered */
 } dv_relation;
 
 /*
  * Reads the catalogs.  Raises an error if a required option is missing or
- * invalid.  Everything is allocated in the current memory context.
+ * invalid, or if a column that the code reads itself has another type than the
+ * code expects.  Everything is allocated in the current memory context.
  */
 extern dv_relation *dv_relation_open(Oid relid);
+
+/*
+ * The same for a foreign table that is the argument of a function.  Locks it, if the
+ * caller has one of these privileges on it, or on a column.
+ */
+extern dv_relation *dv_relation_of(Oid relid, AclMode mode);
+
+/*
+ * Raises an error if the table is not what a statement was planned for.  A plan
+ * contains attribute numbers and values, and execution reads the table anew: both
+ * must speak of the same types.  PostgreSQL plans a statement again if somebody
+ * else has altered the table, but not within a function in SQL, of which it plans
+ * all statements before it executes the first one.
+ */
+extern void dv_relation_check(const dv_relation *relation, uint32 signature);
+
+/* The options of the table and of its server, whether or not the table can be opened. */
+extern dv_options dv_relation_options(Oid relid);
+
+/* Is it, in an intersect table, one of the two ids that a row consists of? */
+extern bool dv_relation_is_side(const dv_relation *relation, const dv_attribute *attribute);
 
 extern const dv_attribute *dv_relation_attribute(const dv_relation *relation, AttrNumber attnum);
 

@@ -31,6 +31,7 @@
 #include "dataverse/type.h"
 #include "fdw/ship.h"
 #include "fdw/result_relation.h"
+#include "fdw/setting.h"
 
 void
 dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition)
@@ -62,7 +63,7 @@ dv_resultrel_version(const dv_relation *relation)
 
 	/* a pair of ids does not change */
 	if (relation->type == DV_TABLE_INTERSECT ||
-		!dv_option_bool(dv_settings_over(relation->options), DV_OPT_MATCH_VERSION))
+		!dv_option_bool(dv_settings_over(relation->options, relation->relid), DV_OPT_MATCH_VERSION))
 		return 0;
 	check_versions(relation);
 	attnum = dv_relation_column_of(relation, "versionnumber");
@@ -85,13 +86,9 @@ dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *se
 	int			i;
 
 	*first = *second = 0;
-	for (i = 0; relation->type == DV_TABLE_INTERSECT && i < relation->natts; i++)
+	for (i = 0; i < relation->natts; i++)
 	{
-		const dv_attribute *a = &relation->attributes[i];
-
-		if (a->name == NULL || a->is_label || a->is_table_name ||
-			strcmp(a->column.name, relation->primary_id.name) == 0 ||
-			(a->column.type != DV_TYPE_UNIQUEIDENTIFIER && !dv_type_is_lookup(a->column.type)))
+		if (!dv_relation_is_side(relation, &relation->attributes[i]))
 			continue;
 		if (n < 2)
 			pair[n] = i + 1;

@@ -3,7 +3,8 @@
  *		Execution of reads: sends requests and returns rows.
  *
  * The values of the query are computed when the first row is wanted, and again
- * after each rescan.  Rows are decoded one at a time, when they are wanted,
+ * after each rescan.  If they have not changed, rows are returned as they were
+ * (fdw/kept.c).  Rows are decoded one at a time, when they are wanted,
  * from the current page (client/pages.c).  Where their order does not matter,
  * several ranges of ids may be read at a time (client/ranges.c).
  *
@@ -38,11 +39,15 @@
 #include "fdw/drain.h"
 #include "fdw/evaluate.h"
 #include "fdw/fetch_scan.h"
+#include "fdw/kept.h"
 #include "fdw/list.h"
+#include "fdw/list_check.h"
 #include "fdw/option.h"
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
+#include "fdw/setting.h"
+#include "fdw/system_columns.h"
 #include "fdw/wanted.h"
 #include "net/text.h"
 
@@ -87,11 +92,13 @@ struct dv_scan
 	int			ngiven;			/* how many of them have been returned */
 	bool		accepted;		/* the service has answered the current request */
 	bool		bound;			/* the values have been computed */
-	bool		headers;		/* system columns of the rows are wanted */
+	dv_system_columns system;	/* that the plan uses */
+	dv_list_check *lists;		/* or NULL */
 	bool		patient;		/* waits for answers instead of returning without a row */
 	bool		waiting;		/* it did return without a row */
 	int64		skip;			/* rows of OFFSET that remain to be skipped */
 	Bitmapset  *params;			/* parameters that the values depend on */
+	dv_kept		kept;			/* used if there is no spool */
 	dv_spool   *spool;			/* used if the statement writes what it reads here, else NULL */
 	dv_pages_stats stats;
 };
@@ -123,42 +130,6 @@ bool
 dv_scan_ready(const dv_scan *scan)
 {
 	return !scan->waiting || dv_ranges_ready(scan->ranges);
-}
-
-/*
- * System columns
- */
-
-static bool
-is_header_column(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	/* the executor takes ctid and tableoid from the slot */
-	if (IsA(node, Var))
-		return ((Var *) node)->varattno < SelfItemPointerAttributeNumber &&
-			((Var *) node)->varattno != TableOidAttributeNumber;
-	return expression_tree_walker(node, is_header_column, context);
-}
-
-bool
-dv_reads_header(List *expressions)
-{
-	return is_header_column((Node *) expressions, NULL);
-}
-
-void
-dv_slot_add_header(TupleTableSlot *slot)
-{
-	HeapTupleHeader header;
-
-	if (TTS_EMPTY(slot))
-		ExecStoreAllNullTuple(slot);
-	/* a new tuple has the fields of a composite value where these columns are */
-	header = ExecFetchSlotHeapTuple(slot, true, NULL)->t_data;
-	HeapTupleHeaderSetXmin(header, InvalidTransactionId);
-	HeapTupleHeaderSetXmax(header, InvalidTransactionId);
-	HeapTupleHeaderSetCmin(header, FirstCommandId);
 }
 
 /*
@@ -249,7 +220,7 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 static int
 most_ranges(const dv_relation *relation, const dv_read_plan *plan, bool *automatic)
 {
-	dv_options	options = dv_settings_over(relation->options);
+	dv_options	options = dv_settings_over(relation->options, relation->relid);
 
 	*automatic = !dv_option_given(options, DV_OPT_SCAN_PARALLELISM);
 	if (relation->type != DV_TABLE_STANDARD || plan->given || plan->count ||
@@ -328,6 +299,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	read = dv_read_plan_unpack(plan->fdw_private);
 	rte = dv_plan_table(plan, estate);
 	relation = dv_relation_open(rte->relid);
+	dv_relation_check(relation, read.signature);
 	dv_resultrel_warn_of_lock(relation, estate, plan->scan.scanrelid);
 	dv_drain_visible(estate, relation);
 	ranges = most_ranges(relation, &read, &automatic);
@@ -340,8 +312,11 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->executor = &node->ss.ps;
 	scan->expected = rows_expected(scan, node);
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
-	scan->headers = plan->fsSystemCol && (dv_reads_header(plan->scan.plan.targetlist) ||
-										  dv_reads_header(plan->scan.plan.qual));
+	if (plan->fsSystemCol)
+		scan->system = dv_system_columns_in(list_concat_copy(plan->scan.plan.targetlist,
+															 plan->scan.plan.qual),
+											relation, estate);
+	scan->lists = dv_list_check_take(node, &read);
 	scan->patient = !node->ss.ps.async_capable;
 	if (!read.given && !read.keyed && dv_resultrel_is_written(relation, estate))
 		start_spool(scan, node);
@@ -364,6 +339,8 @@ bind_values(dv_scan *scan, ForeignScanState *node)
 	limit = dv_row_count(values, scan->request.plan.limit, true);
 	dv_request_start(&scan->request, limit < 0 ? -1 :
 					 limit > PG_INT64_MAX - scan->skip ? PG_INT64_MAX : limit + scan->skip);
+	if (scan->lists != NULL)
+		dv_list_check_bind(scan->lists, values);
 	scan->bound = true;
 	MemoryContextSwitchTo(old);
 }
@@ -401,10 +378,7 @@ next_query(dv_scan *scan, dv_query *query)
 	return dv_request_next(&scan->request, query);
 }
 
-/*
- * If the statement will probably want only a few rows, these are requested first,
- * which is no more than a guess (see client/pages.h).
- */
+/* Requests a few rows first if the statement will probably want no more (see client/pages.h). */
 static void
 ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 {
@@ -566,23 +540,6 @@ id_of(const dv_scan *scan)
 	return scan->id >= 0 ? &scan->members[scan->id] : NULL;
 }
 
-static int
-compare_text(const void *key, const void *operand)
-{
-	return strcmp(key, ((const dv_operand *) operand)->text);
-}
-
-/* Is a text among the values of the current request? */
-static bool
-is_listed(const dv_bindings *binding, const char *text)
-{
-	/* texts of blanks are requested with the first part of the list only, see fdw/list.c */
-	if (text[strspn(text, " ")] == '\0')
-		return binding->first == 0;
-	return bsearch(text, binding->chunk_filter->operands, binding->chunk_filter->n,
-				   sizeof(dv_operand), compare_text) != NULL;
-}
-
 /*
  * A list of texts that is split over several requests: because the service
  * ignores case, its answer to one part may contain rows of another.  A row
@@ -615,7 +572,7 @@ belongs_here(dv_scan *scan)
 	old = MemoryContextSwitchTo(scan->row);
 	value = dv_decode(t->decoder, &scan->members[t->member], id_of(scan), &isnull);
 	if (!isnull && list != NULL)
-		listed = is_listed(binding, dv_text_out(TextDatumGetCString(value)));
+		listed = dv_list_requested(binding, dv_text_out(TextDatumGetCString(value)));
 	else if (!isnull)
 		listed = dv_list_contains(binding, value);
 	MemoryContextSwitchTo(old);
@@ -728,7 +685,11 @@ next_tuple(ForeignScanState *node)
 			continue;
 		}
 		dv_scan_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
-		return ExecStoreVirtualTuple(slot);
+		ExecStoreVirtualTuple(slot);
+		dv_slot_add_system(&scan->system, slot);
+		if (scan->lists == NULL || dv_list_check_row(scan->lists, slot))
+			return slot;
+		ExecClearTuple(slot);
 	}
 	if (scan->progress != NULL)
 		dv_progress_rest(scan->progress);
@@ -755,25 +716,67 @@ is_fetch(const ForeignScanState *node)
 	return dv_is_fetch_plan(((ForeignScan *) node->ss.ps.plan)->fdw_private);
 }
 
+static void
+restart(dv_scan *scan)
+{
+	dv_ranges_leave(scan->ranges, is_instrumented(scan));
+	/* this also ends the requests in progress */
+	MemoryContextReset(scan->query);
+	scan->ranges = NULL;
+	scan->given = NULL;
+	scan->bound = false;
+	scan->waiting = false;
+}
+
+/* Gets the next row.  Returns true if it is one that has been kept, or the end of these. */
+static bool
+next_kept(dv_scan *scan, ForeignScanState *node)
+{
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+
+	if (scan->kept.again &&
+		!dv_kept_holds(&scan->kept, node, scan->values, scan->request.binding.values))
+		restart(scan);
+	if (!scan->bound)
+		dv_kept_begin(&scan->kept, node);
+	if (dv_kept_next(&scan->kept, slot))
+		return true;
+	(void) next_tuple(node);
+	if (!TTS_EMPTY(slot) || !scan->waiting)
+		dv_kept_add(&scan->kept, slot);
+	return false;
+}
+
 TupleTableSlot *
 dataverseIterateForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
 
 	if (is_fetch(node))
 		return dv_fetch_iterate(node);
-	if (scan->spool == NULL)
-		slot = next_tuple(node);
-	else
-	{
-		if (!dv_spool_is_full(scan->spool))
-			read_all(scan);
-		slot = dv_spool_next(scan->spool, node->ss.ss_ScanTupleSlot);
-	}
-	if (scan->headers && !TTS_EMPTY(slot))
-		dv_slot_add_header(slot);
+	if (scan->spool == NULL && !next_kept(scan, node))
+		return slot;
+	if (scan->spool != NULL && !dv_spool_is_full(scan->spool))
+		read_all(scan);
+	if (scan->spool != NULL)
+		(void) dv_spool_next(scan->spool, slot);
+	/* the form in which rows are stored has none */
+	if (!TTS_EMPTY(slot))
+		dv_slot_add_system(&scan->system, slot);
 	return slot;
+}
+
+/* The row is a copy of one that the scan has returned before (see fdw/plan_lookup.c). */
+bool
+dataverseRecheckForeignScan(ForeignScanState *node, TupleTableSlot *slot)
+{
+	dv_scan    *scan = node->fdw_state;
+
+	if (is_fetch(node))
+		return true;
+	dv_slot_add_system(&scan->system, slot);
+	return scan->lists == NULL || dv_list_check_again(scan->lists);
 }
 
 void
@@ -809,15 +812,14 @@ dataverseReScanForeignScan(ForeignScanState *node)
 		dv_spool_rewind(scan->spool);
 		return;
 	}
+	if (scan->spool == NULL && dv_kept_rescan(&scan->kept))
+	{
+		scan->waiting = false;
+		return;
+	}
 	if (scan->spool != NULL)
 		dv_spool_clear(scan->spool);
-	dv_ranges_leave(scan->ranges, is_instrumented(scan));
-	/* this also ends the requests in progress */
-	MemoryContextReset(scan->query);
-	scan->ranges = NULL;
-	scan->given = NULL;
-	scan->bound = false;
-	scan->waiting = false;
+	restart(scan);
 }
 
 void

@@ -17,16 +17,6 @@
 
 typedef struct dv_scan dv_scan;
 
-/*
- * Rows of the service have no transactions and no places in a file.  As with
- * postgres_fdw, their xmin, xmax, cmin, and cmax are 0, and their ctid is the
- * invalid one.  The first function tells whether expressions refer to what only
- * the header of a tuple contains, the second gives the row in a slot such a
- * header.
- */
-extern bool dv_reads_header(List *expressions);
-extern void dv_slot_add_header(TupleTableSlot *slot);
-
 /* Includes rows that nobody has read, which are counted now if there are any. */
 extern const dv_pages_stats *dv_scan_stats(dv_scan *scan);
 

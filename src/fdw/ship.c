@@ -10,14 +10,13 @@
  * true, so parts can be judged one by one: an AND is sent as far as its parts
  * can be, an OR as a whole or not at all.
  *
- * The meaning of an operator comes from the operator classes; what the service
- * makes of it is in the table of dataverse/policy.c.
+ * What an operator means is found out by fdw/operator.c; what the service makes
+ * of it is in the table of dataverse/policy.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -30,7 +29,10 @@
 
 #include "compat.h"
 #include "dataverse/odata.h"
+#include "fdw/operator.h"
+#include "fdw/result_relation.h"
 #include "fdw/ship.h"
+#include "fdw/tid.h"
 #include "net/text.h"
 
 /* reserved for conditions that are added when pages are requested */
@@ -57,6 +59,8 @@ typedef struct walk
 } walk;
 
 static List *ship_node(walk w, Node *node, dv_policy *policy);
+static List *ship_in(walk w, AttrNumber attnum, dv_op op, Node *array, Oid inputcollid,
+					 dv_policy *policy);
 
 void
 dv_shipping_init(dv_shipping *shipping, const dv_relation *relation, Index relid)
@@ -166,7 +170,8 @@ type_fits(const dv_attribute *attribute, dv_comparison cmp, Oid type)
 		Oid			types[4];
 	}			fits[] =
 	{
-		{DV_COMPARE_ID, {UUIDOID}},
+		/* a ctid stands for the id of its row */
+		{DV_COMPARE_ID, {UUIDOID, TIDOID}},
 		{DV_COMPARE_TEXT, {TEXTOID, VARCHAROID, NAMEOID}},
 		{DV_COMPARE_TEXT_CI_AI, {TEXTOID, VARCHAROID, NAMEOID}},
 		{DV_COMPARE_NUMBER, {INT4OID, INT8OID, INT2OID, NUMERICOID}},
@@ -414,71 +419,8 @@ comparison(walk w, AttrNumber attnum, dv_op op, Node *value, Oid inputcollid, dv
 }
 
 /*
- * Operators of PostgreSQL
+ * One function for each kind of node
  */
-
-typedef struct operator_meaning
-{
-	dv_op		op;				/* of "column operator value" */
-	dv_op		mirrored;		/* of "value operator column"; DV_OP_OTHER if there is none */
-	bool		negated;
-} operator_meaning;
-
-/* Those in operator classes, for any types. */
-static const operator_meaning comparisons[] = {
-	[DV_INTERPRETED_LT] = {DV_OP_LT, DV_OP_GT},
-	[DV_INTERPRETED_LE] = {DV_OP_LE, DV_OP_GE},
-	[DV_INTERPRETED_EQ] = {DV_OP_EQ, DV_OP_EQ},
-	[DV_INTERPRETED_GE] = {DV_OP_GE, DV_OP_LE},
-	[DV_INTERPRETED_GT] = {DV_OP_GT, DV_OP_LT},
-	[DV_INTERPRETED_NE] = {DV_OP_NE, DV_OP_NE},
-};
-
-/* The others, by their functions, which can also be called by name. */
-static const struct
-{
-	Oid			function;
-	operator_meaning is;
-}			functions[] =
-
-{
-	{F_TEXTLIKE, {DV_OP_LIKE, DV_OP_OTHER, false}},
-	{F_TEXTNLIKE, {DV_OP_LIKE, DV_OP_OTHER, true}},
-	{F_TEXTICLIKE, {DV_OP_ILIKE, DV_OP_OTHER, false}},
-	{F_TEXTICNLIKE, {DV_OP_ILIKE, DV_OP_OTHER, true}},
-	{F_STARTS_WITH, {DV_OP_STARTS, DV_OP_OTHER, false}},
-	{F_ARRAYOVERLAP, {DV_OP_OVERLAPS, DV_OP_OVERLAPS, false}},
-	{F_ARRAYCONTAINS, {DV_OP_CONTAINS, DV_OP_OTHER, false}},
-	{F_ARRAYCONTAINED, {DV_OP_OTHER, DV_OP_CONTAINS, false}},
-};
-
-static const operator_meaning nothing_known = {DV_OP_OTHER, DV_OP_OTHER, false};
-
-static const operator_meaning *
-meaning_of_function(Oid function)
-{
-	int			i;
-
-	for (i = 0; i < (int) lengthof(functions); i++)
-		if (functions[i].function == function)
-			return &functions[i].is;
-	return &nothing_known;
-}
-
-/* PostgreSQL's own classes agree about its own operators; others may mean anything by theirs. */
-static const operator_meaning *
-meaning_of_operator(Oid opno)
-{
-	List	   *interpretations = opno < FirstGenbkiObjectId ? dv_op_interpretations(opno) : NIL;
-	int			strategy = interpretations == NIL ? 0 :
-	dv_interpretation_of(list_head(interpretations));
-
-	if (strategy > 0 && strategy < (int) lengthof(comparisons))
-		return &comparisons[strategy];
-	return meaning_of_function(get_opcode(opno));
-}
-
-/* One function for each kind of node */
 
 /*
  * Can the service compare these two columns?  It refuses columns of different
@@ -538,9 +480,33 @@ ship_columns(walk w, dv_op op, AttrNumber first, AttrNumber second, Oid inputcol
 					  makeInteger(flags_of(cmp, *policy)));
 }
 
+/*
+ * ctid = value.  The session knows whose ctid it is, so the service can be asked
+ * for that row.  It is checked here which row has come: elsewhere, a ctid that is
+ * not that of any row is no error.
+ */
+static List *
+ship_tid(walk w, Node *value, dv_policy *policy)
+{
+	List	   *condition;
+	AttrNumber	id;
+	AttrNumber	partition;
+
+	dv_resultrel_keys(w.shipping->relation, &id, &partition);
+	w.negate = false;
+	condition = type_is_array(exprType(value)) ?
+		ship_in(w, id, DV_OP_IN, value, InvalidOid, policy) :
+		comparison(w, id, DV_OP_EQ, value, InvalidOid, policy);
+	if (condition == NIL)
+		return NIL;
+	*policy = DV_SUPERSET;
+	lfourth(condition) = makeInteger(dv_condition_flags(condition) & ~DV_CONDITION_EXACT);
+	return condition;
+}
+
 /* Ships an operator or function with two arguments, one of which is a column. */
 static List *
-ship_pair(walk w, const operator_meaning *m, List *args, Oid inputcollid, dv_policy *policy)
+ship_pair(walk w, const dv_operator *m, List *args, Oid inputcollid, dv_policy *policy)
 {
 	AttrNumber	first = list_length(args) == 2 ? column_of(w.shipping, linitial(args)) : 0;
 	AttrNumber	second = list_length(args) == 2 ? column_of(w.shipping, lsecond(args)) : 0;
@@ -548,6 +514,9 @@ ship_pair(walk w, const operator_meaning *m, List *args, Oid inputcollid, dv_pol
 
 	if (first != 0 && second != 0 && !m->negated)
 		return ship_columns(w, m->op, first, second, inputcollid, policy);
+	for (side = 0; side < 2 && m->op == (w.negate ? DV_OP_NE : DV_OP_EQ); side++)
+		if (dv_is_tid(list_nth(args, side), w.shipping->relid))
+			return ship_tid(w, list_nth(args, 1 - side), policy);
 	for (side = 0; side < 2 && list_length(args) == 2; side++)
 	{
 		dv_op		op = side == 0 ? m->op : m->mirrored;
@@ -566,7 +535,7 @@ ship_op(walk w, Node *node, dv_policy *policy)
 {
 	OpExpr	   *expr = (OpExpr *) node;
 
-	return ship_pair(w, meaning_of_operator(expr->opno), expr->args, expr->inputcollid, policy);
+	return ship_pair(w, dv_operator_of(expr->opno), expr->args, expr->inputcollid, policy);
 }
 
 static List *
@@ -574,16 +543,16 @@ ship_function(walk w, Node *node, dv_policy *policy)
 {
 	FuncExpr   *expr = (FuncExpr *) node;
 
-	return ship_pair(w, meaning_of_function(expr->funcid), expr->args, expr->inputcollid, policy);
+	return ship_pair(w, dv_operator_of_function(expr->funcid), expr->args, expr->inputcollid, policy);
 }
 
 static List *
 ship_distinct(walk w, Node *node, dv_policy *policy)
 {
-	static const operator_meaning distinct = {DV_OP_DISTINCT, DV_OP_DISTINCT, false};
+	static const dv_operator distinct = {DV_OP_DISTINCT, DV_OP_DISTINCT, false};
 	DistinctExpr *expr = (DistinctExpr *) node;
 
-	if (meaning_of_operator(expr->opno)->op != DV_OP_EQ)
+	if (dv_operator_of(expr->opno)->op != DV_OP_EQ)
 		return NIL;
 	return ship_pair(w, &distinct, expr->args, expr->inputcollid, policy);
 }
@@ -673,9 +642,12 @@ static List *
 ship_array(walk w, Node *node, dv_policy *policy)
 {
 	ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) node;
-	dv_op		op = meaning_of_operator(expr->opno)->op;
+	dv_op		op = dv_operator_of(expr->opno)->op;
 	AttrNumber	attnum = column_of(w.shipping, linitial(expr->args));
 
+	if (dv_is_tid(linitial(expr->args), w.shipping->relid) &&
+		op == (w.negate ? DV_OP_NE : DV_OP_EQ) && expr->useOr != w.negate)
+		return ship_tid(w, lsecond(expr->args), policy);
 	if (attnum != 0 && (op == DV_OP_EQ) == expr->useOr && (op == DV_OP_EQ || op == DV_OP_NE))
 		return ship_in(w, attnum, op == DV_OP_EQ ? DV_OP_IN : DV_OP_NOT_IN, lsecond(expr->args),
 					   expr->inputcollid, policy);
@@ -878,10 +850,4 @@ dv_ship_policy(const dv_shipping *shipping, AttrNumber attnum, dv_op op)
 	if (op > DV_OP_ORDER && has_currency(&attribute->column))
 		return DV_NEVER;
 	return policy_of(shipping, attribute, comparison_of(attribute, DV_COLLATION_BYTES), op);
-}
-
-dv_op
-dv_ship_operator(Oid opno)
-{
-	return meaning_of_operator(opno)->op;
 }

@@ -65,7 +65,4 @@ extern AttrNumber dv_ship_order(const dv_shipping *shipping, Expr *expr);
 /* What the policy says of a column that is used as it is. */
 extern dv_policy dv_ship_policy(const dv_shipping *shipping, AttrNumber attnum, dv_op op);
 
-/* What an operator means between two columns or values, whose types may differ. */
-extern dv_op dv_ship_operator(Oid opno);
-
 #endif							/* DV_SHIP_H */

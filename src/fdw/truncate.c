@@ -8,6 +8,9 @@
  * rows of all other tables are deleted by an ordinary DELETE, which needs no
  * code of its own.  Neither can be rolled back, so an option must allow it.
  *
+ * The jobs of all tables are started before the first one is waited for, so that
+ * the service runs them at the same time.
+ *
  * A job continues no matter what happens to this backend.  An error that ends
  * the wait says so in its context.  The tables that show it lag behind: for a
  * while after its start, the job may not be found there.
@@ -35,6 +38,8 @@
 #include "fdw/connection.h"
 #include "fdw/relation.h"
 #include "fdw/option.h"
+#include "fdw/rights.h"
+#include "fdw/setting.h"
 #include "fdw/truncate.h"
 #include "net/json.h"
 #include "net/text.h"
@@ -51,16 +56,28 @@
 
 typedef struct dv_truncation
 {
+	Relation	rel;
 	const dv_relation *relation;
-	dv_session *session;
 	const char *what;			/* "truncate foreign table \"account\"", for errors */
+	/* what follows is that of a job */
+	dv_session *session;		/* NULL: there is to be none */
 	const char *job;			/* its id, or NULL before it is started */
 	bool		found;			/* the job has been read at least once */
+	const char *status;			/* NULL until it has ended */
+	const char *message;		/* why it did not succeed, if the service tells */
+	const char *operation;		/* the id of its record, or NULL if the service does not tell */
 	int64		started;
 	dv_progress *progress;
 	int64		deleted;		/* rows, as far as the job has told */
 	int64		failed;			/* rows that it could not delete */
 } dv_truncation;
+
+/* The tables of the statement that are on the same server. */
+typedef struct dv_truncations
+{
+	dv_truncation *tables;
+	int			n;
+} dv_truncations;
 
 /*
  * Checks
@@ -190,11 +207,10 @@ id_member(struct json_object *object, const char *name)
 	return id;
 }
 
-static const char *
-start_job(const dv_truncation *t)
+static void
+start_job(dv_truncation *t)
 {
 	const dv_relation *relation = t->relation;
-
 	char		now[DV_PAYLOAD_TIMESTAMP + 1] = "";
 	const char *id;
 	const char *body;
@@ -216,7 +232,8 @@ start_job(const dv_truncation *t)
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse did not return the id of the bulk-delete job", t->what,
 						dv_session_config_of(t->session)->server_name)));
-	return pstrdup(id);
+	t->job = pstrdup(id);
+	t->started = dv_now();
 }
 
 static const char *
@@ -227,16 +244,17 @@ member_text(struct json_object *object, const char *name)
 	return value != NULL ? dv_json_text(value) : "";
 }
 
-/* Returns the status of the job, or NULL if it has not ended yet. */
-static const char *
-poll_job(dv_truncation *t, const char **message)
+/* Returns true if the job has ended. */
+static bool
+poll_job(dv_truncation *t)
 {
 	struct json_object *job = find_job(t);
 
 	if (job == NULL || strcmp(member_text(job, "statecode"), STATE_COMPLETED) != 0)
-		return NULL;
-	*message = dv_json_string(job, "message");
-	return member_text(job, "statuscode");
+		return false;
+	t->message = dv_json_string(job, "message");
+	t->status = member_text(job, "statuscode");
+	return true;
 }
 
 /* Waits before the next request for the status of the job. */
@@ -254,22 +272,20 @@ pause_polling(int64 *pause)
 }
 
 /* The last answer, which contains the status and the message, stays valid. */
-static const char *
-wait_for_job(dv_truncation *t, const char **message)
+static void
+wait_for_job(dv_truncation *t)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse job",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	int64		pause = FIRST_POLL;
-	const char *status;
 
-	while ((status = poll_job(t, message)) == NULL)
+	while (!poll_job(t))
 	{
 		MemoryContextReset(context);
 		pause_polling(&pause);
 	}
 	MemoryContextSwitchTo(old);
-	return status;
 }
 
 /*
@@ -337,35 +353,34 @@ fail(const dv_truncation *t, const char *reason)
 }
 
 static void
-describe_job(void *arg)
+describe_jobs(void *arg)
 {
-	const dv_truncation *t = arg;
+	const dv_truncations *all = arg;
+	int			i;
 
-	if (t->job != NULL)
-		errcontext("waiting for bulk-delete job %s, which continues in Dataverse", t->job);
+	for (i = 0; i < all->n; i++)
+		if (all->tables[i].job != NULL && all->tables[i].status == NULL)
+			errcontext("waiting for bulk-delete job %s, which continues in Dataverse",
+					   all->tables[i].job);
 }
 
 static void
-truncate_by_job(dv_truncation *t)
+finish_job(dv_truncation *t)
 {
-	ErrorContextCallback callback = {.callback = describe_job, .arg = t};
-	const char *message = NULL;
-	const char *operation;
-	const char *status;
-
-	t->job = start_job(t);
-	t->started = dv_now();
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-	status = wait_for_job(t, &message);
-	error_context_stack = callback.previous;
-
-	operation = count_rows(t);
+	wait_for_job(t);
+	t->operation = count_rows(t);
 	dv_ledger_stays(NULL, t->deleted);
-	if (t->failed > 0 && operation != NULL)
-		fail(t, first_failure(t, operation));
-	if (strcmp(status, STATUS_SUCCEEDED) != 0)
-		fail(t, message);
+	dv_progress_end(t->progress);
+}
+
+/* Raises an error if the job has not deleted all rows. */
+static void
+check_job(const dv_truncation *t)
+{
+	if (t->failed > 0 && t->operation != NULL)
+		fail(t, first_failure(t, t->operation));
+	if (strcmp(t->status, STATUS_SUCCEEDED) != 0)
+		fail(t, t->message);
 }
 
 /*
@@ -373,10 +388,10 @@ truncate_by_job(dv_truncation *t)
  */
 
 static void
-truncate_by_delete(const dv_truncation *t, Relation rel)
+truncate_by_delete(const dv_truncation *t)
 {
-	const char *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-												  RelationGetRelationName(rel));
+	const char *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(t->rel)),
+												  RelationGetRelationName(t->rel));
 	int			code;
 
 	SPI_connect();
@@ -386,29 +401,56 @@ truncate_by_delete(const dv_truncation *t, Relation rel)
 	SPI_finish();
 }
 
-static void
-truncate_table(Relation rel)
-{
-	dv_truncation t = {0};
+/*
+ * All tables
+ */
 
-	t.relation = dv_relation_open(RelationGetRelid(rel));
-	t.what = psprintf("truncate foreign table \"%s\"", t.relation->name);
-	if (t.relation->type != DV_TABLE_STANDARD)
-	{
-		truncate_by_delete(&t, rel);
+/* Checks everything that can be checked before the first row is deleted. */
+static void
+prepare(dv_truncation *t, Relation rel, DropBehavior behavior)
+{
+	t->rel = rel;
+	t->relation = dv_relation_open(RelationGetRelid(rel));
+	t->what = psprintf("truncate foreign table \"%s\"", t->relation->name);
+	check_truncatable(t->relation, behavior);
+	check_triggers(t->relation, rel);
+	if (t->relation->type != DV_TABLE_STANDARD)
 		return;
-	}
-	/* the DELETE above also does nothing in a dry run, and says so */
+	dv_rights_check_settings(t->what, t->relation->relid);
+	/* the DELETE of other tables also does nothing in a dry run, and says so */
 	if (dv_dry_run)
-	{
 		ereport(NOTICE,
-				(errmsg("%s: \"dataverse_fdw.dry_run\" is on; no request was sent", t.what)));
-		return;
+				(errmsg("%s: \"dataverse_fdw.dry_run\" is on; no request was sent", t->what)));
+	else
+	{
+		t->session = dv_connection_get(t->relation->serverid, GetUserId());
+		t->progress = dv_relation_progress(t->relation, "truncate", -1, CurrentMemoryContext);
 	}
-	t.session = dv_connection_get(t.relation->serverid, GetUserId());
-	t.progress = dv_relation_progress(t.relation, "truncate", -1, CurrentMemoryContext);
-	truncate_by_job(&t);
-	dv_progress_end(t.progress);
+}
+
+/* Whatever becomes of a job, the others are waited for: what they have deleted is counted. */
+static void
+truncate_all(dv_truncations *all)
+{
+	ErrorContextCallback callback = {.callback = describe_jobs, .arg = all};
+	const dv_truncation *end = all->tables + all->n;
+	dv_truncation *t;
+
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	for (t = all->tables; t < end; t++)
+		if (t->session != NULL)
+			start_job(t);
+	for (t = all->tables; t < end; t++)
+		if (t->relation->type != DV_TABLE_STANDARD)
+			truncate_by_delete(t);
+	for (t = all->tables; t < end; t++)
+		if (t->job != NULL)
+			finish_job(t);
+	error_context_stack = callback.previous;
+	for (t = all->tables; t < end; t++)
+		if (t->job != NULL)
+			check_job(t);
 }
 
 /*
@@ -421,18 +463,12 @@ dataverseExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seq
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse truncate",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_truncations all = {palloc0(sizeof(dv_truncation) * list_length(rels)), list_length(rels)};
 	ListCell   *lc;
 
-	/* check all tables before truncating any */
 	foreach(lc, rels)
-	{
-		const dv_relation *relation = dv_relation_open(RelationGetRelid((Relation) lfirst(lc)));
-
-		check_truncatable(relation, behavior);
-		check_triggers(relation, lfirst(lc));
-	}
-	foreach(lc, rels)
-		truncate_table(lfirst(lc));
+		prepare(&all.tables[foreach_current_index(lc)], lfirst(lc), behavior);
+	truncate_all(&all);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

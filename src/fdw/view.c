@@ -447,18 +447,9 @@ dataverse_reset_pool(PG_FUNCTION_ARGS)
 {
 	Oid			serverid = owned_server(PG_GETARG_NAME(0));
 	const char *name = PG_NARGS() > 1 ? text_to_cstring(PG_GETARG_TEXT_PP(1)) : NULL;
-	int			refused;
 	int			n = dv_stats_reset_pool(MyDatabaseId, serverid,
-										name != NULL ? dv_text_common(name, DV_NAME_LEN) : NULL,
-										&refused);
+										name != NULL ? dv_text_common(name, DV_NAME_LEN) : NULL);
 
-	if (name != NULL && n == 0 && refused > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("server \"%s\" may not reset application user \"%s\", which other servers use",
-						NameStr(*PG_GETARG_NAME(0)), name),
-				 errdetail("Dataverse has not accepted a request of this server as that user yet."),
-				 errhint("Send one, for example by calling dataverse.whoami().")));
 	if (name != NULL && n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

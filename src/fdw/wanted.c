@@ -1,6 +1,7 @@
 /*
  * wanted.c
- *		How many rows of a scan the running statement will probably want.
+ *		How many rows of a scan the running statement will probably want, and
+ *		whether it may want them again.
  *
  * PostgreSQL tells some nodes how many rows their parents need, but not foreign
  * scans, and not through joins, filters, or EXISTS.  So the nodes of the running
@@ -36,6 +37,7 @@ typedef struct search
 	const		PlanState *parent;
 	double		wanted;			/* of the parent */
 	double		found;			/* of the target */
+	bool		again;			/* the parent, and then the target, may be run several times */
 } search;
 
 /* Any rows at all: how many it takes to find those that fit is not known. */
@@ -144,12 +146,47 @@ of_child(PlanState * parent, const PlanState * child, double wanted)
 	}
 }
 
+/* Is this a subquery that is run for each row of the node? */
+static bool
+is_for_each_row(const PlanState * parent, const PlanState * child)
+{
+	ListCell   *lc;
+
+	foreach(lc, parent->subPlan)
+	{
+		const		SubPlanState *subplan = lfirst(lc);
+
+		if (subplan->planstate == child)
+			return !subplan->subplan->useHashTable || subplan->subplan->parParam != NIL;
+	}
+	return false;
+}
+
+/* Does a node run the node below it several times, even if it is run only once itself? */
+static bool
+is_repeated(PlanState * parent, const PlanState * child)
+{
+	switch (nodeTag(parent))
+	{
+		case T_NestLoopState:
+		case T_RecursiveUnionState:
+			return child == innerPlanState(parent) || is_for_each_row(parent, child);
+		case T_CustomScanState:
+			/* ours reads the keys of another batch each time */
+			return dv_lookup_join_outer(parent) == NULL || is_for_each_row(parent, child);
+		default:
+			return is_for_each_row(parent, child);
+	}
+}
+
 static bool
 look_for_target(PlanState * node, search *s)
 {
 	search		below = *s;
 	bool		is_target = node == s->target;
 
+	if (s->parent != NULL && is_repeated(unconstify(PlanState *, s->parent), node))
+		below.again = true;
 	below.wanted = s->parent == NULL ? ALL_ROWS :
 		of_child(unconstify(PlanState *, s->parent), node, s->wanted);
 	below.parent = node;
@@ -160,6 +197,8 @@ look_for_target(PlanState * node, search *s)
 		s->found = below.found;
 		is_target = true;
 	}
+	if (is_target)
+		s->again = below.again;
 	return is_target;
 }
 
@@ -172,6 +211,17 @@ dv_wanted_rows(const PlanState * scan)
 		return ALL_ROWS;
 	(void) look_for_target(running->planstate, &s);
 	return with_conditions(s.found, scan->qual);
+}
+
+bool
+dv_wanted_again(const PlanState * scan)
+{
+	search		s = {.target = scan};
+
+	/* what is run without such a statement, such as a check of changed rows, may do anything */
+	if (running == NULL || running->estate != scan->state || running->planstate == NULL)
+		return true;
+	return !look_for_target(running->planstate, &s) || s.again;
 }
 
 static void

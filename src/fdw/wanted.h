@@ -1,6 +1,7 @@
 /*
  * wanted.h
- *		How many rows of a scan the running statement will probably want.
+ *		How many rows of a scan the running statement will probably want, and
+ *		whether it may want them again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,6 +16,9 @@
  * promise: any number of rows may be wanted in the end.
  */
 extern double dv_wanted_rows(const PlanState * scan);
+
+/* Returns true if the scan may be run several times. */
+extern bool dv_wanted_again(const PlanState * scan);
 
 extern void dv_wanted_init(void);
 

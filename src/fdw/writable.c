@@ -66,23 +66,19 @@ Datum
 dataverse_writable_columns(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Oid			relid = PG_GETARG_OID(0);
 	dv_relation *relation;
 	AttrNumber	id;
 	AttrNumber	partition;
+	AttrNumber	first;
+	AttrNumber	second;
+	bool		pairs;
 	int			i;
 
-	if (get_rel_relkind(relid) != RELKIND_FOREIGN_TABLE ||
-		GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a foreign table of dataverse_fdw",
-						get_rel_name(relid) != NULL ? get_rel_name(relid) : psprintf("%u", relid))));
-	/* nobody has locked it yet, unlike the tables of a query */
-	LockRelationOid(relid, AccessShareLock);
-	relation = dv_relation_open(relid);
+	relation = dv_relation_of(PG_GETARG_OID(0), ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE);
 	dv_init_materialized_srf(fcinfo);
 	dv_resultrel_keys(relation, &id, &partition);
+	dv_resultrel_pair(relation, &first, &second);
+	pairs = relation->type == DV_TABLE_INTERSECT;
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
@@ -101,7 +97,15 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 			written = partner == 0 ? NULL : dv_relation_attribute(relation, partner);
 		on_insert = written != NULL && dv_modify_plan_writes(written, CMD_INSERT);
 		on_update = written != NULL && dv_modify_plan_writes(written, CMD_UPDATE);
-		if (!on_insert || !on_update)
+		if (pairs)
+		{
+			/* a pair is made of two ids, and gets its own from the service */
+			on_insert = i == first || i == second;
+			on_update = false;
+			reason = on_insert ? "It is one of the two ids that are the row." :
+				"A row of an intersect table consists of two ids.";
+		}
+		else if (!on_insert || !on_update)
 			reason = dv_modify_plan_reason(written != NULL ? written : attribute,
 										   on_insert ? CMD_UPDATE : CMD_INSERT);
 		else if (i == id)
@@ -114,7 +118,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		values[WRITABLE_NULLABLE] = BoolGetDatum(is_nullable(attribute));
 		put_text(values, nulls, WRITABLE_PARTNER,
 				 partner == 0 ? NULL : dv_relation_attribute(relation, partner)->name);
-		values[WRITABLE_IS_KEY] = BoolGetDatum(i == id || i == partition);
+		values[WRITABLE_IS_KEY] = BoolGetDatum((i == id && !pairs) || i == partition);
 		put_text(values, nulls, WRITABLE_REASON, reason);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}

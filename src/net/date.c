@@ -47,11 +47,12 @@ dv_http_date(const char *value)
 }
 
 int64_t
-dv_retry_after(const char *value, int64_t unix_now)
+dv_retry_after(const char *value, const char *date, int64_t unix_now)
 {
 	char	   *end;
 	double		seconds;
-	int64_t		date;
+	int64_t		until;
+	int64_t		now;
 
 	if (value == NULL)
 		return -1;
@@ -64,10 +65,13 @@ dv_retry_after(const char *value, int64_t unix_now)
 			return (int64_t) (seconds * DV_SECOND);
 		return -1;
 	}
-	date = dv_http_date(value);
-	if (date < 0 || date - unix_now > LONGEST_WAIT)
+	until = dv_http_date(value);
+	now = dv_http_date(date);
+	if (now < 0)
+		now = unix_now;
+	if (until < 0 || until - now > LONGEST_WAIT)
 		return -1;
-	return date > unix_now ? (date - unix_now) * DV_SECOND : 0;
+	return until > now ? (until - now) * DV_SECOND : 0;
 }
 
 double

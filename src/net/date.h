@@ -22,10 +22,12 @@ extern int64_t dv_http_date(const char *value);
 
 /*
  * Converts a Retry-After header, which has seconds (fractions are allowed) or
- * a date, to microseconds from now.  Returns -1 if it is absent, malformed, or
- * longer than a year.
+ * a date, to microseconds from now.  A date means what the clock of the service
+ * says, which is in the Date header of the same answer ("date"; NULL if there is
+ * none: then it is compared with ours).  Returns -1 if the value is absent,
+ * malformed, or longer than a year.
  */
-extern int64_t dv_retry_after(const char *value, int64_t unix_now);
+extern int64_t dv_retry_after(const char *value, const char *date, int64_t unix_now);
 
 /*
  * Converts a header such as "1,200.00" to a number that every integer type holds.

@@ -37,11 +37,13 @@
 #include "net/text.h"
 #include "net/xact.h"
 
-#define DEFAULT_MAX_RESPONSE ((size_t) 256 * 1024 * 1024)
+#define MAX_ANSWERS		((size_t) 256 * 1024 * 1024)	/* in memory at a time */
 #define CONNECT_GRACE_MS	1000
 #define AFFINITY_COOKIE		"ARRAffinity"
 
 dlist_head	dv_http_clients = DLIST_STATIC_INIT(dv_http_clients);
+
+static dv_inbox_store store = {.room = MAX_ANSWERS};
 
 static const struct
 {
@@ -147,6 +149,7 @@ taken(dv_http_call *call, dv_inbox_result result, size_t len)
 {
 	static const dv_http_failure failures[] = {
 		[DV_INBOX_TOO_LARGE] = DV_HTTP_TOO_LARGE,
+		[DV_INBOX_STORE_FULL] = DV_HTTP_TOO_LARGE,
 		[DV_INBOX_ENCODED] = DV_HTTP_ENCODED,
 		[DV_INBOX_NO_MEMORY] = DV_HTTP_NO_MEMORY
 	};
@@ -154,6 +157,8 @@ taken(dv_http_call *call, dv_inbox_result result, size_t len)
 	if (result == DV_INBOX_TAKEN)
 		return len;
 	call->noted_failure = failures[result];
+	if (result == DV_INBOX_STORE_FULL)
+		call->noted_message = "all answers that this session has in memory would take more than 256 MB";
 	return CURL_WRITEFUNC_ERROR;
 }
 
@@ -635,7 +640,8 @@ dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryCont
 	call->body_len = request->body_len;
 	call->once = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
 	call->keep_cookie = client->keep_cookie && request->affinity;
-	call->inbox.max_body = request->max_response > 0 ? request->max_response : DEFAULT_MAX_RESPONSE;
+	call->inbox.store = &store;
+	call->inbox.max_body = request->max_response > 0 ? request->max_response : MAX_ANSWERS - 1;
 	call->result.body = "";
 	call->result.message = "";
 	dlist_push_tail(&client->calls, &call->node);

@@ -49,7 +49,8 @@ typedef struct dv_http_request
 	size_t		body_len;
 	int			timeout_ms;		/* for the whole exchange, from its start, as far as the backend
 								 * attends to it (attention.h) */
-	size_t		max_response;	/* bytes after decompression; 0: 256 MB */
+	size_t		max_response;	/* bytes after decompression; 0: as much as all answers in memory
+								 * may have together */
 	bool		no_proxy;		/* for managed identities */
 	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
 	SubTransactionId subid;		/* whose rollback stops the call; 0: the current one */

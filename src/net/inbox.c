@@ -14,23 +14,31 @@
 #include "net/inbox.h"
 
 #define FIRST_ROOM ((size_t) 16 * 1024)
+#define LARGE_ROOM ((size_t) 8 * 1024 * 1024)
 
-/* Appends to a malloc'd buffer and keeps it NUL-terminated. */
-static dv_inbox_result
-append(char **buffer, size_t *len, size_t *room, size_t max, const char *data, size_t n)
+/*
+ * How much room to make for so many bytes: twice as much as there was, but not
+ * much more than a large body needs, since what it takes others cannot have.
+ */
+static size_t
+enlarged(size_t room, size_t needed, size_t most)
 {
-	if (*len > max || n > max - *len)
-		return DV_INBOX_TOO_LARGE;
+	size_t		want = room == 0 ? FIRST_ROOM : room < LARGE_ROOM ? room * 2 : room + room / 8;
+
+	if (want > most)
+		want = most;
+	return want > needed ? want : needed;
+}
+
+/* Appends to a malloc'd buffer and keeps it NUL-terminated.  There is room for so much at "most". */
+static dv_inbox_result
+append(char **buffer, size_t *len, size_t *room, size_t most, const char *data, size_t n)
+{
 	if (*len + n + 1 > *room)
 	{
-		size_t		want = *room > 0 ? *room * 2 : FIRST_ROOM;
-		char	   *grown;
+		size_t		want = enlarged(*room, *len + n + 1, most);
+		char	   *grown = realloc(*buffer, want);
 
-		if (want > max + 1)
-			want = max + 1;
-		if (want < *len + n + 1)
-			want = *len + n + 1;
-		grown = realloc(*buffer, want);
 		if (grown == NULL)
 			return DV_INBOX_NO_MEMORY;
 		*buffer = grown;
@@ -159,11 +167,23 @@ dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len)
 dv_inbox_result
 dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len)
 {
+	dv_inbox_store *store = inbox->store;
 	size_t		max = inbox->max_body;
+	size_t		before = inbox->body_room;
+	size_t		left;
+	dv_inbox_result result;
 
 	if (inbox->status >= 300 && max > DV_INBOX_MAX_ERROR)
 		max = DV_INBOX_MAX_ERROR;
-	return append(&inbox->body, &inbox->body_len, &inbox->body_room, max, data, len);
+	if (inbox->body_len > max || len > max - inbox->body_len)
+		return DV_INBOX_TOO_LARGE;
+	left = before + (store->taken < store->room ? store->room - store->taken : 0);
+	if (inbox->body_len + len + 1 > left)
+		return DV_INBOX_STORE_FULL;
+	result = append(&inbox->body, &inbox->body_len, &inbox->body_room,
+					left < max + 1 ? left : max + 1, data, len);
+	store->taken += inbox->body_room - before;
+	return result;
 }
 
 /* Returns the value of the next header of that name after "line", or NULL; *line is moved on. */
@@ -212,7 +232,11 @@ dv_inbox_cookie(const dv_inbox *inbox, const char *name, size_t *len)
 void
 dv_inbox_free(dv_inbox *inbox)
 {
+	dv_inbox_store *store = inbox->store;
+
 	free(inbox->lines);
 	free(inbox->body);
+	store->taken -= inbox->body_room;
 	memset(inbox, 0, sizeof(*inbox));
+	inbox->store = store;
 }

@@ -7,7 +7,10 @@
  * Everything that the other side can make longer is counted here and has a
  * limit: the header lines of the answer, of interim answers, and of trailers
  * together, and the body after decompression.  An answer that is an error has
- * a smaller limit.
+ * a smaller limit.  All bodies of a backend share a store, because a few
+ * kilobytes of gzip fill it and many answers can be there at a time: memory is
+ * taken from it when it is allocated, while the body is being decompressed, and
+ * given back when the inbox is freed.
  *
  * Requests ask for gzip and nothing else.  libcurl would decode whatever it was
  * built for, in several layers: some decoders need more than a hundred megabytes
@@ -34,8 +37,17 @@
 /* An error of the service; the largest ones describe each of a thousand rows. */
 #define DV_INBOX_MAX_ERROR ((size_t) 8 * 1024 * 1024)
 
+/* What the bodies of all inboxes may take together. */
+typedef struct dv_inbox_store
+{
+	size_t		room;
+	size_t		taken;
+} dv_inbox_store;
+
+/* "store" is never NULL. */
 typedef struct dv_inbox
 {
+	dv_inbox_store *store;
 	size_t		max_body;		/* the limit that the caller has set */
 	int			status;			/* of the last status line; 0: none yet */
 	bool		has_head;		/* the header lines of the final answer are complete */
@@ -53,6 +65,7 @@ typedef enum dv_inbox_result
 {
 	DV_INBOX_TAKEN,
 	DV_INBOX_TOO_LARGE,
+	DV_INBOX_STORE_FULL,
 	DV_INBOX_ENCODED,			/* in a way that was not asked for */
 	DV_INBOX_NO_MEMORY
 } dv_inbox_result;

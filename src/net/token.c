@@ -302,7 +302,7 @@ static const char endpoint_hint[] =
 
 /* Records the first line of the authority's error message, and a hint. */
 static void
-refused(dv_token *token, int status, struct json_object *root, const char *retry_after)
+refused(dv_token *token, int status, struct json_object *root)
 {
 	const char *text = root != NULL ? dv_json_string(root, "error_description") : NULL;
 	const char *hint = NULL;
@@ -337,7 +337,8 @@ refused(dv_token *token, int status, struct json_object *root, const char *retry
 		(status == 404 || status == 410))
 		transient = true;
 	failed(token, transient,
-		   Max(dv_retry_after(retry_after, (int64) time(NULL)), 0),
+		   Max(dv_retry_after(dv_http_header(token->call, "Retry-After"),
+							  dv_http_header(token->call, "Date"), (int64) time(NULL)), 0),
 		   dv_text_shown(text, strcspn(text, "\r\n")), hint);
 }
 
@@ -371,7 +372,7 @@ read_answer(dv_token *token)
 		value = dv_json_string(root, "access_token");
 	if (result->status != 200 || value == NULL)
 	{
-		refused(token, result->status, root, dv_http_header(token->call, "Retry-After"));
+		refused(token, result->status, root);
 		return;
 	}
 	if (!dv_text_is_word(value))
@@ -398,8 +399,7 @@ finish_request(dv_token *token)
 {
 	MemoryContext old;
 
-	if (token->call == NULL ||
-		dv_http_result_of(token->call)->outcome == DV_HTTP_PENDING)
+	if (!dv_token_has_news(token))
 		return;
 	old = MemoryContextSwitchTo(token->request);
 	if (is_answer(dv_http_result_of(token->call)))
@@ -419,6 +419,26 @@ wants_request(const dv_token *token, bool usable, int64 now)
 		now - token->failed_at > (usable ? REFRESH_AGAIN : FAILURE_HOLDS);
 }
 
+bool
+dv_token_usable(const dv_token *token)
+{
+	return token->credential.kind == DV_CREDENTIAL_TOKEN ||
+		(token->bearer != NULL && dv_now() < token->usable_until);
+}
+
+bool
+dv_token_has_news(const dv_token *token)
+{
+	return token->call != NULL && dv_http_result_of(token->call)->outcome != DV_HTTP_PENDING;
+}
+
+int64
+dv_token_requested_at(const dv_token *token)
+{
+	return token->call != NULL && !dv_token_has_news(token) ?
+		dv_http_result_of(token->call)->started_at : 0;
+}
+
 dv_token_state
 dv_token_poll(dv_token *token, dv_bearer **bearer)
 {
@@ -430,7 +450,7 @@ dv_token_poll(dv_token *token, dv_bearer **bearer)
 	if (token->credential.kind == DV_CREDENTIAL_TOKEN)
 		return DV_TOKEN_READY;
 	finish_request(token);
-	usable = token->bearer != NULL && now < token->usable_until;
+	usable = dv_token_usable(token);
 	wanted = wants_request(token, usable, now);
 	if (wanted && dv_http_room_for(token->client, true) == DV_HTTP_ROOM)
 	{
@@ -570,4 +590,20 @@ dv_credential_identity(const dv_credential *credential)
 		return credential->client_id;
 	return psprintf("managed identity of %s",
 					credential->token_url != NULL ? credential->token_url : IMDS_URL);
+}
+
+const char *
+dv_credential_proof(const dv_credential *credential)
+{
+	const char *const parts[] = {credential->secret, credential->certificate, credential->key};
+	StringInfoData proof;
+	int			i;
+
+	initStringInfo(&proof);
+	appendStringInfo(&proof, "%d", credential->kind);
+	/* with their lengths, so that no two lists look alike */
+	for (i = 0; i < (int) lengthof(parts); i++)
+		if (parts[i] != NULL)
+			appendStringInfo(&proof, " %d:%d:%s", i, (int) strlen(parts[i]), parts[i]);
+	return proof.data;
 }

@@ -84,6 +84,15 @@ extern dv_token *dv_token_create(dv_http_client *client, const dv_credential *cr
  * *bearer is valid until the next call, or for longer if it is carried.
  */
 extern dv_token_state dv_token_poll(dv_token *token, dv_bearer **bearer);
+
+/* Returns true if there is a token that can be used now. */
+extern bool dv_token_usable(const dv_token *token);
+
+/* Returns true if a request for the token has ended, and the next poll tells how. */
+extern bool dv_token_has_news(const dv_token *token);
+
+/* Returns the time at which the request under way was started, or 0 if there is none. */
+extern int64 dv_token_requested_at(const dv_token *token);
 extern const dv_token_error *dv_token_last_error(const dv_token *token);
 
 /* The value to be sent.  A request carries the bearer until its fate is known. */
@@ -112,5 +121,8 @@ extern int	dv_token_lifetime(const dv_token *token);
  * may be shown or stored.
  */
 extern const char *dv_credential_identity(const dv_credential *credential);
+
+/* Returns likewise what the credential proves that with, of which only a hash may be stored. */
+extern const char *dv_credential_proof(const dv_credential *credential);
 
 #endif							/* DV_TOKEN_H */

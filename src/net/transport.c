@@ -10,15 +10,24 @@
  * authorities with the system's directory of authorities.  Its other sources,
  * such as .netrc, have to be requested, which nothing here does.
  *
+ * libcurl reads a file of authorities and keeps it for a day, and a connection or
+ * a TLS session that it keeps has been verified with what the file said then.
+ * Files are renewed, so before each request the file is looked at, and what is
+ * older than its last change is not used.
+ *
  * SPDX-License-Identifier: PostgreSQL
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
+
+#include "net/clock.h"
 #include "net/transport.h"
 
 #define KEY_LOG "SSLKEYLOGFILE"
+#define DAY		86400			/* seconds */
 
 struct dv_transport
 {
@@ -26,6 +35,9 @@ struct dv_transport
 	char	   *proxy;
 	char	   *proxy_user;
 	char	   *proxy_password;
+	struct stat authorities;	/* of the file, when it was last looked at */
+	bool		looked;
+	int64		changed_at;		/* 0: it has been as it is */
 };
 
 /* libcurl reads the name of the key log when it is initialized; others may use it as well. */
@@ -95,8 +107,42 @@ trust_only(CURL *easy, const char *ca_file)
 	curl_easy_setopt(easy, CURLOPT_PROXY_SSL_OPTIONS, 0L);
 }
 
+/* Looks whether the authorities are still the ones that libcurl may have read. */
+static void
+look_at_authorities(dv_transport *transport)
+{
+	const char *file = transport->ca_file != NULL ? transport->ca_file :
+	curl_version_info(CURLVERSION_NOW)->cainfo;
+	struct stat before = transport->authorities;
+	struct stat *now = &transport->authorities;
+
+	/* a file that is not there is one that has changed */
+	memset(now, 0, sizeof(*now));
+	if (file != NULL && stat(file, now) != 0)
+		memset(now, 0, sizeof(*now));
+	if (transport->looked &&
+		(now->st_dev != before.st_dev || now->st_ino != before.st_ino ||
+		 now->st_size != before.st_size || now->st_mtime != before.st_mtime ||
+		 now->st_ctime != before.st_ctime))
+		transport->changed_at = dv_now();
+	transport->looked = true;
+}
+
+/* Uses nothing that is older than the change, which was so many seconds ago. */
+static void
+trust_anew(CURL *easy, long seconds)
+{
+	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, Min(seconds, DAY));
+	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+	/* libcurl counts the age of connections in whole seconds, and 0 is no limit */
+	if (seconds < 2)
+		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+	else
+		curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, seconds - 1);
+}
+
 void
-dv_transport_apply(const dv_transport *transport, CURL *easy, bool direct)
+dv_transport_apply(dv_transport *transport, CURL *easy, bool direct)
 {
 	const char *proxy = direct ? NULL : transport->proxy;
 
@@ -106,6 +152,9 @@ dv_transport_apply(const dv_transport *transport, CURL *easy, bool direct)
 	curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 2L);
 	if (transport->ca_file != NULL)
 		trust_only(easy, transport->ca_file);
+	look_at_authorities(transport);
+	if (transport->changed_at != 0)
+		trust_anew(easy, (long) ((dv_now() - transport->changed_at) / DV_SECOND));
 
 	/* empty strings, because without a value libcurl looks at the environment */
 	curl_easy_setopt(easy, CURLOPT_PROXY, proxy != NULL ? proxy : "");

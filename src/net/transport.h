@@ -21,6 +21,6 @@ extern dv_transport *dv_transport_create(const dv_http_options *options);
 extern void dv_transport_free(dv_transport *transport);
 
 /* Prepares a handle; "direct" means without the proxy. */
-extern void dv_transport_apply(const dv_transport *transport, CURL *easy, bool direct);
+extern void dv_transport_apply(dv_transport *transport, CURL *easy, bool direct);
 
 #endif							/* DV_TRANSPORT_H */

@@ -24,6 +24,9 @@
 /* While more than this share of the limit is left, no request is held back. */
 #define FREE_SHARE 0.5
 
+/* If this share of the limit is left, it is full. */
+#define FULL_SHARE 0.9
+
 /* Unless this share of the limit is left, no request is sent. */
 #define SMALLEST_ROOM 0.001
 #define SHARED_ROOM 0.005
@@ -381,6 +384,22 @@ dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now)
 
 	return ration->limit - ration->offset - MARGIN * ration->spread -
 		ration->scale * used_at(budget, ration, now);
+}
+
+bool
+dv_budget_is_full(const dv_budget *budget, int64_t now)
+{
+	int			i;
+
+	for (i = 0; i < DV_RATIONS; i++)
+	{
+		const dv_ration *ration = &budget->rations[i];
+
+		if (!ration->said || ration->refused ||
+			dv_budget_left(budget, (dv_ration_kind) i, now) < FULL_SHARE * ration->limit)
+			return false;
+	}
+	return true;
 }
 
 /*

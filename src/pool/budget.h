@@ -140,6 +140,9 @@ extern double dv_budget_capacity(const dv_budget *budget, int64_t within, int64_
 /* Our estimate of what is left now; negative if more than the limit was used. */
 extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now);
 
+/* Returns true if the service has said what remains, and that is about all of it. */
+extern bool dv_budget_is_full(const dv_budget *budget, int64_t now);
+
 /*
  * Returns the earliest time at which a request that is expected to run for
  * "expected_seconds" may be sent, or 0 if it need not wait.  The result is

@@ -3,18 +3,29 @@
  * entry.c
  *		The table of application users: finding, making and reclaiming entries.
  *
- * There is one entry for each application user of an organisation, found by
- * the hash of both, and a view of it for each server that uses it.  An entry
- * outlives its sessions: what is known about throttles and budgets is worth
- * keeping.  When room is needed, the entry goes that has been idle longest
+ * There is one entry for each application user of an organisation, and a view
+ * of it for each server that uses it.  Nothing is taken from anybody's word:
+ * an entry is that of a claim, which is one credential of one user, until the
+ * service has accepted a request that was sent with it; then it is that of the
+ * user, and whoever proves another claim to be the same user joins it.  So made-up
+ * tokens, wrong secrets, and answers of peers that only the owner of a server
+ * trusts cannot take slots of a user, throttle it, or set it aside for others.
+ *
+ * An entry outlives its sessions: what is known about throttles and budgets is
+ * worth keeping.  When room is needed, the entry goes that has been idle longest
  * among those that nobody uses and that have nothing left to tell: no
  * throttle, nothing in the service's window, nothing in the recent history.
  *
  * Each entry is on the account of a role.  A role whose mappings name so many
  * users has no more entries than that: what it used before gives way first,
  * told or not, so nobody fills the table by changing mappings.  An entry that
- * was opened for several roles is spared, because any role can name the
- * application user of another one, which would then forget its throttles.
+ * was opened for several roles is spared.
+ *
+ * If the table is full of entries in use, whoever has most of them gives way to
+ * those that would still have fewer: claims that nobody has proved, and of a
+ * role with more than half of the table also others.  The sessions that used
+ * such an entry find out when they next look for it, and go on without shared
+ * memory.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -27,12 +38,27 @@
 #include "miscadmin.h"
 
 #include "pool/entry.h"
+#include "pool/wait.h"
 
 /* How long what has happened to a user is of interest: the service's window, and the history. */
 #define WINDOW			(300 * DV_SECOND)
 #define HISTORY_LASTS	(3600 * DV_SECOND)
 
 StaticAssertDecl(DV_KEY_LEN == PG_SHA256_DIGEST_LENGTH, "a key is a hash");
+
+/* Hashes texts, each with its NUL, so that no two lists look alike. */
+static void
+hash(uint8 *digest, const char *const *texts)
+{
+	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+	bool		failed = pg_cryptohash_init(ctx) < 0;
+
+	for (; *texts != NULL && !failed; texts++)
+		failed = pg_cryptohash_update(ctx, (const uint8 *) *texts, strlen(*texts) + 1) < 0;
+	if (failed || pg_cryptohash_final(ctx, digest, DV_KEY_LEN) < 0)
+		elog(ERROR, "could not compute the hash of a client id: %s", pg_cryptohash_error(ctx));
+	pg_cryptohash_free(ctx);
+}
 
 dv_entry_key *
 dv_entry_keys(const dv_pool_spec *spec)
@@ -42,18 +68,13 @@ dv_entry_keys(const dv_pool_spec *spec)
 
 	for (i = 0; i < spec->n; i++)
 	{
-		pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+		const char *texts[] = {
+			spec->organisation, spec->peer, spec->client_ids[i], NULL, NULL
+		};
 
-		/* with its NUL, so that no two pairs look alike */
-		if (pg_cryptohash_init(ctx) < 0 ||
-			pg_cryptohash_update(ctx, (const uint8 *) spec->organisation,
-								 strlen(spec->organisation) + 1) < 0 ||
-			pg_cryptohash_update(ctx, (const uint8 *) spec->client_ids[i],
-								 strlen(spec->client_ids[i])) < 0 ||
-			pg_cryptohash_final(ctx, keys[i], DV_KEY_LEN) < 0)
-			elog(ERROR, "could not compute the hash of a client id: %s",
-				 pg_cryptohash_error(ctx));
-		pg_cryptohash_free(ctx);
+		hash(keys[i].user, texts);
+		texts[3] = spec->secrets[i];
+		hash(keys[i].claim, texts);
 	}
 	return keys;
 }
@@ -71,25 +92,21 @@ int
 dv_entry_maximum(dv_shared *shared, int user)
 {
 	int			dop_hint = dv_shared_users(shared)[user].dop_hint;
-	int			answered = 0;
-	int			any = 0;
+	int			maximum = 0;
 	int			i;
 
 	for (i = 0; i < shared->nviews; i++)
 	{
 		const dv_shared_view *view = &dv_shared_views(shared)[i];
 
-		if (!view->used || view->user != user)
-			continue;
-		any = Max(any, dv_view_maximum(view, dop_hint));
-		if (view->answered)
-			answered = Max(answered, dv_view_maximum(view, dop_hint));
+		if (view->used && view->user == user)
+			maximum = Max(maximum, dv_view_maximum(view, dop_hint));
 	}
-	return answered > 0 ? answered : any;
+	return maximum;
 }
 
-int
-dv_entry_find(dv_shared *shared, const uint8 *key)
+static int
+find_key(dv_shared *shared, const uint8 *key)
 {
 	const dv_shared_user *users = dv_shared_users(shared);
 	int			i;
@@ -98,6 +115,27 @@ dv_entry_find(dv_shared *shared, const uint8 *key)
 		if (users[i].used && memcmp(users[i].key, key, DV_KEY_LEN) == 0)
 			return i;
 	return -1;
+}
+
+static bool
+has_claim(const dv_shared_user *user, const uint8 *claim)
+{
+	int			i;
+
+	for (i = 0; i < DV_CLAIMS; i++)
+		if (memcmp(user->claims[i], claim, DV_KEY_LEN) == 0)
+			return true;
+	return false;
+}
+
+int
+dv_entry_find(dv_shared *shared, const dv_entry_key *key)
+{
+	int			user = find_key(shared, key->user);
+
+	if (user >= 0 && has_claim(&dv_shared_users(shared)[user], key->claim))
+		return user;
+	return find_key(shared, key->claim);
 }
 
 static int
@@ -155,19 +193,43 @@ has_nothing_to_tell(const dv_shared_user *user, int64 now)
 		(user->throttle.last_at == 0 || now - user->throttle.last_at >= HISTORY_LASTS);
 }
 
+/* An account is that of a role in this database, or of the mappings for PUBLIC here. */
 static bool
-is_mine(const dv_shared_user *user, Oid roleid)
+is_on_account(const dv_shared_user *user, Oid databaseid, Oid roleid)
 {
-	return user->used && user->roleid == roleid && user->databaseid == MyDatabaseId;
+	return user->used && user->roleid == roleid && user->databaseid == databaseid;
+}
+
+static int
+count_account(dv_shared *shared, Oid databaseid, Oid roleid)
+{
+	const dv_shared_user *users = dv_shared_users(shared);
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < shared->nusers; i++)
+		n += is_on_account(&users[i], databaseid, roleid);
+	return n;
+}
+
+static int
+count_users(dv_shared *shared)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < shared->nusers; i++)
+		n += dv_shared_users(shared)[i].used;
+	return n;
 }
 
 /*
  * The user that has been idle longest of those that may be reclaimed, or -1.
- * A role's own ("roleid" is valid) may be even if they have something to tell,
+ * A role's own ("own" is given) may be even if they have something to tell,
  * unless they are others' as well.
  */
 static int
-reclaimable_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int64 now)
+reclaimable_user(dv_shared *shared, const dv_pool_spec *own, const uint64 *views_in_use, int64 now)
 {
 	const dv_shared_user *users = dv_shared_users(shared);
 	int			best = -1;
@@ -176,8 +238,8 @@ reclaimable_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int6
 	for (i = 0; i < shared->nusers; i++)
 	{
 		if (!users[i].used || users[i].kept ||
-			(OidIsValid(roleid) && !is_mine(&users[i], roleid)) ||
-			((!OidIsValid(roleid) || users[i].common) && !has_nothing_to_tell(&users[i], now)) ||
+			(own != NULL && !is_on_account(&users[i], MyDatabaseId, own->roleid)) ||
+			((own == NULL || users[i].common) && !has_nothing_to_tell(&users[i], now)) ||
 			(best >= 0 && users[i].rate.last_activity >= users[best].rate.last_activity) ||
 			is_in_use(shared, i, views_in_use))
 			continue;
@@ -186,14 +248,11 @@ reclaimable_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int6
 	return best;
 }
 
-static bool
-reclaim_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int64 now)
+static void
+free_user(dv_shared *shared, int user)
 {
-	int			user = reclaimable_user(shared, roleid, views_in_use, now);
 	int			i;
 
-	if (user < 0)
-		return false;
 	for (i = 0; i < shared->nviews; i++)
 		if (dv_shared_views(shared)[i].user == user)
 			dv_shared_views(shared)[i].used = false;
@@ -201,6 +260,70 @@ reclaim_user(dv_shared *shared, Oid roleid, const uint64 *views_in_use, int64 no
 		if (dv_shared_history(shared)[i].user == user)
 			dv_shared_history(shared)[i].user = -1;
 	dv_shared_users(shared)[user].used = false;
+}
+
+static bool
+reclaim_user(dv_shared *shared, const dv_pool_spec *own, const uint64 *views_in_use, int64 now)
+{
+	int			user = reclaimable_user(shared, own, views_in_use, now);
+
+	if (user >= 0)
+		free_user(shared, user);
+	return user >= 0;
+}
+
+/*
+ * The entry that gives way to a role that will then have "share" entries, or -1:
+ * one of whoever has most, more than that.  What the service has accepted gives
+ * way only if it is part of more than half of the table.
+ */
+static int
+displaceable_user(dv_shared *shared, int share)
+{
+	const dv_shared_user *users = dv_shared_users(shared);
+	int			most = share;
+	int			best = -1;
+	int			i;
+
+	for (i = 0; i < shared->nusers; i++)
+	{
+		int			count;
+
+		if (!users[i].used || users[i].kept)
+			continue;
+		count = count_account(shared, users[i].databaseid, users[i].roleid);
+		if (users[i].proven && count <= shared->nusers / 2)
+			continue;
+		if (count > most || (best >= 0 && count == most && users[best].proven && !users[i].proven))
+		{
+			most = count;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Whoever uses the entry holds no slot of it any more, and is woken if it waits for one. */
+static bool
+displace_user(dv_shared *shared, int share)
+{
+	int			user = displaceable_user(shared, share);
+	dv_shared_lease *leases;
+	int			i;
+	int			k;
+
+	if (user < 0)
+		return false;
+	leases = dv_shared_leases(shared, user);
+	for (i = 0; i < DV_USER_LEASES; i++)
+		if (leases[i].ticket != 0)
+			dv_shared_free_lease(shared, user, &leases[i]);
+	dv_wait_forget(shared, user);
+	for (i = 0; i < shared->nviews; i++)
+		for (k = 0; k < shared->nbackends && dv_shared_views(shared)[i].user == user; k++)
+			dv_set_put(dv_shared_uses(shared, dv_shared_backend_at(shared, k)), i, false);
+	free_user(shared, user);
+	shared->moves = ++shared->ticket;
 	return true;
 }
 
@@ -263,18 +386,6 @@ dv_entry_forget_former(dv_shared *shared)
  */
 
 static int
-count_users(dv_shared *shared, Oid roleid)
-{
-	const dv_shared_user *users = dv_shared_users(shared);
-	int			n = 0;
-	int			i;
-
-	for (i = 0; i < shared->nusers; i++)
-		n += OidIsValid(roleid) ? is_mine(&users[i], roleid) : users[i].used;
-	return n;
-}
-
-static int
 count_views(dv_shared *shared)
 {
 	int			n = 0;
@@ -300,14 +411,15 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 	{
 		int			entitled = Max(spec->entitled, spec->n);
 
-		while (count_users(shared, spec->roleid) + users > entitled &&
-			   reclaim_user(shared, spec->roleid, in_use, now))
+		while (count_account(shared, MyDatabaseId, spec->roleid) + users > entitled &&
+			   reclaim_user(shared, spec, in_use, now))
 			;
-		if (count_users(shared, spec->roleid) + users > 2 * entitled)
+		if (count_account(shared, MyDatabaseId, spec->roleid) + users > 2 * entitled)
 			return false;
 	}
-	while (count_users(shared, InvalidOid) + users > shared->nusers)
-		if (!reclaim_user(shared, InvalidOid, in_use, now))
+	while (count_users(shared) + users > shared->nusers)
+		if (!reclaim_user(shared, NULL, in_use, now) &&
+			!displace_user(shared, count_account(shared, MyDatabaseId, spec->roleid) + users))
 			return false;
 	while (count_views(shared) + views > shared->nviews)
 		if (!reclaim_view(shared, spec->serverid, in_use))
@@ -315,7 +427,7 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 	return true;
 }
 
-/* What is there already is not reclaimed for the rest. */
+/* What is there already, also of users that a claim names, is not reclaimed for the rest. */
 static bool
 find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys, int64 now)
 {
@@ -327,8 +439,11 @@ find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys,
 
 	for (i = 0; i < spec->n; i++)
 	{
-		int			user = dv_entry_find(shared, keys[i]);
+		int			user = dv_entry_find(shared, &keys[i]);
+		int			named = find_key(shared, keys[i].user);
 
+		if (named >= 0)
+			users[named].kept = true;
 		if (user < 0)
 			missing_users++;
 		else
@@ -348,7 +463,7 @@ find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys,
  */
 
 static int
-make_user(dv_shared *shared, const uint8 *key, int64 now)
+make_user(dv_shared *shared, const dv_entry_key *key, int64 now)
 {
 	dv_shared_user *users = dv_shared_users(shared);
 	int			user = 0;
@@ -358,7 +473,8 @@ make_user(dv_shared *shared, const uint8 *key, int64 now)
 		user++;
 	memset(&users[user], 0, sizeof(users[user]));
 	users[user].used = true;
-	memcpy(users[user].key, key, DV_KEY_LEN);
+	users[user].born = ++shared->ticket;
+	memcpy(users[user].key, key->claim, DV_KEY_LEN);
 	for (i = 0; i < DV_RATIONS; i++)
 		users[user].remaining[i] = -1;
 	dv_budget_init(&users[user].budget, now);
@@ -382,24 +498,51 @@ make_view(dv_shared *shared, Oid serverid, int user)
 }
 
 /*
- * The mappings of several roles can name the same user.  Once the service has
- * accepted a request, what only the mapping says is left as it is for the
- * others, whether or not they can prove that they are that user.
+ * The mappings of several roles can name the same user.  What only mappings say
+ * is left as the one said that proved it first.
  */
 static void
 fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)
 {
 	dv_shared_view *view = &dv_shared_views(shared)[which];
+	bool		is_new = view->opened == 0;
 
 	strlcpy(view->server, spec->server_name, DV_NAME_LEN);
 	strlcpy(view->url, spec->organisation, DV_URL_LEN);
 	view->policy = *spec->policy;
 	view->opened = ++shared->ticket;
-	if (view->answered && view->roleid != spec->roleid)
+	if (!is_new && dv_shared_users(shared)[view->user].proven && view->roleid != spec->roleid)
 		return;
 	strlcpy(view->name, spec->names[number], DV_NAME_LEN);
 	view->sharing = spec->n;
 	view->roleid = spec->roleid;
+}
+
+int
+dv_entry_view(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *spec, int number,
+			  int entry)
+{
+	dv_shared_user *user = &dv_shared_users(shared)[entry];
+	int			view = find_view(shared, spec->serverid, entry);
+
+	if (view < 0)
+	{
+		dv_view_set in_use;
+
+		dv_entry_find_in_use(shared, in_use);
+		if (count_views(shared) == shared->nviews &&
+			!reclaim_view(shared, spec->serverid, in_use))
+			return -1;
+		view = make_view(shared, spec->serverid, entry);
+	}
+	fill_view(shared, view, spec, number);
+	dv_set_put(dv_shared_uses(shared, mine), view, true);
+	if (!is_on_account(user, MyDatabaseId, spec->roleid))
+		user->common = true;
+	user->databaseid = MyDatabaseId;
+	user->roleid = spec->roleid;
+	dv_rate_set_max(&user->rate, &spec->policy->rate, dv_entry_maximum(shared, entry));
+	return view;
 }
 
 bool
@@ -412,28 +555,94 @@ dv_entry_open(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *sp
 		return false;
 	for (i = 0; i < spec->n; i++)
 	{
-		int			user = dv_entry_find(shared, keys[i]);
-		bool		is_new = user < 0;
+		int			entry = dv_entry_find(shared, &keys[i]);
+		bool		is_new = entry < 0;
+		dv_shared_user *user;
 
 		if (is_new)
-			user = make_user(shared, keys[i], now);
-		views[i] = find_view(shared, spec->serverid, user);
-		if (views[i] < 0)
-			views[i] = make_view(shared, spec->serverid, user);
-		fill_view(shared, views[i], spec, i);
-		dv_set_put(dv_shared_uses(shared, mine), views[i], true);
-		if (!is_new && !is_mine(&dv_shared_users(shared)[user], spec->roleid))
-			dv_shared_users(shared)[user].common = true;
-		dv_shared_users(shared)[user].databaseid = MyDatabaseId;
-		dv_shared_users(shared)[user].roleid = spec->roleid;
-		if (is_new)
-			dv_rate_init(&dv_shared_users(shared)[user].rate, &spec->policy->rate,
-						 dv_entry_maximum(shared, user), now);
-		else
-			dv_rate_set_max(&dv_shared_users(shared)[user].rate, &spec->policy->rate,
-							dv_entry_maximum(shared, user));
+			entry = make_user(shared, &keys[i], now);
+		user = &dv_shared_users(shared)[entry];
+		views[i] = dv_entry_view(shared, mine, spec, i, entry);
+		if (!is_new)
+			continue;
+		user->common = false;
+		dv_rate_init(&user->rate, &spec->policy->rate, dv_entry_maximum(shared, entry), now);
 	}
 	mark_former_views(shared, spec);
 	dv_entry_forget_former(shared);
 	return true;
+}
+
+/*
+ * Proving.
+ */
+
+static void
+add_claim(dv_shared_user *user, const uint8 *claim)
+{
+	if (has_claim(user, claim))
+		return;
+	memmove(user->claims[1], user->claims[0], (DV_CLAIMS - 1) * DV_KEY_LEN);
+	memcpy(user->claims[0], claim, DV_KEY_LEN);
+}
+
+/* What was counted for a claim is counted for its user. */
+static void
+move_counters(dv_shared_user *user, dv_shared_user *claim)
+{
+	int			i;
+
+	for (i = 0; i < DV_KINDS; i++)
+	{
+		user->requests[i] += claim->requests[i];
+		user->rows[i] += claim->rows[i];
+	}
+	for (i = 0; i < DV_RETRY_CAUSES; i++)
+		user->retries[i] += claim->retries[i];
+	user->failures += claim->failures;
+	user->bytes_sent += claim->bytes_sent;
+	user->bytes_received += claim->bytes_received;
+	user->waited += claim->waited;
+	memset(claim->requests, 0, sizeof(claim->requests));
+	memset(claim->rows, 0, sizeof(claim->rows));
+	memset(claim->retries, 0, sizeof(claim->retries));
+	claim->failures = claim->bytes_sent = claim->bytes_received = 0;
+	claim->waited = 0;
+}
+
+int
+dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key)
+{
+	dv_shared_user *claim = &dv_shared_users(shared)[entry];
+	int			known = find_key(shared, key->user);
+	dv_shared_user *user;
+
+	if (known < 0)
+	{
+		memcpy(claim->key, key->user, DV_KEY_LEN);
+		claim->proven = true;
+		known = entry;
+	}
+	user = &dv_shared_users(shared)[known];
+	add_claim(user, key->claim);
+	if (known != entry)
+	{
+		move_counters(user, claim);
+		shared->moves = ++shared->ticket;
+	}
+	return known;
+}
+
+void
+dv_entry_leave(dv_shared *shared, int entry, int user)
+{
+	dv_shared_user *users = dv_shared_users(shared);
+	dv_view_set in_use;
+
+	if (users[entry].proven)
+		return;
+	move_counters(&users[user], &users[entry]);
+	dv_entry_find_in_use(shared, in_use);
+	if (!is_in_use(shared, entry, in_use))
+		free_user(shared, entry);
 }

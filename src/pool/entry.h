@@ -18,13 +18,47 @@ typedef uint64 dv_view_set[DV_VIEWS_PER_USER * DV_SHARED_USERS_MAX / 64];
 /* The views that some session uses.  Caller holds the lock. */
 extern void dv_entry_find_in_use(dv_shared *shared, uint64 *set);
 
-/* The hashes of the client ids, in the current memory context. */
-typedef uint8 dv_entry_key[DV_KEY_LEN];
+/*
+ * What a mapping says of an application user: who it is, as the service knows
+ * it, and the claim to be that user, with the credential for it.  Both are
+ * hashes, and both are those of one way to reach the service: what another
+ * proxy, authority, or token endpoint says is about other users.
+ */
+typedef struct dv_entry_key
+{
+	uint8		user[DV_KEY_LEN];
+	uint8		claim[DV_KEY_LEN];
+} dv_entry_key;
 
+/* In the current memory context. */
 extern dv_entry_key *dv_entry_keys(const dv_pool_spec *spec);
 
-/* Returns the index of a user, or -1 if there is no entry for it.  Caller holds the lock. */
-extern int	dv_entry_find(dv_shared *shared, const uint8 *key);
+/*
+ * Returns the index of the entry of whoever makes this claim, or -1: that of the
+ * user, if the claim is proven, and otherwise that of the claim itself.  Caller
+ * holds the lock.
+ */
+extern int	dv_entry_find(dv_shared *shared, const dv_entry_key *key);
+
+/*
+ * The service has accepted a request of this claim, whose entry that is.
+ * Returns the entry of the user: the same one, unless the user had one already,
+ * to which the counters are then added.  Caller holds the lock.
+ */
+extern int	dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key);
+
+/*
+ * The server's view of the user with this number, marked as in use by the
+ * backend, or -1 if there is no room for it.  Caller holds the lock.
+ */
+extern int	dv_entry_view(dv_shared *shared, dv_shared_backend *mine, const dv_pool_spec *spec,
+						  int number, int entry);
+
+/*
+ * A claim has become a user, and less is left in its own entry: frees that if
+ * nothing is.  Caller holds the lock.
+ */
+extern void dv_entry_leave(dv_shared *shared, int entry, int user);
 
 /*
  * The views of a pool's users, made as far as they are not there, and marked
@@ -37,11 +71,7 @@ extern bool dv_entry_open(dv_shared *shared, dv_shared_backend *mine, const dv_p
 /* The most requests that one server lets a user have under way. */
 extern int	dv_view_maximum(const dv_shared_view *view, int dop_hint);
 
-/*
- * The most that any server lets it have: that of its rate controller.  Only
- * servers that were answered have a say, as soon as there is one: to know a
- * client id is not enough.
- */
+/* The most that any server lets it have: that of its rate controller. */
 extern int	dv_entry_maximum(dv_shared *shared, int user);
 
 /*

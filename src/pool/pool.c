@@ -17,29 +17,16 @@
 
 #include "lib/ilist.h"
 #include "miscadmin.h"
+#include "storage/latch.h"
 
 #include "net/text.h"
-#include "pool/entry.h"
+#include "pool/place.h"
 #include "pool/report.h"
 #include "pool/wait.h"
 
 #define SWEEP_INTERVAL	DV_SECOND
 
-struct dv_pool
-{
-	dlist_node	node;			/* in pools */
-	dv_shared  *shared;			/* that of all backends, or this backend's own */
-	dv_pool_policy policy;
-	char	   *server_name;
-	int			n;
-	const char **names;
-	int		   *entry;			/* index in shared memory, for each user, */
-	int		   *view;			/* and of the server's view of it */
-	int		   *wanting;		/* calls that wait for it */
-};
-
-/* Those of this backend, and its leases that are waited for. */
-static dlist_head pools = DLIST_STATIC_INIT(pools);
+/* This backend's leases that are waited for. */
 static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 
 /* In the order of dv_retry_cause. */
@@ -53,144 +40,24 @@ dv_retry_cause_name(dv_retry_cause cause)
 	return cause_names[cause];
 }
 
-static dv_shared_backend *
-my_row(dv_shared *shared)
-{
-	int			mine = dv_shared_claimed(shared);
-
-	if (mine < 0)
-		elog(ERROR, "this session has no place in the pool");
-	return dv_shared_backend_at(shared, mine);
-}
+/* These are for users of a pool whose places have just been looked for. */
 
 static dv_shared_user *
 user_at(const dv_pool *pool, int user)
 {
-	return &dv_shared_users(pool->shared)[pool->entry[user]];
+	return &dv_shared_users(pool->shared)[pool->places[user].entry];
 }
 
 static dv_shared_view *
 view_at(const dv_pool *pool, int user)
 {
-	return &dv_shared_views(pool->shared)[pool->view[user]];
-}
-
-/*
- * Opening and closing.
- */
-
-static bool
-is_open(const dv_shared *shared, int view)
-{
-	dlist_iter	iter;
-	int			i;
-
-	dlist_foreach(iter, &pools)
-	{
-		const dv_pool *pool = dlist_container(dv_pool, node, iter.cur);
-
-		for (i = 0; i < pool->n; i++)
-			if (pool->shared == shared && pool->view[i] == view)
-				return true;
-	}
-	return false;
-}
-
-static void
-close_pool(void *arg)
-{
-	dv_pool    *pool = arg;
-	int			i;
-
-	dlist_delete(&pool->node);
-	if (dv_shared_claimed(pool->shared) < 0)
-		return;
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	for (i = 0; i < pool->n; i++)
-		if (!is_open(pool->shared, pool->view[i]))
-			dv_set_put(dv_shared_uses(pool->shared, my_row(pool->shared)), pool->view[i], false);
-	dv_entry_forget_former(pool->shared);
-	LWLockRelease(&pool->shared->lock);
-}
-
-/* The names as other databases read them, made before the lock is taken. */
-static dv_pool_spec
-with_common_names(const dv_pool_spec *spec)
-{
-	dv_pool_spec common = *spec;
-	const char **names = palloc(spec->n * sizeof(char *));
-	int			i;
-
-	for (i = 0; i < spec->n; i++)
-		names[i] = dv_text_common(spec->names[i], DV_NAME_LEN);
-	common.names = names;
-	common.server_name = dv_text_common(spec->server_name, DV_NAME_LEN);
-	return common;
-}
-
-/* All of its users, or (false) none: then this memory is of no use for the pool. */
-static bool
-enter_users(dv_pool *pool, const dv_pool_spec *spec, const dv_entry_key *keys)
-{
-	dv_pool_spec common = with_common_names(spec);
-	int64		now = dv_now();
-	bool		fits;
-	int			i;
-
-	if (dv_shared_my_backend(pool->shared) < 0)
-		return false;
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	fits = dv_entry_open(pool->shared, my_row(pool->shared), &common, keys, pool->view, now);
-	for (i = 0; i < pool->n && fits; i++)
-		pool->entry[i] = view_at(pool, i)->user;
-	LWLockRelease(&pool->shared->lock);
-	return fits;
-}
-
-dv_pool *
-dv_pool_open(const dv_pool_spec *spec, MemoryContext context)
-{
-	dv_entry_key *keys = dv_entry_keys(spec);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	dv_pool    *pool = palloc0(sizeof(*pool));
-	MemoryContextCallback *callback = palloc0(sizeof(*callback));
-	int			i;
-
-	pool->n = spec->n;
-	pool->policy = *spec->policy;
-	pool->server_name = pstrdup(spec->server_name);
-	pool->names = palloc(spec->n * sizeof(char *));
-	for (i = 0; i < spec->n; i++)
-		pool->names[i] = pstrdup(spec->names[i]);
-	pool->entry = palloc0(spec->n * sizeof(int));
-	pool->view = palloc0(spec->n * sizeof(int));
-	pool->wanting = palloc0(spec->n * sizeof(int));
-	MemoryContextSwitchTo(old);
-
-	pool->shared = dv_shared_attach();
-	if (!enter_users(pool, spec, keys))
-	{
-		pool->shared = dv_shared_private(false);
-		if (!enter_users(pool, spec, keys))
-			ereport(ERROR,
-					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-					 errmsg("too many application users"),
-					 errdetail("There is room for %d without shared memory.",
-							   pool->shared->nusers),
-					 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
-	}
-	dlist_push_tail(&pools, &pool->node);
-	callback->func = close_pool;
-	callback->arg = pool;
-	MemoryContextRegisterResetCallback(context, callback);
-	pfree(keys);
-	return pool;
+	return &dv_shared_views(pool->shared)[pool->places[user].view];
 }
 
 int
 dv_pool_size(const dv_pool *pool)
 {
-	return pool->n;
+	return pool->spec.n;
 }
 
 const char *
@@ -255,9 +122,8 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 
 /* How many more requests the user could have under way, of whatever kind and server. */
 static int
-room_of(const dv_pool *pool, int user, int64 now)
+room_of(const dv_pool *pool, const dv_shared_user *entry, int64 now)
 {
-	const dv_shared_user *entry = user_at(pool, user);
 	dv_binding	binding;
 	int			limit = 0;
 	int			kind;
@@ -284,7 +150,7 @@ typedef struct dv_try
 static int
 entry_of(const dv_try *t, int candidate)
 {
-	return t->pool->entry[t->user[candidate]];
+	return t->pool->places[t->user[candidate]].entry;
 }
 
 /* Candidates that this backend would try for if it were woken now. */
@@ -305,7 +171,7 @@ static void
 contest(dv_try *t)
 {
 	dv_shared  *shared = t->pool->shared;
-	dv_claim	claim = dv_wait_claim(t->mine);
+	dv_claim	claim = dv_wait_claim(t->mine, t->now);
 	dv_contest	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
 	int			i;
 
@@ -315,7 +181,7 @@ contest(dv_try *t)
 
 		if (row == t->mine || row->pid == 0 || row->waiting == 0)
 			continue;
-		claim = dv_wait_claim(row);
+		claim = dv_wait_claim(row, t->now);
 		dv_contest_add(&contest, &claim, wanted_by(t, row));
 	}
 }
@@ -333,7 +199,7 @@ uses_up(const dv_try *t, int candidate, const dv_choice *choice)
 	if (choice->kind != DV_CHOICE_USER || dv_sendable(c, t->now) > taken)
 		return false;
 	return t->now < c->throttled_until || t->now < c->not_before ||
-		room_of(t->pool, t->user[candidate], t->now) <= taken;
+		room_of(t->pool, user_at(t->pool, t->user[candidate]), t->now) <= taken;
 }
 
 /*
@@ -361,22 +227,21 @@ pass_on(const dv_try *t, const dv_choice *choice)
 	}
 }
 
-/* Marks in the backend's row what its calls wait for, of this pool's user. */
-static void
-show_wanted(const dv_pool *pool, dv_shared_backend *mine, int user)
+void
+dv_pool_show_wanted(dv_shared *shared, dv_shared_backend *mine, int entry)
 {
 	bool		wanted = false;
 	dlist_iter	iter;
 	int			i;
 
-	dlist_foreach(iter, &pools)
+	dlist_foreach(iter, &dv_pools)
 	{
-		const dv_pool *other = dlist_container(dv_pool, node, iter.cur);
+		const dv_pool *pool = dlist_container(dv_pool, node, iter.cur);
 
-		for (i = 0; i < other->n && other->shared == pool->shared; i++)
-			wanted = wanted || (other->entry[i] == pool->entry[user] && other->wanting[i] > 0);
+		for (i = 0; i < pool->spec.n && pool->shared == shared; i++)
+			wanted = wanted || (pool->places[i].entry == entry && pool->wanting[i] > 0);
 	}
-	dv_set_put(dv_shared_wants(mine), pool->entry[user], wanted);
+	dv_set_put(dv_shared_wants(mine), entry, wanted);
 }
 
 static void
@@ -385,12 +250,12 @@ change_wanted(dv_lease *lease, dv_pool *pool, dv_shared_backend *mine, uint64 wa
 	uint64		changed = lease->wanted ^ wanted;
 	int			i;
 
-	for (i = 0; i < pool->n && changed != 0; i++)
+	for (i = 0; i < pool->spec.n && changed != 0; i++)
 	{
 		if ((changed >> i & 1) == 0)
 			continue;
 		pool->wanting[i] += (wanted >> i & 1) != 0 ? 1 : -1;
-		show_wanted(pool, mine, i);
+		dv_pool_show_wanted(pool->shared, mine, pool->places[i].entry);
 	}
 	lease->wanted = wanted;
 }
@@ -469,41 +334,40 @@ delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 		mine->heedless = false;
 }
 
-/* Counts the lease; false: nobody knows where to record it. */
-static bool
+/* Counts the lease, unless its user is gone, or nobody knows where to record it. */
+static void
 record(dv_lease *lease, int64 due)
 {
-	dv_pool    *pool = lease->pool;
-	dv_shared_lease *records = dv_shared_leases(pool->shared, pool->entry[lease->user]);
+	dv_place   *place = &lease->place;
+	dv_shared_user *user = dv_place_user(place);
+	dv_shared_lease *records = dv_shared_leases(place->shared, place->entry);
 	int			i = 0;
 
 	while (i < DV_USER_LEASES && records[i].ticket != 0)
 		i++;
-	lease->slot = i < DV_USER_LEASES ? i : -1;
+	lease->slot = i < DV_USER_LEASES && user != NULL ? i : -1;
 	if (lease->slot < 0)
-		return false;
+		return;
 	records[i].ticket = lease->ticket;
 	records[i].due = due;
-	records[i].backend = dv_shared_claimed(pool->shared);
-	records[i].view = pool->view[lease->user];
+	records[i].backend = dv_shared_claimed(place->shared);
+	records[i].view = place->view;
 	records[i].kind = lease->kind;
-	user_at(pool, lease->user)->in_flight++;
-	user_at(pool, lease->user)->in_flight_of[lease->kind]++;
-	view_at(pool, lease->user)->in_flight++;
-	my_row(pool->shared)->leases++;
-	return true;
+	user->in_flight++;
+	user->in_flight_of[lease->kind]++;
+	dv_place_view(place)->in_flight++;
+	dv_place_my_row(place->shared)->leases++;
 }
 
-/* The lease's record; NULL: its slot was lent on. */
+/* The lease's record; NULL: its slot was lent on, or its user is gone. */
 static dv_shared_lease *
 record_of(const dv_lease *lease)
 {
-	dv_pool    *pool = lease->pool;
 	dv_shared_lease *record;
 
 	if (lease->slot < 0)
 		return NULL;
-	record = &dv_shared_leases(pool->shared, pool->entry[lease->user])[lease->slot];
+	record = &dv_shared_leases(lease->place.shared, lease->place.entry)[lease->slot];
 	return record->ticket == lease->ticket ? record : NULL;
 }
 
@@ -517,12 +381,13 @@ take(const dv_try *t, int chosen)
 	memset(lease, 0, sizeof(*lease));
 	lease->pool = t->pool;
 	lease->user = chosen;
+	lease->place = t->pool->places[chosen];
 	lease->kind = t->kind;
 	lease->last_ticket = user->last_used;
 	lease->ticket = ++t->pool->shared->ticket;
 	user->last_used = lease->ticket;
 	user->last_kind = t->kind;
-	(void) record(lease, 0);
+	record(lease, 0);
 }
 
 static void
@@ -531,7 +396,7 @@ find_candidates(dv_try *t, uint64 allowed)
 	int			i;
 
 	t->n = 0;
-	for (i = 0; i < t->pool->n; i++)
+	for (i = 0; i < t->pool->spec.n; i++)
 	{
 		if ((allowed >> i & 1) == 0)
 			continue;
@@ -602,14 +467,49 @@ watch_timeout(dv_try *t, dv_choice *choice)
 		choice->until = until;
 }
 
+/* The pool's users have to be looked for elsewhere, where no call waits yet. */
+static void
+retreat(dv_pool *pool)
+{
+	dv_shared_backend *mine = dv_place_my_row(pool->shared);
+	dlist_mutable_iter iter;
+
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	dlist_foreach_modify(iter, &waiting)
+	{
+		dv_lease   *lease = dlist_container(dv_lease, node, iter.cur);
+
+		if (lease->waits_in == pool)
+			delist(lease, mine, dv_now());
+	}
+	LWLockRelease(&pool->shared->lock);
+	dv_place_find(pool);
+	/* those calls try again */
+	SetLatch(MyLatch);
+}
+
+/* Acquires the lock, and makes sure that all users of the pool have their places. */
+static void
+lock_pool(dv_pool *pool)
+{
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	while (!dv_place_look(pool))
+	{
+		LWLockRelease(&pool->shared->lock);
+		retreat(pool);
+		LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	}
+}
+
 dv_choice
 dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 {
-	dv_try		t = {.pool = pool, .lease = lease, .kind = kind, .mine = my_row(pool->shared)};
+	dv_try		t = {.pool = pool, .lease = lease, .kind = kind};
 	dv_choice	choice;
 	int64		until = 0;
 
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	lock_pool(pool);
+	t.mine = dv_place_my_row(pool->shared);
 	t.now = dv_now();
 	choice = try_acquire(&t, allowed);
 	if (choice.kind == DV_CHOICE_BUSY && free_slots(&t, &until) > 0)
@@ -632,11 +532,12 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 int
 dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed)
 {
-	dv_try		t = {.pool = pool, .kind = kind, .mine = my_row(pool->shared)};
+	dv_try		t = {.pool = pool, .kind = kind};
 	int			room = 0;
 	int			i;
 
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	lock_pool(pool);
+	t.mine = dv_place_my_row(pool->shared);
 	t.now = dv_now();
 	find_candidates(&t, allowed);
 	contest(&t);
@@ -655,17 +556,24 @@ static void
 give_back(dv_lease *lease, int64 now)
 {
 	dv_pool    *pool = lease->pool;
-	dv_shared_user *user = user_at(pool, lease->user);
+	dv_shared  *shared = lease->place.shared;
+	dv_place   *place = &pool->places[lease->user];
+	dv_shared_user *user = dv_place_user(&lease->place);
 	dv_shared_lease *record = record_of(lease);
 
+	lease->pool = NULL;
 	if (record != NULL)
-		dv_shared_free_lease(pool->shared, pool->entry[lease->user], record);
+		dv_shared_free_lease(shared, lease->place.entry, record);
+	if (user == NULL)
+		return;
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
-	dv_wait_changed(pool->shared, pool->entry[lease->user],
-					Max(room_of(pool, lease->user, now), 1), now);
-	lease->pool = NULL;
+	dv_wait_changed(shared, lease->place.entry, Max(room_of(pool, user, now), 1), now);
+	/* the claim has been proved meanwhile */
+	if (place->shared == shared && place->entry != lease->place.entry &&
+		dv_place_user(place) != NULL)
+		dv_entry_leave(shared, lease->place.entry, place->entry);
 }
 
 int64
@@ -700,32 +608,38 @@ due_after(const dv_shared_user *user, dv_kind kind)
 void
 dv_lease_sent(dv_lease *lease)
 {
-	dv_shared  *shared = lease->pool->shared;
-	dv_shared_user *user = user_at(lease->pool, lease->user);
+	dv_shared  *shared = lease->place.shared;
+	dv_shared_user *user;
 	dv_shared_lease *record;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	lease->sent = true;
 	lease->sent_at = dv_now();
-	dv_rate_sent(&user->rate, user->in_flight);
-	lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
-	record = record_of(lease);
-	if (record != NULL)
-		record->due = lease->sent_at + due_after(user, lease->kind);
+	user = dv_place_user(&lease->place);
+	if (user != NULL)
+	{
+		dv_rate_sent(&user->rate, user->in_flight);
+		lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
+		record = record_of(lease);
+		if (record != NULL)
+			record->due = lease->sent_at + due_after(user, lease->kind);
+	}
 	LWLockRelease(&shared->lock);
 }
 
 void
 dv_lease_still_under_way(dv_lease *lease)
 {
-	dv_shared  *shared = lease->pool->shared;
+	dv_shared  *shared = lease->place.shared;
+	dv_shared_user *user;
 
 	/* without the lock: it can have been lent on only while this backend was elsewhere */
 	if (record_of(lease) != NULL)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	if (record_of(lease) == NULL)
-		(void) record(lease, dv_now() + due_after(user_at(lease->pool, lease->user), lease->kind));
+	user = dv_place_user(&lease->place);
+	if (user != NULL && record_of(lease) == NULL)
+		record(lease, dv_now() + due_after(user, lease->kind));
 	LWLockRelease(&shared->lock);
 }
 
@@ -733,14 +647,15 @@ void
 dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 {
 	dv_pool    *pool = lease->pool;
+	dv_shared  *shared = lease->place.shared;
 	int64		now = dv_now();
-	dv_breaker_change change;
+	dv_breaker_change change = DV_BREAKER_SAME;
 
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	change = dv_report_apply(pool->shared, pool->view[lease->user], &pool->policy, lease, report,
-							 now);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	if (dv_place_user(&lease->place) != NULL)
+		change = dv_report_apply(shared, lease->place.entry, &pool->policy, lease, report, now);
 	give_back(lease, now);
-	LWLockRelease(&pool->shared->lock);
+	LWLockRelease(&shared->lock);
 	log_breaker(pool, lease->user, change);
 }
 
@@ -753,34 +668,43 @@ give_up(dv_lease *lease, int64 now)
 	uint64		tried = lease->tried;
 	int			i;
 
-	delist(lease, my_row(pool->shared), now);
-	for (i = 0; i < pool->n; i++)
-		if ((wanted >> i & 1) != 0 && tried < user_at(pool, i)->changed)
-			dv_wait_wake(pool->shared, pool->entry[i], 1, false, now);
+	delist(lease, dv_place_my_row(pool->shared), now);
+	for (i = 0; i < pool->spec.n; i++)
+	{
+		const dv_shared_user *user = dv_place_user(&pool->places[i]);
+
+		if ((wanted >> i & 1) != 0 && user != NULL && tried < user->changed)
+			dv_wait_wake(pool->shared, pool->places[i].entry, 1, false, now);
+	}
+}
+
+/* On the way out, everything was given back at once. */
+static void
+drop_in(dv_shared *shared, dv_lease *lease, void (*drop) (dv_lease *, int64))
+{
+	if (dv_shared_claimed(shared) < 0)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	drop(lease, dv_now());
+	LWLockRelease(&shared->lock);
 }
 
 void
 dv_lease_drop(dv_lease *lease)
 {
-	dv_pool    *pool = lease->pool != NULL ? lease->pool : lease->waits_in;
-
-	if (pool == NULL)
-		return;
-	/* on the way out everything was given back at once */
-	if (dv_shared_claimed(pool->shared) >= 0)
-	{
-		LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-		if (lease->waits_in != NULL)
-			give_up(lease, dv_now());
-		if (lease->pool != NULL)
-			give_back(lease, dv_now());
-		LWLockRelease(&pool->shared->lock);
-	}
-	else if (lease->waits_in != NULL)
+	if (lease->waits_in != NULL)
+		drop_in(lease->waits_in->shared, lease, give_up);
+	if (lease->waits_in != NULL)
 		dlist_delete(&lease->node);
+	if (lease->pool != NULL)
+		drop_in(lease->place.shared, lease, give_back);
 	lease->pool = NULL;
 	lease->waits_in = NULL;
 }
+
+/*
+ * Notes of sessions.  A user whose entry has given way is not noted any more.
+ */
 
 void
 dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)
@@ -789,78 +713,141 @@ dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char 
 	dv_shared_view *view;
 
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	view = view_at(pool, user);
-	view->aside_until = until;
-	view->aside_whole = whole;
-	strlcpy(view->aside_reason, common, DV_REASON_LEN);
+	view = dv_place_view(&pool->places[user]);
+	if (view != NULL)
+	{
+		view->aside_until = until;
+		view->aside_whole = whole;
+		strlcpy(view->aside_reason, common, DV_REASON_LEN);
+	}
 	LWLockRelease(&pool->shared->lock);
 }
 
 void
 dv_pool_hide_aside(dv_pool *pool, int user, int64 until)
 {
+	dv_shared_view *view;
+
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	if (view_at(pool, user)->aside_until == until)
-		view_at(pool, user)->aside_until = 0;
+	view = dv_place_view(&pool->places[user]);
+	if (view != NULL && view->aside_until == until)
+		view->aside_until = 0;
 	LWLockRelease(&pool->shared->lock);
 }
 
 void
 dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause)
 {
+	dv_shared_user *entry;
+
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	user_at(pool, user)->retries[cause]++;
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+		entry->retries[cause]++;
 	LWLockRelease(&pool->shared->lock);
 }
 
 void
 dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds)
 {
+	dv_shared_user *entry;
+
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	user_at(pool, user)->waited += microseconds;
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+		entry->waited += microseconds;
 	LWLockRelease(&pool->shared->lock);
 }
 
 void
 dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration)
 {
+	dv_shared_user *entry;
+
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	dv_latency_note(&user_at(pool, user)->latency, bytes, duration);
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+		dv_latency_note(&entry->latency, bytes, duration);
 	LWLockRelease(&pool->shared->lock);
 }
 
 void
 dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes)
 {
+	dv_shared_user *entry;
+
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	user_at(pool, user)->rows[DV_KIND_READ] += rows;
-	dv_latency_note_rows(&user_at(pool, user)->latency, rows, bytes);
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+	{
+		entry->rows[DV_KIND_READ] += rows;
+		dv_latency_note_rows(&entry->latency, rows, bytes);
+	}
 	LWLockRelease(&pool->shared->lock);
+}
+
+int64
+dv_pool_served_at(const dv_pool *pool)
+{
+	int64		last = 0;
+	int			i;
+
+	LWLockAcquire(&pool->shared->lock, LW_SHARED);
+	for (i = 0; i < dv_pool_size(pool); i++)
+	{
+		const dv_shared_user *entry = dv_place_user(&pool->places[i]);
+
+		if (entry != NULL)
+			last = Max(last, entry->served_at);
+	}
+	LWLockRelease(&pool->shared->lock);
+	return last;
+}
+
+void
+dv_pool_note_served(dv_pool *pool, int user)
+{
+	dv_shared_user *entry;
+
+	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+		entry->served_at = dv_now();
+	LWLockRelease(&pool->shared->lock);
+}
+
+/* Returns false if the user's entry has given way. */
+static bool
+copy_user(const dv_pool *pool, int user, dv_shared_user *copy)
+{
+	const dv_shared_user *entry;
+
+	LWLockAcquire(&pool->shared->lock, LW_SHARED);
+	entry = dv_place_user(&pool->places[user]);
+	if (entry != NULL)
+		*copy = *entry;
+	LWLockRelease(&pool->shared->lock);
+	return entry != NULL;
 }
 
 void
 dv_pool_log_rate(const dv_pool *pool, int user)
 {
-	dv_rate		rate;
+	dv_shared_user copy;
 
-	if (!message_level_is_interesting(DEBUG2))
+	if (!message_level_is_interesting(DEBUG2) || !copy_user(pool, user, &copy))
 		return;
-	LWLockAcquire(&pool->shared->lock, LW_SHARED);
-	rate = user_at(pool, user)->rate;
-	LWLockRelease(&pool->shared->lock);
 	ereport(DEBUG2,
 			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
-							 pool->names[user], rate.current, rate.max, rate.successes,
-							 (long long) rate.total_throttles)));
+							 pool->names[user], copy.rate.current, copy.rate.max,
+							 copy.rate.successes, (long long) copy.rate.total_throttles)));
 }
 
 dv_throttle
 dv_pool_throttle(const dv_pool *pool, int user)
 {
-	dv_throttle throttle;
+	dv_throttle none = {0};
+	dv_shared_user copy;
 
-	LWLockAcquire(&pool->shared->lock, LW_SHARED);
-	throttle = user_at(pool, user)->throttle;
-	LWLockRelease(&pool->shared->lock);
-	return throttle;
+	return copy_user(pool, user, &copy) ? copy.throttle : none;
 }

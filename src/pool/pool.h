@@ -43,6 +43,7 @@ typedef struct dv_pool_policy
 	dv_dop_scope dop_scope;
 	bool		throttle_tracking;
 	bool		budget_pacing;
+	bool		start_full;		/* with the maximum, where the budgets are full */
 	int64		retry_after_buffer;
 	int64		fallback_retry_after;
 	int64		slot_timeout;	/* 0: none */
@@ -50,32 +51,56 @@ typedef struct dv_pool_policy
 
 typedef struct dv_pool dv_pool;
 
+/* Where a user of a pool is. */
+typedef struct dv_place
+{
+	struct dv_shared *shared;	/* the memory of all backends, or this backend's own */
+	int			entry;
+	int			view;			/* of the server */
+	uint64		born;			/* ticket of the entry: another one means that it has given way */
+} dv_place;
+
 /* What a pool is made of; strings are copied as far as they are kept. */
 typedef struct dv_pool_spec
 {
 	const char *organisation;	/* origin of its service */
+	const char *peer;			/* who speaks for the service: how it is reached, and who gives
+								 * tokens */
 	Oid			serverid;
 	const char *server_name;
 	Oid			roleid;			/* on whose account its entries are, */
 	int			entitled;		/* and how many its user mappings allow */
 	int			n;
 	const char *const *client_ids;
+	const char *const *secrets; /* what the mapping proves them with */
 	const char *const *names;	/* for views and logs */
 	const dv_pool_policy *policy;
 } dv_pool_spec;
 
 /*
  * The pool of a session: one entry for each application user, found or made
- * in shared memory by (organisation, client id), and the server's view of it.
- * Lives in "context", and its entries are in use as long.
+ * in shared memory, and the server's view of it.  Lives in "context", and its
+ * entries are in use as long.
+ *
+ * A user mapping can name any application user, so what it says is a claim, and
+ * its user is another one than that of any other claim until the service has
+ * accepted a request (dv_pool_prove).
  */
 extern dv_pool *dv_pool_open(const dv_pool_spec *spec, MemoryContext context);
+
+/*
+ * The service has accepted a request of the user: it is the one that the
+ * mapping names.  From now on, it shares slots, throttles, and budgets with all
+ * that have proved the same.
+ */
+extern void dv_pool_prove(dv_pool *pool, int user);
 
 /* A slot of one user, held while a request is on the wire, or waited for. */
 typedef struct dv_lease
 {
 	dv_pool    *pool;			/* NULL: not held */
-	int			user;			/* position in the pool */
+	int			user;			/* position in the pool, */
+	dv_place	place;			/* and where the slot was taken */
 	dv_kind		kind;
 	bool		sent;			/* dv_lease_sent */
 	int64		sent_at;
@@ -196,6 +221,13 @@ extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
  */
 extern void dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration);
 extern void dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes);
+
+/*
+ * When a request of any of its users was last carried out, in any session; and
+ * that one was in part, as its caller has found out.
+ */
+extern int64 dv_pool_served_at(const dv_pool *pool);
+extern void dv_pool_note_served(dv_pool *pool, int user);
 
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
 

@@ -29,7 +29,10 @@
 #define AVERAGE_WEIGHT		0.3
 #define WINDOW				(300 * DV_SECOND)
 
-/* A Retry-After up to this does not cast doubt on the last known good value. */
+/*
+ * A Retry-After up to this does not cast doubt on the last known good value, and
+ * sets a ceiling only if it follows another throttle.
+ */
 #define SHORT_WAIT			(30 * DV_SECOND)
 
 #define Min2(a, b) ((a) < (b) ? (a) : (b))
@@ -159,17 +162,29 @@ set_current(dv_rate *rate, int current)
 	rate->peak_in_flight = 0;
 }
 
+/* Starts with no less than this, unless a throttle has cut the limit since the start. */
+static void
+start_with(dv_rate *rate, int value)
+{
+	if (rate->cut || rate->current >= value)
+		return;
+	rate->last_known_good = value;
+	set_current(rate, value);
+}
+
 void
 dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max)
 {
 	rate->max = Max2(max, 1);
 	rate->current = clamp_to_bounds(rate, config, rate->current);
 	rate->last_known_good = clamp_to_bounds(rate, config, rate->last_known_good);
-	if (!rate->cut && rate->current < start_value(rate, config))
-	{
-		rate->last_known_good = start_value(rate, config);
-		set_current(rate, rate->last_known_good);
-	}
+	start_with(rate, start_value(rate, config));
+}
+
+void
+dv_rate_start_full(dv_rate *rate)
+{
+	start_with(rate, Min2(rate->max, DV_HARD_CEILING / 2));
 }
 
 int
@@ -368,16 +383,20 @@ dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 }
 
 /*
- * Sets the throttle ceiling for the Retry-After and one window.  The caller
- * skips this when Retry-After is zero, because then the limit was hardly
- * exceeded.
+ * Sets the throttle ceiling for the Retry-After and one window.  A ceiling is
+ * a whole number of requests, so at a small limit it costs much more than the
+ * percent or so that a short wait calls for.  Therefore, a single short wait,
+ * which may mean nothing, sets none, and neither does Retry-After zero: then
+ * the limit was hardly exceeded.
  */
 static void
-note_ceiling(dv_rate *rate, int floor, int64_t retry_after, int64_t now)
+note_ceiling(dv_rate *rate, int floor, int64_t retry_after, bool again, int64_t now)
 {
 	int			existing = throttle_ceiling_holds(rate, now) ? rate->throttle_ceiling : 0;
 	int			ceiling = dv_throttle_ceiling(rate->current, existing, retry_after, floor);
 
+	if (retry_after == 0 || (retry_after <= SHORT_WAIT && !again))
+		return;
 	if (retry_after <= SHORT_WAIT)
 		ceiling = Max2(ceiling, rate->last_known_good);
 	rate->throttle_ceiling = Min2(ceiling, rate->max);
@@ -391,6 +410,8 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 	int			floor = floor_of(rate, config);
 	int			good = Max2(rate->current - config->increase_rate, floor);
 	bool		used = rate->peak_in_flight == 0 || rate->peak_in_flight >= rate->current;
+	bool		again = rate->last_cut != 0 &&
+	now - Max2(rate->last_cut, rate->paused_until) < WINDOW;
 
 	rate->last_activity = now;
 	rate->last_throttle = now;
@@ -407,8 +428,7 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 	if (used || rate->last_known_good > good)
 		rate->last_known_good = good;
 	rate->last_known_good_at = now;
-	if (retry_after > 0)
-		note_ceiling(rate, floor, retry_after, now);
+	note_ceiling(rate, floor, retry_after, again, now);
 	set_current(rate, Max2(part_of(rate->current, config->decrease_factor), floor));
 	return true;
 }

@@ -115,6 +115,14 @@ extern void dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t n
 extern void dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max);
 
 /*
+ * The service has said that its budgets are full, so there is nothing to be
+ * careful about: unless a throttle has cut the limit since the start, it is now
+ * the maximum.  But budgets do not show what another machine with the same user
+ * has in flight, so it is not more than two of them may have at once.
+ */
+extern void dv_rate_start_full(dv_rate *rate);
+
+/*
  * Return the limit for the next request of this kind, to be compared with the
  * number of all requests in flight.  Callers that are about to send a request
  * use dv_rate_limit, which starts over after an idle period and records the

@@ -104,6 +104,8 @@ note_answer(const reporting *r)
 	dv_rate_set_max(&user->rate, &r->policy->rate, dv_entry_maximum(r->shared, r->entry));
 	dv_budget_answered(&user->budget, r->lease->mark, (double) report->duration / DV_SECOND,
 					   report->remaining, r->now);
+	if (r->policy->start_full && dv_budget_is_full(&user->budget, r->now))
+		dv_rate_start_full(&user->rate);
 }
 
 static void
@@ -111,6 +113,8 @@ note_success(const reporting *r)
 {
 	int64		duration = r->report->duration;
 
+	if (r->report->outcome == DV_LEASE_SUCCESS)
+		r->user->served_at = r->now;
 	if (r->report->outcome == DV_LEASE_PARTIAL)
 		duration = Max(duration, (int64) r->user->rate.average[r->lease->kind]);
 	dv_rate_success(&r->user->rate, &r->policy->rate, r->lease->kind, duration, r->now);
@@ -129,14 +133,13 @@ note_totals(const reporting *r)
 }
 
 dv_breaker_change
-dv_report_apply(dv_shared *shared, int view, const dv_pool_policy *policy, const dv_lease *lease,
+dv_report_apply(dv_shared *shared, int entry, const dv_pool_policy *policy, const dv_lease *lease,
 				const dv_lease_report *report, int64 now)
 {
-	dv_shared_view *seen = &dv_shared_views(shared)[view];
 	reporting	r = {
 		.shared = shared,
-		.entry = seen->user,
-		.user = &dv_shared_users(shared)[seen->user],
+		.entry = entry,
+		.user = &dv_shared_users(shared)[entry],
 		.policy = policy,
 		.lease = lease,
 		.report = report,
@@ -147,8 +150,6 @@ dv_report_apply(dv_shared *shared, int view, const dv_pool_policy *policy, const
 	int			i;
 
 	note_totals(&r);
-	if (report->outcome != DV_LEASE_FAILED)
-		seen->answered = true;
 	switch (report->outcome)
 	{
 		case DV_LEASE_SUCCESS:

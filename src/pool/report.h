@@ -20,11 +20,8 @@ typedef enum dv_breaker_change
 	DV_BREAKER_CLOSED
 } dv_breaker_change;
 
-/*
- * Records how the request of a lease ended.  "view" is the user as the
- * lease's server sees it.  Caller holds the lock.
- */
-extern dv_breaker_change dv_report_apply(dv_shared *shared, int view, const dv_pool_policy *policy,
+/* Records how the request of a lease of this user ended.  Caller holds the lock. */
+extern dv_breaker_change dv_report_apply(dv_shared *shared, int entry, const dv_pool_policy *policy,
 										 const dv_lease *lease, const dv_lease_report *report,
 										 int64 now);
 

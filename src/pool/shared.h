@@ -9,7 +9,7 @@
  *
  *	 nusers, nviews, nbackends, nhistory,
  *	 nslots, nwords, tranche, is_private	constant after creation
- *	 ticket, history_next					lock, exclusive
+ *	 ticket, moves, history_next			lock, exclusive
  *	 users[i], views[i], leases[i],
  *	 all fields								lock; exclusive to change, shared to read
  *	 backends[i].pid						lock exclusive; set by its owner, cleared
@@ -18,7 +18,8 @@
  *											by whoever lends on or sweeps
  *	 backends[i].uses, wants, waiting,
  *	 waiting_since, tried, next_try,
- *	 heedless								lock exclusive; written by the owner
+ *	 heedless								lock exclusive; written by the owner, and
+ *											by whoever makes an entry give way
  *	 backends[i].woken_at, woken_for			lock exclusive; written by the backend that
  *											wakes it, cleared by the owner; the owner
  *											reads it without the lock when it leaves
@@ -54,6 +55,7 @@
 #define DV_OPERATION_LEN	16
 #define DV_REASON_LEN		128
 #define DV_KEY_LEN			32	/* of a SHA-256 */
+#define DV_CLAIMS			8	/* that are remembered of a user */
 
 /* More than a user can ever have: the hard ceiling, and what came back after it was lent on. */
 #define DV_USER_LEASES		64
@@ -63,7 +65,11 @@ typedef struct dv_shared_user
 {
 	bool		used;
 	bool		kept;			/* not to be reclaimed while the lock is held (entry.c) */
-	uint8		key[DV_KEY_LEN];	/* hash of organisation and client id */
+	uint64		born;			/* ticket */
+	bool		proven;			/* the service has accepted requests of these claims: */
+	uint8		claims[DV_CLAIMS][DV_KEY_LEN];	/* the last one first */
+	uint8		key[DV_KEY_LEN];	/* dv_entry_key: that of the user if it is proven, else that
+									 * of the only claim */
 	Oid			databaseid;		/* on whose account the entry is: */
 	Oid			roleid;			/* the role it was opened for last */
 	bool		common;			/* it was opened for other roles before */
@@ -73,6 +79,7 @@ typedef struct dv_shared_user
 	dv_budget	budget;
 	int			dop_hint;		/* 0: not heard yet */
 	double		remaining[DV_RATIONS];	/* as the service last said; < 0: never */
+	int64		served_at;		/* when the service last carried out what was asked */
 	int			in_flight;
 	int			in_flight_of[DV_KINDS];
 	uint64		changed;		/* ticket: since then waiters that failed may succeed */
@@ -102,7 +109,6 @@ typedef struct dv_shared_view
 	bool		former;			/* the server has another URL now */
 	dv_pool_policy policy;
 	int			sharing;		/* users that share the DOP hint of an environment */
-	bool		answered;		/* the service has accepted a request of this server */
 	int			in_flight;		/* requests of this server */
 	uint64		opened;			/* ticket */
 	int64		aside_until;	/* until then some session of this server prefers others: */
@@ -202,6 +208,7 @@ typedef struct dv_shared
 	bool		is_private;
 	LWLock		lock;
 	uint64		ticket;
+	uint64		moves;			/* ticket: since then users may be in other places */
 	uint64		history_next;	/* events ever recorded */
 	/* followed by users, views, leases, history, backends and slots */
 } dv_shared;

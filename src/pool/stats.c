@@ -160,7 +160,7 @@ dv_stats_latency(const dv_entry_key *keys, int n, dv_latency_estimate *estimate)
 		LWLockAcquire(&memories[m]->lock, LW_SHARED);
 		for (i = 0; i < n; i++)
 		{
-			int			user = dv_entry_find(memories[m], keys[i]);
+			int			user = dv_entry_find(memories[m], &keys[i]);
 
 			if (user >= 0)
 				parts[known++] = dv_shared_users(memories[m])[user].latency;
@@ -421,29 +421,9 @@ reset_counters(dv_shared *shared, const dv_shared_view *view, int64 now)
 			dv_shared_history(shared)[i].user = -1;
 }
 
-/*
- * To know a client id is not enough to change what others depend on: a server
- * has a say as soon as the service has accepted a request of it, and until
- * then if no other server has.
- */
-static bool
-has_a_say(dv_shared *shared, const dv_shared_view *view)
-{
-	int			i;
-
-	for (i = 0; i < shared->nviews && !view->answered; i++)
-	{
-		const dv_shared_view *other = &dv_shared_views(shared)[i];
-
-		if (other->used && other->user == view->user && other->answered)
-			return false;
-	}
-	return true;
-}
-
 static int
 for_users_of(Oid databaseid, Oid serverid, const char *name,
-			 void (*reset) (dv_shared *, const dv_shared_view *, int64), int *refused)
+			 void (*reset) (dv_shared *, const dv_shared_view *, int64))
 {
 	dv_shared  *memories[2];
 	int64		now = dv_now();
@@ -451,7 +431,6 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 	int			m;
 	int			i;
 
-	*refused = 0;
 	find_memories(memories);
 	for (m = 0; m < 2 && memories[m] != NULL; m++)
 	{
@@ -463,11 +442,6 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 			if (!view->used || view->databaseid != databaseid || view->serverid != serverid ||
 				(name != NULL && strcmp(view->name, name) != 0))
 				continue;
-			if (!has_a_say(memories[m], view))
-			{
-				(*refused)++;
-				continue;
-			}
 			reset(memories[m], view, now);
 			n++;
 		}
@@ -477,15 +451,13 @@ for_users_of(Oid databaseid, Oid serverid, const char *name,
 }
 
 int
-dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name, int *refused)
+dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name)
 {
-	return for_users_of(databaseid, serverid, name, reset_pool, refused);
+	return for_users_of(databaseid, serverid, name, reset_pool);
 }
 
 int
 dv_stats_reset_counters(Oid databaseid, Oid serverid)
 {
-	int			refused;
-
-	return for_users_of(databaseid, serverid, NULL, reset_counters, &refused);
+	return for_users_of(databaseid, serverid, NULL, reset_counters);
 }

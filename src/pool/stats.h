@@ -65,10 +65,8 @@ extern dv_progress_stats *dv_stats_progress(int64 now, int *n);
 /*
  * Throttles and rates of a server's users start over, what was counted stays;
  * how many users.  "name": only the user that the server knows by this name.
- * "refused": how many are left as they are, because other servers depend on
- * them, and the service has accepted no request of this one.
  */
-extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name, int *refused);
+extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name);
 
 /* The reverse: counters and history; throttles and rates stay. */
 extern int	dv_stats_reset_counters(Oid databaseid, Oid serverid);

@@ -25,6 +25,12 @@
  * watches is therefore an offer: whoever comes next is woken as well, and leaves
  * the slot to it for as long as a woken waiter is waited for (DV_WAKE_GRACE).
  *
+ * A backend may be inside and yet not run, because it has been stopped.  It is
+ * known by not having come: when it was woken, or when it wanted to try by
+ * itself.  After DV_WAKE_GRACE, nobody waits for it, and no wake-up is spent on it
+ * any more.  The one that it has missed is found by the others, who try by
+ * themselves when the requests that held them up should have ended (dv_wait_lend).
+ *
  * Lending on.  The slot of a request that should have ended by all experience
  * while its backend is elsewhere is taken from it.  The record of the lease is
  * freed; that is how the owner finds out, and then it has nothing to give back.
@@ -56,10 +62,26 @@ is_there(const dv_shared_backend *row)
 	return row->presence == DV_INSIDE;
 }
 
-dv_claim
-dv_wait_claim(const dv_shared_backend *row)
+/* Since when the backend has had a reason to try; 0: it has none. */
+static int64
+called_at(const dv_shared_backend *row, int64 now)
 {
-	dv_claim	claim = {row->leases, row->waiting_since, row->woken_at};
+	if (row->woken_at != 0)
+		return row->woken_at;
+	return row->next_try != 0 && row->next_try <= now ? row->next_try : 0;
+}
+
+/* It should have come, but does not run. */
+static bool
+is_overdue(const dv_shared_backend *row, int64 now)
+{
+	return called_at(row, now) != 0 && now - called_at(row, now) > DV_WAKE_GRACE;
+}
+
+dv_claim
+dv_wait_claim(const dv_shared_backend *row, int64 now)
+{
+	dv_claim	claim = {row->leases, row->waiting_since, called_at(row, now)};
 
 	return claim;
 }
@@ -79,7 +101,7 @@ dv_wait_may_use(dv_shared *s, dv_shared_backend *row, int user, int64 now)
 }
 
 static dv_shared_backend *
-neediest_waiter(dv_shared *s, int user, bool closed)
+neediest_waiter(dv_shared *s, int user, bool closed, int64 now)
 {
 	uint64		changed = dv_shared_users(s)[user].changed;
 	dv_shared_backend *best = NULL;
@@ -92,9 +114,9 @@ neediest_waiter(dv_shared *s, int user, bool closed)
 		dv_claim	claim;
 
 		if (!waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
-			(closed && !row->heedless) || !is_there(row))
+			(closed && !row->heedless) || !is_there(row) || is_overdue(row, now))
 			continue;
-		claim = dv_wait_claim(row);
+		claim = dv_wait_claim(row, now);
 		if (best == NULL || dv_needier(&claim, &best_claim))
 		{
 			best = row;
@@ -109,7 +131,7 @@ dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
 {
 	while (n > 0)
 	{
-		dv_shared_backend *row = neediest_waiter(s, user, closed);
+		dv_shared_backend *row = neediest_waiter(s, user, closed, now);
 
 		if (row == NULL)
 			return;
@@ -134,6 +156,22 @@ dv_wait_changed(dv_shared *s, int user, int n, int64 now)
 
 	entry->changed = ++s->ticket;
 	dv_wait_wake(s, user, n, false, now);
+}
+
+void
+dv_wait_forget(dv_shared *s, int user)
+{
+	int			i;
+
+	for (i = 0; i < s->nbackends; i++)
+	{
+		dv_shared_backend *row = dv_shared_backend_at(s, i);
+
+		if (!waits_for(row, user))
+			continue;
+		dv_set_put(dv_shared_wants(row), user, false);
+		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
+	}
 }
 
 /* When the slot can be lent on at the earliest, if its owner stays as it is now, or leaves now. */

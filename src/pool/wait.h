@@ -25,8 +25,11 @@ extern void dv_wait_wake(dv_shared *shared, int user, int n, bool closed, int64 
 /* Something has changed about the user: those that failed before may succeed now. */
 extern void dv_wait_changed(dv_shared *shared, int user, int n, int64 now);
 
+/* The user's entry is given up: nobody waits for it any more, and who did tries again. */
+extern void dv_wait_forget(dv_shared *shared, int user);
+
 /* What a backend's row says about its place in the queue. */
-extern dv_claim dv_wait_claim(const dv_shared_backend *row);
+extern dv_claim dv_wait_claim(const dv_shared_backend *row, int64 now);
 
 /* Would it try for this user if it were woken, or does it by itself? */
 extern bool dv_wait_may_use(dv_shared *shared, dv_shared_backend *row, int user, int64 now);

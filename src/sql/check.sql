@@ -58,3 +58,16 @@ $$;
 
 COMMENT ON FUNCTION dataverse.check_session(text) IS
   'refuses sessions with settings under which nothing can be sent and noted; "what" is what cannot be done';
+
+-- Statements find tables by their names.  What they write to has to be the table that
+-- is meant until the transaction ends, and nothing must run with rights that whose it
+-- is has not (src/fdw/hold.c).  Functions that run such statements, or others that
+-- read tables of somebody else, have the same setting (src/fdw/guard.c).
+CREATE FUNCTION dataverse.hold(name text, relation oid)
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET dataverse_fdw.guard = superusers
+AS 'MODULE_PATHNAME', 'dataverse_hold';
+
+COMMENT ON FUNCTION dataverse.hold(text, oid) IS
+  'keeps a table what it is, under its qualified name, and refuses code of others that would gain rights when it is written';

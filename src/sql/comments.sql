@@ -36,10 +36,33 @@ COMMENT ON COLUMN dataverse.pool.bytes_received IS 'bytes of all answers';
 COMMENT ON COLUMN dataverse.pool.failures IS 'requests that failed';
 COMMENT ON COLUMN dataverse.pool.retries IS 'requests that were sent again, by cause';
 COMMENT ON COLUMN dataverse.pool.throttles IS 'requests that were refused because there were too many, by code';
+COMMENT ON COLUMN dataverse.pool.total_throttle_events IS 'all of them';
+COMMENT ON COLUMN dataverse.pool.total_backoff IS
+  'how long they have kept the user from being used; time that several have in common counts once';
 COMMENT ON COLUMN dataverse.pool.summed_waits IS
   'how long each request waited to be sent, added up: waits at the same time count several times';
 COMMENT ON COLUMN dataverse.pool.this_session_only IS
   'whether there was no room in shared memory, so that other sessions know nothing of this';
+
+COMMENT ON COLUMN dataverse.pool_metrics.database IS 'the database that the foreign server is in';
+COMMENT ON COLUMN dataverse.pool_metrics.foreign_server IS 'the foreign server';
+COMMENT ON COLUMN dataverse.pool_metrics.application_user IS 'the application user, by its option name or client_id';
+COMMENT ON COLUMN dataverse.pool_metrics.throttled IS '1 if it waits because the service has refused requests as too many';
+COMMENT ON COLUMN dataverse.pool_metrics.throttled_seconds_left IS 'for how long it will; 0 if it does not';
+COMMENT ON COLUMN dataverse.pool_metrics.in_flight IS 'requests that have been sent, or are about to be, and are not answered yet';
+COMMENT ON COLUMN dataverse.pool_metrics.effective_limit IS 'how many requests may be under way at once';
+COMMENT ON COLUMN dataverse.pool_metrics.maximum_parallelism IS 'the most that this limit can become';
+COMMENT ON COLUMN dataverse.pool_metrics.remaining_requests IS 'requests that the service will still accept, as it said last; -1 if it has not';
+COMMENT ON COLUMN dataverse.pool_metrics.remaining_seconds IS 'execution time that the service will still give, as it said last; -1 if it has not';
+COMMENT ON COLUMN dataverse.pool_metrics.requests_total IS 'requests that were sent';
+COMMENT ON COLUMN dataverse.pool_metrics.rows_total IS 'rows that were written or read';
+COMMENT ON COLUMN dataverse.pool_metrics.bytes_sent_total IS 'bytes that were sent';
+COMMENT ON COLUMN dataverse.pool_metrics.bytes_received_total IS 'bytes that were received';
+COMMENT ON COLUMN dataverse.pool_metrics.failures_total IS 'requests that failed for good';
+COMMENT ON COLUMN dataverse.pool_metrics.retries_total IS 'requests that were sent again';
+COMMENT ON COLUMN dataverse.pool_metrics.throttle_events_total IS 'how often it was throttled';
+COMMENT ON COLUMN dataverse.pool_metrics.backoff_seconds_total IS 'for how long it was throttled, in total';
+COMMENT ON COLUMN dataverse.pool_metrics.waits_seconds_total IS 'for how long requests have waited to be sent, added up';
 
 COMMENT ON COLUMN dataverse.pool_summary.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.pool_summary.server IS 'the foreign server';
@@ -134,6 +157,7 @@ COMMENT ON COLUMN dataverse.sync_state.age IS 'how long ago that is';
 COMMENT ON COLUMN dataverse.sync_state.token_expires_at IS 'when the token expires; null if not known';
 COMMENT ON COLUMN dataverse.sync_state.lag IS 'how many rows have changed in Dataverse since; asks the service, but only if it is selected';
 COMMENT ON COLUMN dataverse.sync_state.refused IS 'how many rows the table has refused; they are tried again';
+COMMENT ON COLUMN dataverse.sync_state.unfed IS 'the columns that were copied once, and get no values any more';
 COMMENT ON COLUMN dataverse.sync_state.last_status IS 'how the last run ended; running if it has not';
 COMMENT ON COLUMN dataverse.sync_state.last_started_at IS 'when it began';
 COMMENT ON COLUMN dataverse.sync_state.last_error IS 'why it failed';

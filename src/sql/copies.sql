@@ -8,8 +8,12 @@ CREATE TABLE dataverse.copies (
   known text[] NOT NULL DEFAULT '{}',
   columns text[] NOT NULL DEFAULT '{}',
   types text[] NOT NULL DEFAULT '{}',
+  followed jsonb NOT NULL DEFAULT '{}',
+  unfed text[] NOT NULL DEFAULT '{}',
   numbers bigint[],
+  storage bigint[],
   tracked boolean,
+  tracking_refused boolean NOT NULL DEFAULT false,
   phase text NOT NULL DEFAULT 'backfill' CHECK (phase IN ('backfill', 'compare', 'settle', 'current')),
   whole boolean NOT NULL DEFAULT false,
   again boolean NOT NULL DEFAULT false,
@@ -39,22 +43,26 @@ COMMENT ON TABLE dataverse.copies IS
   'the tables that dataverse.pull() keeps in step, and how far each of them is';
 COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy; what else there is now is new';
 COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
+COMMENT ON COLUMN dataverse.copies.followed IS 'the types of columns here that follow the foreign table, as they were last';
+COMMENT ON COLUMN dataverse.copies.unfed IS 'the columns here that were copied once, and are not any more';
 COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which these columns were filled, and their numbers there';
+COMMENT ON COLUMN dataverse.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may say that it does';
+COMMENT ON COLUMN dataverse.copies.storage IS 'the files of the table when a step of a run last looked';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
 COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
-COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids';
+COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, of rows that were inserted';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
-COMMENT ON COLUMN dataverse.copies.filled IS 'the table had rows when a run last ended';
+COMMENT ON COLUMN dataverse.copies.filled IS 'the table has had rows';
 COMMENT ON COLUMN dataverse.copies.refused IS 'the number of rows in dataverse.copy_refused';
 COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
--- dataverse.capture() finds the copy of a table by it.
-CREATE INDEX copies_target_oid_idx ON dataverse.copies (target_oid);
+-- dataverse.capture() finds the copy of a table by it, so that there can be only one.
+CREATE UNIQUE INDEX copies_target_oid_idx ON dataverse.copies (target_oid);
 
 CREATE TABLE dataverse.copy_ids (
   copy bigint NOT NULL,
@@ -129,7 +137,11 @@ COMMENT ON TABLE dataverse.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
 COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not kept when it is done; as is query';
 
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '');
+-- Who has only noted a name has no claim to the table that gets it, but in a dump there
+-- is nothing else.  So what has no table of its name is left out.
+SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '
+  WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                WHERE c.oid = target_oid AND target = pg_catalog.format(''%I.%I'', n.nspname, c.relname))');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_ids', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused', '');
@@ -271,7 +283,7 @@ BEGIN
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse.copy_admit_all(copy);
   UPDATE dataverse.copies AS c
-  SET phase = 'backfill', tracked = NULL, known = '{}', columns = '{}', types = '{}', numbers = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -293,8 +305,16 @@ DECLARE
   opened dataverse.copies;
   forgotten bigint;
   gone dataverse.copies;
-  schema oid := to_regnamespace(quote_ident((parse_ident(target))[1]));
+  schema oid;
 BEGIN
+  -- of the names that a table can be written with, only one can be noted: a dump has the names
+  target := dataverse.pull_target(target, to_regclass(target), NULL);
+  schema := to_regnamespace(quote_ident((parse_ident(target))[1]));
+  IF starts_with((parse_ident(target))[1], 'pg_') THEN
+    RAISE EXCEPTION USING
+      errcode = 'wrong_object_type', message = format('table %s cannot be a copy', target),
+      detail = 'Tables of PostgreSQL and temporary tables are none.';
+  END IF;
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
   IF schema IS NULL THEN
     RAISE EXCEPTION USING
@@ -342,7 +362,7 @@ BEGIN
   IF opened.id IS NULL THEN
     INSERT INTO dataverse.copies AS c (foreign_table, target, role)
     VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
-    ON CONFLICT ON CONSTRAINT copies_target_key DO NOTHING
+    ON CONFLICT DO NOTHING
     RETURNING * INTO opened;
     -- another session, perhaps of another role, has just done the same
     RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
@@ -405,7 +425,7 @@ DECLARE
   n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
 BEGIN
   UPDATE dataverse.copies AS c
-  SET known = n.known, columns = n.columns, types = n.types, numbers = n.numbers, tracked = n.tracked, phase = n.phase, whole = n.whole, again = n.again,
+  SET known = n.known, columns = n.columns, types = n.types, followed = n.followed, unfed = n.unfed, numbers = n.numbers, storage = n.storage, tracked = n.tracked, tracking_refused = n.tracking_refused, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
@@ -522,24 +542,22 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_admit(bigint, uuid[]) IS
   'forgets refused rows that have got into the table of a copy; for dataverse.pull()';
 
--- Of rows that a comparison has not found, nothing needs to get in.
-CREATE FUNCTION dataverse.copy_admit_missing(copy bigint)
-RETURNS void
+-- The refused rows that a comparison has not found.
+CREATE FUNCTION dataverse.copy_refused_missing(copy bigint)
+RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF (dataverse.copy_get(copy)).refused > 0 THEN
-    PERFORM dataverse.copy_admit(copy, ARRAY(
-      SELECT r.id FROM dataverse.copy_refused AS r
-      WHERE r.copy = copy_admit_missing.copy AND NOT r.deleted
-        AND NOT EXISTS (SELECT FROM dataverse.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)));
-  END IF;
+  RETURN CASE WHEN (dataverse.copy_get(copy)).refused = 0 THEN '{}' ELSE ARRAY(
+    SELECT r.id FROM dataverse.copy_refused AS r
+    WHERE r.copy = copy_refused_missing.copy AND NOT r.deleted
+      AND NOT EXISTS (SELECT FROM dataverse.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)) END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_admit_missing(bigint) IS
-  'forgets refused rows that do not exist any more; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse.copy_refused_missing(bigint) IS
+  'refused rows that do not seem to exist any more; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_admit_all(copy bigint)
 RETURNS void

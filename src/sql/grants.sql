@@ -14,7 +14,7 @@ BEGIN
       SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner, p.proacl
       FROM pg_proc AS p WHERE p.pronamespace = 'dataverse_owner'::regnamespace OR p.proname = 'run_lock' AND p.pronamespace = 'dataverse'::regnamespace
       UNION ALL
-      SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname = 'dataverse_owner') AS o (what, name, owner, acl),
+      SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname IN ('dataverse', 'dataverse_owner')) AS o (what, name, owner, acl),
       aclexplode(o.acl) AS a
     WHERE a.grantee <> o.owner
   LOOP
@@ -28,7 +28,7 @@ $$;
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 
 -- The views show each caller only what this caller may see.
-GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
+GRANT SELECT ON dataverse.pool, dataverse.pool_metrics, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
   TO PUBLIC;
 
 GRANT SELECT, DELETE, UPDATE ("row") ON dataverse.rejects TO PUBLIC;
@@ -40,7 +40,7 @@ GRANT SELECT ON dataverse.runs, dataverse.sync_state, dataverse.conflicts, datav
 
 -- For pg_dump.
 GRANT SELECT ON dataverse.rejected_rows, dataverse.rejected_rows_id_seq, dataverse.copies, dataverse.copies_id_seq,
-  dataverse.copy_ids, dataverse.copy_refused, dataverse.copy_refused_number_seq, dataverse.local_changes, dataverse.run_log,
+  dataverse.copy_ids, dataverse.copy_refused, dataverse.copy_refused_number_seq, dataverse.local_changes, dataverse.local_changes_number_seq, dataverse.run_log,
   dataverse.run_log_id_seq, dataverse.pending, dataverse.pending_number_seq, dataverse.push_states,
   dataverse.push_states_id_seq TO pg_database_owner;
 

@@ -60,6 +60,7 @@ CREATE VIEW dataverse.pool AS
          successes_since_throttle, last_throttle, last_retry_after,
          last_increase, last_activity, requests, rows,
          bytes_sent, bytes_received, failures, retries, throttles,
+         throttle_events AS total_throttle_events, backoff AS total_backoff,
          summed_waits, this_session_only
   FROM dataverse.pool_users();
 
@@ -78,6 +79,26 @@ CREATE VIEW dataverse.pool_summary AS
 
 COMMENT ON VIEW dataverse.pool_summary IS
   'a row for each server: its number of application users and how often they were throttled';
+
+-- For programs that make a metric of each column: numbers, of which none is null,
+-- and labels, none of which is called like one that such programs set themselves.
+CREATE VIEW dataverse.pool_metrics AS
+  SELECT u.database, u.server AS foreign_server, u.name AS application_user,
+         u.throttled::integer AS throttled,
+         greatest(coalesce(extract(epoch FROM u.throttled_until - now()), 0), 0)::double precision AS throttled_seconds_left,
+         u.in_flight, u.effective_limit, coalesce(u.maximum_parallelism, 0) AS maximum_parallelism,
+         coalesce(u.remaining_requests, -1) AS remaining_requests,
+         coalesce(extract(epoch FROM u.remaining_time), -1)::double precision AS remaining_seconds,
+         u.requests AS requests_total,
+         (SELECT coalesce(sum(e.value::bigint), 0)::bigint FROM jsonb_each_text(u.rows) AS e) AS rows_total,
+         u.bytes_sent AS bytes_sent_total, u.bytes_received AS bytes_received_total, u.failures AS failures_total,
+         (SELECT coalesce(sum(e.value::bigint), 0)::bigint FROM jsonb_each_text(u.retries) AS e) AS retries_total,
+         u.throttle_events AS throttle_events_total, extract(epoch FROM u.backoff)::double precision AS backoff_seconds_total,
+         extract(epoch FROM u.summed_waits)::double precision AS waits_seconds_total
+  FROM dataverse.pool_users() AS u;
+
+COMMENT ON VIEW dataverse.pool_metrics IS
+  'numbers of dataverse.pool for programs that collect them, a row for each application user; totals end in _total, and what is not known is -1';
 
 CREATE FUNCTION dataverse.throttle_events(
   OUT at timestamptz,

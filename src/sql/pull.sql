@@ -106,6 +106,30 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_summary(dataverse.run_log, text) IS
   'one line about a run; for dataverse.pull()';
 
+CREATE FUNCTION dataverse.pull_has_changed(r dataverse.run_log)
+RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT r.inserted + r.updated + r.deleted + r.rejected > 0 $$;
+
+COMMENT ON FUNCTION dataverse.pull_has_changed(dataverse.run_log) IS
+  'whether a run has changed anything here, or could not; for dataverse.pull_all()';
+
+-- A schedule runs each minute, so that what it says has one line more than there are
+-- tables in which something has changed.
+CREATE FUNCTION dataverse.pull_all_summary(schema name, tables bigint, since timestamptz)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('pulled %s of schema %I: %s with changes', dataverse.run_count($2, 'table'), $1, count(DISTINCT r.target))
+  FROM dataverse.runs AS r
+  WHERE r.pid = pg_backend_pid() AND r.started_at >= $3 AND r.operation = 'pull' AND r.inserted + r.updated + r.deleted + r.rejected > 0
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_all_summary(name, bigint, timestamptz) IS
+  'one line about all runs of a call; for dataverse.pull_all()';
+
 -- The name of the table, qualified, as the caller's search path has it.
 CREATE FUNCTION dataverse.pull_target(target text, existing regclass, schema name)
 RETURNS text
@@ -199,7 +223,7 @@ COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) I
 -- qualified.
 CREATE PROCEDURE dataverse.run_pull(
   foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
-  wait boolean, on_error text, INOUT problem jsonb)
+  wait boolean, on_error text, named boolean, INOUT problem jsonb)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -218,6 +242,7 @@ DECLARE
   message pg_catalog.text;
   detail pg_catalog.text;
   hint pg_catalog.text;
+  exceeded pg_catalog.text;
   phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
@@ -227,6 +252,9 @@ BEGIN
   BEGIN
     name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
     PERFORM dataverse.pull_source(foreign_table);
+    IF NOT named THEN
+      PERFORM dataverse.pull_stranger(pg_catalog.to_regclass(name));
+    END IF;
     copy := dataverse.copy_open(foreign_table, name);
   EXCEPTION
     -- there is no copy that the run could belong to
@@ -253,7 +281,7 @@ BEGIN
     BEGIN
       IF plan IS NULL THEN
         resumes := dataverse.copy_resumes(copy);
-        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
+        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error, named);
         phase := (dataverse.copy_get(copy)).phase;
         PERFORM dataverse.run_add(run, phase, '{}');
       ELSIF more AND NOT retrying THEN
@@ -288,8 +316,8 @@ BEGIN
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-          hint = PG_EXCEPTION_HINT;
-        failed := dataverse.pull_waits(foreign_table, state, detail) IS NOT TRUE;
+          hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
+        failed := dataverse.run_waits(foreign_table, exceeded) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');
@@ -319,13 +347,14 @@ BEGIN
   PERFORM dataverse.run_unlock();
   IF failed THEN
     problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
-  ELSE
+  -- of tables that nobody has named, only those are, in which something has changed
+  ELSIF named OR dataverse.pull_has_changed(ended) THEN
     RAISE NOTICE '%', dataverse.pull_summary(ended, name);
   END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, jsonb) IS
+COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, boolean, jsonb) IS
   'does what dataverse.pull() and dataverse.pull_all() have to do for one table';
 
 CREATE PROCEDURE dataverse.pull(
@@ -346,7 +375,7 @@ BEGIN
   PERFORM dataverse.pull_must_commit('dataverse.pull()');
   PERFORM dataverse.pull_check_tables(foreign_table, target);
   PERFORM dataverse.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
-  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, problem);
+  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, true, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
@@ -399,24 +428,6 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
   'copies of which rows wait for rows of others; for dataverse.pull_all()';
 
--- Nobody has named the tables of dataverse.pull_all().  A superuser, who may write to
--- all of them, would run the code of one that another role has made beforehand.
-CREATE FUNCTION dataverse.pull_stranger(target text)
-RETURNS jsonb
-LANGUAGE sql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT dataverse.pull_problem(
-    $1, NULL, '42501', format('the table belongs to role "%s"', pg_get_userbyid(c.relowner)),
-    format('Its triggers and other code would gain the rights of role "%s".', current_user),
-    format('Call the procedure as that role (SET ROLE %I;), or dataverse.pull() for this table.', pg_get_userbyid(c.relowner)))
-  FROM pg_class AS c JOIN pg_roles AS r ON r.rolname = current_user
-  WHERE c.oid = to_regclass($1) AND r.rolsuper AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
-$$;
-
-COMMENT ON FUNCTION dataverse.pull_stranger(text) IS
-  'why a superuser does not pull a table that it has not named; for dataverse.pull_all()';
-
 CREATE PROCEDURE dataverse.pull_all(
   schema name,
   target_schema name,
@@ -429,6 +440,7 @@ CREATE PROCEDURE dataverse.pull_all(
 LANGUAGE plpgsql
 AS $$
 DECLARE
+  begun CONSTANT pg_catalog.timestamptz := pg_catalog.clock_timestamp();
   tables CONSTANT pg_catalog.oid[] := dataverse.tables_of(schema);
   due pg_catalog.oid[] := tables;
   source pg_catalog.oid;
@@ -466,11 +478,8 @@ BEGIN
       target := dataverse.name_in(target_schema, source);
       -- a table that has been dropped meanwhile
       CONTINUE WHEN target IS NULL;
-      problem := dataverse.pull_stranger(target);
-      IF problem IS NULL THEN
-        CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
-                                problem);
-      END IF;
+      CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
+                              false, problem);
       problems := problems OPERATOR(pg_catalog.-) source::pg_catalog.text;
       IF problem IS NOT NULL THEN
         problems := problems OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object(source::pg_catalog.text, problem);
@@ -499,6 +508,7 @@ BEGIN
   IF cancelled THEN
     RAISE EXCEPTION USING errcode = 'query_canceled', message = 'dataverse.pull_all() was canceled';
   END IF;
+  RAISE NOTICE '%', dataverse.pull_all_summary(schema, pg_catalog.cardinality(tables) OPERATOR(pg_catalog.-) failures, begun);
   IF failures OPERATOR(pg_catalog.>) 0 THEN
     RAISE EXCEPTION USING
       errcode = 'fdw_error',

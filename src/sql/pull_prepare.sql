@@ -43,7 +43,8 @@ COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
 -- Columns may have the names of aliases, so that rows are "s.*" and columns are
 -- qualified everywhere.  Rows are compared by their binary images, for which no
 -- operator of a type is needed.
-CREATE FUNCTION dataverse.pull_statements(foreign_table regclass, target regclass, columns text[], info jsonb, keyed boolean, deletes text, on_error text)
+CREATE FUNCTION dataverse.pull_statements(
+  foreign_table regclass, target regclass, columns text[], followed jsonb, info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -63,17 +64,12 @@ DECLARE
     FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
     WHERE (info ->> 'elastic')::boolean AND c.attribute = 'partitionid');
 BEGIN
-  SELECT string_agg(quote_ident(c), ', ' ORDER BY i), string_agg('s.' || quote_ident(c), ', ' ORDER BY i),
-         string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
-         string_agg(format('t.%I', c), ', ' ORDER BY i) FILTER (WHERE quote_ident(c) <> id),
-         -- a cast would cut texts, which assignment does not
-         string_agg(format('CAST(s.%I AS %s)', c, format_type(
-                      a.atttypid, CASE WHEN a.atttypid IN ('varchar'::regtype, 'varbit'::regtype) THEN -1 ELSE a.atttypmod END)),
-                    ', ' ORDER BY i)
-           FILTER (WHERE quote_ident(c) <> id)
+  SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c."position"), string_agg(c.input, ', ' ORDER BY c."position"),
+         string_agg(format('%I = %s', c.name, c.input), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
+         string_agg(format('t.%I', c.name), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
+         string_agg(c.stored, ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id)
   INTO names, inputs, sets, ours, theirs
-  FROM unnest(columns) WITH ORDINALITY AS u (c, i)
-    JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = c AND NOT a.attisdropped;
+  FROM dataverse.pull_conversions(foreign_table, target, columns, followed) AS c;
   IF deletes = 'mark' THEN
     sets := concat_ws(', ', sets, 'deleted_at = NULL');
     ours := concat_ws(', ', ours, 't.deleted_at');
@@ -94,6 +90,7 @@ BEGIN
     'update', CASE WHEN sets IS NOT NULL THEN
       format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
+    'changed', dataverse.pull_changed_statement(foreign_table, target, columns, followed),
     'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
                    ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
     'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse.page_repeated() AS r'
@@ -120,14 +117,15 @@ BEGIN
                                 ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
       WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d (id)'
                               ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END,
-    'ghosts', CASE deletes
-      WHEN 'delete' THEN format('DELETE FROM %s AS t', target)
-      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp()', target) END
-      || format(' WHERE %sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%s)',
-                CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, id),
-    'ghost_ids', format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS ('
-                        'SELECT FROM dataverse.copy_ids_of($1) AS i WHERE i.id OPERATOR(pg_catalog.=) t.%1$s))', id, target,
-                        CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END),
+    'ghosts', CASE WHEN deletes <> 'ignore' THEN
+      format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i'
+             ' WHERE i.id OPERATOR(pg_catalog.=) t.%1$s) AND NOT EXISTS (SELECT FROM %4$s WHERE s.%1$s OPERATOR(pg_catalog.=) t.%1$s))',
+             id, target, CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, rows) END,
+    'there', format('SELECT ARRAY(SELECT f.%1$s FROM ONLY %2$s AS f WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1))', id, foreign_table),
+    'count', format('SELECT pg_catalog.count(*) FROM %s', target),
+    'greatest', format('SELECT pg_catalog.max(t.%s) FROM %s AS t', quote_ident(info ->> 'version_column'), target),
+    'went_back', format('SELECT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
+                        ' WHERE i.version OPERATOR(pg_catalog.<) t.%s)', target, id, quote_ident(info ->> 'version_column')),
     'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse.copy_ids_of($1) AS i LEFT JOIN %s AS t'
                         ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
                         ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
@@ -139,7 +137,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, boolean, text, text) IS
+COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- A server can be altered, and a foreign table be made again for another one, while
@@ -210,12 +208,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   state CONSTANT dataverse.copies := dataverse.copy_get(copy);
-  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata));
+  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata),
+                                      'tracking_refused', state.tracking_refused AND tracked);
   other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
                         WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
   anew CONSTANT boolean := '' = ANY (other);
   -- it can be followed by change tracking from now on
-  follow CONSTANT boolean := tracked AND NOT state.tracked;
+  follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
   IF other = '{}' AND NOT follow THEN
     PERFORM dataverse.copy_set(copy, changes);
@@ -333,6 +332,22 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
   'whether a table has no rows; for dataverse.pull()';
 
+-- The files that a table has its rows in.  One that is gone was emptied by TRUNCATE,
+-- dropped with its partition, or written anew.
+CREATE FUNCTION dataverse.pull_storage(target regclass)
+RETURNS bigint[]
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE t (oid) AS (
+    SELECT $1::oid
+    UNION SELECT h.inhrelid FROM t JOIN pg_inherits AS h ON h.inhparent = t.oid)
+  SELECT coalesce(array_agg(c.relfilenode::bigint ORDER BY c.relfilenode), '{}') FROM t JOIN pg_class AS c USING (oid) WHERE c.relfilenode <> 0
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_storage(regclass) IS
+  'the files of a table, which show that it was emptied; for dataverse.pull()';
+
 -- Rows that a policy hides would look as if they were not there.
 CREATE FUNCTION dataverse.pull_check_policies(target regclass)
 RETURNS void
@@ -354,8 +369,66 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_policies(regclass) IS
   'refuses a table whose policies apply to the caller; for dataverse.pull()';
 
+-- A foreign table may be dropped while a run waits, or altered, or another one may get
+-- its name.  The page is begun for its lock, and for its look at the types.
+CREATE FUNCTION dataverse.pull_check_source(plan jsonb)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF to_regclass(plan ->> 'source') = (plan ->> 'foreign_table')::oid THEN
+    PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  END IF;
+  IF to_regclass(plan ->> 'source') IS DISTINCT FROM (plan ->> 'foreign_table')::oid THEN
+    RAISE EXCEPTION USING
+      errcode = 'undefined_table',
+      message = format('foreign table %s was dropped, renamed, or replaced by another one during the run', plan ->> 'source'),
+      hint = 'Call it again with the foreign table that there is now.';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_check_source(jsonb) IS
+  'refuses a foreign table that is not the one that the run has begun with; for dataverse.pull()';
+
+-- Nobody has named the tables of dataverse.pull_all(), so that no role has agreed to
+-- what code they bring along.
+CREATE FUNCTION dataverse.pull_guard(named boolean)
+RETURNS void
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+AS $$ SELECT pg_catalog.set_config('dataverse_fdw.guard', CASE WHEN $1 THEN 'superusers' ELSE 'everybody' END, true) $$;
+
+COMMENT ON FUNCTION dataverse.pull_guard(boolean) IS
+  'whom the function that calls it protects from code of others; for dataverse.pull() and pull_all()';
+
+-- Nor are superusers to fill tables of others that they have not named, with rows that
+-- these may not read.
+CREATE FUNCTION dataverse.pull_stranger(target regclass)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  owner CONSTANT name := (
+    SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c JOIN pg_roles AS r ON r.rolname = CURRENT_USER
+    WHERE c.oid = target AND r.rolsuper AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER'));
+BEGIN
+  IF owner IS NOT NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege', message = format('the table belongs to role "%s"', owner),
+      detail = format('Its triggers and other code would gain the rights of role "%s".', CURRENT_USER),
+      hint = format('Call the procedure as that role (SET ROLE %I;), or dataverse.pull() for this table.', owner);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_stranger(regclass) IS
+  'refuses a table of another role that a superuser has not named; for dataverse.pull_all()';
+
 -- What a run has prepared holds for the table that it has locked: nobody has put
--- another one in its place, or given it policies, since.
+-- another one in its place, or given it policies, since.  Neither can anybody do so
+-- before the step is committed.
 CREATE FUNCTION dataverse.pull_check_target(copy bigint, plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -370,6 +443,10 @@ BEGIN
       message = format('table %s was replaced by another one during the run', plan ->> 'target'),
       hint = 'Call it again: everything will be read.';
   END IF;
+  IF NOT (plan ->> 'named')::boolean THEN
+    PERFORM dataverse.pull_stranger(target);
+  END IF;
+  PERFORM dataverse.hold(plan ->> 'target', target);
   PERFORM dataverse.pull_check_policies(target);
 END
 $$;
@@ -380,10 +457,11 @@ COMMENT ON FUNCTION dataverse.pull_check_target(bigint, jsonb) IS
 -- Prepares a run: creates the table, or looks at what it has; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
-  on_error text)
+  on_error text, named boolean)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
   info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
@@ -397,6 +475,8 @@ DECLARE
   copied_types text[];
   numbers bigint[];
   remade text[];
+  followed jsonb;
+  unfed text[];
   missing text;
   alterations text;
   reread boolean := "full";
@@ -405,6 +485,7 @@ DECLARE
   keyed boolean;
   indexed boolean;
 BEGIN
+  PERFORM dataverse.pull_guard(named);
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
@@ -462,13 +543,11 @@ BEGIN
     END IF;
   END IF;
 
-  -- columns whose types have changed: a local column of the type that it had, too
+  -- columns whose types have changed since they were read
   FOR retyped IN
-    SELECT o.name, o.type AS old_type, format_type(a.atttypid, a.atttypmod) AS new_type,
-           format_type(b.atttypid, b.atttypmod) = o.type AS follows
+    SELECT o.name, o.type AS old_type, format_type(a.atttypid, a.atttypmod) AS new_type
     FROM unnest(state.columns, state.types) AS o (name, type)
       JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = o.name AND NOT a.attisdropped
-      JOIN pg_attribute AS b ON b.attrelid = to_regclass(target) AND b.attname = o.name AND NOT b.attisdropped
     WHERE o.type <> format_type(a.atttypid, a.atttypmod)
   LOOP
     IF drift = 'stop' THEN
@@ -479,13 +558,21 @@ BEGIN
         hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
     END IF;
     reread := true;
-    CONTINUE WHEN drift <> 'add' OR NOT retyped.follows;
-    -- all rows are read again, so values that cannot be converted need not be
-    BEGIN
-      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING CAST(%2$I AS %3$s)', target, retyped.name, retyped.new_type);
-    EXCEPTION WHEN data_exception OR cannot_coerce THEN
-      EXECUTE format('ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %3$s USING NULL', target, retyped.name, retyped.new_type);
-    END;
+  END LOOP;
+  -- whenever that was
+  FOR retyped IN
+    SELECT w AS name, format_type(a.atttypid, a.atttypmod) AS old_type, format_type(f.atttypid, f.atttypmod) AS new_type
+    FROM unnest(wanted) AS w
+      JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = w AND NOT f.attisdropped
+      JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = w AND NOT a.attisdropped
+    WHERE drift = 'add' AND state.followed ->> w = format_type(a.atttypid, a.atttypmod)
+      AND format_type(f.atttypid, f.atttypmod) <> format_type(a.atttypid, a.atttypmod)
+  LOOP
+    IF dataverse.pull_retype(foreign_table, target, retyped.name, retyped.old_type, retyped.new_type) THEN
+      reread := true;
+      -- that has rewritten the table, of which nothing is lost
+      changes := jsonb_build_object('storage', dataverse.pull_storage(target));
+    END IF;
   END LOOP;
 
   -- columns of the same names; what the table computes itself is left to it
@@ -538,7 +625,7 @@ BEGIN
   info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
 
   info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
-                                     'on_error', on_error, 'drift', drift);
+                                     'on_error', on_error, 'drift', drift, 'named', named, 'source', foreign_table::text);
   -- Change tracking does not tell that the rows were removed here, or were lost in a
   -- crash, which may have come before the end of the first run.
   IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
@@ -560,8 +647,11 @@ BEGIN
       'token', NULL, 'token_at', NULL, 'token_life_at', NULL, 'ids', 0, 'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[],
       'tracked', NULL, 'schema', NULL, 'metadata', NULL));
   END IF;
-  changes := jsonb_build_object('source', address);
+  changes := changes || jsonb_build_object('source', address);
   -- Pages say whether definitions have changed since these were read.
+  IF "full" THEN
+    state := dataverse.copy_set(copy, '{"tracking_refused": false}');
+  END IF;
   IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
     SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
     IF state.tracked IS NULL THEN
@@ -584,6 +674,9 @@ BEGIN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
+  followed := dataverse.pull_followed(foreign_table, to_regclass(target), copied, state.followed);
+  unfed := dataverse.pull_unfed(state, to_regclass(target), copied);
+  PERFORM dataverse.pull_warn_unfed(foreign_table, target, unfed);
   reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read goes on, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
@@ -607,13 +700,14 @@ BEGIN
     changes := changes || dataverse.pull_token_life(state, info);
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
-    'columns', copied, 'types', copied_types, 'numbers', numbers, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+    'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
-  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema) || dataverse.pull_statements(foreign_table, to_regclass(target), copied, info, keyed, deletes, on_error);
+  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema)
+    || dataverse.pull_statements(foreign_table, to_regclass(target), copied, followed, info, keyed, deletes, on_error);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text) IS
+COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text, boolean) IS
   'creates or checks the table of a copy, and decides what has to be read; for dataverse.pull()';

@@ -89,6 +89,9 @@ BEGIN
       GET DIAGNOSTICS updated = ROW_COUNT;
       SET LOCAL search_path = pg_catalog, pg_temp;
     END IF;
+    IF plan ->> 'changed' IS NOT NULL THEN
+      PERFORM dataverse.pull_check_values(plan, path);
+    END IF;
   END IF;
   IF rows > upserts AND delete_statement IS NOT NULL THEN
     PERFORM set_config('search_path', path, true);
@@ -229,64 +232,104 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_merge(bigint, jsonb, text, text) IS
   'merges the page that was read last, and notes the rows that the table refuses; for dataverse.pull()';
 
--- What the ids and versions of all rows say: rows that are not there any more go,
--- and those that differ are noted.
-CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole boolean)
+-- What a statement finds in the table of a copy, without a lock on it that stays: the
+-- lock goes with the subtransaction.  Others may need one while Dataverse is waited
+-- for, or wait for one when this session locks the table.
+CREATE FUNCTION dataverse.pull_peek(statement text, copy bigint)
+RETURNS text
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  found text;
+BEGIN
+  EXECUTE statement INTO found USING copy;
+  RAISE SQLSTATE 'DV000';
+EXCEPTION
+  WHEN SQLSTATE 'DV000' THEN
+    RETURN found;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
+  'what is in the table of a copy, without a lock that stays; for dataverse.pull()';
+
+-- Which rows do not exist, of those that a comparison has not found: pages may skip
+-- a row, so the service is asked for them.  "gone" are those that it does not have,
+-- "skipped" are the others.  Ids of an earlier comparison do not count if this one
+-- begins "anew".  Nothing is locked meanwhile.
+CREATE FUNCTION dataverse.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[])
+RETURNS record
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  most CONSTANT integer := 1000;
+  missing uuid[] := '{}';
+  on_page uuid[];
+  found uuid[];
+  i integer;
+BEGIN
+  gone := '{}';
+  skipped := '{}';
+  IF plan ->> 'ghosts' IS NOT NULL THEN
+    missing := dataverse.pull_peek(plan ->> 'ghosts', CASE WHEN NOT anew THEN copy END)::uuid[];
+  END IF;
+  EXECUTE plan ->> 'page_ids' INTO on_page;
+  missing := ARRAY(SELECT m FROM unnest(missing) AS m UNION (
+    SELECT r FROM unnest(dataverse.copy_refused_missing(copy)) AS r EXCEPT SELECT p FROM unnest(on_page) AS p) ORDER BY 1);
+  FOR i IN 0 .. (cardinality(missing) - 1) / most LOOP
+    CONTINUE WHEN missing = '{}';
+    EXECUTE plan ->> 'there' USING missing[i * most + 1 : (i + 1) * most] INTO found;
+    skipped := skipped || found;
+  END LOOP;
+  gone := CASE WHEN skipped = '{}' THEN missing ELSE ARRAY(SELECT m FROM unnest(missing) AS m EXCEPT SELECT s FROM unnest(skipped) AS s) END;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_ask(bigint, jsonb, boolean) IS
+  'asks Dataverse for rows that a comparison has not found; for dataverse.pull()';
+
+-- What the ids and versions of all rows say: rows that are gone go, and those that
+-- differ, or were skipped, are noted.
+CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole boolean, gone uuid[], skipped uuid[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
-  counts jsonb;
-  deleted bigint := 0;
-  ghosts uuid[];
+  counts jsonb := '{}';
   differing uuid[];
-  statement text;
-  state text;
+  went_back boolean;
 BEGIN
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   PERFORM dataverse.pull_check_target(copy, plan);
   -- the foreign table has been read; nothing of it is left in the page
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
-  IF plan ->> 'ghosts' IS NOT NULL AND dataverse.copy_is_captured(copy) THEN
-    EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
-    PERFORM dataverse.page_delete(ghosts);
+  IF gone <> '{}' THEN
+    PERFORM dataverse.page_delete(gone);
     counts := dataverse.pull_merge(copy, plan, path, 'compare');
-    deleted := (counts ->> 'deleted')::bigint;
-  ELSIF plan ->> 'ghosts' IS NOT NULL THEN
-    BEGIN
-      statement := plan ->> 'ghosts';
-      PERFORM set_config('search_path', path, true);
-      EXECUTE statement USING copy;
-      GET DIAGNOSTICS deleted = ROW_COUNT;
-      SET CONSTRAINTS ALL IMMEDIATE;
-      SET LOCAL search_path = pg_catalog, pg_temp;
-    EXCEPTION
-      WHEN assert_failure OR OTHERS THEN
-        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE;
-        IF NOT dataverse.pull_is_row_error(state) THEN
-          RAISE;
-        END IF;
-        EXECUTE plan ->> 'ghost_ids' USING copy INTO ghosts;
-        PERFORM dataverse.page_delete(ghosts);
-        counts := dataverse.pull_merge(copy, plan, path, 'compare');
-        deleted := (counts ->> 'deleted')::bigint;
-    END;
   END IF;
-  PERFORM dataverse.copy_admit_missing(copy);
   IF NOT whole THEN
     EXECUTE plan ->> 'differing' USING copy INTO differing;
+    -- the environment was restored: what was seen before the restoration means nothing after it
+    EXECUTE plan ->> 'went_back' USING copy INTO went_back;
+    IF went_back THEN
+      PERFORM dataverse.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
+      FROM dataverse.copy_get(copy) AS s;
+    END IF;
   END IF;
   PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-  IF differing IS NOT NULL THEN
+  differing := coalesce(differing, '{}') || skipped;
+  IF differing <> '{}' THEN
     PERFORM dataverse.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
   END IF;
-  RETURN jsonb_build_object('deleted', deleted);
+  RETURN jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_compare(bigint, jsonb, text, boolean) IS
+COMMENT ON FUNCTION dataverse.pull_compare(bigint, jsonb, text, boolean, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_settle(copy bigint, plan jsonb, path text)
@@ -321,6 +364,7 @@ CREATE FUNCTION dataverse.pull_retry(run bigint, copy bigint, plan jsonb, path t
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
   most CONSTANT bigint := 1000;
@@ -332,6 +376,8 @@ DECLARE
   deletions uuid[];
   last bigint;
 BEGIN
+  PERFORM dataverse.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse.pull_check_source(plan);
   IF state.refused = 0 THEN
     RETURN NULL;
   END IF;
@@ -395,7 +441,9 @@ DECLARE
   refused CONSTANT bigint := (dataverse.copy_get(copy)).refused;
   row dataverse.copy_refused;
 BEGIN
-  PERFORM dataverse.copy_set(copy, jsonb_build_object('filled', NOT dataverse.pull_is_empty(plan ->> 'target')));
+  IF NOT (dataverse.copy_get(copy)).filled THEN
+    PERFORM dataverse.copy_set(copy, jsonb_build_object('filled', NOT dataverse.pull_is_empty(plan ->> 'target')));
+  END IF;
   IF refused = 0 THEN
     RETURN;
   END IF;
@@ -423,22 +471,6 @@ $$;
 
 COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
   'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
-
--- Whether an error says that the service was too busy, so that the run goes on
--- waiting: that is what a schedule wants, unless the server's options say how long
--- to wait.
-CREATE FUNCTION dataverse.pull_waits(foreign_table regclass, "sqlstate" text, detail text)
-RETURNS boolean
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT $2 = '53400' AND strpos($3, 'Dataverse code ') > 0 AND NOT EXISTS (
-    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
-    WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
-$$;
-
-COMMENT ON FUNCTION dataverse.pull_waits(regclass, text, text) IS
-  'whether a run that was throttled goes on waiting; for dataverse.pull()';
 
 -- The statements that grant what the caller lacks, that give columns here types that
 -- suit, or that make the foreign table what the service's is now, if the error may
@@ -516,6 +548,64 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_hopeless(bigint, jsonb) IS
   'whether a run refuses too many rows to go on; for dataverse.pull()';
 
+-- The greatest version in Dataverse, NULL if that cannot be known.  To find it can
+-- take the service too long; the greatest one here was there as well, so that
+-- whatever is above it is new in any case.
+CREATE FUNCTION dataverse.pull_top(plan jsonb)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
+  top bigint;
+BEGIN
+  EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
+                 (SELECT i.version_column FROM dataverse.pull_info(source) AS i), source) INTO top;
+  RETURN coalesce(top, 0);
+EXCEPTION
+  WHEN fdw_unable_to_create_execution OR connection_failure THEN
+    RETURN CASE WHEN plan ->> 'version_column' IS NOT NULL THEN dataverse.pull_peek(plan ->> 'greatest', NULL)::bigint END;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_top(jsonb) IS
+  'the greatest version that a table has in Dataverse; for dataverse.pull()';
+
+-- What has to be done if rows were removed behind the back of the runs, by TRUNCATE
+-- or with a partition: they are read again.  A table that was only written anew is
+-- compared in vain, which does no harm.  NULL if nothing has happened.
+CREATE FUNCTION dataverse.pull_emptied(state dataverse.copies, plan jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  storage CONSTANT bigint[] := dataverse.pull_storage(plan ->> 'target');
+BEGIN
+  IF coalesce(state.storage <@ storage, true) THEN
+    RETURN NULL;
+  END IF;
+  RETURN jsonb_build_object(
+    'storage', storage, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
+    'whole', state.phase = 'compare' AND state.whole OR plan ->> 'version_column' IS NULL,
+    'again', state.again OR state.tracked AND state.token IS NULL AND state.phase <> 'backfill', 'link', NULL, 'ids', 0);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_emptied(dataverse.copies, jsonb) IS
+  'what follows if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
+
+-- The number that a token of change tracking begins with: a version.
+CREATE FUNCTION dataverse.pull_token_version(token text)
+RETURNS numeric
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT substring($1 FROM '^([0-9]+)(?:!|%21)')::numeric $$;
+
+COMMENT ON FUNCTION dataverse.pull_token_version(text) IS
+  'the version that a token of change tracking speaks of, if it shows; for dataverse.pull()';
+
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
 -- rows that differ.  Returns false when the copy is in step.
 --
@@ -527,6 +617,7 @@ CREATE FUNCTION dataverse.pull_step(run bigint, copy bigint, plan jsonb, path te
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
   state dataverse.copies := dataverse.copy_get(copy);
@@ -541,12 +632,26 @@ DECLARE
   counts jsonb;
   top bigint;
   noted bigint;
+  here bigint;
   found boolean;
-  changes jsonb := '{}';
+  missing record;
+  storage CONSTANT bigint[] := dataverse.pull_storage(plan ->> 'target');
+  changes jsonb;
   anew boolean := false;
   redefined boolean := false;
   more boolean := true;
 BEGIN
+  PERFORM dataverse.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse.pull_check_source(plan);
+  changes := dataverse.pull_emptied(state, plan);
+  IF changes IS NOT NULL THEN
+    PERFORM dataverse.end_pages();
+    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse.copy_set(copy, changes);
+    RETURN true;
+  END IF;
+  -- those of new partitions are noted once the table is locked
+  changes := CASE WHEN storage IS DISTINCT FROM state.storage THEN jsonb_build_object('storage', storage) ELSE '{}' END;
   IF state.phase = 'settle' THEN
     counts := dataverse.pull_settle(copy, plan, path);
     IF counts IS NOT NULL THEN
@@ -568,7 +673,7 @@ BEGIN
     SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
     WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
     IF after IS NULL OR NOT (plan ->> 'can_follow')::boolean THEN
-      changes := jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
       state := jsonb_populate_record(state, changes);
       after := NULL;
       anew := true;
@@ -576,16 +681,23 @@ BEGIN
   END IF;
   IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
      (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
-    EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
-                   (SELECT i.version_column FROM dataverse.pull_info(source) AS i), source) INTO top;
-    changes := changes || jsonb_build_object(
-      'marks', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
-                 SELECT m FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
-               END || coalesce(top, 0),
-      'marked_at', CASE WHEN state.phase = 'backfill' THEN '{}' ELSE ARRAY(
-                 SELECT at FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE after IS NULL OR m >= after ORDER BY at)
-               END || clock_timestamp());
+    top := dataverse.pull_top(plan);
+    -- the newest row was deleted, or the environment was restored from a backup
+    IF state.phase = 'current' AND top < (SELECT max(m) FROM unnest(state.marks) AS m) THEN
+      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'ids', 0);
+      anew := true;
+    END IF;
+    -- what was assigned before a time is so of smaller versions, too
+    changes := changes || (
+      SELECT jsonb_build_object('marks', coalesce(array_agg(least(m, top) ORDER BY at), '{}') || top,
+                                'marked_at', coalesce(array_agg(at ORDER BY at), '{}') || clock_timestamp())
+      FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE state.phase <> 'backfill' AND (after IS NULL OR m >= after));
+    IF top IS NULL THEN
+      changes := changes - '{marks,marked_at}'::text[]
+        || CASE state.phase WHEN 'backfill' THEN '{"marks": [], "marked_at": []}'::jsonb ELSE '{}' END;
+    END IF;
     state := jsonb_populate_record(state, changes);
+    after := CASE state.phase WHEN 'current' THEN after END;
   END IF;
 
   IF state.phase = 'compare' AND NOT state.whole THEN
@@ -605,12 +717,12 @@ BEGIN
         'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
         'token_at', NULL, 'ids', 0));
       RETURN true;
-    -- the table is not tracked any more
+    -- the table is not tracked any more, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
       PERFORM dataverse.end_pages();
       PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
       PERFORM dataverse.copy_set(copy, jsonb_build_object(
-        'tracked', false, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
+        'tracked', false, 'tracking_refused', true, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
         'whole', plan ->> 'version_column' IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
         'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[]));
       RETURN true;
@@ -620,6 +732,14 @@ BEGIN
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
     SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
     redefined := true;
+  END IF;
+
+  -- a table of ids that was not restored says nothing of the rows
+  IF state.phase = 'compare' AND page.link IS NULL THEN
+    here := (SELECT count(*) FROM dataverse.copy_ids_of(copy));
+    IF here >= state.ids THEN
+      SELECT * INTO missing FROM dataverse.pull_ask(copy, plan, anew);
+    END IF;
   END IF;
 
   -- While Dataverse is waited for, nothing is locked here.  Now first the table is,
@@ -650,6 +770,9 @@ BEGIN
   IF state.phase <> 'compare' OR state.whole THEN
     counts := coalesce(counts, '{}') || dataverse.pull_merge(copy, plan, path, state.phase);
   END IF;
+  IF state.phase = 'backfill' THEN
+    noted := (counts ->> 'inserted')::bigint;
+  END IF;
   PERFORM dataverse.run_add(run, state.phase, counts);
   IF page.link IS NOT NULL THEN
     PERFORM dataverse.copy_set(copy, jsonb_build_object(
@@ -668,23 +791,31 @@ BEGIN
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
-      IF substring(page.token FROM '^(\d+)(?:!|%21)')::numeric <= state.marks[1] AND NOT state.again THEN
+      -- rows that were inserted may have been deleted since, by whoever
+      EXECUTE plan ->> 'count' INTO here;
+      counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR state.ids + noted > 0);
+      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here >= state.ids + noted THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
-        counts := counts || jsonb_build_object(
-          'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false, 'ids', 0);
+        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false);
       END IF;
     WHEN 'compare' THEN
-      IF (SELECT count(*) FROM dataverse.copy_ids_of(copy)) < state.ids + coalesce(noted, 0) THEN
-        -- a table of ids that was not restored: nothing may be deleted because of it
+      IF here < state.ids THEN
+        -- nothing may be deleted because of it
         PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
         counts := counts || '{"phase": "compare", "ids": 0}';
       ELSE
-        PERFORM dataverse.run_add(run, 'compare', dataverse.pull_compare(copy, plan, path, state.whole));
+        PERFORM dataverse.run_add(run, 'compare', dataverse.pull_compare(copy, plan, path, state.whole, missing.gone, missing.skipped));
         counts := counts || '{"phase": "settle", "ids": 0}';
       END IF;
     ELSE
       more := false;
+      -- the environment was restored from a backup
+      IF dataverse.pull_token_version(page.token) < dataverse.pull_token_version(state.token) THEN
+        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'token', NULL,
+                                               'token_at', NULL, 'ids', 0);
+        more := true;
+      END IF;
   END CASE;
   PERFORM dataverse.copy_set(copy, counts);
   RETURN more;

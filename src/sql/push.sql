@@ -12,9 +12,8 @@ DECLARE
   plan CONSTANT jsonb := dataverse.push_statements(foreign_table, staging, operation, key, NULL, clock_timestamp());
   n bigint;
 BEGIN
-  PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors);
   n := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, 0, (staged ->> 'rows')::bigint,
-                            NULL);
+                            NULL, dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors));
   EXECUTE format('DROP TABLE %s', staging);
   RETURN n;
 END
@@ -48,7 +47,7 @@ DECLARE
   state CONSTANT dataverse.push_states := dataverse.push_get(push);
 BEGIN
   RETURN jsonb_build_object(
-    'message', format('could not push to foreign table %s: %s', foreign_table, message),
+    'message', format('could not push to foreign table %s: %s', coalesce(state.foreign_table, foreign_table::text), message),
     'detail', concat_ws(E'\n', nullif(detail, ''), CASE
       WHEN state.staging IS NULL THEN format('The run was in phase "%s".  Nothing has been sent.', phase)
       ELSE format('The run was in phase "%s".  Of %s, %s done; %s being sent.', phase, dataverse.run_count(state.rows, 'row'),
@@ -94,6 +93,7 @@ DECLARE
   message pg_catalog.text;
   detail pg_catalog.text;
   hint pg_catalog.text;
+  exceeded pg_catalog.text;
   phase pg_catalog.text := 'stage';
 BEGIN
   PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk, wait);
@@ -112,7 +112,7 @@ BEGIN
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     IF NOT dataverse.push_lock(push, wait) THEN
-      PERFORM dataverse.run_begin_push(push, foreign_table, query, 'skipped');
+      PERFORM dataverse.run_begin_push(push, 'skipped');
       RAISE NOTICE 'did not push to %, because another session does', foreign_table;
       RETURN;
     END IF;
@@ -122,7 +122,7 @@ BEGIN
     EXIT WHEN (dataverse.push_get(push)).id IS NOT NULL;
     PERFORM dataverse.run_unlock();
   END LOOP;
-  run := dataverse.run_begin_push(push, foreign_table, query, 'running');
+  run := dataverse.run_begin_push(push, 'running');
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   WHILE more AND NOT failed LOOP
@@ -140,11 +140,20 @@ BEGIN
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-          hint = PG_EXCEPTION_HINT;
-        failed := true;
+          hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
+        failed := dataverse.run_waits(foreign_table, exceeded) IS NOT TRUE;
+        IF NOT failed THEN
+          -- some of the rows that were being sent may have been written
+          plan := plan OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('doubt', (dataverse.push_get(push)).marked);
+          more := true;
+        END IF;
     END;
-    IF failed THEN
+    IF state IS NOT NULL THEN
       PERFORM dataverse.run_add(run, phase, '{}');
+    END IF;
+    IF NOT failed THEN
+      state := NULL;
+    ELSE
       hint := pg_catalog.concat_ws('  ', dataverse.pull_cure(foreign_table, '', state,
         ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);

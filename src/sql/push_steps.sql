@@ -249,6 +249,7 @@ BEGIN
                              ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s',
                              send, these, source, info ->> 'id_column', span),
     'own', own AND operation = 'insert' AND NOT pairs, 'given', NOT own, 'has_id', info ->> 'id_column' = ANY (columns),
+    'foreign_table', foreign_table::text, 'foreign_oid', foreign_table::oid::bigint,
     'operation', operation, 'key', CASE WHEN operation = 'upsert' AND NOT (info ->> 'by_id')::boolean AND key <> '{}' THEN
       (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i)) END);
 END
@@ -257,19 +258,20 @@ $$;
 COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
--- Settings for the statements that write, until the end of the transaction.
+-- How a statement of a push writes.  push_write() and push_look() apply it to that
+-- statement and to the foreign table alone: what triggers of the table write, and
+-- what follows in the transaction, is none of its business.
 CREATE FUNCTION dataverse.push_settings(plan jsonb, insert_mode text, on_error text, max_errors bigint)
-RETURNS void
-LANGUAGE sql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+RETURNS jsonb
+LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT set_config('dataverse_fdw.insert_mode', $2, true), set_config('dataverse_fdw.upsert_key', coalesce($1 ->> 'key', ''), true),
-         set_config('dataverse_fdw.ids_made', $1 ->> 'own', true), set_config('dataverse_fdw.on_error', $3, true),
-         CASE WHEN $4 IS NOT NULL THEN set_config('dataverse_fdw.max_errors', $4::text, true) END
+  SELECT jsonb_build_object('only_table', $1 -> 'foreign_oid', 'insert_mode', $2, 'upsert_key', coalesce($1 ->> 'key', ''),
+                            'ids_made', $1 -> 'own', 'on_error', $3, 'max_errors', coalesce($4::text, ''))
 $$;
 
 COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, text, bigint) IS
-  'how the next statement writes; for dataverse.push()';
+  'how a statement writes; for dataverse.push()';
 
 -- Runs the query, and keeps its rows in a new table.  It is made in the first
 -- schema of the caller's search path in which the caller can make one: who owns a
@@ -309,6 +311,8 @@ BEGIN
       hint = format('Create a schema for it, or have one created: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
   staging := format('%I.%I', schema, name);
+  -- values of its types are made before any row is sent
+  PERFORM dataverse.hold(foreign_table::text, foreign_table);
 
   PERFORM set_config('search_path', path, true);
   BEGIN
@@ -350,10 +354,8 @@ BEGIN
 
   -- what cannot be written at all is found before the query runs
   plan := dataverse.push_statements(foreign_table, to_regclass(staging), operation, key, NULL, clock_timestamp());
-  PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, 'abort', NULL);
-  PERFORM set_config('search_path', path, true);
-  EXECUTE 'EXPLAIN ' OPERATOR(pg_catalog.||) (plan OPERATOR(pg_catalog.->>) 'send') USING 0, 0, NULL::pg_catalog.int8[];
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM dataverse.push_write('EXPLAIN ' || (plan ->> 'send'), false, path, 0, 0, NULL,
+                               dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, 'abort', NULL));
 
   query := (
     SELECT format('INSERT INTO %s SELECT pg_catalog.row_number() OVER ()%s%s, %s FROM %s', staging,
@@ -373,6 +375,8 @@ BEGIN
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   -- The rows lie in the order of their numbers.  To sort them for a B-tree would take memory and time for each of them.
   EXECUTE format('CREATE INDEX ON %s USING brin ("row number" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)', staging);
+  -- how many rows a chunk has is what plans depend on
+  EXECUTE format('ANALYZE %s ("row number")', staging);
 
   -- Which one came last could not be told after a crash.  Dataverse finds a row by a key without regard to
   -- case and to spaces at its end, while those to be updated are looked for here.
@@ -393,9 +397,9 @@ BEGIN
     END IF;
   END IF;
   IF n > 0 AND made AND id = ANY (columns) AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
-    EXECUTE format('SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1', info ->> 'version_column', foreign_table)
-    INTO version;
-    version := coalesce(version, 0);
+    version := coalesce((dataverse.push_look(
+      format('SELECT ARRAY(SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table),
+      'pg_catalog, pg_temp', 0, 0, NULL))[1], 0);
   END IF;
   RETURN jsonb_build_object('staging', staging, 'staged_as', to_regclass(staging)::oid::bigint, 'staged_at', clock_timestamp(), 'rows', n,
                             'source', dataverse.pull_source_address(foreign_table), 'version_before', version);
@@ -463,12 +467,21 @@ COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text,
   'runs the query of a push, or finds what it has returned; for dataverse.push()';
 
 -- Runs a statement that writes: as the caller would, and with plans that follow the
--- order of the rows and ask for nothing that is given.
+-- order of the rows and ask for nothing that is given.  If ids are all that has to be
+-- known, a nested loop gives them.  If rows have to be read for more, there may be too many
+-- to ask for each of them, so the other joins remain possible.
 CREATE FUNCTION dataverse.push_write(
-  statement text, by_id boolean, path text, first bigint, last bigint, these bigint[])
+  statement text, by_id boolean, path text, first bigint, last bigint, these bigint[], settings jsonb)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
+SET dataverse_fdw.only_table = ''
+SET dataverse_fdw.insert_mode = ''
+SET dataverse_fdw.upsert_key = ''
+SET dataverse_fdw.ids_made = off
+SET dataverse_fdw.on_error = ''
+SET dataverse_fdw.max_errors = ''
 SET enable_seqscan = off
 SET enable_bitmapscan = on
 SET enable_mergejoin = off
@@ -482,7 +495,10 @@ BEGIN
   IF these = '{}' THEN
     RETURN 0;
   END IF;
-  PERFORM set_config(CASE WHEN by_id THEN 'enable_hashjoin' ELSE 'enable_nestloop' END, 'off', true);
+  IF NOT by_id THEN
+    SET LOCAL enable_nestloop = off;
+  END IF;
+  PERFORM set_config('dataverse_fdw.' || s.key, s.value, true) FROM jsonb_each_text(settings) AS s;
   PERFORM set_config('search_path', path, true);
   EXECUTE statement USING first, last, these;
   GET DIAGNOSTICS n = ROW_COUNT;
@@ -491,15 +507,22 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_write(text, boolean, text, bigint, bigint, bigint[]) IS
+COMMENT ON FUNCTION dataverse.push_write(text, boolean, text, bigint, bigint, bigint[], jsonb) IS
   'sends rows; for dataverse.push()';
 
 -- The numbers of the rows of a chunk that a statement returns.  What only reads needs
 -- no other search path than pg_catalog.
-CREATE FUNCTION dataverse.push_look(statement text, path text, first bigint, last bigint, these bigint[])
+CREATE FUNCTION dataverse.push_look(statement text, path text, first bigint, last bigint, these bigint[], settings jsonb DEFAULT '{}')
 RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
+SET dataverse_fdw.only_table = ''
+SET dataverse_fdw.insert_mode = ''
+SET dataverse_fdw.upsert_key = ''
+SET dataverse_fdw.ids_made = off
+SET dataverse_fdw.on_error = ''
+SET dataverse_fdw.max_errors = ''
 SET enable_nestloop = off
 SET enable_mergejoin = off
 SET enable_hashjoin = on
@@ -508,6 +531,7 @@ AS $$
 DECLARE
   found_rows bigint[];
 BEGIN
+  PERFORM set_config('dataverse_fdw.' || s.key, s.value, true) FROM jsonb_each_text(settings) AS s;
   PERFORM set_config('search_path', path, true);
   EXECUTE statement INTO found_rows USING first, last, these;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -515,7 +539,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_look(text, text, bigint, bigint, bigint[]) IS
+COMMENT ON FUNCTION dataverse.push_look(text, text, bigint, bigint, bigint[], jsonb) IS
   'asks which rows there are, or which were written; for dataverse.push()';
 
 CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
@@ -545,24 +569,25 @@ DECLARE
                                         'pg_catalog, pg_temp', first, last, fit);
   rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
+  settings jsonb;
   filed uuid[];
   written bigint[];
   others bigint[];
 BEGIN
   tried := cardinality(CASE operation WHEN 'delete' THEN there ELSE rest END);
   IF operation <> 'insert' OR (plan ->> 'pairs')::boolean THEN
-    PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors);
-    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END);
+    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END,
+      dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors));
     RETURN;
   END IF;
   -- a request of the session that is gone may be carried out late, and create these rows meanwhile
-  PERFORM dataverse.push_settings(plan, 'ignore_duplicates', on_error, max_errors);
+  settings := dataverse.push_settings(plan, 'ignore_duplicates', on_error, max_errors);
   IF (plan ->> 'given')::boolean THEN
-    written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest);
+    written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest, settings);
     sent := cardinality(written);
   ELSE
     written := '{}';
-    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest);
+    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest, settings);
     IF sent = cardinality(rest) THEN
       RETURN;
     END IF;
@@ -580,9 +605,8 @@ BEGIN
     others := others || written;
   END IF;
   -- those that are not ours are refused like any other duplicate
-  PERFORM dataverse.push_settings(plan, 'create', on_error,
-    CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END);
-  sent := sent + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others);
+  sent := sent + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others,
+    dataverse.push_settings(plan, 'create', on_error, CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END));
 END
 $$;
 
@@ -616,12 +640,13 @@ BEGIN
       errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
       hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
   END IF;
+  PERFORM dataverse.hold(plan ->> 'foreign_table', (plan ->> 'foreign_oid')::oid);
   IF in_doubt THEN
     SELECT a.tried, a.sent INTO tried, sent
     FROM dataverse.push_again(plan, path, state.done, last, on_error, errors_left) AS a;
   ELSIF state.rows > 0 THEN
-    PERFORM dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, errors_left);
-    sent := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, state.done, last, NULL);
+    sent := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, state.done, last, NULL,
+      dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, errors_left));
   END IF;
   SELECT array_agg(r.id ORDER BY r.id) AS ids, array_agg(r.row_id ORDER BY r.id) AS row_ids, count(*) AS n INTO refused
   FROM dataverse.own_rejects AS r

@@ -89,6 +89,15 @@ DECLARE
   me CONSTANT oid := dataverse.role_oid(dataverse.caller());
   opened bigint;
 BEGIN
+  -- who may not write there has no use for it, and could only fill the table
+  IF NOT dataverse.pull_is_foreign(foreign_table) OR NOT (
+    has_table_privilege(me, foreign_table, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(me, foreign_table, 'INSERT, UPDATE'))
+  THEN
+    RAISE EXCEPTION USING
+      errcode = 'insufficient_privilege', message = format('permission denied for foreign table %s', foreign_table),
+      hint = dataverse.pull_cure(foreign_table, '', '42501',
+                                 ARRAY['SELECT', CASE operation WHEN 'upsert' THEN 'INSERT' ELSE upper(operation) END]);
+  END IF;
   -- a dump has the names, and new roles and tables may have got old ones; what
   -- does not concern the caller may be locked for as long as others like
   UPDATE dataverse.push_states AS p SET role = r.rolname

@@ -244,7 +244,7 @@ BEGIN
       message = format('row %s of dataverse.rejects cannot be corrected', entry.id),
       detail = CASE
         WHEN entry.operation = 'pull' THEN 'It is a row of Dataverse that a local table has refused.'
-        WHEN entry."row" IS NULL THEN 'It is a pair of an intersect table, of which no values are filed.'
+        WHEN entry."row" IS NULL THEN 'No values of it are filed.'
         ELSE 'It was to be deleted, so nothing of it is written.' END,
       hint = CASE entry.operation
         WHEN 'pull' THEN 'Change the row in Dataverse, or what refuses it here.  The next dataverse.pull() tries it again.'
@@ -356,14 +356,6 @@ COMMENT ON FUNCTION dataverse.correct_reject() IS
 CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
   FOR EACH ROW EXECUTE FUNCTION dataverse.correct_reject();
 
-CREATE FUNCTION dataverse.may_retry(table_oid oid)
-RETURNS boolean
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_may_retry';
-
-COMMENT ON FUNCTION dataverse.may_retry(oid) IS
-  'whether the caller can write to a foreign table without giving rights away; for dataverse.retry_rejects()';
-
 CREATE FUNCTION dataverse.retrying(ids bigint[])
 RETURNS void
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -374,7 +366,8 @@ COMMENT ON FUNCTION dataverse.retrying(bigint[]) IS
 
 -- Runs one statement for each combination of table, operation, and set of
 -- columns.  The entry of a row that is refused again stays, with the new reason and
--- one more attempt; the others are deleted.
+-- one more attempt; the others are deleted.  Nobody has named the tables, so that
+-- one which may not be written, or would run code of others, is left out.
 CREATE FUNCTION dataverse.retry_rejects(
   foreign_table regclass DEFAULT NULL,
   since timestamptz DEFAULT NULL,
@@ -384,6 +377,7 @@ CREATE FUNCTION dataverse.retry_rejects(
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = everybody
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -393,6 +387,8 @@ DECLARE
   keys text[];
   last_id bigint;
   refused bigint[];
+  message text;
+  detail text;
 BEGIN
   retried := 0;
   failed := 0;
@@ -409,8 +405,8 @@ BEGIN
       FOR UPDATE OF r),
     tables AS MATERIALIZED (
       SELECT t.table_oid
-      FROM (SELECT DISTINCT m.table_oid FROM mine AS m ORDER BY m.table_oid) AS t
-      WHERE dataverse.may_retry(t.table_oid))
+      FROM (SELECT DISTINCT m.table_oid FROM mine AS m) AS t
+      WHERE dataverse.pull_is_foreign(t.table_oid) AND has_table_privilege(t.table_oid, 'INSERT, UPDATE, DELETE'))
     SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
            array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
            array_agg(m.attempts ORDER BY m.id) AS attempts,
@@ -429,34 +425,45 @@ BEGIN
   LOOP
     SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
     PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
-    PERFORM dataverse.retrying(part.ids);
-    CASE part.operation
-      WHEN 'insert', 'upsert' THEN
-        EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
-                       ' FROM unnest($1) WITH ORDINALITY AS u (value, i),'
-                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r ORDER BY u.i',
-                       part.foreign_table, part.columns, part.inputs)
-          USING part.rows;
-      WHEN 'delete' THEN
-        EXECUTE format('DELETE FROM ONLY %1$s AS t USING unnest($1) AS u (value),'
-                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
-                       part.foreign_table,
-                       (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
-                        FROM unnest(part.names) WITH ORDINALITY AS u (c, i)),
-                       part.inputs)
-          USING part.rows;
-      ELSE
-        keys := ARRAY(SELECT w.name FROM dataverse.writable_columns(part.foreign_table) AS w
-                      WHERE w.is_key AND w.name = ANY (part.names));
-        CONTINUE WHEN cardinality(keys) IN (0, cardinality(part.names));
-        EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
-                       ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE %3$s',
-                       part.foreign_table,
-                       (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
-                        WHERE c <> ALL (keys)),
-                       (SELECT string_agg(format('t.%1$I = r.%1$I', c), ' AND ') FROM unnest(keys) AS c))
-          USING part.rows;
-    END CASE;
+    BEGIN
+      PERFORM dataverse.hold(part.foreign_table::text, part.foreign_table);
+      PERFORM dataverse.retrying(part.ids);
+      CASE part.operation
+        WHEN 'insert', 'upsert' THEN
+          EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
+                         ' FROM unnest($1) WITH ORDINALITY AS u (value, i),'
+                         ' jsonb_populate_record(NULL::%1$s, u.value) AS r ORDER BY u.i',
+                         part.foreign_table, part.columns, part.inputs)
+            USING part.rows;
+        WHEN 'delete' THEN
+          EXECUTE format('DELETE FROM ONLY %1$s AS t USING unnest($1) AS u (value),'
+                         ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
+                         part.foreign_table,
+                         (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
+                          FROM unnest(part.names) WITH ORDINALITY AS u (c, i)),
+                         part.inputs)
+            USING part.rows;
+        ELSE
+          keys := ARRAY(SELECT w.name FROM dataverse.writable_columns(part.foreign_table) AS w
+                        WHERE w.is_key AND w.name = ANY (part.names));
+          CONTINUE WHEN cardinality(keys) IN (0, cardinality(part.names));
+          EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
+                         ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE %3$s',
+                         part.foreign_table,
+                         (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
+                          WHERE c <> ALL (keys)),
+                         (SELECT string_agg(format('t.%1$I = r.%1$I', c), ' AND ') FROM unnest(keys) AS c))
+            USING part.rows;
+      END CASE;
+    EXCEPTION
+      WHEN insufficient_privilege THEN
+        GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+        RAISE WARNING USING
+          errcode = 'insufficient_privilege',
+          message = format('rejected rows of foreign table %s are not tried again: %s', part.foreign_table, message),
+          detail = detail, hint = 'INSERT with jsonb_populate_record() writes them nevertheless.';
+        CONTINUE;
+    END;
     SELECT array_agg(u.id) FILTER (WHERE o.attempts > u.attempts),
            retried + count(*), failed + count(*) FILTER (WHERE o.attempts > u.attempts)
     INTO refused, retried, failed

@@ -102,7 +102,10 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.push_get(push);
+  -- the lock of a push that will be somebody else's is not to be had
+  IF (dataverse.push_get(push)).id IS NULL THEN
+    RETURN true;
+  END IF;
   RETURN dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), coalesce(wait, false));
 END
 $$;
@@ -117,6 +120,23 @@ AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 
 COMMENT ON FUNCTION dataverse.run_unlock() IS
   'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
+
+-- Whether a run that was interrupted by an error goes on: while the service is too
+-- busy, it waits, however long, as a schedule wants it to, unless the server's
+-- options say how long to wait.  "limit" is the constraint name that came with the
+-- error (client/trouble.h); no words are looked at, as anybody can choose them.
+CREATE FUNCTION dataverse.run_waits(foreign_table regclass, "limit" text)
+RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT $2 = 'dataverse_throttle' AND NOT EXISTS (
+    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
+    WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
+$$;
+
+COMMENT ON FUNCTION dataverse.run_waits(regclass, text) IS
+  'whether a run that was throttled goes on waiting; for dataverse.pull(), sync(), and push()';
 
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
@@ -178,15 +198,20 @@ $$;
 COMMENT ON FUNCTION dataverse.run_start(bigint, text, text, boolean) IS
   'takes the lock of a copy and begins a run; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_begin_push(push bigint, foreign_table regclass, query text, status text)
+CREATE FUNCTION dataverse.run_begin_push(push bigint, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   me CONSTANT oid := dataverse.role_oid(dataverse.caller());
+  state CONSTANT dataverse.push_states := dataverse.push_get(push);
   begun bigint;
 BEGIN
+  -- it may have come to its end meanwhile
+  IF state.id IS NULL THEN
+    RETURN NULL;
+  END IF;
   IF status = 'running' THEN
     DELETE FROM dataverse.run_log AS r
     WHERE r.push IS NOT NULL AND r.role_oid = me AND r.started_at < clock_timestamp() - interval '30 days';
@@ -195,7 +220,7 @@ BEGIN
     WHERE r.push = run_begin_push.push AND r.role_oid = me AND r.status = 'running';
   END IF;
   INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)
-  VALUES (run_begin_push.push, run_begin_push.foreign_table::text, run_begin_push.query, 'push', dataverse.caller(),
+  VALUES (run_begin_push.push, state.foreign_table, state.query, 'push', dataverse.caller(),
           run_begin_push.status, CASE WHEN run_begin_push.status <> 'running' THEN clock_timestamp() END,
           CASE WHEN run_begin_push.status = 'running' THEN 'stage' END)
   RETURNING id INTO begun;
@@ -204,7 +229,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_begin_push(bigint, regclass, text, text) IS
+COMMENT ON FUNCTION dataverse.run_begin_push(bigint, text) IS
   'writes the row of a run; for dataverse.push()';
 
 CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
@@ -307,7 +332,7 @@ CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   SELECT c.foreign_table, c.target, c.phase,
          CASE WHEN c.tracked THEN 'change tracking' WHEN NOT c.tracked THEN 'versions' END AS method,
          c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age,
-         c.token_at + c.token_life AS token_expires_at, dataverse.copy_lag(c.id) AS lag, c.refused,
+         c.token_at + c.token_life AS token_expires_at, dataverse.copy_lag(c.id) AS lag, c.refused, c.unfed,
          l.status AS last_status, l.started_at AS last_started_at, l.error AS last_error
   FROM dataverse.copies AS c LEFT JOIN LATERAL (
     SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r

@@ -96,6 +96,7 @@ DECLARE
   message pg_catalog.text;
   detail pg_catalog.text;
   hint pg_catalog.text;
+  exceeded pg_catalog.text;
   phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
@@ -132,7 +133,7 @@ BEGIN
       CASE
         WHEN task OPERATOR(pg_catalog.=) 'prepare' THEN
           resumes := dataverse.copy_resumes(copy);
-          plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error);
+          plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error, true);
           plan := dataverse.sync_prepare(foreign_table, pg_catalog.to_regclass(name), plan, conflict, column_conflicts, strict);
           task := 'track';
         -- in a transaction of its own: it locks the table before the state of the copy
@@ -198,8 +199,8 @@ BEGIN
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-          hint = PG_EXCEPTION_HINT;
-        failed := dataverse.pull_waits(foreign_table, state, detail) IS NOT TRUE;
+          hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
+        failed := dataverse.run_waits(foreign_table, exceeded) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');

@@ -60,6 +60,7 @@ DECLARE
   not_null text[];
   partners jsonb;
   differs text;
+  same text;
   images text;
   other_types boolean;
 BEGIN
@@ -102,16 +103,16 @@ BEGIN
   FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
   -- Dataverse stores empty texts and lists as nulls, lists in an order of its own, and no fractions of seconds
-  SELECT string_agg(format(CASE WHEN a.atttypid = 'numeric'::regtype
-                             THEN 'CASE WHEN %1$s IS DISTINCT FROM %2$s AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END'
-                             ELSE 'CASE WHEN ROW(%1$s)::record *<> ROW(%2$s)::record AND (p.operation <> ''I'' OR i.%3$I IS NOT NULL) THEN %3$L END' END,
-                           format(n.form, 'r', c), format(n.form, 'i', c), c), ', ')
-  INTO differs
+  SELECT string_agg(format('CASE WHEN %s AND (p.operation <> ''I'' OR i.%I IS NOT NULL) THEN %L END', replace(n.unequal, '<alias>', 'i'), c, c), ', '),
+         string_agg(format('CASE WHEN p.was ? %L AND NOT (%s) THEN %1$L END', c, replace(n.unequal, '<alias>', 'w')), ', ')
+  INTO differs, same
   FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
     LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
                          WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
-                         ELSE '%s.%I' END) AS n (form);
+                         ELSE '%s.%I' END) AS f (form),
+    LATERAL (SELECT format(CASE WHEN t.oid = 'numeric'::regtype THEN '%s IS DISTINCT FROM %s' ELSE 'ROW(%s)::record *<> ROW(%s)::record' END,
+                           format(f.form, 'r', c), format(f.form, '<alias>', c))) AS n (unequal);
 
   images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
                    (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c));
@@ -188,9 +189,12 @@ BEGIN
     'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse.page_rows(NULL::%2$s)'
                    ' UNION ALL SELECT * FROM dataverse.page_left_out(NULL::%2$s)) AS f)'
                    ' SELECT ROW(p.*)::dataverse.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
-                   ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs'
-                   ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i',
-                   (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs),
+                   ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs, array_remove(ARRAY[%6$s]::text[], NULL) AS same'
+                   ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i,'
+                   ' LATERAL jsonb_populate_record(NULL::%2$s, p.was) AS w',
+                   (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs, same),
+    -- a column may have another type now than when its value was noted
+    'seen_fits', format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table),
     'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
                      foreign_table, id),
     'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
@@ -207,6 +211,7 @@ CREATE FUNCTION dataverse.sync_take(copy bigint, plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
 SET row_security = off
 AS $$
 DECLARE
@@ -260,6 +265,7 @@ DECLARE
   part record;
   statement text;
 BEGIN
+  PERFORM dataverse.pull_check_target(copy, plan);
   EXECUTE plan ->> 'lock' USING ids;
   dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
   FOR part IN
@@ -269,6 +275,8 @@ BEGIN
       (SELECT string_agg(format('%1$I = s.%1$I', c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
     PERFORM set_config('search_path', path, true);
     EXECUTE statement USING part.rows;
+    -- at the COMMIT, triggers would run unguarded
+    SET CONSTRAINTS ALL IMMEDIATE;
     SET LOCAL search_path = pg_catalog, pg_temp;
   END LOOP;
   RETURN dirty;
@@ -389,8 +397,11 @@ COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
 CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+-- of the foreign table alone, and not of what its triggers write
+SET dataverse_fdw.only_table = ''
 SET dataverse_fdw.on_error = 'continue'
 SET dataverse_fdw.insert_mode = 'create'
+SET dataverse_fdw.match_version = ''
 SET client_min_messages = error
 -- all versions are read before the first row is written, many in a request, however quick the service is
 SET enable_nestloop = off
@@ -409,6 +420,8 @@ DECLARE
 BEGIN
   written := '{}';
   refused := '{}';
+  PERFORM dataverse.hold(source, (plan ->> 'foreign_table')::oid);
+  PERFORM set_config('dataverse_fdw.only_table', plan ->> 'foreign_table', true);
   FOR part IN
     SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
            array_agg(p.image ORDER BY p.id) AS images
@@ -460,9 +473,11 @@ COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
 
 -- What becomes of a pending row, given what the service has.  Returns what has to
 -- be set; an empty object if the row of the service is to be taken as it is.
--- "part" are columns to be taken from it while the rest stays pending.
+-- "differs" are the columns in which it differs from ours, "same" the edited ones in
+-- which it still has what was last seen.  "part" are columns to be taken from it
+-- while the rest stays pending.
 CREATE FUNCTION dataverse.sync_judge(
-  plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], written boolean, refusal jsonb,
+  plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
   OUT change jsonb, OUT part text[])
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -485,6 +500,7 @@ DECLARE
     SELECT FROM jsonb_array_elements_text(plan -> 'states') AS c WHERE plan -> 'schema' ->> c ~ ' State( |$)' AND theirs -> c = '0');
   columns text[];
   missing text[];
+  alone text[];
   service text[];
   local text[];
   skip text[];
@@ -587,13 +603,19 @@ BEGIN
     END IF;
     RETURN;
   END IF;
+  -- what nobody has changed there is no conflict; a lookup and the name of its table go together
+  alone := ARRAY(SELECT c FROM unnest(columns) AS c
+                 WHERE decision IS NULL AND c = ANY (same) AND coalesce(partners ->> c = ANY (same) OR NOT p.was ? (partners ->> c), true));
+  columns := ARRAY(SELECT c FROM unnest(columns) AS c WHERE c <> ALL (alone));
   service := dataverse.sync_policy(plan, decision, columns, 'service');
-  local := dataverse.sync_policy(plan, decision, columns, 'local');
+  local := alone || dataverse.sync_policy(plan, decision, columns, 'local');
   skip := dataverse.sync_policy(plan, decision, columns, 'skip');
   IF skip = '{}' AND local = '{}' THEN
     RETURN;
   END IF;
-  part := service;
+  -- a row that is sent is read back as a whole
+  part := service || CASE WHEN skip <> '{}' THEN ARRAY(
+    SELECT d FROM unnest(differs) AS d WHERE d <> ALL (edited) AND coalesce(partners ->> d <> ALL (edited), true)) ELSE '{}' END;
   change := file || jsonb_build_object('kind', CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END, 'columns', skip);
   IF local <> '{}' THEN
     change := CASE WHEN skip <> '{}' THEN change || jsonb_build_object('held', skip) ELSE '{}' END
@@ -605,7 +627,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], boolean, jsonb) IS
+COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
   'decides what becomes of a pending row; for dataverse.sync()';
 
 -- Reads rows from the service into the page, and settles what is pending about them.
@@ -646,9 +668,14 @@ BEGIN
   FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
     LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}' AND NOT plan -> 'create_only' ?| r.columns) AS settled) AS s;
   IF unclear <> '{}' THEN
+    BEGIN
+      EXECUTE plan ->> 'seen_fits' USING unclear;
+    EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
+      unclear := ARRAY(SELECT jsonb_populate_record(u, '{"was": {}}') FROM unnest(unclear) AS u);
+    END;
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
-      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, was_written ? p.id::text, refusals -> p.id::text);
+      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, read.same, was_written ? p.id::text, refusals -> p.id::text);
       IF judged.change = '{}' THEN
         ids := ids || p.id;
         ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
@@ -681,7 +708,8 @@ BEGIN
     -- what was changed here meanwhile goes on from what the service has now, if
     -- nobody else has changed that
     IF dirty_ids <> '{}' THEN
-      FOR read IN EXECUTE plan ->> 'judge' USING ARRAY(SELECT r FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
+      FOR read IN EXECUTE plan ->> 'judge'
+        USING ARRAY(SELECT jsonb_populate_record(r, '{"was": {}}') FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
         p := read.pending;
         changes := changes || jsonb_build_object(
           'id', p.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
@@ -758,6 +786,7 @@ CREATE FUNCTION dataverse.sync_step(
   run bigint, copy bigint, plan jsonb, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET dataverse_fdw.guard = superusers
 SET row_security = off
 SET extra_float_digits = 1
 -- the rows of a chunk are sorted in memory; to compile statements that deal with so few takes longer than to run them
@@ -774,6 +803,7 @@ DECLARE
   settled record;
   staged record;
 BEGIN
+  PERFORM dataverse.pull_check_source(plan);
   sent := 0;
   unwritable := 0;
   refused := 0;

@@ -10,12 +10,16 @@
 -- entry is read once.
 --
 
+CREATE SEQUENCE dataverse.local_changes_number_seq;
+
 CREATE TABLE dataverse.local_changes (
   copy bigint NOT NULL,
   id uuid NOT NULL,
   operation "char" NOT NULL,
   columns text[] NOT NULL,
-  base bigint
+  base bigint,
+  number bigint NOT NULL,
+  was jsonb[]
 );
 
 COMMENT ON TABLE dataverse.local_changes IS
@@ -24,8 +28,11 @@ COMMENT ON COLUMN dataverse.local_changes.operation IS 'I, U, or D';
 COMMENT ON COLUMN dataverse.local_changes.columns IS
   'for U: the copied columns that have changed, without the id and the version';
 COMMENT ON COLUMN dataverse.local_changes.base IS 'the version that the row had; null for I';
+COMMENT ON COLUMN dataverse.local_changes.number IS 'of the statement; later changes of a row have greater numbers';
+COMMENT ON COLUMN dataverse.local_changes.was IS 'for U: the values that the columns had';
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes_number_seq', '');
 
 CREATE FUNCTION dataverse.capture()
 RETURNS trigger
@@ -110,7 +117,7 @@ BEGIN
   END IF;
   IF replaced THEN
     PERFORM dataverse.copy_restart(copy);
-    UPDATE dataverse.copies AS c SET columns = state.columns, types = state.types, known = state.known WHERE c.id = copy;
+    UPDATE dataverse.copies AS c SET columns = state.columns, types = state.types, followed = state.followed, known = state.known WHERE c.id = copy;
   END IF;
   RETURN n;
 END

@@ -12,6 +12,7 @@
 
 #include "drift.h"
 #include "fetch_sql.h"
+#include "quirks.h"
 #include "store.h"
 
 #define COOKIE_ANNOTATION "Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
@@ -203,7 +204,8 @@ put_paging(struct sim_fetch_query *q, struct sim_buf *out, const struct result *
 
 	if (!result->more)
 		return;
-	if (q->cookie && sim_wants_annotation(q->req, COOKIE_ANNOTATION))
+	if (q->cookie && !sim_quirk(q->req->sim, SIM_QUIRK_NO_COOKIES) &&
+		sim_wants_annotation(q->req, COOKIE_ANNOTATION))
 	{
 		sim_fetch_put_cookie(q, &cookie, result->first, result->last);
 		sim_puts(out, ",\"@" COOKIE_ANNOTATION "\":");

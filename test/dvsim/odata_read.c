@@ -371,6 +371,19 @@ check_elastic(struct page *page, const struct sim_query *query)
 	return true;
 }
 
+/* rows that are read for the sake of a token come by version, so one that changes meanwhile comes again */
+static bool
+order_by_version(struct page *page)
+{
+	static const char name[] = "versionnumber";
+	struct sim_order *order = sim_alloc(page->req->arena, sizeof(*order));
+
+	memset(order, 0, sizeof(*order));
+	page->query.order = order;
+	page->query.norder = 1;
+	return sim_path_parse(page->req, page->res, name, sizeof(name) - 1, &order->path);
+}
+
 bool
 sim_read_page(struct sim_req *req, struct sim_res *res, const struct sim_source *source,
 			  const struct sim_tracking *tracking)
@@ -384,6 +397,7 @@ sim_read_page(struct sim_req *req, struct sim_res *res, const struct sim_source 
 	page.tracking = tracking;
 	if (!sim_options_parse(req, res, source->table, false, &page.query) ||
 		!check_elastic(&page, &page.query) ||
+		(tracking != NULL && source->table->type != SIM_ELASTIC && !order_by_version(&page)) ||
 		!sim_cookie_parse(req, res, sim_param(req, "$skiptoken"), &page.cookie))
 		return false;
 	page.limit = sim_page_size(req, source->table);

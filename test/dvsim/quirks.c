@@ -28,6 +28,7 @@ static const struct
 	"the users may not read all of a table that users own, so its changes are refused"},
 	[SIM_QUIRK_NO_APPLY_FUNCTIONS] = {"no-apply-functions",
 	"query functions are refused in filter() of $apply"},
+	[SIM_QUIRK_NO_COOKIES] = {"no-cookies", "pages of FetchXML come without a cookie"},
 	[SIM_QUIRK_NO_IN] = {"no-in", "the functions In and NotIn are refused in filters"},
 	[SIM_QUIRK_NO_METADATA_CHANGES] = {"no-metadata-changes", "RetrieveMetadataChanges is refused"},
 	[SIM_QUIRK_PROPERTY_VALUES_100] = {"property-values-100",

@@ -273,7 +273,8 @@ fill_decimal(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordi
 	for (i = s->column->precision; i < SIM_DEC_SCALE; i++)
 		unit *= 10;
 	v = s->unique ? (sim_dec) ordinal * one : (sim_dec) (random % 100000000) * unit;
-	v = s->low * one + v % ((s->high - s->low) * one + 1);
+	/* the limits are whole numbers, so no digit beyond the precision comes about */
+	v = s->low * one + v % ((s->high - s->low) * one + unit);
 	sim_dec_pack(v, (unsigned char *) s->text);
 	sqlite3_bind_blob(stmt, s->param, s->text, 16, SQLITE_STATIC);
 }

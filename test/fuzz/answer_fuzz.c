@@ -146,7 +146,7 @@ check_details(const char *body, size_t len)
 	bool		ok;
 	int			i;
 
-	dv_error_read(400, body, len, NULL, NULL, &whole);
+	dv_error_read(400, body, len, NULL, NULL, NULL, &whole);
 	if (whole.details == NULL)
 		whole.details = pnstrdup(body, len);
 	ok = dv_batch_answer_details(&whole, ROWS, rows);

@@ -46,7 +46,7 @@ static void
 check_wait(const char *header)
 {
 	int64		date = dv_http_date(header);
-	int64		wait = dv_retry_after(header, NOW);
+	int64		wait = dv_retry_after(header, NULL, NOW);
 
 	if (date < -1)
 		wrong("no such date");
@@ -72,7 +72,7 @@ check_error(int status, const char *retry_after, const char *body, size_t len)
 	dv_error	error;
 	bool		good = (status >= 200 && status < 300) || status == 304;
 
-	dv_error_read(status, body, len, retry_after, "r-1", &error);
+	dv_error_read(status, body, len, retry_after, retry_after, "r-1", &error);
 	if (good != (error.verdict == DV_VERDICT_OK))
 		wrong("a status of the other kind");
 	if (error.status != status || error.retry_after < -1)

@@ -48,6 +48,8 @@ throttle_rate(struct machine *machine, struct user *user, const struct ticket *t
 			  int64_t retry_after)
 {
 	dv_rate    *rate = &user->rate;
+	int64_t		until = machine->engine->now + retry_after + DV_BUDGET_WINDOW;
+	int			before = rate->current;
 	bool		cut;
 
 	rate->throttle_ceiling = user->ceiling;
@@ -58,6 +60,12 @@ throttle_rate(struct machine *machine, struct user *user, const struct ticket *t
 						   machine->engine->now);
 	if (machine->config.reading == READING_NO_CEILING)
 		rate->throttle_ceiling = 0;
+	if (machine->config.reading == READING_FIRST_CEILING && cut && retry_after > 0 &&
+		rate->throttle_ceiling_until < until)
+	{
+		rate->throttle_ceiling = dv_throttle_ceiling(before, 0, retry_after, rate->last_known_good);
+		rate->throttle_ceiling_until = until;
+	}
 	user->ceiling = rate->throttle_ceiling;
 	return cut;
 }
@@ -394,6 +402,9 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	dv_rate_success(&user->rate, &machine->config.rate, ticket->work->kind, answer->duration, now);
 	dv_budget_answered(&user->pacing.budget, ticket->mark, (double) answer->duration / SECOND,
 					   remaining, now);
+	if (machine->config.policy == POLICY_BUDGET && !machine->config.start_half &&
+		dv_budget_is_full(&user->pacing.budget, now))
+		dv_rate_start_full(&user->rate);
 	ticket->backend->done++;
 	ticket->backend->done_seconds += ticket->seconds;
 	machine->done++;

@@ -38,6 +38,7 @@ enum reading
 {
 	READING_OURS,
 	READING_NO_CEILING,			/* throttles leave no ceiling */
+	READING_FIRST_CEILING,		/* the first throttle leaves one, however short the wait */
 	READING_SLOW_CEILING,		/* they leave one for slow kinds only */
 	READING_CUT_WHAT_IS_USED	/* they cut what was in flight instead of the limit */
 };
@@ -51,6 +52,7 @@ struct machine_config
 	int			max_parallel;
 	enum reading reading;
 	enum policy policy;
+	bool		start_half;		/* also where the budgets are full */
 	dv_selection selection;
 	int			nworks;
 	struct work works[WORKS];

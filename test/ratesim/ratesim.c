@@ -42,7 +42,9 @@ main(int argc, char **argv)
 	scenario_backends(&report);
 	scenario_machines(&report);
 	scenario_readings(&report);
+	scenario_lone_refusal(&report);
 	scenario_tables(&report);
+	scenario_start(&report);
 	if (!report.quiet)
 		scenario_policies(&report);
 	if (report.quiet)

@@ -26,6 +26,10 @@ void		scenario_machines(struct report *report);
 
 /* (f) rules that the founding documents leave open, (g) a slow table beside a fast one */
 void		scenario_readings(struct report *report);
+void		scenario_lone_refusal(struct report *report);
 void		scenario_tables(struct report *report);
+
+/* (h) a start with the whole limit or with half of it */
+void		scenario_start(struct report *report);
 
 #endif

@@ -3,8 +3,8 @@
  *		Scenario (a): the timeline of the AIMD specification, second by second.
  *
  * The limit is fully used and one batch succeeds each second; the throttle
- * comes when the limit is 44.  The service sends Retry-After: 0, so there is no
- * throttle ceiling, which the specification does not have.
+ * comes when the limit is 44, and lasts for five seconds, as in the example of
+ * the specification.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,6 +14,7 @@
 #include "svg.h"
 
 #define THROTTLE_AT 46
+#define RETRY_AFTER 5
 #define QUIET_AT    110
 #define LENGTH      440
 
@@ -24,8 +25,8 @@ static const struct
 	int			limit;
 }			expected[] = {
 	{0, 26}, {5, 28}, {10, 30}, {15, 32}, {20, 34}, {25, 36}, {30, 38}, {35, 40},
-	{40, 42}, {45, 44}, {46, 22}, {50, 26}, {55, 30}, {60, 34}, {65, 38}, {70, 42},
-	{75, 44}, {80, 46}, {85, 48}, {90, 50}, {95, 52}, {411, 26},
+	{40, 42}, {45, 44}, {46, 22}, {53, 26}, {58, 30}, {63, 34}, {68, 38}, {73, 42},
+	{78, 44}, {83, 46}, {88, 48}, {93, 50}, {98, 52}, {411, 26},
 };
 
 #define EXPECTED ((int) (sizeof(expected) / sizeof(expected[0])))
@@ -35,8 +36,8 @@ second(dv_rate *rate, const dv_rate_config *config, int64_t now, int at)
 {
 	dv_rate_sent(rate, rate->current);
 	if (at == THROTTLE_AT)
-		(void) dv_rate_throttle(rate, config, now, 0, now);
-	else if (at > 0 && at <= QUIET_AT)
+		(void) dv_rate_throttle(rate, config, now, RETRY_AFTER * SECOND, now);
+	else if ((at > 0 && at < THROTTLE_AT) || (at >= THROTTLE_AT + RETRY_AFTER && at <= QUIET_AT))
 		dv_rate_success(rate, config, DV_KIND_CREATE, SECOND, now);
 }
 

@@ -48,7 +48,7 @@ is(join(' ', sort $settings =~ /`(dataverse_fdw\.\w+)`/g),
 
 # ---- columns of the views and names of the functions
 
-for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes))
+for my $view (qw(pool pool_metrics pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes))
 {
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");
@@ -58,7 +58,7 @@ for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs
 my @functions = split /\n/, $node->safe_psql(
 	'postgres', q{
 	SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace
-	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$|^doubtful_rows$|^may_retry$|^retrying$|^read_rejects$|^role_oid$|^role_or_superuser$|^table_oid$|^refuse_(?:forgery|change)$|^correct_(?:reject|check|check_type)$|^(check|copy|run|page|pull|push|track|pending|sync)_|^resolve_(check|copy)$|^writable_columns$|^read_page$|^end_pages$|^capture$|^caller$|^tables_of$|^name_in$'});
+	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$|^doubtful_rows$|^hold$|^retrying$|^read_rejects$|^role_oid$|^role_or_superuser$|^table_oid$|^refuse_(?:forgery|change)$|^correct_(?:reject|check|check_type)$|^(check|copy|run|page|pull|push|track|pending|sync)_|^resolve_(check|copy)$|^writable_columns$|^read_page$|^end_pages$|^capture$|^caller$|^tables_of$|^name_in$'});
 my @missing = grep { $reference !~ /`dataverse\.$_\(/ } @functions;
 is("@missing", '', 'and of every function');
 

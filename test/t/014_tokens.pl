@@ -12,6 +12,7 @@ use lib "$FindBin::Bin/lib";
 use JSON::PP;
 use MIME::Base64 qw(decode_base64url);
 use PostgreSQL::Test::Utils;
+use File::Copy ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -190,6 +191,30 @@ $dvsim = Dvsim->start(
 	is($r->{sqlstate}, '28000', 'an app that is no user of the environment');
 	like($r->{hint}, qr/Create an application user/, 'with a hint');
 
+	# the error is kept while the other batches of the statement end
+	for my $credential ([ client_secret => 'wrong' ], [ access_token => 'wrong' ])
+	{
+		my ($option, $value) = @$credential;
+
+		$crm = server({ $option eq 'client_secret' ? (client_id => 'app1') : (), $option => $value }, batch_size => 10);
+		$session->query("CREATE FOREIGN TABLE written (accountid uuid, name text) SERVER $crm OPTIONS (table 'account', entity_set 'accounts')");
+		for my $statement (
+			"INSERT INTO written (name) SELECT repeat('x', i % 90 + 1) FROM generate_series(1, 300) i",
+			"UPDATE written SET name = 'y' WHERE accountid = ANY (ARRAY(SELECT gen_random_uuid() FROM generate_series(1, 300)))",
+			"DELETE FROM written WHERE accountid = ANY (ARRAY(SELECT gen_random_uuid() FROM generate_series(1, 300)))")
+		{
+			$r = $session->try($statement);
+			my ($what) = $statement =~ /^(\w+)/;
+			is($r->{sqlstate}, '28000', "wrong $option, $what of many batches: an error");
+			like($r->{hint}, $option eq 'client_secret'
+				  ? qr/^Check option "client_secret" of the user mapping\.  It must be the secret's value, not its id\.$/
+				  : qr/^The service has refused option "access_token" of the user mapping\.  Set a valid one, or use a client secret, which renews its tokens\.$/,
+				'with its own hint');
+			like($r->{message}, qr/^could not \w+ .*foreign table "written".*: \w/, 'and a whole message');
+		}
+		$session->query('DROP FOREIGN TABLE written');
+	}
+
 	# another user may work
 	my $offset = log_size($node);
 	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
@@ -304,6 +329,27 @@ $dvsim = Dvsim->start('--tls');
 	$r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '08001', 'nor does a token leave without it');
 	like($r->{hint}, qr/ca_file/, 'with a hint');
+}
+
+# a session that is open takes notice of an authority that is renewed
+{
+	my ($address) = $dvsim->base =~ m{//(.*)};
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/ca.pem';
+	my $renew = sub { File::Copy::copy($dvsim->ca_file, "$file.new") && chmod(0644, "$file.new") && rename("$file.new", $file) or die $! };
+
+	$renew->();
+	my $crm = server({ client_id => 'app1', client_secret => 'secret1', name => 'tls' }, ca_file => $file, max_retries => 0);
+	is($session->value(whoami($crm)), 'tls', 'a file of authorities');
+	$dvsim->stop;
+	$dvsim = Dvsim->start('--tls', '--listen', $address);
+	is($session->try(whoami($crm))->{sqlstate}, '08001', 'the service has a certificate of another authority');
+	$renew->();
+	is($session->try(whoami($crm))->{sqlstate}, undef, 'the file is renewed: the session that is open trusts the new authority');
+
+	# and not the former one
+	$dvsim->stop;
+	$dvsim = Dvsim->start('--tls', '--listen', $address);
+	is($session->try(whoami($crm))->{sqlstate}, '08001', '... and no other one');
 }
 $dvsim->stop;
 

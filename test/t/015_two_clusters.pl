@@ -30,7 +30,7 @@ sub compete
 	for my $name (sort keys %node)
 	{
 		create_server($node{$name}, $crm,
-			{ url => $dvsim->base, user_agent => $name, max_throttle_retries => -1, retry_after_buffer => '50ms', %options },
+			{ url => $dvsim->base, user_agent => $name, retry_after_buffer => '50ms', %options },
 			{ client_id => 'app1', client_secret => 'secret1' });
 		$sessions{$name} = [ map { Session->new($node{$name}) } 1 .. $sessions ];
 		$_->query("SET statement_timeout = '${seconds}s'") for @{ $sessions{$name} };

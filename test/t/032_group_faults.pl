@@ -299,5 +299,29 @@ for my $rule (
 	is($crm->sql("$settings; SELECT sum(n) FROM (SELECT count(*) AS n FROM dv.contact GROUP BY gendercode) g"), $rows, '… and others go on');
 }
 
+# ---- values that answers to FetchXML spell otherwise than rows do
+
+my $spelled = q{SELECT donotemail, count(*), sum(exchangerate), min(birthdate), max(numberofchildren) FROM dv.contact WHERE gendercode = 1 GROUP BY donotemail};
+my ($grouped) = grep { /fetchXml/ } map { $_->{target} =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger =~ tr/+/ /r } $crm->sent("$settings; $spelled");
+my %alias;
+
+for my $attribute ($grouped =~ /<attribute ([^>]*)>/g)
+{
+	my ($name) = $attribute =~ /name=["']?(\w+)/;
+	my ($as) = $attribute =~ /alias=["']?(\w+)/;
+
+	$name = 'count' if $attribute =~ /aggregate=["']?count\b/;
+	$alias{$name} = $as;
+}
+for my $spelling ([ 0, '7', '12.50', '2026-01-02T00:00:00Z', '3' ], [ \0, 7, 12.50, '2026-01-02', 3 ])
+{
+	my %row;
+
+	@row{ @alias{qw(donotemail count exchangerate birthdate numberofchildren)} } = @$spelling;
+	$crm->fault(path => 'fetchXml', action => 'status', status => 200, times => 0, body => { value => [ \%row ] });
+	is($crm->sql("$settings; $spelled") =~ s/12\.50*/12.5/r, 'f|7|12.5|2026-01-02|3', "spelled as $spelling->[3]: the same group");
+	$crm->no_faults;
+}
+
 $crm->stop;
 done_testing;

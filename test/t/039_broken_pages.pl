@@ -161,6 +161,23 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 	$crm->no_faults;
 }
 
+# ---- a cursor whose next page was refused, and is to be requested again, when the subtransaction ends that requested it
+
+{
+	my ($out, $err);
+	my $base = $crm->dvsim->base;
+
+	$crm->node->psql('postgres',
+		"BEGIN; SET dataverse_fdw.scan_parallelism = 1; DECLARE c CURSOR FOR SELECT accountid FROM dv.account; FETCH 20 FROM c; SAVEPOINT s;\n"
+		  . qq{\\! curl -s -o /dev/null -d '[{"path":"/accounts","action":"status","status":503,"times":1}]' $base/_dvsim/faults\n}
+		  . "FETCH 100 FROM c; SELECT count(*) FROM generate_series(1, 10), dataverse.whoami('crm'); ROLLBACK TO s; FETCH ALL FROM c; COMMIT;",
+		stdout => \$out, stderr => \$err);
+	$crm->no_faults;
+	my %got = map { $_ => 1 } $out =~ /^([0-9a-f-]{36})$/mg;
+	is($err, '', 'a cursor requests again what was to be requested again');
+	is(scalar(keys %got), $crm->sql('SELECT count(*) FROM dv.account'), '… and has each row');
+}
+
 # ---- elastic tables, whose ids may be the same in two partitions: pages are checked before they are used
 
 $crm->sql(q{INSERT INTO dv.new_reading (new_name, partitionid) SELECT 'm' || i, 'p' || i % 3 FROM generate_series(1, 60) i;

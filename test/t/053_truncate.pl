@@ -143,8 +143,11 @@ like($result->{notices}[0]{message}, qr/rolled back, but $contacts rows written 
 
 seed('contact', 5);
 $session->query(q{ALTER FOREIGN TABLE account OPTIONS (truncatable 'on')});
+$seen = (sent($dvsim, 0))[0];
 $session->query('TRUNCATE contact, account');
 is(rows('contact') + rows('account'), 0, 'two tables are empty');
+my @order = map { $_->{target} =~ /BulkDelete$/ ? 'start' : $_->{target} =~ /asyncoperations/ ? 'wait' : () } grep { ref } sent($dvsim, $seen);
+is("@order[0 .. 2]", 'start start wait', 'both jobs are started before one is waited for');
 
 # ---- rows that cannot be deleted
 
@@ -178,6 +181,21 @@ job_says('{"statecode":3,"statuscode":31,"message":"out of order"}', 1);
 $result = $session->try('TRUNCATE alltypes');
 is($result->{message}, 'could not truncate foreign table "alltypes"', 'a job that failed');
 like($result->{detail}, qr/Dataverse says: out of order$/, 'the reason');
+clear_faults($dvsim);
+
+# of two tables, one fails: the other is waited for, and counted
+seed('contact', 20);
+faults($dvsim, { path => 'asyncoperations(', status => 200, body => '{"statecode":3,"statuscode":31,"message":"out of order"}', times => 1 });
+$result = $session->try('TRUNCATE alltypes, contact');
+is($result->{message}, 'could not truncate foreign table "alltypes"', 'one of two jobs fails');
+is(rows('contact'), 0, '… and the other one has ended');
+like($result->{detail}, qr/^2[01] rows of this transaction have been written to Dataverse and stay there\.$/m, '… and is counted');
+clear_faults($dvsim);
+
+faults($dvsim, { path => 'BulkDelete', after => 1, status => 400, code => '0x80040265', message => 'no job' });
+$result = $session->try('TRUNCATE alltypes, contact');
+is($result->{message}, 'could not truncate foreign table "contact" on server "crm": no job', 'the second job cannot be started');
+like($result->{context}, qr/^waiting for bulk-delete job \S+, which continues in Dataverse$/m, '… and the first one goes on');
 clear_faults($dvsim);
 
 faults($dvsim, { path => 'BulkDelete', status => 403, code => '0x80040220', message => 'missing prvBulkDelete' });

@@ -104,10 +104,20 @@ sub prepare
 	return;
 }
 
+# A user takes part once the session has a token of it, and each of them is to be throttled.
+my $all_take_part = q{DO $$
+DECLARE
+	seen text[] := '{}';
+BEGIN
+	WHILE cardinality(seen) < 3 LOOP
+		seen := ARRAY(SELECT unnest(seen) UNION SELECT application_user FROM dataverse.whoami('crm'));
+	END LOOP;
+END $$};
+
 sub write_rows
 {
 	my ($o) = @_;
-	return $w->run($o->{sql}, settings => [ $o->{settings} // (), 'SET client_min_messages = debug1' ]);
+	return $w->run($o->{sql}, settings => [ $o->{settings} // (), $all_take_part, 'SET client_min_messages = debug1' ]);
 }
 
 sub all_written
@@ -138,42 +148,44 @@ sub mark { my ($next) = sent($dvsim, 0); return $next; }
 
 for my $o (@operations)
 {
-	for my $code (@codes)
+	for my $i (0 .. $#codes)
 	{
+		# another user for each code, so that a record of the wrong one is noticed
+		my ($code, $app) = ($codes[$i], 'app' . ($i + 1));
 		my $what = "$o->{name}, $code";
 		my ($since, $log, $r, @writes, $throttled);
 
 		prepare($o);
 		$since = mark();
 		$log = log_size($w->node);
-		throttle($code, $o->{path}, app_user => 'app1', retry_after => 77);
+		throttle($code, $o->{path}, app_user => $app, retry_after => 77);
 		$r = write_rows($o);
 		all_written($o, $what, $r);
 		@writes = writes($since, $o->{path});
 		($throttled) = grep { $_->{status} == 429 } @writes;
 
 		# dvsim's own numbers: the rule has acted once
-		is_deeply(user_stats($dvsim, 'app1')->{throttles}, { $code => 1 }, "criterion 1: $what is detected: it was sent");
-		is(pool($watcher, 'app1', 'throttles'), qq({"$code": 1}), "criterion 1: $what: and counted by its code");
+		is_deeply(user_stats($dvsim, $app)->{throttles}, { $code => 1 }, "criterion 1: $what is detected: it was sent");
+		is(pool($watcher, $app, 'throttles'), qq({"$code": 1}), "criterion 1: $what: and counted by its code");
 		is( $watcher->query("SELECT name, code, retry_after, fallback, operation FROM dataverse.throttle_history"),
-			"app1|$code|00:01:17|f|$o->{operation}",
+			"$app|$code|00:01:17|f|$o->{operation}",
 			"criteria 2 and 3: $what: Retry-After is extracted, the event recorded");
-		is( pool($watcher, 'app1', "throttled_until - now() BETWEEN '60 s' AND '79 s'"), 't',
+		is( pool($watcher, $app, "throttled_until - now() BETWEEN '60 s' AND '79 s'"), 't',
 			"criterion 2: $what: as long as the service said");
-		is(scalar(grep { $_->{user} eq 'app1' && $_->{at} > $throttled->{at} + 0.5 } @writes),
+		is(scalar(grep { $_->{user} eq $app && $_->{at} > $throttled->{at} + 0.5 } @writes),
 			0, "criterion 4: $what: no more requests of a throttled user");
-		cmp_ok(scalar(grep { $_->{user} ne 'app1' && $_->{status} < 300 } @writes),
+		cmp_ok(scalar(grep { $_->{user} ne $app && $_->{status} < 300 } @writes),
 			'>=', 1, "criterion 4: $what: the other users do the work");
 		cmp_ok($r->{seconds}, '<', 20, sprintf 'criterion 5: %s: at once (%.2f s)', $what, $r->{seconds});
 		like(
 			join("\n", map { $_->{message} } @{ $r->{notices} }),
-			qr/request continues with application user "app[23]"/,
+			qr/request continues with application user "(?!$app")app[1-3]"/,
 			"criterion 5: $what: the same request goes on with another user");
 		is($watcher->query('SELECT users, throttled_users, total_throttle_events FROM dataverse.pool_summary'),
 			'3|1|1', "criteria 8 and 9: $what: the summary");
 		like(
 			log_since($w->node, $log),
-			qr/Dataverse throttled application user "app1" of server "crm"\n.*Attempt 1 was refused with code $code and a Retry-After of 77 s\.  0 of an unlimited number of retries have been used\./,
+			qr/Dataverse throttled application user "$app" of server "crm"\n.*Attempt 1 was refused with code $code and a Retry-After of 77 s\.  0 of 3 retries have been used\./,
 			"criterion 10: $what: the log has user, code, Retry-After and attempt");
 	}
 }
@@ -229,6 +241,10 @@ for my $o (@operations)
 	@writes = writes($since, $o->{path});
 	# other requests may be throttled for the same reason before the first one fails
 	cmp_ok(scalar @writes, '<=', 3 * $n / WriteTest::BATCH, 'criterion 7: no endless loop');
+	$since = mark();
+	$r = $w->run($w->insert('standard', 2, WriteTest::BATCH, given => 1));
+	is($r->{sqlstate}, '53400', 'criterion 7: a single request, likewise');
+	is(scalar(writes($since, $o->{path})), 3, 'criterion 7: which is sent three times: two retries are allowed');
 	is(in_flight($watcher), 0, 'criterion 7: no slot is held');
 	$w->set(max_throttle_retries => undef);
 	clear_faults($dvsim);

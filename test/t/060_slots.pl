@@ -434,6 +434,42 @@ copies_that_pause('preloaded');
 	clear_faults($dvsim);
 }
 
+# ---- backends that do not run: stopped by a signal, in a debugger
+
+{
+	my $user = fresh();
+	my $crm = server([$user], max_parallel => 1);
+	my ($first, $second, $third) = map { ready($crm) } 1 .. 3;
+
+	# what the first is woken for is passed on
+	my $hits = hits($dvsim);
+	faults($dvsim, { app_user => $user, path => 'WhoAmI', action => 'delay', delay_ms => 1000 });
+	my $holder = Session->new($node);
+	$holder->start(whoami($crm));
+	wait_for(sub { hits($dvsim) > $hits }, 'a request is under way');
+	waiting($_, whoami($crm)) for $first, $second, $third;
+	kill 'STOP', $first->pid;
+	goes_on($holder, 'its answer comes');
+	goes_on($_, 'a slot that is free is not kept for a backend that is stopped') for $second, $third;
+	kill 'CONT', $first->pid;
+	goes_on($first, '... which goes on when it runs again');
+
+	# the same when all of them wait for a throttle to end
+	($first, $second, $third) = map { ready($crm) } 1 .. 3;
+	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 1 });
+	for my $session ($first, $second, $third)
+	{
+		$session->start(whoami($crm));
+		wait_event($watcher, $session->pid, 'DataverseThrottle');
+	}
+	kill 'STOP', $first->pid;
+	goes_on($_, 'nor when a throttle ends') for $second, $third;
+	kill 'CONT', $first->pid;
+	goes_on($first, '... and it goes on itself');
+	clear_faults($dvsim);
+	nothing_is_left('stopped backends');
+}
+
 # ---- the circuit breaker
 
 {

@@ -293,6 +293,7 @@ my $encoded = sub {
 	return sub { my ($s) = @_; print {$s} "${ok}$how\r\nConnection: close\r\n\r\n$body"; return 0; };
 };
 my $dense = gzip('{"EntitySetName": [' . '1,' x 20_000_000 . '1]}');
+my $large = gzip("{\"value\": [{\"accountid\": $uuid, \"name\": \"first\"}," . ' ' x 80_000_000 . "{\"accountid\": $uuid, \"name\": \"last\"}]}");
 my $endless = '{"value": [], "filler": "' . 'x' x 10_000_000 . '", "@odata.nextLink": "components?page=%d"}';
 my $hostile = Hostile->start(
 	"(LogicalName='dense')" => $encoded->('Content-Encoding: gzip', $dense),
@@ -306,6 +307,7 @@ my $hostile = Hostile->start(
 	'/trailer' => sub { my ($s) = @_; print {$s} "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nOData-EntityId: http://evil/\r\nContent-Type: text/plain\r\n\r\n"; 1 },
 	'/headers' => sub { my ($s) = @_; print {$s} $ok; pour($s, 610) },
 	'/interim' => sub { my ($s) = @_; for (1 .. 10_000_000) { print {$s} "HTTP/1.1 102 Processing\r\nX: y\r\n\r\n" or last; } 0 },
+	'/large' => $encoded->('Content-Encoding: gzip', $large),
 	'/bomb' => $zipped->(200),
 	'/error' => $zipped->(400),
 	'/broken' => sub { my ($s) = @_; Hostile::answer($s, 200, 'x' x 20_000_000) },
@@ -343,6 +345,33 @@ for my $case (
 	is($r->{sqlstate}, '54000', "$what: an error") or diag $r->{message};
 	my $grown = memory($backend) - $before;
 	cmp_ok($grown, '<', $most, sprintf '... and the backend has grown by %.0f MB', $grown);
+	$backend->close;
+}
+
+# many answers that swell, of which each is small enough
+{
+	my $backend = Session->new($node);
+	my $before = memory($backend);
+	my $fetch = sub { return $backend->try("DECLARE c$_[0] CURSOR FOR SELECT name FROM large$_[0]; FETCH 1 FROM c$_[0]"); };
+	my @large = 1 .. 8;
+
+	$backend->query(join ';', map { "CREATE FOREIGN TABLE large$_ (accountid uuid, name text) SERVER hostile OPTIONS (\"table\" 'account$_', entity_set 'large', primary_id 'accountid')" } @large);
+	$backend->query('BEGIN');
+	my ($r, $read);
+	for (@large)
+	{
+		$r = $fetch->($_);
+		last if defined $r->{sqlstate};
+		$read++;
+	}
+	is($r->{sqlstate}, '54000', 'pages of open cursors that swell: an error');
+	like($r->{message}, qr/answer was too large: all answers that this session has in memory would take more than 256 MB/, '... that says so');
+	cmp_ok($read, '>=', 2, "... after $read pages");
+	my $grown = memory($backend) - $before;
+	cmp_ok($grown, '<', 400, sprintf '... and the backend has grown by %.0f MB', $grown);
+	$backend->query('ROLLBACK');
+	$backend->query('BEGIN');
+	is($fetch->(1)->{rows}[0][0], 'first', 'afterwards, there is room again');
 	$backend->close;
 }
 

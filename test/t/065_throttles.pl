@@ -119,7 +119,7 @@ is(join(' ', map { $_->{parts} } batches()), '10 1 1 1', 'rows with different hi
 
 $r = run($delete,
 	{ %requests, retry_after => 0 },
-	{ %requests, batch_part => 1, retry_after => 0 });
+	map { { %requests, batch_part => $_, retry_after => 0 } } 1 .. 10);
 is($r->{sqlstate}, '53400', 'throttles of the whole request and of a part of it add up');
 is(scalar(batches()), 2, 'so there are two attempts');
 
@@ -138,6 +138,35 @@ succeeds($r, 'without a bound');
 is(join("\n", map { /(?<=\.  )(.*)/ } details()),
 	join("\n", map { "$_ of an unlimited number of retries have been used." } 0 .. 1), 'the log says so');
 $w->set(max_throttle_retries => undef);
+
+# ---- throttles end a statement only if the service lets nothing through
+
+{
+	my $watched = $w->session;
+	my $update = $w->update('standard', 2, 'true');
+	my %refused = (path => 'UpdateMultiple', status => 429, code => '0x80072322', message => 'exceeded', retry_after => 0);
+
+	# so that whoever is not throttled goes on, several times between two attempts
+	$w->set(throttle_tracking => 'off', retry_after_buffer => '300ms');
+	$r = run($update, { %refused, times => 0 });
+	is($r->{sqlstate}, '53400', 'nothing is let through: throttles end the statement');
+	is($r->{hits}, 4, '... after three retries');
+	$watched->start(q{SELECT count(dataverse.request('crm', 'GET', 'WhoAmI') || pg_sleep(0.02)::text) FROM generate_series(1, 100000)});
+	$r = run($update, { %refused, times => 9 });
+	succeeds($r, 'others are served meanwhile: the statement goes on');
+	is($r->{hits}, 9, '... after nine throttles');
+	is(join(' ', map { /(\d of 3)/ } details()), join(' ', ('0 of 3') x 9), '... of which the log counts none');
+	$w->is_whole('standard', '... and everything is written', upto => 10, given => 1, generation => 2);
+	$watcher->value('SELECT pg_cancel_backend(' . $watched->pid . ')');
+	$watched->finish;
+	$watched->close;
+	$w->set(throttle_tracking => 'on', retry_after_buffer => undef);
+
+	# of the parts of each $batch only the first one is let through
+	$r = run($delete, map { { %requests, batch_part => $_, retry_after => 0, times => 11 - $_ } } 2 .. 10);
+	succeeds($r, 'one part of each request is let through: the statement goes on');
+	is(join(' ', map { $_->{parts} } batches()), '10 9 8 7 6 5 4 3 2 1', '... with one row less each time');
+}
 
 # ---- without tracking, whoever is throttled waits, and nobody else
 
@@ -174,6 +203,51 @@ like($r->{detail}, qr/Dataverse code 0x80072322, Retry-After 60 s, application u
 is(of_user('last_retry_after'), '00:01:00', 'the view shows the last Retry-After');
 is(of_user(q{throttle_ceiling BETWEEN 1 AND 4 AND throttle_ceiling_until > now() + interval '60 s'}), 't', 'and the ceiling of throttles, with its end');
 $w->set(max_retry_after_tolerance => '86400s');
+
+# ---- a service that is busy has not refused the user, unless it says for how long
+
+my $state = q{concat_ws(' ', throttled, throttles, current_parallelism)};
+
+for my $how ([ 503, '0x8004A001' ], [ 400, '0x80072323' ], [ 429, '0x8005F103' ], [ 500, '0x80048559' ])
+{
+	my ($status, $code) = @$how;
+	my %refused = (path => 'UpdateMultiple', status => $status, code => $code, message => 'busy');
+	my $update = $w->update('standard', 2, 'true');
+
+	$r = run($update, { %refused, times => 2 });
+	succeeds($r, "busy, $status $code: the statement succeeds");
+	is($r->{hits}, 2, '... after two repetitions');
+	is(of_user($state), 'f {} 4', "... a busy service pauses nobody, is no throttle, and leaves the rate");
+	is(of_user('retries'), '{"server": 2}', '... both are counted as what they are');
+	$w->is_whole('standard', "busy, $status $code", upto => 10, given => 1, generation => 2);
+	$r = run($update, { %refused, retry_after => 1 });
+	succeeds($r, "busy, $status $code with Retry-After: the statement succeeds");
+	is(of_user($state), 'f {"429": 1} 2', '... that is a throttle');
+	cmp_ok($r->{seconds}, '>=', 1, '... which is waited for');
+}
+
+# ---- a query that the service throttles, of which some attempts fail, is repeated
+
+for my $how ([ 400, '0x80048544' ], [ 429, '0x80048644' ], [ 500, '0x80048745' ], [ 400, '0x80048573' ])
+{
+	my ($status, $code) = @$how;
+	my %refused = (path => '/new_meters', status => $status, code => $code, message => 'The query cannot be completed.');
+	my $cause = $code eq '0x80048573' ? 'sql timeout' : 'server';
+
+	for my $query ('SELECT count(new_name) FROM (SELECT new_name FROM dv.new_meter OFFSET 0) m',
+		'SELECT count(*) FROM dv.new_meter a JOIN dv.new_meter b USING (new_meterid)')
+	{
+		$r = run($query, { %refused, times => 2 });
+		is($r->{rows}[0][0], 10, "throttled query, $status $code: all rows") || diag explain $r;
+		is($r->{hits}, 2, '... after two repetitions');
+		is(of_user($state), 'f {} 4', '... that pause nobody');
+		is(of_user('retries'), qq({"$cause": 2}), '... counted by their cause');
+	}
+	$r = run('SELECT new_name FROM dv.new_meter', { %refused, times => 0 });
+	is($r->{sqlstate}, $cause eq 'server' ? '53000' : 'HV00L', "throttled query, $status $code: an error in the end");
+	is($r->{hits}, 4, '... after max_retries repetitions');
+	like($r->{hint} // '', qr/narrow its conditions/, '... that says what to do') if $cause eq 'server';
+}
 
 # ---- what is refused is no success, and says nothing about durations
 

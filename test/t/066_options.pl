@@ -21,7 +21,7 @@ use Test::More;
 use PoolTest;
 use Dvsim;
 
-my @app_users = map { ('--app-user', "app$_:secret$_") } 1 .. 16;
+my @app_users = map { ('--app-user', "app$_:secret$_") } 1 .. 24;
 my $dvsim = Dvsim->start('--dop', 20, '--latency', 'create=40ms', @app_users);
 my $node = new_node('options', preload => 1);
 my $session = Session->new($node);
@@ -82,6 +82,26 @@ $crm = server(initial_parallelism_factor => 0.1);
 is(rows($crm, 58), 2, 'initial_parallelism_factor 0.1 of 20: two requests at once');
 $crm = server(initial_parallelism_factor => 0.1, min_parallelism => 7);
 is(rows($crm, 58), 7, 'min_parallelism 7: but not less than seven');
+
+$crm = server();
+is(rows($crm, 58), 20, 'unset, where the budgets are full: all twenty');
+$crm = server(initial_parallelism_factor => 0.5);
+is(rows($crm, 58), 10, 'initial_parallelism_factor 0.5: half of it even there');
+$crm = server(budget_pacing => 'off');
+is(rows($crm, 58), 10, 'budget_pacing off: half of it');
+
+{
+	# of 6000 requests, others have used a fifth
+	my $busy = Dvsim->start('--dop', 20, '--limit-requests', 4800, @app_users);
+
+	$crm = server(url => $busy->base);
+	$session->query("INSERT INTO $crm.t (name) SELECT 'row ' || i FROM generate_series(1, 58) i");
+	is(now_at($crm), 10, 'where others have used some of the budgets: half of it');
+	throttle($crm = server());
+	rows($crm, 58);
+	is(now_at($crm), 5, 'after a throttle: what it has left');
+	$busy->stop;
+}
 
 # ---- steps up
 

@@ -234,6 +234,7 @@ my %concerned = (
 	'lagging-jobs' => [ '^(?:truncate|no-job)', qr/^ +GET asyncoperations\S* 404$/m ],
 	'limited-read' => [ '^(?!)' ],	# change tracking, which has no steps
 	'no-apply-functions' => [ '^(?:count|order|analyze|filter-(?:text|number|choice|id|lookup))', qr/^ +GET accounts\?\$apply 400$/m ],
+	'no-cookies' => [ '^fetchxml' ],
 	'no-in' => [ '^(?:filter|count|order|long|upsert|update)', qr/^ +GET accounts\?\$select&\$filter\S* 400$/m ],
 	'no-metadata-changes' => [ '^(?:import|labels|plain)', qr/^ +GET EntityDefinitions\S*ImageAttributeMetadata\?\$select 200$/m ],
 	'property-values-100' => [ '^(?:count|filter-id|long)', qr/^ +GET accounts\?\S* 400$|^ +POST \$batch 400$/m ]);

@@ -268,6 +268,13 @@ sub failures
 	like($err, qr/1 of 3 tables could not be pulled/, 'pull_all fails if one table does');
 	is($crm->sql('SELECT (SELECT count(*) FROM copies.account) = (SELECT count(*) FROM account) AND EXISTS (TABLE copies.team)'), 't',
 		'and copies the others');
+	# a schedule of each minute writes no line for each table
+	$crm->sql(q{DROP VIEW copies.contact; CALL dataverse.pull_all('dv', 'copies')});
+	$crm->node->psql('postgres', q{CALL dataverse.pull_all('dv', 'copies')}, stderr => \$err);
+	like($err, qr/^[^\n]*NOTICE:  pulled 3 tables of schema dv: 0 with changes$/, 'where nothing has changed, it says one line');
+	$crm->sql(q{UPDATE dv.account SET name = 'one line' WHERE accountid = (SELECT min(accountid::text)::uuid FROM copies.account)});
+	$crm->node->psql('postgres', q{CALL dataverse.pull_all('dv', 'copies')}, stderr => \$err);
+	like($err, qr/^[^\n]*NOTICE:  pulled copies\.account: 1 row read, 0 inserted, 1 updated,[^\n]*\n[^\n]*NOTICE:  pulled 3 tables of schema dv: 1 with changes$/, 'and one more for each table with changes');
 	return;
 }
 
@@ -342,7 +349,7 @@ sub begun_twice
 
 	# the table is being made, and the other session does not see it yet
 	my $copy = $crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
-	$h = $crm->background("BEGIN; SELECT dataverse.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort'); $hold",
+	$h = $crm->background("BEGIN; SELECT dataverse.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort', true); $hold",
 		'makes');
 	ok($crm->node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'makes' AND query ~ 'pg_sleep' AND wait_event = 'PgSleep'}),
 		'a session has made the table');
@@ -350,7 +357,7 @@ sub begun_twice
 	$crm->finish($h);
 	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not begin anew');
 	($status, $out, $err) = $crm->node->psql('postgres',
-		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort')");
+		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort', true)");
 	like($err, qr/table public\.twice is a copy of another foreign table, dv\.account/, 'and which does not become a copy of another foreign table');
 	$crm->sql(q{DROP TABLE twice; SELECT dataverse.forget_copy('public.twice')});
 	return;
@@ -371,7 +378,7 @@ sub dumped
 	is($crm->sql(q{SELECT refused || ' ' || (SELECT count(*) FROM dataverse.rejects) FROM dataverse.sync_state WHERE target = 'public.account'}), '1 1', 'a row is refused');
 	$crm->sql(q{CALL dataverse.track('public.account')});
 	$crm->sql(q{UPDATE account SET description = 'changed before the dump' WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 LIMIT 2)});
-	my $captured = $crm->sql('SELECT * FROM dataverse.local_changes ORDER BY id');
+	my $captured = $crm->sql('SELECT copy, id, operation, columns, base, jsonb_build_object(columns[1], was[1]) FROM dataverse.local_changes ORDER BY id');
 	is(scalar(split /\n/, $captured), 2, 'local changes are captured');
 	$crm->sql(q{INSERT INTO dv.account (name) SELECT 'after the dump' FROM generate_series(1, 3)});
 	command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-Fc', '-f', $node->data_dir . '/dump' ], 'the database is dumped');
@@ -387,7 +394,7 @@ sub dumped
 	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy goes on');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is gone');
 	# a pull has taken it from the log, so as to leave these rows alone
-	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base FROM dataverse.pending ORDER BY id}), $captured,
+	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base, was FROM dataverse.pending ORDER BY id}), $captured,
 		'what was captured is restored, and nothing else');
 	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
 	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),

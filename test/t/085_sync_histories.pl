@@ -272,7 +272,7 @@ sub history
 		flags => [ '--app-user', 'app2:secret2', '--delta-token', $token, $tracked ? () : untracked() ],
 		options => {
 			budget_pacing => 'off', page_size => pick(20, 50, 5000), retry_after_buffer => '5ms', fallback_retry_after => '20ms',
-			max_throttle_retries => -1, request_timeout => '10s', min_increase_interval => '0s'
+			request_timeout => '10s', min_increase_interval => '0s'
 		});
 	my %named = map { $_ => $policy{$_} } grep { $policy{$_} ne $default } @columns;
 	my $h = { crm => $crm, strict => $strict, tracked => $tracked };

@@ -468,6 +468,31 @@ knows_what_binds(void **state)
 	assert_int_equal(dv_budget_bound_by(&budget), DV_RATION_REQUESTS);
 }
 
+static void
+knows_when_it_is_full(void **state)
+{
+	(void) state;
+	assert_false(dv_budget_is_full(&budget, now));	/* nothing has been said */
+	exchange(1, 5999, UNSAID);
+	assert_false(dv_budget_is_full(&budget, now));
+	exchange(1, 5998, 1199);
+	assert_true(dv_budget_is_full(&budget, now));
+	setup(state);
+	exchange(1, 5999, 1000);	/* others have used the rest */
+	assert_false(dv_budget_is_full(&budget, now));
+	setup(state);
+	exchange(1, 5000, 1200);
+	assert_false(dv_budget_is_full(&budget, now));
+	setup(state);
+	use(0, 0);
+	use(20, 10);
+	assert_false(dv_budget_is_full(&budget, now));	/* we have used it */
+	now += DV_BUDGET_LONGEST_WAIT;
+	assert_true(dv_budget_is_full(&budget, now));
+	dv_budget_refused(&budget, DV_RATION_SECONDS, now);
+	assert_false(dv_budget_is_full(&budget, now));
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -498,6 +523,7 @@ main(void)
 		TEST(never_asks_to_wait_for_ever),
 		TEST(knows_how_much_will_be_admitted),
 		TEST(knows_what_binds),
+		TEST(knows_when_it_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,27 +41,33 @@ static void
 test_retry_after(void **state)
 {
 	(void) state;
-	assert_int_equal(dv_retry_after("0", 0), 0);
-	assert_int_equal(dv_retry_after("30", 0), 30 * SECOND);
-	assert_int_equal(dv_retry_after("427 ", 0), 427 * SECOND);
-	assert_int_equal(dv_retry_after("1.5", 0), 1500000);
+	assert_int_equal(dv_retry_after("0", NULL, 0), 0);
+	assert_int_equal(dv_retry_after("30", NULL, 0), 30 * SECOND);
+	assert_int_equal(dv_retry_after("427 ", NULL, 0), 427 * SECOND);
+	assert_int_equal(dv_retry_after("1.5", NULL, 0), 1500000);
 	/* a date in the future, and one in the past */
-	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 12), 12 * SECOND);
-	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 12), 0);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 - 12), 12 * SECOND);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 + 12), 0);
 	/* waits of more than a year are ignored in both forms */
-	assert_int_equal(dv_retry_after("31622401", 0), -1);
-	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622401), -1);
-	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 31622400),
+	/* by the clock of whoever says so, if that is told */
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:25 GMT", 784111777 - 3600), 12 * SECOND);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:25 GMT", 784111777 + 3600), 12 * SECOND);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "today", 784111777 - 12), 12 * SECOND);
+	assert_int_equal(dv_retry_after("7", "Sun, 06 Nov 1994 08:49:25 GMT", 0), 7 * SECOND);
+
+	assert_int_equal(dv_retry_after("31622401", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 - 31622401), -1);
+	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 - 31622400),
 					 31622400 * INT64_C(1000000));
 	/* absent, or malformed */
-	assert_int_equal(dv_retry_after(NULL, 0), -1);
-	assert_int_equal(dv_retry_after("", 0), -1);
-	assert_int_equal(dv_retry_after("soon", 0), -1);
-	assert_int_equal(dv_retry_after("-1", 0), -1);
-	assert_int_equal(dv_retry_after("30x", 0), -1);
-	assert_int_equal(dv_retry_after("nan", 0), -1);
-	assert_int_equal(dv_retry_after("inf", 0), -1);
-	assert_int_equal(dv_retry_after("1e30", 0), -1);
+	assert_int_equal(dv_retry_after(NULL, NULL, 0), -1);
+	assert_int_equal(dv_retry_after("", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("soon", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("-1", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("30x", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("nan", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("inf", NULL, 0), -1);
+	assert_int_equal(dv_retry_after("1e30", NULL, 0), -1);
 }
 
 static void

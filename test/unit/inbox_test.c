@@ -15,6 +15,7 @@
 
 #include "net/inbox.h"
 
+static dv_inbox_store store;
 static dv_inbox inbox;
 
 static int
@@ -22,6 +23,9 @@ setup(void **state)
 {
 	(void) state;
 	memset(&inbox, 0, sizeof(inbox));
+	memset(&store, 0, sizeof(store));
+	store.room = (size_t) 1024 * 1024 * 1024;
+	inbox.store = &store;
 	inbox.max_body = 100;
 	return 0;
 }
@@ -157,6 +161,47 @@ the_body_has_a_limit(void **state)
 	assert_int_equal(inbox.body[100], '\0');
 }
 
+/* What one inbox has, another cannot have, however its body arrives. */
+static void
+inboxes_share_a_store(void **state)
+{
+	static char data[300];
+	dv_inbox	other = {.store = &store, .max_body = SIZE_MAX / 2};
+
+	(void) state;
+	store.room = 1000;
+	inbox.max_body = SIZE_MAX / 2;
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 300), DV_INBOX_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 300), DV_INBOX_TAKEN);
+	assert_int_equal(store.taken, inbox.body_room);
+	assert_int_equal(dv_inbox_add_body(&other, data, 1), DV_INBOX_STORE_FULL);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 300), DV_INBOX_TAKEN);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 100), DV_INBOX_STORE_FULL);
+	assert_int_equal(dv_inbox_add_body(&inbox, data, 99), DV_INBOX_TAKEN);
+	assert_true(store.taken <= store.room);
+	dv_inbox_free(&inbox);
+	assert_int_equal(store.taken, 0);
+	assert_int_equal(dv_inbox_add_body(&other, data, 300), DV_INBOX_TAKEN);
+	dv_inbox_free(&other);
+	assert_int_equal(store.taken, 0);
+}
+
+/* A large body does not take much more than it needs. */
+static void
+room_is_not_wasted(void **state)
+{
+	static char data[100 * 1024];
+
+	(void) state;
+	inbox.max_body = SIZE_MAX / 2;
+	while (inbox.body_len < 100 * sizeof(data) * 10)
+	{
+		assert_int_equal(dv_inbox_add_body(&inbox, data, sizeof(data)), DV_INBOX_TAKEN);
+		assert_int_equal(store.taken, inbox.body_room);
+		assert_true(inbox.body_len < 14000000 || inbox.body_room < inbox.body_len + inbox.body_len / 4);
+	}
+}
+
 static void
 an_error_has_a_smaller_limit(void **state)
 {
@@ -246,6 +291,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(all_lines_have_one_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(interim_answers_have_an_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_body_has_a_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(inboxes_share_a_store, setup, teardown),
+		cmocka_unit_test_setup_teardown(room_is_not_wasted, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_has_a_smaller_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_gzip_is_taken_and_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cookie_is_found, setup, teardown),

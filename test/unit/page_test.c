@@ -307,6 +307,16 @@ escaped_names(void **state)
 	expect_end(2);
 	expect_text(&page.next_link, DV_VALUE_STRING, "https://x/");
 	expect_broken("{\"value\":[{\"n\\u0061me\":\"x\",\"name\":\"y\"}]}", "member given twice");
+	/* names that columns of links could have */
+	expect_broken("{\"value\":[{\"t1.c0\":1}]}", "a column of a joined table does not have the name that was requested");
+	assert_true(page.misnamed);
+	expect_broken("{\"value\":[{\"name\":\"x\"},{\"t15_x002e_name\" :1}]}", "a column of a joined table does not have the name that was requested");
+	expect_broken("{\"value\":[{\"t1\\u002ename@x\":1}]}", "a column of a joined table does not have the name that was requested");
+	open_page("{\"value\":[{\"t.x\":1,\"t1\":2,\"t1x.y\":3,\"t1_x002\":4,\"name@t1.c0\":5,\"1.c\":6,\"name\":\"y\"}]}");
+	expect_row();
+	expect_text(&values[NAME], DV_VALUE_STRING, "y");
+	expect_end(1);
+	assert_false(page.misnamed);
 	/* names without a meaning */
 	open_page("{\"value\":[{\"\\ud800\":1,\"\":2,\"\\u0000\":3,\"name\":\"y\"}]}");
 	expect_row();

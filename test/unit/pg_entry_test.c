@@ -21,6 +21,7 @@
 
 #include "pg_stand_in.h"
 #include "pool/entry.h"
+#include "pool/wait.h"
 
 #define USERS		3
 #define VIEWS		(DV_VIEWS_PER_USER * USERS)
@@ -36,6 +37,8 @@ static dv_shared shared;
 static dv_shared_user users[USERS];
 static dv_shared_view views[VIEWS];
 static dv_history history[HISTORY];
+static dv_shared_lease leases[USERS][DV_USER_LEASES];
+static int	forgotten;
 static union
 {
 	dv_shared_backend row;
@@ -74,6 +77,28 @@ uint64 *
 dv_shared_uses(const dv_shared *s, dv_shared_backend *row)
 {
 	return row->words + s->nwords;
+}
+
+dv_shared_lease *
+dv_shared_leases(dv_shared *s, int user)
+{
+	(void) s;
+	return leases[user];
+}
+
+void
+dv_shared_free_lease(dv_shared *s, int user, dv_shared_lease *lease)
+{
+	(void) s;
+	users[user].in_flight--;
+	lease->ticket = 0;
+}
+
+void
+dv_wait_forget(dv_shared *s, int user)
+{
+	(void) s;
+	forgotten = user;
 }
 
 /* What else the module needs; the tests do not compute hashes. */
@@ -142,6 +167,8 @@ begin(void **state)
 	memset(views, 0, sizeof(views));
 	memset(history, 0, sizeof(history));
 	memset(backends, 0, sizeof(backends));
+	memset(leases, 0, sizeof(leases));
+	forgotten = -1;
 	shared.nusers = USERS;
 	shared.nviews = VIEWS;
 	shared.nbackends = BACKENDS;
@@ -168,7 +195,10 @@ open_pool_of(Oid server, int backend, Oid role, const char *letters, int64 now)
 
 	spec.entitled = spec.n;
 	for (i = 0; i < spec.n; i++)
-		memset(keys[i], letters[i], sizeof(keys[i]));
+	{
+		memset(keys[i].user, letters[i] - 'a' + 'A', DV_KEY_LEN);
+		memset(keys[i].claim, letters[i], DV_KEY_LEN);
+	}
 	return dv_entry_open(&shared, &backends[backend].row, &spec, keys, which, now);
 }
 
@@ -264,13 +294,16 @@ static void
 kept_while_in_use(void **state)
 {
 	(void) state;
-	assert_true(open_pool(0, 11, "abc", START));
+	assert_true(open_pool(0, 11, "a", START));
+	assert_true(open_pool(0, 12, "b", START));
+	assert_true(open_pool(0, 13, "c", START));
 	assert_false(open_pool(1, 14, "d", START + 10 * HOUR));
 	end_session(0);
 	user_of('a')->in_flight = 1;
-	assert_true(open_pool(1, 14, "de", START + 10 * HOUR));
+	assert_true(open_pool(1, 14, "d", START + 10 * HOUR));
+	assert_true(open_pool(1, 15, "e", START + 10 * HOUR));
 	assert_non_null(user_of('a'));
-	assert_false(open_pool(1, 15, "f", START + 20 * HOUR));
+	assert_false(open_pool(1, 16, "f", START + 20 * HOUR));
 }
 
 static void
@@ -339,12 +372,130 @@ a_role_does_not_describe_what_others_use(void **state)
 	assert_string_equal(views[0].name, "two");
 	assert_int_equal(views[0].sharing, 2);
 	assert_true(open_pool_of(100, 0, 11, "a", START));
-	views[0].answered = true;
+	user_of('a')->proven = true;
 	assert_true(open_pool_of(100, 1, 12, "ba", START));
 	assert_string_equal(views[0].name, "one");
 	assert_int_equal(views[0].sharing, 1);
 	assert_true(open_pool_of(100, 0, 11, "ab", START));
 	assert_int_equal(views[0].sharing, 2);
+}
+
+/* A claim has the small letter of its user, which has the capital one; more digits make more claims. */
+static dv_entry_key
+claim_of(char letter, char more)
+{
+	dv_entry_key key;
+
+	memset(key.user, letter - 'a' + 'A', DV_KEY_LEN);
+	memset(key.claim, letter, DV_KEY_LEN);
+	key.claim[DV_KEY_LEN - 1] = (uint8) more;
+	return key;
+}
+
+static int
+open_claim(int backend, Oid role, const dv_entry_key *key)
+{
+	static const char *const names[] = {"one"};
+	dv_pool_policy policy = {.rate = dv_rate_preset(DV_PRESET_BALANCED)};
+	dv_pool_spec spec = {
+		.organisation = "https://crm.example", .serverid = 100, .server_name = "crm", .roleid = role, .names = names,
+		.policy = &policy, .n = 1, .entitled = 1
+	};
+	int			view;
+
+	assert_true(dv_entry_open(&shared, &backends[backend].row, &spec, key, &view, START));
+	return views[view].user;
+}
+
+/* Claims share nothing until both are proved, and then they are the same user. */
+static void
+claims_are_their_own_until_they_are_proved(void **state)
+{
+	dv_entry_key good = claim_of('a', 1);
+	dv_entry_key other = claim_of('a', 2);
+	dv_entry_key made_up = claim_of('a', 3);
+	int			a = open_claim(0, 11, &good);
+	int			b = open_claim(1, 12, &other);
+	uint64		moves;
+
+	(void) state;
+	assert_int_not_equal(a, b);
+	assert_int_equal(open_claim(1, 13, &good), a);
+	assert_int_equal(dv_entry_prove(&shared, a, &good), a);
+	assert_true(users[a].proven);
+	assert_int_equal(open_claim(0, 11, &good), a);
+	assert_int_equal(open_claim(1, 12, &other), b);
+	assert_int_not_equal(open_claim(1, 13, &made_up), a);
+	users[b].failures = 3;
+	moves = shared.moves;
+	assert_int_equal(dv_entry_prove(&shared, b, &other), a);
+	assert_int_not_equal(shared.moves, moves);
+	assert_int_equal(users[a].failures, 3);
+	assert_int_equal(dv_entry_find(&shared, &other), a);
+	end_session(1);
+	dv_entry_leave(&shared, b, a);
+	assert_false(users[b].used);
+	assert_int_equal(open_claim(1, 12, &other), a);
+	assert_int_not_equal(open_claim(1, 13, &made_up), a);
+}
+
+/* Of many claims, the last ones are remembered; the others have to be proved again. */
+static void
+some_claims_are_remembered(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 1; i <= DV_CLAIMS + 1; i++)
+	{
+		dv_entry_key key = claim_of('a', (char) i);
+		int			entry = open_claim(1, 11, &key);
+		int			user = dv_entry_prove(&shared, entry, &key);
+
+		end_session(1);
+		dv_entry_leave(&shared, entry, user);
+		assert_int_equal(dv_entry_find(&shared, &key), user);
+	}
+	for (i = 1; i <= DV_CLAIMS + 1; i++)
+	{
+		dv_entry_key key = claim_of('a', (char) i);
+
+		assert_int_equal(dv_entry_find(&shared, &key) < 0, i == 1);
+	}
+}
+
+/* Whoever fills the table with claims gives way to whoever has less. */
+static void
+the_greatest_account_gives_way(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "abc", START));
+	leases[user_of('a') - users][5].ticket = 7;
+	user_of('a')->in_flight = 1;
+	assert_true(open_pool(1, 12, "d", START));
+	assert_null(user_of('a'));
+	assert_int_equal(leases[forgotten][5].ticket, 0);
+	assert_int_not_equal(shared.moves, 0);
+	/* not to whoever would then have as much */
+	assert_false(open_pool(1, 12, "de", START));
+	assert_non_null(user_of('b'));
+	assert_non_null(user_of('c'));
+}
+
+/* What the service has accepted gives way last, and not at all if it is half of the table. */
+static void
+what_was_proved_gives_way_last(void **state)
+{
+	(void) state;
+	assert_true(open_pool(0, 11, "abc", START));
+	user_of('a')->proven = user_of('b')->proven = true;
+	assert_true(open_pool(1, 12, "d", START));
+	assert_null(user_of('c'));
+	user_of('d')->proven = true;
+	assert_true(open_pool(1, 13, "e", START));
+	assert_true(user_of('d')->proven);
+	assert_int_equal((user_of('a') != NULL) + (user_of('b') != NULL), 1);
+	assert_false(open_pool(1, 14, "f", START));
 }
 
 /* Servers come and go, but their users stay: what was seen by servers that nobody uses gives way. */
@@ -396,6 +547,10 @@ main(void)
 		cmocka_unit_test_setup(a_role_displaces_its_own_first, begin),
 		cmocka_unit_test_setup(a_role_does_not_displace_what_others_use, begin),
 		cmocka_unit_test_setup(a_role_does_not_describe_what_others_use, begin),
+		cmocka_unit_test_setup(claims_are_their_own_until_they_are_proved, begin),
+		cmocka_unit_test_setup(some_claims_are_remembered, begin),
+		cmocka_unit_test_setup(the_greatest_account_gives_way, begin),
+		cmocka_unit_test_setup(what_was_proved_gives_way_last, begin),
 		cmocka_unit_test_setup(a_user_is_seen_by_any_number_of_servers, begin),
 		cmocka_unit_test_setup(a_server_keeps_its_own_views, begin),
 	};

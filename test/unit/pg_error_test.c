@@ -23,7 +23,7 @@ read_error(int status, const char *code, const char *message, const char *retry_
 	dv_error	error;
 	char	   *body = psprintf("{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}", code, message);
 
-	dv_error_read(status, body, strlen(body), retry_after, NULL, &error);
+	dv_error_read(status, body, strlen(body), retry_after, NULL, NULL, &error);
 	return error;
 }
 
@@ -44,7 +44,7 @@ meanings(void **state)
 		{429, "-2147015902", "m", DV_VERDICT_THROTTLED, DV_MEANING_MANY_REQUESTS},
 		{429, "-2147015903", "m", DV_VERDICT_THROTTLED, DV_MEANING_LONG_EXECUTION},
 		{429, "-2147015898", "m", DV_VERDICT_THROTTLED, DV_MEANING_CONCURRENCY},
-		{429, "-2147015901", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
+		{429, "-2147015901", "m", DV_VERDICT_RETRY, DV_MEANING_BUSY},
 		{429, "0x800723222", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
 		{429, "", "m", DV_VERDICT_THROTTLED, DV_MEANING_OTHER},
 		{412, "0x80040237", "m", DV_VERDICT_REFUSED, DV_MEANING_DUPLICATE},
@@ -88,6 +88,7 @@ meanings(void **state)
 		{500, "0x80044150", "m", DV_VERDICT_RETRY, DV_MEANING_SERVER},
 		{500, "0x80044151", "m", DV_VERDICT_RETRY, DV_MEANING_SQL_TIMEOUT},
 		{504, "", "m", DV_VERDICT_RETRY, DV_MEANING_TIMEOUT},
+		{503, "", "m", DV_VERDICT_RETRY, DV_MEANING_BUSY},
 		{599, "", "m", DV_VERDICT_RETRY, DV_MEANING_SERVER},
 		{400, "", "m", DV_VERDICT_REFUSED, DV_MEANING_OTHER},
 	};
@@ -105,6 +106,34 @@ meanings(void **state)
 	}
 }
 
+/* How errors with these codes are judged, whatever the status. */
+static void
+judged_alike(const char *const *codes, size_t n, const char *retry_after, dv_verdict verdict,
+			 dv_meaning meaning)
+{
+	static const int statuses[] = {400, 403, 429, 500, 503};
+	size_t		i;
+	size_t		s;
+
+	for (i = 0; i < n; i++)
+	{
+		for (s = 0; s < lengthof(statuses); s++)
+		{
+			dv_error	error = read_error(statuses[s], codes[i], "m", retry_after);
+
+			if (error.verdict != verdict || error.meaning != meaning || error.outcome_unknown)
+				fail_msg("status %d, code \"%s\", Retry-After %s: verdict %d, meaning %d",
+						 statuses[s], codes[i], retry_after != NULL ? retry_after : "none",
+						 error.verdict, error.meaning);
+		}
+	}
+}
+
+static const char *const busy[] = {
+	"0x8005F103", "0x80072323", "0x80072324", "0x80072327", "0x80072329", "0x8004A001",
+	"0x80048559", "0x80048d04"
+};
+
 static void
 a_busy_server_that_says_when_throttles(void **state)
 {
@@ -112,6 +141,35 @@ a_busy_server_that_says_when_throttles(void **state)
 	assert_int_equal(read_error(503, "", "m", "7").verdict, DV_VERDICT_THROTTLED);
 	assert_int_equal(read_error(503, "", "m", "7").retry_after, 7000000);
 	assert_int_equal(read_error(503, "", "m", NULL).verdict, DV_VERDICT_RETRY);
+	assert_int_equal(read_error(503, "0x80040217", "m", "7").verdict, DV_VERDICT_REFUSED);
+	judged_alike(busy, lengthof(busy), "7", DV_VERDICT_THROTTLED, DV_MEANING_BUSY);
+}
+
+/* It says nothing about the user: neither its other requests nor its limit have anything to do with it. */
+static void
+a_busy_server_that_does_not_say_when_is_transient(void **state)
+{
+	(void) state;
+	judged_alike(busy, lengthof(busy), NULL, DV_VERDICT_RETRY, DV_MEANING_BUSY);
+}
+
+/* Some of the attempts of such a query fail, whoever makes them. */
+static void
+a_throttled_query_is_transient(void **state)
+{
+	static const char *const throttled[] = {
+		"0x80048544", "0x80048644", "0x80048744", "0x80048745", "0x80050544"
+	};
+	static const char *const timeouts[] = {
+		"0x80044151", "0x80048573", "0x80048574", "0x80048575"
+	};
+
+	(void) state;
+	judged_alike(throttled, lengthof(throttled), NULL, DV_VERDICT_RETRY, DV_MEANING_SERVER);
+	judged_alike(throttled, lengthof(throttled), "7", DV_VERDICT_RETRY, DV_MEANING_SERVER);
+	judged_alike(timeouts, lengthof(timeouts), NULL, DV_VERDICT_RETRY, DV_MEANING_SQL_TIMEOUT);
+	judged_alike(timeouts, lengthof(timeouts), "7", DV_VERDICT_RETRY, DV_MEANING_SQL_TIMEOUT);
+	assert_int_equal(read_error(400, "-2147187388", "m", NULL).verdict, DV_VERDICT_RETRY);
 }
 
 static void
@@ -158,6 +216,8 @@ mistakes_have_hints(void **state)
 		{404, "", "", "Check options \"url\", \"api_version\""},
 		{401, "", "Unauthorized", "Check that the application user exists"},
 		{403, "", "Forbidden", "Check the security roles"},
+		{400, "0x80048644", "m", "Dataverse lets through"},
+		{503, "0x8004A001", "m", NULL},
 		{403, "0x80072325", "m", NULL},
 		{403, "0x80040220", "m", "Give the application user a security role"},
 		{400, "0x80048d19", "m", NULL},
@@ -206,6 +266,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(meanings, teardown),
 		cmocka_unit_test_teardown(a_busy_server_that_says_when_throttles, teardown),
+		cmocka_unit_test_teardown(a_busy_server_that_does_not_say_when_is_transient, teardown),
+		cmocka_unit_test_teardown(a_throttled_query_is_transient, teardown),
 		cmocka_unit_test_teardown(a_code_that_is_known_tells_the_outcome, teardown),
 		cmocka_unit_test_teardown(an_error_without_a_code_has_no_name, teardown),
 		cmocka_unit_test_teardown(mistakes_have_hints, teardown),

@@ -258,9 +258,64 @@ golden_recovery_from_41(void **state)
 	ASSERT_CLIMB(60, 20, 24, 28, 32, 36, 40, 42, 44);
 }
 
-/* A short wait leaves the way to the known good value open, and a ceiling just above it. */
+/* The example of the specification of the rate, with the five seconds that its throttle lasts. */
 static void
-a_short_wait_lets_recover_what_was_good(void **state)
+golden_example(void **state)
+{
+	(void) state;
+	drive(45);
+	assert_true(throttle(5));
+	now += 4 * DV_SECOND;
+	ASSERT_CLIMB(60, 22, 26, 30, 34, 38, 42, 44, 46, 48, 50, 52);
+	assert_int_equal(rate.throttle_ceiling, 0);
+}
+
+/* It may mean nothing, and any ceiling takes away a whole request. */
+static void
+a_lone_short_wait_sets_no_ceiling(void **state)
+{
+	static const int maxima[] = {1, 2, 4, 5, 10, 20, 52};
+	static const int waits[] = {1, 5, 15, 30};
+	int			m;
+	int			w;
+
+	(void) state;
+	for (m = 0; m < 7; m++)
+	{
+		for (w = 0; w < 4; w++)
+		{
+			init(maxima[m]);
+			rate.current = maxima[m];
+			assert_true(throttle(waits[w]));
+			assert_int_equal(rate.throttle_ceiling, 0);
+			now += waits[w] * DV_SECOND;
+			drive(60);
+			assert_int_equal(peek(DV_KIND_CREATE), maxima[m]);
+		}
+	}
+}
+
+static void
+a_long_wait_sets_a_ceiling_at_once(void **state)
+{
+	static const int waits[] = {31, 60, 150, 300};
+	static const int ceilings[] = {49, 46, 39, 26};
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 4; i++)
+	{
+		init(52);
+		rate.current = 52;
+		throttle(waits[i]);
+		assert_int_equal(rate.throttle_ceiling, ceilings[i]);
+		assert_int_equal(rate.throttle_ceiling_until, now + (waits[i] + 300) * DV_SECOND);
+	}
+}
+
+/* After a second short wait, too, the way to the known good value is open, with a ceiling just above. */
+static void
+a_second_throttle_sets_a_ceiling(void **state)
 {
 	static const int waits[] = {1, 5, 15, 30};
 	static const int ceilings[] = {51, 51, 50, 50};
@@ -271,6 +326,9 @@ a_short_wait_lets_recover_what_was_good(void **state)
 	for (i = 0; i < 4; i++)
 	{
 		init(52);
+		rate.current = 52;
+		throttle(5);
+		now += 100 * DV_SECOND;
 		rate.current = 52;
 		throttle(waits[i]);
 		until = rate.throttle_ceiling_until;
@@ -286,10 +344,34 @@ a_short_wait_lets_recover_what_was_good(void **state)
 		drive(6);
 		assert_int_equal(rate.current, 52);
 	}
-	init(52);
-	rate.current = 52;
-	throttle(31);				/* a longer one does not */
-	assert_int_equal(rate.throttle_ceiling, 49);
+}
+
+/* Five minutes from the end of the wait, as long as a ceiling would have lasted. */
+static void
+a_second_throttle_must_come_within_the_window(void **state)
+{
+	int			late;
+
+	(void) state;
+	for (late = 0; late < 2; late++)
+	{
+		init(52);
+		throttle(20);
+		now += 320 * DV_SECOND - 1 + late;
+		throttle(1);
+		assert_int_equal(rate.throttle_ceiling > 0, !late);
+	}
+}
+
+/* The stamp of the known good value is that of the throttle, not of the start. */
+static void
+what_was_good_lasts_from_the_throttle(void **state)
+{
+	(void) state;
+	drive(290);
+	throttle(0);
+	assert_int_equal(rate.last_known_good_at, now);
+	ASSERT_CLIMB(60, 26, 30, 34, 38, 42, 46, 50, 52);
 }
 
 static void
@@ -363,6 +445,7 @@ throttle_halves_and_counts(void **state)
 	assert_int_equal(rate.current, 26);
 	assert_int_equal(rate.total_throttles, 1);
 	assert_int_equal(rate.last_throttle, now);
+	assert_int_equal(rate.last_activity, now);
 	assert_int_equal(rate.successes, 0);
 }
 
@@ -503,7 +586,7 @@ static void
 idleness_clears_the_throttle_ceiling(void **state)
 {
 	(void) state;
-	throttle(10);
+	throttle(60);
 	assert_int_not_equal(rate.throttle_ceiling, 0);
 	now += 400 * DV_SECOND;
 	(void) limit(0);
@@ -556,6 +639,15 @@ users_are_isolated(void **state)
 	throttle(60);
 	assert_int_equal(other.current, 26);
 	assert_int_equal(other.total_throttles, 0);
+	succeed(DV_KIND_DELETE, 20);
+	succeed(DV_KIND_DELETE, 20);
+	succeed(DV_KIND_DELETE, 20);
+	assert_int_equal(binds(DV_KIND_DELETE), DV_BINDS_EXECUTION_CEILING);
+	/* how long the one's requests take says nothing about the other's */
+	dv_rate_success(&other, &config, DV_KIND_DELETE, DV_SECOND, now);
+	assert_int_equal(other.samples[DV_KIND_DELETE], 1);
+	assert_true(other.average[DV_KIND_DELETE] == DV_SECOND);
+	assert_true(rate.average[DV_KIND_DELETE] == 20 * DV_SECOND);
 }
 
 static void
@@ -582,6 +674,34 @@ a_rising_maximum_is_a_start_until_a_throttle(void **state)
 	dv_rate_set_max(&rate, &config, 8);
 	dv_rate_set_max(&rate, &config, 52);
 	assert_int_equal(rate.current, 8);
+}
+
+/* Budgets that are full let it start at the maximum, but two machines may do so at the same time. */
+static void
+starts_full(void **state)
+{
+	static const int starts[][2] = {{1, 1}, {2, 2}, {5, 5}, {10, 10}, {26, 26}, {40, 26}, {52, 26}};
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 7; i++)
+	{
+		init(starts[i][0]);
+		dv_rate_start_full(&rate);
+		assert_int_equal(rate.current, starts[i][1]);
+		assert_int_equal(rate.last_known_good, starts[i][1]);
+	}
+	drive(10);
+	dv_rate_start_full(&rate);
+	assert_int_equal(rate.current, 30); /* nothing is taken away */
+	throttle(0);
+	dv_rate_start_full(&rate);
+	assert_int_equal(rate.current, 15); /* after a throttle nothing is given */
+	now += 400 * DV_SECOND;
+	(void) limit(0);			/* starts over */
+	init(20);
+	dv_rate_start_full(&rate);
+	assert_int_equal(rate.current, 20);
 }
 
 static void
@@ -708,6 +828,27 @@ a_ceiling_binds_at_every_read(void **state)
 	assert_int_equal(peek(DV_KIND_UPDATE), 50);
 }
 
+/* What slow requests were allowed is also how far they let the limit grow. */
+static void
+growth_ends_at_the_execution_ceiling(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 3; i++)
+		succeed(DV_KIND_DELETE, 10);
+	rate.current = 17;
+	for (i = 0; i < 100; i++)
+	{
+		now += DV_SECOND;
+		succeed(DV_KIND_DELETE, 10);
+	}
+	assert_int_equal(rate.current, 20);
+	assert_int_equal(peek(DV_KIND_CREATE), 20);
+	drive(6);					/* fast ones are not bound by it */
+	assert_int_equal(rate.current, 28);
+}
+
 static void
 throttle_ceiling_vectors(void **state)
 {
@@ -798,7 +939,12 @@ main(void)
 		TEST(golden_climb),
 		TEST(golden_recovery_from_44),
 		TEST(golden_recovery_from_41),
-		TEST(a_short_wait_lets_recover_what_was_good),
+		TEST(golden_example),
+		TEST(a_lone_short_wait_sets_no_ceiling),
+		TEST(a_long_wait_sets_a_ceiling_at_once),
+		TEST(a_second_throttle_sets_a_ceiling),
+		TEST(a_second_throttle_must_come_within_the_window),
+		TEST(what_was_good_lasts_from_the_throttle),
 		TEST(recovery_takes_23_seconds),
 		TEST(both_gates_are_needed),
 		TEST(never_above_the_maximum),
@@ -819,6 +965,7 @@ main(void)
 		TEST(users_are_isolated),
 		TEST(a_falling_maximum_binds_at_once),
 		TEST(a_rising_maximum_is_a_start_until_a_throttle),
+		TEST(starts_full),
 		TEST(execution_ceiling_vectors),
 		TEST(average_vectors),
 		TEST(slow_batches_bind_after_three),
@@ -826,6 +973,7 @@ main(void)
 		TEST(slow_requests_do_not_keep_slower_ones_out),
 		TEST(slow_threshold_is_inclusive),
 		TEST(a_ceiling_binds_at_every_read),
+		TEST(growth_ends_at_the_execution_ceiling),
 		TEST(throttle_ceiling_vectors),
 		TEST(throttle_ceiling_stops_recovery),
 		TEST(expired_ceiling_is_not_a_base),

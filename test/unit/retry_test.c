@@ -145,6 +145,32 @@ only_throttles_after_waiting_count(void **state)
 	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_END);
 }
 
+/* It ends only if the service lets nothing through. */
+static void
+throttles_count_while_nobody_is_served(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 100; i++)
+	{
+		assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+		assert_int_equal(retry.times[DV_RETRY_THROTTLE], 1);
+		event.served_at = event.now + 1;
+	}
+	event.served_at = event.now;	/* in the same answer, at the latest: not since */
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+	assert_int_equal(retry.times[DV_RETRY_THROTTLE], 3);
+	event.served_at = event.now + 1;
+	assert_int_equal(dv_retry_throttles(&retry, event.served_at), 0);
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+	assert_int_equal(dv_retry_throttles(&retry, event.served_at), 1);
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_AGAIN);
+	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_END);
+}
+
 static void
 told_until_never_moves_earlier(void **state)
 {
@@ -419,7 +445,7 @@ an_unknown_outcome_is_repeated_only_if_that_does_no_harm(void **state)
 static void
 only_rows_repeated_equally_often_travel_together(void **state)
 {
-	dv_retry	other = {.attempts = 4, .told_until = 7, .renewals = 4};
+	dv_retry	other = {.attempts = 4, .told_until = 7, .refused_at = 6, .renewals = 4};
 
 	(void) state;
 	retry.attempts = 4;
@@ -438,6 +464,7 @@ only_rows_repeated_equally_often_travel_together(void **state)
 	assert_int_equal(retry.times[DV_RETRY_SERVER], 3);
 	assert_int_equal(retry.attempts, 4);
 	assert_int_equal(retry.told_until, 7);
+	assert_int_equal(retry.refused_at, 6);
 	assert_int_equal(retry.renewals, 4);
 }
 
@@ -461,6 +488,7 @@ main(void)
 		cmocka_unit_test_setup(what_can_be_divided_is_repeated_once, setup),
 		cmocka_unit_test_setup(a_refusal_of_the_user_goes_to_another, setup),
 		cmocka_unit_test_setup(only_throttles_after_waiting_count, setup),
+		cmocka_unit_test_setup(throttles_count_while_nobody_is_served, setup),
 		cmocka_unit_test_setup(told_until_never_moves_earlier, setup),
 		cmocka_unit_test_setup(a_throttle_without_a_bound, setup),
 		cmocka_unit_test_setup(the_pool_waits_or_the_request_does, setup),

@@ -132,6 +132,59 @@ booleans(void **state)
 	assert_false(flag);
 }
 
+/* What FetchXML spells otherwise is read as if it were spelled like rows; nothing else is. */
+static void
+respelled(void **state)
+{
+	static const struct
+	{
+		const char *json;
+		dv_value_form form;
+		dv_value_kind kind;
+		const char *text;
+	}			cases[] = {
+		{"\"12.50\"", DV_FORM_NUMBER, DV_VALUE_NUMBER, "12.50"},
+		{"\"-0\"", DV_FORM_NUMBER, DV_VALUE_NUMBER, "-0"},
+		{"\"1.5E-7\"", DV_FORM_NUMBER, DV_VALUE_NUMBER, "1.5E-7"},
+		{"12", DV_FORM_NUMBER, DV_VALUE_NUMBER, "12"},
+		{"\"\"", DV_FORM_NUMBER, DV_VALUE_STRING, ""},
+		{"\"-\"", DV_FORM_NUMBER, DV_VALUE_STRING, "-"},
+		{"\"1.\"", DV_FORM_NUMBER, DV_VALUE_STRING, "1."},
+		{"\"01\"", DV_FORM_NUMBER, DV_VALUE_STRING, "01"},
+		{"\"1e\"", DV_FORM_NUMBER, DV_VALUE_STRING, "1e"},
+		{"\"1,000\"", DV_FORM_NUMBER, DV_VALUE_STRING, "1,000"},
+		{"\" 1\"", DV_FORM_NUMBER, DV_VALUE_STRING, " 1"},
+		{"true", DV_FORM_NUMBER, DV_VALUE_TRUE, NULL},
+		{"null", DV_FORM_NUMBER, DV_VALUE_NULL, NULL},
+		{"1", DV_FORM_TRUTH, DV_VALUE_TRUE, NULL},
+		{"0", DV_FORM_TRUTH, DV_VALUE_FALSE, NULL},
+		{"\"1\"", DV_FORM_TRUTH, DV_VALUE_TRUE, NULL},
+		{"2", DV_FORM_TRUTH, DV_VALUE_NUMBER, "2"},
+		{"10", DV_FORM_TRUTH, DV_VALUE_NUMBER, "10"},
+		{"\"true\"", DV_FORM_TRUTH, DV_VALUE_STRING, "true"},
+		{"\"2026-01-02T00:00:00Z\"", DV_FORM_DAY, DV_VALUE_STRING, "2026-01-02"},
+		{"\"2026-01-02T00:00:00\"", DV_FORM_DAY, DV_VALUE_STRING, "2026-01-02"},
+		{"\"2026-01-02\"", DV_FORM_DAY, DV_VALUE_STRING, "2026-01-02"},
+		{"\"2026-01-02T00:00:01Z\"", DV_FORM_DAY, DV_VALUE_STRING, "2026-01-02T00:00:01Z"},
+		{"\"2026-01-02T00:00:00+01:00\"", DV_FORM_DAY, DV_VALUE_STRING, "2026-01-02T00:00:00+01:00"},
+		{"\"2026-01-02T00:00:00Z\"", DV_FORM_OTHER, DV_VALUE_STRING, "2026-01-02T00:00:00Z"},
+		{"\"1\"", DV_FORM_OTHER, DV_VALUE_STRING, "1"}
+	};
+	size_t		i;
+
+	(void) state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		dv_value	value = *value_of(cases[i].json);
+
+		dv_value_respell(&value, cases[i].form);
+		if (value.kind != cases[i].kind ||
+			(cases[i].text != NULL && (value.len != strlen(cases[i].text) ||
+									   memcmp(value.text, cases[i].text, value.len) != 0)))
+			fail_msg("%s: kind %d, \"%.*s\"", cases[i].json, value.kind, (int) value.len, value.text);
+	}
+}
+
 static void
 strings(void **state)
 {
@@ -606,6 +659,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(other_kinds),
 		cmocka_unit_test(booleans),
+		cmocka_unit_test(respelled),
 		cmocka_unit_test(strings),
 		cmocka_unit_test(comparing),
 		cmocka_unit_test(integers),

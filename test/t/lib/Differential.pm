@@ -38,6 +38,7 @@ our %tally = (asked => 0, nothing => 0, planned => 0, fetch => 0);
 our @errors;
 our $look_at_plans = 0;
 
+my $more_settings = $ENV{SETTINGS} // '';    # under which all questions are asked
 my @statements;    # that made the tables and their rows
 
 sub pick { return $_[ int rand @_ ]; }
@@ -325,7 +326,7 @@ sub differing
 		} @some;
 		my $plan = $look_at_plans ? 'CASE WHEN type IS NULL THEN sends_fetchxml(query) END' : 'NULL::boolean';
 		my $out = $crm->sql(encode_utf8
-			"SET client_min_messages = error; SET jit = off; SET TimeZone = 'Europe/Berlin'; $settings
+			"SET client_min_messages = error; SET jit = off; SET TimeZone = 'Europe/Berlin'; $more_settings $settings
 			 WITH a AS MATERIALIZED (SELECT query, value,
 				CASE WHEN type IS NULL THEN answer('f', query, sorted) ELSE prepared('f', query, type, value) END AS f,
 				CASE WHEN type IS NULL THEN answer('l', query, sorted) ELSE prepared('l', query, type, value) END AS l,
@@ -349,10 +350,13 @@ sub differing
 	return @found;
 }
 
-# a few settings for as many questions each
-our @settings = ('', '', map { join ' ', map { "SET enable_$_ = off;" } split } 'hashjoin mergejoin',
-	'nestloop', 'nestloop hashjoin', 'hashagg sort', 'material memoize bitmapscan',
-	'hashjoin mergejoin material memoize');
+# a few settings for as many questions each; SETTINGS adds some to all questions
+our @settings = (
+	'', '',
+	(map { join ' ', map { "SET enable_$_ = off;" } split } 'hashjoin mergejoin', 'nestloop', 'nestloop hashjoin',
+		'hashagg sort', 'material memoize bitmapscan', 'hashjoin mergejoin material memoize'),
+	# the search that otherwise plans only queries with many tables, and joins in the order of the query
+	map { "SET geqo_threshold = 2; $_" } '', 'SET geqo_seed = 0.5; SET enable_hashjoin = off;', 'SET join_collapse_limit = 1;');
 our @zones = qw(Europe/Berlin UTC America/Los_Angeles Pacific/Kiritimati Asia/Kolkata);
 
 # Asks each question under one of the settings and in one of the time zones, and returns what differs.
@@ -369,7 +373,7 @@ sub ask
 
 		$last = $#questions if $last > $#questions;
 		my $set = "$settings[$i] SET TimeZone = '$zone';";
-		push @found, map { "$set\n$_" } differing($crm, $set, @questions[ $i * $share .. $last ]);
+		push @found, map { "$more_settings $set\n$_" } differing($crm, $set, @questions[ $i * $share .. $last ]);
 	}
 	return @found;
 }

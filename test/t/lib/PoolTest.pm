@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Session;
 
 our @EXPORT = qw(PATIENCE new_node preload create_server options_of wait_for wait_event in_flight
-  pool faults clear_faults hits user_stats sent log_since log_size);
+  take_turns pool faults clear_faults hits user_stats sent log_since log_size);
 
 # Limits waits that should never take long, on any machine.
 use constant PATIENCE => 60;
@@ -96,6 +96,22 @@ sub wait_event
 			return $now =~ /^Extension\|(?:Extension|\Q$event\E)$/;
 		},
 		"backend waits in $event");
+}
+
+# Sends requests until the session has a token of each of the users, and the last one named has answered.
+sub take_turns
+{
+	my ($session, $server, @users) = @_;
+	my %seen;
+
+	return wait_for(
+		sub {
+			my $user = $session->value("SELECT application_user FROM dataverse.whoami('$server')");
+
+			$seen{$user} = 1;
+			return $user eq $users[-1] && keys %seen == @users;
+		},
+		'all users take part');
 }
 
 # Returns the number of requests in flight, according to the pool.

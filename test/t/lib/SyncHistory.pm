@@ -90,12 +90,13 @@ sub must_conflict
 	return $one->{time} < earliest($other) && $other->{time} < earliest($one);
 }
 
-# May any write there have been unknown when this was written here?
-sub row_may_conflict
+# May a write of this column there have been unknown when this was written here?  What
+# was last seen of a row that did not exist at first is not known in all its columns.
+sub may_meet
 {
-	my ($self, $row, $ours) = @_;
+	my ($self, $row, $ours, $column) = @_;
 	return 1 if $row->{touched};
-	return scalar grep { $self->may_conflict($ours, $_) } @{ $row->{service} };
+	return scalar grep { $self->may_conflict($ours, $_) && (!$row->{first} || exists $_->{values}{$column}) } @{ $row->{service} };
 }
 
 sub last_write
@@ -121,7 +122,7 @@ sub wrong_value
 	{
 		return unless $ours;
 		return if $theirs->{time} >= earliest($ours);
-		return if $policy eq 'service' && $self->row_may_conflict($row, $ours);
+		return if $policy eq 'service' && $self->may_meet($row, $ours, $column);
 		return 'an edit made here is lost';
 	}
 	if ($is->($ours))
@@ -137,7 +138,7 @@ sub wrong_value
 	return unless $ours || $theirs;
 	return 'an edit made there is lost' if $theirs && !$ours;
 	# what had been sent before, as the last edit has been dropped
-	return if $policy eq 'service' && $self->row_may_conflict($row, $ours);
+	return if $policy eq 'service' && $self->may_meet($row, $ours, $column);
 	return 'an edit made here is lost';
 }
 

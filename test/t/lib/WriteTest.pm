@@ -69,11 +69,10 @@ our %kinds = (
 	# rows that are found by an alternate key
 	key => { %meter, table => 'by_key.new_meter', more => [ [ 'new_serial', q{'S-' || N} ] ] });
 
-# Enough slots, short waits, and no limit of retries.
+# Enough slots, short waits, and many retries; throttles end a load as they do by default.
 my %patient = (
 	retry_after_buffer => '10ms',
 	fallback_retry_after => '100ms',
-	max_throttle_retries => -1,
 	max_retries => 1000,
 	budget_pacing => 'off',
 	initial_parallelism_factor => 1,
@@ -134,10 +133,12 @@ sub set
 	for my $name (sort keys %options)
 	{
 		my $value = $options{$name} // $self->{options}{$name};
-		my $how = $self->{set}{$name} || exists $self->{options}{$name} ? 'SET' : 'ADD';
+		my $is_set = $self->{set}{$name} || exists $self->{options}{$name};
+		my $change = !defined $value ? "DROP $name" : $is_set ? "SET $name '$value'" : "ADD $name '$value'";
 
-		$self->{watcher}->query("ALTER SERVER crm OPTIONS ($how $name '$value')");
-		$self->{set}{$name} = 1;
+		next unless defined $value || $is_set;
+		$self->{watcher}->query("ALTER SERVER crm OPTIONS ($change)");
+		$self->{set}{$name} = defined $value;
 	}
 	return;
 }

@@ -1,0 +1,177 @@
+/*
+ * guard.c
+ *		Whose code runs with whose rights.
+ *
+ * To read or write a table is to run code: triggers and their conditions,
+ * defaults, generated columns, constraints of tables and domains, rules, policies,
+ * expressions of indexes, statistics, and partition keys, casts, operators, and
+ * what foreign keys lead to.  Each can be made by others than the owner of the
+ * table, and changed until it runs.  A list of all that is never complete, and
+ * what was looked at before the table was locked is worth nothing.
+ *
+ * Hence the rule: while the guard is up, a function runs only if its owner, who
+ * can replace it at any time, could become the role with whose rights it
+ * runs.  The owner of the table is not asked.  PostgreSQL calls every function but
+ * its own through the function manager, whose hooks refuse here what
+ * breaks the rule, at the very moment at which it would run.  No lock is needed for
+ * that, and nothing can be forgotten.
+ *
+ * The guard is up where somebody has a table read or written that may be
+ * of others:
+ *
+ * - "superusers" means that it protects superusers only.  Others have named the
+ *   table, as in any statement, and have agreed to the code that it brings along.
+ * - "everybody" is for dataverse.pull_all() and retry_rejects(), which go through
+ *   tables that nobody has named.
+ *
+ * It is a setting so that functions can have it (SET dataverse_fdw.guard = …),
+ * whatever their end is, and parallel workers as well.  A setting can raise the
+ * guard, but not lower it: what a function sets for itself is set before the hook
+ * is called.  Only the end of the function that has raised it lowers it.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_proc.h"
+#include "commands/extension.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "fdw/guard.h"
+
+/* "Superusers" becomes one of the others when it is set. */
+enum
+{
+	GUARD_OFF, GUARD_EVERYBODY, GUARD_SUPERUSERS
+};
+
+static const struct config_enum_entry levels[] = {
+	{"off", GUARD_OFF, false},
+	{"superusers", GUARD_SUPERUSERS, false},
+	{"everybody", GUARD_EVERYBODY, false},
+	{NULL, 0, false}
+};
+
+static int	level = GUARD_OFF;
+
+static needs_fmgr_hook_type next_needs_hook = NULL;
+static fmgr_hook_type next_hook = NULL;
+
+Oid
+dv_guard_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/* Who calls a function of the extension runs all of them, whoever owns them by now. */
+static bool
+is_ours(Oid function)
+{
+	Oid			extension = getExtensionOfObject(ProcedureRelationId, function);
+
+	return OidIsValid(extension) && extension == get_extension_oid("dataverse_fdw", true);
+}
+
+bool
+dv_guard_is_up(void)
+{
+	return level != GUARD_OFF;
+}
+
+bool
+dv_guard_trusts(Oid function, Oid roleid)
+{
+	Oid			owner = dv_guard_owner(function);
+
+	return owner == roleid || superuser_arg(owner) || dv_can_become(owner, roleid) ||
+		is_ours(function);
+}
+
+static bool
+may_run(Oid function)
+{
+	return level == GUARD_OFF || dv_guard_trusts(function, GetUserId());
+}
+
+static void
+check_function(Oid function)
+{
+	Oid			owner;
+
+	if (may_run(function))
+		return;
+	owner = dv_guard_owner(function);
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("function %s of role \"%s\" does not run with the rights of role \"%s\"",
+					format_procedure(function), GetUserNameFromId(owner, false),
+					GetUserNameFromId(GetUserId(), false)),
+			 errdetail("A trigger, a default, a constraint, a type, or the like of a table that is read or written here calls it, and its owner can change it at any time."),
+			 errhint("Do this as the owner of the table (SET ROLE), or have the function belong to a role that may act as \"%s\".",
+					 GetUserNameFromId(GetUserId(), false))));
+}
+
+/*
+ * Functions with settings of their own, and those that are SECURITY DEFINER, are
+ * called through the hook in any case; others, for which it is asked for, are not
+ * inlined either.  With whose rights a function runs is known only when it is called.
+ */
+static bool
+needs_hook(Oid function)
+{
+	return (next_needs_hook != NULL && next_needs_hook(function)) ||
+		!may_run(function);
+}
+
+static void
+on_call(FmgrHookEventType event, FmgrInfo * flinfo, Datum *arg)
+{
+	if (event == FHET_START)
+		check_function(flinfo->fn_oid);
+	if (next_hook != NULL)
+		next_hook(event, flinfo, arg);
+}
+
+/* Neither a configuration file nor the owner of a database has a say in this. */
+static bool
+check_level(int *newval, void **extra, GucSource source)
+{
+	if (*newval != GUARD_OFF && source < PGC_S_INTERACTIVE)
+	{
+		GUC_check_errdetail("Only functions set it.");
+		return false;
+	}
+	if (*newval == GUARD_OFF || (*newval == GUARD_SUPERUSERS && !superuser()))
+		*newval = level;
+	else
+		*newval = GUARD_EVERYBODY;
+	return true;
+}
+
+void
+dv_guard_init(void)
+{
+	DefineCustomEnumVariable("dataverse_fdw.guard",
+							 "Runs no code of other roles with the rights of superusers, or of everybody.", NULL,
+							 &level, GUARD_OFF, levels, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							 check_level, NULL, NULL);
+	next_needs_hook = needs_fmgr_hook;
+	needs_fmgr_hook = needs_hook;
+	next_hook = fmgr_hook;
+	fmgr_hook = on_call;
+}

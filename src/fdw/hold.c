@@ -1,0 +1,351 @@
+/*
+ * hold.c
+ *		Tables that are written by their names, with rights that others lack.
+ *
+ * The steps of a run, and dataverse.retry_rejects(), write to tables by name, often
+ * long after somebody has looked at them.  dataverse.hold() locks such a table, and
+ * the name of its schema, until the transaction ends, and then looks at it: it is the
+ * one that is meant, statements will find it under its name, and what runs when it
+ * is written is nobody's who would gain rights by that.
+ *
+ * Functions are the business of the guard (guard.c), which is up while the
+ * statements run.  But an expression without any such function can do harm with
+ * PostgreSQL's own (pg_read_file), and by then rows may be in Dataverse already.  So
+ * these are looked at before:
+ *
+ * - triggers: their functions, and their conditions, which anybody may have
+ *   written who has, or had, the privilege TRIGGER;
+ * - defaults, generated columns, and check constraints, which are the owner's, unless they
+ *   only call functions that do not depend on who calls them; and rules;
+ * - domains, since a constraint can be added to them without a lock.
+ *
+ * What else there is (indexes, statistics, partition keys) is immutable, so that the
+ * guard suffices.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/reltrigger.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+#include "utils/varlena.h"
+
+#include "compat.h"
+#include "fdw/guard.h"
+
+DV_FUNCTION(dataverse_hold);
+
+static bool
+is_trusted(Oid role)
+{
+	return superuser_arg(role) || dv_can_become(role, GetUserId());
+}
+
+/*
+ * Expressions
+ */
+
+/* What defaults usually call: the result does not depend on the caller's rights. */
+static bool
+is_harmless(Oid function)
+{
+	switch (function)
+	{
+		case F_NOW:
+		case F_CLOCK_TIMESTAMP:
+		case F_STATEMENT_TIMESTAMP:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_GEN_RANDOM_UUID:
+		case F_NEXTVAL:
+			return true;
+		default:
+			return func_volatile(function) == PROVOLATILE_IMMUTABLE;
+	}
+}
+
+static Oid	stranger_of_type(Oid typid);
+
+static bool
+does_harm(Oid function, void *context)
+{
+	return !is_harmless(function) || !dv_guard_trusts(function, GetUserId());
+}
+
+static bool
+has_harm(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, CoerceToDomain) &&
+		OidIsValid(stranger_of_type(((CoerceToDomain *) node)->resulttype)))
+		return true;
+	return check_functions_in_node(node, does_harm, context) ||
+		expression_tree_walker(node, has_harm, context);
+}
+
+static bool
+is_harmful(const char *expression)
+{
+	return expression != NULL && has_harm(stringToNode(expression), NULL);
+}
+
+/*
+ * Types
+ */
+
+static Oid
+stranger_of_row(TupleDesc desc, const char **column)
+{
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute a = TupleDescAttr(desc, i);
+		Oid			role = a->attisdropped ? InvalidOid : stranger_of_type(a->atttypid);
+
+		if (OidIsValid(role))
+		{
+			*column = pstrdup(NameStr(a->attname));
+			return role;
+		}
+	}
+	return InvalidOid;
+}
+
+/* The role, if there is one, that could have code of its own run for values of the type. */
+static Oid
+stranger_of_type(Oid typid)
+{
+	HeapTuple	tuple;
+	Form_pg_type type;
+	Oid			role = InvalidOid;
+
+	if (typid < FirstNormalObjectId)
+		return InvalidOid;
+	check_stack_depth();
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(typid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", typid);
+	type = (Form_pg_type) GETSTRUCT(tuple);
+	if (type->typtype == TYPTYPE_DOMAIN)
+		role = is_trusted(type->typowner) ? stranger_of_type(type->typbasetype) : type->typowner;
+	else if (type->typtype == TYPTYPE_COMPOSITE)
+	{
+		TupleDesc	desc = lookup_rowtype_tupdesc(typid, -1);
+		const char *column;
+
+		role = stranger_of_row(desc, &column);
+		ReleaseTupleDesc(desc);
+	}
+	else if (type->typtype == TYPTYPE_RANGE)
+		role = stranger_of_type(get_range_subtype(typid));
+	else if (type->typtype == TYPTYPE_MULTIRANGE)
+		role = stranger_of_type(get_multirange_range(typid));
+	else if (OidIsValid(type->typelem))
+		role = stranger_of_type(type->typelem);
+	ReleaseSysCache(tuple);
+	return role;
+}
+
+/*
+ * Tables.  Each function returns what would run that must not, or NULL, and whose it is.
+ */
+
+static const char *
+code_of_triggers(Relation rel, Oid *role)
+{
+	int			i;
+
+	for (i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	{
+		const		Trigger *t = &rel->trigdesc->triggers[i];
+
+		*role = dv_guard_owner(t->tgfoid);
+		if (!dv_guard_trusts(t->tgfoid, GetUserId()))
+			return psprintf("trigger \"%s\"", t->tgname);
+		/* who wrote the condition is not known, unless nobody else can */
+		*role = rel->rd_rel->relowner;
+		if (is_harmful(t->tgqual))
+			return psprintf("a condition of trigger \"%s\"", t->tgname);
+	}
+	return NULL;
+}
+
+static const char *
+code_of_owner(Relation rel, Oid *role)
+{
+	const		TupleConstr *constraints = RelationGetDescr(rel)->constr;
+	int			i;
+
+	*role = rel->rd_rel->relowner;
+	if (is_trusted(*role))
+		return NULL;
+	if (rel->rd_rules != NULL)
+		return "a rule";
+	for (i = 0; constraints != NULL && i < constraints->num_defval; i++)
+		if (is_harmful(constraints->defval[i].adbin))
+			return "a default or generated column";
+	for (i = 0; constraints != NULL && i < constraints->num_check; i++)
+		if (is_harmful(constraints->check[i].ccbin))
+			return "a check constraint";
+	return NULL;
+}
+
+static const char *
+code_of_types(Relation rel, Oid *role)
+{
+	const char *column;
+
+	*role = stranger_of_row(RelationGetDescr(rel), &column);
+	return OidIsValid(*role) ? psprintf("a domain as type of column \"%s\"", column) : NULL;
+}
+
+static const char *
+code_of(Relation rel, Oid *role)
+{
+	const char *what = code_of_triggers(rel, role);
+
+	if (what == NULL)
+		what = code_of_owner(rel, role);
+	return what != NULL ? what : code_of_types(rel, role);
+}
+
+static void
+refuse(Oid relid, const char *what, Oid role)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("table %s has code of role \"%s\", which would gain the rights of role \"%s\"",
+					quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid)), GetUserNameFromId(role, false), GetUserNameFromId(GetUserId(), false)),
+			 errdetail("The table has %s.", what),
+			 errhint("Do this as role \"%s\", with SET ROLE, or remove that code.",
+					 GetUserNameFromId(role, false))));
+}
+
+/* The table, and all tables that its rows may go to. */
+static void
+check_code(Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(relid, RowExclusiveLock, NULL))
+	{
+		Relation	rel = relation_open(lfirst_oid(lc), NoLock);
+		Oid			role;
+		const char *what = code_of(rel, &role);
+
+		if (what != NULL)
+			refuse(RelationGetRelid(rel), what, role);
+		relation_close(rel, NoLock);
+	}
+}
+
+/*
+ * What only reads a table has values of its types made.
+ */
+void
+dv_hold_check_types(Relation rel)
+{
+	Oid			role;
+	const char *what;
+
+	if (!dv_guard_is_up())
+		return;
+	what = code_of_types(rel, &role);
+	if (what != NULL)
+		refuse(RelationGetRelid(rel), what, role);
+}
+
+/*
+ * The name
+ */
+
+/*
+ * Keeps the schema's name, which is the key of its catalog row, so that no other
+ * table can take the place of the one that was checked.
+ */
+static void
+lock_schema_name(Oid schemaid)
+{
+	Relation	rel = table_open(NamespaceRelationId, RowShareLock);
+	TM_FailureData failure;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	Buffer		buffer;
+
+	ScanKeyInit(&key, Anum_pg_namespace_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(schemaid));
+	scan = systable_beginscan(rel, NamespaceOidIndexId, true, NULL, 1, &key);
+	tuple = heap_copytuple(systable_getnext(scan));
+	systable_endscan(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for schema %u", schemaid);
+	if (heap_lock_tuple(rel, tuple, GetCurrentCommandId(false), LockTupleKeyShare, LockWaitBlock,
+						false, &buffer, &failure) != TM_Ok)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("schema \"%s\" was changed by another transaction",
+						NameStr(((Form_pg_namespace) GETSTRUCT(tuple))->nspname))));
+	ReleaseBuffer(buffer);
+	table_close(rel, NoLock);
+}
+
+static void
+check_name(const char *name, Oid relid)
+{
+	RangeVar   *var = makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(name)));
+
+	if (RangeVarGetRelid(var, NoLock, true) != relid || var->schemaname == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table %s was dropped, renamed, or replaced by another one", name),
+				 errhint("Call it again.")));
+}
+
+/*
+ * hold(name, relation): the name is qualified.  Who may not lock the table by
+ * writing to it may not do so here.
+ */
+Datum
+dataverse_hold(PG_FUNCTION_ARGS)
+{
+	const char *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid			relid = PG_GETARG_OID(1);
+	Relation	rel;
+
+	check_name(name, relid);
+	if (pg_class_aclmask(relid, GetUserId(), ACL_INSERT | ACL_UPDATE | ACL_DELETE, ACLMASK_ANY) == 0)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(relid)), get_rel_name(relid));
+	rel = try_relation_open(relid, RowExclusiveLock);
+	if (rel != NULL)
+	{
+		lock_schema_name(RelationGetNamespace(rel));
+		relation_close(rel, NoLock);
+	}
+	check_name(name, relid);
+	if (dv_guard_is_up())
+		check_code(relid);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,41 @@
+/*
+ * setting.h
+ *		Settings of the session, dataverse_fdw.NAME.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_SETTING_H
+#define DV_SETTING_H
+
+#include "fdw/option.h"
+
+/* Plan, encode, and count rows, but send no request that writes. */
+extern bool dv_dry_run;
+
+/* Report rows, batches, and requests at the end of each modification. */
+extern bool dv_summary;
+
+/* Capture changes of copies that are tracked. */
+extern bool dv_capture;
+
+/* Are given ids of this table as good as those that are made while rows are inserted? */
+extern bool dv_setting_ids_made(Oid relid);
+
+extern void dv_settings_init(void);
+
+/*
+ * Prepends the settings that are not empty to the options of a foreign table, so
+ * that getters find the settings first.
+ */
+extern dv_options dv_settings_over(dv_options options, Oid relid);
+
+/* The names of the settings in force for a table that decide what becomes of rows (List of char *). */
+extern List *dv_settings_decisive(Oid relid);
+
+/*
+ * The role that has made a setting, which need not be the current one: a setting
+ * stays in force in SECURITY DEFINER functions and after SET ROLE.
+ */
+extern Oid	dv_setting_role(const char *name);
+
+#endif							/* DV_SETTING_H */
