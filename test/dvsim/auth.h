@@ -16,6 +16,7 @@ struct sim_user
 	const char *certificate;	/* PEM file whose key must have signed the assertion, or NULL */
 	char		systemuser_id[37];
 	int			number;			/* 0, 1, … in the order of --app-user; -1: app without user */
+	bool		limited;		/* reads only rows that it owns */
 	int			in_flight;
 	int			peak_in_flight;
 	uint64_t	requests[SIM_KINDS];

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "auth.h"
 #include "canned.h"
 #include "request.h"
 #include "schema.h"
@@ -122,7 +123,7 @@ key_of(const struct sim_exchange *exchange)
 
 	if (strcmp(req->method, "GET") != 0)
 		return NULL;
-	sim_putf(&buf, "%s\n%s\n", req->user_id, req->target);
+	sim_putf(&buf, "%s %d\n%s\n", req->user_id, req->user->limited, req->target);
 	for (int i = 0; i < req->headers.n; i++)
 	{
 		if (!names_the_client(req->headers.items[i].name))

@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "auth.h"
 #include "drift.h"
 #include "flags.h"
 #include "json.h"
@@ -194,6 +195,58 @@ set_quirks(struct sim_wire *wire, struct sim_exchange *exchange)
 	json_object_put(names);
 }
 
+static struct sim_user *
+find_user(struct sim_wire *wire, struct json_object *name)
+{
+	const char *id = json_object_get_string(name);
+	struct sim_user *user = id != NULL ? sim_auth_find(wire->auth, id) : NULL;
+
+	return user != NULL && user->number >= 0 ? user : NULL;
+}
+
+static void
+list_limited(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	struct sim_buf *out = &exchange->res.body;
+	const char *separator = "";
+
+	sim_putc(out, '[');
+	for (int i = 0; i < sim_auth_users(wire->auth); i++)
+	{
+		const struct sim_user *user = sim_auth_user(wire->auth, i);
+
+		if (!user->limited)
+			continue;
+		sim_puts(out, separator);
+		sim_put_json_bytes(out, user->client_id, strlen(user->client_id));
+		separator = ",";
+	}
+	sim_putc(out, ']');
+}
+
+/* ["app2", …]: exactly these application users read only rows that they own */
+static void
+set_limited(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	struct json_object *names = read_body(exchange);
+	bool		known = json_object_is_type(names, json_type_array);
+	size_t		n = known ? json_object_array_length(names) : 0;
+
+	if (names == NULL)
+		return;
+	for (size_t i = 0; known && i < n; i++)
+		known = find_user(wire, json_object_array_get_idx(names, i)) != NULL;
+	for (int i = 0; known && i < sim_auth_users(wire->auth); i++)
+		sim_auth_user(wire->auth, i)->limited = false;
+	for (size_t i = 0; known && i < n; i++)
+		find_user(wire, json_object_array_get_idx(names, i))->limited = true;
+	if (known)
+		list_limited(wire, exchange);
+	else
+		fail(exchange, 400, "say which application users: [\"app2\"]");
+	json_object_put(names);
+}
+
 /* the definitions, of one table or of all */
 static void
 show_schema(struct sim_wire *wire, struct sim_exchange *exchange)
@@ -356,6 +409,8 @@ static const struct
 	{"faults", "DELETE", clear_faults},
 	{"quirks", "POST", set_quirks},
 	{"quirks", "GET", list_quirks},
+	{"limited", "POST", set_limited},
+	{"limited", "GET", list_limited},
 	{"schema", "GET", show_schema},
 	{"schema", "POST", change_schema},
 	{"requests", "GET", list_requests},

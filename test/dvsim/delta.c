@@ -20,6 +20,7 @@
 #include "guid.h"
 #include "odata_read.h"
 #include "quirks.h"
+#include "readers.h"
 
 #define SECONDS_OF_DAY 86400
 /* if the organization does not say */
@@ -58,7 +59,8 @@ check_request(struct sim_req *req, struct sim_res *res, struct sim_table *table)
 		return sim_fail(req, res, 400, "0x80072491",
 						"Change tracking is not enabled for entity '%s'.", table->name);
 	/* tables of the organization are read as a whole or not at all */
-	if (sim_quirk(req->sim, SIM_QUIRK_LIMITED_READ) && table->ownership == SIM_USER_OWNED)
+	if (!sim_reads_all(req, table) ||
+		(sim_quirk(req->sim, SIM_QUIRK_LIMITED_READ) && table->ownership == SIM_USER_OWNED))
 		return sim_fail(req, res, 403, "0x80040220",
 						"Principal user (Id=%s, type=8) is missing prvRead%s privilege "
 						"(Required Depth: Global) for entity '%s'.", req->user_id,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fetch_sql.h"
+#include "readers.h"
 #include "store.h"
 
 #define DUPLICATE_ALIAS "0x80041130"
@@ -183,15 +184,15 @@ put_joins(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entit
 
 		if (link->type > SIM_LINK_FIRST)
 			continue;
-		sim_putf(sql, "%s\"%s\" AS %s ON ",
+		sim_putf(sql, "%s%s AS %s ON ",
 				 link->type == SIM_LINK_OUTER ? " LEFT JOIN " : inner_join(q),
-				 link->table->name, alias);
+				 sim_readable(q->req, link->table), alias);
 		if (link->type == SIM_LINK_FIRST)
 		{
 			/* the first row that fits, under an alias of its own */
 			link->sql = sim_fmt(q->req->arena, "%sf", alias);
-			sim_putf(sql, "%s.\"%s\"=(SELECT %s.\"%s\" FROM \"%s\" AS %s WHERE ", alias, id,
-					 link->sql, id, link->table->name, link->sql);
+			sim_putf(sql, "%s.\"%s\"=(SELECT %s.\"%s\" FROM %s AS %s WHERE ", alias, id,
+					 link->sql, id, sim_readable(q->req, link->table), link->sql);
 		}
 		put_join(sql, link);
 		put_conditions(q, sql, link, ok);
@@ -210,7 +211,7 @@ static void
 put_exists(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entity *link,
 		   bool filtered, bool *ok)
 {
-	sim_putf(sql, "EXISTS (SELECT 1 FROM \"%s\" AS %s", link->table->name, link->sql);
+	sim_putf(sql, "EXISTS (SELECT 1 FROM %s AS %s", sim_readable(q->req, link->table), link->sql);
 	if (filtered)
 		put_joins(q, sql, link, ok);
 	sim_puts(sql, " WHERE ");
@@ -311,7 +312,7 @@ put_from(struct sim_fetch_query *q)
 {
 	bool		ok = true;
 
-	sim_putf(&q->from, " FROM \"%s\" AS t0", q->table->name);
+	sim_putf(&q->from, " FROM %s AS t0", sim_readable(q->req, q->table));
 	put_joins(q, &q->from, q->tree->root, &ok);
 	q->where = q->from.len;
 	/* rows of long-term retention and of the recycle bin: there are none */

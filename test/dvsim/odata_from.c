@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "odata_sql.h"
+#include "readers.h"
 
 /* SQLite takes 32,766 */
 #define MAX_BINDS 32000
@@ -36,6 +37,7 @@ sim_from_init(struct sim_sql *sql, struct sim_from *from, struct sim_table *tabl
 {
 	memset(from, 0, sizeof(*from));
 	from->table = table;
+	from->rows = sim_readable(sql->req, table);
 	from->variable.s = "";
 	new_alias(sql, from->alias);
 }
@@ -155,6 +157,7 @@ sim_from_join(struct sim_sql *sql, struct sim_from *from, const char *parent,
 	new_alias(sql, join->alias);
 	join->column = column;
 	join->target = target;
+	join->rows = sim_readable(sql->req, target->table);
 	return join->alias;
 }
 
@@ -163,13 +166,13 @@ sim_from_sql(const struct sim_from *from, struct sim_buf *out)
 {
 	int			i;
 
-	sim_putf(out, "\"%s\" AS %s", from->table->name, from->alias);
+	sim_putf(out, "%s AS %s", from->rows, from->alias);
 	for (i = 0; i < from->njoins; i++)
 	{
 		const struct sim_join *join = &from->joins[i];
 		struct sim_table *table = join->target->table;
 
-		sim_putf(out, " LEFT JOIN \"%s\" AS %s ON %s.\"%s\"=", table->name, join->alias,
+		sim_putf(out, " LEFT JOIN %s AS %s ON %s.\"%s\"=", join->rows, join->alias,
 				 join->alias, table->id->name);
 		sim_column_sql(out, join->parent, join->column);
 		if (join->column->ntargets > 1)

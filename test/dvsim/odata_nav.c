@@ -14,6 +14,7 @@
 
 #include "guid.h"
 #include "odata_read.h"
+#include "readers.h"
 #include "row.h"
 #include "row_write.h"
 
@@ -73,6 +74,15 @@ find_row(struct walk *walk)
 	found = sim_row_find(walk->req, walk->res, &walk->key, walk->id, &walk->version);
 	if (found == SIM_MISSING)
 		return sim_row_missing(walk->req, walk->res, &walk->key);
+	if (found == SIM_FOUND && !sim_may_read(walk->req, walk->table, walk->id))
+	{
+		char		id[37];
+
+		sim_guid_print(walk->id, id);
+		return sim_fail(walk->req, walk->res, 403, "0x80040220",
+						"Principal user (Id=%s, type=8) does not have ReadAccess right(s) for record "
+						"with id %.36s of entity %s", walk->req->user_id, id, walk->table->name);
+	}
 	return found == SIM_FOUND;
 }
 

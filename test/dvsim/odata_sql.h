@@ -31,11 +31,13 @@ struct sim_join
 	char		alias[SIM_ALIAS_LEN];
 	struct sim_column *column;
 	struct sim_target *target;
+	const char *rows;			/* of the target that may be read */
 };
 
 struct sim_from
 {
 	struct sim_table *table;
+	const char *rows;			/* those of its rows that may be read */
 	char		alias[SIM_ALIAS_LEN];
 	struct sim_from *outer;		/* of the lambda around this one, or NULL */
 	struct sim_text variable;	/* the lambda's; empty for the root */

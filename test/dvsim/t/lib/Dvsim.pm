@@ -352,6 +352,15 @@ sub quirks
 	return;
 }
 
+# exactly these application users read only rows that they own, from now on
+sub limited
+{
+	my ($self, @users) = @_;
+	my $answer = $self->control('POST', '/_dvsim/limited', \@users);
+	croak $answer->body if $answer->status != 200;
+	return;
+}
+
 # Changes the schema; dies when a change is refused.
 sub change_schema
 {
