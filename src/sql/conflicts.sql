@@ -17,6 +17,7 @@ CREATE TABLE dataverse.pending (
   against bigint,
   state text NOT NULL CHECK (state IN ('taken', 'new', 'sending', 'fetch', 'filed')),
   tries integer NOT NULL DEFAULT 0,
+  arrived boolean NOT NULL DEFAULT false,
   touched boolean NOT NULL DEFAULT false,
   image jsonb,
   kind text,
@@ -44,6 +45,8 @@ COMMENT ON COLUMN dataverse.pending.number IS 'of what is filed; another one whe
 COMMENT ON COLUMN dataverse.pending.state IS
   'taken from the log; new; sending, if it may have been sent; fetch, if only the row of the service is wanted; filed';
 COMMENT ON COLUMN dataverse.pending.touched IS 'Dataverse had news of the row that were not merged';
+COMMENT ON COLUMN dataverse.pending.tries IS 'how often the row was sent in this run; 9 if the run leaves it to the next one';
+COMMENT ON COLUMN dataverse.pending.arrived IS 'it was sent and written, but could not be read back';
 COMMENT ON COLUMN dataverse.pending.image IS 'the row as it is being sent';
 
 -- of rows that have been filed
@@ -273,7 +276,7 @@ BEGIN
   PERFORM dataverse.copy_get(copy);
   RETURN ARRAY(
     SELECT p FROM dataverse.pending AS p
-    WHERE p.copy = pending_next.copy AND p.state = ANY (states) AND (p.state <> 'new' OR (p.tries < 3 AND p.operation = wanted))
+    WHERE p.copy = pending_next.copy AND p.state = ANY (states) AND CASE p.state WHEN 'new' THEN p.tries < 3 AND p.operation = wanted ELSE p.tries <> 9 END
       AND (p.state <> 'filed' OR p.touched OR p.decision IS NOT NULL)
     ORDER BY p.id LIMIT CASE WHEN wanted = 'D' OR 'sending' = ANY (states) THEN 10 * most ELSE most END);
 END
@@ -290,7 +293,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, columns = n.columns::text[], held = n.held::text[], image = n.image
+  UPDATE dataverse.pending AS p SET state = n.state, tries = n.tries, arrived = false, columns = n.columns::text[], held = n.held::text[], image = n.image
   FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.held,
               pending_stage.images) AS n (id, state, tries, columns, held, image)
   WHERE p.copy = pending_stage.copy AND p.id = n.id;
@@ -310,7 +313,7 @@ BEGIN
   PERFORM dataverse.copy_get(copy);
   UPDATE dataverse.pending AS p
   SET operation = n.operation, columns = n.columns, held = n.held, base = n.base, against = n.against, state = n.state,
-      tries = n.tries, touched = n.touched, image = n.image, kind = n.kind, ours = n.ours, theirs = n.theirs, seen = n.seen,
+      tries = n.tries, arrived = n.arrived AND n.state = 'sending', touched = n.touched, image = n.image, kind = n.kind, ours = n.ours, theirs = n.theirs, seen = n.seen,
       sqlstate = n.sqlstate, error = n.error, found_at = n.found_at,
       -- a decision is about what is shown
       number = CASE WHEN n.state = 'filed' AND (n.kind, n.seen, n.columns, n.ours, n.theirs) IS DISTINCT FROM (o.kind, o.seen, o.columns, o.ours, o.theirs)
@@ -343,19 +346,20 @@ $$;
 COMMENT ON FUNCTION dataverse.pending_drop(bigint, uuid[]) IS
   'forgets pending rows that are settled, or all; for dataverse.sync()';
 
-CREATE FUNCTION dataverse.pending_count(copy bigint, OUT open bigint, OUT unsent bigint)
+CREATE FUNCTION dataverse.pending_count(copy bigint, OUT open bigint, OUT unsent bigint, OUT hidden bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM dataverse.copy_get(copy);
-  SELECT count(*) FILTER (WHERE p.state = 'filed' OR p.held <> '{}'), count(*) FILTER (WHERE p.state = 'new' AND p.tries BETWEEN 3 AND 8)
-  INTO open, unsent FROM dataverse.pending AS p WHERE p.copy = pending_count.copy;
+  SELECT count(*) FILTER (WHERE p.state = 'filed' OR p.held <> '{}'), count(*) FILTER (WHERE p.state = 'new' AND p.tries BETWEEN 3 AND 8),
+         count(*) FILTER (WHERE p.state <> 'new' AND p.tries = 9)
+  INTO open, unsent, hidden FROM dataverse.pending AS p WHERE p.copy = pending_count.copy;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_count(bigint) IS
-  'how many rows of a copy wait for a decision, and how many were sent in vain; for dataverse.sync()';
+  'how many rows of a copy wait for a decision, were sent in vain, or cannot be read; for dataverse.sync()';
 
 CREATE VIEW dataverse.conflicts WITH (security_barrier) AS
   SELECT p.number AS id, c.foreign_table, c.target, p.id AS row_id, p.kind,

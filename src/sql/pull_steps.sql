@@ -254,17 +254,77 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
   'what is in the table of a copy, without a lock that stays; for dataverse.pull()';
 
+-- Which rows exist of those that no query finds.  Queries leave out, without a word,
+-- what the application user may not read, but a row that is asked for by itself is
+-- refused then.  So up to "most" of the rows are asked for, evenly spread: if one of
+-- them exists, none is taken for gone but those that the service says it does not
+-- have.  Rows of elastic tables cannot be asked for by their ids alone.
+CREATE FUNCTION dataverse.pull_hidden(plan jsonb, ids uuid[], most bigint)
+RETURNS uuid[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  step CONSTANT bigint := greatest(1, (cardinality(ids) + most - 1) / most);
+  attribute CONSTANT text := (
+    SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(plan -> 'column_names'), jsonb_array_elements_text(plan -> 'attribute_names')) AS c (name, attribute)
+    WHERE c.name = plan ->> 'id_column');
+  gone uuid[] := '{}';
+BEGIN
+  IF (plan ->> 'elastic')::boolean THEN
+    RETURN '{}';
+  END IF;
+  FOR i IN 1 .. cardinality(ids) BY step LOOP
+    BEGIN
+      PERFORM dataverse.request((plan ->> 'server')::name, 'GET', format('%s(%s)?$select=%s', plan ->> 'entity_set', ids[i], attribute));
+      RETURN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1);
+    EXCEPTION
+      WHEN insufficient_privilege THEN
+        RETURN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1);
+      WHEN foreign_key_violation THEN
+        gone := gone || ids[i];
+    END;
+  END LOOP;
+  RETURN '{}';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_hidden(jsonb, uuid[], bigint) IS
+  'which rows exist in Dataverse that no query finds; for dataverse.pull() and sync()';
+
+-- Says that such rows were met.
+CREATE FUNCTION dataverse.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  message CONSTANT text := format('rows of %s that exist in Dataverse, but that application users of server "%s" cannot read: %s',
+                                  plan ->> 'target', plan ->> 'server', hidden);
+BEGIN
+  PERFORM dataverse.run_note(run, '01000', message);
+  RAISE WARNING USING
+    errcode = '01000', message = message,
+    detail = 'They stay here as they are, and what Dataverse has of them is not known.',
+    hint = 'Give each application user of the user mapping a security role that may read all rows of the table ("Organization").';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.pull_warn_hidden(bigint, jsonb, bigint) IS
+  'warns of rows that cannot be read; for dataverse.pull() and sync()';
+
 -- Which rows do not exist, of those that a comparison has not found: pages may skip
 -- a row, so the service is asked for them.  "gone" are those that it does not have,
--- "skipped" are the others.  Ids of an earlier comparison do not count if this one
+-- "skipped" those that it has, and "hidden" those that it does not show.  Ids of an earlier comparison do not count if this one
 -- begins "anew".  Nothing is locked meanwhile.
-CREATE FUNCTION dataverse.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[])
+CREATE FUNCTION dataverse.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   most CONSTANT integer := 1000;
+  samples CONSTANT bigint := 10;
   missing uuid[] := '{}';
   on_page uuid[];
   found uuid[];
@@ -283,7 +343,11 @@ BEGIN
     EXECUTE plan ->> 'there' USING missing[i * most + 1 : (i + 1) * most] INTO found;
     skipped := skipped || found;
   END LOOP;
-  gone := CASE WHEN skipped = '{}' THEN missing ELSE ARRAY(SELECT m FROM unnest(missing) AS m EXCEPT SELECT s FROM unnest(skipped) AS s) END;
+  gone := CASE WHEN skipped = '{}' THEN missing ELSE ARRAY(SELECT m FROM unnest(missing) AS m EXCEPT SELECT s FROM unnest(skipped) AS s ORDER BY 1) END;
+  hidden := dataverse.pull_hidden(plan, gone, samples);
+  IF hidden <> '{}' THEN
+    gone := ARRAY(SELECT g FROM unnest(gone) AS g EXCEPT SELECT h FROM unnest(hidden) AS h);
+  END IF;
 END
 $$;
 
@@ -805,6 +869,9 @@ BEGIN
         PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
         counts := counts || '{"phase": "compare", "ids": 0}';
       ELSE
+        IF missing.hidden <> '{}' THEN
+          PERFORM dataverse.pull_warn_hidden(run, plan, cardinality(missing.hidden));
+        END IF;
         PERFORM dataverse.run_add(run, 'compare', dataverse.pull_compare(copy, plan, path, state.whole, missing.gone, missing.skipped));
         counts := counts || '{"phase": "settle", "ids": 0}';
       END IF;

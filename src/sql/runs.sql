@@ -257,6 +257,21 @@ $$;
 COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
   'adds to the counts of a run; for dataverse.pull() and push()';
 
+-- What a run has to say although it may succeed.
+CREATE FUNCTION dataverse.run_note(run bigint, sqlstate text, error text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM dataverse.run_check(run);
+  UPDATE dataverse.run_log AS r SET sqlstate = run_note.sqlstate, error = run_note.error WHERE r.id = run AND r.status = 'running';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.run_note(bigint, text, text) IS
+  'notes what the end of a run will show as its error, unless it fails with another one; for dataverse.pull() and sync()';
+
 CREATE FUNCTION dataverse.run_end(run bigint, status text, sqlstate text, error text)
 RETURNS dataverse.run_log
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
@@ -267,7 +282,8 @@ DECLARE
 BEGIN
   PERFORM dataverse.run_check(run);
   UPDATE dataverse.run_log AS r
-  SET status = run_end.status, ended_at = clock_timestamp(), sqlstate = run_end.sqlstate, error = run_end.error,
+  SET status = run_end.status, ended_at = clock_timestamp(),
+      sqlstate = coalesce(run_end.sqlstate, r.sqlstate), error = coalesce(run_end.error, r.error),
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
   FROM dataverse.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running'

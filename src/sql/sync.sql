@@ -91,6 +91,7 @@ DECLARE
   unwritable bigint := 0;
   open bigint;
   unsent bigint;
+  hidden bigint;
   failed boolean := false;
   state pg_catalog.text;
   message pg_catalog.text;
@@ -172,7 +173,10 @@ BEGIN
           SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
-          SELECT c.open, c.unsent INTO open, unsent FROM dataverse.pending_count(copy) AS c;
+          SELECT c.open, c.unsent, c.hidden INTO open, unsent, hidden FROM dataverse.pending_count(copy) AS c;
+          IF hidden OPERATOR(pg_catalog.>) 0 THEN
+            PERFORM dataverse.pull_warn_hidden(run, plan, hidden);
+          END IF;
           PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open, 'rejected', unsent));
           -- what a run does last is committed together with its end
           IF NOT failed THEN

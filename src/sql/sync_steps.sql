@@ -630,6 +630,46 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
   'decides what becomes of a pending row; for dataverse.sync()';
 
+-- Rows that are not on the page, although they exist, stay as they are and pending:
+-- without the row of the service, nothing can be said of them.  Returns the others,
+-- and which of all are known to have been written.
+CREATE FUNCTION dataverse.sync_hide(
+  copy bigint, plan jsonb, INOUT rows dataverse.pending[], INOUT written uuid[], refusals jsonb)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  samples CONSTANT bigint := 10;
+  absent uuid[];
+  sent uuid[];
+  hidden uuid[];
+BEGIN
+  written := written || ARRAY(SELECT r.id FROM unnest(rows) AS r WHERE r.arrived);
+  EXECUTE plan ->> 'absent' USING ARRAY(
+    SELECT r.id FROM unnest(rows) AS r
+    WHERE NOT refusals ? r.id::text AND (r.operation <> 'D' OR NOT EXISTS (SELECT FROM unnest(written) AS w WHERE w = r.id))) INTO absent;
+  IF absent = '{}' THEN
+    RETURN;
+  END IF;
+  -- who has just written a row knows that it exists, unless somebody has deleted it since
+  sent := ARRAY(SELECT a FROM unnest(absent) AS a JOIN unnest(written) AS w ON w = a ORDER BY 1);
+  hidden := dataverse.pull_hidden(plan, sent, greatest(cardinality(sent), 1)) || dataverse.pull_hidden(
+    plan, ARRAY(SELECT a FROM unnest(absent) AS a EXCEPT SELECT s FROM unnest(sent) AS s ORDER BY 1), samples);
+  IF hidden = '{}' THEN
+    RETURN;
+  END IF;
+  -- the user that may not read them is set aside now; another one may
+  EXECUTE plan ->> 'read' USING hidden;
+  EXECUTE plan ->> 'absent' USING hidden INTO hidden;
+  PERFORM dataverse.pending_set(copy, ARRAY(
+    SELECT jsonb_build_object('id', h, 'tries', 9, 'arrived', EXISTS (SELECT FROM unnest(sent) AS s WHERE s = h)) FROM unnest(hidden) AS h));
+  rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE NOT EXISTS (SELECT FROM unnest(hidden) AS h WHERE h = r.id));
+END
+$$;
+
+COMMENT ON FUNCTION dataverse.sync_hide(bigint, jsonb, dataverse.pending[], uuid[], jsonb) IS
+  'leaves out rows that exist and cannot be read; for dataverse.sync()';
+
 -- Reads rows from the service into the page, and settles what is pending about them.
 -- Of rows that were written, and those of which only the row of the service is
 -- wanted, nothing has to be judged.
@@ -641,6 +681,7 @@ SET row_security = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
+  hiding record;
   was_written jsonb;
   unclear dataverse.pending[];
   read record;
@@ -660,6 +701,9 @@ BEGIN
   ignored := 0;
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  hiding := dataverse.sync_hide(copy, plan, rows, written, refusals);
+  rows := hiding.rows;
+  written := hiding.written;
   -- before anything of the copy is locked, as dataverse.untrack() does
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
