@@ -13,14 +13,19 @@ SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql reject
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o changes.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o \
-	doubts.o drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o func.o grid.o group_merge.o group_scan.o guard.o hold.o import.o kept.o list.o list_check.o lookup.o merge_page.o modify.o \
-	modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_refused.o modify_return.o \
-	modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o plan.o plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o request.o result_relation.o rights.o run_lock.o setting.o \
-	scan.o ship.o spool.o system_columns.o tid.o truncate.o view.o wanted.o writable.o)
+OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o captured.o change_log.o \
+	changes.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o doubts.o \
+	drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o \
+	func.o grid.o group_merge.o group_scan.o guard.o hold.o import.o kept.o list.o list_check.o lookup.o \
+	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_refused.o \
+	modify_return.o modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o plan.o \
+	plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o \
+	request.o result_relation.o rights.o run_lock.o scan.o setting.o ship.o spool.o system_columns.o tid.o \
+	truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o trouble.o turn.o job.o keys.o known.o ledger.o pages.o pipeline.o proof.o \
-	ranges.o retry.o search.o senders.o session.o settle.o spread.o standing.o verify.o writer.o)
+OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o job.o keys.o known.o \
+	ledger.o pages.o pipeline.o proof.o ranges.o retry.o search.o senders.o session.o settle.o spread.o \
+	standing.o trouble.o turn.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o latency.o place.o pool.o progress.o rate.o report.o select.o shared.o \
 	speed.o stats.o throttle.o wait.o)

@@ -230,9 +230,6 @@ extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo 
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 
 /* modify_identity.c */
-/* Makes an id that is greater than those that this backend has made before. */
-extern void dv_identity_make(uint8 *id);
-
 /* Makes the id of the next new row that has none, and returns it. */
 extern const uint8 *dv_identity_reserve(dv_modify *m);
 

@@ -19,12 +19,14 @@
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "executor/executor.h"
+#include "fmgr.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "compat.h"
 #include "dataverse/address.h"
 #include "dataverse/guid.h"
 #include "fdw/columns.h"
@@ -55,6 +57,8 @@ typedef struct dv_seen
 #define SH_DECLARE
 #define SH_DEFINE
 #include "lib/simplehash.h"
+
+DV_FUNCTION(dataverse_new_id);
 
 static dv_guid_clock guid_clock;
 
@@ -387,8 +391,9 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
  * Rows
  */
 
-void
-dv_identity_make(uint8 *id)
+/* Makes an id that is greater than those that this backend has made before. */
+static void
+make_id(uint8 *id)
 {
 	int64		now = GetCurrentTimestamp() +
 	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
@@ -415,7 +420,7 @@ const uint8 *
 dv_identity_reserve(dv_modify *m)
 {
 	if (!m->identity.reserved)
-		dv_identity_make(m->identity.next_id);
+		make_id(m->identity.next_id);
 	m->identity.reserved = true;
 	return m->identity.next_id;
 }
@@ -464,7 +469,7 @@ find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault
 	if (m->identity.nkeys > 0)
 	{
 		/* for a row that is looked for and does not exist */
-		dv_identity_make(row->id);
+		make_id(row->id);
 		return address_by_key(m, row, slot, fault);
 	}
 	fault->attnum = id;
@@ -555,4 +560,14 @@ dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, d
 	if (m->command == CMD_INSERT)
 		return find_new(m, slot, row, fault);
 	return find_old(m, planSlot, row, fault);
+}
+
+/* new_id(): the next id, as it would be made for a row that is inserted without one */
+Datum
+dataverse_new_id(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t  *id = palloc(sizeof(*id));
+
+	make_id(id->data);
+	PG_RETURN_UUID_P(id);
 }

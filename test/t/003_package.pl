@@ -69,9 +69,9 @@ my $map = slurp_file('src/README.md');
 my @unknown = grep { my ($name) = m{([^/]+)$}; $map !~ /`\Q$name\E`/ } glob 'src/*.[ch] src/*/*.[ch]';
 is("@unknown", '', 'src/README.md speaks of every file');
 
-my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 1000 ? "$_: $n" : () }
+my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 900 ? "$_: $n" : () }
   glob 'src/*.[ch] src/*/*.[ch] test/dvsim/*.[ch]';
-is("@long", '', 'no C file has more than 1000 lines');
+is("@long", '', 'no C file has more than 900 lines');
 
 # ---- dependencies: each floor may use those below it, and all may use the language
 
@@ -113,7 +113,8 @@ is("@bare", '', 'every C file names its licence');
 # file => how many times a Datum is read in it, and why its type is known there
 my %reads = (
 	'bind.c' => [ 10, 'values of the types that ship.c (type_fits) lets through' ],
-	'capture.c' => [ 10, 'columns of the extension\'s tables; the id and the version, whose types column_of() compares' ],
+	'capture.c' => [ 7, 'values of the same column, compared by their images; the id, whose type column_of() compares' ],
+	'captured.c' => [ 3, 'columns of the extension\'s tables' ],
 	'changes.c' => [ 1, 'an argument, text[]' ],
 	'encode.c' => [ 19, 'each function is called for its line of conversion_list.h only' ],
 	'evaluate.c' => [ 1, 'LIMIT and OFFSET, which are bigint' ],
