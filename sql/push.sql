@@ -160,9 +160,9 @@ DELETE FROM push_dv.log WHERE lastname = 'noted';
 DROP TRIGGER note ON push_dv.new_meter;
 DO $$
 DECLARE
-  staged jsonb := dataverse.push_settings('{"foreign_oid": 1, "key": "a", "own": true}', 'upsert', 'continue', 3);
+  plan jsonb := '{"foreign_oid": 1, "operation": "upsert", "key": "a", "own": true, "by_id": true, "pairs": false}';
 BEGIN
-  PERFORM dataverse.push_look('SELECT ''{}''::bigint[]', 'pg_catalog', 1, 1, NULL, staged);
+  PERFORM dataverse.push_run(plan, 'SELECT ''{}''::bigint[]', true, 'pg_catalog', 1, 1, NULL, dataverse.push_settings(plan, 'continue', 3));
   RAISE INFO 'left over: "%" "%"', current_setting('dataverse_fdw.insert_mode'), current_setting('dataverse_fdw.on_error');
 END $$;
 

@@ -12,8 +12,8 @@ DECLARE
   plan CONSTANT jsonb := dataverse.push_statements(foreign_table, staging, operation, key, NULL, clock_timestamp());
   n bigint;
 BEGIN
-  n := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, 0, (staged ->> 'rows')::bigint,
-                            NULL, dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors));
+  n := (dataverse.push_run(plan, plan ->> 'send', false, path, 0, (staged ->> 'rows')::bigint, NULL,
+                           dataverse.push_settings(plan, on_error, max_errors))).n;
   EXECUTE format('DROP TABLE %s', staging);
   RETURN n;
 END

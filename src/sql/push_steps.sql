@@ -258,19 +258,20 @@ $$;
 COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
--- How a statement of a push writes.  push_write() and push_look() apply it to that
--- statement and to the foreign table alone: what triggers of the table write, and
--- what follows in the transaction, is none of its business.
-CREATE FUNCTION dataverse.push_settings(plan jsonb, insert_mode text, on_error text, max_errors bigint)
+-- How a statement of a push writes.  push_run() applies it to that statement and to
+-- the foreign table alone, neither to what triggers of the table write nor to what
+-- follows in the transaction.
+CREATE FUNCTION dataverse.push_settings(plan jsonb, on_error text, max_errors bigint, insert_mode text DEFAULT NULL)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT jsonb_build_object('only_table', $1 -> 'foreign_oid', 'insert_mode', $2, 'upsert_key', coalesce($1 ->> 'key', ''),
-                            'ids_made', $1 -> 'own', 'on_error', $3, 'max_errors', coalesce($4::text, ''))
+  SELECT jsonb_build_object(
+    'only_table', $1 -> 'foreign_oid', 'insert_mode', coalesce($4, CASE $1 ->> 'operation' WHEN 'upsert' THEN 'upsert' ELSE 'create' END),
+    'upsert_key', coalesce($1 ->> 'key', ''), 'ids_made', $1 -> 'own', 'on_error', $2, 'max_errors', coalesce($3::text, ''))
 $$;
 
-COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, text, bigint) IS
+COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, bigint, text) IS
   'how a statement writes; for dataverse.push()';
 
 -- Runs the query, and keeps its rows in a new table.  It is made in the first
@@ -354,8 +355,7 @@ BEGIN
 
   -- what cannot be written at all is found before the query runs
   plan := dataverse.push_statements(foreign_table, to_regclass(staging), operation, key, NULL, clock_timestamp());
-  PERFORM dataverse.push_write('EXPLAIN ' || (plan ->> 'send'), false, path, 0, 0, NULL,
-                               dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, 'abort', NULL));
+  PERFORM dataverse.push_run(plan, 'EXPLAIN ' || (plan ->> 'send'), false, path, 0, 0, NULL, dataverse.push_settings(plan, 'abort', NULL));
 
   query := (
     SELECT format('INSERT INTO %s SELECT pg_catalog.row_number() OVER ()%s%s, %s FROM %s', staging,
@@ -398,8 +398,8 @@ BEGIN
   END IF;
   IF n > 0 AND made AND id = ANY (columns) AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
     version := coalesce((dataverse.push_look(
-      format('SELECT ARRAY(SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table),
-      'pg_catalog, pg_temp', 0, 0, NULL))[1], 0);
+      plan, format('SELECT ARRAY(SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table),
+      0, 0, NULL))[1], 0);
   END IF;
   RETURN jsonb_build_object('staging', staging, 'staged_as', to_regclass(staging)::oid::bigint, 'staged_at', clock_timestamp(), 'rows', n,
                             'source', dataverse.pull_source_address(foreign_table), 'version_before', version);
@@ -466,13 +466,14 @@ $$;
 COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text, text[], name[], text, integer) IS
   'runs the query of a push, or finds what it has returned; for dataverse.push()';
 
--- Runs a statement that writes: as the caller would, and with plans that follow the
--- order of the rows and ask for nothing that is given.  If ids are all that has to be
--- known, a nested loop gives them.  If rows have to be read for more, there may be too many
--- to ask for each of them, so the other joins remain possible.
-CREATE FUNCTION dataverse.push_write(
-  statement text, by_id boolean, path text, first bigint, last bigint, these bigint[], settings jsonb)
-RETURNS bigint
+-- Runs a statement for rows of a chunk as the caller would, and returns how many rows
+-- it has written, or the numbers that it returns.  Its plan follows the order of the
+-- rows and asks for nothing that is given.  If ids are all that has to be known of the
+-- rows that it writes, a nested loop gives them.  If rows have to be read for more,
+-- there may be too many to ask for each of them, so the other joins remain possible.
+CREATE FUNCTION dataverse.push_run(
+  plan jsonb, statement text, "returning" boolean, path text, first bigint, last bigint, these bigint[], settings jsonb,
+  OUT n bigint, OUT numbers bigint[])
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -489,57 +490,39 @@ SET enable_hashjoin = on
 SET enable_nestloop = on
 SET jit = off
 AS $$
-DECLARE
-  n bigint;
 BEGIN
+  n := 0;
+  numbers := '{}';
   IF these = '{}' THEN
-    RETURN 0;
+    RETURN;
   END IF;
-  IF NOT by_id THEN
+  IF "returning" OR NOT (plan ->> 'by_id')::boolean AND NOT (plan ->> 'pairs')::boolean THEN
     SET LOCAL enable_nestloop = off;
   END IF;
   PERFORM set_config('dataverse_fdw.' || s.key, s.value, true) FROM jsonb_each_text(settings) AS s;
   PERFORM set_config('search_path', path, true);
-  EXECUTE statement USING first, last, these;
-  GET DIAGNOSTICS n = ROW_COUNT;
+  IF "returning" THEN
+    EXECUTE statement INTO numbers USING first, last, these;
+  ELSE
+    EXECUTE statement USING first, last, these;
+    GET DIAGNOSTICS n = ROW_COUNT;
+  END IF;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_write(text, boolean, text, bigint, bigint, bigint[], jsonb) IS
-  'sends rows; for dataverse.push()';
+COMMENT ON FUNCTION dataverse.push_run(jsonb, text, boolean, text, bigint, bigint, bigint[], jsonb) IS
+  'runs a statement that sends rows or looks for them; for dataverse.push()';
 
--- The numbers of the rows of a chunk that a statement returns.  What only reads needs
--- no other search path than pg_catalog.
-CREATE FUNCTION dataverse.push_look(statement text, path text, first bigint, last bigint, these bigint[], settings jsonb DEFAULT '{}')
+-- The numbers of the rows of a chunk that a query returns.  What only reads needs no
+-- other search path than pg_catalog.
+CREATE FUNCTION dataverse.push_look(plan jsonb, query text, first bigint, last bigint, these bigint[])
 RETURNS bigint[]
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+LANGUAGE sql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
-SET dataverse_fdw.guard = superusers
-SET dataverse_fdw.only_table = ''
-SET dataverse_fdw.insert_mode = ''
-SET dataverse_fdw.upsert_key = ''
-SET dataverse_fdw.ids_made = off
-SET dataverse_fdw.on_error = ''
-SET dataverse_fdw.max_errors = ''
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET enable_hashjoin = on
-SET jit = off
-AS $$
-DECLARE
-  found_rows bigint[];
-BEGIN
-  PERFORM set_config('dataverse_fdw.' || s.key, s.value, true) FROM jsonb_each_text(settings) AS s;
-  PERFORM set_config('search_path', path, true);
-  EXECUTE statement INTO found_rows USING first, last, these;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  RETURN coalesce(found_rows, '{}');
-END
-$$;
+AS $$ SELECT coalesce((dataverse.push_run($1, $2, true, 'pg_catalog, pg_temp', $3, $4, $5, '{}')).numbers, '{}') $$;
 
-COMMENT ON FUNCTION dataverse.push_look(text, text, bigint, bigint, bigint[], jsonb) IS
+COMMENT ON FUNCTION dataverse.push_look(jsonb, text, bigint, bigint, bigint[]) IS
   'asks which rows there are, or which were written; for dataverse.push()';
 
 CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
@@ -560,13 +543,12 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   operation CONSTANT text := plan ->> 'operation';
-  by_id CONSTANT boolean := (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean;
-  everything CONSTANT bigint[] := dataverse.push_look(plan ->> 'all', 'pg_catalog, pg_temp', first, last, NULL);
+  everything CONSTANT bigint[] := dataverse.push_look(plan, plan ->> 'all', first, last, NULL);
   -- of rows with the same id, only the first one can have been created
-  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan ->> 'firsts', 'pg_catalog, pg_temp', first, last, NULL)
+  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan, plan ->> 'firsts', first, last, NULL)
                            ELSE everything END;
-  there bigint[] := dataverse.push_look(plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
-                                        'pg_catalog, pg_temp', first, last, fit);
+  there bigint[] := dataverse.push_look(plan, plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
+                                        first, last, fit);
   rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
   settings jsonb;
@@ -576,18 +558,18 @@ DECLARE
 BEGIN
   tried := cardinality(CASE operation WHEN 'delete' THEN there ELSE rest END);
   IF operation <> 'insert' OR (plan ->> 'pairs')::boolean THEN
-    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END,
-      dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, max_errors));
+    sent := (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END,
+                                dataverse.push_settings(plan, on_error, max_errors))).n;
     RETURN;
   END IF;
   -- a request of the session that is gone may be carried out late, and create these rows meanwhile
-  settings := dataverse.push_settings(plan, 'ignore_duplicates', on_error, max_errors);
+  settings := dataverse.push_settings(plan, on_error, max_errors, 'ignore_duplicates');
   IF (plan ->> 'given')::boolean THEN
-    written := dataverse.push_look(plan ->> 'send_returning', path, first, last, rest, settings);
+    written := coalesce((dataverse.push_run(plan, plan ->> 'send_returning', true, path, first, last, rest, settings)).numbers, '{}');
     sent := cardinality(written);
   ELSE
     written := '{}';
-    sent := dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, rest, settings);
+    sent := (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, rest, settings)).n;
     IF sent = cardinality(rest) THEN
       RETURN;
     END IF;
@@ -596,17 +578,17 @@ BEGIN
   EXECUTE plan ->> 'with_ids' INTO others USING first, last, filed;
   others := dataverse.push_minus(dataverse.push_minus(rest, written), coalesce(others, '{}'));
   -- what has not been written is there by now, or a duplicate in another column
-  there := there || dataverse.push_look(plan ->> 'existing', 'pg_catalog, pg_temp', first, last, others);
+  there := there || dataverse.push_look(plan, plan ->> 'existing', first, last, others);
   others := dataverse.push_minus(others, there);
   IF (plan ->> 'given')::boolean THEN
-    written := dataverse.push_minus(there, dataverse.push_look(plan ->> 'ours', 'pg_catalog, pg_temp', first, last, there))
+    written := dataverse.push_minus(there, dataverse.push_look(plan, plan ->> 'ours', first, last, there))
       || dataverse.push_minus(everything, fit);
     tried := tried + cardinality(written);
     others := others || written;
   END IF;
   -- those that are not ours are refused like any other duplicate
-  sent := sent + dataverse.push_write(plan ->> 'send_these', by_id, path, first, last, others,
-    dataverse.push_settings(plan, 'create', on_error, CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END));
+  sent := sent + (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, others, dataverse.push_settings(
+    plan, on_error, CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END))).n;
 END
 $$;
 
@@ -645,8 +627,8 @@ BEGIN
     SELECT a.tried, a.sent INTO tried, sent
     FROM dataverse.push_again(plan, path, state.done, last, on_error, errors_left) AS a;
   ELSIF state.rows > 0 THEN
-    sent := dataverse.push_write(plan ->> 'send', (plan ->> 'by_id')::boolean OR (plan ->> 'pairs')::boolean, path, state.done, last, NULL,
-      dataverse.push_settings(plan, CASE operation WHEN 'upsert' THEN 'upsert' ELSE 'create' END, on_error, errors_left));
+    sent := (dataverse.push_run(plan, plan ->> 'send', false, path, state.done, last, NULL,
+                                dataverse.push_settings(plan, on_error, errors_left))).n;
   END IF;
   SELECT array_agg(r.id ORDER BY r.id) AS ids, array_agg(r.row_id ORDER BY r.id) AS row_ids, count(*) AS n INTO refused
   FROM dataverse.own_rejects AS r
