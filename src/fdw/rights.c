@@ -100,19 +100,18 @@ powers_of(dv_options options, dv_option option)
 	}
 }
 
-/* Plug-ins may do for one text what they do for no other. */
+/* A text of the owner's may not be replaced. */
 static bool
 is_other_text(dv_options asked, dv_options allowed, dv_option option)
 {
-	const char *text = dv_option_text(allowed, option);
-
-	return text == NULL || strcmp(dv_option_text(asked, option), text) != 0;
+	return dv_option_given(allowed, option) &&
+		strcmp(dv_option_text(asked, option), dv_option_text(allowed, option)) != 0;
 }
 
 static const struct
 {
 	dv_option	option;
-	bool		is_text;		/* anything else than the owner's text is more than it */
+	bool		is_text;		/* gives no power, but what the owner has said stays */
 	int			unless_set;		/* powers that a setting may ask for if there is no such option */
 }			limits[] =
 
@@ -123,6 +122,7 @@ static const struct
 	{DV_OPT_BYPASS_FLOWS, false, 0},
 	/* on by default */
 	{DV_OPT_SUPPRESS_DUPLICATE_DETECTION, false, true},
+	/* Dataverse takes any tag from anybody who may write, so it protects nothing there */
 	{DV_OPT_TAG, true, 0},
 };
 

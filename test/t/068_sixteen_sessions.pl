@@ -96,13 +96,11 @@ sub create_servers
 			  . " CREATE FOREIGN TABLE $server.account (accountid uuid, name text, numberofemployees int) SERVER $server"
 			  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid')");
 	}
-	# a session may set tags only with the rights of the tables' owner
-	$watcher->query('CREATE ROLE fleet');
-	$watcher->query("GRANT USAGE ON SCHEMA $_ TO fleet; ALTER FOREIGN TABLE $_.account OWNER TO fleet") for sort keys %servers;
 	for my $role (map { "role$_" } 1 .. 8)
 	{
-		$watcher->query("CREATE ROLE $role LOGIN IN ROLE fleet");
-		$watcher->query("GRANT USAGE ON FOREIGN SERVER $_ TO $role") for sort keys %servers;
+		$watcher->query("CREATE ROLE $role LOGIN");
+		$watcher->query("GRANT USAGE ON SCHEMA $_ TO $role; GRANT USAGE ON FOREIGN SERVER $_ TO $role;"
+			  . " GRANT ALL ON $_.account TO $role") for sort keys %servers;
 	}
 	return;
 }
