@@ -60,6 +60,8 @@
 #define SUPERUSER 0x40
 /* as a setting: says how fast rows are read and written, not what becomes of them */
 #define SPEED	  0x80
+/* as a setting: a run makes it for its table, and not for others that triggers write to */
+#define OF_RUNS   0x100
 
 typedef enum value_type
 {
@@ -515,6 +517,12 @@ bool
 dv_option_is_speed(dv_option option)
 {
 	return (rows[option].flags & SPEED) != 0;
+}
+
+bool
+dv_option_is_of_runs(dv_option option)
+{
+	return (rows[option].flags & OF_RUNS) != 0;
 }
 
 static bool

@@ -74,6 +74,9 @@ extern const char *dv_option_fault(dv_option option, const char *value);
 /* As a setting, does it say how fast rows are read and written, not what becomes of them? */
 extern bool dv_option_is_speed(dv_option option);
 
+/* Is it a setting that runs (push, sync) make for one foreign table? */
+extern bool dv_option_is_of_runs(dv_option option);
+
 extern bool dv_option_given(dv_options options, dv_option option);
 
 /* NULL if there is neither a value nor a default. */

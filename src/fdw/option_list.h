@@ -11,6 +11,7 @@
  * same for an option that plans depend on, which are made anew when the setting
  * changes.  A setting decides what becomes of rows, and is therefore heard only
  * from certain roles (rights.c), unless the line says that it concerns their SPEED.
+ * Those that runs make are about the table of the run alone (OF_RUNS, setting.c).
  *
  * There is deliberately no #ifndef here: a file that includes this one defines
  * DV_OPTION(), and DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all
@@ -80,14 +81,14 @@ DV_OPTION(PAGE_SIZE, "page_size", ON_SERVER | ON_TABLE, INTEGER(NULL, 1, 5000))
 DV_SETTING("Sets how many ranges of ids of a table are read at a time.",
 		   SCAN_PARALLELISM, "scan_parallelism", ON_SERVER | ON_TABLE | SPEED, INTEGER(NULL, 1, 64))
 DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or continue.",
-		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE, CHOICE("abort", error_modes))
+		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE | OF_RUNS, CHOICE("abort", error_modes))
 DV_SETTING("Sets how many refused rows a modification files before it gives up.",
-		   MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE, INTEGER(NULL, 0, INT_MAX))
+		   MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE | OF_RUNS, INTEGER(NULL, 0, INT_MAX))
 /* no setting: plans depend on it */
 DV_OPTION(ON_OVERSIZE, "on_oversize", ON_SERVER | ON_TABLE | ON_COLUMN, CHOICE("error", oversize_modes))
 DV_OPTION(GENERATE_IDS, "generate_ids", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_SETTING("Sets how rows are inserted: create, upsert, or ignore_duplicates.",
-		   INSERT_MODE, "insert_mode", ON_SERVER | ON_TABLE, CHOICE("create", insert_modes))
+		   INSERT_MODE, "insert_mode", ON_SERVER | ON_TABLE | OF_RUNS, CHOICE("create", insert_modes))
 DV_SETTING("Sets which custom logic is bypassed for written rows: none, sync, async, or all.",
 		   BYPASS_CUSTOM_LOGIC, "bypass_custom_logic", ON_SERVER | ON_TABLE, CHOICE("none", bypasses))
 DV_SETTING("Prevents written rows from starting Power Automate flows.",
@@ -97,7 +98,7 @@ DV_SETTING("Suppresses the duplicate detection rules.",
 DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\".",
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
 DV_PLAN_SETTING("Lets UPDATE and DELETE write only rows that have not been changed since the statement read them.",
-				MATCH_VERSION, "match_version", ON_SERVER | ON_TABLE, BOOLEAN("off"))
+				MATCH_VERSION, "match_version", ON_SERVER | ON_TABLE | OF_RUNS, BOOLEAN("off"))
 /* no settings: plans depend on them */
 DV_OPTION(FULL_TEXT_FILTERS, "full_text_filters", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(PUSH_JOINS, "push_joins", ON_SERVER | ON_TABLE, BOOLEAN("on"))
@@ -115,7 +116,7 @@ DV_OPTION(ENTITY_SET, "entity_set", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(PRIMARY_ID, "primary_id", ON_TABLE, NAME_IN_URL(NULL))
 DV_OPTION(TABLE_TYPE, "table_type", ON_TABLE, CHOICE("standard", table_types))
 DV_SETTING("Sets the columns of the alternate key by which upserts find their rows.",
-		   UPSERT_KEY, "upsert_key", ON_TABLE, COLUMNS(NULL))
+		   UPSERT_KEY, "upsert_key", ON_TABLE | OF_RUNS, COLUMNS(NULL))
 DV_OPTION(PARTITION_ID, "partition_id", ON_TABLE, TEXT(NULL))
 DV_OPTION(KEYS, "keys", ON_TABLE, TEXT(NULL))
 

@@ -23,7 +23,7 @@ bool		dv_summary = false;
 bool		dv_capture = true;
 static bool ids_made = false;
 
-/* Settings that dataverse.push() and dataverse.sync() make are about the table with this OID alone, unless it is empty. */
+/* The OID of the foreign table that the settings of runs (dv_option_is_of_runs) are about, or empty: of all. */
 static char *only_table = NULL;
 
 static bool
@@ -117,23 +117,12 @@ is_for(Oid relid)
 	return only_table == NULL || only_table[0] == '\0' || strtoul(only_table, NULL, 10) == relid;
 }
 
-/* Those that dataverse.push() and dataverse.sync() make can be about one table. */
 static bool
 is_in_force(int i, Oid relid)
 {
 	if (*settings[i].value == NULL || (*settings[i].value)[0] == '\0')
 		return false;
-	switch (settings[i].option)
-	{
-		case DV_OPT_INSERT_MODE:
-		case DV_OPT_UPSERT_KEY:
-		case DV_OPT_ON_ERROR:
-		case DV_OPT_MAX_ERRORS:
-		case DV_OPT_MATCH_VERSION:
-			return is_for(relid);
-		default:
-			return true;
-	}
+	return is_for(relid) || !dv_option_is_of_runs(settings[i].option);
 }
 
 bool
@@ -174,8 +163,8 @@ dv_settings_decisive(Oid relid)
 }
 
 /*
- * PostgreSQL remembers the role that has made a setting, but takes what ALTER ROLE
- * and ALTER DATABASE say for the word of a superuser.
+ * PostgreSQL remembers the role that has made a setting, but records settings of ALTER
+ * ROLE and ALTER DATABASE as made by a superuser.
  */
 Oid
 dv_setting_role(const char *name)
