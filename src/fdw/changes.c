@@ -553,13 +553,6 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 /* Answers within this time are no reason to be impatient. */
 #define PROMPT_US 100000
 
-/* Of the time that a statement has left, each server gets half, so that none is without any. */
-typedef struct patience
-{
-	TimestampTz statement;
-	int64		left;
-} patience;
-
 typedef struct silence
 {
 	Oid			serverid;
@@ -600,18 +593,23 @@ note_silence(Oid serverid)
 	MemoryContextSwitchTo(old);
 }
 
-/* However many copies the statement looks at, servers that are slow keep it no longer than "most". */
-static patience *
-current_patience(int64 most)
+/*
+ * Returns how much longer the current statement may wait for servers that are slow,
+ * of "most" for all of them together.  Each server gets half of what is left, so that
+ * none is without any.
+ */
+static int64 *
+time_left(int64 most)
 {
-	static patience now = {0};
+	static TimestampTz statement = 0;
+	static int64 left;
 
-	if (now.statement != GetCurrentStatementStartTimestamp())
+	if (statement != GetCurrentStatementStartTimestamp())
 	{
-		now.statement = GetCurrentStatementStartTimestamp();
-		now.left = most;
+		statement = GetCurrentStatementStartTimestamp();
+		left = most;
 	}
-	return &now;
+	return &left;
 }
 
 /* Returns the answer to a request for a number, or -1 if there is none by then. */
@@ -651,7 +649,7 @@ Datum
 dataverse_count_changes(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation;
-	patience   *patience;
+	int64	   *left;
 	int64		begun;
 	char	   *path;
 	int64		n;
@@ -671,12 +669,10 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 	else
 		path = psprintf("%s/$count?$filter=versionnumber%%20gt%%20" INT64_FORMAT, relation->entity_set,
 						PG_GETARG_INT64(2));
-	patience = current_patience(PG_GETARG_INT32(3) * INT64CONST(2000));
-
+	left = time_left(PG_GETARG_INT32(3) * INT64CONST(2000));
 	begun = dv_now();
-	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, begun + patience->left / 2);
-	patience  ->left = Max(patience->left - Max(dv_now() - begun - PROMPT_US, 0), 0);
-
+	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, begun + *left / 2);
+	*left = Max(*left - Max(dv_now() - begun - PROMPT_US, 0), 0);
 	if (n < 0)
 	{
 		note_silence(relation->serverid);
