@@ -200,7 +200,7 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
-/* A value that comes under another name than requested would seem to be null. */
+/* A value under another name than the requested one would be taken for null. */
 static void
 misnamed(const dv_pages *pages)
 {

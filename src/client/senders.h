@@ -30,11 +30,11 @@ typedef struct dv_senders
 extern uint64 dv_senders_choose(const dv_senders *senders, int64 *until);
 
 /*
- * Whose token is there.  A user without one never keeps a call waiting that
- * another user can send: it is asked in the background, one user at a time, so
- * that a token endpoint that is silent about some users costs nothing but their
- * share.  Only a call that nobody can send waits, and after a second it tries
- * the next user as well.
+ * The users by the state of their tokens.  A user without a token does not delay a
+ * call that another user can send: its token is requested in the background, for
+ * one user at a time, so that a token endpoint which does not answer for some users
+ * costs only their share.  A call waits only if no user can send it, and after a
+ * second it tries the next user as well.
  */
 typedef struct dv_tokens
 {

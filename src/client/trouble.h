@@ -67,10 +67,10 @@ extern const char *dv_trouble_causes(int64 repeated, const int64 *causes);
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 
 /*
- * For the list of ereport(): names the limit that was exceeded if the service, or
- * whoever stands before it, was too busy.  A run that waits for that as long as it
- * takes knows it by this name, which goes with the error, and not by its words: other
- * limits have the same SQLSTATE.
+ * For the list of ereport(): names the limit that was exceeded if the service, or a
+ * gateway before it, was too busy.  Runs that wait for that as long as it takes
+ * recognize the error by this name, since other limits have the same SQLSTATE and
+ * messages are for people.
  */
 #define DV_THROTTLE_LIMIT "dataverse_throttle"
 #define dv_trouble_limit(error) \

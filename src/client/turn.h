@@ -17,7 +17,7 @@
 
 typedef enum dv_call_state
 {
-	DV_CALL_WANTS_SLOT,			/* of a user whose token is there */
+	DV_CALL_WANTS_SLOT,			/* of a user that has a token */
 	DV_CALL_ON_WIRE,
 	DV_CALL_DONE
 } dv_call_state;

@@ -205,8 +205,9 @@ token_url_of(dv_options options, const ForeignServer *server)
 }
 
 /*
- * What one server is told says nothing about the users of another one that is
- * reached in another way, or gets its tokens elsewhere.
+ * Returns how a server is reached, and where it gets its tokens.  Servers that differ
+ * in this share no application users, because one may be told what is not true of
+ * the other.
  */
 static const char *
 peer_of(dv_options options)
@@ -245,7 +246,7 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->http.proxy_password = dv_text_out(config->http.proxy_password);
 	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
-	/* whoever says how to start is obeyed */
+	/* an explicit start value holds */
 	config->pool.start_full = config->pool.budget_pacing &&
 		!dv_option_given(options, DV_OPT_INITIAL_PARALLELISM_FACTOR);
 	if (config->retry.max_throttle_retries == 0)

@@ -19,15 +19,15 @@
  * The guard is up where somebody has a table read or written that may be
  * of others:
  *
- * - "superusers" means that it protects superusers only.  Others have named the
- *   table, as in any statement, and have agreed to the code that it brings along.
- * - "everybody" is for dataverse.pull_all() and retry_rejects(), which go through
- *   tables that nobody has named.
+ * - "superusers" protects superusers only.  Other roles have named the table, as in
+ *   any statement, and have thereby agreed to run its code.
+ * - "everybody" protects all roles, in dataverse.pull_all() and retry_rejects(),
+ *   which go through tables that nobody has named.
  *
- * It is a setting so that functions can have it (SET dataverse_fdw.guard = …),
- * whatever their end is, and parallel workers as well.  A setting can raise the
- * guard, but not lower it: what a function sets for itself is set before the hook
- * is called.  Only the end of the function that has raised it lowers it.
+ * The guard is a setting, so that it goes down however the function ends that has
+ * raised it (SET dataverse_fdw.guard = ...), and parallel workers have it as well.  A
+ * function that is called meanwhile cannot lower it: its own settings are made
+ * before the hook is called, so they can only raise the guard.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -78,7 +78,7 @@ dv_guard_owner(Oid function)
 	return owner;
 }
 
-/* Who calls a function of the extension runs all of them, whoever owns them by now. */
+/* The functions of the extension call each other, whichever role owns them by now. */
 static bool
 is_ours(Oid function)
 {
@@ -147,7 +147,7 @@ on_call(FmgrHookEventType event, FmgrInfo * flinfo, Datum *arg)
 		next_hook(event, flinfo, arg);
 }
 
-/* Neither a configuration file nor the owner of a database has a say in this. */
+/* The guard cannot be set in configuration files, nor for a role or database. */
 static bool
 check_level(int *newval, void **extra, GucSource source)
 {

@@ -4,23 +4,23 @@
  *
  * The steps of a run, and dataverse.retry_rejects(), write to tables by name, often
  * long after somebody has looked at them.  dataverse.hold() locks such a table, and
- * the name of its schema, until the transaction ends, and then looks at it: it is the
- * one that is meant, statements will find it under its name, and what runs when it
- * is written is nobody's who would gain rights by that.
+ * the name of its schema, until the transaction ends.  It then makes sure that this
+ * is the table that is meant, that statements will find it under its name, and that
+ * no role gains rights by code that runs when it is written.
  *
- * Functions are the business of the guard (guard.c), which is up while the
- * statements run.  But an expression without any such function can do harm with
- * PostgreSQL's own (pg_read_file), and by then rows may be in Dataverse already.  So
- * these are looked at before:
+ * The guard (guard.c), which is up while the statements run, refuses functions of
+ * other roles.  But an expression can do harm with PostgreSQL's own functions alone
+ * (pg_read_file), and a refusal may come when rows are in Dataverse already.  So these
+ * are examined before:
  *
- * - triggers: their functions, and their conditions, which anybody may have
- *   written who has, or had, the privilege TRIGGER;
+ * - triggers: their functions, and their conditions, which may have been written by
+ *   any role that has or had the privilege TRIGGER;
  * - defaults, generated columns, and check constraints, which are the owner's, unless they
  *   only call functions that do not depend on who calls them; and rules;
  * - domains, since a constraint can be added to them without a lock.
  *
- * What else there is (indexes, statistics, partition keys) is immutable, so that the
- * guard suffices.
+ * Other expressions (of indexes, statistics, partition keys) are immutable, so the
+ * guard suffices for them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -66,7 +66,7 @@ is_trusted(Oid role)
  * Expressions
  */
 
-/* What defaults usually call: the result does not depend on the caller's rights. */
+/* Functions that defaults usually call, and whose results do not depend on the caller's rights. */
 static bool
 is_harmless(Oid function)
 {
@@ -133,7 +133,7 @@ stranger_of_row(TupleDesc desc, const char **column)
 	return InvalidOid;
 }
 
-/* The role, if there is one, that could have code of its own run for values of the type. */
+/* Returns the role, if any, whose code would run for values of the type. */
 static Oid
 stranger_of_type(Oid typid)
 {
@@ -169,7 +169,7 @@ stranger_of_type(Oid typid)
 }
 
 /*
- * Tables.  Each function returns what would run that must not, or NULL, and whose it is.
+ * Tables.  Each function returns the code that must not run and its role, or NULL.
  */
 
 static const char *
@@ -184,7 +184,7 @@ code_of_triggers(Relation rel, Oid *role)
 		*role = dv_guard_owner(t->tgfoid);
 		if (!dv_guard_trusts(t->tgfoid, GetUserId()))
 			return psprintf("trigger \"%s\"", t->tgname);
-		/* who wrote the condition is not known, unless nobody else can */
+		/* it is not known who wrote the condition */
 		*role = rel->rd_rel->relowner;
 		if (is_harmful(t->tgqual))
 			return psprintf("a condition of trigger \"%s\"", t->tgname);
@@ -261,9 +261,6 @@ check_code(Oid relid)
 	}
 }
 
-/*
- * What only reads a table has values of its types made.
- */
 void
 dv_hold_check_types(Relation rel)
 {
@@ -325,8 +322,8 @@ check_name(const char *name, Oid relid)
 }
 
 /*
- * hold(name, relation): the name is qualified.  Who may not lock the table by
- * writing to it may not do so here.
+ * hold(name, relation): the name is qualified.  Only roles that may write to the
+ * table, and so could lock it anyway, may call it.
  */
 Datum
 dataverse_hold(PG_FUNCTION_ARGS)

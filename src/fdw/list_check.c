@@ -8,10 +8,10 @@
  * of any other list, such as ARRAY(SELECT ...), which takes longer than to fetch
  * the rows as soon as there are some thousands of both.
  *
- * But here, a list is constant until the next rescan.  So these clauses are taken
- * out of the filter of the node, and evaluated by PostgreSQL with the list in
- * place of the expression that it comes from.  The operators of such clauses are
- * leakproof, so it does not matter that they come before the rest of the filter.
+ * In a foreign scan, a list is constant until the next rescan.  So these clauses are
+ * removed from the filter of the node, and evaluated by PostgreSQL with the list in
+ * place of its expression.  The operators of such clauses are leakproof, so they may
+ * be evaluated before the rest of the filter.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -2,11 +2,11 @@
  * modify_check.c
  *		Checks of new rows: WITH CHECK OPTION of views, and policies.
  *
- * What has been sent cannot be taken back, so a row is checked before it is sent,
- * as the service will store it.  A statement is refused if its check uses a value
- * that only the service knows.  PostgreSQL would check views after the row has been
- * written, and policies of a partitioned table not at all, if the partition is a
- * foreign table; the executor's checks are taken over for that reason.
+ * A row that has been sent cannot be taken back, so it is checked before, in the form
+ * in which the service will store it.  A statement is refused if its check uses a
+ * value that only the service knows.  The executor's checks are not used, because
+ * PostgreSQL checks views after the row has been written, and policies of a
+ * partitioned table not at all if the partition is a foreign table.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -128,7 +128,7 @@ row_as_stored(dv_modify *m, TupleTableSlot *slot)
 	return stored;
 }
 
-/* The executor finds no checks any more, which would be made again after the row has been written. */
+/* Takes the checks from the executor, which would repeat them after the row has been written. */
 static void
 evaluate(dv_modify *m, TupleTableSlot *slot)
 {

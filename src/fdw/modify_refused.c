@@ -39,9 +39,9 @@
 /*
  * What may be filed
  *
- * Defaults and triggers, which are the business of others, may have filled columns
- * that the role can write but not read.  It sees what it could have read, and
- * what it has said itself; the rest is filled anew when the row is tried again.
+ * Defaults and triggers may have filled columns that the role can write but not
+ * read.  A reject has the values that the role could read or has given itself; the
+ * others are computed anew when the row is tried again.
  */
 
 static bool
@@ -66,7 +66,7 @@ named_columns(const dv_modify *m)
 	return t != NULL && t->trig_insert_before_row ? NULL : ExecGetInsertedCols(m->rinfo, m->estate);
 }
 
-/* What identifies a row that is there is in row_id as well. */
+/* The identity of an existing row is in row_id anyway. */
 static bool
 is_identity(const dv_modify *m, AttrNumber attnum)
 {

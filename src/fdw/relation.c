@@ -431,8 +431,8 @@ check_kind(Oid relid, const char *name)
 }
 
 /*
- * Nobody has locked the table, unlike those of a query.  To lock it is for who could do
- * so with a query.  Only then it is known that it is still there.
+ * Unlike the tables of a query, this one has not been locked.  Only roles that could
+ * lock it with a query may do so here.  Once it is locked, it is known to exist.
  */
 dv_relation *
 dv_relation_of(Oid relid, AclMode mode)

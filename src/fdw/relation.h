@@ -69,10 +69,10 @@ extern dv_relation *dv_relation_of(Oid relid, AclMode mode);
 
 /*
  * Raises an error if the table is not what a statement was planned for.  A plan
- * contains attribute numbers and values, and execution reads the table anew: both
- * must speak of the same types.  PostgreSQL plans a statement again if somebody
- * else has altered the table, but not within a function in SQL, of which it plans
- * all statements before it executes the first one.
+ * contains attribute numbers and values, and execution reads the definition anew, so
+ * both must mean the same types.  PostgreSQL plans a statement again if another
+ * session has altered the table, but it plans all statements of a function in SQL
+ * before it executes the first one.
  */
 extern void dv_relation_check(const dv_relation *relation, uint32 signature);
 

@@ -2,7 +2,7 @@
  * replay.c
  *		Which rows dataverse.retry_rejects() tries again.
  *
- * What is refused again keeps its entry in dataverse.rejects.
+ * A row that is refused again keeps its entry in dataverse.rejects.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -20,8 +20,8 @@
  * where conditions limit which rows a role may change: in views, and in parents
  * with policies.
  *
- * Privileges are looked up when a statement begins, not when it is planned: they
- * may be revoked without a plan being made anew.
+ * Privileges are looked up when a statement begins, not when it is planned, since
+ * revoking them does not invalidate plans.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -116,7 +116,7 @@ static const struct
 }			limits[] =
 
 {
-	/* that depends on the privilege UPDATE */
+	/* an upsert depends on the privilege UPDATE as well */
 	{DV_OPT_INSERT_MODE, false, true},
 	{DV_OPT_BYPASS_CUSTOM_LOGIC, false, 0},
 	{DV_OPT_BYPASS_FLOWS, false, 0},
@@ -332,7 +332,7 @@ check_views(const dv_modify *m)
 	}
 }
 
-/* Whose rights a view or rule lends is not for the session to say. */
+/* A session cannot use the rights that a view or rule lends for an upsert that only the session asks for. */
 static void
 check_who_asks(const dv_modify *m)
 {

@@ -3,10 +3,10 @@
  *		The ctid of rows of the service.
  *
  * A row of the service has an id, and no place in a file.  But clients take it
- * for granted that a ctid identifies a row: those that delete rows in batches
- * (ctid = ANY (ARRAY(SELECT ctid ...))), those that find duplicates, and
- * postgres_fdw, which writes the rows that it has read by their ctid.  If all
- * rows had the same one, they would write all rows.
+ * for granted that a ctid identifies a row: some delete rows in batches
+ * (ctid = ANY (ARRAY(SELECT ctid ...))), some find duplicates by it, and
+ * postgres_fdw updates and deletes by their ctid the rows that it has read.  If all
+ * rows had the same ctid, such statements would write all rows.
  *
  * So the session numbers the rows whose ctid is read, in the order in which it
  * sees them, and remembers which row has which number.  Within a session, a
@@ -18,10 +18,9 @@
  * - The first number is random, among 2^46.  A ctid that another session has
  *	 read (connection poolers hand sessions around) is one of ours by a chance of
  *	 one in ten millions at most, when this session knows as many rows as it can.
- * - The block number of a ctid from here has its highest bit set.  No table of
- *	 PostgreSQL is that large, and so it is known which of the values that this
- *	 session does not know can be the ctid of a row of the service.  These raise an
- *	 error when they are looked up.  All others match no row.
+ * - The block number of such a ctid has its highest bit set, as no table of
+ *	 PostgreSQL is that large.  A value with this bit that the session does not know
+ *	 raises an error when it is looked up.  A value without it matches no row.
  * - The numbers say nothing about places, and they differ from one session to
  *	 another.  Clients that read a table block by block, or share it among sessions
  *	 by hashing, would miss rows without noticing.  So conditions may compare a

@@ -17,8 +17,8 @@
 #define LARGE_ROOM ((size_t) 8 * 1024 * 1024)
 
 /*
- * How much room to make for so many bytes: twice as much as there was, but not
- * much more than a large body needs, since what it takes others cannot have.
+ * Returns how much room to make for so many bytes: twice as much as before, but for
+ * a large body not much more than it needs, since others share the store.
  */
 static size_t
 enlarged(size_t room, size_t needed, size_t most)
@@ -30,7 +30,7 @@ enlarged(size_t room, size_t needed, size_t most)
 	return want > needed ? want : needed;
 }
 
-/* Appends to a malloc'd buffer and keeps it NUL-terminated.  There is room for so much at "most". */
+/* Appends to a malloc'd buffer, which grows up to "most", and keeps it NUL-terminated. */
 static dv_inbox_result
 append(char **buffer, size_t *len, size_t *room, size_t most, const char *data, size_t n)
 {

@@ -122,7 +122,7 @@ extern int	dv_token_lifetime(const dv_token *token);
  */
 extern const char *dv_credential_identity(const dv_credential *credential);
 
-/* Returns likewise what the credential proves that with, of which only a hash may be stored. */
+/* Returns likewise the secret of the credential, of which only a hash may be stored. */
 extern const char *dv_credential_proof(const dv_credential *credential);
 
 #endif							/* DV_TOKEN_H */

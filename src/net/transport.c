@@ -116,7 +116,7 @@ look_at_authorities(dv_transport *transport)
 	struct stat before = transport->authorities;
 	struct stat *now = &transport->authorities;
 
-	/* a file that is not there is one that has changed */
+	/* a file that does not exist any more has changed */
 	memset(now, 0, sizeof(*now));
 	if (file != NULL && stat(file, now) != 0)
 		memset(now, 0, sizeof(*now));

@@ -4,12 +4,12 @@
  *		The table of application users: finding, making and reclaiming entries.
  *
  * There is one entry for each application user of an organisation, and a view
- * of it for each server that uses it.  Nothing is taken from anybody's word:
- * an entry is that of a claim, which is one credential of one user, until the
- * service has accepted a request that was sent with it; then it is that of the
- * user, and whoever proves another claim to be the same user joins it.  So made-up
- * tokens, wrong secrets, and answers of peers that only the owner of a server
- * trusts cannot take slots of a user, throttle it, or set it aside for others.
+ * of it for each server that uses it.  An entry belongs to a claim, which is one
+ * credential of one user, until the service has accepted a request that was sent
+ * with it.  Then it belongs to the user, and other claims that are proved to be the
+ * same user join it.  So made-up tokens, wrong secrets, and answers of peers that
+ * only the owner of a server trusts cannot take slots of a user, throttle it, or set
+ * it aside for others.
  *
  * An entry outlives its sessions: what is known about throttles and budgets is
  * worth keeping.  When room is needed, the entry goes that has been idle longest
@@ -21,11 +21,11 @@
  * told or not, so nobody fills the table by changing mappings.  An entry that
  * was opened for several roles is spared.
  *
- * If the table is full of entries in use, whoever has most of them gives way to
- * those that would still have fewer: claims that nobody has proved, and of a
- * role with more than half of the table also others.  The sessions that used
- * such an entry find out when they next look for it, and go on without shared
- * memory.
+ * If the table is full of entries in use, the role that has most of them loses one
+ * to a role that would still have fewer: an entry of a claim that has not been
+ * proved, or, if the role has more than half of the table, any entry.  The sessions
+ * that used such an entry find out when they next look for it, and go on without
+ * shared memory.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -273,9 +273,9 @@ reclaim_user(dv_shared *shared, const dv_pool_spec *own, const uint64 *views_in_
 }
 
 /*
- * The entry that gives way to a role that will then have "share" entries, or -1:
- * one of whoever has most, more than that.  What the service has accepted gives
- * way only if it is part of more than half of the table.
+ * Returns the entry that gives way to a role that will then have "share" entries, or
+ * -1: one of the role that has most, and more than that.  A user that was proved
+ * gives way only if its role has more than half of the table.
  */
 static int
 displaceable_user(dv_shared *shared, int share)
@@ -303,7 +303,7 @@ displaceable_user(dv_shared *shared, int share)
 	return best;
 }
 
-/* Whoever uses the entry holds no slot of it any more, and is woken if it waits for one. */
+/* The sessions that use the entry lose their slots of it; those that wait for one are woken. */
 static bool
 displace_user(dv_shared *shared, int share)
 {
@@ -427,7 +427,7 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 	return true;
 }
 
-/* What is there already, also of users that a claim names, is not reclaimed for the rest. */
+/* Entries that exist, also those of users that a claim names, are not reclaimed for the others. */
 static bool
 find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys, int64 now)
 {
@@ -498,8 +498,8 @@ make_view(dv_shared *shared, Oid serverid, int user)
 }
 
 /*
- * The mappings of several roles can name the same user.  What only mappings say
- * is left as the one said that proved it first.
+ * The mappings of several roles can name the same user.  What only mappings say of
+ * it is taken from the one that proved it first.
  */
 static void
 fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)

@@ -19,10 +19,10 @@ typedef uint64 dv_view_set[DV_VIEWS_PER_USER * DV_SHARED_USERS_MAX / 64];
 extern void dv_entry_find_in_use(dv_shared *shared, uint64 *set);
 
 /*
- * What a mapping says of an application user: who it is, as the service knows
- * it, and the claim to be that user, with the credential for it.  Both are
- * hashes, and both are those of one way to reach the service: what another
- * proxy, authority, or token endpoint says is about other users.
+ * What a mapping says of an application user: its identity in the service, and the
+ * claim to be that user, with the credential for it.  Both are hashes that contain
+ * how the service is reached, since answers of another proxy, authority, or token
+ * endpoint are about other users.
  */
 typedef struct dv_entry_key
 {
@@ -34,9 +34,8 @@ typedef struct dv_entry_key
 extern dv_entry_key *dv_entry_keys(const dv_pool_spec *spec);
 
 /*
- * Returns the index of the entry of whoever makes this claim, or -1: that of the
- * user, if the claim is proven, and otherwise that of the claim itself.  Caller
- * holds the lock.
+ * Returns the index of the entry for this claim, or -1: that of the user, if the
+ * claim is proven, and otherwise that of the claim itself.  Caller holds the lock.
  */
 extern int	dv_entry_find(dv_shared *shared, const dv_entry_key *key);
 

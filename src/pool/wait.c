@@ -25,11 +25,11 @@
  * watches is therefore an offer: whoever comes next is woken as well, and leaves
  * the slot to it for as long as a woken waiter is waited for (DV_WAKE_GRACE).
  *
- * A backend may be inside and yet not run, because it has been stopped.  It is
- * known by not having come: when it was woken, or when it wanted to try by
- * itself.  After DV_WAKE_GRACE, nobody waits for it, and no wake-up is spent on it
- * any more.  The one that it has missed is found by the others, who try by
- * themselves when the requests that held them up should have ended (dv_wait_lend).
+ * A backend may be inside and yet not run, because it has been stopped.  This shows
+ * when it does not try although it was woken, or wanted to try by itself.  After
+ * DV_WAKE_GRACE, others do not wait for it and do not wake it any more.  The slot
+ * for which it was woken is found by the others when they try by themselves, as soon
+ * as the requests that held them up should have ended (dv_wait_lend).
  *
  * Lending on.  The slot of a request that should have ended by all experience
  * while its backend is elsewhere is taken from it.  The record of the lease is

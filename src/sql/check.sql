@@ -59,10 +59,10 @@ $$;
 COMMENT ON FUNCTION dataverse.check_session(text) IS
   'refuses sessions with settings under which nothing can be sent and noted; "what" is what cannot be done';
 
--- Statements find tables by their names.  What they write to has to be the table that
--- is meant until the transaction ends, and nothing must run with rights that whose it
--- is has not (src/fdw/hold.c).  Functions that run such statements, or others that
--- read tables of somebody else, have the same setting (src/fdw/guard.c).
+-- Statements find tables by their names.  Until the transaction ends, the name has to
+-- mean the same table, and nobody's code must run with more rights than its owner has
+-- (src/fdw/hold.c).  Functions that run such statements, or that read tables of other
+-- roles, have the same setting (src/fdw/guard.c).
 CREATE FUNCTION dataverse.hold(name text, relation oid)
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE

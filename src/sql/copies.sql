@@ -137,8 +137,9 @@ COMMENT ON TABLE dataverse.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
 COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not kept when it is done; as is query';
 
--- Who has only noted a name has no claim to the table that gets it, but in a dump there
--- is nothing else.  So what has no table of its name is left out.
+-- A dump identifies tables by their names alone.  A role that has noted the name of a
+-- table which does not exist must not own the table that gets this name later, so
+-- entries without a table are left out.
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '
   WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                 WHERE c.oid = target_oid AND target = pg_catalog.format(''%I.%I'', n.nspname, c.relname))');
@@ -307,7 +308,7 @@ DECLARE
   gone dataverse.copies;
   schema oid;
 BEGIN
-  -- of the names that a table can be written with, only one can be noted: a dump has the names
+  -- a table has one entry, however its name is written
   target := dataverse.pull_target(target, to_regclass(target), NULL);
   schema := to_regnamespace(quote_ident((parse_ident(target))[1]));
   IF starts_with((parse_ident(target))[1], 'pg_') THEN

@@ -115,8 +115,8 @@ AS $$ SELECT r.inserted + r.updated + r.deleted + r.rejected > 0 $$;
 COMMENT ON FUNCTION dataverse.pull_has_changed(dataverse.run_log) IS
   'whether a run has changed anything here, or could not; for dataverse.pull_all()';
 
--- A schedule runs each minute, so that what it says has one line more than there are
--- tables in which something has changed.
+-- A schedule may run each minute, so a call says one line, and another one for each
+-- table in which something has changed (run_pull).
 CREATE FUNCTION dataverse.pull_all_summary(schema name, tables bigint, since timestamptz)
 RETURNS text
 LANGUAGE sql STABLE
@@ -347,7 +347,7 @@ BEGIN
   PERFORM dataverse.run_unlock();
   IF failed THEN
     problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
-  -- of tables that nobody has named, only those are, in which something has changed
+  -- tables that nobody has named are reported only if something has changed in them
   ELSIF named OR dataverse.pull_has_changed(ended) THEN
     RAISE NOTICE '%', dataverse.pull_summary(ended, name);
   END IF;

@@ -3,10 +3,11 @@
 --
 -- A copy has the value that Dataverse has, or it does not have the row.  PostgreSQL's
 -- assignment rounds numbers, cuts spaces, pads texts, and takes the time zone of the
--- session.  So where types differ, each value that was assigned is taken back, and a
--- row of which one has changed is refused like one that violates a constraint.
+-- session.  So where types differ, each value that was assigned is converted back and
+-- compared, and a row with a value that has changed is refused like one that violates
+-- a constraint.
 
--- The type itself, of a domain the one that it is based on.
+-- The type that a domain is based on; any other type itself.
 CREATE FUNCTION dataverse.pull_base_type(type oid)
 RETURNS oid
 LANGUAGE sql STABLE STRICT
@@ -21,8 +22,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_base_type(oid) IS
   'the type that a domain is based on, or the type itself; for dataverse.pull()';
 
--- Two expressions for a value there and the same value here, which are equal if it
--- has not changed.  Times are compared as they are in UTC, texts as they are shown.
+-- The condition under which a value of the foreign table ("there") and the same value
+-- of the copy ("here") are the same.  Times are compared in UTC, texts as they are
+-- shown.
 CREATE FUNCTION dataverse.pull_sameness(there text, here text, source oid, target oid)
 RETURNS text
 LANGUAGE plpgsql STABLE STRICT
@@ -53,10 +55,11 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
   'the condition under which a value has not been changed by a conversion; for dataverse.pull()';
 
--- For each column: its value as it is assigned ("input"), as it is in the type of the
--- column without ("stored") and with the column's length ("exact"), and, if types
--- differ, the condition under which it is what it was.  The column of a type that
--- could not follow takes values by their texts, if there is no other way.
+-- For each column: the value that is assigned to it ("input"), this value in the type
+-- of the column, without ("stored") and with the length of the column ("exact"), and,
+-- if types differ, the condition under which the value has not changed ("stays").  If
+-- the type of a column could not follow, and there is no cast, values are converted
+-- through text.
 CREATE FUNCTION dataverse.pull_conversions(
   foreign_table regclass, target regclass, columns text[], followed jsonb,
   OUT name text, OUT "position" bigint, OUT input text, OUT stored text, OUT exact text, OUT type text, OUT stays text, OUT zoned boolean)
@@ -89,8 +92,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_conversions(regclass, regclass, text[], jsonb) IS
   'how the values of a foreign table get into columns of a copy; for dataverse.pull()';
 
--- The statement that finds a value of the page that its column here would change;
--- NULL if all columns have the types of the foreign table.
+-- The statement that finds a value of the page which the column of the copy would
+-- change; NULL if all columns have the types of the foreign table.
 CREATE FUNCTION dataverse.pull_changed_statement(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS text
 LANGUAGE sql STABLE STRICT
@@ -108,7 +111,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_changed_statement(regclass, regclass, text[], jsonb) IS
   'the statement that finds values which a copy would change; for dataverse.pull()';
 
--- Refuses the rows that were just merged if a value of them is not what it was.
+-- Refuses the rows that were just merged if one of their values has changed.
 CREATE FUNCTION dataverse.pull_check_values(plan jsonb, path text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -137,8 +140,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_values(jsonb, text) IS
   'refuses rows with values that a copy would change; for dataverse.pull()';
 
--- The types of columns here that are, or were last, those of the foreign table, and
--- that follow it therefore.  A column that its owner has given a type of its own does not.
+-- The types of the copy's columns that follow the foreign table: those that are the
+-- same, or were the same last time.  A column to which its owner has given another
+-- type does not follow.
 CREATE FUNCTION dataverse.pull_followed(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS jsonb
 LANGUAGE sql STABLE STRICT
@@ -193,8 +197,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_retype(regclass, text, text, text, text) IS
   'gives a column of a copy the type of the foreign table, if nothing stands in the way; for dataverse.pull()';
 
--- The columns of a table that earlier runs have filled, and that this one does not:
--- under whatever names they were filled, as long as it is the same table.
+-- The columns of a table that earlier runs have filled and this one does not fill,
+-- whatever their names were then, as long as it is the same table.
 CREATE FUNCTION dataverse.pull_unfed(state dataverse.copies, target regclass, copied text[])
 RETURNS text[]
 LANGUAGE sql STABLE STRICT

@@ -354,8 +354,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_ask(bigint, jsonb, boolean) IS
   'asks Dataverse for rows that a comparison has not found; for dataverse.pull()';
 
--- What the ids and versions of all rows say: rows that are gone go, and those that
--- differ, or were skipped, are noted.
+-- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
+-- notes those that differ or were skipped.
 CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole boolean, gone uuid[], skipped uuid[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -377,7 +377,7 @@ BEGIN
   END IF;
   IF NOT whole THEN
     EXECUTE plan ->> 'differing' USING copy INTO differing;
-    -- the environment was restored: what was seen before the restoration means nothing after it
+    -- the environment was restored, so versions that were seen before mean nothing now
     EXECUTE plan ->> 'went_back' USING copy INTO went_back;
     IF went_back THEN
       PERFORM dataverse.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
@@ -636,9 +636,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_top(jsonb) IS
   'the greatest version that a table has in Dataverse; for dataverse.pull()';
 
--- What has to be done if rows were removed behind the back of the runs, by TRUNCATE
--- or with a partition: they are read again.  A table that was only written anew is
--- compared in vain, which does no harm.  NULL if nothing has happened.
+-- What follows if rows were removed without the runs being told, by TRUNCATE or with a
+-- partition: they are read again.  If the table was only rewritten, the comparison
+-- finds nothing, which does no harm.  NULL if nothing has happened.
 CREATE FUNCTION dataverse.pull_emptied(state dataverse.copies, plan jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE STRICT
@@ -751,7 +751,7 @@ BEGIN
       changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'ids', 0);
       anew := true;
     END IF;
-    -- what was assigned before a time is so of smaller versions, too
+    -- if a version was assigned before that time, so were all smaller ones
     changes := changes || (
       SELECT jsonb_build_object('marks', coalesce(array_agg(least(m, top) ORDER BY at), '{}') || top,
                                 'marked_at', coalesce(array_agg(at ORDER BY at), '{}') || clock_timestamp())
@@ -855,7 +855,7 @@ BEGIN
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
-      -- rows that were inserted may have been deleted since, by whoever
+      -- somebody may have deleted rows that were inserted
       EXECUTE plan ->> 'count' INTO here;
       counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR state.ids + noted > 0);
       IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here >= state.ids + noted THEN
