@@ -96,10 +96,7 @@ dv_guard_is_up(void)
 bool
 dv_guard_trusts(Oid function, Oid roleid)
 {
-	Oid			owner = dv_guard_owner(function);
-
-	return owner == roleid || superuser_arg(owner) || dv_can_become(owner, roleid) ||
-		is_ours(function);
+	return dv_can_become(dv_guard_owner(function), roleid) || is_ours(function);
 }
 
 static bool

@@ -53,14 +53,9 @@
 
 #include "compat.h"
 #include "fdw/guard.h"
+#include "fdw/relation.h"
 
 DV_FUNCTION(dataverse_hold);
-
-static bool
-is_trusted(Oid role)
-{
-	return superuser_arg(role) || dv_can_become(role, GetUserId());
-}
 
 /*
  * Expressions
@@ -149,7 +144,8 @@ stranger_of_type(Oid typid)
 		elog(ERROR, "cache lookup failed for type %u", typid);
 	type = (Form_pg_type) GETSTRUCT(tuple);
 	if (type->typtype == TYPTYPE_DOMAIN)
-		role = is_trusted(type->typowner) ? stranger_of_type(type->typbasetype) : type->typowner;
+		role = dv_can_become(type->typowner, GetUserId()) ? stranger_of_type(type->typbasetype) :
+			type->typowner;
 	else if (type->typtype == TYPTYPE_COMPOSITE)
 	{
 		TupleDesc	desc = lookup_rowtype_tupdesc(typid, -1);
@@ -199,7 +195,7 @@ code_of_owner(Relation rel, Oid *role)
 	int			i;
 
 	*role = rel->rd_rel->relowner;
-	if (is_trusted(*role))
+	if (dv_can_become(*role, GetUserId()))
 		return NULL;
 	if (rel->rd_rules != NULL)
 		return "a rule";
@@ -237,7 +233,8 @@ refuse(Oid relid, const char *what, Oid role)
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("table %s has code of role \"%s\", which would gain the rights of role \"%s\"",
-					quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid)), GetUserNameFromId(role, false), GetUserNameFromId(GetUserId(), false)),
+					dv_relation_qualified_name(relid),
+					GetUserNameFromId(role, false), GetUserNameFromId(GetUserId(), false)),
 			 errdetail("The table has %s.", what),
 			 errhint("Do this as role \"%s\", with SET ROLE, or remove that code.",
 					 GetUserNameFromId(role, false))));

@@ -416,19 +416,13 @@ owner_of(Oid relid)
 	return owner;
 }
 
-static char *
-qualified_name(Oid relid)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid));
-}
-
 /* The plan is made again if the table has another name than before. */
 static SPIPlanPtr
 plan_for(Oid relid)
 {
 	static SPIPlanPtr plan = NULL;
 	static char *planned_for = NULL;
-	const char *name = qualified_name(relid);
+	const char *name = dv_relation_qualified_name(relid);
 	SPIPlanPtr	made;
 
 	if (plan != NULL && strcmp(planned_for, name) == 0)
@@ -469,7 +463,7 @@ insert(Oid relid, Datum *values, const char *nulls)
 	SPI_connect();
 	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_SELECT ||
 		SPI_processed != 1)
-		elog(ERROR, "could not file a row in %s", qualified_name(relid));
+		elog(ERROR, "could not file a row in %s", dv_relation_qualified_name(relid));
 	entry = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_new);
 	if (!is_new)
 		dv_replay_refused(DatumGetInt64(entry));
@@ -492,7 +486,7 @@ dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject
 		PushActiveSnapshot(GetTransactionSnapshot());
 	memset(nulls, ' ', sizeof(nulls));
 	set_arg(values, nulls, ARG_ROLE, GetUserNameFromId(roleid, false));
-	set_arg(values, nulls, ARG_TABLE, qualified_name(relation->relid));
+	set_arg(values, nulls, ARG_TABLE, dv_relation_qualified_name(relation->relid));
 	values[ARG_ORDINAL] = Int64GetDatum(reject->ordinal);
 	nulls[ARG_ORDINAL] = reject->ordinal > 0 ? ' ' : 'n';
 	values[ARG_ID] = PointerGetDatum(reject->id);

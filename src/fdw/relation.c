@@ -350,8 +350,7 @@ check_types(const dv_relation *relation)
 						required->type),
 				 errdetail("%s", required->purpose),
 				 errhint("Change its type: ALTER FOREIGN TABLE %s ALTER COLUMN %s TYPE %s;",
-						 quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation->relid)),
-													relation->name),
+						 dv_relation_qualified_name(relation->relid),
 						 quote_identifier(attribute->name), required->type)));
 	}
 }
@@ -366,6 +365,12 @@ dv_relation_check(const dv_relation *relation, uint32 signature)
 			 errmsg("foreign table \"%s\" has been altered since the statement was planned",
 					relation->name),
 			 errhint("Do not alter a table in the function in SQL that uses it afterwards.")));
+}
+
+char *
+dv_relation_qualified_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid));
 }
 
 dv_options
@@ -528,8 +533,7 @@ dv_progress *
 dv_relation_progress(const dv_relation *relation, const char *operation, double total,
 					 MemoryContext owner)
 {
-	char	   *schema = get_namespace_name(get_rel_namespace(relation->relid));
-	char	   *name = quote_qualified_identifier(schema, relation->name);
+	char	   *name = dv_relation_qualified_name(relation->relid);
 	dv_progress *progress = dv_progress_begin(relation->serverid,
 											  GetForeignServer(relation->serverid)->servername,
 											  name, operation, total, owner);

@@ -76,6 +76,9 @@ extern dv_relation *dv_relation_of(Oid relid, AclMode mode);
  */
 extern void dv_relation_check(const dv_relation *relation, uint32 signature);
 
+/* The name of any table with its schema, as statements have to write it. */
+extern char *dv_relation_qualified_name(Oid relid);
+
 /* The options of the table and of its server, whether or not the table can be opened. */
 extern dv_options dv_relation_options(Oid relid);
 

@@ -390,8 +390,7 @@ check_job(const dv_truncation *t)
 static void
 truncate_by_delete(const dv_truncation *t)
 {
-	const char *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(t->rel)),
-												  RelationGetRelationName(t->rel));
+	const char *name = dv_relation_qualified_name(RelationGetRelid(t->rel));
 	int			code;
 
 	SPI_connect();
