@@ -289,8 +289,7 @@ sub rights
 		CREATE USER MAPPING FOR copier SERVER crm OPTIONS ($options);
 		GRANT USAGE ON SCHEMA dv TO copier; GRANT SELECT ON dv.account TO copier; CREATE SCHEMA mine AUTHORIZATION copier;
 		GRANT CREATE ON SCHEMA public TO mallory");
-	my $as = sub { my ($role, $sql) = @_; my ($out, $error) = ('', '');
-		$crm->node->psql('postgres', $sql, stdout => \$out, stderr => \$error, extra_params => [ '-U', $role ]); return ($out, $error); };
+	my $as = sub { return $crm->as(@_); };
 
 	# operators and functions that stand in the way of those of pg_catalog
 	$as->('mallory', q{

@@ -37,15 +37,7 @@ my $pull = "CALL dataverse.pull('dv.contact', 'alice.contact', $columns)";
 my $sync = "CALL dataverse.sync('dv.contact', 'alice.contact', $columns)";
 my $table = 'contactid uuid PRIMARY KEY, lastname text, firstname text, versionnumber bigint';
 
-# Returns what is output, and the errors and notices.
-sub as
-{
-	my ($role, $sql) = @_;
-	my ($out, $err) = ('', '');
-
-	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ $role eq 'postgres' ? () : ('-U', $role) ]);
-	return ($out, $err);
-}
+sub as { return $crm->as(@_); }
 
 # ---- code that runs while somebody maintains the table of another role
 

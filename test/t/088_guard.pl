@@ -32,15 +32,7 @@ for my $role (qw(alice mallory))
 		CREATE SCHEMA $role AUTHORIZATION $role; GRANT USAGE ON SCHEMA $role TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA dv TO $role");
 }
 
-# Returns what is output, and the errors and notices.
-sub as
-{
-	my ($role, $sql) = @_;
-	my ($out, $err) = ('', '');
-
-	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ $role eq 'postgres' ? () : ('-U', $role) ]);
-	return ($out, $err);
-}
+sub as { return $crm->as(@_); }
 
 sub said { my ($role, $sql) = @_; return (as($role, $sql))[1]; }
 

@@ -75,6 +75,16 @@ sub sql
 	return $self->{node}->safe_psql('postgres', $sql);
 }
 
+# Runs it as a role; returns the output, and the errors and notices.
+sub as
+{
+	my ($self, $role, $sql) = @_;
+	my ($out, $err) = ('', '');
+
+	$self->{node}->psql('postgres', $sql, stdout => \$out, stderr => \$err, extra_params => [ $role eq 'postgres' ? () : ('-U', $role) ]);
+	return ($out, $err);
+}
+
 # Returns the milliseconds that the last statement took, and the error output.
 sub time_of
 {
