@@ -167,7 +167,6 @@ dv_pool_open(const dv_pool_spec *spec, MemoryContext context)
 	copy_spec(pool, spec);
 	pool->keys = dv_entry_keys(spec);
 	pool->places = palloc0(spec->n * sizeof(dv_place));
-	pool->proven = palloc0(spec->n * sizeof(bool));
 	pool->wanting = palloc0(spec->n * sizeof(int));
 	MemoryContextSwitchTo(old);
 
@@ -232,23 +231,24 @@ dv_place_find(dv_pool *pool)
 	leave(pool);
 	LWLockRelease(&pool->shared->lock);
 	dlist_push_tail(&dv_pools, &pool->node);
-	memset(pool->proven, 0, pool->spec.n * sizeof(bool));
 	enter_any(pool);
 }
 
 void
 dv_pool_prove(dv_pool *pool, int user)
 {
-	dv_place   *place = &pool->places[user];
-	int			entry;
+	const dv_place *place = &pool->places[user];
 
-	if (pool->proven[user])
+	/* without the lock: an entry stays proven, and one that has given way is looked for anew */
+	if (dv_shared_users(pool->shared)[place->entry].proven)
 		return;
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
 	if (dv_place_user(place) != NULL)
 	{
-		entry = dv_entry_prove(pool->shared, place->entry, &pool->keys[user]);
-		pool->proven[user] = entry == place->entry || move(pool, user, entry);
+		int			entry = dv_entry_prove(pool->shared, place->entry, &pool->keys[user]);
+
+		if (entry != place->entry)
+			(void) move(pool, user, entry);
 	}
 	LWLockRelease(&pool->shared->lock);
 }

@@ -23,7 +23,6 @@ struct dv_pool
 	const char *server_name;	/* as this database reads it, like these: */
 	const char **names;
 	dv_place   *places;			/* of each user */
-	bool	   *proven;			/* as far as this session knows */
 	int		   *wanting;		/* calls that wait for it */
 };
 

@@ -12,6 +12,7 @@
  *	 ticket, moves, history_next			lock, exclusive
  *	 users[i], views[i], leases[i],
  *	 all fields								lock; exclusive to change, shared to read
+ *	 users[i].proven						likewise, but place.c reads it without the lock
  *	 backends[i].pid						lock exclusive; set by its owner, cleared
  *											by its owner or by a sweep when it is dead
  *	 backends[i].leases						lock exclusive; written by the owner, and
