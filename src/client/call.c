@@ -274,8 +274,8 @@ settle(dv_call *call, bool found_out)
 		return;
 	}
 	/* descriptors come back when other requests end */
-	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR &&
-		!call->error.outcome_unknown && dv_http_under_way() > 0)
+	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR_YET &&
+		!call->error.outcome_unknown)
 	{
 		call->causes[DV_RETRY_CONNECTION]++;
 		dv_call_again(call, SCARCITY_PAUSE);

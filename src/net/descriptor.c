@@ -145,17 +145,21 @@ dv_http_room_for(dv_http_client *client, bool token)
 	return DV_HTTP_ROOM;
 }
 
-/* Called when the kernel has refused a descriptor. */
+/*
+ * Called when the kernel has refused a descriptor.  Whether others were under way
+ * has to be noted now: by the time the result is read, all of them may have ended.
+ */
 static void
 note_scarcity(dv_http_call *call)
 {
 	int			save_errno = errno;
+	int			others = dv_http_under_way() - 1;
 
 	if (save_errno != EMFILE && save_errno != ENFILE)
 		return;
-	scarce_limit = Max(dv_http_under_way() - 1, 1);
+	scarce_limit = Max(others, 1);
 	scarce_until = dv_now() + SCARCITY_LASTS;
-	call->noted_failure = DV_HTTP_NO_DESCRIPTOR;
+	call->noted_failure = others > 0 ? DV_HTTP_NO_DESCRIPTOR_YET : DV_HTTP_NO_DESCRIPTOR;
 	call->noted_message = save_errno == EMFILE ? "too many open files in the process" :
 		"too many open files in the system";
 }

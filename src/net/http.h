@@ -77,6 +77,7 @@ typedef enum dv_http_failure
 	DV_HTTP_ENCODED,
 	DV_HTTP_NO_MEMORY,
 	DV_HTTP_NO_DESCRIPTOR,
+	DV_HTTP_NO_DESCRIPTOR_YET,	/* other exchanges of this backend were under way */
 	DV_HTTP_CANCELED,			/* by an abort, by process exit, or by dv_http_stop */
 	DV_HTTP_OTHER
 } dv_http_failure;

@@ -388,9 +388,7 @@ read_answer(dv_token *token)
 static bool
 is_answer(const dv_http_result *result)
 {
-	if (result->failure == DV_HTTP_NO_DESCRIPTOR)
-		return dv_http_under_way() == 0;
-	return result->failure != DV_HTTP_CANCELED;
+	return result->failure != DV_HTTP_CANCELED && result->failure != DV_HTTP_NO_DESCRIPTOR_YET;
 }
 
 /* Processes the answer, if there is one. */
