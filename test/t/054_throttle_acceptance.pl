@@ -325,6 +325,7 @@ for my $o (@operations)
 	};
 
 	$w->reset;
+	take_turns($session, 'crm', 'app1', 'app2', 'app3');
 	%used = $write->();
 	is(join(' ', sort keys %used), 'app1 app2 app3', "$what are used");
 	throttle($codes[0], 'CreateMultiple', app_user => 'app1', retry_after => 3);

@@ -164,11 +164,14 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	take_turns($session, 'crm', 'app1', 'app2', 'app3');
 	faults($dvsim, { path => '/api/', app_user => 'app2', action => 'expire_token', times => 0 });
 	# the others do not wait for its new tokens, of which three have to be refused
-	succeeds($session->start($w->insert('standard', 1, 8000))->finish, 'INSERT 0 8000', 'the tokens of one of three users are refused');
+	$session->start($w->insert('standard', 1, 8000));
+	my $state;
+	wait_for(sub { ($state = pool($w->watcher, "app2' AND server = 'crm", "effective_limit || ' ' || limited_by")) =~ /aside/ },
+		'the tokens of one of three users are refused: it is set aside');
+	like($state, qr/^0 set aside: /, 'and a reason in the pool, and no limit');
+	succeeds($session->finish, 'INSERT 0 8000', 'the others write the rows');
 	cmp_ok(arrived($since, 'app2'), '<', 40, 'which is not asked for long: ' . arrived($since, 'app2') . ' requests');
 	is(lines($offset, qr/application user "app2" of server "crm" is set aside/), 1, 'one line in the log');
-	like(pool($w->watcher, "app2' AND server = 'crm", 'limited_by'), qr/^set aside: /, 'and a reason in the pool');
-	is(pool($w->watcher, "app2' AND server = 'crm", 'effective_limit'), 0, 'and no limit');
 	clear_faults($dvsim);
 	wait_for(sub { lines($offset, qr/application user "app2" of server "crm" is back/) || !$session->query(whoami('crm')) },
 		'it is tried again');
