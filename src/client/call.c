@@ -691,6 +691,6 @@ dv_call_run(dv_session *session, const dv_call_spec *spec, const char *what, Mem
 
 	dv_call_wait(call);
 	if (call->error.verdict != DV_VERDICT_OK)
-		dv_trouble_raise(&call->error, dv_session_config_of(session)->server_name, what);
+		dv_trouble_raise(&call->error, dv_session_config_of(session), what);
 	return call;
 }

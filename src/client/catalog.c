@@ -349,7 +349,7 @@ finish(const retrieval *r, dv_call *call, bool (*tolerated) (const dv_error *err
 	dv_progress_read(r->progress, 0, r->met, 0);
 	error = dv_call_error(call);
 	if (error->verdict != DV_VERDICT_OK && !tolerated(error))
-		dv_trouble_raise(error, dv_session_config_of(r->session)->server_name, r->reader->what);
+		dv_trouble_raise(error, dv_session_config_of(r->session), r->reader->what);
 	return error;
 }
 

@@ -267,7 +267,7 @@ refused(dv_pages *pages, const dv_error *error)
 		pages->done = true;
 		return;
 	}
-	dv_trouble_raise(error, dv_session_config_of(pages->spec.session)->server_name,
+	dv_trouble_raise(error, dv_session_config_of(pages->spec.session),
 					 pages->spec.what);
 }
 

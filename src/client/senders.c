@@ -115,7 +115,9 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 		return decision;
 	/* the token may be asked for again before the error is shown, so nothing of its own is used */
 	old = MemoryContextSwitchTo(senders->context);
-	dv_trouble_set(error, DV_VERDICT_REFUSED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+	dv_trouble_set(error, reason->throttled ? DV_VERDICT_THROTTLED : DV_VERDICT_REFUSED,
+				   reason->throttled ? ERRCODE_CONFIGURATION_LIMIT_EXCEEDED :
+				   ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 				   psprintf("could not get a token for application user \"%s\": %s",
 							user_name(senders, user), reason->message),
 				   reason->hint != NULL ? pstrdup(reason->hint) : NULL);
@@ -129,18 +131,20 @@ dv_senders_explain(const dv_senders *senders, int user, dv_error *error)
 {
 	MemoryContext old = MemoryContextSwitchTo(senders->context);
 	const char *hint;
+	bool		throttled = error->verdict == DV_VERDICT_THROTTLED;
 
 	if (error->verdict == DV_VERDICT_AUTH &&
 		(hint = dv_token_hint(dv_session_access_token(senders->session, user))) != NULL)
 		error->hint = hint;
-	if (senders->refusal != NULL)
+	/* who gets a token later may do what the others may not */
+	if (senders->refusal != NULL && !throttled)
 		*error = *senders->refusal;
 	else
 		error->meaning = DV_MEANING_USER;
-	if (senders->refusal == NULL && (senders->in_vain & (senders->in_vain - 1)) != 0)
+	if ((senders->refusal == NULL || throttled) && (senders->in_vain & (senders->in_vain - 1)) != 0)
 		error->message = psprintf("no application user can be used: %s",
 								  dv_standing_reasons(dv_session_standing(senders->session),
 													  senders->in_vain));
-	error->verdict = DV_VERDICT_REFUSED;
+	error->verdict = throttled ? DV_VERDICT_THROTTLED : DV_VERDICT_REFUSED;
 	MemoryContextSwitchTo(old);
 }

@@ -34,6 +34,7 @@ typedef struct dv_session_config
 	int			request_timeout_ms;
 	dv_pool_policy pool;
 	dv_retry_policy retry;
+	bool		bounds_throttles;	/* options say how often or how long they are waited out */
 	int			nusers;
 	const char **names;
 	dv_credential *credentials;

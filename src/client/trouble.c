@@ -255,17 +255,17 @@ dv_trouble_copy(dv_error *copy, const dv_error *error)
 }
 
 void
-dv_trouble_raise(const dv_error *error, const char *server, const char *what)
+dv_trouble_raise(const dv_error *error, const dv_session_config *config, const char *what)
 {
 	const char *detail = dv_error_detail(error);
 
 	ereport(ERROR,
 			(errcode(error->sqlstate),
-			 errmsg("could not %s on server \"%s\": %s", what, server,
+			 errmsg("could not %s on server \"%s\": %s", what, config->server_name,
 					dv_text_told(error->message)),
 			 detail[0] != '\0' ? errdetail_internal("%s", dv_text_told(detail)) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0,
-			 dv_trouble_limit(error)));
+			 dv_trouble_limit(error, config)));
 }
 
 static void

@@ -67,14 +67,15 @@ extern const char *dv_trouble_causes(int64 repeated, const int64 *causes);
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 
 /*
- * For the list of ereport(): names the limit that was exceeded if the service, or a
- * gateway before it, was too busy.  Runs that wait for that as long as it takes
- * recognize the error by this name, since other limits have the same SQLSTATE and
- * messages are for people.
+ * For the list of ereport(): names the limit that was exceeded if the service, a
+ * gateway before it, or the token endpoint was too busy, and no option of the server
+ * says how long to wait.  Runs that wait for that as long as it takes recognize the
+ * error by this name, since other limits have the same SQLSTATE and messages are for
+ * people.
  */
 #define DV_THROTTLE_LIMIT "dataverse_throttle"
-#define dv_trouble_limit(error) \
-	((error)->verdict == DV_VERDICT_THROTTLED ? \
+#define dv_trouble_limit(error, config) \
+	((error)->verdict == DV_VERDICT_THROTTLED && !(config)->bounds_throttles ? \
 	 err_generic_string(PG_DIAG_CONSTRAINT_NAME, DV_THROTTLE_LIMIT) : 0)
 
 /*
@@ -83,7 +84,7 @@ extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
  * "what" is a phrase that begins with a verb, such as
  * "insert into foreign table \"account\"".
  */
-extern void dv_trouble_raise(const dv_error *error, const char *server,
+extern void dv_trouble_raise(const dv_error *error, const dv_session_config *config,
 							 const char *what) __attribute__((noreturn));
 
 #endif							/* DV_TROUBLE_H */

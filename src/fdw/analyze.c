@@ -146,7 +146,7 @@ told_rows(const dv_relation *relation, dv_session *session)
 	if (error->verdict == DV_VERDICT_OK)
 		return Max(count_in(dv_call_result(call)), DV_FEWEST_ROWS);
 	if (!is_about_count(error))
-		dv_trouble_raise(error, dv_session_config_of(session)->server_name,
+		dv_trouble_raise(error, dv_session_config_of(session),
 						 psprintf("estimate foreign table \"%s\"", relation->name));
 	/* what fails inside of the service fails again, unlike a lost connection */
 	if (error->verdict == DV_VERDICT_REFUSED || error->status == 500)

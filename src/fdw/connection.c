@@ -249,6 +249,8 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	/* an explicit start value holds */
 	config->pool.start_full = config->pool.budget_pacing &&
 		!dv_option_given(options, DV_OPT_INITIAL_PARALLELISM_FACTOR);
+	config->bounds_throttles = dv_option_given(options, DV_OPT_MAX_THROTTLE_RETRIES) ||
+		dv_option_given(options, DV_OPT_MAX_RETRY_AFTER_TOLERANCE);
 	if (config->retry.max_throttle_retries == 0)
 		config->retry.max_throttle_retries = -1;
 	config->retry.first_backoff = DV_SECOND / 2;

@@ -252,7 +252,8 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 			 err_generic_string(PG_DIAG_TABLE_NAME, m->relation->name),
 			 attribute != NULL ? err_generic_string(PG_DIAG_COLUMN_NAME, attribute->name) : 0,
 			 blame.key[0] != '\0' ?
-			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) : dv_trouble_limit(error)));
+			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, blame.key) :
+			 dv_trouble_limit(error, dv_session_config_of(m->session))));
 }
 
 /*

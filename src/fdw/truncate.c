@@ -191,7 +191,7 @@ find_job(dv_truncation *t)
 	if (error->status == 404 && !t->found && may_lag(t))
 		return NULL;
 	if (error->verdict != DV_VERDICT_OK)
-		dv_trouble_raise(error, dv_session_config_of(t->session)->server_name, t->what);
+		dv_trouble_raise(error, dv_session_config_of(t->session), t->what);
 	t->found = true;
 	return read_object(t, call);
 }

@@ -163,6 +163,7 @@ failed(dv_token *token, bool transient, int64 retry_after, const char *message, 
 {
 	token->failed_at = dv_now();
 	token->error.transient = transient;
+	token->error.throttled = false;
 	token->error.retry_after = retry_after;
 	token->error.message = MemoryContextStrdup(token->request, message);
 	token->error.brief = token->error.message;
@@ -308,6 +309,8 @@ refused(dv_token *token, int status, struct json_object *root)
 	const char *hint = NULL;
 	bool		busy = (status >= 500 && status != 501) || status == 429;
 	bool		transient = busy || status == 408;
+	int64		told = dv_retry_after(dv_http_header(token->call, "Retry-After"),
+									  dv_http_header(token->call, "Date"), (int64) time(NULL));
 	int			i;
 
 	if (text == NULL && root != NULL)
@@ -336,10 +339,8 @@ refused(dv_token *token, int status, struct json_object *root)
 	if (token->credential.kind == DV_CREDENTIAL_MANAGED_IDENTITY &&
 		(status == 404 || status == 410))
 		transient = true;
-	failed(token, transient,
-		   Max(dv_retry_after(dv_http_header(token->call, "Retry-After"),
-							  dv_http_header(token->call, "Date"), (int64) time(NULL)), 0),
-		   dv_text_shown(text, strcspn(text, "\r\n")), hint);
+	failed(token, transient, Max(told, 0), dv_text_shown(text, strcspn(text, "\r\n")), hint);
+	token->error.throttled = status == 429 || (status == 503 && told >= 0);
 }
 
 static const char *

@@ -68,6 +68,7 @@ typedef enum dv_token_state
 typedef struct dv_token_error
 {
 	bool		transient;		/* network, 5xx, 429: worth another try */
+	bool		throttled;		/* 429, or 503 with Retry-After: too busy, rather than broken */
 	int64		retry_after;	/* microseconds; 0: not said */
 	const char *message;		/* the first line, "AADSTS7000215: …", without secrets */
 	const char *hint;			/* what to do, or NULL */

@@ -317,7 +317,7 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
-        failed := dataverse.run_waits(foreign_table, exceeded) IS NOT TRUE;
+        failed := dataverse.run_waits(exceeded) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
       PERFORM dataverse.run_add(run, phase, '{}');

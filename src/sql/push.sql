@@ -141,7 +141,7 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
-        failed := dataverse.run_waits(foreign_table, exceeded) IS NOT TRUE;
+        failed := dataverse.run_waits(exceeded) IS NOT TRUE;
         IF NOT failed THEN
           -- some of the rows that were being sent may have been written
           plan := plan OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('doubt', (dataverse.push_get(push)).marked);

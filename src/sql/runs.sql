@@ -121,21 +121,18 @@ AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 COMMENT ON FUNCTION dataverse.run_unlock() IS
   'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
 
--- Whether a run that was interrupted by an error goes on: while the service is too
--- busy, it waits, however long, as a schedule wants it to, unless the server's
--- options say how long to wait.  "limit" is the constraint name that came with the
--- error (client/trouble.h); no words are looked at, as anybody can choose them.
-CREATE FUNCTION dataverse.run_waits(foreign_table regclass, "limit" text)
+-- Whether a run that was interrupted by an error goes on: while a service is too
+-- busy, it waits, however long, as a schedule wants it to, unless options say how
+-- long to wait.  "limit" is the constraint name that came with the error
+-- (client/trouble.h), whichever server it came from; no words are looked at, as
+-- anybody can choose them.
+CREATE FUNCTION dataverse.run_waits("limit" text)
 RETURNS boolean
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT $2 = 'dataverse_throttle' AND NOT EXISTS (
-    SELECT FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver, pg_options_to_table(s.srvoptions) AS o
-    WHERE t.ftrelid = $1 AND o.option_name IN ('max_throttle_retries', 'max_retry_after_tolerance'))
-$$;
+AS $$ SELECT $1 = 'dataverse_throttle' $$;
 
-COMMENT ON FUNCTION dataverse.run_waits(regclass, text) IS
+COMMENT ON FUNCTION dataverse.run_waits(text) IS
   'whether a run that was throttled goes on waiting; for dataverse.pull(), sync(), and push()';
 
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)

@@ -1,7 +1,8 @@
 # 086_runs_wait.pl
 #		Runs of dataverse.pull(), push(), and sync() that are throttled go on, however
 #		often that happens and whoever says it: the service with a code, a gateway
-#		without one or with a page of HTML, or a server that is busy for a while.  They
+#		without one or with a page of HTML, a server that is busy for a while, the
+#		token endpoint, or another service that the run reads from.  They
 #		fail if the server's options say so, and so does everything else.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -84,6 +85,68 @@ for my $kind (sort keys %runs)
 		is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
 		quietly($run->{undo});
 	}
+}
+
+# ---- the token endpoint is as busy as the service can be
+
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
+for my $kind (sort keys %runs)
+{
+	my $run = $runs{$kind};
+
+	for my $throttle ('a 429 without a code', 'a 503 with Retry-After')
+	{
+		for my $when ('at the beginning', 'later')
+		{
+			my $what = "$kind under $throttle of the token endpoint $when";
+
+			quietly($run->{before}) if $run->{before};
+			$crm->fault(path => $run->{path}, method => $run->{method}, after => 1, action => 'expire_token') if $when eq 'later';
+			$crm->fault(path => '/oauth2/', method => 'POST', after => $when eq 'later' ? 1 : 0, times => $times, action => 'status', %{ $throttles{$throttle} });
+			my ($status, $err) = run($run->{sql});
+			is($status, 0, "$what: the run goes on") or diag $err;
+			is($crm->dvsim->control('GET', '/_dvsim/faults')->json->[-1]{hits}, $times, "$what: after all refusals");
+			$crm->no_faults;
+			is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
+			quietly($run->{undo});
+		}
+	}
+}
+{
+	my $err;
+
+	$crm->fault(path => '/oauth2/', method => 'POST', times => 0, action => 'status', status => 500);
+	(undef, $err) = run($runs{pull}{sql});
+	like($err, qr/ERROR:.*could not get a token/, 'one that fails is not waited for');
+	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|28000', 'and the run says so');
+	$crm->no_faults;
+	quietly($runs{pull}{sql});
+	quietly($runs{pull}{undo});
+}
+$crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
+
+# ---- the options of the server that the error came from decide
+
+$crm->server('other', base => $crm->dvsim->base . '/', options => { page_size => 50, budget_pacing => 'off', retry_after_buffer => '0', fallback_retry_after => '0.2s' });
+$crm->sql('CREATE SCHEMA other; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER other INTO other');
+for my $bounded ('crm', 'other')
+{
+	$crm->sql("ALTER SERVER $bounded OPTIONS (ADD max_throttle_retries '1')");
+	$crm->fault(path => '/accounts', method => 'GET', times => $times, action => 'status', %{ $throttles{'a 429 without a code'} });
+	my ($status, $err) = run(q{CALL dataverse.push('SELECT left(name, 50) AS lastname FROM other.account', 'dv.contact', chunk => 120)});
+	if ($bounded eq 'crm')
+	{
+		is($status, 0, 'a throttle of the source is waited out though the target has a limit') or diag $err;
+	}
+	else
+	{
+		isnt($status, 0, 'and ends the run if the source has one');
+		is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|53400', 'as a run that was throttled');
+	}
+	$crm->no_faults;
+	$crm->sql("SELECT dataverse.reset_pool('$_')") for 'crm', 'other';
+	$crm->sql("ALTER SERVER $bounded OPTIONS (DROP max_throttle_retries)");
+	quietly('DELETE FROM dv.contact');
 }
 
 # ---- whoever sets a limit wants an error
