@@ -56,16 +56,29 @@ SELECT new_alltypesid, new_name, new_bigint, new_decimal FROM values_copy.other 
 SELECT dataverse.forget_copy('values_copy.other');
 DROP TABLE values_copy.other;
 
--- Times without their zones are those of Dataverse, whatever the session's zone is.
-CREATE TABLE values_copy.times (new_alltypesid uuid PRIMARY KEY, new_datetime timestamp, new_date timestamptz, new_zonefree timestamptz);
+-- Times without their zones are those of UTC, whatever the session's zone is, and so they are sent.
+-- Blanks at the end of char(n) are neither compared nor sent.
+CREATE TABLE values_copy.times (new_alltypesid uuid PRIMARY KEY, new_name char(8), new_datetime timestamp, new_date timestamptz, new_zonefree timestamptz,
+  versionnumber bigint, zone text);
+CREATE FUNCTION values_copy.zone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.zone := current_setting('TimeZone'); RETURN NEW; END $$;
+CREATE TRIGGER zone BEFORE INSERT OR UPDATE ON values_copy.times FOR EACH ROW EXECUTE FUNCTION values_copy.zone();
 SET timezone = 'America/New_York';
-\set VERBOSITY default
-CALL dataverse.pull('values_dv.new_alltypes', 'values_copy.times', on_error => 'abort');
-\set VERBOSITY terse
+CALL dataverse.sync('values_dv.new_alltypes', 'values_copy.times');
 SET timezone = 'UTC';
-SELECT count(*) FROM values_copy.times;
-CALL dataverse.pull('values_dv.new_alltypes', 'values_copy.times');
-SELECT * FROM values_copy.times WHERE new_alltypesid IN (pg_temp.id(7), pg_temp.id(8)) ORDER BY 1;
+SELECT new_alltypesid, new_name, new_datetime, new_date, new_zonefree, zone FROM values_copy.times WHERE new_alltypesid IN (pg_temp.id(7), pg_temp.id(8)) ORDER BY 1;
+UPDATE values_copy.times SET new_datetime = '2026-07-01 12:00', new_name = 'xyz' WHERE new_alltypesid = pg_temp.id(7);
+UPDATE values_copy.times SET new_name = 'here' WHERE new_alltypesid = pg_temp.id(8);
+UPDATE values_dv.new_alltypes SET new_datetime = '2026-07-01 06:00+00' WHERE new_alltypesid = pg_temp.id(8);
+UPDATE values_copy.times SET new_datetime = '2026-07-01 07:00' WHERE new_alltypesid = pg_temp.id(6);
+UPDATE values_dv.new_alltypes SET new_name = 'there' WHERE new_alltypesid = pg_temp.id(6);
+SET timezone = 'America/New_York';
+CALL dataverse.sync('values_dv.new_alltypes', 'values_copy.times');
+CALL dataverse.pull('values_dv.new_alltypes', 'values_copy.times', "full" => true);
+SET timezone = 'UTC';
+SELECT sent, conflicts FROM dataverse.runs WHERE operation = 'sync' ORDER BY id DESC LIMIT 1;
+SELECT new_alltypesid, new_name, octet_length(new_name), new_datetime FROM values_dv.new_alltypes WHERE new_alltypesid IN (pg_temp.id(6), pg_temp.id(7), pg_temp.id(8)) ORDER BY 1;
+SELECT new_alltypesid, new_name, new_datetime, zone FROM values_copy.times WHERE new_alltypesid IN (pg_temp.id(6), pg_temp.id(7), pg_temp.id(8)) ORDER BY 1;
+CALL dataverse.untrack('values_copy.times');
 SELECT dataverse.forget_copy('values_copy.times');
 DROP TABLE values_copy.times;
 

@@ -2,10 +2,10 @@
 -- follow those of the foreign table, and which of them get no values any more.
 --
 -- A copy has the value that Dataverse has, or it does not have the row.  PostgreSQL's
--- assignment rounds numbers, cuts spaces, pads texts, and takes the time zone of the
--- session.  So where types differ, each value that was assigned is converted back and
--- compared, and a row with a value that has changed is refused like one that violates
--- a constraint.
+-- assignment rounds numbers and cuts spaces.  So where types differ, each value that
+-- was assigned is converted back and compared, and a row with a value that has changed
+-- is refused like one that violates a constraint.  Times that have a zone on one side
+-- only are those of UTC on the other, and blanks at the end of char(n) mean nothing.
 
 -- The type that a domain is based on; any other type itself.
 CREATE FUNCTION dataverse.pull_base_type(type oid)
@@ -41,7 +41,9 @@ DECLARE
       THEN 'CAST(%s AS %s)'
     ELSE 'CAST(CAST(%s AS pg_catalog.text) AS %s)' END;
 BEGIN
-  IF times ? source::text AND times ? target::text THEN
+  IF target = 'bpchar'::regtype AND kind = 'S' THEN
+    RETURN format('pg_catalog.rtrim(pg_catalog.concat(%s)) COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.rtrim(pg_catalog.concat(%s)) COLLATE pg_catalog."C"', there, here);
+  ELSIF times ? source::text AND times ? target::text THEN
     RETURN format('%s OPERATOR(pg_catalog.=) %s', format(times ->> source::text, there), format(times ->> target::text, here));
   ELSIF kind <> 'S' AND (kind = 'A' OR EXISTS (SELECT FROM pg_operator AS o WHERE o.oprname = '=' AND o.oprnamespace = 'pg_catalog'::regnamespace
                                                AND o.oprleft = source AND o.oprright = source)) THEN
@@ -62,21 +64,24 @@ COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
 -- through text.
 CREATE FUNCTION dataverse.pull_conversions(
   foreign_table regclass, target regclass, columns text[], followed jsonb,
-  OUT name text, OUT "position" bigint, OUT input text, OUT stored text, OUT exact text, OUT type text, OUT stays text, OUT zoned boolean)
+  OUT name text, OUT "position" bigint, OUT input text, OUT stored text, OUT exact text, OUT type text, OUT stays text)
 RETURNS SETOF record
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT c.name, c.i, v.input, v.stored, v.exact, format_type(a.atttypid, a.atttypmod),
          CASE WHEN f.atttypid <> a.atttypid OR f.atttypmod <> a.atttypmod AND a.atttypmod <> -1
-              THEN dataverse.pull_sameness(v.there, v.exact, v.source, v.target) END,
-         (v.source = 'timestamptz'::regtype) <> (v.target = 'timestamptz'::regtype)
+              THEN dataverse.pull_sameness(v.there, v.exact, v.source, v.target) END
   FROM unnest($3) WITH ORDINALITY AS c (name, i)
     JOIN pg_attribute AS f ON f.attrelid = $1 AND f.attname = c.name AND NOT f.attisdropped
     JOIN pg_attribute AS a ON a.attrelid = $2 AND a.attname = c.name AND NOT a.attisdropped,
     LATERAL (SELECT dataverse.pull_base_type(f.atttypid) AS source, dataverse.pull_base_type(a.atttypid) AS target) AS b,
     LATERAL (
-      SELECT CASE WHEN $4 ->> c.name = format_type(a.atttypid, a.atttypmod) AND b.source <> b.target
+      SELECT CASE WHEN b.source = 'timestamptz'::regtype AND b.target IN ('timestamp'::regtype, 'date'::regtype)
+                    THEN format('pg_catalog.timezone(''UTC'', s.%I)', c.name)
+                  WHEN b.source IN ('timestamp'::regtype, 'date'::regtype) AND b.target = 'timestamptz'::regtype
+                    THEN format('pg_catalog.timezone(''UTC'', CAST(s.%I AS pg_catalog.timestamp))', c.name)
+                  WHEN $4 ->> c.name = format_type(a.atttypid, a.atttypmod) AND b.source <> b.target
                     AND NOT EXISTS (SELECT FROM pg_type AS t WHERE t.oid = b.target AND t.typcategory = 'S')
                     AND NOT EXISTS (SELECT FROM pg_cast AS x WHERE x.castsource = b.source AND x.casttarget = b.target AND x.castcontext <> 'e')
                   THEN format('CAST(CAST(s.%I AS pg_catalog.text) AS %s)', c.name, format_type(a.atttypid, a.atttypmod))
@@ -99,9 +104,9 @@ RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('SELECT v.* FROM dataverse.page_rows(NULL::%s) AS s, LATERAL (%s) AS v (name, there, here, type, zoned) LIMIT 1', $1,
-                string_agg(format('SELECT CAST(%1$L AS pg_catalog.text), pg_catalog.concat(s.%1$I), pg_catalog.concat(%2$s), %3$L, %4$L::pg_catalog.bool'
-                                  ' WHERE s.%1$I IS NOT NULL AND (%5$s) IS NOT TRUE', c.name, c.exact, c.type, c.zoned, c.stays),
+  SELECT format('SELECT v.* FROM dataverse.page_rows(NULL::%s) AS s, LATERAL (%s) AS v (name, there, here, type) LIMIT 1', $1,
+                string_agg(format('SELECT CAST(%1$L AS pg_catalog.text), pg_catalog.concat(s.%1$I), pg_catalog.concat(%2$s), %3$L'
+                                  ' WHERE s.%1$I IS NOT NULL AND (%4$s) IS NOT TRUE', c.name, c.exact, c.type, c.stays),
                            ' UNION ALL ' ORDER BY c."position"))
   FROM dataverse.pull_conversions($1, $2, $3, $4) AS c
   WHERE c.stays IS NOT NULL
@@ -129,10 +134,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'data_exception',
       message = format('column "%s" (%s) of table %s would have %s instead of %s', changed.name, changed.type, plan ->> 'target',
-                       quote_literal(left(changed.here, most)), quote_literal(left(changed.there, most))),
-      detail = CASE WHEN changed.zoned THEN
-        format('One of the two has no time zone, and is taken to be in that of the session, %s.  In Dataverse, it is in UTC.', current_setting('TimeZone'))
-        ELSE '' END;
+                       quote_literal(left(changed.here, most)), quote_literal(left(changed.there, most)));
   END IF;
 END
 $$;

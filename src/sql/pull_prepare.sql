@@ -57,6 +57,7 @@ DECLARE
   sets text;
   ours text;
   theirs text;
+  values_of jsonb;
   new_only text;
   whole_row text;
   partition CONSTANT text := (
@@ -67,8 +68,9 @@ BEGIN
   SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c."position"), string_agg(c.input, ', ' ORDER BY c."position"),
          string_agg(format('%I = %s', c.name, c.input), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
          string_agg(format('t.%I', c.name), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
-         string_agg(c.stored, ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id)
-  INTO names, inputs, sets, ours, theirs
+         string_agg(c.stored, ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
+         jsonb_object_agg(c.name, c.input)
+  INTO names, inputs, sets, ours, theirs, values_of
   FROM dataverse.pull_conversions(foreign_table, target, columns, followed) AS c;
   IF deletes = 'mark' THEN
     sets := concat_ws(', ', sets, 'deleted_at = NULL');
@@ -83,6 +85,7 @@ BEGIN
   INTO whole_row
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
   RETURN jsonb_build_object(
+    'inputs', values_of,
     'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ', target, names, inputs, rows)
       || CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END,
     'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)

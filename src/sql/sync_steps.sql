@@ -106,8 +106,10 @@ BEGIN
   SELECT string_agg(format('CASE WHEN %s AND (p.operation <> ''I'' OR i.%I IS NOT NULL) THEN %L END', replace(n.unequal, '<alias>', 'i'), c, c), ', '),
          string_agg(format('CASE WHEN p.was ? %L AND NOT (%s) THEN %1$L END', c, replace(n.unequal, '<alias>', 'w')), ', ')
   INTO differs, same
-  FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid,
-    LATERAL (SELECT CASE WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
+  FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid
+    LEFT JOIN pg_attribute AS l ON l.attrelid = target AND l.attname = c,
+    LATERAL (SELECT CASE WHEN dataverse.pull_base_type(l.atttypid) = 'bpchar'::regtype THEN 'nullif(rtrim(%s.%I), '''' COLLATE "C")'
+                         WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
                          WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
                          ELSE '%s.%I' END) AS f (form),
@@ -115,13 +117,15 @@ BEGIN
                            format(f.form, 'r', c), format(f.form, '<alias>', c))) AS n (unequal);
 
   images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
-                   (SELECT string_agg(format('t.%I', c), ', ') FROM unnest(columns) AS c));
+                   (SELECT string_agg(format(CASE WHEN dataverse.pull_base_type(a.atttypid) = 'bpchar'::regtype
+                                                  THEN 'CAST(t.%1$I AS pg_catalog.text) AS %1$I' ELSE 't.%I' END, c), ', ')
+                    FROM unnest(columns) AS c LEFT JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = c));
   SELECT bool_or((f.atttypid, f.atttypmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) INTO other_types
   FROM unnest(columns) AS c JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = c
     LEFT JOIN pg_attribute AS t ON t.attrelid = target AND t.attname = c;
 
   RETURN plan || jsonb_build_object(
-    'source', foreign_table::text, 'strict', strict,
+    'source', foreign_table::text, 'strict', strict, 'timezone', current_setting('TimeZone'),
     'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
@@ -243,7 +247,10 @@ DECLARE
 BEGIN
   EXECUTE plan ->> 'absent' USING ids INTO absent;
   PERFORM dataverse.page_delete(absent);
+  -- for the triggers of the table
+  PERFORM set_config('TimeZone', plan ->> 'timezone', true);
   PERFORM dataverse.pull_merge(copy, plan, path, 'land');
+  SET LOCAL timezone = 'UTC';
   RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse.pending_dirty(copy, ids) AS d;
 END
 $$;
@@ -272,12 +279,14 @@ BEGIN
     SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
   LOOP
     statement := format(plan ->> 'land_part',
-      (SELECT string_agg(format('%1$I = s.%1$I', c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
+      (SELECT string_agg(format('%I = %s', c, plan -> 'inputs' ->> c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
+    PERFORM set_config('TimeZone', plan ->> 'timezone', true);
     PERFORM set_config('search_path', path, true);
     EXECUTE statement USING part.rows;
     -- at the COMMIT, triggers would run unguarded
     SET CONSTRAINTS ALL IMMEDIATE;
     SET LOCAL search_path = pg_catalog, pg_temp;
+    SET LOCAL timezone = 'UTC';
   END LOOP;
   RETURN dirty;
 END
@@ -833,6 +842,8 @@ SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
 SET row_security = off
 SET extra_float_digits = 1
+-- times here that have no zone are those of UTC
+SET timezone = 'UTC'
 -- the rows of a chunk are sorted in memory; to compile statements that deal with so few takes longer than to run them
 SET work_mem = '32MB'
 SET jit = off
