@@ -24,12 +24,13 @@ use warnings;
 use utf8;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/lib", "$FindBin::Bin/../live/lib";
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 use Crm;
 use Differential;
+use Live::Shapes;
 
 # per cent of the queries whose plans must contain a request in FetchXML; 0: no bound
 use constant FETCHXML_AT_LEAST => 50;
@@ -1088,6 +1089,23 @@ for my $mistake (sort keys %mistakes)
 	my @telling = @pairs ? Differential::telling($crm, "SET TimeZone = 'America/Los_Angeles';", @pairs) : ();
 	cmp_ok(scalar(@telling), '>', 0, "$mistake: " . @telling . ' of ' . @pairs . ' questions would notice it');
 }
+
+# ---- each element, attribute and operator of FetchXML has a source (of the last requests, as there are many)
+
+use constant LAST_REQUESTS => 4000;
+
+my $to = $crm->dvsim->control('GET', '/_dvsim/requests?since=1000000000')->json->{next};
+my %without_source;
+my $taken_apart = 0;
+
+for my $request (@{ $crm->dvsim->control('GET', '/_dvsim/requests?since=' . ($to > LAST_REQUESTS ? $to - LAST_REQUESTS : 0))->json->{requests} })
+{
+	next unless $request->{target} =~ /[?&]fetchXml=/;
+	$taken_apart++;
+	$without_source{$_} = $request->{target} for grep { /^fetch: / } splice @{ [ Live::Shapes::shapes_of({ %$request, body => '' }) ] }, 1;
+}
+cmp_ok($taken_apart, '>', $wanted / 10, "$taken_apart requests with FetchXML are taken apart");
+is(join("\n", map { "$_ in $without_source{$_}" } sort keys %without_source), '', '… and each piece has a source (test/live/lib/Live/Shapes.pm)');
 
 # ---- forms of queries that not every environment knows
 

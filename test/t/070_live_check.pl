@@ -128,7 +128,7 @@ my @bad = grep { $verdict{$_} ne 'ok' } sort keys %verdict;
 is("@bad", '', 'a dvsim is as a dvsim') or diag $out, -e "$dir/report.md" ? report() : '';
 is($status, 0, '… so the status is 0');
 is(scalar keys %verdict, scalar @Live::Steps::steps, '… and no step was left out');
-like($out, qr/makes about fifty rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
+like($out, qr/makes about seventy rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
 for my $shape (Live::Shapes::names())
 {
 	my $wanted = $shape =~ /^token-/ ? qr/^\| \Q$shape\E \| skipped \|/ : qr/^\| \Q$shape\E \| ok \|/;
@@ -153,7 +153,7 @@ like(report(), qr/^- environment: <environment>$/m, '… which says so');
 is($status, 0, 'without tables of its own, it needs only those of every environment');
 is_deeply(
 	[ grep { $verdict{$_} eq 'skipped' } map { $_->[0] } @Live::Steps::steps ],
-	[ map { $_->[0] } grep { grep { $_ ne 'bulk' } @{ $_->[1] } } @Live::Steps::steps ],
+	[ map { $_->[0] } grep { grep { !/^(?:bulk|few|tracked)$/ } @{ $_->[1] } } @Live::Steps::steps ],
 	'… and skips what needs others');
 like($out, qr/^skipped  elastic +it needs an elastic table, and there is none among account, contact, task/m, '… with the reason');
 clean_ok('a run without tables');
@@ -219,6 +219,60 @@ fault('whoami$|^test-connection', { path => 'WhoAmI', status => 400, code => '0x
 	'failed', qr/^\| whoami \| failed \|.*\| whoami \|$/m, 'a shape has the verdict of its worst step');
 fault('no-job', { path => 'asyncoperations(', status => 400, code => '0x80044331', message => 'too long' },
 	'differs', qr/^### no-job: differs\n.*ERROR \w+ 0x80040217.*ERROR 22001 0x80044331/ms, 'another error than the expected one differs');
+
+# Several at a time: rules, of which the first one that matches acts, and for each step its verdict, what the report has, and a name.
+sub faults
+{
+	my ($rules, @cases) = @_;
+
+	$live->control('POST', '/_dvsim/faults', [ map { { times => 0, %$_ } } @$rules ]);
+	($status, $out) = run_check([ '--steps', '^(?:' . join('|', map { $_->[0] } @cases) . ')$' ]);
+	$live->control('DELETE', '/_dvsim/faults');
+	my %found = verdicts($out);
+	for my $case (@cases)
+	{
+		my ($step, $verdict, $like, $what) = @$case;
+
+		is($found{$step}, $verdict, $what) or diag $out;
+		like(report() =~ /^(### \Q$step\E: .*?)(?=^### |\z)/ms ? $1 : '', $like, '… and the report has it');
+	}
+	is($status, 1, '… and the status says so');
+	return;
+}
+
+# ids in the order of their texts, say: the names are as long as those of any run
+my @other_order = map { { accountid => "11111111-0000-4000-8000-00000000000$_", name => "dataverse-fdw check 00000000 a$_" } } 1 .. 6;
+my $link = $live->base . '/api/data/v9.2/accounts?$select=name&$deltatoken=1';
+my $here = qr/\(same result, other requests\)\n.*^seen:\n.*fetchXml 400$/ms;
+
+faults(
+	[
+		{ path => "aggregate%3D'min'", status => 200, body => { value => [ { c0 => '31.12.2001', c1 => '31.12.2001', c2 => 8 } ] } },
+		{ path => "usertimezone%3D'false'", status => 200, body => { value => [ { c0 => 2026, c1 => 3, c2 => 1, c3 => 3 } ] } },
+		{ path => "aggregate%3D'true'", status => 400, code => '0x80040216', message => 'no groups' },
+		{ path => "link-type%3D'inner'", status => 200, body => { value => [ { c0 => 'x', 't1.c1' => 'y', 't1.c2' => 1, contactid => '11111111-0000-4000-8000-000000000001' } ] } },
+		{ path => "link-type%3D'outer'", status => 400, code => '0x80041102', message => 'no outer joins' },
+		{ path => "link-type%3D'not%20any'", status => 200, body => { value => [] } },
+		{ path => "link-type%3D'exists'", status => 400, code => '0x80041121', message => 'no such link' },
+		{ path => 'accountid%20ge', status => 200, body => { value => \@other_order } },
+		{ path => 'fetchXml=<fetch><entity', status => 200, body => { value => \@other_order } } ],
+	[ 'join-inner', 'failed', qr/does not name columns of joined tables as requested/, 'other names of the columns of joins' ],
+	[ 'join-outer', 'failed', qr/0x80041102.*no outer joins/s, 'a kind of join that is refused' ],
+	[ 'join-exists', 'failed', qr/0x80041121.*no such link/s, 'another one' ],
+	[ 'join-not-any', 'differs', qr/^expected:\n.*^    a4\n.*^seen:\n/ms, 'one that finds no rows' ],
+	(map { [ $_, 'differs', $here, "$_: refused, and grouped here" ] } qw(group-choice group-boolean group-lookup)),
+	[ 'group-month', 'differs', qr/^    2026-03-01 00:00:00\+00\|/m, 'months of another time zone' ],
+	[ 'aggregate-date', 'failed', qr/ERROR/, 'dates in another form' ],
+	[ 'id-order', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, 'another order of ids' ],
+	[ 'id-order-fetchxml', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, '… in FetchXML' ],
+	[ 'ranges', 'failed', qr/in an unexpected order/, 'rows that are not of the range that was asked for' ]);
+faults(
+	[
+		{ path => '$deltatoken', status => 200, body => { '@odata.deltaLink' => $link, value => [] } },
+		{ contains => '"numberofemployees":22', status => 400, code => '0x80044331', message => 'no updates' } ],
+	[ 'changes', 'differs', qr/^expected:\n.*^    <y2>\|t\|.*^seen:\n/ms, 'changes that are not told' ],
+	[ 'pull', 'differs', qr/^expected:\n.*^    y4\|pulled\n.*^seen:\n.*^    y3\|\n/ms, '… so that a copy misses them' ],
+	[ 'push', 'failed', qr/no updates/, 'a push that is refused' ]);
 clean_ok('runs with faults');
 
 # ---- quirks
@@ -227,20 +281,28 @@ clean_ok('runs with faults');
 my %concerned = (
 	'batch-250' => [ '^(?:long|delete$)', qr/^ +POST \$batch 400$/m ],
 	'bulk-disabled' => [
-		'^(?:insert|copy|returning|update|set|clear|change|upsert|bypass|duplicate|missing|text|bad|number|on-error|elastic|pairs|impersonate|delete)',
+		'^(?:insert|copy|returning|update|set|clear|change|upsert|bypass|duplicate|missing|text|bad|number|on-error|elastic|pairs|pull|sync|push|impersonate|delete)',
 		qr/^ +POST accounts\S*UpdateMultiple 400$/m ],
 	'failing-total-count' => [ '^(?:estimate|analyze)', qr/^ +GET contacts\?\$apply 200$/m ],
 	'lagging-full-text' => [ '^filter-(?:choices|full-text)' ],
 	'lagging-jobs' => [ '^(?:truncate|no-job)', qr/^ +GET asyncoperations\S* 404$/m ],
-	'limited-read' => [ '^(?!)' ],	# change tracking, which has no steps
+	'limited-read' => ['^(?:changes|pull|sync)$'],
 	'no-apply-functions' => [ '^(?:count|order|analyze|filter-(?:text|number|choice|id|lookup))', qr/^ +GET accounts\?\$apply 400$/m ],
-	'no-cookies' => [ '^fetchxml' ],
-	'no-in' => [ '^(?:filter|count|order|long|upsert|update)', qr/^ +GET accounts\?\$select&\$filter\S* 400$/m ],
+	'no-cookies' => ['^(?:fetchxml|join|group)'],
+	'no-in' => [ '^(?:filter|count|order|long|upsert|update|pull|sync|push)', qr/^ +GET accounts\?\$select&\$filter\S* 400$/m ],
 	'no-metadata-changes' => [ '^(?:import|labels|plain)', qr/^ +GET EntityDefinitions\S*ImageAttributeMetadata\?\$select 200$/m ],
 	'property-values-100' => [ '^(?:count|filter-id|long)', qr/^ +GET accounts\?\S* 400$|^ +POST \$batch 400$/m ]);
 
-# What only bulk messages do.
-my %without_bulk = map { $_->[0] => 1 } grep { grep { $_ eq 'bulk' } @{ $_->[1] } } @Live::Steps::steps;
+# What a quirk leaves out: steps with this need.
+my %left_out = ('bulk-disabled' => 'bulk', 'limited-read' => 'tracked');
+
+sub steps_with
+{
+	my (@needs) = @_;
+	my %wanted = map { $_ => 1 } @needs;
+
+	return map { $_->[0] } grep { grep { $wanted{$_} } @{ $_->[1] } } @Live::Steps::steps;
+}
 
 is_deeply([ sort keys %concerned ], [ sort { $a cmp $b } Dvsim::all_quirks() ], 'it is known what each quirk concerns');
 
@@ -250,7 +312,7 @@ for my $quirks ((map { [$_] } Dvsim::all_quirks()), [ Dvsim::all_quirks() ])
 {
 	my $name = @$quirks > 1 ? 'all quirks' : $quirks->[0];
 	my ($steps, $bite) = @$quirks > 1 ? () : @{ $concerned{$name} };
-	my $disabled = grep { $_ eq 'bulk-disabled' } @$quirks;
+	my @needs = grep { defined } @left_out{@$quirks};
 
 	$live->quirks(@$quirks);
 	($status, $out) = run_check([ @all, '--truncate', 'new_alltypes', (defined $steps ? ('--steps', $steps) : ()) ]);
@@ -259,8 +321,10 @@ for my $quirks ((map { [$_] } Dvsim::all_quirks()), [ Dvsim::all_quirks() ])
 	is("@wrong", '', "$name: the same results") or diag report();
 	is_deeply(
 		[ sort map { /^skipped +(\S+)/ ? $1 : () } @lines ],
-		[ $disabled ? sort keys %without_bulk : () ],
-		'… of all steps' . ($disabled ? ' but those of bulk messages' : ''));
+		[ sort { $a cmp $b } steps_with(@needs) ],
+		'… of all steps' . (@needs ? " but those that need @needs" : ''));
+	like($out, qr/^skipped  pull +changes of accounts cannot be had: .*Dataverse code 0x80040220, HTTP status 403/m, '… with the reason')
+	  if $name eq 'limited-read';
 	my @requests = read_journal();
 	push @journal, @requests;
 	like(report(), $bite, '… by other requests') if $bite;
@@ -425,6 +489,27 @@ for my $request (@journal)
 }
 is(join(' ', sort keys %token_elsewhere), '', '… as have those of other ways to get a token');
 is(join("\n", sort keys %unknown), '', '… and none is sent in another way that is not in the table');
+
+# A piece of FetchXML that is new, and what is no FetchXML.
+my %xml = (
+	"<fetch><entity name='account'><attribute name='name'/></entity></fetch>" => '',
+	"<fetch no-lock='true'><entity name='account'><attribute name='name'/></entity></fetch>" => 'fetch: fetch no-lock=true',
+	"<fetch><entity name='account'><filter><condition attribute='name' operator='not-like' value='x'/></filter></entity></fetch>" => 'fetch: condition operator=not-like',
+	"<fetch><entity name='account'><link-entity name='a' from='b' to='c' link-type='any'/></entity></fetch>" => 'fetch: link-entity link-type=any',
+	"<fetch><entity name='account'><filter><value>1</value></filter></entity></fetch>" => 'fetch: <filter><value>',
+	"<fetch><entity name='account' enableprefiltering='1'/></fetch>" => 'fetch: entity enableprefiltering',
+	"<fetch><entity name='account'/>x</fetch>" => 'fetch: x</fetch>; fetch: no end of <fetch>',
+	"<fetch><entity name='account'></fetch>" => 'fetch: </fetch>; fetch: no end of <entity>',
+	"<fetch><!-- --><entity name='account'/></fetch>" => "fetch: <!-- --><entity name='account'/></fetch>; fetch: no end of <fetch>");
+is_deeply(
+	{
+		map {
+			my (undef, @strange) = Live::Shapes::shapes_of({ method => 'GET', target => '/api/data/v9.2/accounts?fetchXml=' . s/([^\w])/sprintf '%%%02X', ord $1/ger, headers => {}, body => '' });
+			($_ => join '; ', @strange)
+		} keys %xml
+	},
+	\%xml,
+	'FetchXML is taken apart by element and attribute');
 
 my ($strange) = (Live::Shapes::shapes_of({
 	method => 'GET', target => "/api/data/v9.2/accounts?\$select=name&\$filter=name%20like%20'x'", body => '',

@@ -3,9 +3,10 @@
 #		its source, and what takes a request of dvsim's journal apart.
 #
 # A request consists of pieces, and each piece is of a kind: the request line,
-# a part of a $batch, an option, an operator or a literal of a filter, a header, a
-# member of a body.  Each piece of each request must match a shape of its kind,
-# so a piece that is new cannot be forgotten here (test/t/070_live_check.pl).
+# a part of a $batch, an option, an operator or a literal of a filter, an element or
+# an attribute of FetchXML, a header, a member of a body.  Each piece of each
+# request must match a shape of its kind, so a piece that is new cannot be
+# forgotten here (test/t/070_live_check.pl, test/t/030_differential_joins.pl).
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -18,6 +19,7 @@ use JSON::PP ();
 
 my $learn = 'https://learn.microsoft.com/power-apps/developer/data-platform';
 my $entra = 'https://learn.microsoft.com/entra/identity';
+my $fetch = "$learn/fetchxml";
 
 # what stands for values in a line: ID, KEY (of an alternate key), '…', and the name of a set
 my $set = qr/[A-Za-z_]\w*/;
@@ -50,10 +52,12 @@ my @shapes = (
 	[ 'detect-duplicates', 'header', qr{^mscrm\.suppressduplicatedetection: false$}, 'MSCRM.SuppressDuplicateDetection: false', "$learn/optional-parameters" ],
 	[ 'page-size', 'preference', qr{^odata\.maxpagesize=\d+$}, 'Prefer: odata.maxpagesize', "$learn/webapi/query/page-results" ],
 	[ 'prefer-annotations', 'preference', qr{^odata\.include-annotations="\*"$}, 'Prefer: odata.include-annotations="*"', "$learn/webapi/compose-http-requests-handle-errors" ],
-	[ 'read-annotations', 'preference', qr{^odata\.include-annotations="(?:(?:OData\.Community\.Display\.V1\.FormattedValue|Microsoft\.Dynamics\.CRM\.lookuplogicalname),?)+"$},
+	[ 'read-annotations', 'preference', qr{^odata\.include-annotations="(?:(?:OData\.Community\.Display\.V1\.FormattedValue|Microsoft\.Dynamics\.CRM\.(?:lookuplogicalname|globalmetadataversion)),?)+"$},
 		'… of labels and of the tables that lookups refer to', "$learn/webapi/query/select-columns" ],
+	[ 'metadata-version', 'preference', qr{globalmetadataversion}, '… of the version of the definitions', "$learn/webapi/compose-http-requests-handle-errors" ],
 	[ 'fetchxml-annotations', 'preference', qr{^odata\.include-annotations="Microsoft\.Dynamics\.CRM\.fetchxmlpagingcookie,Microsoft\.Dynamics\.CRM\.morerecords"$},
 		'… of the pages of FetchXML', "$learn/fetchxml/page-results" ],
+	[ 'track-changes', 'preference', qr{^odata\.track-changes$}, 'Prefer: odata.track-changes', "$learn/use-change-tracking-synchronize-data-external-systems" ],
 	[ 'batch-continue', 'preference', qr{^odata\.continue-on-error$}, 'Prefer: odata.continue-on-error', "$learn/webapi/execute-batch-operations-using-web-api" ],
 	[ 'if-match', 'header', qr{^if-match: \*$}, 'If-Match: *', "$learn/webapi/perform-conditional-operations-using-web-api" ],
 	[ 'if-match-version', 'header', qr{^if-match: W/"\d+"$}, 'If-Match: W/"VERSIONNUMBER"', "$learn/webapi/perform-conditional-operations-using-web-api" ],
@@ -71,6 +75,8 @@ my @shapes = (
 	[ 'changes-labels', 'definition', qr{^LabelQuery: FilterLanguages,MissingLabelBehavior$}, '… its `LabelQuery`', "$learn/query-schema-definitions" ],
 	[ 'language-user', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=DisplayName$}, 'GET EntityDefinitions(LogicalName=\'…\')?$select=DisplayName', "$learn/webapi/query-metadata-web-api" ],
 	[ 'language-base', 'request', qr{^GET organizations\?\$select=languagecode$}, 'GET organizations?$select=languagecode', "$learn/reference/entities/organization" ],
+	[ 'definition', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=MetadataId,ChangeTrackingEnabled&\$expand=Attributes\(\$select=[\w,]+\)$},
+		'GET EntityDefinitions(LogicalName=\'…\')?$select=…&$expand=Attributes($select=…)', "$learn/webapi/query-metadata-web-api" ],
 	[ 'plain-table', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)\?\$select=[\w,]+&\$expand=Attributes\(\$select=[\w,]+\),ManyToOneRelationships\(\$select=[\w,]+\),Keys\(\$select=[\w,]+\)(?:&LabelLanguages=\d+)?$},
 		'GET EntityDefinitions(LogicalName=\'…\')?$select=…&$expand=Attributes($select=…),ManyToOneRelationships(…),Keys(…)', 'inferred: only `Attributes` is shown in `$expand`' ],
 	[ 'plain-cast', 'request', qr{^GET EntityDefinitions\(LogicalName='…'\)/Attributes/${message}\w+AttributeMetadata\?\$select=[\w,]+$},
@@ -80,23 +86,27 @@ my @shapes = (
 	[ 'label-language', 'option', qr{^LabelLanguages=\d+$}, '`LabelLanguages`', "$learn/webapi/query-metadata-web-api" ],
 	[ 'sides', 'request', qr{^GET RelationshipDefinitions/${message}ManyToManyRelationshipMetadata\?\$select=[\w,]+$},
 		'GET RelationshipDefinitions/Microsoft.Dynamics.CRM.ManyToManyRelationshipMetadata', "$learn/webapi/query-metadata-web-api" ],
+	[ 'expiry', 'request', qr{^GET organizations\?\$select=expirechangetrackingindays$}, 'GET organizations?$select=expirechangetrackingindays', "$learn/reference/entities/organization" ],
 	[ 'components', 'request', qr{^GET solutioncomponents\?\$select=objectid&\$filter=componenttype eq 1 and solutionid/uniquename eq '…'$},
 		'GET solutioncomponents?…', "$learn/reference/entities/solutioncomponent" ],
 	[ 'solutions', 'request', qr{^GET solutions\?\$select=uniquename&\$filter=isvisible eq true&\$orderby=uniquename$}, 'GET solutions', "$learn/reference/entities/solution" ],
 
 	# ---- queries
-	[ 'select', 'request', qr{^GET $set\?\$select=[\w,]+(?:&\$(?:filter|orderby|top|skiptoken)=[^&]*|&partitionId=[^&]*)*$},
+	[ 'select', 'request', qr{^GET $set\?\$select=[\w,]+(?:&\$(?:filter|orderby|top|skiptoken|deltatoken)=[^&]*|&partitionId=[^&]*)*$},
 		'GET SET?$select=…&$filter=…&$orderby=…', "$learn/webapi/query/overview" ],
 	[ 'order', 'option', qr{^\$orderby=\w+(?:,\w+)*$}, '$orderby=…,ID', "$learn/webapi/query/order-rows" ],
 	[ 'order-descending', 'option', qr{^\$orderby=.*\w desc(?:,|$)}, '$orderby=… desc', "$learn/webapi/query/order-rows" ],
 	[ 'top', 'option', qr{^\$top=\d+$}, '$top', "$learn/webapi/query/overview" ],
 	[ 'partition', 'option', qr{^partitionId=\S+$}, '`partitionId` of a query', "$learn/use-elastic-tables" ],
 	[ 'next-link', 'option', qr{^\$skiptoken=.+$}, 'the link to the next page', "$learn/webapi/query/page-results" ],
+	[ 'delta-link', 'option', qr{^\$deltatoken=.+$}, 'the link to the changes since then', "$learn/use-change-tracking-synchronize-data-external-systems" ],
+	[ 'delta-count', 'request', qr{^GET $set/\$count\?\$deltatoken=[^&]+$}, 'GET SET/$count?$deltatoken=…', "$learn/use-change-tracking-synchronize-data-external-systems" ],
 	[ 'apply-count', 'request', qr{^GET $set\?\$apply=aggregate\(\$count as n\)$}, '$apply=aggregate($count as n)', 'inferred: $count is shown with groupby only' ],
 	[ 'apply-filter', 'request', qr{^GET $set\?\$apply=filter\(.*\)/aggregate\(\$count as n\)$}, '$apply=filter(…)/aggregate($count as n)', 'inferred: $count and filter() are shown with groupby only, and no functions in filter()' ],
 	[ 'filter-eq', 'operator', qr{^eq$}, 'eq', "$learn/webapi/query/filter-rows" ],
 	[ 'filter-ne', 'operator', qr{^ne$}, 'ne', "$learn/webapi/query/filter-rows" ],
 	[ 'filter-range', 'operator', qr{^(?:gt|ge|lt|le)$}, 'gt, ge, lt, le', "$learn/webapi/query/filter-rows" ],
+	[ 'filter-range-of-ids', 'operator', qr{^(?:gt|ge|lt|le) ID$}, '… with an id', 'inferred: `accountid gt …` is shown for `?sql=` only' ],
 	[ 'filter-null', 'operator', qr{^eq null$}, 'eq null', "$learn/webapi/query/filter-rows" ],
 	[ 'filter-not-null', 'operator', qr{^ne null$}, 'ne null', "$learn/webapi/query/filter-rows" ],
 	[ 'filter-and', 'operator', qr{^and$}, '`and`', "$learn/webapi/query/filter-rows" ],
@@ -115,8 +125,38 @@ my @shapes = (
 	[ 'literal-time', 'literal', qr{^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$}, 'a time in a filter', "$learn/webapi/query/filter-rows" ],
 	[ 'verify', 'request', qr{^GET $set\?\$select=\w+(?:,(?:createdon|overriddencreatedon))?&\$filter=\w+ eq ID(?: or \w+ eq ID)*$},
 		'GET SET?$select=ID,createdon&$filter=ID eq … or ID eq …', "$learn/webapi/query/filter-rows" ],
-	[ 'fetchxml', 'request', qr{^GET $set\?fetchXml=<fetch.*</fetch>$}s, 'GET SET?fetchXml=…', "$learn/fetchxml/retrieve-data" ],
-	[ 'fetchxml-cookie', 'request', qr{^GET $set\?fetchXml=<fetch[^>]* page="[2-9]\d*" paging-cookie="}, '… with page and paging-cookie', "$learn/fetchxml/page-results" ],
+	[ 'fetchxml', 'request', qr{^GET $set\?fetchXml=…(?:&partitionId=[^&]*)?$}, 'GET SET?fetchXml=…', "$fetch/retrieve-data" ],
+
+	# ---- FetchXML: elements in their parents, attributes, and values where there are few
+	[ 'fetch-columns', 'fetch', qr{^(?:<fetch>|<fetch><entity>|entity name|<(?:entity|link-entity)><attribute>|attribute name)$},
+		'`<entity name>`, `<attribute name>`', "$fetch/select-columns" ],
+	[ 'fetch-alias', 'fetch', qr{^attribute alias$}, '`<attribute alias>`', "$fetch/select-columns" ],
+	[ 'fetch-page', 'fetch', qr{^fetch (?:count|page)$}, '`<fetch count page>`', "$fetch/page-results" ],
+	[ 'fetch-cookie', 'fetch', qr{^fetch paging-cookie$}, '`<fetch paging-cookie>`', "$fetch/page-results" ],
+	[ 'fetch-top', 'fetch', qr{^fetch top$}, '`<fetch top>`', "$fetch/reference/fetch" ],
+	[ 'fetch-link', 'fetch', qr{^(?:<(?:entity|link-entity)><link-entity>|link-entity (?:name|from|to|alias)|link-entity link-type=inner)$},
+		'`<link-entity name from to link-type=\'inner\' alias>`', "$fetch/join-tables" ],
+	[ 'fetch-link-outer', 'fetch', qr{^link-entity link-type=outer$}, "`link-type='outer'`", "$fetch/join-tables" ],
+	[ 'fetch-link-exists', 'fetch', qr{^link-entity link-type=exists$}, "`link-type='exists'`", "$fetch/join-tables" ],
+	[ 'fetch-link-not-any', 'fetch', qr{^(?:<filter><link-entity>|link-entity link-type=not any)$}, "`link-type='not any'` in a filter", "$fetch/filter-rows" ],
+	[ 'fetch-filter', 'fetch', qr{^(?:<(?:entity|link-entity|filter)><filter>|<filter><condition>|condition (?:attribute|value))$},
+		'`<filter>`, `<condition attribute operator value>`', "$fetch/filter-rows" ],
+	[ 'fetch-or', 'fetch', qr{^filter type=or$}, "`<filter type='or'>`", "$fetch/filter-rows" ],
+	[ 'fetch-equal', 'fetch', qr{^condition operator=(?:eq|ne)$}, 'operators `eq`, `ne`', "$fetch/reference/operators" ],
+	[ 'fetch-range', 'fetch', qr{^condition operator=(?:gt|ge|lt|le)$}, 'operators `gt`, `ge`, `lt`, `le`', "$fetch/reference/operators" ],
+	[ 'fetch-range-of-ids', 'fetch', qr{^condition operator=(?:gt|ge|lt|le) ID$}, '… with an id', 'inferred: the list of operators does not name ids, but the page of `?sql=` compares them so' ],
+	[ 'fetch-null', 'fetch', qr{^condition operator=(?:null|not-null)$}, 'operators `null`, `not-null`', "$fetch/reference/operators" ],
+	[ 'fetch-in', 'fetch', qr{^(?:condition operator=in|<condition><value>)$}, 'operator `in`, `<value>`', "$fetch/filter-rows" ],
+	[ 'fetch-not-in', 'fetch', qr{^condition operator=not-in$}, 'operator `not-in`', 'inferred: the list of operators has it for numbers only' ],
+	[ 'fetch-text', 'fetch', qr{^condition operator=(?:begins-with|ends-with|like)$}, 'operators `begins-with`, `ends-with`, `like`', "$learn/wildcard-characters" ],
+	[ 'fetch-contain-values', 'fetch', qr{^condition operator=contain-values$}, 'operator `contain-values`', "$fetch/reference/operators" ],
+	[ 'fetch-columns-compared', 'fetch', qr{^condition valueof$}, '`<condition valueof>`', "$fetch/filter-rows" ],
+	[ 'fetch-order', 'fetch', qr{^(?:<entity><order>|order attribute|order descending=true)$}, '`<order attribute descending>`', "$fetch/order-rows" ],
+	[ 'fetch-aggregate', 'fetch', qr{^(?:fetch aggregate=true|attribute aggregate=(?:count|countcolumn|sum|min|max))$},
+		"`<fetch aggregate='true'>`, `<attribute aggregate>`", "$fetch/aggregate-data" ],
+	[ 'fetch-distinct', 'fetch', qr{^attribute distinct=true$}, "`<attribute distinct='true'>`", "$fetch/aggregate-data" ],
+	[ 'fetch-group', 'fetch', qr{^attribute groupby=true$}, "`<attribute groupby='true'>`", "$fetch/aggregate-data" ],
+	[ 'fetch-group-date', 'fetch', qr{^attribute (?:dategrouping=(?:year|month|day)|usertimezone=false)$}, "`dategrouping`, `usertimezone='false'`", "$fetch/aggregate-data" ],
 
 	# ---- writes
 	[ 'create-multiple', 'request', qr{^POST $set/${message}CreateMultiple(?:\?tag=.*)?$}, 'POST SET/Microsoft.Dynamics.CRM.CreateMultiple', "$learn/bulk-operations" ],
@@ -218,13 +258,13 @@ sub line_of
 {
 	my ($method, $target) = @_;
 	my ($path, $query) = split /\?/, $target =~ s{^(?:https?://[^/]+)?/api/data/v[^/]+/}{}r, 2;
-	my @options = map { shape_of(decoded($_)) } split /&/, $query // '';
+	my @options = map { /^fetchXml=/ ? decoded($_) : shape_of(decoded($_)) } split /&/, $query // '';
 
 	$path = shape_of(decoded($path));
 	$path =~ s/^(EntityDefinitions)\(KEY\)/$1(LogicalName='…')/;
 	$path =~ s/^(Retrieve\w+)\(KEY\)/$1/;
 	# its pieces tell what is in it
-	my @shown = map { $path =~ /^RetrieveMetadataChanges\b/ ? s/^(\@p1=)\{.*\}$/$1\{…\}/sr : $_ } @options;
+	my @shown = map { s/^(fetchXml=).*/$1…/sr } map { $path =~ /^RetrieveMetadataChanges\b/ ? s/^(\@p1=)\{.*\}$/$1\{…\}/sr : $_ } @options;
 	return ("$method $path" . (@shown ? '?' . join('&', @shown) : ''), @options);
 }
 
@@ -241,6 +281,7 @@ sub filter_pieces
 		elsif ($filter =~ s/^(startswith|endswith|contains)\(\w+,('…')\)//) { push @pieces, [ operator => $1 ], [ literal => $2 ] }
 		elsif ($filter =~ s/^${message}(\w+)\(PropertyName='…',PropertyValues=\[(?:"(?:[^"\\]|\\.)*",?)*\]\)//) { push @pieces, [ operator => $1 ] }
 		elsif ($filter =~ s/^[\w\/]+ (eq|ne) null\b//) { push @pieces, [ operator => "$1 null" ] }
+		elsif ($filter =~ s/^[\w\/]+ ([gl][te]) ID\b//) { push @pieces, [ operator => "$1 ID" ] }
 		elsif ($filter =~ s/^[\w\/]+ (eq|ne|gt|ge|lt|le) ('…'|[-+:.\w]+)//) { push @pieces, [ operator => $1 ], [ literal => $2 ] }
 		else { push @pieces, [ operator => $filter ]; last }
 	}
@@ -269,6 +310,39 @@ sub definition_pieces
 	return @pieces;
 }
 
+# attributes of FetchXML whose values are few
+my %listed = map { $_ => 1 } (
+	(map { "fetch $_" } qw(aggregate distinct useraworderby no-lock returntotalrecordcount latematerialize datasource options)),
+	(map { "attribute $_" } qw(aggregate groupby dategrouping usertimezone distinct rowaggregate)),
+	(map { "link-entity $_" } qw(link-type intersect)),
+	'filter type', 'filter hint', 'condition operator', 'order descending');
+
+# Each element with its parent, and each attribute.  What is no XML of this kind is a piece of no shape.
+sub fetch_pieces
+{
+	my ($xml) = @_;
+	my (@pieces, @parents);
+
+	while ($xml =~ /\G(?!\z)/gc)
+	{
+		if (@parents && $xml =~ m{\G</$parents[-1]\s*>}gc) { pop @parents }
+		elsif ($xml =~ m{\G<([\w-]+)((?:\s+[\w-]+\s*=\s*(?:'[^'<]*'|"[^"<]*"))*)\s*(/?)>}gc)
+		{
+			my ($name, $attributes, $empty) = ($1, $2, $3);
+			my %value = map { s/^["']|["']$//gr } $attributes =~ /([\w-]+)\s*=\s*('[^']*'|"[^"]*")/g;
+			my $of_id = ($value{value} // '') =~ /^\{?$guid\}?$/ && ($value{operator} // '') =~ /^[gl][te]$/ ? ' ID' : '';
+
+			push @pieces, (@parents ? "<$parents[-1]>" : '') . "<$name>",
+			  map { $listed{"$name $_"} ? "$name $_=$value{$_}" . ($_ eq 'operator' ? $of_id : '') : "$name $_" } sort keys %value;
+			push @parents, $name unless $empty;
+		}
+		elsif ($xml =~ /\G\s+/gc || @parents && $parents[-1] eq 'value' && $xml =~ /\G[^<]+/gc) { }
+		else { push @pieces, substr $xml, pos $xml; last }
+	}
+	push @pieces, "no end of <$parents[-1]>" if @parents;
+	return map { [ fetch => $_ ] } @pieces;
+}
+
 sub option_pieces
 {
 	my @pieces;
@@ -279,7 +353,8 @@ sub option_pieces
 		if ($option =~ /^\$filter=(.*)/s) { push @pieces, filter_pieces($1) }
 		elsif ($option =~ /^\$apply=filter\((.*)\)\/aggregate/s) { push @pieces, filter_pieces($1) }
 		elsif ($option =~ /^\@p1=(\{.*\})$/s) { push @pieces, definition_pieces($1) }
-		elsif ($option =~ /^(?:\$select|\$expand|\$apply|fetchXml|\@p1)=/) { next }
+		elsif ($option =~ /^fetchXml=(.*)/s) { push @pieces, fetch_pieces($1) }
+		elsif ($option =~ /^(?:\$select|\$expand|\$apply|\@p1)=/) { next }
 		else { push @pieces, [ option => $option ] }
 	}
 	return @pieces;

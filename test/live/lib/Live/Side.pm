@@ -46,7 +46,7 @@ sub fill
 		truncate => $self->{truncate} // '');
 
 	$sql =~ s/\{id\.(\w+)\}/$self->id($1)/ge;
-	$sql =~ s/\{(\w+)\.(\w+)\}/$self->{role}{$1}{$2} || die "no $2 of $1"/ge;
+	$sql =~ s/\{(\w+)\.(\w+)\}/($self->role($1) \/\/ {})->{$2} || die "no $2 of $1"/ge;
 	$sql =~ s/\{(tag|run|server|schema|truncate)\}/$value{$1}/g;
 	return $sql;
 }
@@ -120,8 +120,18 @@ sub set_up
 				FROM pg_class c JOIN pg_foreign_table ft ON ft.ftrelid = c.oid, LATERAL (SELECT split_part(o, '=', 1), substr(o, strpos(o, '=') + 1)
 					FROM unnest(ft.ftoptions) o) AS x (k, v)
 				WHERE c.relnamespace = '{schema}'::regnamespace GROUP BY c.relname) AS t;
+		CREATE FUNCTION {schema}_roles.refusal(query text) RETURNS text LANGUAGE plpgsql AS \$\$
+			DECLARE
+				detail text;
+			BEGIN
+				EXECUTE query;
+				RETURN '';
+			EXCEPTION WHEN OTHERS THEN
+				GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+				RETURN concat_ws(' ', regexp_replace(SQLERRM, '^could not [^:]*: ', ''), nullif(detail, ''));
+			END \$\$;
 END
-	$self->find_roles;
+	$self->{set} = { map { split /\|/ } split /\n/, $session->must($self->fill('SELECT "table" || \'|\' || set FROM {schema}_roles.tables')) };
 	$self->{ready} = 1;
 	$session->must('SET client_min_messages = debug2;');
 	return;
@@ -164,19 +174,26 @@ sub drop_keys
 	return;
 }
 
-sub find_roles
+# What plays a role in the steps, looked for when the first one needs it; undef if there is nothing.
+sub role
 {
-	my ($self) = @_;
+	my ($self, $name) = @_;
+	my ($role) = grep { $_->{name} eq $name } @Live::Steps::roles;
 
-	for my $role (grep { $_->{sql} } @Live::Steps::roles)
+	return $self->{role}{$name} if exists $self->{role}{$name} || !($role->{sql} || $role->{refusal});
+	$self->{role}{$name} = undef;
+	if ($role->{refusal})
 	{
-		my @values = split /\|/, $self->{session}->must($self->fill($role->{sql}));
+		my $refusal = $self->{session}->must($self->fill("SELECT {schema}_roles.refusal('$role->{refusal}')"));
 
-		next unless @values;
-		$self->{role}{ $role->{name} } = { map { $role->{members}[$_] => $values[$_] } 0 .. $#{ $role->{members} } };
+		return $self->{role}{$name} = {} unless length $refusal;
+		$self->{refusal}{$name} = $self->mask($refusal =~ s/\s+/ /gr);
+		return;
 	}
-	$self->{set} = { map { split /\|/ } split /\n/, $self->{session}->must($self->fill('SELECT "table" || \'|\' || set FROM {schema}_roles.tables')) };
-	return;
+	my @values = split /\|/, $self->{session}->must($self->fill($role->{sql}));
+
+	$self->{role}{$name} = { map { $role->{members}[$_] => $values[$_] } 0 .. $#{ $role->{members} } } if @values;
+	return $self->{role}{$name};
 }
 
 # What the environment lacks for a step, or undef.
@@ -186,11 +203,24 @@ sub lacks
 
 	for my $need (@needs)
 	{
-		next if $self->{role}{$need};
+		next if $self->role($need);
 		my ($role) = grep { $_->{name} eq $need } @Live::Steps::roles;
+		return "$role->{unless}: $self->{refusal}{$need}" if length($self->{refusal}{$need} // '');
 		return $role->{unless}
 		  // "it needs $role->{what}, and there is none among " . join ', ', @Live::Steps::standard, @{ $self->{more} };
 	}
+	return;
+}
+
+# What the extension knows of our copies and pushes, when their tables go.
+sub forget
+{
+	my ($self, $schemas) = @_;
+
+	$self->{session}->must("SET client_min_messages = warning;
+		SELECT count(dataverse.forget_copy(target)) FROM dataverse.sync_state WHERE target ~ '^($schemas)';
+		SELECT count(dataverse.forget_push(id)) FROM dataverse.pushes WHERE foreign_table ~ '^($schemas)';
+		DELETE FROM dataverse.run_log WHERE foreign_table ~ '^($schemas)'");
 	return;
 }
 
@@ -235,6 +265,7 @@ sub tear_down
 			$self->drop_keys($self->{run}) if $self->{create_key};
 			$self->drop_keys('') if $tag;
 		}
+		$self->forget($self->{local}) if $self->{ready};
 		$self->{session}->must($self->fill('RESET ALL; SET client_min_messages = warning;
 			DROP SCHEMA IF EXISTS {schema}, {schema}_all, {schema}_roles CASCADE; DROP SERVER IF EXISTS {server} CASCADE;'));
 		1;
@@ -251,6 +282,7 @@ sub drop_leftovers
 	my ($self) = @_;
 	my $session = $self->{session};
 
+	$self->forget('dataverse_check_[0-9a-f]{8}');
 	$session->must("SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace WHERE nspname ~ '^dataverse_check_[0-9a-f]{8}'
 			AND nspname !~ '^$self->{local}' \\gexec
 		SELECT format('DROP SERVER %I CASCADE', srvname) FROM pg_foreign_server WHERE srvname ~ '^dataverse_check_[0-9a-f]{8}'
@@ -296,7 +328,7 @@ sub run
 	push @errors, 'FATAL: the session has ended' unless $self->{session}->alive;
 	push @messages, $err unless $self->{session}->alive;
 	my %seen;
-	my @tables = grep { defined } map { $self->{role}{$_}{table} } @roles;
+	my @tables = grep { defined } map { $self->role($_) ? $self->role($_)->{table} : undef } @roles;
 	$self->{role}{bulk} //= {} if $trail{'POST accounts/Microsoft.Dynamics.CRM.CreateMultiple 200'};
 	return {
 		text => $self->mask(join('', $out, map { "$_\n" } sort @errors), @tables),

@@ -21,11 +21,16 @@ package Live::Steps;
 use strict;
 use warnings;
 
+# How the requests of these steps are divided depends on how long answers take.
+our %by_time = map { $_ => 1 } qw(ranges);
+
 # These tables are in every environment.
 our @standard = qw(account contact task);
 
-# Where to find what the standard tables do not have: in the tables that the
-# caller has named.  The query returns members of the role, as name|value.
+# What an environment may lack: columns that the standard tables do not have, which are looked
+# for in the tables that the caller has named, and what the service may refuse.  The query
+# "sql" returns the members of the role, if there is one; the query "refusal" is tried, and its
+# error says why there is none.
 our @roles = (
 	(
 		map {
@@ -86,6 +91,19 @@ our @roles = (
 			WHERE t.kind = 'intersect' AND a.target = 'account' AND c.target = 'contact' ORDER BY t.rank LIMIT 1",
 		members => [qw(table account contact)]
 	},
+	# a copy of a table has all its rows
+	{
+		name => 'few',
+		unless => 'there are more than 5000 accounts, all of which it would read',
+		sql => "SELECT greatest(5, n / 4) FROM dataverse.row_count('account') n WHERE n <= 5000",
+		members => [qw(page)]
+	},
+	{
+		name => 'tracked',
+		unless => 'changes of accounts cannot be had',
+		refusal => "SELECT 1 FROM dataverse.changes(''{schema}.account'')",
+		members => []
+	},
 	# known once CreateMultiple has been accepted: without it, the service carries out and refuses single rows
 	{
 		name => 'bulk',
@@ -120,7 +138,35 @@ sub row
 	return $values =~ s/\b([a-z]\d)\b/'{id.$1}', '{tag} $1'/r;
 }
 
+# Runs queries with tables that have pages of two rows, and so that the planner leaves joins and groups to the service.
+sub pushed
+{
+	my ($tables, @queries) = @_;
+	my @off = map { "enable_$_" } qw(hashjoin mergejoin nestloop hashagg sort);
+
+	return join "\n", (map { "ALTER FOREIGN TABLE $_ OPTIONS (ADD page_size '2');" } @$tables), (map { "SET $_ = off;" } @off),
+	  @queries, (map { "RESET $_;" } @off), map { "ALTER FOREIGN TABLE $_ OPTIONS (DROP page_size);" } @$tables;
+}
+
+# a column of text without what all names of this run begin with
+sub short { return "substr($_[0], length('{tag}') + 2)"; }
+
+# The names of some accounts in the order in which the service returns them.
+sub ids_asked
+{
+	my ($path) = @_;
+
+	return 'SELECT string_agg(' . short("r ->> 'name'") . ", ' ' ORDER BY n) FROM (SELECT string_agg('accountid eq ' || id, ' or ') AS ours,
+			string_agg('<value>' || id || '</value>', '') AS listed FROM unnest(ARRAY[" . list(qw(a1 a2 a3 a4 a5 a6)) . "]) id) ids,
+		LATERAL jsonb_array_elements(dataverse.request('{server}', 'GET', '$path', NULL) -> 'value') WITH ORDINALITY AS x (r, n);\n";
+}
+
+sub list { return join ', ', map { "'{id.$_}'" } @_; }
+
 my @read = qw(select filter-starts-with);
+my $contacts = 'c.contactid IN (' . list(qw(c1 c2 c3 j1 j2 j3 j4 j5)) . ')';
+my $accounts = 'a.accountid IN (' . list(qw(a1 a2 a3 a4 a5 a6)) . ')';
+my $of = 'JOIN account a ON a.accountid = c.parentcustomerid';
 my $png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 our @steps = (
@@ -221,6 +267,12 @@ our @steps = (
 		"INSERT INTO contact (contactid, lastname, birthdate, parentcustomerid, parentcustomeridtype) VALUES
 			(" . row("c1, '1980-02-29', '{id.a1}', 'account'") . "), (" . row("c2, '1990-12-31', '{id.c1}', 'contact'") . "),
 			(" . row('c3, NULL, NULL, NULL') . ");" ],
+	[ 'insert-related', [], [qw(create-multiple bind update-multiple)],
+		"INSERT INTO contact (contactid, lastname, birthdate, gendercode, familystatuscode, creditonhold, parentcustomerid, parentcustomeridtype) VALUES
+			(" . row("j1, '1980-02-29', 1, 2, true, '{id.a1}', 'account'") . "), (" . row("j2, '1980-02-28', 2, 2, false, '{id.a1}', 'account'") . "),
+			(" . row("j3, '1953-01-01', 2, 1, false, '{id.a2}', 'account'") . "), (" . row("j4, '2001-12-31', 1, NULL, true, '{id.a3}', 'account'") . "),
+			(" . row("j5, '1999-12-31', NULL, NULL, false, '{id.a6}', 'account'") . ");
+		UPDATE account SET customertypecode = 1 WHERE accountid IN ('{id.a1}', '{id.a3}');" ],
 	[ 'insert-tasks', [], [qw(create-multiple batch batch-headers batch-continue part-create)],
 		"INSERT INTO task (activityid, subject, scheduledend, regardingobjectid, regardingobjectidtype) VALUES
 			(" . row("t1, '2026-01-31 10:00:00Z', '{id.a1}', 'account'") . "), (" . row("t2, '2026-02-28 23:59:59Z', '{id.c1}', 'contact'") . "),
@@ -348,7 +400,7 @@ our @steps = (
 		"INSERT INTO {choices.table} ({choices.id}, {choices.name}, {choices.column}) VALUES (" . row('m1, {choices.values}') . '), (' . row('m2, NULL') . ");"
 		  . join "\n", map { found('{choices.table}', '{choices.name}', $_) } '{choices.column} && {choices.values}', '{choices.column} @> {choices.values}', '{choices.column} IS NULL' ],
 	# the full-text index lags behind the rows
-	[ 'filter-full-text', ['choices'], [ qw(create-multiple filter-contain-values), @read ],
+	[ 'filter-full-text', ['choices'], [ qw(create-multiple filter-contain-values fetchxml fetch-contain-values), @read ],
 		"INSERT INTO {choices.table} ({choices.id}, {choices.name}, {choices.column}) VALUES (" . row('f1, {choices.values}') . '), (' . row('f2, NULL') . ");
 		ALTER FOREIGN TABLE {choices.table} OPTIONS (ADD full_text_filters 'true');
 		DO \$\$ BEGIN
@@ -359,6 +411,8 @@ our @steps = (
 			END LOOP;
 		END \$\$;"
 		  . join("\n", map { found('{choices.table}', '{choices.name}', $_) } '{choices.column} && {choices.values}', '{choices.column} @> {choices.values}')
+		  . pushed([], "SELECT count(*) FROM {choices.table} t JOIN systemuser u ON u.systemuserid = t.createdby
+				WHERE t.{choices.id} IN (" . list(qw(f1 f2)) . ') AND t.{choices.column} && {choices.values};')
 		  . "ALTER FOREIGN TABLE {choices.table} OPTIONS (DROP full_text_filters);" ],
 	# up to the first character of which it is not known what it equals
 	[ 'filter-collation', [], [ @read, qw(filter-eq filter-starts-with) ],
@@ -411,12 +465,82 @@ our @steps = (
 	[ 'virtual-id', [], [qw(select filter-not-null top)],
 		"SELECT count(*) FROM (SELECT 1 FROM systemuser WHERE systemuserid IS NOT NULL LIMIT 1) u;" ],
 
+	# ---- joins and groups, in FetchXML
+
+	[ 'join-inner', [], [qw(fetchxml fetchxml-annotations fetch-columns fetch-alias fetch-page fetch-cookie fetch-link fetch-filter fetch-in)],
+		pushed([qw(contact)],
+			'SELECT ' . short('c.lastname') . ', ' . short('a.name') . ", a.numberofemployees, a.parentaccountid FROM contact c $of WHERE $contacts ORDER BY c.lastname || 'x';") ],
+	[ 'join-outer', [], [qw(fetchxml fetch-page fetch-cookie fetch-link-outer)],
+		pushed([qw(contact)],
+			'SELECT ' . short('c.lastname') . ', ' . short('a.name') . ", a.creditonhold FROM contact c LEFT $of AND a.numberofemployees > 10 WHERE $contacts ORDER BY c.lastname || 'x';") ],
+	[ 'join-chain', [], [qw(fetchxml fetch-link)],
+		pushed([qw(contact)],
+			'SELECT ' . short('c.lastname') . ', ' . short('p.name') . ", u.systemuserid = a.ownerid FROM contact c $of
+				LEFT JOIN account p ON p.accountid = a.parentaccountid LEFT JOIN systemuser u ON u.systemuserid = a.ownerid
+				WHERE $contacts ORDER BY c.lastname || 'x';") ],
+	[ 'join-exists', [], [qw(fetchxml fetch-page fetch-link-exists fetch-range)],
+		pushed([qw(account)],
+			'SELECT ' . short('a.name') . " FROM account a WHERE $accounts
+				AND EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.birthdate > '1960-01-01') ORDER BY a.name || 'x';") ],
+	[ 'join-not-any', [], [qw(fetchxml fetch-page fetch-link-not-any fetch-equal)],
+		pushed([qw(account)],
+			'SELECT ' . short('a.name') . " FROM account a WHERE $accounts
+				AND NOT EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid) ORDER BY a.name || 'x';",
+			'SELECT ' . short('a.name') . " FROM account a WHERE $accounts
+				AND NOT EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 1) ORDER BY a.name || 'x';") ],
+	# a column is compared with a value, with several, with nothing, and with another one
+	[ 'join-filters', [], [qw(fetchxml fetch-filter fetch-or fetch-equal fetch-range fetch-null fetch-in fetch-not-in fetch-text fetch-columns-compared)],
+		pushed([],
+			map { 'SELECT string_agg(' . short('c.lastname') . ", ' ' ORDER BY c.lastname) FROM (SELECT c.lastname FROM contact c $of WHERE $contacts AND $_ OFFSET 0) c;" }
+			  'a.numberofemployees = 10', 'a.numberofemployees <> 10', 'a.numberofemployees BETWEEN 10 AND 20', 'c.birthdate < \'1980-02-29\'',
+			  'a.industrycode NOT IN (1, 3)', 'c.gendercode NOT IN (2)', 'a.parentaccountid IS NULL', 'a.revenue IS NOT NULL', 'NOT c.creditonhold',
+			  "(c.birthdate = '1953-01-01' OR c.gendercode = 1)", "starts_with(a.name, '{tag} a')", "a.name LIKE '%a1'", "c.lastname LIKE '%j%'",
+			  'a.industrycode = a.customertypecode', 'c.gendercode <> c.familystatuscode', "a.createdon > '2020-01-01 00:00:00Z'") ],
+	[ 'join-order', [], [qw(fetchxml fetch-order fetch-top)],
+		pushed([], 'SELECT ' . short('c.lastname') . " FROM (SELECT c.lastname, c.birthdate FROM contact c $of WHERE $contacts ORDER BY c.birthdate DESC NULLS LAST LIMIT 3) c ORDER BY c.birthdate DESC;") ],
+	[ 'group-choice', [], [qw(fetchxml fetch-aggregate fetch-group)],
+		pushed([], "SELECT industrycode, count(*) FROM account a WHERE $accounts GROUP BY industrycode ORDER BY 1;") ],
+	[ 'group-boolean', [], [qw(fetchxml fetch-aggregate fetch-group)],
+		pushed([], "SELECT creditonhold, count(*), count(revenue) FROM account a WHERE $accounts GROUP BY creditonhold ORDER BY 1;") ],
+	[ 'group-lookup', [], [qw(fetchxml fetch-aggregate fetch-group)],
+		pushed([], "SELECT parentaccountid, count(*) FROM account a WHERE $accounts GROUP BY parentaccountid ORDER BY 2, 1;") ],
+	[ 'group-month', [], [qw(fetchxml fetch-aggregate fetch-group-date)],
+		pushed([], "SELECT date_trunc('month', scheduledend), count(*) FROM task WHERE activityid IN (" . list(qw(t1 t2 t3)) . ') GROUP BY 1 ORDER BY 1;',
+			"SELECT date_trunc('day', scheduledend), count(*) FROM task WHERE activityid IN (" . list(qw(t1 t2 t3)) . ') GROUP BY 1 ORDER BY 1;') ],
+	[ 'group-date', [], [qw(fetchxml fetch-aggregate fetch-group-date)],
+		pushed([], "SELECT birthdate, creditonhold, count(*) FROM contact c WHERE $contacts GROUP BY birthdate, creditonhold ORDER BY 1, 2;",
+			"SELECT date_trunc('year', birthdate), count(*) FROM contact c WHERE $contacts GROUP BY 1 ORDER BY 1;") ],
+	[ 'group-join', [], [qw(fetchxml fetch-aggregate fetch-group fetch-link)],
+		pushed([], "SELECT a.industrycode, count(*), max(c.birthdate) FROM contact c $of WHERE $contacts GROUP BY a.industrycode ORDER BY 1;") ],
+	[ 'aggregate-number', [], [qw(fetchxml fetch-aggregate fetch-distinct)],
+		pushed([], "SELECT sum(numberofemployees), avg(numberofemployees), min(numberofemployees), max(numberofemployees), count(numberofemployees),
+			count(DISTINCT industrycode), count(*) FROM account a WHERE $accounts;") ],
+	[ 'aggregate-date', [], [qw(fetchxml fetch-aggregate)],
+		pushed([], "SELECT min(birthdate), max(birthdate), count(*) FROM contact c WHERE $contacts;",
+			'SELECT min(scheduledend), max(scheduledend), count(*) FROM task WHERE activityid IN (' . list(qw(t1 t2 t3)) . ');') ],
+
+	# ---- ranges of ids
+
+	# what is asked when a large table is read, or grouped, in parts: here of few rows
+	[ 'id-order', [], [qw(select order order-descending top filter-range-of-ids filter-or)],
+		ids_asked("accounts?\$select=name&\$filter=' || ours || '&\$orderby=accountid")
+		  . ids_asked("accounts?\$select=name&\$filter=' || ours || '&\$orderby=accountid desc&\$top=2")
+		  . join '', map { my $name = $_; map { ids_asked("accounts?\$select=name&\$filter=accountid $_ {id.$name} and (' || ours || ')&\$orderby=accountid") } qw(ge lt) } qw(a1 a2 a3) ],
+	[ 'id-order-fetchxml', [], [qw(fetchxml fetch-range-of-ids fetch-order)],
+		join '', map { my $name = $_; map { ids_asked("accounts?fetchXml=<fetch><entity name=''account''><attribute name=''name''/><order attribute=''accountid''/>"
+			. "<filter><condition attribute=''accountid'' operator=''$_'' value=''{id.$name}''/>"
+			. "<condition attribute=''accountid'' operator=''in''>' || listed || '</condition></filter></entity></fetch>") } qw(ge lt) } qw(a1 a2 a3) ],
+	[ 'ranges', [], [ @read, qw(page-size order) ],
+		"SET dataverse_fdw.scan_parallelism = 3; ALTER FOREIGN TABLE account OPTIONS (ADD page_size '2');"
+		  . found('account', 'name', 'true')
+		  . "ALTER FOREIGN TABLE account OPTIONS (DROP page_size); RESET dataverse_fdw.scan_parallelism;" ],
+
 	# ---- functions
 
 	[ 'fetchxml', [], [qw(entity-set fetchxml fetchxml-annotations)],
 		"SELECT row ->> 'numberofemployees' FROM dataverse.fetchxml('{server}', '<fetch><entity name=\"account\"><attribute name=\"numberofemployees\"/>
 			<filter><condition attribute=\"accountid\" operator=\"eq\" value=\"{id.a1}\"/></filter></entity></fetch>') AS f (row);" ],
-	[ 'fetchxml-pages', [], [qw(entity-set fetchxml fetchxml-cookie)],
+	[ 'fetchxml-pages', [], [qw(entity-set fetchxml fetch-page fetch-cookie)],
 		"SELECT count(*) FROM dataverse.fetchxml('{server}', '<fetch count=\"2\"><entity name=\"account\"><attribute name=\"name\"/>
 			<filter><condition attribute=\"name\" operator=\"begins-with\" value=\"{tag} a\"/></filter></entity></fetch>') AS f (row);" ],
 	[ 'request', [], [qw(request-create request-update request-put request-delete request-read)],
@@ -494,6 +618,53 @@ our @steps = (
 		SELECT count(*) FROM {pairs.table} WHERE {pairs.account} = '{id.a1}';
 		DELETE FROM {pairs.table} WHERE {pairs.account} = '{id.a1}' AND {pairs.contact} = '{id.c1}';
 		SELECT count(*) FROM {pairs.table} WHERE {pairs.account} = '{id.a1}';" ],
+
+	# ---- copies: of all accounts, of which a few columns are read
+
+	[ 'changes', [qw(few tracked)], [qw(track-changes delta-link metadata-version)],
+		"INSERT INTO account (accountid, name) VALUES (" . row('y1') . '), (' . row('y2') . '), (' . row('y3') . ");
+		SELECT next_token AS token FROM dataverse.changes('account') WHERE next_token IS NOT NULL \\gset check_
+		UPDATE account SET fax = 'changed' WHERE accountid = '{id.y1}'; DELETE FROM account WHERE accountid = '{id.y2}';
+		INSERT INTO account (accountid, name) VALUES (" . row('y4') . ");
+		SELECT id, deleted, " . short("row ->> 'name'") . ", row ->> 'fax' FROM dataverse.changes('account', :'check_token')
+			WHERE id IN (" . list(qw(y1 y2 y3 y4)) . ") ORDER BY deleted, row ->> 'name';" ],
+	# the second run finds changes, and the third one compares ids and versions
+	[ 'pull', [qw(few tracked)], [qw(select order page-size track-changes delta-link definition expiry)],
+		"ALTER FOREIGN TABLE account OPTIONS (ADD page_size '{few.page}');
+		CALL dataverse.pull('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		DELETE FROM account WHERE accountid = '{id.y3}'; UPDATE account SET fax = 'pulled' WHERE accountid = '{id.y4}';
+		INSERT INTO account (accountid, name) VALUES (" . row('y5') . ");
+		CALL dataverse.pull('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		SELECT " . short('name') . ", fax FROM account_copy WHERE starts_with(name, '{tag} y') ORDER BY name;
+		CALL dataverse.pull('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber'], sweep => '0');
+		SELECT " . short('name') . ", fax FROM account_copy WHERE starts_with(name, '{tag} y') ORDER BY name;
+		SELECT status, deleted > 0 FROM dataverse.runs WHERE target = '{schema}.account_copy' ORDER BY id;
+		ALTER FOREIGN TABLE account OPTIONS (DROP page_size);" ],
+	[ 'sync', [qw(few tracked)], [qw(create-multiple update-multiple select delta-link delta-count)],
+		"CALL dataverse.sync('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		UPDATE account_copy SET fax = 'sent' WHERE accountid = '{id.y1}'; DELETE FROM account_copy WHERE accountid = '{id.y4}';
+		INSERT INTO account_copy (accountid, name) VALUES (" . row('y6') . ");
+		CALL dataverse.sync('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		SELECT " . short('name') . ", fax FROM account WHERE accountid IN (" . list(qw(y1 y4 y5 y6)) . ") ORDER BY name;
+		UPDATE account SET fax = 'theirs' WHERE accountid IN ('{id.y5}', '{id.y6}'); UPDATE account_copy SET fax = 'ours' WHERE accountid = '{id.y6}';
+		CALL dataverse.sync('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		SELECT " . short('name') . ", fax FROM account_copy WHERE accountid IN (" . list(qw(y1 y4 y5 y6)) . ") ORDER BY name;
+		SELECT kind, row_id, columns, ours ->> 'fax', theirs ->> 'fax' FROM dataverse.conflicts WHERE target = '{schema}.account_copy';
+		SELECT dataverse.resolve('{schema}.account_copy', 'local');
+		CALL dataverse.sync('account', '{schema}.account_copy', columns => ARRAY['name', 'fax', 'versionnumber']);
+		SELECT fax FROM account WHERE accountid = '{id.y6}';
+		SELECT lag >= 0, token_expires_at > now() FROM dataverse.sync_state WHERE target = '{schema}.account_copy';
+		CALL dataverse.untrack('{schema}.account_copy'); SELECT dataverse.forget_copy('{schema}.account_copy');" ],
+	[ 'push', [], [qw(create-multiple update-multiple select)],
+		"CALL dataverse.push(\$\$ VALUES ('{id.p1}'::uuid, '{tag} p1', 1), ('{id.p2}', '{tag} p2', 2) \$\$, 'account');"
+		=~ s/VALUES (.*) \$\$/SELECT * FROM (VALUES $1) AS v (accountid, name, numberofemployees) \$\$/r
+		. "CALL dataverse.push(\$\$ SELECT '{id.p2}'::uuid AS accountid, 22 AS numberofemployees \$\$, 'account', operation => 'update');
+		SELECT " . short('name') . ", numberofemployees FROM account WHERE accountid IN (" . list(qw(p1 p2)) . ') ORDER BY name;' ],
+	[ 'push-key', ['keyed'], [qw(upsert-multiple upsert-by-key)],
+		join '', (map {
+			"CALL dataverse.push(\$\$ SELECT '{run}p' || i AS {keyed.column}, '{tag} $_' || i AS {keyed.name} FROM generate_series(1, 3) i \$\$,
+				'{keyed.table}', key => ARRAY['{keyed.column}'], chunk => 2);\n" } qw(p o)),
+		'SELECT ' . short('{keyed.name}') . ", {keyed.column} = '{run}p1' FROM {keyed.table} WHERE {keyed.column} IN ('{run}p1', '{run}p2', '{run}p3') ORDER BY 1;" ],
 
 	# ---- forms that a service may find too long: each falls back to a shorter one
 
