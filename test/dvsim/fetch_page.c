@@ -350,10 +350,10 @@ set_page(struct sim_fetch_query *q)
 	int			max = q->table->type == SIM_ELASTIC ? PAGE_ELASTIC : PAGE_STANDARD;
 
 	q->limit = tree->top > 0 ? tree->top : tree->count;
-	if (q->limit == 0 || q->limit > max)
+	if ((q->limit == 0 && !tree->limited) || q->limit > max)
 		q->limit = max;
 	/* nothing tells that there are more groups than an answer holds */
-	q->may_have_more = tree->top == 0 && !tree->aggregate;
+	q->may_have_more = tree->top == 0 && !tree->limited && !tree->aggregate;
 	q->page = tree->page > 0 ? tree->page : 1;
 }
 
@@ -362,7 +362,7 @@ sim_fetch_page(struct sim_fetch_query *q)
 {
 	struct cookie cookie = {0};
 	bool		use_cookie = false;
-	int64_t		skip = 0;
+	int64_t		skip = q->tree->offset;
 
 	set_page(q);
 	if (q->tree->cookie != NULL && *q->tree->cookie != '\0')

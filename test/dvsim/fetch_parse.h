@@ -155,6 +155,8 @@ struct sim_fetch_tree
 	bool		distinct;
 	bool		total;			/* returntotalrecordcount */
 	bool		raw_order;
+	bool		limited;		/* by SQL, to "top" rows after "offset", either of which may be 0 */
+	int			offset;
 	int			links;
 	int			conditions;
 };

@@ -1,6 +1,6 @@
 /*
  * fetch_read.c
- *		Answers a FetchXML query.
+ *		Answers a FetchXML query, or one in SQL.
  *
  * The statement asks for one row more than the page holds; whether it comes
  * decides about the paging annotations, which stand before the rows and
@@ -8,11 +8,15 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "drift.h"
 #include "fetch_sql.h"
+#include "odata_page.h"
+#include "odata_read.h"
 #include "quirks.h"
+#include "sql_query.h"
 #include "store.h"
 
 #define COOKIE_ANNOTATION "Microsoft.Dynamics.CRM.fetchxmlpagingcookie"
@@ -202,7 +206,7 @@ put_paging(struct sim_fetch_query *q, struct sim_buf *out, const struct result *
 {
 	struct sim_buf cookie = {0};
 
-	if (!result->more)
+	if (!result->more || q->link)
 		return;
 	if (q->cookie && !sim_quirk(q->req->sim, SIM_QUIRK_NO_COOKIES) &&
 		sim_wants_annotation(q->req, COOKIE_ANNOTATION))
@@ -214,6 +218,28 @@ put_paging(struct sim_fetch_query *q, struct sim_buf *out, const struct result *
 	}
 	if (sim_wants_annotation(q->req, MORE_ANNOTATION))
 		sim_puts(out, ",\"@" MORE_ANNOTATION "\":true");
+}
+
+/* a page without a cookie is asked for by its number */
+static void
+put_link(struct sim_fetch_query *q, struct sim_buf *out, const struct result *result)
+{
+	struct sim_buf url = {0};
+	struct sim_buf cookie = {0};
+
+	if (!result->more || !q->link)
+		return;
+	if (q->cookie && !sim_quirk(q->req->sim, SIM_QUIRK_NO_COOKIES))
+		sim_fetch_put_cookie(q, &cookie, result->first, result->last);
+	else
+		sim_putf(&cookie, "<cookie pagenumber=\"%d\" istracking=\"False\" />", q->page + 1);
+	sim_link_start(&url, q->req, q->table->set_name);
+	sim_puts(&url, "$skiptoken=");
+	sim_put_query_text(&url, cookie.s);
+	sim_puts(out, ",\"@odata.nextLink\":");
+	sim_put_json(out, url.s, url.len);
+	sim_buf_free(&url);
+	sim_buf_free(&cookie);
 }
 
 static void
@@ -237,14 +263,16 @@ put_answer(struct sim_fetch_query *q, const struct result *result)
 	sim_puts(out, ",\"value\":[");
 	if (result->rows.len > 0)
 		sim_put(out, result->rows.s, result->rows.len);
-	sim_puts(out, "]}");
+	sim_putc(out, ']');
+	put_link(q, out, result);
+	sim_putc(out, '}');
 	q->res->rows = result->n;
 	sim_json_answer(q->res, 200);
 }
 
-/* query options of OData that say what FetchXML says itself */
+/* query options of OData that say what the query says itself */
 static bool
-check_options(struct sim_req *req, struct sim_res *res)
+check_options(struct sim_req *req, struct sim_res *res, const char *allowed, const char *language)
 {
 	int			i;
 
@@ -252,37 +280,107 @@ check_options(struct sim_req *req, struct sim_res *res)
 	{
 		const char *name = req->params.items[i].name;
 
-		if (*name == '$' && strcmp(name, "$count") != 0)
+		if (*name == '$' && strcmp(name, allowed) != 0)
 			return sim_fail(req, res, 400, "0x80060888",
-							"The query option '%s' is not supported together with fetchXml.",
-							name);
+							"The query option '%s' is not supported together with %s.", name,
+							language);
 	}
 	return true;
+}
+
+/* the answer to the query whose tree is there */
+static bool
+answer(struct sim_fetch_query *q)
+{
+	struct result result = {0};
+	bool		ok;
+
+	q->out.flags = sim_out_flags(q->req) | SIM_OUT_OMIT_NULLS;
+	ok = sim_fetch_translate(q) && sim_fetch_page(q) && check_aggregate_limit(q) &&
+		count_total(q, &result);
+	if (ok)
+	{
+		sim_out_prepare(q->req->arena, &q->out);
+		result.first = sim_alloc(q->req->arena, (q->nkeys + 1) * sizeof(char *));
+		result.last = sim_alloc(q->req->arena, (q->nkeys + 1) * sizeof(char *));
+		ok = print_rows(q, &result);
+	}
+	if (ok)
+		put_answer(q, &result);
+	sim_buf_free(&result.rows);
+	sim_fetch_free(q);
+	return ok;
 }
 
 bool
 sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *xml)
 {
 	struct sim_fetch_query q = {.req = req, .res = res, .table = table};
-	struct result result = {0};
+
+	res->kind = SIM_READ;
+	return check_options(req, res, "$count", "fetchXml") &&
+		sim_fetch_parse(req, res, xml, &q.tree) && answer(&q);
+}
+
+/* an attribute of the cookie in a link: "pagenumber", "pagingcookie"; NULL if it is not there */
+static const char *
+cookie_attribute(struct sim_req *req, const char *cookie, const char *name)
+{
+	const char *s = strstr(cookie, sim_fmt(req->arena, " %s=\"", name));
+
+	if (s == NULL)
+		return NULL;
+	s = strchr(s, '"') + 1;
+	return sim_strndup(req->arena, s, strcspn(s, "\""));
+}
+
+/* the attributes of <fetch> that say which page is meant */
+static bool
+put_page(struct sim_req *req, struct sim_res *res, struct sim_table *table, struct sim_buf *xml)
+{
+	const char *token = sim_param(req, "$skiptoken");
+	const char *number = token ? cookie_attribute(req, token, "pagenumber") : "1";
+	char	   *cookie = token ? (char *) cookie_attribute(req, token, "pagingcookie") : NULL;
+
+	if (number == NULL || atoi(number) < 1 ||
+		(cookie != NULL && !(sim_url_decode(cookie, false) && sim_url_decode(cookie, false))))
+		return sim_fail(req, res, 400, "0x8004112A", "Invalid page number in paging cookie.");
+	sim_putf(xml, " count=\"%ld\" page=\"%d\"", sim_page_size(req, table), atoi(number));
+	if (cookie != NULL)
+	{
+		sim_puts(xml, " paging-cookie=\"");
+		sim_put_xml(xml, cookie, strlen(cookie));
+		sim_putc(xml, '"');
+	}
+	return true;
+}
+
+bool
+sim_fetch_by_sql(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *sql)
+{
+	struct sim_fetch_query q = {.req = req, .res = res, .table = table, .link = true};
+	struct sim_sql_select select = {0};
+	struct sim_buf xml = {0};
 	bool		ok;
 
 	res->kind = SIM_READ;
-	if (!check_options(req, res) || !sim_fetch_parse(req, res, xml, &q.tree))
-		return false;
-	q.out.flags = sim_out_flags(req) | SIM_OUT_OMIT_NULLS;
-	ok = sim_fetch_translate(&q) && sim_fetch_page(&q) && check_aggregate_limit(&q) &&
-		count_total(&q, &result);
+	sim_puts(&xml, "<fetch");
+	ok = check_options(req, res, "$skiptoken", "sql") && sim_sql_parse(req, res, sql, &select) &&
+		(select.limited || select.aggregate || put_page(req, res, table, &xml));
 	if (ok)
 	{
-		sim_out_prepare(req->arena, &q.out);
-		result.first = sim_alloc(req->arena, (q.nkeys + 1) * sizeof(char *));
-		result.last = sim_alloc(req->arena, (q.nkeys + 1) * sizeof(char *));
-		ok = print_rows(&q, &result);
+		sim_putf(&xml, "%s%s>", select.aggregate ? " aggregate=\"true\"" : " useraworderby=\"true\"",
+				 select.distinct ? " distinct=\"true\"" : "");
+		sim_put(&xml, select.xml.s, select.xml.len);
+		sim_puts(&xml, "</fetch>");
+		ok = sim_fetch_parse(req, res, xml.s, &q.tree);
 	}
-	if (ok)
-		put_answer(&q, &result);
-	sim_buf_free(&result.rows);
-	sim_fetch_free(&q);
-	return ok;
+	sim_buf_free(&xml);
+	sim_buf_free(&select.xml);
+	if (!ok)
+		return false;
+	q.tree->limited = select.limited;
+	q.tree->top = select.limit;
+	q.tree->offset = select.offset;
+	return answer(&q);
 }

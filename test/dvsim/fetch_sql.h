@@ -100,6 +100,8 @@ struct sim_fetch_query
 	int			limit;			/* rows of the page; one more is asked for if may_have_more */
 	bool		may_have_more;
 	int			page;
+	bool		link;			/* the answer has a link to the next page, as that of an OData
+								 * query */
 };
 
 /* the number of a new parameter */

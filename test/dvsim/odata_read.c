@@ -432,8 +432,6 @@ check_unsupported(struct sim_req *req, struct sim_res *res)
 	static const char *const views[] = {"savedQuery", "userQuery"};
 	int			i;
 
-	if (sim_param(req, "sql") != NULL)
-		return sim_fail(req, res, 400, SIM_BAD_QUERY, "The query parameter sql is not supported.");
 	for (i = 0; i < 2; i++)
 	{
 		if (sim_param(req, views[i]) != NULL)
@@ -483,6 +481,7 @@ sim_read_set(struct sim_req *req, struct sim_res *res, struct sim_table *table, 
 {
 	struct sim_source source = {.table = table, .path = table->set_name};
 	const char *xml = sim_param(req, "fetchXml");
+	const char *sql = sim_param(req, "sql");
 
 	if (strcmp(rest, "$count") == 0 || strcmp(rest, "%24count") == 0)
 		return sim_count_source(req, res, &source);
@@ -491,5 +490,7 @@ sim_read_set(struct sim_req *req, struct sim_res *res, struct sim_table *table, 
 						sim_strndup(req->arena, rest, strcspn(rest, "(/")));
 	if (xml != NULL)
 		return sim_fetch(req, res, table, xml);
+	if (sql != NULL)
+		return sim_fetch_by_sql(req, res, table, sql);
 	return sim_read_source(req, res, &source);
 }

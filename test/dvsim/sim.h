@@ -175,6 +175,8 @@ bool		sim_read_row(struct sim_req *req, struct sim_res *res, struct sim_table *t
 /* fetch_read.c */
 bool		sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 					  const char *xml);
+bool		sim_fetch_by_sql(struct sim_req *req, struct sim_res *res, struct sim_table *table,
+							 const char *sql);
 
 /* write.c: POST PATCH PUT DELETE on a table, incl. $ref and the bulk messages */
 bool		sim_write(struct sim_req *req, struct sim_res *res, struct sim_table *table,

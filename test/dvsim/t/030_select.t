@@ -106,8 +106,6 @@ is($s->get("accounts($account)?\$select=name&tag=x&UnMaskedData=true")->status, 
 	'other options are let pass');
 refused("accounts($account)?\$select=name&unmaskeddata=true", 400, '0x80060888',
 	qr/^The query parameter unmaskeddata is not supported\.$/, 'but not in another case');
-refused('accounts?sql=SELECT name FROM account', 400, '0x80060888',
-	qr/^The query parameter sql is not supported\.$/, 'no SQL');
 refused('accounts?fetchxml=<fetch/>', 400, '0x80060888', qr/fetchxml is not supported/,
 	'nor any that there is not');
 is($s->get("accounts($account)?%24select=name")->json->{name}, 'Größe "A"\\B',
