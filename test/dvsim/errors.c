@@ -99,6 +99,7 @@ static const struct error errors[] = {
 	{0x80044331, "StringLengthTooLong"},
 	{0x80044352, "ExpiredVersionStamp"},
 	{0x80044366, "InvalidNamePrefix"},
+	{0x80044a02, "unManagedidsattachmentinvalidfilesize"},
 	{0x80048105, "CascadeOperationConcurrentRequested"},
 	{0x80048306, "unManagedIdsAccessDenied"},
 	{0x80048405, "AccessDenied"},

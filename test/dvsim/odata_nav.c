@@ -225,6 +225,21 @@ put_bytes(struct walk *walk, const char *bytes, size_t len)
 	sim_put(&walk->res->body, bytes + first, (size_t) (last - first + 1));
 }
 
+static void
+put_file_headers(struct walk *walk, const char *name, size_t len)
+{
+	bool		part = sim_header(walk->req, "Range") != NULL;
+
+	sim_res_header(walk->req, walk->res, "x-ms-file-size", sim_fmt(walk->req->arena, "%zu", len));
+	sim_res_header(walk->req, walk->res, "x-ms-file-name", sim_strdup(walk->req->arena, name ? name : ""));
+	sim_res_header(walk->req, walk->res, "mimetype", "application/octet-stream");
+	if (part)
+		sim_res_header(walk->req, walk->res, "x-ms-chunk-size", "4194304");
+	sim_res_header(walk->req, walk->res, "Access-Control-Expose-Headers", part ?
+				   "x-ms-file-size; x-ms-file-name; x-ms-chunk-size; mimetype" :
+				   "x-ms-file-size; x-ms-file-name; mimetype");
+}
+
 /* …/name/$value: text as it is, numbers as in JSON, the content of files and images */
 static void
 put_raw(struct walk *walk, struct sim_column *column, sqlite3_stmt *stmt)
@@ -236,6 +251,7 @@ put_raw(struct walk *walk, struct sim_column *column, sqlite3_stmt *stmt)
 	if (column->type == SIM_FILE)
 	{
 		bytes = sim_file_read(walk->req, sqlite3_column_blob(stmt, 0), &len);
+		put_file_headers(walk, (const char *) sqlite3_column_text(stmt, 1), len);
 		put_bytes(walk, bytes ? bytes : "", len);
 		return;
 	}
@@ -274,6 +290,8 @@ read_property(struct walk *walk, struct sim_column *column, bool raw)
 	sim_from_init(&sql, &from, walk->table);
 	sim_puts(&text, "SELECT ");
 	sim_out_value_sql(&text, from.alias, column);
+	if (column->type == SIM_FILE)
+		sim_putf(&text, ",%s.\"%s_name\"", from.alias, column->name);
 	stmt = select_row(walk, &sql, &from, &text);
 	if (stmt == NULL)
 		return false;

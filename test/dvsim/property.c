@@ -15,6 +15,7 @@
 
 #include "guid.h"
 #include "row_write.h"
+#include "upload.h"
 
 #define VALUE_SUFFIX "/$value"
 
@@ -110,7 +111,8 @@ update_member(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 }
 
 static bool
-store_bytes(struct sim_req *req, struct sim_res *res, const unsigned char file_id[16])
+store_bytes(struct sim_req *req, struct sim_res *res, const unsigned char file_id[16],
+			const void *bytes, size_t len)
 {
 	sqlite3_stmt *stmt = sim_stmt_get(req->sim->store,
 									  "INSERT INTO \"~file\"(id,bytes) VALUES (?1,?2)");
@@ -119,8 +121,7 @@ store_bytes(struct sim_req *req, struct sim_res *res, const unsigned char file_i
 	if (stmt == NULL)
 		return internal_error(req, res);
 	sqlite3_bind_blob(stmt, 1, file_id, 16, SQLITE_STATIC);
-	sqlite3_bind_blob(stmt, 2, req->body_len > 0 ? req->body : "", (int) req->body_len,
-					  SQLITE_STATIC);
+	sqlite3_bind_blob(stmt, 2, len > 0 ? bytes : "", (int) len, SQLITE_STATIC);
 	rc = sqlite3_step(stmt);
 	sim_stmt_put(req->sim->store, stmt);
 	return rc == SQLITE_DONE || internal_error(req, res);
@@ -167,6 +168,7 @@ is_bytes(const struct sim_req *req)
 	return type != NULL && strncasecmp(type, "application/octet-stream", 24) == 0;
 }
 
+/* the status is 204, unless it is set to that of a file that is not complete */
 static bool
 write_file(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 		   struct sim_column *column)
@@ -174,23 +176,44 @@ write_file(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 	struct sim_write_row row = {0};
 	unsigned char file_id[16];
 	bool		clear = strcmp(req->method, "DELETE") == 0;
+	bool		part = !clear && sim_param(req, "sessiontoken") != NULL;
+	bool		start = !clear && !part && sim_header(req, "x-ms-transfer-mode") != NULL;
 	const char *name = sim_header(req, "x-ms-file-name");
+	const void *bytes = req->body;
+	size_t		len = req->body_len;
 
-	if (!clear && (!is_bytes(req) || sim_header(req, "x-ms-transfer-mode") != NULL))
+	if (!clear && !start && !is_bytes(req))
 		return sim_fail(req, res, 400, "0x80040203", "File columns take one body of "
 						"application/octet-stream.");
 	if (name == NULL)
 		name = sim_param(req, "x-ms-file-name");
-	if (!clear && name == NULL)
+	if (!clear && !part && name == NULL)
 		return sim_fail(req, res, 400, "0x80040203", "The header x-ms-file-name is missing.");
 	if (!find(req, res, key, &row))
+		return false;
+	if (start)
+	{
+		res->status = 200;
+		return sim_upload_start(req, res, column, row.id, name);
+	}
+	if (part)
+	{
+		if (!sim_upload_part(req, res, column, row.id, &name, &bytes, &len))
+			return false;
+		if (bytes == NULL)
+		{
+			res->status = 206;
+			return true;
+		}
+	}
+	else if (!clear && !sim_upload_fits(req, res, column, len))
 		return false;
 	drop_file(req->sim, column, row.id);
 	if (clear)
 		return point_at_file(req, res, column, row.id, NULL, NULL);
 	sim_guid_make((uint64_t) (req->sim->epoch_us + sim_now_us(req->sim)), sim_random(req->sim),
 				  file_id);
-	return store_bytes(req, res, file_id) &&
+	return store_bytes(req, res, file_id, bytes, len) &&
 		point_at_file(req, res, column, row.id, file_id, name);
 }
 
@@ -262,6 +285,7 @@ sim_write_property(struct sim_req *req, struct sim_res *res, struct sim_table *t
 		return sim_wrong_method(req, res);
 	if (!sim_begin(req->sim->store))
 		return internal_error(req, res);
+	res->status = 204;
 	ok = column->type == SIM_FILE ? write_file(req, res, key, column) :
 		write_value(req, res, key, column);
 	if (!ok)
@@ -272,6 +296,5 @@ sim_write_property(struct sim_req *req, struct sim_res *res, struct sim_table *t
 	if (!sim_commit(req->sim->store))
 		return internal_error(req, res);
 	res->rows = 1;
-	res->status = 204;
 	return true;
 }

@@ -425,7 +425,7 @@ empty_tables(struct sim *sim)
 		if (!sim_exec(sim->store, sql))
 			return false;
 	}
-	return sim_exec(sim->store, "DELETE FROM \"~deleted\"; DELETE FROM \"~file\"");
+	return sim_exec(sim->store, "DELETE FROM \"~deleted\"; DELETE FROM \"~file\"; DELETE FROM \"~upload\"");
 }
 
 bool

@@ -407,7 +407,8 @@ store_own_tables(struct sim_store *store)
 	"CREATE TABLE IF NOT EXISTS \"~meta\" (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS \"~deleted\" (table_name TEXT NOT NULL, id BLOB NOT NULL,"
 	" versionnumber INTEGER NOT NULL, PRIMARY KEY (table_name, versionnumber, id)) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS \"~file\" (id BLOB PRIMARY KEY, bytes BLOB)";
+	"CREATE TABLE IF NOT EXISTS \"~file\" (id BLOB PRIMARY KEY, bytes BLOB);"
+	"CREATE TABLE IF NOT EXISTS \"~upload\" (token BLOB PRIMARY KEY, row BLOB, place TEXT, name TEXT, bytes BLOB)";
 
 	return sim_exec(store, own_tables);
 }
