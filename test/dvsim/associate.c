@@ -345,6 +345,22 @@ sim_associate(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 	return true;
 }
 
+void
+sim_bind_parent(struct sim_req *req, const struct sim_relationship *rel, const unsigned char id[16],
+				struct sim_json *object)
+{
+	struct sim_json *bind = sim_alloc(req->arena, sizeof(*bind));
+
+	bind->type = SIM_JSON_STRING;
+	bind->key = sim_fmt(req->arena, "%s@odata.bind", rel->navigation);
+	bind->keylen = strlen(bind->key);
+	bind->s = reference_text(req, rel->referenced, id);
+	bind->len = strlen(bind->s);
+	bind->next = object->child;
+	object->child = bind;
+	object->n++;
+}
+
 /* creates one row of a collection; those of a 1:N get their lookup as a further member */
 static bool
 create_child(struct sim_writer *w, struct sim_write_row *row, const struct sim_member *m,
@@ -361,16 +377,7 @@ create_child(struct sim_writer *w, struct sim_write_row *row, const struct sim_m
 								"'StartObject' node was expected.");
 	if (rel != NULL)
 	{
-		struct sim_json *bind = sim_alloc(w->req->arena, sizeof(*bind));
-
-		bind->type = SIM_JSON_STRING;
-		bind->key = sim_fmt(w->req->arena, "%s@odata.bind", rel->navigation);
-		bind->keylen = strlen(bind->key);
-		bind->s = reference_text(w->req, w->table, row->id);
-		bind->len = strlen(bind->s);
-		bind->next = object->child;
-		object->child = bind;
-		object->n++;
+		sim_bind_parent(w->req, rel, row->id, object);
 		return sim_create_row(w->req, w->res, rel->referencing, object, NULL, &child);
 	}
 	key.table = starts_at_one(many, w->table, m->key, m->name_len) ? many->table2 : many->table1;

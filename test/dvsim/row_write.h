@@ -131,6 +131,10 @@ bool		sim_reference_resolve(struct sim_req *req, struct sim_res *res, struct sim
 /* maps the constraint that SQLite just named to the service's refusal */
 bool		sim_constraint_fail(struct sim_writer *w, struct sim_write_row *row);
 
+/* adds the lookup to the row of that id to an object of the many side */
+void		sim_bind_parent(struct sim_req *req, const struct sim_relationship *rel,
+							const unsigned char id[16], struct sim_json *object);
+
 /* associate.c: link a row of a collection ("nav" of the row "id" of "table") */
 bool		sim_link(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 					 const unsigned char id[16], const char *nav, size_t len,

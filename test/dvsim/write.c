@@ -351,10 +351,37 @@ ends_with_ref(const char *rest)
 	return len >= 5 && strcmp(rest + len - 5, "/$ref") == 0;
 }
 
+/* POST to a collection of a row: a new row that refers to it */
+static bool
+create_related(struct sim_req *req, struct sim_res *res, struct sim_key *key, struct sim_relationship *rel)
+{
+	struct sim_write_row row = {0};
+	struct sim_json *object;
+	unsigned char id[16];
+	int64_t		version;
+	enum sim_found found;
+
+	res->kind = SIM_CREATE;
+	if (!sim_writable(req, res, rel->referencing, "Create"))
+		return false;
+	object = sim_body_object(req, res, rel->referencing);
+	if (object == NULL)
+		return false;
+	if (!sim_begin(req->sim->store))
+		return sim_fail(req, res, 500, "0x80040216", "An unexpected error occurred.");
+	found = sim_row_find(req, res, key, id, &version);
+	if (found != SIM_FOUND)
+		return finish(req, res, found == SIM_MISSING && sim_row_missing(req, res, key));
+	sim_bind_parent(req, rel, id, object);
+	return finish(req, res, sim_create_row(req, res, rel->referencing, object, NULL, &row) &&
+				  written(req, res, rel->referencing, &row, true));
+}
+
 static bool
 write_row(struct sim_req *req, struct sim_res *res, struct sim_table *table, const char *text,
 		  char *rest)
 {
+	struct sim_relationship *rel;
 	struct sim_key key;
 
 	if (!sim_key_parse(req, res, table, text, &key))
@@ -363,6 +390,9 @@ write_row(struct sim_req *req, struct sim_res *res, struct sim_table *table, con
 	{
 		if (ends_with_ref(rest))
 			return sim_associate(req, res, table, &key, rest);
+		rel = sim_collection_by_name(table, rest, strlen(rest));
+		if (rel != NULL && strcmp(req->method, "POST") == 0)
+			return create_related(req, res, &key, rel);
 		return sim_write_property(req, res, table, &key, rest);
 	}
 	if (strcmp(req->method, "PATCH") == 0)

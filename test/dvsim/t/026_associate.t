@@ -93,6 +93,30 @@ subtest 'many to many' => sub {
 	is(linked('accounts', $b, $nav), '', 'a deleted row takes its links along');
 };
 
+subtest 'new rows of a collection' => sub {
+	my $url = "accounts($a)/contact_customer_accounts";
+	my $before = linked('accounts', $a, 'contact_customer_accounts');
+	my $r = $s->post($url, { lastname => 'Eve' });
+	is($r->status, 204);
+	my ($eve) = $r->header('OData-EntityId') =~ m{/contacts\(([-0-9a-f]{36})\)$} or BAIL_OUT('no id');
+	is($s->get("contacts($eve)")->json->{_parentcustomerid_value}, $a, 'it refers to the row');
+	is(linked('accounts', $a, 'contact_customer_accounts'), join ' ', sort split(/ /, $before), $eve);
+	$r = $s->post($url, { lastname => 'Fay' }, Prefer => 'return=representation');
+	is($r->status . ' ' . $r->json->{lastname}, '201 Fay', 'with its representation');
+	is($s->post("accounts($none)/contact_customer_accounts", { lastname => 'x' })->status, 404, 'of no row');
+	is($s->post($url, { nothing => 'x' })->status, 400);
+	is($s->post("accounts($a)/primarycontactid", { lastname => 'x' })->status, 404, 'a lookup is no collection');
+	is($s->put($url, { lastname => 'x' })->status, 404);
+	# as dynamics-web-api has it in a change set
+	my $batch = join "\r\n", '--b', 'Content-Type: multipart/mixed;boundary=c', '', '--c', 'Content-Type: application/http', 'Content-Transfer-Encoding: binary',
+	  'Content-ID: 1', '', 'POST /api/data/v9.2/accounts HTTP/1.1', 'Content-Type: application/json', '', '{"name":"Parent"}', '--c',
+	  'Content-Type: application/http', 'Content-Transfer-Encoding: binary', 'Content-ID: 2', '', 'POST $1/contact_customer_accounts HTTP/1.1',
+	  'Content-Type: application/json', '', '{"lastname":"Child"}', '--c--', '', '--b--', '';
+	$r = $s->post('$batch', $batch, 'Content-Type' => 'multipart/mixed;boundary=b');
+	is(scalar(() = $r->body =~ /HTTP\/1\.1 204/g), 2, 'of a row of the same change set') or diag $r->body;
+	is($s->get("contacts?\$select=lastname&\$filter=parentcustomerid_account/name eq 'Parent'")->json->{value}[0]{lastname}, 'Child');
+};
+
 subtest 'no such thing' => sub {
 	my $r = $s->post("accounts($a)/nothing/\$ref", to("contacts($ann)"));
 	is($r->status, 404);
