@@ -20,8 +20,8 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture
 	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_refused.o \
 	modify_return.o modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o plan.o \
 	plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o \
-	request.o result_relation.o rights.o run_lock.o scan.o setting.o ship.o spool.o system_columns.o tid.o \
-	truncate.o view.o wanted.o writable.o)
+	request.o result_relation.o rights.o run_lock.o scan.o seen.o setting.o ship.o spool.o system_columns.o \
+	tid.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
 OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o job.o keys.o known.o \
 	ledger.o pages.o pipeline.o proof.o ranges.o retry.o search.o senders.o session.o settle.o spread.o \

@@ -76,7 +76,9 @@ INSERT INTO new_account_contact (accountid) VALUES ('00000000-0000-0000-0000-000
 UPDATE new_account_contact SET accountid = NULL;
 DELETE FROM new_account_contact WHERE contactid <> '00000000-0000-0000-0000-0000000000c2' RETURNING contactid;
 SELECT accountid, contactid FROM new_account_contact;
-DELETE FROM new_account_contact;
+-- a pair that a join finds several times is deleted, and counted, once
+INSERT INTO new_account_contact (accountid, contactid) SELECT '00000000-0000-0000-0000-00000000000a', contactid FROM contact WHERE lastname <> 'c2';
+WITH deleted AS (DELETE FROM new_account_contact USING generate_series(1, 3) AS i RETURNING contactid) SELECT count(*), count(DISTINCT contactid) FROM deleted;
 SELECT count(*) FROM new_account_contact;
 
 SET client_min_messages = warning;

@@ -101,6 +101,17 @@ UPDATE update_generated SET fax = 'f' WHERE name = 'generated' RETURNING name, n
 SELECT name, n, phone, fax FROM update_generated WHERE name = 'generated';
 DROP FOREIGN TABLE update_generated;
 
+-- a row that a join finds several times is written, and counted, once, however many there are
+SET work_mem = '64kB';
+CREATE FOREIGN TABLE update_many (contactid uuid, lastname text, n int OPTIONS ("column" 'numberofchildren')) SERVER update_crm OPTIONS (entity_set 'contacts', "table" 'contact');
+INSERT INTO update_many (lastname, n) SELECT 'm' || i, 0 FROM generate_series(1, 6000) i;
+CREATE TEMP TABLE found AS SELECT contactid FROM update_many;
+INSERT INTO found SELECT contactid FROM found;
+WITH updated AS (UPDATE update_many AS m SET n = n + 1 FROM found AS f WHERE f.contactid = m.contactid RETURNING m.contactid) SELECT count(*), count(DISTINCT contactid) FROM updated;
+WITH deleted AS (DELETE FROM update_many AS m USING found AS f WHERE f.contactid = m.contactid RETURNING m.contactid) SELECT count(*), count(DISTINCT contactid) FROM deleted;
+RESET work_mem;
+DROP FOREIGN TABLE update_many;
+
 -- polymorphic lookups
 CREATE SCHEMA dv_update;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (contact, new_alltypes, new_reading) FROM SERVER update_crm INTO dv_update;

@@ -17,6 +17,7 @@
 #include "fdw/drain.h"
 #include "fdw/encode.h"
 #include "fdw/modify_plan.h"
+#include "fdw/seen.h"
 #include "fdw/system_columns.h"
 
 /* A column whose values are sent; attnum is 0 if no such column exists. */
@@ -40,8 +41,6 @@ typedef struct dv_modify_side
 	const char *navigation;
 } dv_modify_side;
 
-struct dv_seen_hash;
-
 /* How the rows of the service are identified (modify_identity.c). */
 typedef struct dv_modify_identity
 {
@@ -60,8 +59,7 @@ typedef struct dv_modify_identity
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;
 	dv_modify_side sides[2];	/* for intersect tables */
-	struct dv_seen_hash *seen;	/* rows changed so far; NULL if the plan finds each row once */
-	bool		seen_is_full;
+	dv_seen    *seen;			/* rows changed so far; NULL if the plan finds each row once */
 } dv_modify_identity;
 
 /* One row of the service. */

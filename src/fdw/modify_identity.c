@@ -34,30 +34,6 @@
 #include "fdw/result_relation.h"
 #include "fdw/setting.h"
 
-/* A row that the statement has changed: its id, or two hashes of its address if it has one. */
-typedef struct dv_seen_key
-{
-	uint64		a;
-	uint64		b;
-} dv_seen_key;
-
-typedef struct dv_seen
-{
-	dv_seen_key key;
-	char		status;
-} dv_seen;
-
-#define SH_PREFIX dv_seen
-#define SH_ELEMENT_TYPE dv_seen
-#define SH_KEY_TYPE dv_seen_key
-#define SH_KEY key
-#define SH_HASH_KEY(tb, k) ((uint32) murmurhash32((uint32) ((k).a ^ ((k).b >> 16))))
-#define SH_EQUAL(tb, k, l) ((k).a == (l).a && (k).b == (l).b)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 DV_FUNCTION(dataverse_new_id);
 
 static dv_guid_clock guid_clock;
@@ -177,6 +153,8 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
 	dv_modify_identity *identity = &m->identity;
 
+	if (plan->repeats)
+		identity->seen = dv_seen_begin();
 	dv_resultrel_keys(m->relation, &identity->id, &identity->partition.attnum);
 	if (m->relation->type == DV_TABLE_INTERSECT)
 	{
@@ -196,8 +174,6 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	prepare_keys(m);
 	if (m->command != CMD_INSERT || (identity->ids_given && !(plan->new_ids && identity->nkeys > 0)))
 		identity->given_id = identity->id;
-	if (plan->repeats)
-		identity->seen = dv_seen_create(m->context, 1024, NULL);
 }
 
 /*
@@ -243,11 +219,9 @@ dv_identity_key(const dv_modify *m, const dv_modify_row *row)
 bool
 dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row)
 {
-	dv_modify_identity *identity = &m->identity;
 	dv_seen_key key;
-	bool		found;
 
-	if (identity->seen == NULL)
+	if (m->identity.seen == NULL)
 		return false;
 	memcpy(&key, row->id, DV_ID_LEN);
 	if (row->address != NULL)
@@ -255,11 +229,7 @@ dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row)
 		key.a = hash_of_text(row->address, 0);
 		key.b = hash_of_text(row->address, 1);
 	}
-	if (identity->seen_is_full)
-		return dv_seen_lookup(identity->seen, key) != NULL;
-	(void) dv_seen_insert(identity->seen, key, &found);
-	identity->seen_is_full = identity->seen->size * sizeof(dv_seen) > work_mem * (Size) 1024;
-	return found;
+	return dv_seen_before(m->identity.seen, key);
 }
 
 /*
