@@ -116,6 +116,19 @@ SELECT * FROM pg_temp.last_run;
 SELECT name, numberofemployees FROM values_copy.account WHERE accountid IN (pg_temp.id(4), pg_temp.id(5)) ORDER BY 1;
 SELECT unfed FROM dataverse.sync_state;
 
+-- A change of type here changes values that are here already, so that all rows are read again.
+UPDATE values_dv.account SET revenue = 1.5 WHERE accountid = pg_temp.id(6);
+CALL dataverse.pull('values_dv.account', 'values_copy.sums', columns => '{accountid, revenue, versionnumber}');
+ALTER TABLE values_copy.sums ALTER revenue TYPE integer;
+SELECT revenue FROM values_copy.sums WHERE accountid = pg_temp.id(6);
+CALL dataverse.pull('values_dv.account', 'values_copy.sums', columns => '{accountid, revenue, versionnumber}', on_error => 'continue');
+SELECT row_id, sqlstate, message FROM dataverse.rejects WHERE operation = 'pull';
+ALTER TABLE values_copy.sums ALTER revenue TYPE numeric;
+CALL dataverse.pull('values_dv.account', 'values_copy.sums', columns => '{accountid, revenue, versionnumber}');
+SELECT revenue FROM values_copy.sums WHERE accountid = pg_temp.id(6);
+SELECT dataverse.forget_copy('values_copy.sums');
+DROP TABLE values_copy.sums;
+
 -- Columns that are not fed any more: left out, renamed there, and renamed here.
 :pull, columns => '{accountid, name, versionnumber}');
 SELECT unfed FROM dataverse.sync_state;

@@ -11,6 +11,7 @@ CREATE TABLE dataverse.copies (
   followed jsonb NOT NULL DEFAULT '{}',
   unfed text[] NOT NULL DEFAULT '{}',
   numbers bigint[],
+  types_here text[],
   storage bigint[],
   tracked boolean,
   tracking_refused boolean NOT NULL DEFAULT false,
@@ -46,6 +47,7 @@ COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; ty
 COMMENT ON COLUMN dataverse.copies.followed IS 'the types of columns here that follow the foreign table, as they were last';
 COMMENT ON COLUMN dataverse.copies.unfed IS 'the columns here that were copied once, and are not any more';
 COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which these columns were filled, and their numbers there';
+COMMENT ON COLUMN dataverse.copies.types_here IS 'the types that they had there';
 COMMENT ON COLUMN dataverse.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may say that it does';
 COMMENT ON COLUMN dataverse.copies.storage IS 'the files of the table when a step of a run last looked';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
@@ -284,7 +286,7 @@ BEGIN
   DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse.copy_admit_all(copy);
   UPDATE dataverse.copies AS c
-  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -426,7 +428,7 @@ DECLARE
   n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
 BEGIN
   UPDATE dataverse.copies AS c
-  SET known = n.known, columns = n.columns, types = n.types, followed = n.followed, unfed = n.unfed, numbers = n.numbers, storage = n.storage, tracked = n.tracked, tracking_refused = n.tracking_refused, phase = n.phase, whole = n.whole, again = n.again,
+  SET known = n.known, columns = n.columns, types = n.types, followed = n.followed, unfed = n.unfed, numbers = n.numbers, types_here = n.types_here, storage = n.storage, tracked = n.tracked, tracking_refused = n.tracking_refused, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at

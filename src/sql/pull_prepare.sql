@@ -477,6 +477,8 @@ DECLARE
   copied text[];
   copied_types text[];
   numbers bigint[];
+  types_here text[];
+  adapted text[] := '{}';
   remade text[];
   followed jsonb;
   unfed text[];
@@ -573,6 +575,7 @@ BEGIN
   LOOP
     IF dataverse.pull_retype(foreign_table, target, retyped.name, retyped.old_type, retyped.new_type) THEN
       reread := true;
+      adapted := adapted || retyped.name;
       -- that has rewritten the table, of which nothing is lost
       changes := jsonb_build_object('storage', dataverse.pull_storage(target));
     END IF;
@@ -665,16 +668,17 @@ BEGIN
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
-  -- columns that were dropped here and added again are empty
-  numbers := to_regclass(target)::oid::bigint || ARRAY(
-    SELECT a.attnum::bigint FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c
-    ORDER BY u.i);
+  -- columns that were dropped here and added again are empty, and a change of type may have changed values
+  SELECT to_regclass(target)::oid::bigint || array_agg(a.attnum::bigint ORDER BY u.i), array_agg(format_type(a.atttypid, a.atttypmod) ORDER BY u.i)
+  INTO numbers, types_here
+  FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c;
   IF state.numbers[1] = numbers[1] THEN
-    remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:]) AS o (name, number) JOIN unnest(copied, numbers[2:]) AS c (name, number)
-               ON c.name = o.name AND c.number <> o.number);
+    remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:], state.types_here) AS o (name, number, type)
+                 JOIN unnest(copied, numbers[2:], types_here) AS c (name, number, type)
+                 ON c.name = o.name AND (c.number <> o.number OR c.type <> o.type AND c.name <> ALL (adapted)));
   END IF;
   IF remade IS NOT NULL THEN
-    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again: %s',
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again or got another type: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
   followed := dataverse.pull_followed(foreign_table, to_regclass(target), copied, state.followed);
@@ -703,7 +707,7 @@ BEGIN
     changes := changes || dataverse.pull_token_life(state, info);
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
-    'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+    'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index knows nothing of rows in children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
