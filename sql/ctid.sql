@@ -63,6 +63,8 @@ SELECT name FROM account WHERE (employees, ctid) > (3, '(0,1)');
 SELECT name FROM account a LEFT JOIN contact c ON a.ctid::text = c.fullname WHERE coalesce(c.ctid, '(0,1)') = '(0,1)';
 SELECT name FROM account WHERE CASE WHEN employees = 1 THEN ctid END = '(0,1)';
 PREPARE from_ctid(tid) AS SELECT name FROM account WHERE ctid > $1;
+SELECT name FROM account a WHERE hashtid(ctid) NOT IN (SELECT a.employees + length(s.name) FROM seen s);
+SELECT count(*) FROM account a WHERE ctid NOT IN (SELECT place FROM seen s WHERE s.name <> a.name);
 BEGIN;
 DECLARE c CURSOR FOR SELECT name FROM account ORDER BY name;
 FETCH c;

@@ -55,8 +55,8 @@
 /* The service counts no more rows than this. */
 #define MOST_COUNTED 50000.0
 
-double
-dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
+static double
+selectivity_of(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
 {
 	return clauselist_selectivity(root, clauses, rel->relid, JOIN_INNER, NULL);
 }
@@ -87,9 +87,9 @@ columns_to_read(const dv_table_plan *tp)
 	return columns;
 }
 
-/* Does the query use the ctid of rows?  Then checks that it can. */
-static bool
-uses_tid(const RelOptInfo *baserel, const dv_relation *relation)
+/* If the query uses the ctid of rows, checks that it can. */
+static void
+check_tid(const RelOptInfo *baserel, const dv_relation *relation)
 {
 	List	   *clauses = list_concat_copy(baserel->baserestrictinfo, baserel->joininfo);
 	Bitmapset  *used = NULL;
@@ -97,10 +97,8 @@ uses_tid(const RelOptInfo *baserel, const dv_relation *relation)
 	pull_varattnos((Node *) baserel->reltarget->exprs, baserel->relid, &used);
 	pull_varattnos((Node *) extract_actual_clauses(baserel->baserestrictinfo, false),
 				   baserel->relid, &used);
-	if (!bms_is_member(DV_TID_MEMBER, used))
-		return false;
-	dv_tid_check(relation, baserel->relid, clauses);
-	return true;
+	if (bms_is_member(DV_TID_MEMBER, used))
+		dv_tid_check(relation, baserel->relid, clauses);
 }
 
 void
@@ -111,7 +109,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
 	tp->costs = dv_costs_of(tp->relation, scan_user(root, baserel));
-	tp->tids = uses_tid(baserel, tp->relation);
+	check_tid(baserel, tp->relation);
 	baserel->fdw_private = tp;
 	dv_shipping_init(&tp->shipping, tp->relation, baserel->relid);
 	if (dv_resultrel_may_be_written(root) && dv_resultrel_will_be_written(tp->relation, root))
@@ -133,8 +131,8 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 		baserel->tuples = UNKNOWN_ROWS;
 	set_baserel_size_estimates(root, baserel);
 	tp->fetched = clamp_row_est(baserel->tuples *
-								dv_plan_selectivity(root, baserel,
-													list_concat_copy(tp->own->exact, tp->own->superset)));
+								selectivity_of(root, baserel,
+											   list_concat_copy(tp->own->exact, tp->own->superset)));
 	tp->row_bytes = dv_cost_row_bytes(tp->relation, columns_to_read(tp));
 }
 
@@ -196,7 +194,7 @@ rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses 
 	if (c->listing != NULL)
 		others = list_delete_ptr(others, c->listing);
 	return (int) Min(clamp_row_est(tp->baserel->tuples *
-								   dv_plan_selectivity(root, tp->baserel, others)), PG_INT32_MAX);
+								   selectivity_of(root, tp->baserel, others)), PG_INT32_MAX);
 }
 
 /*
@@ -389,7 +387,7 @@ add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 									extract_actual_clauses(clauses, false)))
 		return;
 	add_scan_path(root, tp, c, ppi->ppi_rows,
-				  clamp_row_est(tp->fetched * dv_plan_selectivity(root, tp->baserel, remote)), NIL,
+				  clamp_row_est(tp->fetched * selectivity_of(root, tp->baserel, remote)), NIL,
 				  &plan);
 }
 

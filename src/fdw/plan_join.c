@@ -92,7 +92,7 @@ is_joinable(PlannerInfo *root, const dv_table_plan *tp)
 	return tp->relation->named && (tp->relation->type == DV_TABLE_STANDARD || tp->relation->type == DV_TABLE_INTERSECT) &&
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL &&
-		root->qual_security_level == 0 && !tp->written && !tp->gated && !tp->tids &&
+		root->qual_security_level == 0 && !tp->written && !tp->gated &&
 		tp->own->listing == NULL && bms_is_empty(tp->baserel->lateral_relids);
 }
 
@@ -572,8 +572,8 @@ row_bytes(const dv_join_plan *join)
 	return bytes;
 }
 
-void
-dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total)
+static void
+cost_of(const dv_join_plan *join, double fetched, Cost *startup, Cost *total)
 {
 	const dv_relation *relation = table_at(join, 0)->table->relation;
 	double		page_size = dv_relation_page_size(relation);
@@ -602,8 +602,9 @@ items_of(const dv_join_plan *join, List *exprs)
 	return items;
 }
 
-void
-dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
+/* Begins a plan with the tables and conditions of a join; sets its values. */
+static void
+fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
 {
 	ListCell   *lc;
 
@@ -659,7 +660,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 		return;
 	joinrel->fdw_private = join;
 	fetched = dv_join_fetched(root, join, joinrel);
-	dv_join_cost(join, fetched, &startup, &total);
+	cost_of(join, fetched, &startup, &total);
 	add_path(joinrel, (Path *)
 			 dv_foreign_join_path(root, joinrel, joinrel->rows, startup, total,
 								  dv_fetch_plan_pack(&plan)));
@@ -696,7 +697,7 @@ dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel, FinalPathExtra
 	fetched = dv_join_fetched(root, join, joinrel);
 	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, fetched) :
 		clamp_row_est(fetched * 0.1);
-	dv_join_cost(join, fetched, &startup, &total);
+	cost_of(join, fetched, &startup, &total);
 	output_rel->fdw_private = join;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
@@ -740,7 +741,7 @@ dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path, List *t
 	List	   *filter;
 	List	   *scan_tlist;
 
-	dv_join_fill(join, plan, &values);
+	fill(join, plan, &values);
 	if (plan->grouped)
 	{
 		filter = dv_group_filter(path);

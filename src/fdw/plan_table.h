@@ -62,7 +62,6 @@ typedef struct dv_table_plan
 	bool		counted;		/* the number of its rows is known */
 	bool		written;		/* the statement writes the table, so all rows must be read before
 								 * the first one is written */
-	bool		tids;			/* the query uses the ctid of rows */
 	double		fetched;		/* rows that the service sends */
 	dv_costs	costs;
 	double		row_bytes;		/* what the service sends for a row */
@@ -111,8 +110,6 @@ extern List *dv_clauses_filter(const dv_path_clauses *c, List *clauses, List **r
 
 /* plan.c */
 
-extern double dv_plan_selectivity(PlannerInfo *root, const RelOptInfo *rel, List *clauses);
-
 extern bool dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra);
 
 /*
@@ -146,16 +143,12 @@ extern bool dv_join_is_primary_id(const dv_join_plan *join, int table, AttrNumbe
 /* Would the query be short enough if its columns took up so many bytes? */
 extern bool dv_join_has_room(const dv_join_plan *join, size_t output_bytes);
 
-/* Begins a plan with the tables and conditions of a join; sets its values. */
-extern void dv_join_fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values);
-
 /* Is the number of the root's rows known? */
 extern bool dv_join_is_counted(const dv_join_plan *join);
 
 extern double dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel);
 extern const dv_costs *dv_join_costs(const dv_join_plan *join);
 extern double dv_join_request_cost(const dv_join_plan *join);
-extern void dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total);
 
 extern void dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel,
 								   FinalPathExtraData *extra);

@@ -17,7 +17,7 @@ use Dvsim;
 use PoolTest;
 use RawServer;
 
-my $dvsim = Dvsim->start(map { ('--app-user', "app$_:secret$_") } 1 .. 4);
+my $dvsim = Dvsim->start(map { ('--app-user', "app$_:secret$_") } 1 .. 8);
 my $node = new_node('claims', preload => 1, conf => "dataverse_fdw.max_application_users = 16\n");
 my $watcher = Session->new($node);
 my %plain = (url => $dvsim->base, budget_pacing => 'off', retry_after_buffer => '10ms', max_throttle_retries => -1, max_retries => 0);
@@ -173,8 +173,19 @@ for my $crowd (@crowds)
 }
 is($honest->try(whoami('crm'))->{sqlstate}, undef, 'and so do the others');
 is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name IN ('app2', 'app3', 'app4') AND NOT this_session_only"), 3, '... in the memory of all');
+
+# a role with many users that were proved is spared, although others have fewer
+$_->close for $honest, @crowds;
+my @proved = map { "app$_" } 2 .. 8;
+my $many = role('many', 'crm', map { my $s = $_ > 2 ? '_' . ($_ - 1) : ''; ("client_id$s" => "app$_", "client_secret$s" => "secret$_") } 2 .. 8);
+take_turns($many, 'crm', @proved);
+my @few = map { crowd("few$_", $_) } 3, 4;
+push @few, crowd('last', 2);
+is($_->try(whoami('crm'))->{sqlstate}, '28000', 'a few made-up users') for @few;
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name LIKE 'app_' AND requests > 0 AND NOT this_session_only"), 7, 'what is known of those that were proved stays');
+like($watcher->value("SELECT string_agg(DISTINCT left(name, 4), ',') FROM dataverse.pool WHERE name ~ '^(few|last)'"), qr/last/, '... and the others give way to those that have still fewer');
 is(in_flight($watcher), 0, 'nothing is left in flight');
 
-$_->close for $watcher, $honest, @crowds;
+$_->close for $watcher, $many, @few;
 $node->stop;
 done_testing();
