@@ -456,7 +456,7 @@ copies_that_pause('preloaded');
 
 	# the same when all of them wait for a throttle to end
 	($first, $second, $third) = map { ready($crm) } 1 .. 3;
-	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 1 });
+	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 5 });
 	for my $session ($first, $second, $third)
 	{
 		$session->start(whoami($crm));

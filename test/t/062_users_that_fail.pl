@@ -194,7 +194,7 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	};
 	succeeds($w->run(insert('bad', 'standard', 1, 5000), meanwhile => $aside), 'INSERT 0 5000', "one wrong secret, $strategy");
 	cmp_ok(token_requests($since, 'app2'), '<=', 2, 'few tokens are asked for');
-	is(lines($offset, qr/LOG: .*app2/), 1, 'one line in the log');
+	is(lines($offset, qr/LOG: .*user "app2"/), 1, 'one line in the log');
 }
 
 # the secret is put right
