@@ -41,7 +41,6 @@
 
 #include "compat.h"
 #include "fdw/option.h"
-#include "fdw/result_relation.h"
 #include "fdw/rights.h"
 #include "fdw/setting.h"
 

@@ -46,7 +46,7 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
-#include "client/writer.h"
+#include "dataverse/batch.h"
 #include "fdw/operator.h"
 #include "fdw/result_relation.h"
 #include "fdw/tid.h"

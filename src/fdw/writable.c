@@ -8,16 +8,12 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_class.h"
 #include "fmgr.h"
-#include "foreign/fdwapi.h"
 #include "funcapi.h"
-#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
-#include "fdw/import.h"
 #include "fdw/modify_plan.h"
 #include "fdw/relation.h"
 #include "fdw/result_relation.h"
