@@ -13,7 +13,6 @@
 
 #include "net/inbox.h"
 
-#define FIRST_ROOM ((size_t) 16 * 1024)
 #define LARGE_ROOM ((size_t) 8 * 1024 * 1024)
 
 /*
@@ -23,7 +22,7 @@
 static size_t
 enlarged(size_t room, size_t needed, size_t most)
 {
-	size_t		want = room == 0 ? FIRST_ROOM : room < LARGE_ROOM ? room * 2 : room + room / 8;
+	size_t		want = room == 0 ? DV_INBOX_SMALL : room < LARGE_ROOM ? room * 2 : room + room / 8;
 
 	if (want > most)
 		want = most;
@@ -178,6 +177,8 @@ dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len)
 	if (inbox->body_len > max || len > max - inbox->body_len)
 		return DV_INBOX_TOO_LARGE;
 	left = before + (store->taken < store->room ? store->room - store->taken : 0);
+	if (left < DV_INBOX_SMALL)
+		left = DV_INBOX_SMALL;
 	if (inbox->body_len + len + 1 > left)
 		return DV_INBOX_STORE_FULL;
 	result = append(&inbox->body, &inbox->body_len, &inbox->body_room,

@@ -10,7 +10,9 @@
  * a smaller limit.  All bodies of a backend share a store, because a few
  * kilobytes of gzip fill it and many answers can be there at a time: memory is
  * taken from it when it is allocated, while the body is being decompressed, and
- * given back when the inbox is freed.
+ * given back when the inbox is freed.  A small body always has room: if open
+ * cursors have filled the store, a throttle is still known for one, and tokens are
+ * still renewed.
  *
  * Requests ask for gzip and nothing else.  libcurl would decode whatever it was
  * built for, in several layers: some decoders need more than a hundred megabytes
@@ -36,6 +38,9 @@
 
 /* An error of the service; the largest ones describe each of a thousand rows. */
 #define DV_INBOX_MAX_ERROR ((size_t) 8 * 1024 * 1024)
+
+/* What each body may take, however full the store is. */
+#define DV_INBOX_SMALL ((size_t) 16 * 1024)
 
 /* What the bodies of all inboxes may take together. */
 typedef struct dv_inbox_store
