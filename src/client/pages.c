@@ -208,7 +208,7 @@ misnamed(const dv_pages *pages)
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 			 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
 					pages->spec.what, dv_session_config_of(pages->spec.session)->server_name),
-			 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the server to \"off\".")));
+			 pages->spec.way_out != NULL ? errhint("%s", pages->spec.way_out) : 0));
 }
 
 /*
@@ -261,13 +261,18 @@ is_about_query(const dv_error *error)
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
+	dv_error	raised;
+
 	if (pages->spec.has_plainer && !pages->begun && is_about_query(error))
 	{
 		pages->refusal = error;
 		pages->done = true;
 		return;
 	}
-	dv_trouble_raise(error, dv_session_config_of(pages->spec.session),
+	raised = *error;
+	if (raised.hint == NULL && is_about_query(error))
+		raised.hint = pages->spec.way_out;
+	dv_trouble_raise(&raised, dv_session_config_of(pages->spec.session),
 					 pages->spec.what);
 }
 
@@ -555,7 +560,7 @@ check_reach(const dv_pages *pages)
 			 errmsg("could not %s on server \"%s\": there are more than %d rows, and Dataverse returns no cookies for this query",
 					pages->spec.what, dv_session_config_of(pages->spec.session)->server_name,
 					MOST_WITHOUT_COOKIES),
-			 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the foreign tables to \"off\".")));
+			 pages->spec.way_out != NULL ? errhint("%s", pages->spec.way_out) : 0));
 }
 
 /* The same as find_next, of FetchXML. */

@@ -70,6 +70,8 @@ typedef struct dv_pages_spec
 	bool		track_changes;	/* the service is to end the rows with a delta link */
 	bool		by_page;		/* the caller wants to know where each page ends, and what is
 								 * deleted */
+	const char *way_out;		/* hint for errors that a query of another kind would avoid; or
+								 * NULL */
 	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
 	bool		is_fetchxml;	/* pages are numbered, instead of linked */
 	dv_pages_linker linker;		/* then: leads from page to page; NULL: there is only one */

@@ -34,7 +34,7 @@ struct dv_session
 	dv_token  **tokens;			/* one for each application user */
 	written_table *written;
 	dv_refused_form *refused_forms;
-	bool		links_proven;
+	bool		links_proven[2];
 };
 
 /* Frees the client, which is malloc'd, when the session's context is deleted. */
@@ -244,9 +244,9 @@ dv_session_refused_forms(const dv_session *session)
 }
 
 bool *
-dv_session_links_proven(const dv_session *session)
+dv_session_links_proven(const dv_session *session, bool grouped)
 {
-	return &unconstify(dv_session *, session)->links_proven;
+	return &unconstify(dv_session *, session)->links_proven[grouped];
 }
 
 dv_token *

@@ -76,8 +76,8 @@ extern dv_standing *dv_session_standing(const dv_session *session);
 extern MemoryContext dv_session_memory(const dv_session *session);
 extern dv_refused_form **dv_session_refused_forms(const dv_session *session);
 
-/* Has the service been seen to name columns of links as requested? */
-extern bool *dv_session_links_proven(const dv_session *session);
+/* Has the service been seen to name columns of links as requested, in rows, or in groups? */
+extern bool *dv_session_links_proven(const dv_session *session, bool grouped);
 
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
 

@@ -91,6 +91,12 @@ dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan *plan, List
  * What is requested
  */
 
+bool
+dv_fetch_request_grouped(const dv_fetch_request *request)
+{
+	return request->plan->grouped && !request->rows;
+}
+
 static int
 add_member(dv_fetch_request *request, const char *name)
 {
@@ -239,33 +245,48 @@ choose_group(dv_fetch_request *request, dv_fetch_source *source)
 	}
 }
 
-/* The first link for which each row of the result has a row; 0: there is none. */
+/*
+ * Returns the first link of a kind that the root's rows are joined with, if anything
+ * of links is requested; otherwise 0.
+ */
 static int
-first_inner_link(const dv_fetch_request *request)
+first_link(const dv_fetch_request *request, dv_link_kind kind)
 {
+	bool		any = false;
 	int			i;
 
-	for (i = 1; i < request->ntables; i++)
-		if (table_at(request, i)->kind == DV_LINK_INNER && table_at(request, i)->parent == 0)
+	for (i = 0; i < request->noutputs; i++)
+		any |= request->outputs[i].table > 0;
+	for (i = 1; any && i < request->ntables; i++)
+		if (table_at(request, i)->kind == kind && table_at(request, i)->parent == 0)
 			return i;
 	return 0;
 }
 
 /*
  * Links are not documented to have aliases of columns.  Were they called
- * otherwise, all of them would seem to be null.  A row of an inner join has the id
- * of each of its rows, which shows that they are called as requested.
+ * otherwise, all of them would seem to be null.  What is never null shows that
+ * they are called as requested: the id of a row that is joined, and in each group
+ * the number of these ids.
  */
 static void
 choose_proof(dv_fetch_request *request)
 {
-	bool		grouped = request->plan->grouped && !request->rows;
-	int			link = request->prove && !grouped ? first_inner_link(request) : 0;
+	bool		grouped = dv_fetch_request_grouped(request);
+	int			link;
 
 	request->proof = -1;
+	request->proof_link = 0;
+	if (!request->prove)
+		return;
+	link = first_link(request, DV_LINK_INNER);
+	request->proof_certain = link > 0 || grouped;
+	if (link == 0)
+		link = first_link(request, DV_LINK_OUTER);
 	if (link == 0)
 		return;
-	request->proof = add_member(request, add_output(request, DV_OUTPUT_COLUMN, link,
+	request->proof_link = link;
+	request->proof = add_member(request, add_output(request, grouped ? DV_OUTPUT_COUNT_VALUES : DV_OUTPUT_COLUMN, link,
 													&request->relations[link]->primary_id, false));
 }
 
@@ -313,7 +334,7 @@ dv_fetch_request_choose(dv_fetch_request *request)
 {
 	const dv_fetch_plan *plan = request->plan;
 	int			most = OUTPUTS_OF_ITEM * list_length(plan->items);
-	bool		grouped = plan->grouped && !request->rows;
+	bool		grouped = dv_fetch_request_grouped(request);
 	ListCell   *lc;
 
 	request->sources = palloc0(sizeof(dv_fetch_source) * Max(list_length(plan->items), 1));
@@ -393,12 +414,6 @@ add_links(dv_fetch_request *request, dv_query *query)
 	query->nlinks = request->ntables - 1;
 }
 
-static bool
-is_grouped(const dv_fetch_request *request)
-{
-	return request->plan->grouped && !request->rows;
-}
-
 /*
  * Makes the query shorter, if that is possible: leaves out the longest part of a
  * condition that is checked here.
@@ -441,8 +456,8 @@ fill_query(dv_fetch_request *request, dv_query *query)
 	query->filter = filter;
 	query->outputs = request->outputs;
 	query->noutputs = request->noutputs;
-	query->by_id = !is_grouped(request);
-	if (!is_grouped(request))
+	query->by_id = !dv_fetch_request_grouped(request);
+	if (!dv_fetch_request_grouped(request))
 	{
 		query->orders = request->orders;
 		query->norders = list_length(request->plan->orders) / 2;
@@ -479,6 +494,33 @@ dv_fetch_request_end(dv_fetch_request *request, bool last, dv_query *query)
 	query->by_id = true;
 	query->top = 1;
 	return any;
+}
+
+void
+dv_fetch_request_pair(dv_fetch_request *request, dv_query *query, const char **member)
+{
+	const dv_fetch_table *table = table_at(request, request->proof_link);
+	const dv_relation *relation = request->relations[0];
+	dv_output  *id = palloc0(sizeof(*id));
+	dv_link    *link = palloc0(sizeof(*link));
+
+	link->kind = DV_LINK_INNER;
+	link->table = request->relations[request->proof_link]->table;
+	link->from = column_of(request, request->proof_link, table->from);
+	link->to = column_of(request, 0, table->to);
+	id->kind = DV_OUTPUT_COLUMN;
+	id->table = 1;
+	id->column = &request->relations[request->proof_link]->primary_id;
+	*member = "c0";
+	memset(query, 0, sizeof(*query));
+	query->entity_set = relation->entity_set;
+	query->table = relation->table;
+	query->primary_id = &relation->primary_id;
+	query->outputs = id;
+	query->noutputs = 1;
+	query->links = link;
+	query->nlinks = 1;
+	query->top = 1;
 }
 
 char *

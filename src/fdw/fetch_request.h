@@ -51,11 +51,14 @@ typedef struct dv_fetch_request
 	bool		distinct_values;
 
 	/*
-	 * Request a column of a link that no row lacks as well, if there is one; then, this is the
-	 * index of its member, otherwise -1.  To be set before the sources are.
+	 * Request something of a link as well that is not null where a row is joined; "proof" is the
+	 * index of its member, or -1 if nothing of links is requested.  If it is certain, then no row
+	 * of the answer lacks it.  To be set before the sources are.
 	 */
 	bool		prove;
 	int			proof;
+	int			proof_link;		/* the table it belongs to */
+	bool		proof_certain;
 
 	/* to be set before a query is made */
 	int64		wanted;			/* maximum number of rows; -1: all */
@@ -73,11 +76,17 @@ extern void dv_fetch_request_init(dv_fetch_request *request, const dv_fetch_plan
  * change. */
 extern void dv_fetch_request_choose(dv_fetch_request *request);
 
+/* Does the service form groups, rather than return the rows that they consist of? */
+extern bool dv_fetch_request_grouped(const dv_fetch_request *request);
+
 /* Fills the query with the current values; returns false if no row can match. */
 extern bool dv_fetch_request_query(dv_fetch_request *request, dv_query *query);
 
 /* A query for nothing but the first id of the root's rows, or the last one. */
 extern bool dv_fetch_request_end(dv_fetch_request *request, bool last, dv_query *query);
+
+/* A query for any row of the root that is joined with one of "proof_link", whose id is the member. */
+extern void dv_fetch_request_pair(dv_fetch_request *request, dv_query *query, const char **member);
 
 /* Returns the URL, allocated in the current memory context. */
 extern char *dv_fetch_request_url(const dv_query *query, const dv_fetch_page *page, bool readable);

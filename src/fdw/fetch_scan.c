@@ -111,6 +111,15 @@ session_of(dv_fetch_scan *scan)
 	return scan->session;
 }
 
+/* What helps if the service does not answer the query as it should. */
+static const char *
+way_out(const dv_fetch_scan *scan)
+{
+	return scan->request.ntables > 1 ?
+		"Have the tables joined by PostgreSQL: set option \"push_joins\" of the server, or of one of the foreign tables, to \"off\"." :
+		"Have the groups formed by PostgreSQL: set option \"push_groups\" of the server, or of the foreign table, to \"off\".";
+}
+
 dv_pages_spec
 dv_fetch_pages_spec(dv_fetch_scan *scan)
 {
@@ -126,6 +135,7 @@ dv_fetch_pages_spec(dv_fetch_scan *scan)
 	spec.annotations = scan->request.annotations;
 	spec.names = scan->names;
 	spec.what = scan->what;
+	spec.way_out = way_out(scan);
 	spec.is_fetchxml = true;
 	spec.computed = scan->plan->grouped;
 	spec.stats = &scan->stats;
@@ -175,16 +185,18 @@ ask_for_first(const dv_fetch_scan *scan, const dv_query *query, dv_pages_spec *s
 }
 
 /* The first joins of a session show that columns of links have the names that were requested. */
-static void
-choose_proof(dv_fetch_scan *scan)
+void
+dv_fetch_choose_proof(dv_fetch_scan *scan)
 {
+	bool		grouped = dv_fetch_request_grouped(&scan->request);
 	MemoryContext old;
 
 	/* rescans send the same request */
-	if (scan->request.ntables == 1 || scan->proof_chosen)
+	if (scan->request.ntables == 1 || scan->proof_chosen[grouped])
 		return;
-	scan->proof_chosen = true;
-	scan->request.prove = !*dv_session_links_proven(session_of(scan));
+	scan->proof_chosen[grouped] = true;
+	scan->proves[grouped] = !*dv_session_links_proven(session_of(scan), grouped);
+	scan->request.prove = scan->proves[grouped];
 	old = MemoryContextSwitchTo(scan->context);
 	dv_fetch_request_choose(&scan->request);
 	MemoryContextSwitchTo(old);
@@ -196,12 +208,13 @@ dv_fetch_proves(ForeignScanState *node)
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
 	RangeTblEntry *rte = dv_plan_table(plan, node->ss.ps.state);
 	const dv_fetch_scan *scan = node->fdw_state;
+	const bool	grouped = dv_fetch_plan_of(plan)->grouped;
 	const dv_session *session;
 
-	if (scan != NULL && scan->proof_chosen)
-		return scan->request.prove;
+	if (scan != NULL && scan->proof_chosen[grouped])
+		return scan->proves[grouped];
 	session = dv_connection_find(GetForeignTable(rte->relid)->serverid, dv_scan_user(plan, rte));
-	return session == NULL || !*dv_session_links_proven(session);
+	return session == NULL || !*dv_session_links_proven(session, grouped);
 }
 
 dv_pages *
@@ -213,7 +226,7 @@ dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner)
 
 	if (!dv_fetch_request_query(&scan->request, &query))
 		return NULL;
-	choose_proof(scan);
+	dv_fetch_choose_proof(scan);
 	(void) dv_fetch_request_query(&scan->request, &query);
 	dv_fetch_name_members(scan);
 	spec = dv_fetch_pages_spec(scan);
@@ -253,23 +266,72 @@ bind_values(dv_fetch_scan *scan, ForeignScanState *node)
 	MemoryContextSwitchTo(old);
 }
 
+/* Values under other names than requested would seem to be null. */
+static void
+misnamed(const dv_fetch_scan *scan)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+			 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
+					scan->what, dv_session_config_of(scan->session)->server_name),
+			 errdetail("A row lacks the id of a joined table."),
+			 errhint("%s", way_out(scan))));
+}
+
+/* Asks for any two rows that are joined.  If there are none, all columns of links are null. */
+static void
+ask_for_pair(dv_fetch_scan *scan)
+{
+	MemoryContext context = AllocSetContextCreate(scan->query, "dataverse pair",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_pages_spec spec = dv_fetch_pages_spec(scan);
+	const char *member;
+	dv_query	query;
+	dv_value	id;
+
+	dv_fetch_request_pair(&scan->request, &query, &member);
+	spec.path = dv_fetch_request_url(&query, NULL, false);
+	spec.names = dv_names_init(palloc(dv_names_size(&member, 1)), &member, 1);
+	spec.progress = NULL;
+	spec.computed = true;
+	if (dv_pages_next(dv_pages_start(&spec, context), &id))
+	{
+		if (dv_value_is_null(&id))
+			misnamed(scan);
+		*dv_session_links_proven(scan->session, false) = true;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+/* Looks whether columns of links have their names in the row that has been read. */
+void
+dv_fetch_check_names(dv_fetch_scan *scan)
+{
+	const dv_fetch_request *request = &scan->request;
+	bool	   *proven;
+
+	if (request->proof < 0)
+		return;
+	proven = dv_session_links_proven(scan->session, dv_fetch_request_grouped(request));
+	if (!dv_value_is_null(&scan->members[request->proof]))
+		*proven = true;
+	else if (request->proof_certain)
+		misnamed(scan);
+	else if (!*proven && !scan->pair_sought)
+	{
+		scan->pair_sought = true;
+		ask_for_pair(scan);
+	}
+}
+
 bool
 dv_fetch_next(dv_fetch_scan *scan)
 {
-	int			proof = scan->request.proof;
-
 	if (!dv_pages_next(scan->pages, scan->members))
 		return false;
-	if (proof < 0)
-		return true;
-	if (dv_value_is_null(&scan->members[proof]))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
-						scan->what, dv_session_config_of(scan->session)->server_name),
-				 errdetail("A row lacks the id of a joined table."),
-				 errhint("Have the tables joined by PostgreSQL: set option \"push_joins\" of the server to \"off\".")));
-	*dv_session_links_proven(scan->session) = true;
+	dv_fetch_check_names(scan);
 	return true;
 }
 

@@ -34,7 +34,9 @@ typedef struct dv_fetch_scan
 	dv_value   *members;
 	dv_pages   *pages;			/* of a query for rows */
 	bool		bound;			/* the values have been computed */
-	bool		proof_chosen;	/* see request.prove */
+	bool		proof_chosen[2];	/* of rows, and of groups: whether "proves" is known */
+	bool		proves[2];		/* see request.prove */
+	bool		pair_sought;	/* two rows that are joined have been asked for */
 	int64		skip;			/* rows of OFFSET that remain to be skipped */
 	dv_groups  *groups;			/* of a query for groups, once they are complete */
 	int			parts;			/* that the rows were divided into */
@@ -62,6 +64,12 @@ extern void dv_fetch_name_members(dv_fetch_scan *scan);
 
 /* Begins a query for rows. */
 extern dv_pages *dv_fetch_start_rows(dv_fetch_scan *scan, MemoryContext owner);
+
+/* Decides whether the names of links' columns have to be proved. */
+extern void dv_fetch_choose_proof(dv_fetch_scan *scan);
+
+/* To be called for each row or group that has been read into the members. */
+extern void dv_fetch_check_names(dv_fetch_scan *scan);
 
 /* Reads the next of these rows into the members; returns false at the end. */
 extern bool dv_fetch_next(dv_fetch_scan *scan);

@@ -120,8 +120,8 @@ read_count(const dv_fetch_scan *scan, int member)
 	dv_value	value = number_of(scan, member);
 	int64_t		n = 0;
 
-	/* nothing is counted in no rows */
-	if (!dv_value_is_null(&value) && (dv_value_int64(&value, &n) != DV_VALUE_OK || n < 0))
+	/* a count is never null, so that one that is missing is no count of 0 */
+	if (dv_value_int64(&value, &n) != DV_VALUE_OK || n < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
@@ -135,7 +135,7 @@ read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
 	dv_value	value = number_of(scan, member);
 
 	out->isnull = dv_value_is_null(&value);
-	if (out->isnull)
+	if (out->isnull && out->count == 0)
 		return;
 	if (value.kind != DV_VALUE_NUMBER)
 		ereport(ERROR,
@@ -540,6 +540,7 @@ advance_part(grouping *g, part *p, TupleDesc desc)
 		p->any = true;
 		if (p->state != PART_GROUPING)
 			continue;
+		dv_fetch_check_names(scan);
 		old = MemoryContextSwitchTo(p->request);
 		p->rows = lappend(p->rows, read_group(scan, desc));
 		MemoryContextSwitchTo(old);
@@ -605,6 +606,9 @@ form_in_parts(grouping *g, TupleDesc desc)
 
 	if (!dv_fetch_request_query(&scan->request, &query))
 		return true;
+	dv_fetch_choose_proof(scan);
+	scan->members = MemoryContextAllocZero(scan->query,
+										   sizeof(dv_value) * Max(scan->request.nmembers, 1));
 	/* what is certainly too much is not tried at all */
 	if (dv_fetch_parts(scan->plan) > 1)
 	{
@@ -780,14 +784,10 @@ dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc)
 	scan->groups = begin_groups(scan, desc);
 	if (scan->request.rows || !has_same_periods(scan))
 		form_here(scan, desc);
-	else
+	else if (!form_there(scan, desc))
 	{
-		scan->members = palloc0(sizeof(dv_value) * Max(scan->request.nmembers, 1));
-		if (!form_there(scan, desc))
-		{
-			scan->groups = begin_groups(scan, desc);
-			form_here(scan, desc);
-		}
+		scan->groups = begin_groups(scan, desc);
+		form_here(scan, desc);
 	}
 	MemoryContextSwitchTo(old);
 }

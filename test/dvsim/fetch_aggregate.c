@@ -188,6 +188,7 @@ add_aggregate(struct builder *b, const struct sim_fetch_attribute *a,
 	out = sim_fetch_output(b->q, a->alias);
 	out->column = count ? as_integer(b, term->column) : term->column;
 	out->aliased = true;
+	out->link = term->entity != b->q->tree->root ? term->entity->name : NULL;
 	out->stmt_index = sim_fetch_select(b->q, aggregate_sql(b, a, &input));
 	return true;
 }
@@ -264,6 +265,7 @@ add_group(struct builder *b, const struct sim_fetch_attribute *a,
 	out = sim_fetch_output(q, a->alias);
 	out->column = a->part ? as_integer(b, term->column) : term->column;
 	out->aliased = true;
+	out->link = term->entity != q->tree->root ? term->entity->name : NULL;
 	out->stmt_index = sim_fetch_select(q, c);
 	key = &b->groups[b->ngroups++];
 	key->name = a->alias;

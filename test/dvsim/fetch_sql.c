@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fetch_sql.h"
+#include "quirks.h"
 #include "readers.h"
 #include "store.h"
 
@@ -374,6 +375,7 @@ add_output(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 	out = sim_fetch_output(q, name);
 	out->column = column;
 	out->aliased = alias != NULL || entity != q->tree->root;
+	out->link = entity != q->tree->root ? entity->name : NULL;
 	out->stmt_index = sim_fetch_select(q, term.expr);
 	if (term.class != SIM_CLASS_LOOKUP)
 		return true;
@@ -508,16 +510,33 @@ put_select(struct sim_fetch_query *q)
 	return add_currency(q) && add_output(q, root, q->table->id, NULL);
 }
 
+static void
+rename_links(struct sim_fetch_query *q)
+{
+	int			i;
+
+	for (i = 0; i < q->out.n; i++)
+	{
+		struct sim_out_column *out = &q->out.columns[i];
+
+		if (out->link != NULL)
+			out->name = sim_fmt(q->req->arena, "%s_%s", out->link, out->name);
+	}
+}
+
 bool
 sim_fetch_translate(struct sim_fetch_query *q)
 {
+	bool		ok;
+
 	q->out.version_index = -1;
 	if (!sim_fetch_resolve(q) || !put_from(q))
 		return false;
 	q->nfilter = q->nbinds;
-	if (q->tree->aggregate)
-		return sim_fetch_aggregate(q);
-	return put_select(q) && sim_fetch_order(q);
+	ok = q->tree->aggregate ? sim_fetch_aggregate(q) : put_select(q) && sim_fetch_order(q);
+	if (ok && sim_quirk(q->req->sim, SIM_QUIRK_LINK_NAMES))
+		rename_links(q);
+	return ok;
 }
 
 void

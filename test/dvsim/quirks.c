@@ -26,6 +26,8 @@ static const struct
 	"a job cannot be read in the first seconds after it was started"},
 	[SIM_QUIRK_LIMITED_READ] = {"limited-read",
 	"the users may not read all of a table that users own, so its changes are refused"},
+	[SIM_QUIRK_LINK_NAMES] = {"link-names",
+	"columns of links do not come under their aliases"},
 	[SIM_QUIRK_NO_APPLY_FUNCTIONS] = {"no-apply-functions",
 	"query functions are refused in filter() of $apply"},
 	[SIM_QUIRK_NO_COOKIES] = {"no-cookies", "pages of FetchXML come without a cookie"},

@@ -29,6 +29,7 @@ struct sim_out_column
 	struct sim_column *column;
 	const char *name;			/* JSON member; its property if NULL */
 	bool		aliased;
+	const char *link;			/* FetchXML: the table of its link; NULL: of the root */
 	int			stmt_index;		/* of the value in the result */
 	int			type_index;		/* of a polymorphic lookup's target, or -1 */
 	int			label_index;	/* of a lookup's target's name, or -1 */

@@ -38,7 +38,11 @@ my %ask = (
 	groups_of_join => 'SELECT a.industrycode, count(*) FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid GROUP BY a.industrycode');
 my %answer = map { $_ => sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) } keys %ask;
 
+# by which groups are left to the service
+my $settings = q{SET enable_hashagg = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off};
+
 sub sorted { return join "\n", sort split /\n/, $_[0]; }
+sub decoded { return $_[0] =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger; }
 sub quirks { return $dvsim->control('POST', '/_dvsim/quirks', [@_]); }
 
 
@@ -104,6 +108,63 @@ right_ok($_, "$_, joined here") for 'inner', 'outer', 'groups_of_join';
 $crm->sql('ALTER SERVER crm OPTIONS (DROP push_joins)');
 $crm->no_faults;
 
+# Answers of groups: the members that are taken away or renamed, and the error.
+sub spoil_groups
+{
+	my ($name, $spoil) = @_;
+	my (undef, undef, $target) = asked("$settings; $ask{$name}");
+	my $answer = $dvsim->get($target =~ s{^/api/data/v9\.2/}{}r, Prefer => 'odata.include-annotations="*"')->json;
+	my %alias = map { /name='(\w+)' alias='(c\d+)'(.*?)\// ? ("$1$3" => $2) : () } split /</, decoded($target);
+
+	$spoil->($_, \%alias) for @{ $answer->{value} };
+	$crm->fault(path => 'aggregate', status => 200, body => $answer, times => 0);
+	return;
+}
+
+spoil_groups('groups', sub { my ($row, $alias) = @_; delete $row->{ $alias->{"contactid aggregate='count'"} // die }; });
+like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table "contact" on server "crm": Dataverse returned no count$/, 'a count that is missing is no 0');
+$crm->no_faults;
+
+# Under names of which nothing is known; the tables are the other way round where no row has another one.
+$ask{none} = 'SELECT a.accountid, c.lastname FROM dv.account a LEFT JOIN dv.contact c ON c.contactid = a.primarycontactid';
+$ask{none_of_these} = "$ask{outer} WHERE c.parentcustomerid IS NULL";
+$ask{some} = "$ask{outer} WHERE c.parentcustomerid IS NOT NULL";
+$ask{groups_of_outer} = $ask{groups_of_join} =~ s/ JOIN/ LEFT JOIN/r;
+$ask{no_columns} = 'SELECT c.contactid FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid AND a.industrycode = 1';
+$crm->sql(q{UPDATE dv.account SET primarycontactid = NULL;
+	DROP TABLE l.account; CREATE TABLE l.account AS SELECT accountid, name, industrycode, primarycontactid FROM dv.account});
+$answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for 'none', 'none_of_these', 'some', 'groups_of_outer', 'no_columns';
+
+quirks('link-names');
+for my $name ('inner', 'outer', 'none_of_these', 'some', 'groups_of_join', 'groups_of_outer')
+{
+	my ($out, $err, @sent) = asked($ask{$name});
+
+	like($err, qr/ERROR:  could not read .* on server "crm": Dataverse does not name columns of joined tables as requested\n/, "$name: values under other names are no nulls");
+	is($out, '', '… without a row');
+	cmp_ok(scalar(@sent), '<=', 3, '… and without asking again and again') or diag join "\n", @sent;
+}
+for my $name ('none', 'no_columns')
+{
+	my @sent = right_ok($name, "$name: nothing could be called otherwise");
+
+	is(scalar(grep { /'inner'.*'accountid'|top=/ } map { decoded($_) } @sent), $name eq 'none' ? 1 : 0, '… which is asked for only if columns are wanted') or diag join "\n", map { decoded($_) } @sent;
+}
+quirks();
+for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_outer')
+{
+	my $session = Session->new($crm->node);
+	my @pairs;
+
+	for (1 .. 2)
+	{
+		$crm->requests;
+		ok(sorted($session->query($ask{$name})) eq sorted($answer{$name}), "$name, time $_ in a session: the right rows");
+		push @pairs, scalar grep { /top=/ } map { decoded($_->{target}) } $crm->requests;
+	}
+	is("@pairs", $name eq 'none' ? '1 1' : $name eq 'none_of_these' ? '1 0' : '0 0', '… with one question more if the rows leave it open');
+}
+
 # the first join of a session asks for the id of the linked row; the next ones need not
 {
 	my $session = Session->new($crm->node);
@@ -161,8 +222,6 @@ $answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for keys %ask;
 # Groups that fail, as for tables of logs
 #
 
-my $settings = q{SET enable_hashagg = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off};
-
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
 for my $name ('groups', 'groups_of_join')
 {
@@ -184,6 +243,39 @@ for my $name ('groups', 'groups_of_join')
 # everything fails
 $crm->fault(path => 'contacts', status => 500, code => '0x80040216', message => 'An unexpected error occurred.', times => 0);
 like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table .*An unexpected error occurred/s, 'what fails for rows as well is an error');
+$crm->no_faults;
+
+#
+# Joins that fail, in the same way
+#
+
+for my $case ([ 500, '0x80040216', 'The operation is not supported on this table.' ], [ 400, '0x80048D0B', 'Link entities are not supported.' ], [ 501, '0x80060888', 'not implemented' ])
+{
+	my ($status, $code, $message) = @$case;
+
+	for my $name ('outer', 'groups_of_join')
+	{
+		$crm->fault(path => 'link-entity', status => $status, code => $code, message => $message, times => 0);
+		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
+
+		like($err, qr/ERROR:  could not read foreign tables .*\Q$message\E/, "$name, $status: an error");
+		like($err, qr/HINT:  Have the tables joined by PostgreSQL: set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… which says how the tables can be read');
+		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after it has been tried as often as any request');
+		for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
+		{
+			$crm->sql("ALTER $object OPTIONS (ADD push_joins 'off')");
+			right_ok($name, "$name, with the option of $object");
+			$crm->sql("ALTER $object OPTIONS (DROP push_joins)");
+		}
+		$crm->no_faults;
+	}
+}
+# what has nothing to do with the query has another hint, or none
+$crm->fault(path => 'link-entity', status => 502, times => 0);
+unlike((asked($ask{outer}))[1], qr/push_joins/, '502: no such hint');
+$crm->no_faults;
+$crm->fault(path => 'contacts', status => 400, code => '0x80060888', message => 'no FetchXML', times => 0);
+like((asked("$settings; $ask{groups}"))[1], qr/HINT:  Have the groups formed by PostgreSQL: set option "push_groups" of the server, or of the foreign table, to "off"\./, 'groups that cannot be formed from rows, either');
 $crm->no_faults;
 
 #

@@ -415,7 +415,7 @@ sub ask_under_quirks
 {
 	my ($crm, $n, $seed, $question) = @_;
 
-	for my $quirk (Dvsim::all_quirks())
+	for my $quirk (Dvsim::harmless_quirks())
 	{
 		$crm->dvsim->quirks($quirk);
 		my @found = differing($crm, '', map { $question->() } 1 .. $n);

@@ -74,6 +74,9 @@ sub all_quirks
 	return $list =~ /^  (\S+)/gm;
 }
 
+# … and those under which each query can still be answered
+sub harmless_quirks { return grep { $_ ne 'link-names' } all_quirks(); }
+
 sub start
 {
 	my ($class, @args) = @_;
