@@ -23,8 +23,8 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture
 	request.o result_relation.o rights.o run_lock.o scan.o seen.o setting.o ship.o spool.o system_columns.o \
 	tid.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o job.o keys.o known.o \
-	ledger.o pages.o pipeline.o proof.o ranges.o retry.o search.o senders.o session.o settle.o spread.o \
+OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o id_trial.o job.o keys.o \
+	known.o ledger.o pages.o pipeline.o proof.o ranges.o retry.o search.o senders.o session.o settle.o spread.o \
 	standing.o trouble.o turn.o verify.o writer.o)
 # src/pool: when requests may be sent, and by which application user
 OBJS += $(addprefix src/pool/,budget.o entry.o latency.o place.o pool.o progress.o rate.o report.o select.o shared.o \

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * forms.c
- *		Forms of requests that the service has refused.
+ *		Forms of requests that the service has refused, or that have proved to work.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -24,22 +24,24 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_COUNTS] = "counts",
 	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
 	[DV_FORM_RANGES] = "ranges of ids",
+	[DV_FORM_PARTS] = "groups of ranges of ids",
 };
 
-struct dv_refused_form
+struct dv_noted_form
 {
-	struct dv_refused_form *next;
+	struct dv_noted_form *next;
 	dv_form		form;
 	int			most;
+	bool		proven;
 	char		table[FLEXIBLE_ARRAY_MEMBER];	/* "" if the form does not depend on the table */
 };
 
-static dv_refused_form *
+static dv_noted_form *
 find(const dv_session *session, dv_form form, const char *table)
 {
-	dv_refused_form *f;
+	dv_noted_form *f;
 
-	for (f = *dv_session_refused_forms(session); f != NULL; f = f->next)
+	for (f = *dv_session_noted_forms(session); f != NULL; f = f->next)
 		if (f->form == form && strcmp(f->table, table != NULL ? table : "") == 0)
 			break;
 	return f;
@@ -48,45 +50,65 @@ find(const dv_session *session, dv_form form, const char *table)
 int
 dv_form_most(const dv_session *session, dv_form form, const char *table, int most)
 {
-	const dv_refused_form *refused = find(session, form, table);
+	const		dv_noted_form *refused = find(session, form, table);
 
 	return refused != NULL ? Min(refused->most, most) : most;
 }
 
-static dv_refused_form *
+static dv_noted_form *
 add(const dv_session *session, dv_form form, const char *table)
 {
-	dv_refused_form **forms = dv_session_refused_forms(session);
-	dv_refused_form *f = MemoryContextAlloc(dv_session_memory(session),
-											offsetof(dv_refused_form, table) +
-											strlen(table) + 1);
+	dv_noted_form **forms = dv_session_noted_forms(session);
+	dv_noted_form *f = MemoryContextAlloc(dv_session_memory(session),
+										  offsetof(dv_noted_form, table) + strlen(table) + 1);
 
 	f->form = form;
 	f->most = PG_INT32_MAX;
+	f->proven = false;
 	strcpy(f->table, table);
 	f->next = *forms;
 	*forms = f;
 	return f;
 }
 
+static dv_noted_form *
+find_or_add(const dv_session *session, dv_form form, const char *table)
+{
+	dv_noted_form *f = find(session, form, table);
+
+	return f != NULL ? f : add(session, form, table != NULL ? table : "");
+}
+
 void
 dv_form_refused(const dv_session *session, dv_form form, const char *table, int most,
 				const dv_error *error)
 {
-	dv_refused_form *refused = find(session, form, table);
+	dv_noted_form *f = find_or_add(session, form, table);
 
-	if (refused == NULL)
-		refused = add(session, form, table != NULL ? table : "");
 	/* of several requests that were under way, the first one tells */
-	if (refused->most <= most)
+	if (f->most <= most)
 		return;
-	refused->most = most;
+	f->most = most;
 	ereport(DEBUG1,
 			(errmsg_internal("Dataverse has refused %s%s%s: %s", form_names[form],
 							 table != NULL ? " for table " : "", table != NULL ? table : "",
 							 error->message),
 			 errdetail_internal(most > 0 ? "No more than %d will be used in this session." :
 								"Plainer requests will be used in this session.", most)));
+}
+
+bool
+dv_form_proven(const dv_session *session, dv_form form, const char *table)
+{
+	const		dv_noted_form *f = find(session, form, table);
+
+	return f != NULL && f->proven;
+}
+
+void
+dv_form_prove(const dv_session *session, dv_form form, const char *table)
+{
+	find_or_add(session, form, table)->proven = true;
 }
 
 bool

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * forms.h
- *		Forms of requests that the service has refused.
+ *		Forms of requests that the service has refused, or that have proved to work.
  *
  * Some requests are optimisations: what they do can be done by plainer
  * requests as well, of which there are then more or longer ones.  If the
@@ -31,10 +31,11 @@ typedef enum dv_form
 	DV_FORM_LISTS,				/* this many values in one In or NotIn on a table */
 	DV_FORM_COUNTS,				/* rows of a table counted by $apply */
 	DV_FORM_COUNTS_OF_LISTS,	/* the same with In or NotIn in the filter */
-	DV_FORM_RANGES				/* rows of a table between two ids, or with the greatest id */
+	DV_FORM_RANGES,				/* rows of a table between two ids, or with the greatest id */
+	DV_FORM_PARTS				/* groups of such rows, by FetchXML */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_RANGES + 1)
+#define DV_FORMS (DV_FORM_PARTS + 1)
 
 /*
  * Returns how much of the form may be used: "most", or what was left of it when
@@ -49,6 +50,10 @@ extern int	dv_form_most(const dv_session *session, dv_form form, const char *tab
  */
 extern void dv_form_refused(const dv_session *session, dv_form form, const char *table, int most,
 							const dv_error *error);
+
+/* Remembers that an answer has shown that the form does what it is to do. */
+extern bool dv_form_proven(const dv_session *session, dv_form form, const char *table);
+extern void dv_form_prove(const dv_session *session, dv_form form, const char *table);
 
 /* Does the error say that the service does not take requests of this form, whoever sends them? */
 extern bool dv_form_blamed(const dv_error *error);

@@ -61,6 +61,12 @@ struct dv_ranges
 	const dv_error *refusal;	/* see dv_pages_refusal */
 	dv_names   *id_name;		/* for probes */
 
+	/* whether ids are compared as we do */
+	dv_ordered_id tried;		/* the id that is asked for */
+	dv_call    *trial;			/* asks for it; NULL: not under way */
+	bool		trial_counted;	/* as abandoned */
+	MemoryContext trial_context;
+
 	bool		divides;		/* new ranges may be begun */
 	bool		divided;		/* there has been more than one */
 	bool		look;			/* something has happened that may allow for a new range */

@@ -14,8 +14,8 @@
  * A cut lies behind the last row that its range has returned, and changes
  * nothing but who returns the rows beyond.  Each row is compared with the bounds
  * of its range, also where the service was asked to do so.  That takes a
- * service that sorts and compares ids as we do (dataverse/id_order.h), so the
- * order of the rows is checked as well.
+ * service that sorts and compares ids as we do (dataverse/id_order.h), which it is
+ * asked before the first cut (id_trial.h); and the order of the rows is checked.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -148,6 +148,9 @@ dv_ranges_count_unread(dv_ranges *all)
 {
 	int			i;
 
+	if (all->trial != NULL && !all->trial_counted)
+		all->spec.pages.stats->abandoned += dv_call_attempts(all->trial);
+	all->trial_counted = true;
 	for (i = 0; i < all->n; i++)
 		count_unread(all->ranges[i]);
 }
@@ -325,7 +328,7 @@ find_ready(dv_ranges *all)
 static int
 in_flight(const dv_ranges *all)
 {
-	int			calls = 0;
+	int			calls = dv_call_in_flight(all->trial);
 	int			i;
 
 	for (i = 0; i < all->n; i++)

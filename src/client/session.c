@@ -33,7 +33,7 @@ struct dv_session
 	dv_standing *standing;
 	dv_token  **tokens;			/* one for each application user */
 	written_table *written;
-	dv_refused_form *refused_forms;
+	dv_noted_form *noted_forms;
 	bool		links_proven[2];
 };
 
@@ -237,10 +237,10 @@ dv_session_memory(const dv_session *session)
 	return session->context;
 }
 
-dv_refused_form **
-dv_session_refused_forms(const dv_session *session)
+dv_noted_form **
+dv_session_noted_forms(const dv_session *session)
 {
-	return &unconstify(dv_session *, session)->refused_forms;
+	return &unconstify(dv_session *, session)->noted_forms;
 }
 
 bool *

@@ -42,7 +42,7 @@ typedef struct dv_session_config
 } dv_session_config;
 
 typedef struct dv_session dv_session;
-typedef struct dv_refused_form dv_refused_form; /* forms.c */
+typedef struct dv_noted_form dv_noted_form; /* forms.c */
 
 /* The keys by which the pool knows the application users: of the URL, their names, and credentials. */
 extern dv_entry_key *dv_session_keys(const dv_session_config *config);
@@ -74,7 +74,7 @@ extern dv_http_client *dv_session_client(const dv_session *session);
 extern dv_pool *dv_session_pool(const dv_session *session);
 extern dv_standing *dv_session_standing(const dv_session *session);
 extern MemoryContext dv_session_memory(const dv_session *session);
-extern dv_refused_form **dv_session_refused_forms(const dv_session *session);
+extern dv_noted_form * *dv_session_noted_forms(const dv_session *session);
 
 /* Has the service been seen to name columns of links as requested, in rows, or in groups? */
 extern bool *dv_session_links_proven(const dv_session *session, bool grouped);

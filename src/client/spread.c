@@ -13,6 +13,9 @@
  * parts grow from the width of the page to that of the range, each by the same
  * factor, so that the next cuts, or those after them, fall into the cluster.
  *
+ * Before there is a second range, the service is asked whether it compares ids as
+ * we do (id_trial.h).
+ *
  * New ranges are paid for by pages (DV_CREDIT_OF_PAGE), so that the number of
  * requests is bounded, however the ids are distributed: by a multiple of the
  * number of pages and of the number of ranges that may be read at a time.
@@ -31,9 +34,9 @@
 #include "utils/memutils.h"
 
 #include "client/forms.h"
+#include "client/id_trial.h"
 #include "client/range.h"
 #include "client/standing.h"
-#include "dataverse/address.h"
 #include "dataverse/header.h"
 #include "dataverse/odata.h"
 
@@ -58,42 +61,32 @@
  * Requests
  */
 
-static dv_filter *
-bound(const dv_ranges *all, dv_filter_kind kind, const dv_ordered_id *id)
+static char *
+url_of(const dv_query *query)
 {
-	dv_filter  *filter = palloc0(sizeof(*filter));
-	uint8		uuid[DV_ID_LEN];
+	size_t		len = dv_odata_query(query, DV_ODATA_WIRE, NULL, 0);
+	char	   *url = palloc(len + 1);
 
-	dv_id_unorder(id, uuid);
-	filter->kind = kind;
-	filter->column = all->query.primary_id;
-	filter->n = 1;
-	filter->operands = palloc0(sizeof(dv_operand));
-	filter->operands[0].text = dv_id_text(uuid);
-	return filter;
+	dv_odata_query(query, DV_ODATA_WIRE, url, len + 1);
+	return url;
 }
 
 /* Returns the URL of the query for rows from, or behind, an id and before another one, if any. */
 static char *
-url_between(const dv_ranges *all, dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
+url_between(dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
 			const dv_ordered_id *high)
 {
 	dv_filter  *both = palloc0(sizeof(*both));
-	size_t		len;
-	char	   *url;
 
 	both->kind = DV_AND;
 	both->parts = palloc(3 * sizeof(dv_filter *));
 	if (query->filter != NULL && query->filter->kind != DV_TRUE)
 		both->parts[both->n++] = unconstify(dv_filter *, query->filter);
-	both->parts[both->n++] = bound(all, kind, low);
+	both->parts[both->n++] = dv_id_filter(kind, query->primary_id, low);
 	if (high != NULL)
-		both->parts[both->n++] = bound(all, DV_LT, high);
+		both->parts[both->n++] = dv_id_filter(DV_LT, query->primary_id, high);
 	query->filter = both;
-	len = dv_odata_query(query, DV_ODATA_WIRE, NULL, 0);
-	url = palloc(len + 1);
-	dv_odata_query(query, DV_ODATA_WIRE, url, len + 1);
-	return url;
+	return url_of(query);
 }
 
 /*
@@ -116,12 +109,22 @@ front_of(const dv_range *r)
 	return r->has_last && dv_id_compare(&r->last, &r->tail) > 0 ? &r->last : &r->tail;
 }
 
+/* Sends a query for no more than ids. */
+static dv_call *
+send_probe(const dv_ranges *all, const char *path, bool repeatable, MemoryContext context)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path,
+	.repeatable = repeatable};
+
+	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
+	return dv_call_start(all->spec.pages.session, &spec, context);
+}
+
 /* Asks for the last row of a range. */
 static void
 ask_for_top(dv_range *r)
 {
 	dv_ranges  *all = r->all;
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ};
 	dv_order	backwards = {.column = all->query.primary_id, .descending = true};
 	dv_query	query = all->query;
 	MemoryContext old;
@@ -133,27 +136,53 @@ ask_for_top(dv_range *r)
 	query.orders = &backwards;
 	query.norders = 1;
 	query.top = 1;
-	spec.path = url_between(all, &query, DV_GT, front_of(r), r->has_high ? &r->high : NULL);
-	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
 	/* the rows can be read without it, so that it is not worth a repetition */
-	spec.repeatable = false;
-	r->probe = dv_call_start(all->spec.pages.session, &spec, r->probe_context);
+	r->probe = send_probe(all, url_between(&query, DV_GT, front_of(r), r->has_high ? &r->high : NULL),
+						  false, r->probe_context);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
 }
 
-/* Reads the answer to a probe.  Returns false if it is none. */
-static bool
-read_top(dv_range *r, const dv_http_result *result)
+/* Asks for a row that has been read, in a way that shows whether ids are compared as ours. */
+static void
+ask_for_order(dv_ranges *all, const dv_ordered_id *id)
 {
-	dv_ranges  *all = r->all;
+	dv_query	query = all->query;
+	MemoryContext old;
+
+	all->trial_context = AllocSetContextCreate(all->context, "dataverse probe",
+											   ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(all->trial_context);
+	query.ncolumns = 0;
+	query.all_columns = false;
+	query.norders = 0;
+	query.filter = dv_id_trial_filter(query.primary_id, id);
+	all->trial = send_probe(all, url_of(&query), true, all->trial_context);
+	MemoryContextSwitchTo(old);
+	dv_call_advance();
+}
+
+static void
+drop_trial(dv_ranges *all)
+{
+	MemoryContextDelete(all->trial_context);
+	all->trial = NULL;
+}
+
+/*
+ * Reads an answer that has a row at most.  Returns the number of rows, and the
+ * id; a negative number if it is no such answer.
+ */
+static int
+read_id(dv_ranges *all, const dv_http_result *result, dv_ordered_id *id)
+{
 	dv_page		page;
-	dv_value	id;
+	dv_value	value;
 	uint8		uuid[DV_ID_LEN];
 	dv_page_step step;
 
 	if (result->status != 200)
-		return false;
+		return -1;
 	if (all->id_name == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(all->context);
@@ -165,19 +194,17 @@ read_top(dv_range *r, const dv_http_result *result)
 			elog(ERROR, "invalid member name \"%s\"", name);
 	}
 	dv_page_open(&page, all->id_name, result->body, result->body_len);
-	step = dv_page_next(&page, &id);
+	step = dv_page_next(&page, &value);
 	all->spec.pages.stats->pages++;
 	all->spec.pages.stats->unread += step == DV_PAGE_ROW;
-	/* without a row, nothing is left */
-	r->top = *front_of(r);
 	if (step == DV_PAGE_ROW)
 	{
-		if (dv_value_uuid(&id, uuid) != DV_VALUE_OK)
-			return false;
-		dv_id_order(uuid, &r->top);
-		step = dv_page_next(&page, &id);
+		if (dv_value_uuid(&value, uuid) != DV_VALUE_OK)
+			return -1;
+		dv_id_order(uuid, id);
+		step = dv_page_next(&page, &value);
 	}
-	return step == DV_PAGE_END;
+	return step == DV_PAGE_END ? (int) page.rows : -1;
 }
 
 static bool
@@ -187,37 +214,79 @@ was_abandoned(const dv_error *error)
 		error->sqlstate == ERRCODE_QUERY_CANCELED;
 }
 
-static void
-take_probe(dv_range *r)
+/*
+ * Counts the answer to a probe, and returns it if it is a success.  If the service
+ * does not take such queries, ranges are not divided in this session.
+ */
+static const dv_http_result *
+take_answer(dv_ranges *all, const dv_call *call)
 {
-	dv_ranges  *all = r->all;
 	dv_pages_stats *stats = all->spec.pages.stats;
-	const dv_error *error = dv_call_error(r->probe);
+	const dv_error *error = dv_call_error(call);
 
-	all->look = true;
-	/* with the subtransaction in which it was sent; it can be sent again */
-	if (was_abandoned(error))
-	{
-		drop_probe(r);
-		return;
-	}
 	stats->requests++;
-	stats->sent += dv_call_attempts(r->probe);
-	dv_call_add_causes(r->probe, stats->causes);
-	stats->throttles += dv_call_throttles(r->probe);
+	stats->sent += dv_call_attempts(call);
+	dv_call_add_causes(call, stats->causes);
+	stats->throttles += dv_call_throttles(call);
 	if (error->verdict == DV_VERDICT_OK)
 	{
-		stats->bytes += dv_call_result(r->probe)->bytes_received;
-		r->has_top = read_top(r, dv_call_result(r->probe));
+		stats->bytes += dv_call_result(call)->bytes_received;
+		return dv_call_result(call);
 	}
-	else if (dv_form_blamed(error))
+	if (dv_form_blamed(error))
 	{
 		dv_form_refused(all->spec.pages.session, DV_FORM_RANGES, all->spec.table, 0, error);
 		all->divides = false;
 	}
+	return NULL;
+}
+
+static void
+take_probe(dv_range *r)
+{
+	dv_ranges  *all = r->all;
+	const dv_http_result *result;
+	int			rows;
+
+	all->look = true;
+	/* with the subtransaction in which it was sent; it can be sent again */
+	if (was_abandoned(dv_call_error(r->probe)))
+	{
+		drop_probe(r);
+		return;
+	}
+	result = take_answer(all, r->probe);
+	if (result != NULL)
+	{
+		rows = read_id(all, result, &r->top);
+		/* without a row, nothing is left */
+		if (rows == 0)
+			r->top = *front_of(r);
+		r->has_top = rows >= 0;
+	}
 	if (!r->has_top && ++all->failures >= PROBE_FAILURES)
 		all->divides = false;
 	drop_probe(r);
+}
+
+static void
+take_trial(dv_ranges *all)
+{
+	const dv_http_result *result;
+	dv_ordered_id id;
+
+	all->look = true;
+	if (was_abandoned(dv_call_error(all->trial)))
+	{
+		drop_trial(all);
+		return;
+	}
+	result = take_answer(all, all->trial);
+	if (result != NULL && read_id(all, result, &id) == 1 && dv_id_compare(&id, &all->tried) == 0)
+		dv_form_prove(all->spec.pages.session, DV_FORM_RANGES, all->spec.table);
+	else
+		all->divides = false;
+	drop_trial(all);
 }
 
 void
@@ -225,6 +294,8 @@ dv_spread_probes(dv_ranges *all)
 {
 	int			i;
 
+	if (all->trial != NULL && dv_call_done(all->trial))
+		take_trial(all);
 	for (i = 0; i < all->n; i++)
 		if (all->ranges[i]->probe != NULL && dv_call_done(all->ranges[i]->probe))
 			take_probe(all->ranges[i]);
@@ -379,7 +450,7 @@ begin_range(dv_range *before, const dv_ordered_id *low, const dv_ordered_id *hig
 		r->has_top = before->has_top;
 		r->top = before->top;
 	}
-	dv_ranges_begin(r, url_between(all, &query, DV_GE, low, high));
+	dv_ranges_begin(r, url_between(&query, DV_GE, low, high));
 	MemoryContextSwitchTo(old);
 	all->credit--;
 	all->spec.pages.stats->ranges++;
@@ -426,6 +497,22 @@ divide(dv_range *r, int parts)
 	stats->most_ranges = Max(stats->most_ranges, all->n);
 }
 
+/* Does the service compare ids as we do?  If that is not known, it is asked, once in a session. */
+static bool
+order_is_proven(const dv_range *r)
+{
+	dv_ranges  *all = r->all;
+
+	if (dv_form_proven(all->spec.pages.session, DV_FORM_RANGES, all->spec.table))
+		return true;
+	if (all->trial == NULL)
+	{
+		all->tried = r->head;
+		ask_for_order(all, &all->tried);
+	}
+	return false;
+}
+
 void
 dv_spread(dv_ranges *all)
 {
@@ -433,6 +520,7 @@ dv_spread(dv_ranges *all)
 	int			parts[DV_MOST_RANGES];
 	int			n = all->n;
 	int			more;
+	bool		ordered;
 	int			i;
 
 	all->look = false;
@@ -463,9 +551,10 @@ dv_spread(dv_ranges *all)
 
 		if (parts[i] == 1)
 			continue;
+		ordered = order_is_proven(r);
 		if (!r->has_top && (r->sparse || !r->has_high))
 			ask_for_top(r);
-		else
+		else if (ordered)
 			divide(r, parts[i]);
 	}
 }

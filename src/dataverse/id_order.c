@@ -129,3 +129,25 @@ dv_id_cut(const dv_ordered_id *low, const dv_ordered_id *high, uint32_t part, ui
 	}
 	return d;
 }
+
+int
+dv_id_trials(const dv_ordered_id *id, dv_id_trial *trials)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i + 1 < DV_ID_LEN; i++)
+	{
+		dv_id_trial *trial = &trials[n];
+		uint8_t    *pair = &trial->id.bytes[i];
+
+		trial->id = *id;
+		trial->greater = pair[0] < UINT8_MAX && pair[1] > 0;
+		if (!trial->greater && (pair[0] == 0 || pair[1] == UINT8_MAX))
+			continue;
+		pair[0] = (uint8_t) (pair[0] + (trial->greater ? 1 : -1));
+		pair[1] = (uint8_t) (pair[1] - (trial->greater ? 1 : -1));
+		n++;
+	}
+	return n;
+}

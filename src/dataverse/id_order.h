@@ -13,6 +13,7 @@
 #ifndef DV_ID_ORDER_H
 #define DV_ID_ORDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DV_ID_LEN 16
@@ -44,5 +45,19 @@ extern dv_ordered_id dv_id_after(const dv_ordered_id *low, double distance);
 #define DV_ID_MOST_PARTS 65536
 extern dv_ordered_id dv_id_cut(const dv_ordered_id *low, const dv_ordered_id *high, uint32_t part,
 							   uint32_t parts);
+
+/*
+ * Ids that compare with another one as they do only in this order: of any two bytes
+ * that follow each other in significance, one is greater by one, and the other one
+ * less.  Two bytes that are both 0, or both 255, have none.  Returns their number.
+ */
+#define DV_ID_TRIALS (DV_ID_LEN - 1)
+typedef struct dv_id_trial
+{
+	dv_ordered_id id;
+	bool		greater;		/* than the id that it was made of */
+} dv_id_trial;
+
+extern int	dv_id_trials(const dv_ordered_id *id, dv_id_trial *trials);
 
 #endif							/* DV_ID_ORDER_H */

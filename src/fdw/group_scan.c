@@ -8,7 +8,8 @@
  * several at a time: each row is in exactly one of them, whatever is written
  * meanwhile, and a part that is still too large is divided again.  As the ids in a
  * part are usually not spread evenly, what is divided is what lies between the
- * first and the last one that exist.
+ * first and the last one that exist.  Before that, the service is asked whether it
+ * compares ids as we do (client/id_trial.h).
  *
  * COUNT(DISTINCT) of parts cannot be added up, nor that of the months of a quarter
  * or the days of a week.  Once there are parts, or if there are such periods, its
@@ -34,6 +35,8 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "client/forms.h"
+#include "client/id_trial.h"
 #include "dataverse/address.h"
 #include "dataverse/id_order.h"
 #include "fdw/fetch_scan.h"
@@ -277,24 +280,15 @@ create_part(MemoryContext owner)
 	return p;
 }
 
-static const char *
-id_text(const dv_ordered_id *id)
-{
-	uint8_t		uuid[DV_ID_LEN];
-
-	dv_id_unorder(id, uuid);
-	return dv_id_text(uuid);
-}
-
 static dv_filter *
 filter_of(const part *p, const dv_column *id)
 {
 	List	   *bounds = NIL;
 
 	if (p->has_from)
-		bounds = lappend(bounds, dv_filter_of(DV_GE, id, id_text(&p->from)));
+		bounds = lappend(bounds, dv_id_filter(DV_GE, id, &p->from));
 	if (p->has_to)
-		bounds = lappend(bounds, dv_filter_of(DV_LT, id, id_text(&p->to)));
+		bounds = lappend(bounds, dv_id_filter(DV_LT, id, &p->to));
 	return bounds == NIL ? NULL : dv_filter_join(DV_AND, bounds);
 }
 
@@ -396,6 +390,45 @@ divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
 	piece->to = p->to;
 }
 
+/* Does the service compare ids as we do?  It is asked once in a session, for a row that exists. */
+static bool
+order_is_proven(grouping *g, const dv_ordered_id *id)
+{
+	dv_fetch_scan *scan = g->scan;
+	const dv_relation *relation = scan->request.relations[0];
+	const char *name = relation->primary_id.property;
+	MemoryContext context;
+	MemoryContext old;
+	dv_pages_spec spec;
+	dv_ordered_id found;
+	dv_query	query = {0};
+	dv_pages   *pages;
+
+	if (dv_form_proven(scan->session, DV_FORM_PARTS, relation->table))
+		return true;
+	context = AllocSetContextCreate(g->context, "dataverse order", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	query.entity_set = relation->entity_set;
+	query.table = relation->table;
+	query.primary_id = &relation->primary_id;
+	query.filter = dv_id_trial_filter(query.primary_id, id);
+	query.top = 1;
+	spec = dv_fetch_pages_spec(scan);
+	spec.path = dv_fetch_request_url(&query, NULL, false);
+	spec.names = dv_names_init(palloc(dv_names_size(&name, 1)), &name, 1);
+	spec.has_plainer = true;
+	pages = dv_pages_start(&spec, context);
+	if (dv_pages_next(pages, scan->members))
+	{
+		read_id(scan, &found);
+		if (dv_id_compare(&found, id) == 0)
+			dv_form_prove(scan->session, DV_FORM_PARTS, relation->table);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return dv_form_proven(scan->session, DV_FORM_PARTS, relation->table);
+}
+
 /*
  * What was too large has turned out to be a row or none.  As a rule, the others
  * have been deleted in the meantime, so that it can be grouped now.  Returns true
@@ -429,6 +462,11 @@ divide_at_last(grouping *g, part *p)
 	read_id(g->scan, &last);
 	if (dv_id_compare(&p->first, &last) >= 0)
 		return group_single(g, p);
+	if (!order_is_proven(g, &p->first))
+	{
+		g->refused = true;
+		return true;
+	}
 	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_fetch_parts(g->scan->plan), 2));
 	return true;
 }

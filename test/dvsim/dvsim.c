@@ -188,6 +188,8 @@ set_up(struct sim *sim, const struct sim_flags *flags)
 {
 	struct timespec now;
 
+	if (flags->ids_as_text)
+		sim_guid_order_as_text();
 	for (int i = 0; i < flags->quirks.n; i++)
 	{
 		if (!sim_quirk_set(sim, flags->quirks.items[i]))

@@ -60,6 +60,8 @@ static const struct flag flag_table[] = {
 	"an app that gets tokens but is no user of the organisation, repeatable"},
 	{"quirk", FLAG_TEXTS, AT(quirks), "NAME", 0, 0,
 	"differ from what is documented as some environments do, repeatable"},
+	{"ids-as-text", FLAG_BOOL, AT(ids_as_text), NULL, 0, 0,
+	"compare and sort ids by their text, not as SQL Server does"},
 	{"dop", FLAG_INTEGER, AT(dop), "N", 1, 1000000,
 	"value of x-ms-dop-hint (default 48)"},
 	{"limit-requests", FLAG_INTEGER, AT(limit_requests), "N", 1, INT64_C(1000000000000),

@@ -43,6 +43,7 @@ struct sim_flags
 	const char *log;
 	int64_t		journal_bytes;
 	bool		canned;
+	bool		ids_as_text;
 	bool		help;
 	bool		version;
 };

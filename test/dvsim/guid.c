@@ -13,9 +13,13 @@
 #include <string.h>
 
 /* where in the text byte i of the stored form begins */
-static const unsigned char text_position[16] = {
+static const unsigned char positions_of_server[16] = {
 	24, 26, 28, 30, 32, 34, 19, 21, 16, 14, 11, 9, 6, 4, 2, 0
 };
+static const unsigned char positions_of_text[16] = {
+	0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34
+};
+static const unsigned char *text_position = positions_of_server;
 
 /* value of a hexadecimal digit plus one, 0 for all else */
 static const unsigned char hex_value[256] = {
@@ -24,6 +28,12 @@ static const unsigned char hex_value[256] = {
 	['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
 	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16
 };
+
+void
+sim_guid_order_as_text(void)
+{
+	text_position = positions_of_text;
+}
 
 bool
 sim_guid_parse(const char *s, size_t len, unsigned char out[16])

@@ -12,6 +12,9 @@
 #include <stdint.h>
 
 /* text (36 characters, or 38 with braces, any case) into the 16 bytes kept in SQLite */
+/* makes ids compare as their texts do; before there are any */
+void		sim_guid_order_as_text(void);
+
 bool		sim_guid_parse(const char *s, size_t len, unsigned char out[16]);
 
 /* 36 lower-case characters, no terminator */

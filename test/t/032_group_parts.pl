@@ -67,4 +67,30 @@ for my $known (0, 1)
 }
 
 $crm->stop;
+
+# A service that compares ids as text would put rows into two parts, or none.
+{
+	my $text = Crm->start('text', flags => ['--ids-as-text']);
+	my $only = 'SET enable_hashagg = off; SET enable_sort = off; ';
+	my $ask = 'SELECT industrycode, count(*), sum(numberofemployees) FROM %s.account GROUP BY 1 ORDER BY 1';
+
+	$text->dvsim->control('POST', '/_dvsim/seed?table=account&rows=10');
+	$text->sql(
+		q{CREATE SCHEMA f; CREATE SCHEMA l;
+		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO f});
+	# ids without any order, but the first one, and the last one, are those of either order
+	$text->sql(q{INSERT INTO f.account (accountid, name, industrycode, numberofemployees)
+		SELECT CASE i WHEN 1 THEN '00000000-0000-0000-0000-000000000001' WHEN 2 THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE md5(i::text) END::uuid, 'x', i % 5 + 1, i
+		FROM generate_series(1, 120000) i});
+	$text->sql('CREATE TABLE l.account AS SELECT accountid, numberofemployees, industrycode FROM f.account; ANALYZE f.account');
+	for my $time ('the first', 'the second')
+	{
+		$text->requests;
+		like($text->sql($only . sprintf "EXPLAIN $ask", 'f'), qr/Grouped by Dataverse/, 'ids that are compared as text: groups are left to the service');
+		is($text->sql($only . sprintf $ask, 'f'), $text->sql(sprintf $ask, 'l'), "… and right, $time time");
+		my @sent = grep { $_->{target} =~ /fetchXml/ } $text->requests;
+		cmp_ok(scalar(@sent), '<=', 120000 / 5000 + 4, '… with ' . @sent . ' requests');
+	}
+	$text->stop;
+}
 done_testing;

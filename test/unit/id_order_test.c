@@ -218,6 +218,65 @@ halving(void **state)
 	assert_true(steps >= 126 && steps <= 129);
 }
 
+/* Compares ids whose bytes are significant in another order. */
+static int
+compare_in(const int *significance, const dv_ordered_id *a, const dv_ordered_id *b)
+{
+	int			i;
+
+	for (i = 0; i < DV_ID_LEN; i++)
+		if (a->bytes[significance[i]] != b->bytes[significance[i]])
+			return a->bytes[significance[i]] < b->bytes[significance[i]] ? -1 : 1;
+	return 0;
+}
+
+static bool
+passes(const int *significance, const dv_ordered_id *id)
+{
+	dv_id_trial trials[DV_ID_TRIALS];
+	int			n = dv_id_trials(id, trials);
+	int			i;
+
+	for (i = 0; i < n; i++)
+		if (compare_in(significance, id, &trials[i].id) != (trials[i].greater ? -1 : 1))
+			return false;
+	return true;
+}
+
+/* Only this order passes all trials. */
+static void
+trials(void **state)
+{
+	int			significance[DV_ID_LEN];
+	dv_id_trial none[DV_ID_TRIALS];
+	dv_ordered_id zeros = id_of(0, 0);
+	dv_ordered_id ones = id_of(UINT64_MAX, UINT64_MAX);
+	dv_ordered_id low = id_of(0, 5);
+	int			round;
+	int			i;
+
+	(void) state;
+	assert_int_equal(dv_id_trials(&zeros, none), 0);
+	assert_int_equal(dv_id_trials(&ones, none), 0);
+	assert_int_equal(dv_id_trials(&low, none), 1);
+	for (round = 0; round < 2000; round++)
+	{
+		/* no byte is 0 or 255, so that there are all trials */
+		dv_ordered_id id = id_of((chance() & UINT64_C(0x7f7f7f7f7f7f7f7f)) | UINT64_C(0x0101010101010101),
+								 (chance() & UINT64_C(0x7f7f7f7f7f7f7f7f)) | UINT64_C(0x0101010101010101));
+		int			from = (int) (chance() % DV_ID_LEN);
+		int			to = (int) (chance() % DV_ID_LEN);
+
+		assert_int_equal(dv_id_trials(&id, none), DV_ID_TRIALS);
+		for (i = 0; i < DV_ID_LEN; i++)
+			significance[i] = i;
+		assert_true(passes(significance, &id));
+		significance[from] = to;
+		significance[to] = from;
+		assert_true(passes(significance, &id) == (from == to));
+	}
+}
+
 int
 main(void)
 {
@@ -228,6 +287,7 @@ main(void)
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(after),
 		cmocka_unit_test(halving),
+		cmocka_unit_test(trials),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
