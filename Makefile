@@ -14,7 +14,7 @@ DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # src/fdw: PostgreSQL's side
 OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o captured.o change_log.o \
-	changes.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o doubts.o \
+	changes.o choices.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o doubts.o \
 	drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o \
 	func.o grid.o group_merge.o group_scan.o guard.o hold.o import.o kept.o list.o list_check.o lookup.o \
 	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_refused.o \

@@ -98,6 +98,41 @@ DELETE FROM "of functions"."Meter's" WHERE n LIKE 'Meter _';
 SELECT dataverse.row_count('"of functions"."Meter''s"') - :before AS new;
 DROP TABLE "of functions".child;
 
+-- choices: values and labels, with the caller's privileges on the column
+CREATE FOREIGN TABLE "of functions".kinds (id uuid OPTIONS ("column" 'new_alltypesid'), kind int OPTIONS ("column" 'new_choice'),
+  kinds int[] OPTIONS ("column" 'new_choices'), state int OPTIONS ("column" 'statecode'), status int OPTIONS ("column" 'statuscode'),
+  yes boolean OPTIONS ("column" 'new_boolean'), name text OPTIONS ("column" 'new_name'), gone int OPTIONS ("column" 'new_gone', type 'choice'))
+SERVER crm OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses');
+SELECT c.name, v.* FROM (VALUES ('kind'), ('kinds'), ('state'), ('status'), ('yes')) AS c (name), dataverse.choices('"of functions".kinds', c.name) AS v;
+\set VERBOSITY default
+SELECT * FROM dataverse.choices('"of functions".kinds', 'name');
+SELECT * FROM dataverse.choices('"of functions".kinds', 'gone');
+\set VERBOSITY terse
+SELECT * FROM dataverse.choices('"of functions".kinds', 'nonesuch');
+SELECT * FROM dataverse.choices('"of functions".kinds', 'ctid');
+SELECT * FROM dataverse.choices('pg_class', 'relname');
+SELECT * FROM dataverse.choices('"of functions".kinds', NULL);
+-- the same labels as in the comments of an import
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO "of functions";
+SELECT position(string_agg(value || ' = ' || label, ', ' ORDER BY n) IN col_description('"of functions".account'::regclass, (
+  SELECT attnum FROM pg_attribute WHERE attrelid = '"of functions".account'::regclass AND attname = 'industrycode'))) > 0 AS same
+FROM dataverse.choices('"of functions".account', 'industrycode') WITH ORDINALITY AS c (value, label, n);
+DROP FOREIGN TABLE "of functions".account;
+GRANT SELECT (kind) ON "of functions".kinds TO regress_dataverse;
+REVOKE USAGE ON FOREIGN SERVER crm FROM regress_dataverse;
+CREATE USER MAPPING FOR regress_dataverse SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+SET ROLE regress_dataverse;
+SELECT count(*) FROM dataverse.choices('"of functions".kinds', 'kind');
+SELECT count(*) FROM dataverse.choices('"of functions".kinds', 'state');
+RESET ROLE;
+DROP USER MAPPING FOR regress_dataverse SERVER crm;
+GRANT USAGE ON FOREIGN SERVER crm TO regress_dataverse;
+-- where the service does not take RetrieveMetadataChanges, the plain way
+\! curl -s -X POST "$DVSIM_URL/_dvsim/quirks" -d '["no-metadata-changes"]' >/dev/null
+SELECT * FROM dataverse.choices('"of functions".kinds', 'kinds');
+\! curl -s -X POST "$DVSIM_URL/_dvsim/quirks" -d '[]' >/dev/null
+DROP FOREIGN TABLE "of functions".kinds;
+
 -- What the service says, and what SQL says: each fault answers one WhoAmI.
 CREATE FUNCTION pg_temp.error_of(id int, OUT state text, OUT message text, OUT hint text)
 LANGUAGE plpgsql AS $$

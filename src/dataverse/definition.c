@@ -74,51 +74,70 @@ label_text(struct json_object *label)
 }
 
 static void
-append_option(dv_arena_text *text, const char *value, struct json_object *option)
+add_choice(dv_meta_column *column, int value, struct json_object *option)
 {
-	const char *label = label_text(dv_meta_member(option, "Label"));
+	dv_meta_choice *choice = &column->choices[column->nchoices++];
 
-	dv_arena_append_item(text, ", ", value);
-	if (label != NULL)
+	choice->value = value;
+	choice->label = label_text(dv_meta_member(option, "Label"));
+}
+
+static void
+read_choices(builder *b, struct json_object *json, dv_meta_column *column)
+{
+	struct json_object *set = dv_meta_member(json, "OptionSet");
+	struct json_object *options = dv_meta_array(set, "Options");
+	bool		yes_no = dv_meta_member(set, "TrueOption") != NULL;
+	size_t		i;
+
+	column->choices = dv_arena_zeroed(b->arena, dv_meta_length(options) + 2, sizeof(*column->choices));
+	for (i = 0; i < dv_meta_length(options); i++)
 	{
-		dv_arena_append(text, " = ");
-		dv_arena_append(text, label);
+		struct json_object *option = json_object_array_get_idx(options, i);
+
+		add_choice(column, dv_meta_int(option, "Value", 0), option);
+	}
+	if (yes_no)
+	{
+		add_choice(column, 0, dv_meta_member(set, "FalseOption"));
+		add_choice(column, 1, dv_meta_member(set, "TrueOption"));
 	}
 }
 
 /* Returns "1 = Good, 2 = Poor", or an empty text if the column is not a choice. */
 static dv_arena_text
-choices_of(builder *b, struct json_object *json)
+list_of_choices(builder *b, const dv_meta_column *column)
 {
-	struct json_object *set = dv_meta_member(json, "OptionSet");
-	struct json_object *options = dv_meta_array(set, "Options");
 	dv_arena_text text = dv_arena_text_begin(b->arena);
-	size_t		i;
+	int			i;
 
-	for (i = 0; i < dv_meta_length(options); i++)
+	for (i = 0; i < column->nchoices; i++)
 	{
-		struct json_object *option = json_object_array_get_idx(options, i);
+		const dv_meta_choice *choice = &column->choices[i];
 
-		append_option(&text, dv_arena_printf(b->arena, "%d", dv_meta_int(option, "Value", 0)),
-					  option);
-	}
-	if (dv_meta_member(set, "TrueOption") != NULL)
-	{
-		append_option(&text, "false", dv_meta_member(set, "FalseOption"));
-		append_option(&text, "true", dv_meta_member(set, "TrueOption"));
+		dv_arena_append_item(&text, ", ", column->type == DV_TYPE_BOOLEAN ?
+							 (choice->value ? "true" : "false") :
+							 dv_arena_printf(b->arena, "%d", choice->value));
+		if (choice->label != NULL)
+		{
+			dv_arena_append(&text, " = ");
+			dv_arena_append(&text, choice->label);
+		}
 	}
 	return text;
 }
 
 /* "Grade (1 = Good, 2 = Poor): how it looks" */
 static const char *
-comment_of(builder *b, struct json_object *json)
+comment_of(builder *b, struct json_object *json, const dv_meta_column *column)
 {
 	const char *name = label_text(dv_meta_member(json, "DisplayName"));
 	const char *description = label_text(dv_meta_member(json, "Description"));
 	dv_arena_text text = dv_arena_text_begin(b->arena);
-	dv_arena_text choices = choices_of(b, json);
+	dv_arena_text choices = dv_arena_text_begin(b->arena);
 
+	if (column != NULL)
+		choices = list_of_choices(b, column);
 	if (name != NULL)
 		dv_arena_append(&text, name);
 	if (choices.len > 0)
@@ -619,7 +638,10 @@ add_attribute(builder *b, const attribute *a, bool labels)
 	column->update_only = is_update_only(b, a, column) && !column->readonly;
 	column->create_only = is_create_only(b, a) && !column->readonly;
 	if (b->wish->comments)
-		column->comment = comment_of(b, a->json);
+	{
+		read_choices(b, a->json, column);
+		column->comment = comment_of(b, a->json, column);
+	}
 	if (is_lookup(a) && ntargets > 1)
 	{
 		const char *name = dv_arena_printf(b->arena, "%stype", a->name);
@@ -732,7 +754,7 @@ dv_meta_table_read(const dv_arena *arena, const dv_meta_catalog *catalog,
 	table->table_type = table_type_of(&b);
 	table->keys = keys_of(&b);
 	if (wish->comments)
-		table->comment = comment_of(&b, definition);
+		table->comment = comment_of(&b, definition, NULL);
 	read_attributes(&b);
 	read_relationships(&b);
 	if (strcmp(table->table_type, "elastic") == 0 && find_attribute(&b, "partitionid") != NULL)

@@ -69,6 +69,13 @@ typedef struct dv_meta_catalog
 	size_t		n;
 } dv_meta_catalog;
 
+/* A value of a choice.  Those of a yes/no column are 0 and 1. */
+typedef struct dv_meta_choice
+{
+	int			value;
+	const char *label;			/* NULL if it has none */
+} dv_meta_choice;
+
 typedef struct dv_meta_column
 {
 	const char *name;			/* of the foreign table's column: short enough, unique, not a
@@ -92,6 +99,8 @@ typedef struct dv_meta_column
 	const char *helper_of;		/* logical name of the column that this one is a helper of */
 	const char *source;			/* "calculated" …; NULL if it is a simple column */
 	const char *comment;
+	dv_meta_choice *choices;	/* only if comments are wanted */
+	int			nchoices;
 } dv_meta_column;
 
 typedef struct dv_meta_table
@@ -113,7 +122,7 @@ typedef struct dv_meta_wish
 {
 	bool		labels;			/* include columns with the formatted values */
 	bool		readonly;		/* include columns that cannot be written */
-	bool		comments;
+	bool		comments;		/* and choices with their labels */
 	bool		bytes;			/* PostgreSQL counts the bytes of a text, not its characters */
 	int			languages[DV_META_LANGUAGES];	/* codes (LCID) of the languages of labels */
 	int			nlanguages;		/* 0: all that there are */

@@ -19,6 +19,14 @@ EXCEPTION
 END
 $$;
 
+CREATE FUNCTION dataverse.choices(foreign_table regclass, "column" name, OUT value integer, OUT label text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'dataverse_choices';
+
+COMMENT ON FUNCTION dataverse.choices(regclass, name) IS
+  'the values of a choice in Dataverse, and their labels';
+
 CREATE FUNCTION dataverse.import_diff(
   schema name,
   new_tables boolean DEFAULT NULL,
