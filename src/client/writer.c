@@ -313,26 +313,24 @@ dv_writer_end_row(dv_writer *writer)
 }
 
 void
-dv_writer_forget_row(dv_writer *writer, const dv_error *error)
+dv_writer_refuse_row(dv_writer *writer, dv_failure *failure)
 {
-	dv_failure	failure = {.error = error};
+	const dv_batch_row *row = &writer->open->rows[writer->open->nrows - 1];
 
-	writer->row_begun = false;
-	dv_keys_release(writer->keys, writer->begun_key);
-	if (error == NULL)
-	{
-		dv_batch_forget_row(writer->open);
-		writer->tally.taken--;
-		return;
-	}
-	/* it is filed with the members that were appended so far */
-	dv_batch_end_row(writer->open);
-	failure.first = failure.last = writer->tally.taken;
-	dv_pipeline_describe_row(&failure, writer->open, &writer->open->rows[writer->open->nrows - 1]);
-	writer->tally.fates[DV_FATE_REJECTED]++;
-	if (!dv_pipeline_file(writer, &failure))
-		dv_pipeline_fail(writer);
+	failure->first = failure->last = row->ordinal;
+	if (row->has_id && !row->by_key)
+		failure->id = memcpy(palloc(DV_ID_LEN), row->id, DV_ID_LEN);
 	dv_batch_forget_row(writer->open);
+	dv_keys_release(writer->keys, writer->begun_key);
+	writer->row_begun = false;
+	writer->tally.fates[DV_FATE_REJECTED]++;
+}
+
+void
+dv_writer_file_row(dv_writer *writer, const dv_failure *failure)
+{
+	if (!dv_pipeline_file(writer, failure))
+		dv_pipeline_fail(writer);
 }
 
 static void

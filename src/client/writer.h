@@ -118,7 +118,7 @@ extern dv_writer *dv_writer_create(const dv_writer_spec *spec, MemoryContext own
 
 /*
  * Begins a row and writes its head.  The caller appends the members, each
- * preceded by a comma, to the buffer returned, and then ends or forgets the
+ * preceded by a comma, to the buffer returned, and then ends or refuses the
  * row.  If "id" is NULL, the service generates one.  "address" is the address
  * of the row in a request line, if that is not entity_set(id).  "key" is a hash that identifies
  * the row in updates, upserts and deletes, or 0 if no other row of the
@@ -153,8 +153,12 @@ extern void dv_writer_end_then(dv_writer *writer);
 /* Takes the row begun.  May send requests, wait, or raise an error. */
 extern void dv_writer_end_row(dv_writer *writer);
 
-/* Drops the row begun.  If there is an error, the row counts as taken and refused. */
-extern void dv_writer_forget_row(dv_writer *writer, const dv_error *error);
+/*
+ * Drops the row begun, which counts as refused, and describes it.  The second
+ * function files it, or raises the error.
+ */
+extern void dv_writer_refuse_row(dv_writer *writer, dv_failure *failure);
+extern void dv_writer_file_row(dv_writer *writer, const dv_failure *failure);
 
 /* Sends all rows taken and waits until they are settled.  More rows may follow. */
 extern void dv_writer_drain(dv_writer *writer);

@@ -123,17 +123,11 @@ changed_row(capture *c, const pg_uuid_t * id, TupleTableSlot *old, TupleTableSlo
 	if (any)
 	{
 		MemoryContext context = MemoryContextSwitchTo(dv_change_log_memory(&c->log));
-		Datum		was;
+		Datum		was = dv_captured_values(table, changed, old);
+		Datum		names = dv_captured_names(c->table, changed);
 
-		/* changes that have not been written refer to the sets */
-		if (!dv_captured_has_room(table, changed))
-		{
-			dv_change_log_flush(&c->log);
-			dv_captured_forget_sets(c->table);
-		}
-		was = dv_captured_values(table, changed, old);
 		MemoryContextSwitchTo(context);
-		dv_change_log_add(&c->log, table, 'U', id, dv_captured_names(c->table, changed), was, old);
+		dv_change_log_add(&c->log, table, 'U', id, names, was, old);
 	}
 }
 

@@ -43,6 +43,15 @@ enum
 
 StaticAssertDecl(lengthof(stored_names) == DV_CAPTURED_STORED, "all of them are kept");
 
+typedef struct known_table
+{
+	Oid			relid;			/* hash key */
+	bool		is_valid;		/* no change of the table has been announced since */
+	dv_captured *table;			/* NULL before the first use */
+	FullTransactionId checked_in;	/* when it was last compared with the entry */
+	CommandId	checked_at;
+} known_table;
+
 static HTAB *tables = NULL;
 
 /*
@@ -53,37 +62,37 @@ static void
 invalidate(Datum arg, Oid relid)
 {
 	HASH_SEQ_STATUS scan;
-	dv_captured *table;
+	known_table *known;
 
 	if (OidIsValid(relid))
 	{
-		table = hash_search(tables, &relid, HASH_FIND, NULL);
-		if (table != NULL)
-			table->is_valid = false;
+		known = hash_search(tables, &relid, HASH_FIND, NULL);
+		if (known != NULL)
+			known->is_valid = false;
 		return;
 	}
 	hash_seq_init(&scan, tables);
-	while ((table = hash_seq_search(&scan)) != NULL)
-		table->is_valid = false;
+	while ((known = hash_seq_search(&scan)) != NULL)
+		known->is_valid = false;
 }
 
-static dv_captured *
+static known_table *
 entry_of(Oid relid)
 {
-	dv_captured *table;
+	known_table *known;
 	bool		found;
 
 	if (tables == NULL)
 	{
-		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(dv_captured)};
+		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(known_table)};
 
 		tables = hash_create("dataverse captured tables", 16, &control, HASH_ELEM | HASH_BLOBS);
 		CacheRegisterRelcacheCallback(invalidate, (Datum) 0);
 	}
-	table = hash_search(tables, &relid, HASH_ENTER, &found);
+	known = hash_search(tables, &relid, HASH_ENTER, &found);
 	if (!found)
-		memset((char *) table + sizeof(Oid), 0, sizeof(dv_captured) - sizeof(Oid));
-	return table;
+		memset((char *) known + sizeof(Oid), 0, sizeof(known_table) - sizeof(Oid));
+	return known;
 }
 
 /*
@@ -185,8 +194,8 @@ array_of(Datum *names, int n)
 }
 
 /* Also prepares the place where sets are remembered. */
-void
-dv_captured_forget_sets(dv_captured *table)
+static void
+forget_sets(dv_captured *table)
 {
 	HASHCTL		control = {0};
 
@@ -235,78 +244,83 @@ prepare(dv_captured *table, Relation rel)
 		table->last = Max(table->last, attnum);
 	}
 	table->none = array_of(table->names, 0);
-	table->set_context = NULL;
-	dv_captured_forget_sets(table);
+	forget_sets(table);
 }
 
 /* Takes over what the entry of the copy says, unless it is what is known already. */
 static void
-take_entry(dv_captured *table, Relation rel, Relation copies, HeapTuple tuple, Oid target)
+take_entry(known_table *known, Relation rel, Relation copies, HeapTuple tuple, Oid target)
 {
 	TupleDesc	desc = RelationGetDescr(copies);
 	Datum		stored[lengthof(stored_names)];
-	bool		same = table->is_valid;
+	bool		same = known->is_valid;
 	bool		isnull;
+	MemoryContext context;
 	MemoryContext old;
+	dv_captured *table;
 	int64		copy;
 	int			i;
 
 	copy = DatumGetInt64(heap_getattr(tuple, get_attnum(RelationGetRelid(copies), "id"), desc,
 									  &isnull));
-	same = same && copy == table->copy;
+	same = same && copy == known->table->copy;
 	for (i = 0; i < (int) lengthof(stored_names); i++)
 	{
 		stored[i] = heap_getattr(tuple, get_attnum(RelationGetRelid(copies), stored_names[i]), desc,
 								 &isnull);
 		if (isnull)
 			elog(ERROR, "the entry of copy " INT64_FORMAT " has no \"%s\"", copy, stored_names[i]);
-		same = same && datumIsEqual(stored[i], table->stored[i], false, -1);
+		same = same && datumIsEqual(stored[i], known->table->stored[i], false, -1);
 	}
 	if (same)
 		return;
-	table->is_valid = false;
-	if (table->context == NULL)
-		table->context = AllocSetContextCreate(CacheMemoryContext, "dataverse captured table",
-											   ALLOCSET_SMALL_SIZES);
-	MemoryContextReset(table->context);
-	old = MemoryContextSwitchTo(table->context);
+	known->is_valid = false;
+	context = AllocSetContextCreate(CurrentMemoryContext, "dataverse captured table",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	table = palloc0(sizeof(*table));
+	table->context = context;
 	table->copy = copy;
 	table->target = target;
 	for (i = 0; i < (int) lengthof(stored_names); i++)
 		table->stored[i] = datumCopy(stored[i], false, -1);
 	prepare(table, rel);
-	table->is_valid = true;
 	MemoryContextSwitchTo(old);
+	if (known->table != NULL)
+		MemoryContextSetParent(known->table->context, TopTransactionContext);
+	MemoryContextSetParent(context, CacheMemoryContext);
+	known->table = table;
+	known->is_valid = true;
 }
 
 dv_captured *
 dv_captured_table(Relation rel, Oid schema)
 {
-	dv_captured *table = entry_of(RelationGetRelid(rel));
+	known_table *known = entry_of(RelationGetRelid(rel));
 	FullTransactionId transaction = GetTopFullTransactionId();
 	CommandId	command = GetCurrentCommandId(false);
 	Relation	copies;
 	HeapTuple	tuple = NULL;
-	Oid			target = table->target;
+	Oid			target = known->is_valid ? known->table->target : InvalidOid;
 	Oid			index;
 
-	if (table->is_valid && FullTransactionIdEquals(table->checked_in, transaction) &&
-		table->checked_at == command)
-		return table;
+	if (known->is_valid && FullTransactionIdEquals(known->checked_in, transaction) &&
+		known->checked_at == command)
+		return known->table;
 	copies = table_open(get_relname_relid("copies", schema), AccessShareLock);
 	index = get_relname_relid("copies_target_oid_idx", schema);
-	if (table->is_valid)
+	if (known->is_valid)
 		tuple = entry_for(copies, index, target);
 	if (tuple == NULL)
 	{
-		table->is_valid = false;
+		known->is_valid = false;
 		tuple = find_copy(copies, index, RelationGetRelid(rel), &target);
 	}
-	take_entry(table, rel, copies, tuple, target);
+	take_entry(known, rel, copies, tuple, target);
 	table_close(copies, AccessShareLock);
-	table->checked_in = transaction;
-	table->checked_at = command;
-	return table;
+	known->checked_in = transaction;
+	known->checked_at = command;
+	return known->table;
 }
 
 /*
@@ -319,11 +333,30 @@ is_in(const uint8 *set, int i)
 	return (set[i / 8] & 1 << i % 8) != 0;
 }
 
-bool
-dv_captured_has_room(const dv_captured *table, const uint8 *changed)
+static bool
+has_room(const dv_captured *table, const uint8 *changed)
 {
 	return hash_get_num_entries(table->sets) < MAX_SETS ||
 		hash_search(table->sets, changed, HASH_FIND, NULL) != NULL;
+}
+
+static Datum
+array_of_set(dv_captured *table, const uint8 *set)
+{
+	Datum	   *names = palloc(sizeof(Datum) * table->ncolumns);
+	MemoryContext old;
+	Datum		array;
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < table->ncolumns; i++)
+		if (is_in(set, i))
+			names[n++] = table->names[i];
+	old = MemoryContextSwitchTo(table->set_context);
+	array = array_of(names, n);
+	MemoryContextSwitchTo(old);
+	pfree(names);
+	return array;
 }
 
 /* Most statements change the same columns in all rows. */
@@ -331,26 +364,18 @@ Datum
 dv_captured_names(dv_captured *table, const uint8 *changed)
 {
 	Datum	   *names;
-	Datum	   *set;
-	MemoryContext old;
 	bool		found;
-	int			n = 0;
-	int			i;
 
-	set = (Datum *) ((char *) hash_search(table->sets, changed, HASH_ENTER, &found) +
-					 MAXALIGN(table->set_size));
-	if (found)
-		return *set;
-	*set = table->none;
-	names = palloc(sizeof(Datum) * table->ncolumns);
-	for (i = 0; i < table->ncolumns; i++)
-		if (is_in(changed, i))
-			names[n++] = table->names[i];
-	old = MemoryContextSwitchTo(table->set_context);
-	*set = array_of(names, n);
-	MemoryContextSwitchTo(old);
-	pfree(names);
-	return *set;
+	if (!has_room(table, changed))
+		forget_sets(table);
+	names = (Datum *) ((char *) hash_search(table->sets, changed, HASH_ENTER, &found) +
+					   MAXALIGN(table->set_size));
+	if (!found)
+	{
+		*names = table->none;
+		*names = array_of_set(table, changed);
+	}
+	return datumCopy(*names, false, -1);
 }
 
 /* Returns a value as JSON, whose form does not depend on settings such as DateStyle. */

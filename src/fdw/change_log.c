@@ -45,8 +45,8 @@ open_log(dv_change_log *log)
 											 ALLOCSET_DEFAULT_SIZES);
 }
 
-void
-dv_change_log_flush(dv_change_log *log)
+static void
+flush_log(dv_change_log *log)
 {
 	MemoryContext old;
 	int			i;
@@ -75,7 +75,7 @@ dv_change_log_close(dv_change_log *log)
 
 	if (log->rel == NULL)
 		return;
-	dv_change_log_flush(log);
+	flush_log(log);
 	if (log->bulk != NULL)
 		FreeBulkInsertState(log->bulk);
 	table_finish_bulk_insert(log->rel, 0);
@@ -131,5 +131,5 @@ dv_change_log_add(dv_change_log *log, const dv_captured *table, char operation,
 	if (++log->n == log->capacity ||
 		(log->scratch != NULL &&
 		 MemoryContextMemAllocated(log->scratch, false) > work_mem * (Size) 1024))
-		dv_change_log_flush(log);
+		flush_log(log);
 }

@@ -37,14 +37,13 @@ typedef struct dv_change_log
 extern MemoryContext dv_change_log_memory(dv_change_log *log);
 
 /*
- * Adds a change.  "columns" must stay until it is written; "was" has the values of
- * these columns in "old", the row before.  Both are missing if there was none.
+ * Adds a change.  "columns" and "was" must stay until it is written; "was" has the
+ * values of these columns in "old", the row before.  It is missing if there was none.
  */
 extern void dv_change_log_add(dv_change_log *log, const dv_captured *table, char operation,
 							  const pg_uuid_t * id, Datum columns, Datum was, TupleTableSlot *old);
 
 /* Writes what has been added. */
-extern void dv_change_log_flush(dv_change_log *log);
 extern void dv_change_log_close(dv_change_log *log);
 
 #endif							/* DV_CHANGE_LOG_H */

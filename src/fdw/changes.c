@@ -14,6 +14,10 @@
  * therefore loses no time.  The reader goes on only if it is asked for the page
  * that it has reached; otherwise it begins anew where it is told to.
  *
+ * While a page is read, functions of users run: constraints of domains.  They may
+ * read pages as well.  So reader and page are nobody else's until the page is
+ * complete, and are in the memory of the call, which frees them if there is an error.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -52,7 +56,7 @@ DV_FUNCTION(dataverse_end_pages);
 DV_FUNCTION(dataverse_count_changes);
 DV_FUNCTION(dataverse_must_commit);
 
-/* A read under way.  It lives in a context below that of its session. */
+/* A read under way.  Between calls, it lives in a context below that of its session. */
 typedef struct reader
 {
 	MemoryContext context;
@@ -61,7 +65,6 @@ typedef struct reader
 	char	   *members;		/* those of "names", to compare */
 	char	   *link;			/* where the next page is; NULL: at the end */
 	bool		track;			/* it is to end with a token */
-	bool		sound;			/* no error has interrupted it */
 	dv_names   *names;
 	dv_pages   *pages;
 	dv_pages_stats stats;
@@ -76,6 +79,25 @@ drop_reader(void)
 {
 	if (current_reader != NULL)
 		MemoryContextDelete(current_reader->context);
+}
+
+/* While a page is read. */
+static reader *
+take_reader(void)
+{
+	reader	   *r = current_reader;
+
+	current_reader = NULL;
+	MemoryContextSetParent(r->context, CurrentMemoryContext);
+	return r;
+}
+
+static void
+keep_reader(reader *r)
+{
+	drop_reader();
+	MemoryContextSetParent(r->context, dv_session_context(r->session));
+	current_reader = r;
 }
 
 static void
@@ -270,17 +292,17 @@ is_reached(const dv_relation *relation, const dv_session *session, const char *l
 {
 	const reader *r = current_reader;
 
-	return r != NULL && r->sound && r->session == session && r->relid == relation->relid &&
+	return r != NULL && r->session == session && r->relid == relation->relid &&
 		r->link != NULL && strcmp(r->link, link) == 0 && r->track == track &&
 		strcmp(r->members, members) == 0;
 }
 
 /* "ordered": rows come in the order of their ids. */
-static void
+static reader *
 start_reader(const dv_relation *relation, const dv_request *request, dv_session *session,
 			 const char *link, const char **names, int nnames, bool track, bool ordered)
 {
-	MemoryContext context = AllocSetContextCreate(dv_session_context(session), "dataverse reader",
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reader",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	MemoryContextCallback *callback = palloc0(sizeof(*callback));
@@ -293,7 +315,6 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	r->session = session;
 	r->relid = relation->relid;
 	r->track = track;
-	current_reader = r;
 	callback->func = forget_reader;
 	callback->arg = r;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -321,8 +342,8 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	spec.progress = r->progress;
 	spec.metadata = r->metadata;
 	r->pages = dv_pages_start(&spec, context);
-	r->sound = true;
 	MemoryContextSwitchTo(old);
+	return r;
 }
 
 static void
@@ -435,15 +456,12 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	names = members_of(relation, columns, members, &nnames);
 	link = !PG_ARGISNULL(2) ? text_to_cstring(PG_GETARG_TEXT_PP(2)) :
 		first_link(relation, &request, token, PG_ARGISNULL(4) ? NULL : &after, track);
-	if (!is_reached(relation, session, link, joined(names, nnames), track))
+	r = is_reached(relation, session, link, joined(names, nnames), track) ? take_reader() :
 		start_reader(relation, &request, session, link, names, nnames, track,
 					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4) && !track);
-	r = current_reader;
 	page = dv_merge_page_start(relation->relid);
-	r->sound = false;
 	fill_page(page, relation, r, columns, members, nnames);
 	note_link(r);
-	r->sound = true;
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
 	nulls[PAGE_LINK] = r->link == NULL;
@@ -455,8 +473,11 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
 	if (!nulls[PAGE_METADATA])
 		values[PAGE_METADATA] = CStringGetTextDatum(r->metadata);
-	if (r->link == NULL)
-		drop_reader();
+	dv_merge_page_keep(page);
+	if (r->link != NULL)
+		keep_reader(r);
+	else
+		MemoryContextDelete(r->context);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 

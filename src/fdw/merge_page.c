@@ -85,7 +85,7 @@ forget_page(void *arg)
 dv_merge_page *
 dv_merge_page_start(Oid relid)
 {
-	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "dataverse page to merge",
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse page to merge",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContextCallback *callback = MemoryContextAllocZero(context, sizeof(*callback));
 	dv_merge_page *page = MemoryContextAllocZero(context, sizeof(*page));
@@ -111,8 +111,15 @@ dv_merge_page_start(Oid relid)
 	callback->arg = page;
 	MemoryContextRegisterResetCallback(context, callback);
 	dv_merge_page_end();
-	current_page = page;
 	return page;
+}
+
+void
+dv_merge_page_keep(dv_merge_page *page)
+{
+	dv_merge_page_end();
+	MemoryContextSetParent(page->context, TopTransactionContext);
+	current_page = page;
 }
 
 void
@@ -254,7 +261,7 @@ page_of(Oid type)
 Datum
 dataverse_page_start(PG_FUNCTION_ARGS)
 {
-	(void) dv_merge_page_start(dv_relation_of(PG_GETARG_OID(0), ACL_SELECT)->relid);
+	dv_merge_page_keep(dv_merge_page_start(dv_relation_of(PG_GETARG_OID(0), ACL_SELECT)->relid));
 	PG_RETURN_VOID();
 }
 

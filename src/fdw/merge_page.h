@@ -9,11 +9,14 @@
 
 #include "access/tupdesc.h"
 
-/* Rows and deletions of one foreign table.  It lives until the end of the transaction. */
+/* Rows and deletions of one foreign table. */
 typedef struct dv_merge_page dv_merge_page;
 
-/* Begins an empty page, and forgets the one before. */
+/* Begins an empty page in the current memory context, and forgets the one that SQL gets. */
 extern dv_merge_page *dv_merge_page_start(Oid relid);
+
+/* From now on, SQL gets this page, until the transaction ends. */
+extern void dv_merge_page_keep(dv_merge_page *page);
 
 extern TupleDesc dv_merge_page_desc(const dv_merge_page *page);
 
@@ -24,7 +27,7 @@ extern void dv_merge_page_delete(dv_merge_page *page, const uint8 *id);
 extern int64 dv_merge_page_upserts(const dv_merge_page *page);
 extern int64 dv_merge_page_deletions(const dv_merge_page *page);
 
-/* Forgets the page, if there is one. */
+/* Forgets the page that SQL gets, if there is one. */
 extern void dv_merge_page_end(void);
 
 #endif							/* DV_MERGE_PAGE_H */

@@ -183,7 +183,8 @@ typedef struct dv_modify_refusal
 	Bitmapset  *hidden;			/* columns whose values that role must not learn */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */
 	const dv_modify_fault *fault;	/* of the row that is being refused here, or NULL */
-	TupleTableSlot *slot;		/* that row */
+	TupleTableSlot *slot;		/* that row, */
+	Datum		row;			/* and as JSON, if it is to be filed */
 } dv_modify_refusal;
 
 /* State of the modification of one table. */

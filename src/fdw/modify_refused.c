@@ -14,10 +14,12 @@
 #include "access/sysattr.h"
 #include "executor/executor.h"
 #include "foreign/foreign.h"
+#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
@@ -110,19 +112,38 @@ dv_refused_prepare(dv_modify *m)
 		dv_option_int(m->options, DV_OPT_MAX_ERRORS) : -1;
 }
 
+/*
+ * Casts to JSON are functions of users, which may write to the same table, and read it.  So this
+ * is done while no row is begun, and before others are told of the fault.
+ */
+static Datum
+as_json(dv_modify *m, TupleTableSlot *slot)
+{
+	Datum		row;
+
+	BlessTupleDesc(slot->tts_tupleDescriptor);
+	row = DirectFunctionCall1(row_to_json, ExecFetchSlotHeapTupleDatum(slot));
+	dv_drain_resume(m);
+	return row;
+}
+
 void
 dv_refused_here(dv_modify *m, TupleTableSlot *slot, const dv_modify_fault *fault)
 {
 	dv_error	error = {0};
+	dv_failure	failure = {.error = &error};
 
 	error.verdict = DV_VERDICT_REFUSED;
 	error.retry_after = -1;
 	error.code = "";
 	error.message = fault->misfit.message;
 	error.sqlstate = fault->misfit.sqlstate;
+	dv_writer_refuse_row(m->writer, &failure);
+	if (m->refusal.go_on && m->command != CMD_DELETE)
+		m->refusal.row = as_json(m, slot);
 	m->refusal.fault = fault;
 	m->refusal.slot = slot;
-	dv_writer_forget_row(m->writer, &error);
+	dv_writer_file_row(m->writer, &failure);
 	m->refusal.fault = NULL;
 	m->refusal.slot = NULL;
 }
@@ -374,7 +395,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	if (m->refusal.fault != NULL && m->command != CMD_DELETE)
 	{
 		/* its JSON object is incomplete: it ends at the value that could not be encoded */
-		reject.slot = m->refusal.slot;
+		reject.row = m->refusal.row;
 		reject.columns = columns_of(m);
 	}
 	else if (m->refusal.fault == NULL)

@@ -7,7 +7,7 @@
  * table's columns.  A reference to another row is filed as the id of that row
  * and, if the foreign table has a column for it, the name of its table.
  *
- * If a row is refused before it is sent, its slot is available.  If the service
+ * If a row is refused before it is sent, it is available as JSON.  If the service
  * refuses it, only the bytes that were sent are left, because its slot went
  * back to PostgreSQL long ago.  To file the original row, a copy of every row
  * would have to accompany its batch, and be split and merged with it, while
@@ -33,11 +33,9 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -78,8 +76,8 @@ enum
 	ARG_OBJECT,
 	ARG_KEY_NAMES,				/* members that are part of the address */
 	ARG_KEY_VALUES,
-	ARG_SLOT,
-	ARG_SLOT_NAMES,
+	ARG_ROW,
+	ARG_ROW_NAMES,
 	ARG_RETRIED,				/* what is tried again: see dv_replay_entries() */
 	ARG_MAP,
 	NARGS = ARG_MAP + MAP_ARRAYS
@@ -326,7 +324,7 @@ set_array(Datum *values, int arg, ArrayBuildState *array)
 
 /* Passes the original row, and the names of the columns that the statement has set. */
 static void
-set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
+set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
 	ArrayBuildState *names = new_array();
 	ListCell   *lc;
@@ -338,13 +336,9 @@ set_slot(Datum *values, char *nulls, const dv_relation *relation, const dv_rejec
 		if (attribute != NULL && !bms_is_member(lfirst_int(lc), reject->hidden))
 			add_text(names, attribute->name);
 	}
-	set_array(values, ARG_SLOT_NAMES, names);
-	nulls[ARG_SLOT] = reject->slot != NULL ? ' ' : 'n';
-	if (reject->slot == NULL)
-		return;
-	BlessTupleDesc(reject->slot->tts_tupleDescriptor);
-	values[ARG_SLOT] = DirectFunctionCall1(row_to_json,
-										   ExecFetchSlotHeapTupleDatum(reject->slot));
+	set_array(values, ARG_ROW_NAMES, names);
+	nulls[ARG_ROW] = reject->row != (Datum) 0 ? ' ' : 'n';
+	values[ARG_ROW] = reject->row;
 }
 
 /* Passes the object that was sent, and how its members map to columns. */
@@ -366,9 +360,9 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 			read_keys(object, reject->object_len, key_names, key_values);
 		object = dv_text_in(object, reject->object_len);
 	}
-	else if (reject->slot != NULL && reject->id != NULL)
+	else if (reject->row != (Datum) 0 && reject->id != NULL)
 	{
-		/* an id that was generated here is not in the slot */
+		/* an id that was generated here is not in the row */
 		add_text(key_names, relation->primary_id.property);
 		add_text(key_values, dv_id_text(reject->id));
 	}
@@ -498,7 +492,7 @@ dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject
 	set_arg(values, nulls, ARG_CODE, reject->code);
 	set_arg(values, nulls, ARG_SQLSTATE, unpack_sql_state(reject->sqlstate));
 	set_arg(values, nulls, ARG_MESSAGE, reject->message);
-	set_slot(values, nulls, relation, reject);
+	set_row(values, nulls, relation, reject);
 	set_object(values, nulls, relation, reject);
 	insert(find_table(relation), values, nulls);
 	if (pushed)

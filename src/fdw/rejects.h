@@ -7,13 +7,11 @@
 #ifndef DV_REJECTS_H
 #define DV_REJECTS_H
 
-#include "executor/tuptable.h"
-
 #include "fdw/relation.h"
 
 /*
  * A refused row: either the JSON object that was sent, or, if it was refused
- * before it was sent, columns of its slot.  Without either it cannot be tried
+ * before it was sent, the row itself.  Without either it cannot be tried
  * again.
  */
 typedef struct dv_reject
@@ -24,8 +22,8 @@ typedef struct dv_reject
 	const char *object;			/* the complete object, or NULL */
 	size_t		object_len;
 	const char *address;		/* below the root, or NULL */
-	TupleTableSlot *slot;		/* with the foreign table's columns, or NULL */
-	List	   *columns;		/* IntList: columns of the slot that the statement has set */
+	Datum		row;			/* JSON with the foreign table's columns, or 0 */
+	List	   *columns;		/* IntList: those of them that the statement has set */
 	const Bitmapset *hidden;	/* columns whose values are not filed */
 	const char *code;			/* error code of the service, or NULL */
 	int			sqlstate;
