@@ -17,9 +17,9 @@ OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture
 	changes.o choices.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o doubts.o \
 	drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o \
 	func.o grid.o group_merge.o group_scan.o guard.o hold.o import.o kept.o list.o list_check.o lookup.o \
-	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_refused.o \
-	modify_return.o modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o plan.o \
-	plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o \
+	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_read_back.o \
+	modify_refused.o modify_return.o modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o \
+	plan.o plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o \
 	request.o result_relation.o rights.o run_lock.o scan.o seen.o setting.o ship.o spool.o system_columns.o \
 	tid.o truncate.o view.o wanted.o writable.o)
 # src/client: the sessions of a backend with the service

@@ -289,11 +289,11 @@ take_count(const dv_relation *relation, Oid userid)
  */
 
 static void
-read_id(const sample *s, const dv_value *value, dv_ordered_id *id)
+read_id(const sample *s, dv_ordered_id *id)
 {
-	uint8_t		uuid[DV_ID_LEN];
+	uint8		uuid[DV_ID_LEN];
 
-	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
+	if (!dv_scan_id(s->scan, uuid))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not analyze foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
@@ -392,7 +392,7 @@ read_range(sample *s, const dv_ordered_id *after, int64 wanted)
 		CHECK_FOR_INTERRUPTS();
 		if (can_spread(s->relation))
 		{
-			read_id(s, dv_scan_id(s->scan), &s->last);
+			read_id(s, &s->last);
 			if (s->seen == 0)
 				s->first = s->last;
 		}
@@ -414,7 +414,7 @@ read_spread(sample *s, int64 wanted)
 	dv_scan_ask(s->scan, NULL, true, 1);
 	if (!dv_scan_next(s->scan))
 		return;
-	read_id(s, dv_scan_id(s->scan), &end);
+	read_id(s, &end);
 	if (compare_ids(&s->last, &end) >= 0)
 		return;
 	for (i = 0; i < RANGES - 1; i++)
@@ -467,9 +467,9 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	s.target = target;
 	s.skip = -1;
 	reservoir_init_selection_state(&s.reservoir, target);
-	s.scan = dv_scan_open(relation, userid,
+	s.scan = dv_scan_open(relation, userid, "analyze",
 						  psprintf("analyze foreign table \"%s\"", relation->name),
-						  columns_of(relation));
+						  columns_of(relation), 0);
 	/* the count may be too low, so more may remain to be read */
 	more = read_range(&s, NULL, whole ? most : share);
 	if (more && can_spread(relation))

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
@@ -49,4 +50,23 @@ dv_evaluate(List *expressions, ForeignScanState *node, dv_bound_value *values)
 		if (!value->isnull)
 			value->value = datumCopy(value->value, typbyval, typlen);
 	}
+}
+
+static bool
+find_params(Node *node, void *params)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		*(Bitmapset **) params = bms_add_member(*(Bitmapset **) params, ((Param *) node)->paramid);
+	return expression_tree_walker(node, find_params, params);
+}
+
+Bitmapset *
+dv_evaluate_params(List *expressions)
+{
+	Bitmapset  *params = NULL;
+
+	(void) find_params((Node *) expressions, &params);
+	return params;
 }

@@ -115,11 +115,11 @@ typedef struct dv_modify_values
 typedef struct dv_modify_return
 {
 	bool		new_id;			/* the id of a new row */
-	bool		read_back;		/* values that only the service knows */
-	List	   *wanted;			/* of these: for each column its number, or 0 */
+	List	   *read;			/* IntList: columns whose values only the service knows */
 	List	   *sent;			/* IntList: columns whose values are known unless they are null */
 	List	   *altered;		/* IntList: columns that the service may not store as they are */
-	struct dv_scan *reader;		/* NULL until something is read */
+	struct dv_scan *by_ids;		/* reads rows back; NULL until it is needed */
+	struct dv_scan *by_conditions;	/* the same for rows that a list of ids cannot identify */
 	AttrNumber	whole_junk;		/* for DELETE: junk attribute with the whole row, or 0 */
 	bool		system_known;
 	dv_system_columns system;	/* that RETURNING uses, once that is known */
@@ -144,7 +144,22 @@ typedef struct dv_modify_outcome
 	bool		written;
 	bool		has_id;
 	uint8		id[DV_ID_LEN];
+	int		   *counter;		/* of rows that are settled; or NULL */
 } dv_modify_outcome;
+
+/* A row that has been written, and what is read back of it (modify_read_back.c). */
+typedef struct dv_modify_written
+{
+	dv_modify_row row;
+	HeapTuple	tuple;			/* as the statement has written it; NULL: all columns are null */
+	bool		complete;		/* nothing is to be read */
+	HeapTuple	read;			/* with the columns that only the service knows; NULL if none of
+								 * them was needed, or if the row no longer exists */
+	const char *name;			/* private */
+} dv_modify_written;
+
+/* So many rows are worth a request. */
+#define DV_READ_BACK_ROWS 500
 
 typedef struct dv_pending dv_pending;
 typedef struct dv_pending_row dv_pending_row;
@@ -154,7 +169,6 @@ typedef struct dv_modify_pending
 {
 	dv_pending *of;				/* the statement's node; NULL: rows are not kept */
 	Bitmapset  *columns;		/* that are used then */
-	bool		all_columns;	/* all of them are */
 	ProjectionInfo *projection; /* RETURNING; NULL until a row is kept */
 	TupleTableSlot *slot;
 	TupleTableSlot *old_slot;
@@ -287,12 +301,28 @@ extern bool dv_return_alter(const dv_modify *m, List *columns, Datum *values, bo
 extern TupleTableSlot *dv_return_known(dv_modify *m, TupleTableSlot *slot,
 									   TupleTableSlot *planSlot);
 
+/* Takes the id of a new row from the service's answer, if the service has made it. */
+extern void dv_return_learn(const dv_modify *m, dv_modify_row *row,
+							const dv_modify_outcome *outcome);
+
 /* Adds what is known only when the row has been written; not for DELETE. */
-extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
-									 const dv_modify_outcome *outcome);
+extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot,
+									 const dv_modify_written *w);
 
 /* Adds the system columns that RETURNING uses, if any. */
 extern TupleTableSlot *dv_return_system_columns(dv_modify *m, TupleTableSlot *slot);
+
+/* modify_read_back.c */
+
+/*
+ * Completes rows (a List of dv_modify_written), of which there should be no more
+ * than DV_READ_BACK_ROWS, in as few requests as possible.  What is read is
+ * allocated in "context".
+ */
+extern void dv_read_back(dv_modify *m, List *rows, MemoryContext context);
+
+/* The columns that rows are recognized by when they are read. */
+extern Bitmapset *dv_read_back_columns(const dv_modify *m);
 
 /* modify_check.c */
 extern void dv_check_prepare(dv_modify *m, const dv_modify_plan *plan,

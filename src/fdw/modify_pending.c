@@ -17,6 +17,9 @@
  * RETURNING for the rows that were written, and returns these.  At the end of
  * the input, it waits for those that are left.
  *
+ * Rows that have to be read back are returned when there are enough of them to
+ * be worth a request, or when nothing else is left to do.
+ *
  * Rows are returned in the order in which they were taken.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -47,10 +50,9 @@ struct dv_pending_row
 	dlist_node	node;
 	dv_modify  *m;
 	size_t		size;
-	HeapTuple	tuple;			/* NULL: all columns are null */
+	dv_modify_written written;
 	HeapTuple	old;			/* of an UPDATE, if RETURNING refers to it; or NULL */
 	MinimalTuple plan;			/* of the subplan, if RETURNING refers to it; or NULL */
-	dv_modify_row row;
 };
 
 /* The rows of one ModifyTable node, which may write to several tables. */
@@ -64,6 +66,8 @@ struct dv_pending
 	bool		ended;			/* its input has ended */
 	dlist_head	rows;
 	size_t		size;			/* of all kept rows */
+	int			nsettled;		/* of them */
+	bool		full;			/* they are returned until one of them is not settled */
 	ProjectionInfo *pause;		/* evaluates nothing; NULL until a row is kept */
 };
 
@@ -148,7 +152,7 @@ is_of_use(const dv_modify *m, const dv_modify_plan *plan, const ModifyTable *nod
 		plan->command != node->operation)
 		return false;
 	return m->ignore || m->refusal.go_on || plan->command != CMD_INSERT ||
-		m->returned.read_back || (m->returned.new_id && !m->identity.make_ids);
+		m->returned.read != NIL || (m->returned.new_id && !m->identity.make_ids);
 }
 
 void
@@ -164,8 +168,8 @@ dv_pending_prepare(dv_modify *m, const dv_modify_plan *plan, ModifyTableState *m
 		m->pending.of = create(mtstate);
 		wrap(m->pending.of);
 	}
-	/* whatever the row is read back by is kept, too */
-	m->pending.all_columns = m->returned.read_back;
+	if (m->returned.read != NIL)
+		m->pending.columns = dv_read_back_columns(m);
 	foreach(lc, plan->returned)
 		m->pending.columns = bms_add_member(m->pending.columns, lfirst_int(lc));
 }
@@ -210,6 +214,16 @@ take_over(dv_modify *m, const TupleTableSlot *planSlot)
  * Taking rows
  */
 
+static void
+remove_row(dv_pending_row *kept)
+{
+	dv_pending *p = kept->m->pending.of;
+
+	dlist_delete(&kept->node);
+	p->size -= kept->size;
+	p->nsettled -= kept->outcome.settled;
+}
+
 dv_pending_row *
 dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot)
 {
@@ -227,6 +241,7 @@ dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot)
 	}
 	kept = MemoryContextAllocZero(p->context, sizeof(*kept));
 	kept->m = m;
+	kept->outcome.counter = &p->nsettled;
 	dlist_push_tail(&p->rows, &kept->node);
 	return kept;
 }
@@ -234,7 +249,7 @@ dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot)
 void
 dv_pending_forget(dv_pending_row *kept)
 {
-	dlist_delete(&kept->node);
+	remove_row(kept);
 	pfree(kept);
 }
 
@@ -243,6 +258,8 @@ dv_pending_settled(void *owner, const dv_batch_row *row, dv_fate fate)
 {
 	dv_modify_outcome *outcome = owner;
 
+	if (outcome->counter != NULL && !outcome->settled)
+		(*outcome->counter)++;
 	outcome->settled = true;
 	outcome->written = dv_fate_rules[fate].written;
 	outcome->has_id = row->has_id;
@@ -258,7 +275,7 @@ copy_row(const dv_modify *m, TupleTableSlot *slot)
 
 	if (TTS_EMPTY(slot))
 		return NULL;
-	if (m->command == CMD_DELETE || m->pending.all_columns)
+	if (m->command == CMD_DELETE)
 		return ExecCopySlotHeapTuple(slot);
 	slot_getallattrs(slot);
 	isnull = palloc(sizeof(bool) * m->desc->natts);
@@ -282,11 +299,27 @@ settle_first(dv_pending *p)
 }
 
 static bool
-first_is_settled(const dv_pending *p)
+has_to_be_read(const dv_pending_row *kept)
+{
+	return kept->outcome.written && kept->m->returned.read != NIL && !kept->written.complete;
+}
+
+/* At the end of the input, rows are read back when none of them is under way any more. */
+static bool
+can_return_first(const dv_pending *p)
 {
 	dlist_head *rows = unconstify(dlist_head *, &p->rows);
+	const dv_pending_row *first = dlist_head_element(dv_pending_row, node, rows);
 
-	return dlist_head_element(dv_pending_row, node, rows)->outcome.settled;
+	return first->outcome.settled &&
+		(!has_to_be_read(first) || p->nsettled >= DV_READ_BACK_ROWS || p->full ||
+		 (p->ended && dv_writer_is_settled(first->m->writer)));
+}
+
+static size_t
+size_of(HeapTuple tuple)
+{
+	return tuple != NULL ? HEAPTUPLESIZE + tuple->t_len : 0;
 }
 
 bool
@@ -297,37 +330,67 @@ dv_pending_keep(dv_pending_row *kept, TupleTableSlot *slot, TupleTableSlot *plan
 	dv_pending *p = m->pending.of;
 	MemoryContext old;
 
-	kept->row = *row;
+	kept->written.row = *row;
 	/* these do not live as long, and nothing reads a row back by them */
-	kept->row.address = kept->row.line = kept->row.key_members = kept->row.second = NULL;
-	kept->row.no_partition = true;
+	kept->written.row.address = kept->written.row.line = kept->written.row.second = NULL;
+	kept->written.row.key_members = kept->written.row.fold = NULL;
+	kept->written.row.no_partition = true;
 	old = MemoryContextSwitchTo(m->row_context);
 	slot = dv_return_known(m, slot, planSlot);
 	MemoryContextSwitchTo(p->context);
-	kept->tuple = copy_row(m, slot);
+	kept->written.tuple = copy_row(m, slot);
 	if (m->pending.uses_old)
 		kept->old = ExecCopySlotHeapTuple(m->rinfo->ri_oldTupleSlot);
 	if (m->pending.plan_slot != NULL)
 		kept->plan = ExecCopySlotMinimalTuple(planSlot);
 	MemoryContextSwitchTo(old);
 
-	kept->size = sizeof(*kept) + (kept->tuple != NULL ? kept->tuple->t_len : 0) +
-		(kept->old != NULL ? kept->old->t_len : 0) + (kept->plan != NULL ? kept->plan->t_len : 0);
+	kept->size = sizeof(*kept) + size_of(kept->written.tuple) + size_of(kept->old) +
+		(kept->plan != NULL ? kept->plan->t_len : 0);
 	p->size += kept->size;
 	if (p->size > KEPT_MAX)
+	{
 		settle_first(p);
-	return first_is_settled(p);
+		p->full = true;
+	}
+	return can_return_first(p);
 }
 
 /*
  * Returning rows
  */
 
+/* Reads the first of the kept rows back, and with it those behind it that are settled, too. */
+static void
+read_first(dv_pending *p)
+{
+	dv_modify  *m = dlist_head_element(dv_pending_row, node, &p->rows)->m;
+	MemoryContext old;
+	List	   *rows = NIL;
+	dlist_iter	iter;
+
+	MemoryContextReset(m->row_context);
+	old = MemoryContextSwitchTo(m->row_context);
+	dlist_foreach(iter, &p->rows)
+	{
+		dv_pending_row *kept = dlist_container(dv_pending_row, node, iter.cur);
+
+		if (!kept->outcome.settled || list_length(rows) == DV_READ_BACK_ROWS)
+			break;
+		if (kept->m != m || !has_to_be_read(kept))
+			continue;
+		dv_return_learn(m, &kept->written.row, &kept->outcome);
+		rows = lappend(rows, &kept->written);
+	}
+	dv_read_back(m, rows, p->context);
+	MemoryContextSwitchTo(old);
+}
+
 static void
 free_row(dv_pending_row *kept)
 {
-	if (kept->tuple != NULL)
-		heap_freetuple(kept->tuple);
+	if (kept->written.tuple != NULL)
+		heap_freetuple(kept->written.tuple);
 	if (kept->old != NULL)
 		heap_freetuple(kept->old);
 	if (kept->plan != NULL)
@@ -341,8 +404,8 @@ fill_slots(dv_pending_row *kept)
 {
 	dv_modify_pending *own = &kept->m->pending;
 
-	if (kept->tuple != NULL)
-		ExecForceStoreHeapTuple(kept->tuple, own->slot, true);
+	if (kept->written.tuple != NULL)
+		ExecForceStoreHeapTuple(kept->written.tuple, own->slot, true);
 	else
 		ExecStoreAllNullTuple(own->slot);
 	if (kept->old != NULL)
@@ -364,9 +427,10 @@ evaluate(dv_pending_row *kept)
 	ResetExprContext(econtext);
 	MemoryContextReset(m->row_context);
 	fill_slots(kept);
+	dv_return_learn(m, &kept->written.row, &kept->outcome);
 	old = MemoryContextSwitchTo(m->row_context);
 	slot = m->command == CMD_DELETE ? dv_return_system_columns(m, own->slot) :
-		dv_return_row(m, own->slot, &kept->row, &kept->outcome);
+		dv_return_row(m, own->slot, &kept->written);
 	if (own->uses_old)
 		(void) dv_return_system_columns(m, own->old_slot);
 	MemoryContextSwitchTo(old);
@@ -376,6 +440,8 @@ evaluate(dv_pending_row *kept)
 	dv_returning_set_rows(own->projection, econtext, m->estate, m->rinfo,
 						  m->command == CMD_DELETE ? slot : own->uses_old ? own->old_slot : NULL,
 						  m->command == CMD_DELETE ? NULL : slot);
+	if (kept->written.read != NULL)
+		heap_freetuple(kept->written.read);
 	pfree(kept);
 	return ExecProject(own->projection);
 }
@@ -388,10 +454,11 @@ next_kept(dv_pending *p)
 	{
 		dv_pending_row *first = dlist_head_element(dv_pending_row, node, &p->rows);
 
-		if (first->outcome.settled)
+		if (can_return_first(p))
 		{
-			dlist_delete(&first->node);
-			p->size -= first->size;
+			if (has_to_be_read(first))
+				read_first(p);
+			remove_row(first);
 			if (first->outcome.written)
 				return evaluate(first);
 			free_row(first);
@@ -399,8 +466,9 @@ next_kept(dv_pending *p)
 		else if (p->ended)
 			settle_first(p);
 		else
-			return NULL;
+			break;
 	}
+	p->full = false;
 	return NULL;
 }
 

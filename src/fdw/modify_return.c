@@ -4,8 +4,9 @@
  *
  * The values that the statement supplies, and an id that is generated here,
  * are known at once.  Values that only the service knows (defaults, computed
- * columns, labels) are read back after the row has been written.  The rows
- * that a DELETE returns were read before they were deleted.
+ * columns, labels) are read back after the row has been written
+ * (modify_read_back.c).  The rows that a DELETE returns were read before they
+ * were deleted.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,18 +18,12 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "utils/uuid.h"
 
-#include "dataverse/address.h"
-#include "fdw/bind.h"
 #include "fdw/modify.h"
 #include "fdw/option.h"
-#include "fdw/scan.h"
 #include "fdw/result_relation.h"
 #include "fdw/setting.h"
-#include "net/text.h"
 
 /* Does the statement write a column of one of these types? */
 static bool
@@ -160,7 +155,7 @@ dv_return_altered(const dv_modify *m, List *columns)
 void
 dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
-	int			i;
+	ListCell   *lc;
 
 	if (plan->returned == NIL)
 		return;
@@ -171,143 +166,12 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	}
 	m->returned.new_id = m->operation == DV_CREATE &&
 		list_member_int(plan->returned, m->identity.id);
-	for (i = 1; !dv_dry_run && i <= m->relation->natts; i++)
-	{
-		bool		read = list_member_int(plan->returned, i) && !dv_return_is_known(m, plan, i);
-
-		m->returned.read_back |= read;
-		m->returned.wanted = lappend_int(m->returned.wanted, read ? i : 0);
-	}
+	foreach(lc, plan->returned)
+		if (!dv_dry_run && !dv_return_is_known(m, plan, lfirst_int(lc)))
+			m->returned.read = lappend_int(m->returned.read, lfirst_int(lc));
 	if (plan->command == CMD_INSERT)
 		m->returned.sent = plan->others;
 	m->returned.altered = dv_return_altered(m, plan->returned);
-}
-
-/*
- * Which row to read back
- */
-
-/* A value as the operand of a condition. */
-static const char *
-operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
-{
-	const dv_attribute *attribute = dv_relation_attribute(m->relation, column->attnum);
-	StringInfoData text;
-	dv_misfit	misfit;
-	char	   *from;
-
-	if (attribute->pgtype == UUIDOID)
-		return dv_id_text(DatumGetUUIDP(value)->data);
-	if (dv_encoder_puts_text(column->encoder))
-	{
-		Oid			output;
-		bool		varlena;
-
-		getTypeOutputInfo(attribute->pgtype, &output, &varlena);
-		return dv_text_out(OidOutputFunctionCall(output, value));
-	}
-	initStringInfo(&text);
-	if (!dv_encode(column->encoder, value, false, NULL, &text, &misfit))
-		ereport(ERROR, (errcode(misfit.sqlstate), errmsg("%s", misfit.message)));
-	from = strchr(text.data, ':') + 1;
-	if (*from == '"')
-	{
-		from++;
-		text.data[text.len - 1] = '\0';
-	}
-	return from;
-}
-
-static List *
-add_condition(List *conditions, const dv_modify *m, const dv_modify_column *column,
-			  TupleTableSlot *slot)
-{
-	return lappend(conditions,
-				   dv_filter_of(DV_EQ, &dv_relation_attribute(m->relation, column->attnum)->column,
-								operand_of(m, column, slot->tts_values[column->attnum - 1])));
-}
-
-/* A filter that finds the row, or NULL if it is not known which row it is. */
-static dv_filter *
-filter_of(const dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot)
-{
-	const dv_modify_identity *identity = &m->identity;
-	const dv_modify_column *partition = &identity->partition;
-	List	   *conditions = NIL;
-	int			i;
-
-	if (row->has_id)
-	{
-		conditions = list_make1(dv_filter_of(DV_EQ, &m->relation->primary_id,
-											 dv_id_text(row->id)));
-		if (partition->attnum != 0 && !slot->tts_isnull[partition->attnum - 1])
-			conditions = add_condition(conditions, m, partition, slot);
-	}
-	for (i = 0; !row->has_id && i < identity->nkeys; i++)
-		conditions = add_condition(conditions, m, &identity->keys[i], slot);
-	for (i = 0; m->operation == DV_ASSOCIATE && i < 2; i++)
-	{
-		dv_modify_column side = {.attnum = identity->sides[i].attnum};
-
-		conditions = add_condition(conditions, m, &side, slot);
-	}
-	return conditions != NIL ? dv_filter_join(DV_AND, conditions) : NULL;
-}
-
-static struct dv_scan *
-reader_of(dv_modify *m)
-{
-	MemoryContext old = MemoryContextSwitchTo(m->context);
-
-	if (m->returned.reader == NULL)
-		m->returned.reader = dv_scan_open(m->relation, m->userid,
-										  psprintf("read back from foreign table \"%s\"",
-												   m->relation->name),
-										  m->returned.wanted);
-	MemoryContextSwitchTo(old);
-	return m->returned.reader;
-}
-
-/* Does the row lack a value that only the service knows? */
-static bool
-lacks_value(const dv_modify *m, TupleTableSlot *slot)
-{
-	ListCell   *lc;
-
-	foreach(lc, m->returned.wanted)
-		if (lfirst_int(lc) != 0 && (!list_member_int(m->returned.sent, lfirst_int(lc)) ||
-									slot->tts_isnull[lfirst_int(lc) - 1]))
-			return true;
-	return false;
-}
-
-/* Replaces values by those of the service, unless the row no longer exists. */
-static void
-read_back(dv_modify *m, const dv_modify_row *row, TupleTableSlot *slot, Datum *values,
-		  bool *isnull)
-{
-	dv_filter  *filter = filter_of(m, row, slot);
-	Datum	   *read = palloc(sizeof(Datum) * m->relation->natts);
-	bool	   *read_null = palloc(sizeof(bool) * m->relation->natts);
-	dv_scan    *reader;
-	ListCell   *lc;
-
-	if (filter == NULL)
-		return;
-	reader = reader_of(m);
-	dv_scan_ask(reader, filter, false, 1);
-	if (!dv_scan_next(reader))
-		return;
-	dv_scan_row(reader, m->relation->natts, read, read_null);
-	foreach(lc, m->returned.wanted)
-	{
-		int			i = foreach_current_index(lc);
-
-		if (lfirst_int(lc) == 0)
-			continue;
-		values[i] = read[i];
-		isnull[i] = read_null[i];
-	}
 }
 
 /*
@@ -367,41 +231,61 @@ dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return m->command == CMD_DELETE ? dv_return_system_columns(m, slot) : slot;
 }
 
-static TupleTableSlot *
-row_as_written(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
-			   const dv_modify_outcome *outcome)
+/* Puts the values that have been read in place of those that the statement has given. */
+static void
+add_read(const dv_modify *m, HeapTuple read, Datum *values, bool *isnull)
 {
+	Datum	   *read_values = palloc(sizeof(Datum) * m->desc->natts);
+	bool	   *read_null = palloc(sizeof(bool) * m->desc->natts);
+	ListCell   *lc;
+
+	heap_deform_tuple(read, m->desc, read_values, read_null);
+	foreach(lc, m->returned.read)
+	{
+		int			i = lfirst_int(lc) - 1;
+
+		values[i] = read_values[i];
+		isnull[i] = read_null[i];
+	}
+}
+
+static TupleTableSlot *
+row_as_written(dv_modify *m, TupleTableSlot *slot, const dv_modify_written *w)
+{
+	bool		new_id = m->returned.new_id && w->row.has_id;
 	Datum	   *values;
 	bool	   *isnull;
 
-	if (!m->returned.new_id && !m->returned.read_back && m->returned.altered == NIL)
+	if (!new_id && w->read == NULL && m->returned.altered == NIL)
 		return slot;
-	/* the service may have made the id */
-	if (!row->has_id && m->operation == DV_CREATE && outcome->has_id)
-	{
-		row->has_id = true;
-		memcpy(row->id, outcome->id, DV_ID_LEN);
-	}
 	slot_getallattrs(slot);
 	values = palloc(sizeof(Datum) * m->desc->natts);
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * m->desc->natts);
 	memcpy(isnull, slot->tts_isnull, sizeof(bool) * m->desc->natts);
-	if (!dv_return_alter(m, m->returned.altered, values, isnull) && !m->returned.new_id && !m->returned.read_back)
+	if (!dv_return_alter(m, m->returned.altered, values, isnull) && !new_id && w->read == NULL)
 		return slot;
-	if (m->returned.new_id && row->has_id)
+	if (new_id)
 	{
-		values[m->identity.id - 1] = PointerGetDatum(row->id);
+		values[m->identity.id - 1] = PointerGetDatum(w->row.id);
 		isnull[m->identity.id - 1] = false;
 	}
-	if (m->returned.read_back && lacks_value(m, slot))
-		read_back(m, row, slot, values, isnull);
+	if (w->read != NULL)
+		add_read(m, w->read, values, isnull);
 	return store(slot, heap_form_tuple(m->desc, values, isnull));
 }
 
-TupleTableSlot *
-dv_return_row(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row,
-			  const dv_modify_outcome *outcome)
+void
+dv_return_learn(const dv_modify *m, dv_modify_row *row, const dv_modify_outcome *outcome)
 {
-	return dv_return_system_columns(m, row_as_written(m, slot, row, outcome));
+	if (row->has_id || m->operation != DV_CREATE || !outcome->has_id)
+		return;
+	row->has_id = true;
+	memcpy(row->id, outcome->id, DV_ID_LEN);
+}
+
+TupleTableSlot *
+dv_return_row(dv_modify *m, TupleTableSlot *slot, const dv_modify_written *w)
+{
+	return dv_return_system_columns(m, row_as_written(m, slot, w));
 }

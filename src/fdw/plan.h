@@ -62,6 +62,16 @@ typedef struct dv_read_plan
 #define DV_READ_PLAN(attnums) \
 	((dv_read_plan) {.columns = (attnums), .limit = -1, .offset = -1})
 
+/* Reads those whose column "listed" has one of the values of an array, the only expression. */
+extern dv_read_plan dv_read_plan_listed(List *columns, AttrNumber listed);
+
+/*
+ * Returns how many ranges of ids may be read at a time, and whether that is the
+ * extension's choice.
+ */
+extern int	dv_read_plan_ranges(const dv_relation *relation, const dv_read_plan *plan,
+								bool *automatic);
+
 /*
  * Conversion to fdw_private of paths and plans, and back.  That of a path may have
  * one more part, which the plan does not need.

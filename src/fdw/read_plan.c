@@ -9,7 +9,12 @@
  */
 #include "postgres.h"
 
+#include "nodes/makefuncs.h"
+
+#include "client/ranges.h"
+#include "fdw/condition.h"
 #include "fdw/plan.h"
+#include "fdw/setting.h"
 
 List *
 dv_read_plan_pack(const dv_read_plan *plan)
@@ -39,4 +44,27 @@ dv_read_plan_unpack(List *packed)
 	plan.keyed = list_nth_int(numbers, 6);
 	plan.signature = (uint32) list_nth_int(numbers, 7);
 	return plan;
+}
+
+dv_read_plan
+dv_read_plan_listed(List *columns, AttrNumber listed)
+{
+	dv_read_plan plan = DV_READ_PLAN(columns);
+
+	plan.condition = list_make4(makeInteger(DV_OP_IN), makeInteger(listed), makeInteger(0),
+								makeInteger(DV_CONDITION_EXACT | DV_CONDITION_LONG));
+	return plan;
+}
+
+/* That takes rows whose order does not matter, and a table that the service sorts by ids. */
+int
+dv_read_plan_ranges(const dv_relation *relation, const dv_read_plan *plan, bool *automatic)
+{
+	dv_options	options = dv_settings_over(relation->options, relation->relid);
+
+	*automatic = !dv_option_given(options, DV_OPT_SCAN_PARALLELISM);
+	if (relation->type != DV_TABLE_STANDARD || plan->given || plan->count ||
+		plan->orders != NIL || plan->nulls != DV_NULLS_AS_SORTED)
+		return 1;
+	return *automatic ? DV_RANGES_AUTOMATIC : dv_option_int(options, DV_OPT_SCAN_PARALLELISM);
 }

@@ -25,7 +25,7 @@
 #include "foreign/foreign.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
+#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -46,7 +46,6 @@
 #include "fdw/request.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan.h"
-#include "fdw/setting.h"
 #include "fdw/system_columns.h"
 #include "fdw/wanted.h"
 #include "net/text.h"
@@ -213,22 +212,6 @@ create_scan(const dv_relation *relation, const dv_read_plan *plan, List *exprs, 
 	return scan;
 }
 
-/*
- * Returns how many ranges of ids may be read at a time.  That takes rows whose
- * order does not matter, and a table that the service sorts by ids.
- */
-static int
-most_ranges(const dv_relation *relation, const dv_read_plan *plan, bool *automatic)
-{
-	dv_options	options = dv_settings_over(relation->options, relation->relid);
-
-	*automatic = !dv_option_given(options, DV_OPT_SCAN_PARALLELISM);
-	if (relation->type != DV_TABLE_STANDARD || plan->given || plan->count ||
-		plan->orders != NIL || plan->nulls != DV_NULLS_AS_SORTED)
-		return 1;
-	return *automatic ? DV_RANGES_AUTOMATIC : dv_option_int(options, DV_OPT_SCAN_PARALLELISM);
-}
-
 /* The planner's estimate is only worth reporting if it knew the table's size. */
 static double
 rows_expected(const dv_scan *scan, const ForeignScanState *node)
@@ -240,17 +223,6 @@ rows_expected(const dv_scan *scan, const ForeignScanState *node)
 		 !dv_option_bool(scan->request.relation->options, DV_OPT_USE_REMOTE_ESTIMATE)))
 		return -1;
 	return node->ss.ps.plan->plan_rows;
-}
-
-/* Collects the parameters in expressions that the executor sets. */
-static bool
-find_params(Node *node, void *params)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
-		*(Bitmapset **) params = bms_add_member(*(Bitmapset **) params, ((Param *) node)->paramid);
-	return expression_tree_walker(node, find_params, params);
 }
 
 static void
@@ -268,7 +240,7 @@ start_spool(dv_scan *scan, ForeignScanState *node)
 {
 	MemoryContextCallback *callback = palloc0(sizeof(*callback));
 
-	(void) find_params((Node *) ((ForeignScan *) node->ss.ps.plan)->fdw_exprs, &scan->params);
+	scan->params = dv_evaluate_params(((ForeignScan *) node->ss.ps.plan)->fdw_exprs);
 	scan->spool = dv_spool_create(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 	scan->state = node;
 	dlist_push_tail(&spooled, &scan->node);
@@ -302,7 +274,7 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	dv_relation_check(relation, read.signature);
 	dv_resultrel_warn_of_lock(relation, estate, plan->scan.scanrelid);
 	dv_drain_visible(estate, relation);
-	ranges = most_ranges(relation, &read, &automatic);
+	ranges = dv_read_plan_ranges(relation, &read, &automatic);
 	scan = create_scan(relation, &read, plan->fdw_exprs, dv_scan_user(plan, rte), ranges > 1);
 	node->fdw_state = scan;
 	scan->most_ranges = ranges;
@@ -847,42 +819,70 @@ dataverseEndForeignScan(ForeignScanState *node)
  */
 
 dv_scan *
-dv_scan_open(const dv_relation *relation, Oid userid, const char *what, List *columns)
+dv_scan_open(const dv_relation *relation, Oid userid, const char *operation, const char *what,
+			 List *columns, AttrNumber listed)
 {
-	dv_scan    *scan = create_scan(relation, &DV_READ_PLAN(columns), NIL, userid, true);
+	dv_read_plan plan = listed != 0 ? dv_read_plan_listed(columns, listed) : DV_READ_PLAN(columns);
+	List	   *exprs = NIL;
+	dv_scan    *scan;
 
+	if (listed != 0)
+		exprs = list_make1(makeNullConst(get_array_type(dv_relation_attribute(relation, listed)->pgtype),
+										 -1, InvalidOid));
+	scan = create_scan(relation, &plan, exprs, userid, true);
 	scan->what = what;
-	scan->operation = "analyze";
+	scan->operation = operation;
 	scan->expected = -1;
 	/* wide rows come in pages, however few of them are wanted */
 	scan->request.largest_top = scan->request.page_size;
 	return scan;
 }
 
-void
-dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted)
+static void
+ask(dv_scan *scan, int64 wanted)
 {
-	MemoryContextReset(scan->query);
-	scan->request.within = filter;
-	scan->request.last = last;
+	restart(scan);
 	dv_request_start(&scan->request, wanted);
 	if (!next_request(scan))
 		elog(ERROR, "no rows of foreign table \"%s\" to request", scan->request.relation->name);
 }
 
+void
+dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted)
+{
+	scan->request.within = filter;
+	scan->request.last = last;
+	ask(scan, wanted);
+}
+
+void
+dv_scan_ask_listed(dv_scan *scan, Datum array)
+{
+	dv_bound_value *value = &scan->request.binding.values[0];
+
+	value->value = array;
+	value->isnull = false;
+	ask(scan, -1);
+}
+
 bool
 dv_scan_next(dv_scan *scan)
 {
-	if (scan->request.wanted == 0 || !dv_ranges_next(scan->ranges, scan->members))
-		return false;
-	scan->request.wanted--;
-	return true;
+	while (scan->request.wanted != 0 && (scan->ranges != NULL || next_request(scan)))
+	{
+		if (next_row(scan) == DV_PAGES_END)
+			continue;
+		if (scan->request.wanted > 0)
+			scan->request.wanted--;
+		return true;
+	}
+	return false;
 }
 
-const dv_value *
-dv_scan_id(const dv_scan *scan)
+bool
+dv_scan_id(const dv_scan *scan, uint8 *id)
 {
-	return &scan->members[scan->id];
+	return dv_value_uuid(&scan->members[scan->id], id) == DV_VALUE_OK;
 }
 
 void

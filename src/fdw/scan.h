@@ -40,23 +40,33 @@ extern bool dv_scan_ready(const dv_scan *scan);
 extern void dv_scan_read_all(EState *estate);
 
 /*
- * For ANALYZE.  "columns" has the attribute number for each column of a row,
- * or 0 for a column that is not read and will be null; the primary id is
- * always read.
+ * For ANALYZE and RETURNING, with the operation that the view dataverse.progress
+ * shows.  "columns" has the attribute number for each column of a row, or 0 for a
+ * column that is not read and will be null; the primary id is always read.
+ * "listed" is the column of dv_scan_ask_listed(), or 0.
  */
-extern dv_scan *dv_scan_open(const dv_relation *relation, Oid userid, const char *what,
-							 List *columns);
+extern dv_scan *dv_scan_open(const dv_relation *relation, Oid userid, const char *operation,
+							 const char *what, List *columns, AttrNumber listed);
 
 /*
- * Requests this number of rows (greater than zero) in the order of ids, or
- * only the id of the last row ("wanted" is 1).  Ends the previous request.
+ * Requests this number of rows (negative: all) in the order of ids, or only the
+ * id of the last row ("wanted" is 1).  Ends the previous request.
  */
 extern void dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted);
+
+/*
+ * The same for all rows whose column has one of the values of an array, in as many
+ * requests as it takes.  They may come with other rows.  The array lasts until the
+ * last row has been read.
+ */
+extern void dv_scan_ask_listed(dv_scan *scan, Datum array);
 extern bool dv_scan_next(dv_scan *scan);
 
 /* The columns of the current row, valid until the next one, and its id. */
 extern void dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull);
-extern const dv_value *dv_scan_id(const dv_scan *scan);
+
+/* Returns false if the service has returned no id, or none that is a uuid. */
+extern bool dv_scan_id(const dv_scan *scan, uint8 *id);
 extern void dv_scan_close(dv_scan *scan);
 
 #endif							/* DV_SCAN_H */

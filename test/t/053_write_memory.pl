@@ -66,6 +66,8 @@ $most += 32 * 1024;
 $flat = 40 * 1024;
 check('INSERT with RETURNING', 3 * ($warm + $rows),
 	map { "SET dataverse_fdw.on_error = 'continue'; WITH i AS (" . insert($_) . ' RETURNING accountid, description) SELECT FROM i WHERE description IS NULL' } $warm, $rows);
+check('INSERT with RETURNING of what is read back', 4 * ($warm + $rows),
+	map { 'WITH i AS (' . insert($_) . ' RETURNING accountid, description, createdon, versionnumber) SELECT FROM i WHERE createdon IS NULL' } $warm, $rows);
 is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'nothing is left under way');
 
 $crm->stop;

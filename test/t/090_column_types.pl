@@ -309,7 +309,8 @@ is($crm->sql('SELECT count(x::text) >= 300 FROM dv.new_alltypes x'), 't', 'seede
 
 # ---- a key that consists of texts of other types is quoted, and its row is found again
 
-for my $type (qw(uuid date timestamptz text))
+my %another = (uuid => "'22345678-1234-1234-1234-123456789abc'", date => "'2024-03-01'", timestamptz => "'2024-03-01 01:02:03Z'", text => "'x'");
+for my $type (sort keys %another)
 {
 	my $value = $literal{$type};
 
@@ -318,8 +319,10 @@ for my $type (qw(uuid date timestamptz text))
 			"CREATE FOREIGN TABLE ct.t (new_meterid uuid, new_name text, key $type OPTIONS (column 'new_serial', type 'string'), createdon timestamptz OPTIONS (readonly 'true'))
 				SERVER crm OPTIONS (table 'new_meter', entity_set 'new_meters', insert_mode 'upsert', upsert_key 'key')",
 			map { "INSERT INTO ct.t (new_name, key) VALUES ('$_', $value) RETURNING key = $value, createdon IS NOT NULL" } qw(first second)),
+			# several rows are read back together, and told apart by their keys
+			try_all("INSERT INTO ct.t (new_name, key) VALUES ('another', $another{$type}), ('second', $value) RETURNING key = $value, createdon IS NOT NULL"),
 			try_all("SELECT new_name, key = $value FROM ct.t WHERE key = $value", "DELETE FROM ct.t WHERE key = $value") ],
-		[ 0, 0, '(t,t)', '(t,t)', '(second,t)', 1 ], "an alternate key of type $type");
+		[ 0, 0, '(t,t)', '(t,t)', '(f,t)(t,t)', '(second,t)', 1 ], "an alternate key of type $type");
 }
 
 # ---- a table that is altered after the statement has been planned: functions in SQL are planned as a whole
