@@ -855,10 +855,10 @@ BEGIN
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
-      -- somebody may have deleted rows that were inserted
+      -- somebody may have deleted rows that were inserted, or added others
       EXECUTE plan ->> 'count' INTO here;
       counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR state.ids + noted > 0);
-      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here >= state.ids + noted THEN
+      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = state.ids + noted THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
         counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false);

@@ -173,7 +173,9 @@ $crm->sql(q{SELECT dataverse.forget_copy('public.account'); DROP TABLE account})
 my @emptied = (
 	[ 'TRUNCATE', 'TRUNCATE account' ],
 	[ 'DELETE', 'DELETE FROM account' ],
-	[ 'a DELETE of some', q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM account LIMIT 70)} ]);
+	[ 'a DELETE of some', q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM account LIMIT 70)} ],
+	[ 'a DELETE of some and an INSERT of more', q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM account LIMIT 70);
+		INSERT INTO account (accountid, name) SELECT gen_random_uuid(), 'nowhere else' FROM generate_series(1, 80)} ]);
 
 for my $case (@emptied)
 {
