@@ -258,7 +258,7 @@ COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
 -- what the application user may not read, but a row that is asked for by itself is
 -- refused then.  So up to "most" of the rows are asked for, evenly spread: if one of
 -- them exists, none is taken for gone but those that the service says it does not
--- have.  Rows of elastic tables cannot be asked for by their ids alone.
+-- have, and no more than a few are asked for.  Rows of elastic tables cannot be asked for by their ids alone.
 CREATE FUNCTION dataverse.pull_hidden(plan jsonb, ids uuid[], most bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -269,7 +269,9 @@ DECLARE
   attribute CONSTANT text := (
     SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(plan -> 'column_names'), jsonb_array_elements_text(plan -> 'attribute_names')) AS c (name, attribute)
     WHERE c.name = plan ->> 'id_column');
+  few CONSTANT bigint := 10;
   gone uuid[] := '{}';
+  found boolean := false;
 BEGIN
   IF (plan ->> 'elastic')::boolean THEN
     RETURN '{}';
@@ -277,15 +279,16 @@ BEGIN
   FOR i IN 1 .. cardinality(ids) BY step LOOP
     BEGIN
       PERFORM dataverse.request((plan ->> 'server')::name, 'GET', format('%s(%s)?$select=%s', plan ->> 'entity_set', ids[i], attribute));
-      RETURN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1);
+      found := true;
     EXCEPTION
       WHEN insufficient_privilege THEN
-        RETURN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1);
+        found := true;
       WHEN foreign_key_violation THEN
         gone := gone || ids[i];
     END;
+    EXIT WHEN found AND i >= few * step;
   END LOOP;
-  RETURN '{}';
+  RETURN CASE WHEN found THEN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1) ELSE '{}' END;
 END
 $$;
 
