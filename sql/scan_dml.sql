@@ -51,6 +51,31 @@ SELECT count(*), count(DISTINCT accountid) FROM here WHERE numberofemployees = 1
 RESET work_mem;
 DROP TABLE everywhere;
 
+-- a deletion changes rows that refer to the deleted one, in any table: they are read before the first row is deleted
+CREATE FOREIGN TABLE parent (accountid uuid, n integer OPTIONS ("column" 'numberofemployees'),
+  parentaccountid uuid OPTIONS (type 'lookup', navigation 'parentaccountid', target 'account', target_set 'accounts'))
+  SERVER dml_crm OPTIONS ("table" 'account', entity_set 'accounts', batch_size '1', page_size '5', request_cost '1');
+CREATE FOREIGN TABLE child (lastname text, n integer OPTIONS ("column" 'numberofchildren'),
+  parentcustomerid uuid OPTIONS (type 'customer', navigation 'parentcustomerid_account', target 'account', target_set 'accounts'))
+  SERVER dml_crm OPTIONS ("table" 'contact', entity_set 'contacts', page_size '5', request_cost '1');
+DELETE FROM parent;
+INSERT INTO parent (accountid, n) SELECT md5(i::text)::uuid, i FROM generate_series(1, 40) i;
+UPDATE parent SET parentaccountid = md5((n - 1)::text)::uuid WHERE n > 1;
+INSERT INTO child SELECT 'c' || i, i, md5((41 - i)::text)::uuid FROM generate_series(1, 40) i;
+CREATE TEMP TABLE first AS SELECT md5(i::text)::uuid AS id FROM generate_series(1, 9) i;
+ANALYZE first;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING first WHERE parentaccountid = id; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
+DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING child WHERE parent.n = child.n; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
+INSERT INTO parent (accountid, n) SELECT md5(i::text)::uuid, i FROM generate_series(1, 4) i;
+INSERT INTO child SELECT 'c' || i, i, md5((5 - i)::text)::uuid FROM generate_series(1, 4) i;
+WITH deleted AS (DELETE FROM parent RETURNING n) SELECT count(child.lastname) FROM deleted LEFT JOIN child USING (n);
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+
 -- which row is meant
 CREATE FOREIGN TABLE nameless (name varchar(160)) SERVER dml_crm OPTIONS ("table" 'account', entity_set 'accounts');
 EXPLAIN DELETE FROM nameless;

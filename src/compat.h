@@ -236,13 +236,6 @@ dv_append_notices_latch(int running)
 	return running >= 180000 || running % 10000 >= (running >= 170000 ? 5 : running >= 160000 ? 9 : 13);
 }
 
-/* 19 keeps the result relations of a statement in a set; before, it was a list. */
-#if PG_VERSION_NUM >= 190000
-#define dv_is_result_relation(stmt, rti) bms_is_member(rti, (stmt)->resultRelationRelids)
-#else
-#define dv_is_result_relation(stmt, rti) list_member_int((stmt)->resultRelations, rti)
-#endif
-
 /*
  * Since 19, ANALYZE can import statistics instead of drawing a sample.  This
  * imports the row count.

@@ -360,11 +360,23 @@ is_same_table(const dv_relation *relation, Oid relid)
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }
 
-/* Does writing the other table write this one, too? */
+/*
+ * Deletions change other rows, of any table of the service: those that refer to a
+ * deleted row are deleted as well, or refer to nothing from then on.
+ */
 static bool
-is_written_by(const dv_relation *relation, Oid relid)
+is_deleted_beside(const dv_relation *relation, Oid relid)
 {
-	if (relid == relation->relid || is_same_table(relation, relid))
+	return get_rel_relkind(relid) == RELKIND_FOREIGN_TABLE &&
+		GetForeignTable(relid)->serverid == relation->serverid;
+}
+
+/* Does this command, when it writes the other table, write or change this one, too? */
+static bool
+is_written_by(const dv_relation *relation, CmdType command, Oid relid)
+{
+	if (relid == relation->relid || is_same_table(relation, relid) ||
+		(command == CMD_DELETE && is_deleted_beside(relation, relid)))
 		return true;
 	/* rows of a partitioned table may be routed to this partition */
 	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
@@ -372,16 +384,37 @@ is_written_by(const dv_relation *relation, Oid relid)
 		list_member_oid(get_partition_ancestors(relation->relid), relid);
 }
 
+static bool
+is_written_in(const dv_relation *relation, const Plan *plan, EState *estate)
+{
+	const ModifyTable *node = (const ModifyTable *) plan;
+	ListCell   *lc;
+
+	if (plan == NULL || !IsA(plan, ModifyTable))
+		return false;
+	foreach(lc, node->resultRelations)
+	{
+		if (is_written_by(relation, node->operation, exec_rt_fetch(lfirst_int(lc), estate)->relid))
+			return true;
+	}
+	return node->rootRelation > 0 &&
+		is_written_by(relation, node->operation, exec_rt_fetch(node->rootRelation, estate)->relid);
+}
+
 bool
 dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 {
-	int			rti;
+	ListCell   *lc;
 
-	for (rti = 1; estate->es_plannedstmt != NULL && rti <= (int) estate->es_range_table_size; rti++)
-		if (dv_is_result_relation(estate->es_plannedstmt, rti) &&
-			is_written_by(relation, exec_rt_fetch(rti, estate)->relid))
+	if (estate->es_plannedstmt == NULL)
+		return false;
+	/* a modification is the whole plan, or that of a common table expression */
+	foreach(lc, estate->es_plannedstmt->subplans)
+	{
+		if (is_written_in(relation, lfirst(lc), estate))
 			return true;
-	return false;
+	}
+	return is_written_in(relation, estate->es_plannedstmt->planTree, estate);
 }
 
 /* The number of queries that write a table: a query and its common table expressions. */
@@ -389,7 +422,8 @@ static int
 writers_in(const dv_relation *relation, Query *query)
 {
 	int			n = query->commandType != CMD_SELECT && query->resultRelation > 0 &&
-	is_written_by(relation, rt_fetch(query->resultRelation, query->rtable)->relid);
+	is_written_by(relation, query->commandType,
+				  rt_fetch(query->resultRelation, query->rtable)->relid);
 	ListCell   *lc;
 
 	foreach(lc, query->cteList)
@@ -413,7 +447,7 @@ dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 			return true;
 		/* children of the result relation */
 		while ((rti = bms_next_member(root->all_result_relids, rti)) >= 0)
-			if (is_written_by(relation, planner_rt_fetch(rti, root)->relid))
+			if (is_written_by(relation, root->parse->commandType, planner_rt_fetch(rti, root)->relid))
 				return true;
 	}
 	return false;
@@ -475,15 +509,17 @@ bool
 dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
 						   List *clauses)
 {
+	bool		deletes = root->parse->commandType == CMD_DELETE;
 	Bitmapset  *used;
 	int			i = -1;
 
 	if (!is_result_relation(root, rel))
 		return false;
-	/* a deleted row is not found again */
-	if (root->parse->commandType == CMD_DELETE)
-		return true;
-	/* what a lookup of the row refers to is changed by the row's own update only */
+
+	/*
+	 * What a lookup of the row refers to is changed by the row's own update, and by the deletion
+	 * of what it refers to.
+	 */
 	used = columns_used(root, rel);
 	pull_varattnos((Node *) clauses, rel->relid, &used);
 	while ((i = bms_next_member(used, i)) >= 0)
@@ -491,7 +527,8 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 		const dv_attribute *a = dv_relation_attribute(relation,
 													  i + FirstLowInvalidHeapAttributeNumber);
 
-		if (a == NULL || is_set(root, relation, a->column.name))
+		if (a == NULL ||
+			(deletes ? dv_type_is_lookup(a->column.type) : is_set(root, relation, a->column.name)))
 			return false;
 	}
 	return true;
