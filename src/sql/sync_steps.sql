@@ -426,6 +426,7 @@ DECLARE
   input text;
   statement text;
   ids uuid[];
+  filed bigint[];
 BEGIN
   written := '{}';
   refused := '{}';
@@ -457,11 +458,14 @@ BEGIN
       USING part.ids, part.versions, part.images INTO ids;
     written := written || coalesce(ids, '{}');
   END LOOP;
-  -- what is filed among the rejects belongs to the row here
-  WITH mine AS (
-    DELETE FROM dataverse.rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid() AND r.row_id IN (SELECT p.id FROM unnest(rows) AS p)
-    RETURNING r.row_id, r.sqlstate, r.message)
-  SELECT coalesce(jsonb_object_agg(m.row_id, jsonb_build_array(m.sqlstate, m.message)), '{}') INTO refused FROM mine AS m;
+  -- what is filed among the rejects belongs to the row here; anybody may lock dataverse.rejects
+  filed := ARRAY(SELECT o.id FROM dataverse.own_rejects AS o
+                 WHERE o.id > last_reject AND o.pid = pg_backend_pid() AND o.row_id IN (SELECT p.id FROM unnest(rows) AS p));
+  IF filed <> '{}' THEN
+    refused := (SELECT jsonb_object_agg(r.row_id, jsonb_build_array(r.sqlstate, r.message)) FROM dataverse.visible_rejects AS r WHERE r.id = ANY (filed));
+    -- deletes them (rule delete_retried)
+    UPDATE dataverse.own_rejects AS o SET attempts = o.attempts WHERE o.id = ANY (filed);
+  END IF;
 END
 $$;
 

@@ -235,6 +235,11 @@ $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON 
 	$nobody->query("SELECT dataverse.push_lock($next, true)");
 	like(said('postgres', q{SET statement_timeout = '20s'; CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')}), qr/1 row sent/,
 		'nobody takes the lock of a push that will be somebody else\'s');
+	# what anybody may delete from, anybody may lock
+	$nobody->query('BEGIN');
+	$nobody->query('LOCK TABLE dataverse.rejects');
+	$crm->sql(q{UPDATE copies.contact SET lastname = 'not waited' WHERE lastname = 'L2'});
+	like(said('postgres', "SET lock_timeout = '3s'; $both"), qr/: 1 row sent/, 'nobody keeps sync from sending by a lock on dataverse.rejects');
 	$nobody->close;
 }
 
