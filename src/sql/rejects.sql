@@ -404,10 +404,12 @@ BEGIN
       ORDER BY r.id
       FOR UPDATE OF r),
     tables AS MATERIALIZED (
-      SELECT t.table_oid
-      FROM (SELECT DISTINCT m.table_oid FROM mine AS m) AS t
-      WHERE dataverse.pull_is_foreign(t.table_oid) AND has_table_privilege(t.table_oid, 'INSERT, UPDATE, DELETE'))
-    SELECT m.table_oid::regclass AS foreign_table, m.operation, c.names,
+      SELECT t.table_oid, format('%I.%I', n.nspname, c.relname) AS name
+      FROM (SELECT DISTINCT m.table_oid FROM mine AS m) AS t JOIN pg_class AS c ON c.oid = t.table_oid
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE dataverse.pull_is_foreign(t.table_oid) AND has_table_privilege(t.table_oid, 'INSERT, UPDATE, DELETE')
+        AND NOT pg_is_other_temp_schema(n.oid))
+    SELECT m.table_oid::regclass AS foreign_table, t.name, m.operation, c.names,
            array_agg(m.id ORDER BY m.id) AS ids, array_agg(m.row ORDER BY m.id) AS rows,
            array_agg(m.attempts ORDER BY m.id) AS attempts,
            (SELECT string_agg(quote_ident(c), ', ' ORDER BY i)
@@ -420,25 +422,25 @@ BEGIN
       WHERE a.attrelid = m.table_oid AND a.attnum > 0 AND NOT a.attisdropped
         AND m.row ? a.attname) AS c
     WHERE c.names IS NOT NULL
-    GROUP BY m.table_oid, m.operation, c.names
+    GROUP BY m.table_oid, t.name, m.operation, c.names
     ORDER BY min(m.id)
   LOOP
     SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
     PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
     BEGIN
-      PERFORM dataverse.hold(part.foreign_table::text, part.foreign_table);
+      PERFORM dataverse.hold(part.name, part.foreign_table);
       PERFORM dataverse.retrying(part.ids);
       CASE part.operation
         WHEN 'insert', 'upsert' THEN
           EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %3$s'
                          ' FROM unnest($1) WITH ORDINALITY AS u (value, i),'
                          ' jsonb_populate_record(NULL::%1$s, u.value) AS r ORDER BY u.i',
-                         part.foreign_table, part.columns, part.inputs)
+                         part.name, part.columns, part.inputs)
             USING part.rows;
         WHEN 'delete' THEN
           EXECUTE format('DELETE FROM ONLY %1$s AS t USING unnest($1) AS u (value),'
                          ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE (%2$s) = (%3$s)',
-                         part.foreign_table,
+                         part.name,
                          (SELECT string_agg('t.' || quote_ident(c), ', ' ORDER BY i)
                           FROM unnest(part.names) WITH ORDINALITY AS u (c, i)),
                          part.inputs)
@@ -449,7 +451,7 @@ BEGIN
           CONTINUE WHEN cardinality(keys) IN (0, cardinality(part.names));
           EXECUTE format('UPDATE ONLY %1$s AS t SET %2$s FROM unnest($1) AS u (value),'
                          ' jsonb_populate_record(NULL::%1$s, u.value) AS r WHERE %3$s',
-                         part.foreign_table,
+                         part.name,
                          (SELECT string_agg(format('%1$I = r.%1$I', c), ', ') FROM unnest(part.names) AS c
                           WHERE c <> ALL (keys)),
                          (SELECT string_agg(format('t.%1$I = r.%1$I', c), ' AND ') FROM unnest(keys) AS c))
