@@ -21,6 +21,7 @@
 
 #include "dataverse/address.h"
 #include "fdw/modify.h"
+#include "fdw/rights.h"
 
 /*
  * Preparing
@@ -182,6 +183,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	if (m->relation->type == DV_TABLE_INTERSECT)
 		return;
 	find_followers(m, columns, plan->given);
+	m->identity.ids_made = m->identity.ids_made && dv_rights_may_complete(m);
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
 	add_columns(m, plan->given, columns, true);
 	add_columns(m, plan->others, columns, false);

@@ -2,7 +2,7 @@
  * rights.c
  *		What a role may do beyond what PostgreSQL has checked.
  *
- * PostgreSQL checks the privilege INSERT, and anybody can make a setting.  Three
+ * PostgreSQL checks the privilege INSERT, and anybody can make a setting.  Four
  * rules keep settings and upserts from giving a role more than it has:
  *
  * 1. A setting that decides what becomes of rows is heard only by statements of
@@ -19,6 +19,11 @@
  * the same roles.  Since it changes rows that nobody has looked at, it is refused
  * where conditions limit which rows a role may change: in views, and in parents
  * with policies.
+ *
+ * 4. The setting "ids_made" has a row that exists after a lost answer taken for the
+ * one that was sent.  If that is not true, the update that completes it (its state, an
+ * image) is one of a row that was there before.  So ids are believed to be made for rows that need
+ * such an update only if its maker has the privilege UPDATE on these columns.
  *
  * Privileges are looked up when a statement begins, not when it is planned, since
  * revoking them does not invalidate plans.
@@ -358,6 +363,20 @@ check_upsert(const dv_modify *m, const dv_modify_plan *plan)
 	check_views(m);
 	if (plan->has_checks)
 		refuse_upsert(m, "A check option says which rows may be written, and not which rows may be overwritten.");
+}
+
+bool
+dv_rights_may_complete(const dv_modify *m)
+{
+	Oid			maker = dv_setting_role("ids_made");
+	int			i;
+
+	for (i = 0; i < m->values.nfollowers; i++)
+		if (pg_class_aclcheck(m->relation->relid, maker, ACL_UPDATE) != ACLCHECK_OK &&
+			pg_attribute_aclcheck(m->relation->relid, m->values.followers[i].column.attnum, maker,
+								  ACL_UPDATE) != ACLCHECK_OK)
+			return false;
+	return true;
 }
 
 void

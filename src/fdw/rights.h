@@ -22,4 +22,10 @@ extern void dv_rights_check_settings(const char *what, Oid relid);
  */
 extern void dv_rights_check(const dv_modify *m, const dv_modify_plan *plan);
 
+/*
+ * May the role that has declared ids to be made for new rows update the rows that
+ * have these ids, as far as creating them takes an update?
+ */
+extern bool dv_rights_may_complete(const dv_modify *m);
+
 #endif							/* DV_RIGHTS_H */

@@ -241,6 +241,35 @@ for my $sql ('INSERT INTO account (name) VALUES ($$written$$)', 'UPDATE account 
 }
 is($crm->sql('SELECT count(*) FROM dv.account WHERE name <> $$written$$'), $of_all + 3, 'nothing was written');
 
+# ---- ids that are said to have been made for new rows
+
+my $there = '40000000-0000-0000-0000-000000000001';
+$crm->sql("CREATE FOREIGN TABLE dv.state (accountid uuid, name text, statecode int OPTIONS (type 'state')) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
+	GRANT INSERT ON dv.state TO alice, bob; GRANT UPDATE (statecode) ON dv.state TO bob;
+	INSERT INTO dv.state (accountid, name) VALUES ('$there', 'there before')");
+for ([ 'alice', qr/it is not known whether this statement created it/, '0' ], [ 'bob', qr/^$/, '1' ])
+{
+	my ($role, $said, $state) = @$_;
+
+	$crm->fault(action => 'reset_before_commit', path => 'accounts', times => 1);
+	like(complaint("SET ROLE $role; SET dataverse_fdw.ids_made = on; INSERT INTO dv.state VALUES ('$there', 'mine', 1)"),
+		$said, "$role says that an id was made for a row whose first attempt is lost");
+	is($crm->sql("SELECT name, statecode FROM dv.state WHERE accountid = '$there'"), "there before|$state",
+		'… which takes UPDATE to complete a row that has that id');
+	$crm->no_faults;
+}
+$crm->sql("DROP FOREIGN TABLE dv.state; DELETE FROM dv.account WHERE accountid = '$there'");
+
+# ---- rows of temporary foreign tables
+
+my $temporary = Session->new($node);
+$temporary->query("CREATE FOREIGN TABLE pg_temp.account ($account) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts')");
+$temporary->query("SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error; INSERT INTO account (name) VALUES (repeat('x', 161))");
+is($crm->sql('SELECT * FROM dataverse.retry_rejects()'), '0|0|0', 'rows of a temporary foreign table are not tried again by other sessions');
+is($temporary->query('SELECT retried, failed FROM dataverse.retry_rejects()'), '1|1', '… but by its own');
+$temporary->close;
+$crm->sql('DELETE FROM dataverse.rejects');
+
 # ---- how rows are filed
 
 $crm->sql('CREATE FUNCTION public.rise() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
