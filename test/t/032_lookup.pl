@@ -141,7 +141,7 @@ my @sent = requests($crm->dvsim);
 
 is($all, $crm->sql("SELECT $count FROM l.account a"), 'a hundred thousand keys');
 is(scalar @sent, 20 + 200 + 1, '… in lists of 500');
-cmp_ok($after - $before, '<', $flat, 'the memory of the backend is flat: ' . ($after - $before) . " kB more than for one batch ($before kB)");
+cmp_ok($after - $before, '<', $flat + Crm::quarantine(), 'the memory of the backend is flat: ' . ($after - $before) . " kB more than for one batch ($before kB)");
 $crm->sql(qq{UPDATE pg_class SET reltuples = $rows WHERE oid = 'dv.account'::regclass});
 
 # ---- two services

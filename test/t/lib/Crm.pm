@@ -216,6 +216,12 @@ sub idle_ok
 	return Test::More::is($in_flight, 0, "no slot is held $what");
 }
 
+# Returns how many kB of what was freed AddressSanitizer keeps, which the system takes for memory in use.
+sub quarantine
+{
+	return ($ENV{ASAN_OPTIONS} // '') =~ /quarantine_size_mb=(\d+)/ ? $1 * 1024 : 0;
+}
+
 sub stop { $_[0]{node}->stop('fast'); return; }
 
 1;
