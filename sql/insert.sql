@@ -88,6 +88,21 @@ INSERT INTO account (name, revenue) VALUES ('r1', 1), ('r2', NULL) RETURNING nam
 INSERT INTO account (name, industrycode) VALUES ('r3', 1) RETURNING name, industry, statecode, ownertype, createdon IS NOT NULL AS created, tableoid::regclass;
 WITH i AS (INSERT INTO account (name) VALUES ('cte') RETURNING accountid) SELECT count(*), count(accountid) FROM i;
 INSERT INTO account (name) VALUES ('whole row') RETURNING (account).name, (account).statuscode;
+-- nulls that the service replaces are read back, also if they are given
+INSERT INTO account (name, ownerid, ownertype, statecode, statuscode) VALUES ('nulls', NULL, NULL, NULL, NULL) RETURNING name, ownerid IS NOT NULL AS owner, ownertype, statecode, statuscode;
+INSERT INTO account (name, statecode, statuscode) VALUES ('null', NULL, NULL), ('inactive', 1, 2), ('active', 0, NULL) RETURNING name, statecode, statuscode;
+DELETE FROM account;
+-- rows without a value, with and without a default for the id
+INSERT INTO account DEFAULT VALUES RETURNING name, accountid IS NOT NULL AS id;
+ALTER FOREIGN TABLE account ALTER COLUMN accountid SET DEFAULT dataverse.new_id();
+INSERT INTO account DEFAULT VALUES RETURNING name, accountid IS NOT NULL AS id;
+INSERT INTO account (accountid, name) VALUES (DEFAULT, DEFAULT), (DEFAULT, DEFAULT) RETURNING name, accountid IS NOT NULL AS id;
+INSERT INTO account (createdon) VALUES (NULL) RETURNING accountid IS NOT NULL AS id, createdon IS NOT NULL AS created;
+ALTER FOREIGN TABLE account ALTER COLUMN createdon SET DEFAULT now();
+INSERT INTO account DEFAULT VALUES;
+ALTER FOREIGN TABLE account ALTER COLUMN createdon DROP DEFAULT;
+ALTER FOREIGN TABLE account ALTER COLUMN accountid DROP DEFAULT;
+SELECT count(*), count(DISTINCT accountid) FROM account WHERE name IS NULL;
 DELETE FROM account;
 
 -- triggers

@@ -272,6 +272,10 @@ extern uint64 dv_identity_key_of_id(const uint8 *id);
 /* modify_row.c */
 extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 
+/* Does the service make a value of its own if the statement's value is null? */
+extern bool dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan,
+								   AttrNumber attnum);
+
 /*
  * Writes a row.  Returns false if the row was refused here (and counted) or
  * was changed before by the same statement.  "row" is filled in as far as it

@@ -51,17 +51,6 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 		(plan->others == NIL || (type != DV_TYPE_STATE && type != DV_TYPE_STATUS));
 }
 
-/* Is a null left out of the request, so that the service makes a value of its own? */
-static bool
-is_left_out_if_null(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
-{
-	dv_type		type = dv_relation_attribute(m->relation, attnum)->column.type;
-
-	return m->command == CMD_INSERT &&
-		(list_member_int(plan->others, attnum) || type == DV_TYPE_STATE ||
-		 type == DV_TYPE_STATUS || type == DV_TYPE_OWNER);
-}
-
 /* The executor frees its slots after the modification has ended. */
 static TupleTableSlot *
 new_slot(const dv_modify *m)
@@ -87,7 +76,7 @@ dv_check_prepare(dv_modify *m, const dv_modify_plan *plan, const ModifyTableStat
 
 		if (m->command == CMD_INSERT && attnum == m->identity.id)
 			checks->uses_id = true;
-		else if (is_left_out_if_null(m, plan, attnum))
+		else if (dv_row_leaves_out_null(m, plan, attnum))
 			checks->not_null = lappend_int(checks->not_null, attnum);
 		if (!is_known(m, plan, attnum) && !list_member_int(plan->others, attnum) &&
 			!(checks->uses_id && attnum == m->identity.id))

@@ -167,10 +167,15 @@ dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 	m->returned.new_id = m->operation == DV_CREATE &&
 		list_member_int(plan->returned, m->identity.id);
 	foreach(lc, plan->returned)
-		if (!dv_dry_run && !dv_return_is_known(m, plan, lfirst_int(lc)))
-			m->returned.read = lappend_int(m->returned.read, lfirst_int(lc));
-	if (plan->command == CMD_INSERT)
-		m->returned.sent = plan->others;
+	{
+		AttrNumber	attnum = lfirst_int(lc);
+		bool		unless_null = dv_row_leaves_out_null(m, plan, attnum);
+
+		if (unless_null)
+			m->returned.sent = lappend_int(m->returned.sent, attnum);
+		if (!dv_dry_run && (unless_null || !dv_return_is_known(m, plan, attnum)))
+			m->returned.read = lappend_int(m->returned.read, attnum);
+	}
 	m->returned.altered = dv_return_altered(m, plan->returned);
 }
 

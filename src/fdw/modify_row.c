@@ -163,6 +163,22 @@ find_followers(dv_modify *m, List *columns, List *given)
 	add_followers(m, columns, given, DV_FOLLOWS_IMAGE);
 }
 
+bool
+dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
+{
+	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
+	dv_type		type = attribute->column.type;
+
+	if (m->command != CMD_INSERT || attnum == m->identity.id)
+		return false;
+	if (list_member_int(plan->others, attnum))
+		return true;
+	/* every row has a state and an owner, and one with money has a currency */
+	return list_member_int(plan->given, attnum) &&
+		(type == DV_TYPE_STATE || type == DV_TYPE_STATUS || type == DV_TYPE_OWNER ||
+		 strcmp(attribute->column.name, "transactioncurrencyid") == 0);
+}
+
 /*
  * May rows set columns that planning has not checked?  COPY and routing do without
  * planning, and triggers come after it.
@@ -191,6 +207,7 @@ dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 	m->values.needs_old |= m->values.compares;
 	for (i = 1; sets_any(plan) && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i) &&
+			!(plan->new_ids && i == m->identity.id) &&
 			(plan->given == NIL || TupleDescAttr(m->desc, i - 1)->attgenerated == '\0'))
 			m->values.unwritable = list_append_unique_int(m->values.unwritable, i);
 }
