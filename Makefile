@@ -44,6 +44,8 @@ ifdef DVSIM_URL
 REGRESS += functions pool import scan join geqo lookup scan_dml where barrier collation edges ctid analyze insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push pull_refused pull_targets pull_values sync odd_targets bookkeeping pull_mistakes mistakes rights
 endif
 REGRESS_OPTS = --load-extension=$(EXTENSION)
+# EXPLAIN VERBOSE shows the ids of queries where pg_stat_statements is preloaded.
+installcheck: export PGOPTIONS += -c compute_query_id=regress
 
 # Uses pkg-config, or the library's own script.
 found = $(shell pkg-config $(1) $(2) 2>/dev/null || $(3) $(1) 2>/dev/null)

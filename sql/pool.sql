@@ -114,7 +114,10 @@ RESET ROLE;
 -- settings of the library
 SHOW dataverse_fdw.max_application_users;
 SHOW dataverse_fdw.throttle_history;
+-- the message depends on whether the library was preloaded
+\set VERBOSITY sqlstate
 SET dataverse_fdw.max_application_users = 1;
+\set VERBOSITY terse
 SET dataverse_fdw.wibble = 1;
 
 SELECT count(coalesce(dataverse.request('pool', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))

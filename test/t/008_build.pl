@@ -34,6 +34,7 @@ is_deeply([ glob("$tree/src/*/*.o $tree/sql/*--*.sql") ], [], 'and nothing is wr
 
 my $node = PostgreSQL::Test::Cluster->new('packager');
 $node->init;
+$node->append_conf('postgresql.conf', 'compute_query_id = on');	# as pg_stat_statements has it
 $node->start;
 delete local $ENV{DVSIM_URL};
 $ENV{PGHOST} = $node->host;
