@@ -67,6 +67,14 @@ ANALYZE first;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
+-- an update changes the labels of lookups that refer to the row
+CREATE FOREIGN TABLE kin (accountid uuid, n integer OPTIONS ("column" 'numberofemployees'), name text,
+  parentaccountid uuid OPTIONS (type 'lookup', navigation 'parentaccountid', target 'account', target_set 'accounts'),
+  parent text OPTIONS (label_of 'parentaccountid'))
+  SERVER dml_crm OPTIONS ("table" 'account', entity_set 'accounts', batch_size '1', request_cost '1');
+UPDATE kin SET name = 'a' || n;
+UPDATE kin SET name = concat('after ', parent) FROM first WHERE accountid = id;
+SELECT name FROM kin WHERE n < 4 ORDER BY n;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING first WHERE parentaccountid = id; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING child WHERE parent.n = child.n; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
 INSERT INTO parent (accountid, n) SELECT md5(i::text)::uuid, i FROM generate_series(1, 4) i;

@@ -505,21 +505,26 @@ is_set(PlannerInfo *root, const dv_relation *relation, const char *column)
 	return false;
 }
 
+/* Can the column of a row change although only other rows are written? */
+static bool
+depends_on_others(const dv_attribute *a, CmdType command)
+{
+	/* a lookup refers to nothing once its row is deleted; its label is that row's name */
+	if (dv_type_is_lookup(a->column.type) && (a->is_label || command == CMD_DELETE))
+		return true;
+	/* Dataverse may compute it from any rows */
+	return a->unsorted;
+}
+
 bool
 dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
 						   List *clauses)
 {
-	bool		deletes = root->parse->commandType == CMD_DELETE;
 	Bitmapset  *used;
 	int			i = -1;
 
 	if (!is_result_relation(root, rel))
 		return false;
-
-	/*
-	 * What a lookup of the row refers to is changed by the row's own update, and by the deletion
-	 * of what it refers to.
-	 */
 	used = columns_used(root, rel);
 	pull_varattnos((Node *) clauses, rel->relid, &used);
 	while ((i = bms_next_member(used, i)) >= 0)
@@ -527,8 +532,8 @@ dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel, const dv_re
 		const dv_attribute *a = dv_relation_attribute(relation,
 													  i + FirstLowInvalidHeapAttributeNumber);
 
-		if (a == NULL ||
-			(deletes ? dv_type_is_lookup(a->column.type) : is_set(root, relation, a->column.name)))
+		if (a == NULL || depends_on_others(a, root->parse->commandType) ||
+			(root->parse->commandType == CMD_UPDATE && is_set(root, relation, a->column.name)))
 			return false;
 	}
 	return true;
