@@ -110,7 +110,7 @@ my @outside = (
 	"INSERT INTO re.account (accountid, fax) SELECT CASE WHEN i % 3 = 0 THEN '00000000-0000-0000-0000-000000000000'::uuid END, 'sad' FROM generate_series(1, 9) AS i",
 	'SELECT * FROM dataverse.retry_rejects()',
 	# changes of a copy, which are captured
-	"UPDATE re.copy SET name = 'new', number = 'new', fax = 'sad'; UPDATE re.copy SET number = 'other', fax = 'happy', employees = 1",
+	"UPDATE re.copy SET number = number || '!', fax = CASE fax WHEN 'sad' THEN 'happy' ELSE 'sad' END::re.mood",
 	"DELETE FROM re.copy WHERE re.act()");
 my $mapping = "DROP USER MAPPING IF EXISTS FOR CURRENT_USER SERVER crm; CREATE USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1')";
 
