@@ -309,9 +309,11 @@ claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GRO
 {
 	my $bounds = qr{<condition attribute='new_meterid' operator='(?:ge|lt)' value='[0-9a-f-]{36}'/>};
 	my $end = qr{<fetch top='1'><entity name='new_meter'><(?:attribute name='new_meterid'/><)?order attribute='new_meterid'};
+	# whether ids are compared as expected
+	my $trial = qr{<fetch top='1'><entity name='new_meter'><attribute name='new_meterid'/><filter><condition attribute='new_meterid' operator='eq' value='[0-9a-f-]{36}'/>$bounds+</filter></entity></fetch>};
 	my $part = sub {
 		my ($asked) = @_;
-		return '1' if $asked =~ $end;
+		return '1' if $asked =~ $end || $asked =~ $trial;
 		return $asked =~ s/<filter>$bounds+<\/filter>//r =~ s/$bounds//gr;
 	};
 
@@ -335,8 +337,8 @@ claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GRO
 	my $bound = qr/contactid (?:ge|gt|lt) [0-9a-f]{8}-[0-9a-f-]{27}/;
 	my $range = sub {
 		my ($asked) = @_;
-		# the last id of a range
-		return '1' if $asked =~ /&\$orderby=contactid desc&\$top=1$/;
+		# the last id of a range, and whether ids are compared as expected
+		return '1' if $asked =~ /&\$orderby=contactid desc&\$top=1$/ || $asked =~ /contactid eq [0-9a-f-]{36} and $bound/;
 		$asked =~ s/\$filter=$bound(?: and $bound)?&//;
 		$asked =~ s/ and $bound//g;
 		return $asked =~ s/\$filter=\((.*)\)&/\$filter=$1&/r;

@@ -171,12 +171,14 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 		$crm->fault(method => 'GET', path => '/contacts', %$case, times => 2, every => 2);
 		$crm->requests;
 		my $plan = $crm->sql("SET dataverse_fdw.scan_parallelism = $ranges; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
-		my $sent = () = $crm->requests;
+		my @sent = $crm->requests;
+		# requests for no more than ids, which tell where and whether to divide rows, are not worth a repetition
+		my $hits = grep { $_->{fault} && Crm::target($_) !~ /\$orderby=contactid desc|contactid eq \S+ and contactid (?:ge|lt) / } @sent;
 		my %figure = $plan =~ /^\s*([A-Z][A-Za-z ]+): (\d+)$/mg;
 
-		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), $sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
+		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), scalar @sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
 		# what was repeated may have been given up in the end
-		cmp_ok(($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), '>=', $case->{action} && $case->{action} eq 'delay' ? 0 : hits($dvsim), '… and what was repeated') or diag $plan;
+		cmp_ok(($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), '>=', $case->{action} && $case->{action} eq 'delay' ? 0 : $hits, '… and what was repeated') or diag $plan;
 		$crm->no_faults;
 	}
 }
