@@ -484,7 +484,7 @@ for my $i (0 .. $#lifetimes)
 my $r = $session->try(with_token('/token/refused'));
 cmp_ok(length $r->{message}, '<', 3000, 'a long refusal of the authority is not quoted whole');
 $r = $session->try(with_token('/token/later'));
-is($r->{sqlstate}, '28000', 'Retry-After of the authority beyond the tolerance: an error') or diag $r->{message};
+is($r->{sqlstate}, '53400', 'Retry-After of the authority beyond the tolerance: an error, as for other throttles') or diag $r->{message};
 cmp_ok($r->{seconds}, '<', 2, '... at once');
 $r = $session->try(with_token('/token/large'));
 like($r->{message} // '', qr/answer was too large/, 'a token without end');
