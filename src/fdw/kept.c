@@ -53,8 +53,8 @@ dv_kept_begin(dv_kept *kept, ForeignScanState *node)
 	kept->context = AllocSetContextCreate(node->ss.ps.state->es_query_cxt, "dataverse rows",
 										  ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(kept->context);
-	kept->slot = MakeTupleTableSlot(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-									&TTSOpsMinimalTuple);
+	kept->slot = MakeSingleTupleTableSlot(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+										  &TTSOpsMinimalTuple);
 	kept->room = 64;
 	kept->rows = palloc(sizeof(MinimalTuple) * kept->room);
 	MemoryContextSwitchTo(old);
