@@ -190,7 +190,8 @@ EXCEPTION
       errcode = '01000',
       message = format('column "%s" of table %s keeps type %s, while that of foreign table %s has type %s: %s', name, target, old_type,
                        foreign_table, new_type, SQLERRM),
-      detail = concat_ws(E'\n', nullif(why, ''), 'Rows with values that the old type does not admit are refused.'),
+      -- before 19, PostgreSQL ends this detail without a period
+      detail = concat_ws(E'\n', rtrim(nullif(why, ''), '.') || '.', 'Rows with values that the old type does not admit are refused.'),
       hint = 'Remove what depends on the column.  The next run changes its type and reads all rows again.';
     RETURN false;
 END
