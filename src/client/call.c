@@ -114,6 +114,7 @@ abandon(dv_call *call)
 	/* what an earlier attempt has left is no part of it */
 	dv_trouble_set(&call->error, DV_VERDICT_REFUSED, ERRCODE_QUERY_CANCELED, "canceled", NULL);
 	call->error.outcome_unknown = call->state == DV_CALL_ON_WIRE;
+	call->stopped = true;
 	end_for_owner(call);
 }
 
@@ -605,6 +606,12 @@ int
 dv_call_user(const dv_call *call)
 {
 	return call->user;
+}
+
+bool
+dv_call_stopped(const dv_call *call)
+{
+	return call->stopped;
 }
 
 int

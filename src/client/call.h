@@ -120,6 +120,13 @@ extern int	dv_call_user(const dv_call *call);
 extern int	dv_call_attempts(const dv_call *call);
 
 /*
+ * Returns true if the call ended because the subtransaction in which it was
+ * started was rolled back, possibly while a cursor opened outside of it still
+ * needs the answer.
+ */
+extern bool dv_call_stopped(const dv_call *call);
+
+/*
  * Adds why attempts were repeated to an array of DV_RETRY_CAUSES counters.  A
  * repetition by another user, because the first one was at fault, has no cause.
  */

@@ -59,6 +59,7 @@ typedef struct page_request
 	MemoryContext context;		/* of the call and of everything that belongs to it */
 	char	   *url;
 	bool		batched;
+	bool		counted;		/* in the stats */
 } page_request;
 
 struct dv_pages
@@ -137,9 +138,19 @@ send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *
 	dv_call_advance();
 }
 
+/* Counts the request as abandoned, unless its answer has been counted. */
 static void
-drop_request(page_request *r)
+count_abandoned(dv_pages *pages, page_request *r)
 {
+	if (r->call != NULL && !r->counted)
+		pages->spec.stats->abandoned += dv_call_attempts(r->call);
+	r->counted = true;
+}
+
+static void
+drop_request(dv_pages *pages, page_request *r)
+{
+	count_abandoned(pages, r);
 	if (r->context != NULL)
 		MemoryContextDelete(r->context);
 	memset(r, 0, sizeof(*r));
@@ -165,6 +176,8 @@ dv_pages_start(const dv_pages_spec *spec, MemoryContext owner)
 void
 dv_pages_end(dv_pages *pages)
 {
+	drop_request(pages, &pages->now);
+	drop_request(pages, &pages->ahead);
 	MemoryContextDelete(pages->context);
 }
 
@@ -239,7 +252,7 @@ request_again(dv_pages *pages, const char *why, int64 at)
 	/* it counts as an answer once it is one */
 	pages->spec.stats->requests--;
 	url = pstrdup(pages->now.url);
-	drop_request(&pages->now);
+	drop_request(pages, &pages->now);
 	send_request(pages, &pages->now, url, &history, decision.delay);
 	pfree(url);
 }
@@ -305,19 +318,6 @@ unpack_batch(dv_pages *pages, const dv_http_result *result, int *status, const c
 }
 
 /*
- * When a subtransaction is rolled back, the requests made in it are stopped,
- * even those of a cursor that was opened outside of it and is still in use.
- */
-static bool
-was_abandoned(const dv_call *call)
-{
-	const dv_error *error = dv_call_error(call);
-
-	return error->verdict == DV_VERDICT_REFUSED && error->status == 0 &&
-		error->sqlstate == ERRCODE_QUERY_CANCELED;
-}
-
-/*
  * Returns true if the caller will probably need more than the current page, which
  * holds page_size rows unless it is the last one.
  */
@@ -353,7 +353,6 @@ has_arrived(dv_pages *pages)
 {
 	int64		now = dv_now();
 
-
 	if (pages->waiting_since == 0)
 		pages->waiting_since = now;
 	if (!dv_call_done(pages->now.call))
@@ -361,11 +360,11 @@ has_arrived(dv_pages *pages)
 	/* a request that waited for a slot may have left */
 	if (dv_pages_in_flight(pages) != pages->told_in_flight)
 		tell_progress(pages);
-	if (dv_call_done(pages->now.call) && was_abandoned(pages->now.call))
+	if (dv_call_done(pages->now.call) && dv_call_stopped(pages->now.call))
 	{
 		char	   *url = MemoryContextStrdup(pages->context, pages->now.url);
 
-		drop_request(&pages->now);
+		drop_request(pages, &pages->now);
 		send_request(pages, &pages->now, url, NULL, 0);
 		pfree(url);
 	}
@@ -441,7 +440,7 @@ look_ahead(dv_pages *pages, const char *body, size_t len)
 		return;
 	/* when this page is requested again, the next one is already on its way */
 	if (ahead->call != NULL && strcmp(ahead->url, url) != 0)
-		drop_request(ahead);
+		drop_request(pages, ahead);
 	if (ahead->call == NULL)
 		send_request(pages, ahead, url, NULL, 0);
 	pfree(url);
@@ -463,6 +462,15 @@ note_duration(const dv_pages *pages)
 							(int64) result->body_len, result->duration);
 }
 
+void
+dv_pages_count_answer(dv_pages_stats *stats, const dv_call *call)
+{
+	stats->requests++;
+	stats->sent += dv_call_attempts(call);
+	dv_call_add_causes(call, stats->causes);
+	stats->throttles += dv_call_throttles(call);
+}
+
 /* Begins to read the answer of "now", and requests the next page. */
 static void
 open_page(dv_pages *pages)
@@ -472,10 +480,8 @@ open_page(dv_pages *pages)
 	const char *body;
 	size_t		len;
 
-	stats->requests++;
-	stats->sent += dv_call_attempts(pages->now.call);
-	dv_call_add_causes(pages->now.call, stats->causes);
-	stats->throttles += dv_call_throttles(pages->now.call);
+	dv_pages_count_answer(stats, pages->now.call);
+	pages->now.counted = true;
 	if (dv_call_error(pages->now.call)->verdict != DV_VERDICT_OK)
 	{
 		refused(pages, dv_call_error(pages->now.call));
@@ -533,7 +539,7 @@ leave_first(dv_pages *pages)
 	}
 	dv_known_add(&pages->known, &pages->page);
 	pages->first = false;
-	drop_request(&pages->now);
+	drop_request(pages, &pages->now);
 	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
 }
 
@@ -666,7 +672,7 @@ turn_page(dv_pages *pages)
 	if (url == NULL)
 	{
 		pages->done = true;
-		drop_request(&pages->ahead);
+		drop_request(pages, &pages->ahead);
 		return true;
 	}
 	if (strcmp(url, pages->now.url) == 0 ||
@@ -678,14 +684,14 @@ turn_page(dv_pages *pages)
 				 errdetail("The link to the next page leads back to a page that has been read.")));
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{
-		drop_request(&pages->ahead);
+		drop_request(pages, &pages->ahead);
 		send_request(pages, &pages->ahead, url, NULL, 0);
 	}
 	if (chained != url)
 		pfree(chained);
 	pfree(url);
 	pages->number++;
-	drop_request(&pages->now);
+	drop_request(pages, &pages->now);
 	pages->now = pages->ahead;
 	memset(&pages->ahead, 0, sizeof(pages->ahead));
 	return true;
@@ -738,10 +744,9 @@ dv_pages_count_unread(dv_pages *pages)
 		(void) dv_page_drain(&rest);
 		stats->unread += rest.rows - pages->page.rows;
 	}
-	else if (pages->now.call != NULL)
-		stats->abandoned += dv_call_attempts(pages->now.call);
-	if (pages->ahead.call != NULL)
-		stats->abandoned += dv_call_attempts(pages->ahead.call);
+	else
+		count_abandoned(pages, &pages->now);
+	count_abandoned(pages, &pages->ahead);
 }
 
 bool

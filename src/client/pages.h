@@ -30,7 +30,7 @@ typedef struct dv_pages_stats
 	int64		pages;
 	int64		rows;			/* received and read */
 	int64		unread;			/* received only; see dv_pages_count_unread */
-	int64		abandoned;		/* requests whose answers were not awaited; the same */
+	int64		abandoned;		/* requests, repetitions included, whose answers were not awaited */
 	int64		bytes;			/* received over the wire */
 	int64		waited;			/* microseconds spent waiting for answers */
 	int64		ranges;			/* of ids that were read one beside the other; see ranges.h */
@@ -146,6 +146,9 @@ extern bool dv_pages_cut_short(const dv_pages *pages);
  * rows will be read; it takes as long as reading them.
  */
 extern void dv_pages_count_unread(dv_pages *pages);
+
+/* Counts a request whose answer has come. */
+extern void dv_pages_count_answer(dv_pages_stats *stats, const dv_call *call);
 
 /*
  * With "by_page": the page that was read last, with the id of its tombstone and

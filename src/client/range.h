@@ -17,6 +17,14 @@
 #define DV_CREDIT_OF_PAGE 2
 #define DV_CREDIT_OF_RANGE 3
 
+/* A request for no more than an id. */
+typedef struct dv_probe
+{
+	dv_call    *call;			/* NULL: not under way */
+	MemoryContext context;
+	bool		counted;		/* its answer */
+} dv_probe;
+
 typedef struct dv_range
 {
 	dv_ranges  *all;
@@ -44,9 +52,7 @@ typedef struct dv_range
 	bool		sparse;			/* the end of the range may be far from its last row */
 	bool		has_top;
 	dv_ordered_id top;			/* id of the last row, when the service was asked for it */
-	dv_call    *probe;			/* asks for it; NULL: not under way */
-	bool		probe_counted;	/* as abandoned */
-	MemoryContext probe_context;
+	dv_probe	probe;			/* asks for it */
 } dv_range;
 
 struct dv_ranges
@@ -63,9 +69,7 @@ struct dv_ranges
 
 	/* whether ids are compared as we do */
 	dv_ordered_id tried;		/* the id that is asked for */
-	dv_call    *trial;			/* asks for it; NULL: not under way */
-	bool		trial_counted;	/* as abandoned */
-	MemoryContext trial_context;
+	dv_probe	trial;			/* asks for it */
 
 	bool		divides;		/* new ranges may be begun */
 	bool		divided;		/* there has been more than one */
@@ -98,5 +102,8 @@ extern void dv_ranges_begin(dv_range *range, const char *path);
 /* In spread.c: take note of answers to probes, and begin as many new ranges as are of use now. */
 extern void dv_spread_probes(dv_ranges *all);
 extern void dv_spread(dv_ranges *all);
+
+/* Ends a request, if there is one, and counts it as abandoned unless its answer has been counted. */
+extern void dv_spread_drop(dv_ranges *all, dv_probe *probe);
 
 #endif							/* DV_RANGE_H */

@@ -130,6 +130,7 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 void
 dv_ranges_end(dv_ranges *all)
 {
+	dv_spread_drop(all, &all->trial);
 	MemoryContextDelete(all->context);
 }
 
@@ -137,9 +138,7 @@ dv_ranges_end(dv_ranges *all)
 static void
 count_unread(dv_range *r)
 {
-	if (r->probe != NULL && !r->probe_counted)
-		r->all->spec.pages.stats->abandoned += dv_call_attempts(r->probe);
-	r->probe_counted = true;
+	dv_spread_drop(r->all, &r->probe);
 	dv_pages_count_unread(r->pages);
 }
 
@@ -148,9 +147,7 @@ dv_ranges_count_unread(dv_ranges *all)
 {
 	int			i;
 
-	if (all->trial != NULL && !all->trial_counted)
-		all->spec.pages.stats->abandoned += dv_call_attempts(all->trial);
-	all->trial_counted = true;
+	dv_spread_drop(all, &all->trial);
 	for (i = 0; i < all->n; i++)
 		count_unread(all->ranges[i]);
 }
@@ -209,6 +206,7 @@ drop_range(dv_ranges *all, int i)
 {
 	if (all->spec.pages.counts_unread)
 		count_unread(all->ranges[i]);
+	dv_spread_drop(all, &all->ranges[i]->probe);
 	MemoryContextDelete(all->ranges[i]->context);
 	all->ranges[i] = all->ranges[--all->n];
 	all->current = -1;
@@ -328,13 +326,13 @@ find_ready(dv_ranges *all)
 static int
 in_flight(const dv_ranges *all)
 {
-	int			calls = dv_call_in_flight(all->trial);
+	int			calls = dv_call_in_flight(all->trial.call);
 	int			i;
 
 	for (i = 0; i < all->n; i++)
 	{
 		calls += dv_pages_in_flight(all->ranges[i]->pages);
-		calls += dv_call_in_flight(all->ranges[i]->probe);
+		calls += dv_call_in_flight(all->ranges[i]->probe.call);
 	}
 	return calls;
 }

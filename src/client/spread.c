@@ -93,13 +93,14 @@ url_between(dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
  * Probes
  */
 
-static void
-drop_probe(dv_range *r)
+void
+dv_spread_drop(dv_ranges *all, dv_probe *probe)
 {
-	if (r->probe_context != NULL)
-		MemoryContextDelete(r->probe_context);
-	r->probe = NULL;
-	r->probe_context = NULL;
+	if (probe->call != NULL && !probe->counted)
+		all->spec.pages.stats->abandoned += dv_call_attempts(probe->call);
+	if (probe->context != NULL)
+		MemoryContextDelete(probe->context);
+	memset(probe, 0, sizeof(*probe));
 }
 
 /* Returns the last id that the range is sure to read itself: it is cut behind it. */
@@ -110,14 +111,14 @@ front_of(const dv_range *r)
 }
 
 /* Sends a query for no more than ids. */
-static dv_call *
-send_probe(const dv_ranges *all, const char *path, bool repeatable, MemoryContext context)
+static void
+send_probe(const dv_ranges *all, dv_probe *probe, const char *path, bool repeatable)
 {
 	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path,
 	.repeatable = repeatable};
 
 	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
-	return dv_call_start(all->spec.pages.session, &spec, context);
+	probe->call = dv_call_start(all->spec.pages.session, &spec, probe->context);
 }
 
 /* Asks for the last row of a range. */
@@ -129,16 +130,16 @@ ask_for_top(dv_range *r)
 	dv_query	query = all->query;
 	MemoryContext old;
 
-	r->probe_context = AllocSetContextCreate(r->context, "dataverse probe", ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(r->probe_context);
+	r->probe.context = AllocSetContextCreate(r->context, "dataverse probe", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(r->probe.context);
 	query.ncolumns = 0;
 	query.all_columns = false;
 	query.orders = &backwards;
 	query.norders = 1;
 	query.top = 1;
 	/* the rows can be read without it, so that it is not worth a repetition */
-	r->probe = send_probe(all, url_between(&query, DV_GT, front_of(r), r->has_high ? &r->high : NULL),
-						  false, r->probe_context);
+	send_probe(all, &r->probe,
+			   url_between(&query, DV_GT, front_of(r), r->has_high ? &r->high : NULL), false);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
 }
@@ -150,23 +151,16 @@ ask_for_order(dv_ranges *all, const dv_ordered_id *id)
 	dv_query	query = all->query;
 	MemoryContext old;
 
-	all->trial_context = AllocSetContextCreate(all->context, "dataverse probe",
+	all->trial.context = AllocSetContextCreate(all->context, "dataverse probe",
 											   ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(all->trial_context);
+	old = MemoryContextSwitchTo(all->trial.context);
 	query.ncolumns = 0;
 	query.all_columns = false;
 	query.norders = 0;
 	query.filter = dv_id_trial_filter(query.primary_id, id);
-	all->trial = send_probe(all, url_of(&query), true, all->trial_context);
+	send_probe(all, &all->trial, url_of(&query), true);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
-}
-
-static void
-drop_trial(dv_ranges *all)
-{
-	MemoryContextDelete(all->trial_context);
-	all->trial = NULL;
 }
 
 /*
@@ -207,27 +201,19 @@ read_id(dv_ranges *all, const dv_http_result *result, dv_ordered_id *id)
 	return step == DV_PAGE_END ? (int) page.rows : -1;
 }
 
-static bool
-was_abandoned(const dv_error *error)
-{
-	return error->verdict == DV_VERDICT_REFUSED && error->status == 0 &&
-		error->sqlstate == ERRCODE_QUERY_CANCELED;
-}
-
 /*
  * Counts the answer to a probe, and returns it if it is a success.  If the service
  * does not take such queries, ranges are not divided in this session.
  */
 static const dv_http_result *
-take_answer(dv_ranges *all, const dv_call *call)
+take_answer(dv_ranges *all, dv_probe *probe)
 {
+	const dv_call *call = probe->call;
 	dv_pages_stats *stats = all->spec.pages.stats;
 	const dv_error *error = dv_call_error(call);
 
-	stats->requests++;
-	stats->sent += dv_call_attempts(call);
-	dv_call_add_causes(call, stats->causes);
-	stats->throttles += dv_call_throttles(call);
+	dv_pages_count_answer(stats, call);
+	probe->counted = true;
 	if (error->verdict == DV_VERDICT_OK)
 	{
 		stats->bytes += dv_call_result(call)->bytes_received;
@@ -250,12 +236,12 @@ take_probe(dv_range *r)
 
 	all->look = true;
 	/* with the subtransaction in which it was sent; it can be sent again */
-	if (was_abandoned(dv_call_error(r->probe)))
+	if (dv_call_stopped(r->probe.call))
 	{
-		drop_probe(r);
+		dv_spread_drop(all, &r->probe);
 		return;
 	}
-	result = take_answer(all, r->probe);
+	result = take_answer(all, &r->probe);
 	if (result != NULL)
 	{
 		rows = read_id(all, result, &r->top);
@@ -266,7 +252,7 @@ take_probe(dv_range *r)
 	}
 	if (!r->has_top && ++all->failures >= PROBE_FAILURES)
 		all->divides = false;
-	drop_probe(r);
+	dv_spread_drop(all, &r->probe);
 }
 
 static void
@@ -276,17 +262,17 @@ take_trial(dv_ranges *all)
 	dv_ordered_id id;
 
 	all->look = true;
-	if (was_abandoned(dv_call_error(all->trial)))
+	if (dv_call_stopped(all->trial.call))
 	{
-		drop_trial(all);
+		dv_spread_drop(all, &all->trial);
 		return;
 	}
-	result = take_answer(all, all->trial);
+	result = take_answer(all, &all->trial);
 	if (result != NULL && read_id(all, result, &id) == 1 && dv_id_compare(&id, &all->tried) == 0)
 		dv_form_prove(all->spec.pages.session, DV_FORM_RANGES, all->spec.table);
 	else
 		all->divides = false;
-	drop_trial(all);
+	dv_spread_drop(all, &all->trial);
 }
 
 void
@@ -294,10 +280,10 @@ dv_spread_probes(dv_ranges *all)
 {
 	int			i;
 
-	if (all->trial != NULL && dv_call_done(all->trial))
+	if (all->trial.call != NULL && dv_call_done(all->trial.call))
 		take_trial(all);
 	for (i = 0; i < all->n; i++)
-		if (all->ranges[i]->probe != NULL && dv_call_done(all->ranges[i]->probe))
+		if (all->ranges[i]->probe.call != NULL && dv_call_done(all->ranges[i]->probe.call))
 			take_probe(all->ranges[i]);
 }
 
@@ -426,7 +412,7 @@ credible_pages(const dv_ranges *all)
 static double
 estimate(const dv_range *r)
 {
-	if (!r->more || !r->has_tail || !r->has_head || r->probe != NULL)
+	if (!r->more || !r->has_tail || !r->has_head || r->probe.call != NULL)
 		return 0;
 	return has_end(r) ? Min(pages_left(r), credible_pages(r->all)) : credible_pages(r->all);
 }
@@ -505,7 +491,7 @@ order_is_proven(const dv_range *r)
 
 	if (dv_form_proven(all->spec.pages.session, DV_FORM_RANGES, all->spec.table))
 		return true;
-	if (all->trial == NULL)
+	if (all->trial.call == NULL)
 	{
 		all->tried = r->head;
 		ask_for_order(all, &all->tried);

@@ -40,6 +40,7 @@ struct dv_call
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;
+	bool		stopped;		/* see dv_call_stopped */
 	int64		causes[DV_RETRY_CAUSES];	/* of the repetitions */
 	int			throttles;
 	dv_retry	retry;

@@ -176,11 +176,29 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 		my $hits = grep { $_->{fault} && Crm::target($_) !~ /\$orderby=contactid desc|contactid eq \S+ and contactid (?:ge|lt) / } @sent;
 		my %figure = $plan =~ /^\s*([A-Z][A-Za-z ]+): (\d+)$/mg;
 
-		is($figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), scalar @sent, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag $plan;
+		my $awaited = $figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0);
+		my $all = $awaited + ($figure{'Requests Abandoned'} // 0);
+
+		# a request that is abandoned while it is being sent may not arrive
+		ok($awaited <= @sent && @sent <= $all, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag scalar(@sent), $plan;
 		# what was repeated may have been given up in the end
 		cmp_ok(($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), '>=', $case->{action} && $case->{action} eq 'delay' ? 0 : $hits, '… and what was repeated') or diag $plan;
 		$crm->no_faults;
 	}
+}
+
+# a question about the order of ids that nobody waits for counts, too
+{
+	my $query = "SELECT k.contactid, c.lastname FROM (SELECT contactid FROM l.contact LIMIT 150) k LEFT JOIN dv.contact c ON c.contactid = k.contactid";
+
+	$crm->fault(method => 'GET', path => 'contactid%20eq', action => 'delay', delay_ms => 60_000);
+	$crm->requests;
+	my $plan = $crm->sql("SET dataverse_fdw.scan_parallelism = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
+	my ($answered, $abandoned) = map { $plan =~ /Requests $_: (\d+)/ ? $1 : 0 } qw(Answered Abandoned);
+
+	cmp_ok($abandoned, '>=', 1, 'a question that nobody waits for is abandoned with its ranges');
+	cmp_ok($answered + $abandoned, '>=', scalar(@{ [ $crm->requests ] }), '… and EXPLAIN counts it') or diag $plan;
+	$crm->no_faults;
 }
 
 # ---- the function for FetchXML of one's own
