@@ -56,7 +56,7 @@ COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read 
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
-COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, of rows that were inserted';
+COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, the digest of the ids of rows that were inserted';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
 COMMENT ON COLUMN dataverse.copies.filled IS 'the table has had rows';

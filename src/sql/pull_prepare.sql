@@ -52,6 +52,8 @@ AS $$
 DECLARE
   id CONSTANT text := quote_ident(info ->> 'id_column');
   rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
+  -- of a set of ids: the same for the same set, and for no other
+  digest CONSTANT text := 'coalesce(pg_catalog.bit_xor(pg_catalog.uuid_hash_extended(%s, 0)), 0)';
   names text;
   inputs text;
   sets text;
@@ -86,8 +88,8 @@ BEGIN
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
   RETURN jsonb_build_object(
     'inputs', values_of,
-    'backfill', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s ', target, names, inputs, rows)
-      || CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END,
+    'backfill', format('WITH i AS (INSERT INTO %s AS t (%s) SELECT %s FROM %s %s RETURNING t.%s AS id) SELECT pg_catalog.count(*), %s FROM i', target, names,
+                       inputs, rows, CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END, id, format(digest, 'i.id')),
     'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
       || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END,
     'update', CASE WHEN sets IS NOT NULL THEN
@@ -125,7 +127,7 @@ BEGIN
              ' WHERE i.id OPERATOR(pg_catalog.=) t.%1$s) AND NOT EXISTS (SELECT FROM %4$s WHERE s.%1$s OPERATOR(pg_catalog.=) t.%1$s))',
              id, target, CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, rows) END,
     'there', format('SELECT ARRAY(SELECT f.%1$s FROM ONLY %2$s AS f WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1))', id, foreign_table),
-    'count', format('SELECT pg_catalog.count(*) FROM %s', target),
+    'digest', format('SELECT %s FROM %s AS t', format(digest, 't.' || id), target),
     'greatest', format('SELECT pg_catalog.max(t.%s) FROM %s AS t', quote_ident(info ->> 'version_column'), target),
     'went_back', format('SELECT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
                         ' WHERE i.version OPERATOR(pg_catalog.<) t.%s)', target, id, quote_ident(info ->> 'version_column')),

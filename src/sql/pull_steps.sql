@@ -56,7 +56,7 @@ COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
 -- here: at the COMMIT, nobody could say which row it was.
 CREATE FUNCTION dataverse.pull_merge_window(
   plan jsonb, path text, phase text, first bigint, n bigint,
-  OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT updated bigint, OUT deleted bigint)
+  OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT digest bigint, OUT updated bigint, OUT deleted bigint)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -66,18 +66,24 @@ SET enable_mergejoin = off
 AS $$
 DECLARE
   -- in the caller's search path, operators may be anybody's
-  insert_statement CONSTANT text := plan ->> CASE phase WHEN 'backfill' THEN 'backfill' ELSE 'insert' END;
+  first_read CONSTANT boolean := phase = 'backfill';
+  insert_statement CONSTANT text := plan ->> CASE WHEN first_read THEN 'backfill' ELSE 'insert' END;
   update_statement CONSTANT text := plan ->> 'update';
   delete_statement CONSTANT text := plan ->> 'delete';
 BEGIN
   SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse.page_window(first, n) AS w;
   inserted := 0;
+  digest := 0;
   updated := 0;
   deleted := 0;
   IF upserts > 0 THEN
     PERFORM set_config('search_path', path, true);
-    EXECUTE insert_statement;
-    GET DIAGNOSTICS inserted = ROW_COUNT;
+    IF first_read THEN
+      EXECUTE insert_statement INTO inserted, digest;
+    ELSE
+      EXECUTE insert_statement;
+      GET DIAGNOSTICS inserted = ROW_COUNT;
+    END IF;
     SET LOCAL search_path = pg_catalog, pg_temp;
     IF inserted < upserts AND update_statement IS NOT NULL THEN
       -- some may just have been inserted here
@@ -183,7 +189,7 @@ BEGIN
     plan := plan || jsonb_build_object('captured', copy);
   END IF;
   SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse.page_window(0, 9223372036854775807) AS w;
-  SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS updated, 0::bigint AS deleted INTO total;
+  SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS digest, 0::bigint AS updated, 0::bigint AS deleted INTO total;
   WHILE cardinality(firsts) > 0 AND whole > 0 LOOP
     first := firsts[cardinality(firsts)];
     n := sizes[cardinality(sizes)];
@@ -192,7 +198,7 @@ BEGIN
     BEGIN
       SELECT * INTO done FROM dataverse.pull_merge_window(plan, path, phase, first, n);
       SELECT total.rows + done.rows AS rows, total.upserts + done.upserts AS upserts, total.inserted + done.inserted AS inserted,
-             total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
+             total.digest # done.digest AS digest, total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
@@ -224,7 +230,7 @@ BEGIN
     EXECUTE plan ->> 'page_ids' INTO all_ids;
     PERFORM dataverse.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
   END IF;
-  RETURN jsonb_build_object('inserted', total.inserted, 'updated', total.updated, 'deleted', total.deleted,
+  RETURN jsonb_build_object('inserted', total.inserted, 'digest', total.digest, 'updated', total.updated, 'deleted', total.deleted,
                             'unchanged', total.upserts - total.inserted - total.updated, 'rows_read', whole);
 END
 $$;
@@ -699,6 +705,7 @@ DECLARE
   counts jsonb;
   top bigint;
   noted bigint;
+  ids bigint;
   here bigint;
   found boolean;
   missing record;
@@ -837,13 +844,10 @@ BEGIN
   IF state.phase <> 'compare' OR state.whole THEN
     counts := coalesce(counts, '{}') || dataverse.pull_merge(copy, plan, path, state.phase);
   END IF;
-  IF state.phase = 'backfill' THEN
-    noted := (counts ->> 'inserted')::bigint;
-  END IF;
   PERFORM dataverse.run_add(run, state.phase, counts);
+  ids := CASE state.phase WHEN 'backfill' THEN state.ids # (counts ->> 'digest')::bigint ELSE state.ids + coalesce(noted, 0) END;
   IF page.link IS NOT NULL THEN
-    PERFORM dataverse.copy_set(copy, jsonb_build_object(
-      'link', page.link, 'ids', state.ids + coalesce(noted, 0)));
+    PERFORM dataverse.copy_set(copy, jsonb_build_object('link', page.link, 'ids', ids));
     RETURN true;
   END IF;
 
@@ -859,9 +863,9 @@ BEGIN
   CASE state.phase
     WHEN 'backfill' THEN
       -- somebody may have deleted rows that were inserted, or added others
-      EXECUTE plan ->> 'count' INTO here;
-      counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR state.ids + noted > 0);
-      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = state.ids + noted THEN
+      EXECUTE plan ->> 'digest' INTO here;
+      counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR ids <> 0);
+      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
         counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false);
