@@ -82,8 +82,22 @@ CALL dataverse.untrack('values_copy.times');
 SELECT dataverse.forget_copy('values_copy.times');
 DROP TABLE values_copy.times;
 
--- A type follows that of the foreign table, also after it was not to.
 INSERT INTO values_dv.account (accountid, name, numberofemployees) SELECT pg_temp.id(i), 'account ' || i, i FROM generate_series(1, 30) AS i;
+-- money has no cast to integer
+CREATE TABLE values_copy.cash (accountid uuid PRIMARY KEY, numberofemployees money, versionnumber bigint);
+CALL dataverse.sync('values_dv.account', 'values_copy.cash');
+SELECT count(*), sum(numberofemployees)::numeric FROM values_copy.cash;
+UPDATE values_copy.cash SET numberofemployees = numberofemployees * 2 WHERE accountid IN (pg_temp.id(1), pg_temp.id(2));
+UPDATE values_copy.cash SET numberofemployees = 3.5 WHERE accountid = pg_temp.id(3);
+CALL dataverse.sync('values_dv.account', 'values_copy.cash');
+SELECT row_id, kind, sqlstate, error FROM dataverse.conflicts;
+SELECT name, numberofemployees FROM values_dv.account WHERE accountid IN (pg_temp.id(1), pg_temp.id(2), pg_temp.id(3)) ORDER BY 1;
+CALL dataverse.untrack('values_copy.cash');
+SELECT dataverse.forget_copy('values_copy.cash');
+UPDATE values_dv.account SET numberofemployees = numberofemployees / 2 WHERE accountid IN (pg_temp.id(1), pg_temp.id(2));
+DROP TABLE values_copy.cash;
+
+-- A type follows that of the foreign table, also after it was not to.
 \set pull 'CALL dataverse.pull(''values_dv.account'', ''values_copy.account'''
 :pull, columns => '{accountid, name, numberofemployees, versionnumber}');
 ALTER FOREIGN TABLE values_dv.account ALTER numberofemployees TYPE numeric;

@@ -39,6 +39,7 @@ DECLARE
   back CONSTANT text := CASE
     WHEN source = target OR target_kind = 'S' OR EXISTS (SELECT FROM pg_cast AS c WHERE c.castsource = target AND c.casttarget = source)
       THEN 'CAST(%s AS %s)'
+    WHEN target = 'money'::regtype THEN 'CAST(CAST(%s AS pg_catalog.numeric) AS %s)'
     ELSE 'CAST(CAST(%s AS pg_catalog.text) AS %s)' END;
 BEGIN
   IF target = 'bpchar'::regtype AND kind = 'S' THEN

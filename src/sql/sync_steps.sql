@@ -117,8 +117,10 @@ BEGIN
                            format(f.form, 'r', c), format(f.form, '<alias>', c))) AS n (unequal);
 
   images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
-                   (SELECT string_agg(format(CASE WHEN dataverse.pull_base_type(a.atttypid) = 'bpchar'::regtype
-                                                  THEN 'CAST(t.%1$I AS pg_catalog.text) AS %1$I' ELSE 't.%I' END, c), ', ')
+                   (SELECT string_agg(format(CASE dataverse.pull_base_type(a.atttypid)
+                                             WHEN 'bpchar'::regtype THEN 'CAST(t.%1$I AS pg_catalog.text) AS %1$I'
+                                             WHEN 'money'::regtype THEN 'pg_catalog.trim_scale(CAST(t.%1$I AS pg_catalog.numeric)) AS %1$I'
+                                             ELSE 't.%I' END, c), ', ')
                     FROM unnest(columns) AS c LEFT JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = c));
   SELECT bool_or((f.atttypid, f.atttypmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) INTO other_types
   FROM unnest(columns) AS c JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = c
