@@ -1,4 +1,6 @@
 -- Text compared under dataverse.ci_ai: the answer is that of a local table, whatever the plan and whatever was asked.
+-- A server without ICU does not have it (collation_1.out).
+\set VERBOSITY terse
 \getenv url DVSIM_URL
 \getenv srcdir PG_ABS_SRCDIR
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
@@ -8,6 +10,25 @@ SELECT format('CREATE SERVER collation_crm FOREIGN DATA WRAPPER dataverse_fdw OP
 \i :file
 \set ECHO all
 CREATE USER MAPPING FOR CURRENT_USER SERVER collation_crm OPTIONS (client_id 'app1', client_secret 'secret1');
+-- as it is imported
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER collation_crm INTO public OPTIONS (import_collation 'on');
+SELECT to_regcollation('dataverse.ci_ai') IS NULL AS none \gset
+\if :none
+  SET client_min_messages = warning;
+  DROP SERVER collation_crm CASCADE;
+  \quit
+\endif
+SELECT format_type(atttypid, atttypmod) AS type, attcollation::regcollation AS collation, count(*)
+FROM pg_attribute WHERE attrelid = 'account'::regclass AND attcollation <> 0 AND (atttypid = 'text'::regtype OR attname IN ('name', 'fax'))
+GROUP BY 1, 2 ORDER BY 1, 2;
+ALTER FOREIGN TABLE account ALTER sic TYPE varchar(5) COLLATE dataverse.ci_ai;
+SELECT column_name, statement FROM dataverse.import_diff('public') WHERE column_name = 'sic';
+SELECT 'Société' = 'societe' COLLATE dataverse.ci_ai AS "case and accents",
+       'a' = 'b' COLLATE dataverse.ci_ai AS letters,
+       'a' = 'a ' COLLATE dataverse.ci_ai AS "blanks at the end";
+DROP FOREIGN TABLE account;
+
+-- as it is compared
 CREATE FOREIGN TABLE t (
   id uuid OPTIONS ("column" 'new_alltypesid'),
   n text OPTIONS ("column" 'new_name'),

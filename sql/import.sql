@@ -101,18 +101,10 @@ ALTER FOREIGN TABLE other.contact DROP lastname;
 SELECT drift, there, statement FROM dataverse.import_diff('other');
 DROP FOREIGN TABLE other.contact;
 
--- text that compares as it does there
-IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO other
-  OPTIONS (import_collation 'on');
-SELECT type, attcollation::regcollation AS collation, count(*) FROM columns
-WHERE schema = 'other' AND "table" = 'account' AND attcollation <> 0
-  AND (type = 'text' OR "column" IN ('name', 'fax'))
-GROUP BY 1, 2 ORDER BY 1, 2;
-ALTER FOREIGN TABLE other.account ALTER sic TYPE varchar(5) COLLATE dataverse.ci_ai;
+-- a type that is shorter than there
+IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO other;
+ALTER FOREIGN TABLE other.account ALTER sic TYPE varchar(5);
 SELECT column_name, statement FROM dataverse.import_diff('other') WHERE column_name = 'sic';
-SELECT 'Société' = 'societe' COLLATE dataverse.ci_ai AS "case and accents",
-       'a' = 'b' COLLATE dataverse.ci_ai AS letters,
-       'a' = 'a ' COLLATE dataverse.ci_ai AS "blanks at the end";
 
 -- options
 IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO other OPTIONS (import_label 'on');
