@@ -257,8 +257,7 @@ extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot 
 
 /*
  * Has the statement changed this row before?  Then it does not change it
- * again, which is what PostgreSQL does with its own tables.  If the rows do
- * not fit into work_mem, the last change wins.
+ * again, which is what PostgreSQL does with its own tables.
  */
 extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 

@@ -6,11 +6,11 @@
  * once.  PostgreSQL sees that from the row; here, it takes a set of all rows
  * that have been changed.
  *
- * The newest keys are in memory.  When they take up work_mem, they are written to
- * a temporary file, in order: a run.  Two runs of the same level are merged to
- * one of the next level, so that there are few of them.  To look for a key takes
- * one block of each run, since the first keys of all blocks are in memory: a
- * thousandth of what is on disk.
+ * The newest keys are in memory.  When they take up work_mem, they are merged
+ * with the keys of a sorted temporary file into a new file.  To look for a key takes
+ * one block of the file, since the first keys of all its blocks are in memory.
+ * Writing the file anew each time is about as fast as keeping several files and
+ * looking into each of them, up to ten million keys.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,8 +25,6 @@
 #include "fdw/seen.h"
 
 #define KEYS_OF_BLOCK ((int) (BLCKSZ / sizeof(dv_seen_key)))
-/* Runs of the last level would have more keys than there are rows anywhere. */
-#define LEVELS 40
 
 typedef struct seen_entry
 {
@@ -45,23 +43,44 @@ typedef struct seen_entry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-typedef struct run
-{
-	BufFile    *file;			/* NULL: there is no such run */
-	int64		nkeys;
-	dv_seen_key *first;			/* of each block */
-} run;
-
 struct dv_seen
 {
 	MemoryContext context;
-	keys_hash  *keys;			/* the newest ones */
+	keys_hash  *newest;
 	uint32		most;			/* of these */
-	run			runs[LEVELS];
-	run			fresh;			/* that is being written */
-	run			merged;			/* that is being merged into it */
+	BufFile    *file;			/* the others, in order; NULL: there are none */
+	BufFile    *merged;			/* the next file, while it is being written */
+	int64		nkeys;			/* in the file */
+	dv_seen_key *first;			/* key of each block of the file */
 	dv_seen_key block[KEYS_OF_BLOCK];
 };
+
+static void
+close_files(void *arg)
+{
+	dv_seen    *seen = arg;
+
+	if (seen->file != NULL)
+		BufFileClose(seen->file);
+	if (seen->merged != NULL)
+		BufFileClose(seen->merged);
+}
+
+dv_seen *
+dv_seen_begin(void)
+{
+	dv_seen    *seen = palloc0(sizeof(*seen));
+	MemoryContextCallback *callback = palloc0(sizeof(*callback));
+
+	seen->context = CurrentMemoryContext;
+	seen->newest = keys_create(seen->context, 1024, NULL);
+	/* half of a table that has just grown is empty */
+	seen->most = (uint32) Min(work_mem * (Size) 1024 / sizeof(seen_entry) / 2, PG_INT32_MAX);
+	callback->func = close_files;
+	callback->arg = seen;
+	MemoryContextRegisterResetCallback(seen->context, callback);
+	return seen;
+}
 
 static int
 compare(const void *a, const void *b)
@@ -75,93 +94,28 @@ compare(const void *a, const void *b)
 }
 
 static void
-close_run(run *r)
+find_block(dv_seen *seen, int64 block)
 {
-	if (r->file != NULL)
-		BufFileClose(r->file);
-	if (r->first != NULL)
-		pfree(r->first);
-	memset(r, 0, sizeof(*r));
-}
-
-static void
-close_files(void *arg)
-{
-	dv_seen    *seen = arg;
-	int			i;
-
-	for (i = 0; i < LEVELS; i++)
-		close_run(&seen->runs[i]);
-	close_run(&seen->fresh);
-	close_run(&seen->merged);
-}
-
-dv_seen *
-dv_seen_begin(void)
-{
-	dv_seen    *seen = palloc0(sizeof(*seen));
-	MemoryContextCallback *callback = palloc0(sizeof(*callback));
-
-	seen->context = CurrentMemoryContext;
-	seen->keys = keys_create(seen->context, 1024, NULL);
-	/* half of a table that has just grown is empty */
-	seen->most = (uint32) (work_mem * (Size) 1024 / sizeof(seen_entry) / 2);
-	callback->func = close_files;
-	callback->arg = seen;
-	MemoryContextRegisterResetCallback(seen->context, callback);
-	return seen;
-}
-
-/*
- * Runs
- */
-
-/* Begins to write a run.  Its file belongs to the set, rather than to a resource owner. */
-static void
-begin_run(dv_seen *seen, int64 most)
-{
-	MemoryContext old = MemoryContextSwitchTo(seen->context);
-
-	PrepareTempTablespaces();
-	seen->fresh.first = palloc_extended(sizeof(dv_seen_key) * (most / KEYS_OF_BLOCK + 1), MCXT_ALLOC_HUGE);
-	seen->fresh.file = BufFileCreateTemp(true);
-	MemoryContextSwitchTo(old);
-}
-
-static void
-add_to_run(run *r, const dv_seen_key *key)
-{
-	dv_seen_key copy = *key;
-
-	if (r->nkeys % KEYS_OF_BLOCK == 0)
-		r->first[r->nkeys / KEYS_OF_BLOCK] = copy;
-	BufFileWrite(r->file, &copy, sizeof(copy));
-	r->nkeys++;
-}
-
-static void
-read_keys(run *r, dv_seen_key *keys, size_t n)
-{
-	if (BufFileRead(r->file, keys, n * sizeof(*keys)) != n * sizeof(*keys))
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read the temporary file of changed rows")));
-}
-
-static void
-find_block(run *r, int64 block)
-{
-	if (BufFileSeekBlock(r->file, block) != 0)
+	if (BufFileSeekBlock(seen->file, block) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in the temporary file of changed rows")));
 }
 
+static void
+read_keys(dv_seen *seen, dv_seen_key *keys, size_t n)
+{
+	if (BufFileRead(seen->file, keys, n * sizeof(*keys)) != n * sizeof(*keys))
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read the temporary file of changed rows")));
+}
+
 static bool
-is_in_run(dv_seen *seen, run *r, const dv_seen_key *key)
+is_in_file(dv_seen *seen, const dv_seen_key *key)
 {
 	int64		low = 0;
-	int64		high = (r->nkeys + KEYS_OF_BLOCK - 1) / KEYS_OF_BLOCK;
+	int64		high = (seen->nkeys + KEYS_OF_BLOCK - 1) / KEYS_OF_BLOCK;
 	size_t		n;
 
 	/* the block before the first one that begins with a greater key */
@@ -169,85 +123,93 @@ is_in_run(dv_seen *seen, run *r, const dv_seen_key *key)
 	{
 		int64		middle = low + (high - low) / 2;
 
-		if (compare(&r->first[middle], key) <= 0)
+		if (compare(&seen->first[middle], key) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	if (low == 0)
 		return false;
-	n = Min(r->nkeys - (low - 1) * KEYS_OF_BLOCK, KEYS_OF_BLOCK);
-	find_block(r, low - 1);
-	read_keys(r, seen->block, n);
+	n = Min(seen->nkeys - (low - 1) * KEYS_OF_BLOCK, KEYS_OF_BLOCK);
+	find_block(seen, low - 1);
+	read_keys(seen, seen->block, n);
 	return bsearch(key, seen->block, n, sizeof(*key), compare) != NULL;
 }
 
-/* Puts the fresh run and another one together. */
-static void
-merge(dv_seen *seen, run *other)
+/* Returns the keys in memory, in order. */
+static dv_seen_key *
+sort_newest(dv_seen *seen)
 {
-	run		   *from[2] = {&seen->merged, other};
-	dv_seen_key keys[2];
-	int64		left[2];
-	int			i;
+	dv_seen_key *keys = palloc_extended(sizeof(dv_seen_key) * seen->newest->members, MCXT_ALLOC_HUGE);
+	keys_iterator iterator;
+	const seen_entry *entry;
+	size_t		n = 0;
 
-	seen->merged = seen->fresh;
-	memset(&seen->fresh, 0, sizeof(seen->fresh));
-	begin_run(seen, from[0]->nkeys + from[1]->nkeys);
-	for (i = 0; i < 2; i++)
-	{
-		find_block(from[i], 0);
-		read_keys(from[i], &keys[i], 1);
-		left[i] = from[i]->nkeys;
-	}
-	while (left[0] > 0 || left[1] > 0)
-	{
-		CHECK_FOR_INTERRUPTS();
-		i = left[0] == 0 || (left[1] > 0 && compare(&keys[1], &keys[0]) < 0) ? 1 : 0;
-		add_to_run(&seen->fresh, &keys[i]);
-		if (--left[i] > 0)
-			read_keys(from[i], &keys[i], 1);
-	}
-	close_run(from[0]);
-	close_run(from[1]);
+	keys_start_iterate(seen->newest, &iterator);
+	while ((entry = keys_iterate(seen->newest, &iterator)) != NULL)
+		keys[n++] = entry->key;
+	qsort(keys, n, sizeof(*keys), compare);
+	return keys;
 }
 
-/* Moves the keys in memory to a run. */
+/* Moves the keys in memory to the file, which has none of them. */
 static void
 write_out(dv_seen *seen)
 {
-	uint32		n = seen->keys->members;
-	dv_seen_key *sorted = MemoryContextAllocHuge(seen->context, sizeof(dv_seen_key) * n);
-	keys_iterator iterator;
-	const seen_entry *entry;
-	uint32		i = 0;
-	int			level = 0;
+	/* the new file belongs to this context, rather than to a resource owner */
+	MemoryContext old = MemoryContextSwitchTo(seen->context);
+	dv_seen_key *sorted = sort_newest(seen);
+	const dv_seen_key *next = sorted;
+	const dv_seen_key *end = sorted + seen->newest->members;
+	dv_seen_key in_file;
+	int64		left = seen->nkeys;
+	int64		nkeys = left + (end - next);
+	dv_seen_key *first = palloc_extended(sizeof(*first) * (nkeys / KEYS_OF_BLOCK + 1), MCXT_ALLOC_HUGE);
+	int64		i;
 
-	keys_start_iterate(seen->keys, &iterator);
-	while ((entry = keys_iterate(seen->keys, &iterator)) != NULL)
-		sorted[i++] = entry->key;
-	qsort(sorted, n, sizeof(dv_seen_key), compare);
-	keys_reset(seen->keys);
-	begin_run(seen, n);
-	for (i = 0; i < n; i++)
-		add_to_run(&seen->fresh, &sorted[i]);
+	PrepareTempTablespaces();
+	seen->merged = BufFileCreateTemp(true);
+	if (left > 0)
+	{
+		find_block(seen, 0);
+		read_keys(seen, &in_file, 1);
+	}
+	for (i = 0; i < nkeys; i++)
+	{
+		bool		is_new = left == 0 || (next < end && compare(next, &in_file) < 0);
+		dv_seen_key key = is_new ? *next++ : in_file;
+
+		CHECK_FOR_INTERRUPTS();
+		if (i % KEYS_OF_BLOCK == 0)
+			first[i / KEYS_OF_BLOCK] = key;
+		BufFileWrite(seen->merged, &key, sizeof(key));
+		if (!is_new && --left > 0)
+			read_keys(seen, &in_file, 1);
+	}
+
+	if (seen->file != NULL)
+	{
+		BufFileClose(seen->file);
+		pfree(seen->first);
+	}
+	seen->file = seen->merged;
+	seen->merged = NULL;
+	seen->first = first;
+	seen->nkeys = nkeys;
 	pfree(sorted);
-	while (seen->runs[level].file != NULL)
-		merge(seen, &seen->runs[level++]);
-	seen->runs[level] = seen->fresh;
-	memset(&seen->fresh, 0, sizeof(seen->fresh));
+	keys_reset(seen->newest);
+	MemoryContextSwitchTo(old);
 }
 
 bool
 dv_seen_before(dv_seen *seen, dv_seen_key key)
 {
 	bool		found;
-	int			level;
 
-	(void) keys_insert(seen->keys, key, &found);
-	for (level = 0; level < LEVELS && !found; level++)
-		found = seen->runs[level].file != NULL && is_in_run(seen, &seen->runs[level], &key);
-	if (seen->keys->members >= seen->most)
+	if (keys_lookup(seen->newest, key) != NULL || is_in_file(seen, &key))
+		return true;
+	(void) keys_insert(seen->newest, key, &found);
+	if (seen->newest->members >= seen->most)
 		write_out(seen);
-	return found;
+	return false;
 }
