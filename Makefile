@@ -12,36 +12,16 @@ SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql reject
 	pull_steps.sql pull.sql track.sql conflicts.sql sync_steps.sql sync.sql pushes.sql push_steps.sql push.sql owner.sql comments.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
-# src/fdw: PostgreSQL's side
-OBJS = $(addprefix src/fdw/,analyze.o async.o audience.o bind.o caller.o capture.o captured.o change_log.o \
-	changes.o choices.o columns.o combination.o condition.o connection.o cost.o dataverse_fdw.o decode.o doubts.o \
-	drain.o drift.o encode.o evaluate.o excerpt.o explain.o fetch_plan.o fetch_request.o fetch_scan.o fit.o \
-	func.o grid.o group_merge.o group_scan.o guard.o hold.o import.o kept.o list.o list_check.o lookup.o \
-	merge_page.o modify.o modify_check.o modify_identity.o modify_pending.o modify_plan.o modify_read_back.o \
-	modify_refused.o modify_return.o modify_row.o modify_stored.o operator.o option.o outcome.o pattern.o \
-	plan.o plan_clauses.o plan_group.o plan_join.o plan_lookup.o read_plan.o rejects.o relation.o replay.o \
-	request.o result_relation.o rights.o run_lock.o scan.o seen.o setting.o ship.o spool.o system_columns.o \
-	tid.o truncate.o view.o wanted.o writable.o)
-# src/client: the sessions of a backend with the service
-OBJS += $(addprefix src/client/,answer.o call.o catalog.o chain.o doubts.o forms.o id_trial.o job.o keys.o \
-	known.o ledger.o pages.o pipeline.o proof.o ranges.o retry.o search.o senders.o session.o settle.o spread.o \
-	standing.o trouble.o turn.o verify.o writer.o)
-# src/pool: when requests may be sent, and by which application user
-OBJS += $(addprefix src/pool/,budget.o entry.o latency.o place.o pool.o progress.o rate.o report.o select.o shared.o \
-	speed.o stats.o throttle.o wait.o)
-# src/net: HTTP and tokens
-OBJS += $(addprefix src/net/,assertion.o attention.o date.o descriptor.o drive.o http.o inbox.o json.o mux.o text.o token.o \
-	transport.o url.o xact.o)
-# src/dataverse: the service's language
-OBJS += $(addprefix src/dataverse/,address.o arena.o batch.o batch_answer.o blame.o definition.o error.o \
-	fetch.o fetchxml.o fold.o guid.o header.o id_order.o json_cursor.o line.o metadata.o metadata_request.o multipart.o name_index.o names.o odata.o operation.o page.o payload.o policy.o \
-	stored.o type.o value.o)
+# another folder when somebody builds outside the source tree, as Debian does
+top = $(or $(srcdir),.)
+OBJS = $(patsubst $(top)/%.c,%.o,$(sort $(wildcard $(addprefix $(top)/src/,*/*.c */*/*.c))))
 
-# These tests need no service.
-REGRESS = extension options append
-# These need dvsim, whose address is in DVSIM_URL: "make test" starts one.
+# These tests need no service; the others need dvsim, whose address is in DVSIM_URL: "make test" starts one.
+WITHOUT_DVSIM = extension options append
+REGRESS = $(WITHOUT_DVSIM)
+# Of these, pool comes first: the limits of an application user remember what was done before.
 ifdef DVSIM_URL
-REGRESS += functions pool import scan join geqo lookup scan_dml where barrier collation edges ctid analyze insert update match_version delete upsert copy write_errors types scan_target rejects interplay special pull track push pull_refused pull_targets pull_values sync odd_targets bookkeeping pull_mistakes mistakes rights
+REGRESS += pool $(filter-out pool $(WITHOUT_DVSIM) $(EXTENSION)--%,$(notdir $(basename $(wildcard $(top)/sql/*.sql))))
 endif
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 # EXPLAIN VERBOSE shows the ids of queries where pg_stat_statements is preloaded.
@@ -50,8 +30,7 @@ installcheck: export PGOPTIONS += -c compute_query_id=regress
 # Uses pkg-config, or the library's own script.
 found = $(shell pkg-config $(1) $(2) 2>/dev/null || $(3) $(1) 2>/dev/null)
 
-# $(srcdir) is another folder when somebody builds outside the source tree, as Debian does.
-PG_CPPFLAGS = -I$(srcdir)/src -DDV_VERSION='"$(EXTVERSION)"'
+PG_CPPFLAGS = -I$(top)/src -DDV_VERSION='"$(EXTVERSION)"'
 PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,json-c,:) \
 	$(call found,--cflags,libcrypto,:)
 SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c) \
@@ -60,7 +39,7 @@ SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,j
 # PostgreSQL's callbacks and headers have parameters that are not always used.
 # a function that is not declared would be missing only when the library is loaded
 PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration
-# For test/t/030_differential.pl, which needs to select wrong policies.
+# For test/t/read/differential.pl, which needs to select wrong policies.
 ifeq ($(DV_TEST),1)
 PG_CPPFLAGS += -DDV_TEST
 endif
@@ -68,7 +47,7 @@ ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
 
-EXTRA_CLEAN = $(addprefix src/,$(foreach f,fdw client pool net dataverse,$(f)/*.o $(f)/*.bc)) \
+EXTRA_CLEAN = $(addprefix src/,*/*.o */*.bc */*/*.o */*/*.bc) \
 	results regression.diffs regression.out tmp_check output_iso \
 	test/unit/build test/bench/build test/fuzz/build test/dvsim/build test/dvsim/build-asan test/dvsim/dvsim test/dvsim/dvsim-asan \
 	test/ratesim/build test/ratesim/plots test/ratesim/ratesim \
@@ -90,7 +69,7 @@ endif
 ifdef VPATH
 made := $(shell mkdir -p $(sort $(dir $(OBJS) $(DATA_built))))
 endif
-$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
+$(OBJS): $(wildcard $(addprefix $(top)/src/,*.h */*.h */*/*.h)) Makefile
 
 # psql shows a message in place of whatever follows \quit.
 $(DATA_built): $(SCRIPT) Makefile

@@ -1,5 +1,5 @@
 -- Several foreign tables below one Append: which of them are read at the same
--- time.  Nothing is asked for here; test/t/032_append.pl reads.
+-- time.  Nothing is asked for here; test/t/read/append.pl reads.
 \set ECHO errors
 \getenv srcdir PG_ABS_SRCDIR
 \set file :srcdir '/sql/include/explain.sql'

@@ -45,7 +45,7 @@ COPY account (name, employees) FROM stdin;
 x	y
 \.
 \set VERBOSITY terse
--- psql prints ERROR and WARNING in either order: t/052_write_cancel.pl has the WARNING
+-- psql prints ERROR and WARNING in either order: t/write/write_cancel.pl has the WARNING
 SET client_min_messages = error;
 COPY account (name) FROM PROGRAM 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; done; printf "%0200d" 1';
 RESET client_min_messages;

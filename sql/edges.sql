@@ -32,7 +32,7 @@ CREATE TABLE l AS SELECT * FROM t;
 -- a number is shown with the column's decimal places, however many digits it has
 SELECT n, d, d10, plain, m FROM t ORDER BY n;
 
--- as constants and as parameters: where do the answers differ from a local table's?  (t/030_differential asks more)
+-- as constants and as parameters: where do the answers differ from a local table's?  (t/read/differential asks more)
 CREATE FUNCTION answer(query text, value text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;

@@ -8,6 +8,8 @@ SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET timezone = 'UTC';
 SET client_min_messages = error;
 \! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
+-- The log keeps the runs of copies that were dropped.
+DELETE FROM dataverse.run_log;
 
 CREATE SERVER pull FOREIGN DATA WRAPPER dataverse_fdw
   OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', page_size '3');

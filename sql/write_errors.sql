@@ -55,7 +55,7 @@ DELETE FROM account;
 
 -- what was written before stays
 \set VERBOSITY terse
--- psql prints ERROR and WARNING in either order: t/052_write_cancel.pl has the WARNING
+-- psql prints ERROR and WARNING in either order: t/write/write_cancel.pl has the WARNING
 SET client_min_messages = error;
 INSERT INTO account (name) SELECT repeat('x', 140 + i) FROM generate_series(1, 40) i;
 RESET client_min_messages;
@@ -84,7 +84,7 @@ COPY account (name) FROM PROGRAM 'for i in 1 2 3; do echo $i; done; printf "%020
 -- not for ever
 ALTER FOREIGN TABLE account OPTIONS (ADD max_errors '2');
 \set VERBOSITY terse
--- psql prints ERROR and WARNING in either order: t/052_write_cancel.pl has the WARNING
+-- psql prints ERROR and WARNING in either order: t/write/write_cancel.pl has the WARNING
 SET client_min_messages = error;
 INSERT INTO account (name) SELECT repeat('x', 155 + i) FROM generate_series(1, 10) i;
 RESET client_min_messages;

@@ -11,9 +11,9 @@
 #ifndef DV_TROUBLE_H
 #define DV_TROUBLE_H
 
-#include "compat.h"
 #include "client/answer.h"
 #include "client/session.h"
+#include "compat.h"
 
 /* An attempt that failed. */
 typedef struct dv_attempt

@@ -1,7 +1,6 @@
 /*-------------------------------------------------------------------------
  *
  * arena.c
-
  *		Memory that the caller owns, and texts that grow in it.
  *
  * SPDX-License-Identifier: PostgreSQL

@@ -25,9 +25,9 @@
  *	 all characters that it does not know, ICU takes a no-break space for a
  *	 space, three dots for U+2026, and ignores control characters.  So equality
  *	 is a superset, and only of values whose characters have the same equals on
- *	 both sides; of other values only the start is sent (fdw/bind.c).
+ *	 both sides; of other values only the start is sent (fdw/scan/bind.c).
  * - NULL.  The service's negative operators are true for NULL.  The code that
- *	 builds such filters (fdw/bind.c) adds "is not null", so NE and NOT IN are
+ *	 builds such filters (fdw/scan/bind.c) adds "is not null", so NE and NOT IN are
  *	 exact.
  * - Ids are ordered differently there (the last six bytes first), and lookups
  *	 are ordered by names: no ranges, no ORDER BY.
@@ -37,10 +37,10 @@
  *	 service documents no ranges for choices.
  * - Multi-select choices are compared as whole texts or by ContainValues, which
  *	 treats them as sets like &&.  It reads a full-text index that lags behind
- *	 the rows; code that builds filters (fdw/bind.c) uses it only where that is
+ *	 the rows; code that builds filters (fdw/scan/bind.c) uses it only where that is
  *	 accepted.
  * - Dates and times have whole seconds, and are compared in a way that does not
- *	 depend on whether hidden fractions are kept (fdw/bind.c).
+ *	 depend on whether hidden fractions are kept (fdw/scan/bind.c).
  * - Two columns of times may differ there only by fractions of a second, which
  *	 are not shown: what is equal here need not be equal there.  Doubles may be
  *	 rounded when they are shown.

@@ -14,7 +14,7 @@
  * expressions without columns of this table: constants, parameters, columns
  * of the outer side of a join, stable functions.  They are in the plan's
  * fdw_exprs and are evaluated once for each scan.  So only the type of a value
- * is known here, and fdw/bind.c does the rest.
+ * is known here, and fdw/scan/bind.c does the rest.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -13,22 +13,24 @@
 #include "access/reloptions.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
+#include "foreign/foreign.h"
 #include "utils/guc.h"
 
 #include "compat.h"
-#include "fdw/analyze.h"
-#include "fdw/guard.h"
-#include "fdw/import.h"
-#include "fdw/lookup.h"
 #include "dataverse/policy.h"
-#include "fdw/modify.h"
+#include "fdw/admin/import.h"
+#include "fdw/dataverse_fdw.h"
+#include "fdw/guard.h"
+#include "fdw/modify/modify.h"
+#include "fdw/modify/truncate.h"
 #include "fdw/option.h"
 #include "fdw/outcome.h"
-#include "fdw/plan.h"
+#include "fdw/plan/plan.h"
 #include "fdw/result_relation.h"
+#include "fdw/scan/analyze.h"
+#include "fdw/scan/lookup.h"
+#include "fdw/scan/wanted.h"
 #include "fdw/setting.h"
-#include "fdw/truncate.h"
-#include "fdw/wanted.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -138,6 +140,15 @@ dataverse_fdw_handler(PG_FUNCTION_ARGS)
 	routine->ImportForeignSchema = dataverseImportForeignSchema;
 
 	PG_RETURN_POINTER(routine);
+}
+
+bool
+dv_is_our_server(Oid serverid)
+{
+	ForeignDataWrapper *wrapper = GetForeignDataWrapper(GetForeignServer(serverid)->fdwid);
+
+	return OidIsValid(wrapper->fdwhandler) &&
+		GetFdwRoutine(wrapper->fdwhandler)->ImportForeignSchema == dataverseImportForeignSchema;
 }
 
 Datum

@@ -23,12 +23,12 @@
 
 #include "client/trouble.h"
 #include "compat.h"
-#include "fdw/fetch_scan.h"
-#include "fdw/modify.h"
+#include "fdw/modify/modify.h"
 #include "fdw/option.h"
-#include "fdw/request.h"
 #include "fdw/result_relation.h"
-#include "fdw/scan.h"
+#include "fdw/scan/fetch_scan.h"
+#include "fdw/scan/request.h"
+#include "fdw/scan/scan.h"
 #include "fdw/setting.h"
 
 /*

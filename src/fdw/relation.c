@@ -34,7 +34,7 @@
 #include "compat.h"
 #include "dataverse/address.h"
 #include "dataverse/header.h"
-#include "fdw/import.h"
+#include "fdw/dataverse_fdw.h"
 #include "fdw/relation.h"
 #include "fdw/result_relation.h"
 #include "net/url.h"
@@ -453,7 +453,7 @@ dv_relation_of(Oid relid, AclMode mode)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("foreign table \"%s\" does not exist any more", name)));
-	if (GetFdwRoutineByRelId(relid)->ImportForeignSchema != dataverseImportForeignSchema)
+	if (!dv_is_our_server(GetForeignServerIdByRelId(relid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a foreign table of dataverse_fdw", name)));

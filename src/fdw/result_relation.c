@@ -29,7 +29,7 @@
 
 #include "compat.h"
 #include "dataverse/type.h"
-#include "fdw/ship.h"
+#include "fdw/condition.h"
 #include "fdw/result_relation.h"
 #include "fdw/setting.h"
 

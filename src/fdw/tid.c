@@ -11,7 +11,7 @@
  * So the session numbers the rows whose ctid is read, in the order in which it
  * sees them, and remembers which row has which number.  Within a session, a
  * ctid is therefore as good as an id.  A condition that a ctid equals a value is
- * sent to the service as one about the id (fdw/ship.c, fdw/bind.c), and is
+ * sent to the service as one about the id (fdw/plan/ship.c, fdw/scan/bind.c), and is
  * checked here as well.
  *
  * What must never happen is that a ctid means another row than its user thinks:

@@ -15,9 +15,9 @@
 
 #include "lib/ilist.h"
 
-#include "net/inbox.h"
 #include "net/attention.h"
 #include "net/http.h"
+#include "net/inbox.h"
 #include "net/transport.h"
 
 #define DV_IDLE_HANDLES		16

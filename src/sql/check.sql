@@ -61,7 +61,7 @@ COMMENT ON FUNCTION dataverse.check_session(text) IS
 
 -- Statements find tables by their names.  Until the transaction ends, the name has to
 -- mean the same table, and nobody's code must run with more rights than its owner has
--- (src/fdw/hold.c).  Functions that run such statements, or that read tables of other
+-- (src/sync/hold.c).  Functions that run such statements, or that read tables of other
 -- roles, have the same setting (src/fdw/guard.c).
 CREATE FUNCTION dataverse.hold(name text, relation oid)
 RETURNS void

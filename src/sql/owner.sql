@@ -4,7 +4,7 @@
 -- They have to know who calls them, which PostgreSQL does not tell a function that
 -- is SECURITY DEFINER.  So they move to a schema of their own, and what is called is
 -- a function in C that runs with the rights of its caller, notes who that is, and
--- calls them (src/fdw/caller.c).
+-- calls them (src/sync/caller.c).
 --
 CREATE SCHEMA dataverse_owner;
 

@@ -13,16 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drift.h"
-#include "flags.h"
-#include "guid.h"
-#include "metadata_keys.h"
-#include "quirks.h"
-#include "request.h"
-#include "schema.h"
-#include "store.h"
-#include "tls.h"
-#include "wire.h"
+#include "store/drift.h"
+#include "wire/flags.h"
+#include "store/guid.h"
+#include "metadata/metadata_keys.h"
+#include "wire/quirks.h"
+#include "wire/request.h"
+#include "store/schema.h"
+#include "store/store.h"
+#include "wire/tls.h"
+#include "wire/wire.h"
 
 #define VERSION "1.0.0"
 

@@ -16,7 +16,7 @@
 #ifndef SIM_H
 #define SIM_H
 
-#include "mem.h"
+#include "store/mem.h"
 
 struct sim_schema;				/* schema.h */
 struct sim_store;				/* store.h */

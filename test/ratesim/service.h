@@ -14,7 +14,7 @@
 #define RATESIM_SERVICE_H
 
 #include "engine.h"
-#include "limits.h"
+#include "limits/limits.h"
 #include "rate.h"
 
 #define SERVICE_USERS   16

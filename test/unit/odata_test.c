@@ -310,7 +310,7 @@ test_types(void **state)
 		assert_true(dv_type_by_name(dv_types[i].name, &type));
 		assert_int_equal(type, i);
 		assert_true(dv_comparison_of(i, DV_COLLATION_BYTES) < DV_COMPARISONS);
-		/* fdw/bind.c needs the ranges of types that are compared as numbers */
+		/* fdw/scan/bind.c needs the ranges of types that are compared as numbers */
 		assert_true(dv_types[i].range != NULL ||
 					(dv_types[i].comparison != DV_COMPARE_NUMBER &&
 					 dv_types[i].comparison != DV_COMPARE_CHOICE));

@@ -16,7 +16,7 @@
 
 #include "dataverse/fold.h"
 #include "pg_stand_in.h"
-#include "../dvsim/text.h"
+#include "../dvsim/store/text.h"
 
 extern pg_wchar * __real_unicode_normalize(UnicodeNormalizationForm form, const pg_wchar * input);
 extern pg_wchar * __wrap_unicode_normalize(UnicodeNormalizationForm form, const pg_wchar * input);

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "batch_parse.h"
-#include "query_expression.h"
+#include "write/batch_parse.h"
+#include "fetch/query_expression.h"
 
 #define TYPE "multipart/mixed; boundary=\"b1\""
 #define PART "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "decimal.h"
+#include "store/decimal.h"
 
 static void
 reads_rounds_and_prints(void **state)

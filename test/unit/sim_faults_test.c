@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "auth.h"
-#include "faults.h"
+#include "wire/auth.h"
+#include "wire/faults.h"
 
 static struct sim_faults faults;
 static struct sim_arena *arena;

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "fetch_fiscal.h"
-#include "fetch_sql.h"
+#include "fetch/fetch_fiscal.h"
+#include "fetch/fetch_sql.h"
 
 #define NOW INT64_C(1773829800)
 #define DAY INT64_C(86400)

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "dataverse/fetch.h"
-#include "fetch_sql.h"
+#include "fetch/fetch_sql.h"
 #include "net/hex.h"
 #include "random_events.h"
 

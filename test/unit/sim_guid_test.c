@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "guid.h"
+#include "store/guid.h"
 
 static bool
 parse(const char *s, unsigned char out[16])

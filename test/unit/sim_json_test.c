@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "json.h"
+#include "wire/json.h"
 
 static struct sim_arena *arena;
 static const char *error;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "latency.h"
+#include "limits/latency.h"
 
 /* the random numbers for the least, the middle, and the greatest latency */
 #define LEAST UINT64_C(0)

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "limits.h"
+#include "limits/limits.h"
 
 #define SECOND INT64_C(1000000)
 #define WINDOW (300 * SECOND)

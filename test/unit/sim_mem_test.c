@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "mem.h"
+#include "store/mem.h"
 
 static void
 arena_gives_zeroed_aligned_memory(void **state)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "metadata.h"
+#include "metadata/metadata.h"
 
 static struct sim_schema *schema;
 

@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
-#include "guid.h"
-#include "odata_page.h"
-#include "window.h"
+#include "store/guid.h"
+#include "odata/odata_page.h"
+#include "odata/window.h"
 
 #define NOW INT64_C(1773829800)
 #define DAY INT64_C(86400)

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "flags.h"
-#include "request.h"
+#include "wire/flags.h"
+#include "wire/request.h"
 
 static struct sim_req req;
 

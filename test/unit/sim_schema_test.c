@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "schema.h"
+#include "store/schema.h"
 
 static struct sim_schema *schema;
 

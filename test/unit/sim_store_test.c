@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "guid.h"
-#include "store.h"
-#include "text.h"
+#include "store/guid.h"
+#include "store/store.h"
+#include "store/text.h"
 
 static struct sim sim;
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "text.h"
+#include "store/text.h"
 
 static int
 compare(const char *a, const char *b)

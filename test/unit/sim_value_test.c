@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "store.h"
-#include "value.h"
+#include "store/store.h"
+#include "store/value.h"
 
 static struct sim sim;
 static struct sim_req req;

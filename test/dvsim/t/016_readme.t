@@ -1,6 +1,6 @@
 # 016_readme.t
 #		The tables of README.md against the program: flags, quirks,
-#		what is missing, and the files of the source; and the names
+#		what is missing, and the rooms of the source; and the names
 #		of error codes against the codes that the source uses.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -71,23 +71,21 @@ is($s->get($_)->status, 404, "no $_")
 
 # ---------------------------------------------------------------- files
 
-my %described;
-for my $row (table('The source'))
-{
-	$described{$_}++ for $row->[0] =~ /`(\w+\.c)`/g;
-}
-my @files = map { m{([^/]*)$} } glob "$here/*.c";
+my @rooms = map { m{([^/]+)/[^/]+$} ? "$1/" : () } glob "$here/*/*.c";
+my %described = map { $_->[0] =~ /^`(.*)`$/ ? ($1 => 1) : () } table('The source');
+my @files = glob "$here/*.c $here/*/*.c";
+my @headless = grep { my ($name) = m{([^/]+)$}; Dvsim::slurp($_) !~ m{\A/\*\n \* \Q$name\E\n \*\t\t\S} } @files;
 cmp_ok(scalar @files, '>', 60, 'there are files');
-is(sorted(keys %described), sorted(@files), 'the README speaks of each file');
-is(join(' ', grep { $described{$_} > 1 } sort keys %described), '', 'once');
+is(sorted(keys %described), sorted(keys %{ { map { $_ => 1 } @rooms } }), 'the README speaks of each room');
+is("@headless", '', 'each file begins with its name and with what it is for');
 
 # ---------------------------------------------------------------- error codes
 
-my %named = map { lc $_ => 1 } Dvsim::slurp("$here/errors.c") =~ /\{(0x[0-9a-f]{8}), "\w+"\}/g;
+my %named = map { lc $_ => 1 } Dvsim::slurp("$here/wire/errors.c") =~ /\{(0x[0-9a-f]{8}), "\w+"\}/g;
 my %raised;
 for my $file (@files)
 {
-	$raised{ lc $_ } = $file for Dvsim::slurp("$here/$file") =~ /"(0x8[0-9a-fA-F]{7})"/g;
+	$raised{ lc $_ } = $file for Dvsim::slurp($file) =~ /"(0x8[0-9a-fA-F]{7})"/g;
 }
 cmp_ok(scalar keys %raised, '>', 50, 'there are error codes');
 is(join(' ', map { "$_ ($raised{$_})" } grep { !$named{$_} } sort keys %raised), '',

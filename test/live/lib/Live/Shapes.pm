@@ -6,7 +6,7 @@
 # a part of a $batch, an option, an operator or a literal of a filter, an element or
 # an attribute of FetchXML, a header, a member of a body.  Each piece of each
 # request must match a shape of its kind, so a piece that is new cannot be
-# forgotten here (test/t/070_live_check.pl, test/t/030_differential_joins.pl).
+# forgotten here (test/t/live/live_check.pl, test/t/read/differential_joins.pl).
 #
 # SPDX-License-Identifier: PostgreSQL
 

@@ -1,0 +1,304 @@
+/*
+ * drain.c
+ *		Decides when a statement waits for the rows that are under way.
+ *
+ * Rows are sent while the statement continues, so some are still under way at
+ * its end.  EndForeignModify is too late to wait for them: by then PostgreSQL
+ * has counted the rows for the command tag, fired the AFTER triggers, and
+ * printed EXPLAIN ANALYZE.  This is why hooks wait for them: after
+ * ExecutorRun, and before and after ExecutorFinish, which completes
+ * modifications in WITH and fires triggers.
+ *
+ * While the statement runs, it waits for rows that something else depends on:
+ * another modification of the statement, which gets them from WITH and may
+ * write references to them, or statements of functions and triggers, which
+ * must see the changes that were made before they began.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "client/ledger.h"
+#include "compat.h"
+#include "fdw/modify/modify.h"
+
+static dlist_head modifications = DLIST_STATIC_INIT(modifications);
+static const EState *limited = NULL;	/* of the run that returns a limited number of rows */
+static ExecutorRun_hook_type next_run = NULL;
+static ExecutorFinish_hook_type next_finish = NULL;
+
+static void
+forget(void *arg)
+{
+	dlist_delete(&((dv_modify *) arg)->drain.node);
+}
+
+/* A modification in WITH can get rows only from those before it; the main one comes last. */
+static int
+rank_of(const ModifyTableState *mtstate)
+{
+	const List *subplans = mtstate->ps.state->es_subplanstates;
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		if (lfirst(lc) == mtstate)
+			return foreach_current_index(lc);
+	/* a modification that is just being begun will be appended to the list */
+	return list_length(subplans);
+}
+
+void
+dv_drain_register(dv_modify *m, ModifyTableState *mtstate)
+{
+	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
+	MemoryContextCallback *callback = MemoryContextAllocZero(m->context, sizeof(*callback));
+
+	m->drain.mtstate = node != NULL ? mtstate : NULL;
+	m->drain.counts = mtstate->canSetTag;
+	m->drain.feeds = !m->drain.counts && node != NULL && node->returningLists != NIL;
+	m->drain.rank = rank_of(mtstate);
+	dlist_push_tail(&modifications, &m->drain.node);
+	callback->func = forget;
+	callback->arg = m;
+	MemoryContextRegisterResetCallback(m->context, callback);
+}
+
+void
+dv_drain_resume(dv_modify *m)
+{
+	m->drain.elsewhere = false;
+	dv_refused_file_held(m);
+}
+
+/*
+ * Waits for all rows of a modification.  Returns the number of rows that have
+ * been counted since the last call but were not written.  It is negative if
+ * rows were written that the executor has not counted, because it was not given
+ * them (pending.c).  "elsewhere" says that another statement waits; it
+ * holds until this one continues.
+ */
+static int64
+drain(dv_modify *m, bool elsewhere)
+{
+	MemoryContext old;
+	int64		excess;
+	int64		ignored;
+
+	if (m->writer == NULL)
+		return 0;
+	old = MemoryContextSwitchTo(m->row_context);
+	m->drain.elsewhere = elsewhere;
+	dv_writer_drain(m->writer);
+	if (!elsewhere)
+		dv_refused_file_held(m);
+	MemoryContextSwitchTo(old);
+
+	excess = m->drain.counted - m->drain.corrected - dv_writer_written(m->writer);
+	m->drain.corrected += excess;
+	/* the executor would have counted rows that exist already */
+	ignored = dv_writer_tally(m->writer)->fates[DV_FATE_IGNORED];
+	if (m->drain.mtstate != NULL)
+		InstrCountTuples2(m->drain.mtstate, ignored - m->drain.ignored);
+	m->drain.ignored = ignored;
+	if (!m->drain.counts)
+		return 0;
+	m->estate->es_processed -= excess;
+	return excess;
+}
+
+void
+dv_drain(dv_modify *m)
+{
+	/* the executor has already added the rows of this run to the total */
+	dv_correct_total(m->estate, drain(m, false));
+}
+
+static bool
+may_feed(const dv_modify *other, const dv_modify *m)
+{
+	/* rows that are kept until they are settled exist when they are returned */
+	return other->drain.feeds && other->pending.projection == NULL &&
+		other->estate == m->estate && other->drain.rank < m->drain.rank &&
+		other->relation->serverid == m->relation->serverid;
+}
+
+bool
+dv_drain_is_fed(void *arg)
+{
+	const dv_modify *m = arg;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		const dv_modify *other = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (may_feed(other, m) && other->writer != NULL && !dv_writer_is_settled(other->writer))
+			return true;
+	}
+	return false;
+}
+
+void
+dv_drain_feeding(void *arg)
+{
+	const dv_modify *m = arg;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		dv_modify  *other = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (may_feed(other, m))
+			(void) drain(other, m->drain.elsewhere);
+	}
+}
+
+void
+dv_drain_visible(const EState *estate, const dv_relation *relation)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		dv_modify  *m = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (m->estate != estate && m->writer != NULL && dv_writer_is_open(m->writer) &&
+			m->relation->serverid == relation->serverid &&
+			strcmp(m->relation->table, relation->table) == 0 &&
+			(estate->es_snapshot == InvalidSnapshot ||
+			 estate->es_snapshot->curcid > m->estate->es_output_cid))
+			(void) drain(m, true);
+	}
+}
+
+/* An error here leaves the list intact: each modification is removed with its memory. */
+static void
+drain_all(const EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		dv_modify  *m = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (m->estate == estate)
+			dv_drain(m);
+	}
+}
+
+static bool
+writes(const EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+		if (dlist_container(dv_modify, drain.node, iter.cur)->estate == estate)
+			return true;
+	return false;
+}
+
+bool
+dv_drain_is_limited(const EState *estate)
+{
+	return limited == estate;
+}
+
+void
+dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *m, void *arg),
+				void *arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &modifications)
+	{
+		const dv_modify *m = dlist_container(dv_modify, drain.node, iter.cur);
+
+		if (m->drain.mtstate == mtstate && m->refusal.routed && m->writer != NULL)
+			show(m, arg);
+	}
+}
+
+static void
+run_on(DV_EXECUTOR_RUN_PARAMETERS)
+{
+	if (next_run != NULL)
+		next_run(DV_EXECUTOR_RUN_ARGUMENTS);
+	else
+		standard_ExecutorRun(DV_EXECUTOR_RUN_ARGUMENTS);
+}
+
+static void
+run(DV_EXECUTOR_RUN_PARAMETERS)
+{
+	const EState *outer = limited;
+
+	/* the handler of an error runs statements: whatever was to be rolled back has been */
+	dv_ledger_tell();
+	if (count == 0)
+		run_on(DV_EXECUTOR_RUN_ARGUMENTS);
+	else
+	{
+		limited = queryDesc->estate;
+		PG_TRY();
+		{
+			run_on(DV_EXECUTOR_RUN_ARGUMENTS);
+		}
+		PG_FINALLY();
+		{
+			limited = outer;
+		}
+		PG_END_TRY();
+	}
+	drain_all(queryDesc->estate);
+}
+
+/*
+ * The executor completes modifications in WITH that were not read to their
+ * end right before it fires triggers.  The triggers must find the rows
+ * written, so the modifications are completed here, ahead of the executor.
+ */
+static void
+complete(EState *estate)
+{
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	ListCell   *lc;
+
+	estate->es_direction = ForwardScanDirection;
+	foreach(lc, estate->es_auxmodifytables)
+	{
+		TupleTableSlot *slot;
+
+		do
+		{
+			ResetPerTupleExprContext(estate);
+			slot = ExecProcNode(lfirst(lc));
+		} while (!TupIsNull(slot));
+	}
+	MemoryContextSwitchTo(old);
+}
+
+static void
+finish(QueryDesc * queryDesc)
+{
+	if (writes(queryDesc->estate))
+		complete(queryDesc->estate);
+	drain_all(queryDesc->estate);
+	if (next_finish != NULL)
+		next_finish(queryDesc);
+	else
+		standard_ExecutorFinish(queryDesc);
+	drain_all(queryDesc->estate);
+	dv_ledger_tell();
+}
+
+void
+dv_drain_init(void)
+{
+	next_run = ExecutorRun_hook;
+	ExecutorRun_hook = run;
+	next_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = finish;
+}

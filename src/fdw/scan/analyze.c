@@ -1,0 +1,566 @@
+/*
+ * analyze.c
+ *		ANALYZE: counts and samples the rows of a table.
+ *
+ * The service returns no random rows, and reading all of a large table would
+ * exhaust its limits.  So READ_FACTOR times as many rows are read as the sample
+ * needs (at most twice that, if the service's count is too low).  A table with
+ * no more rows is read completely: its sample is as good as that of a local
+ * table, and its rows are counted.  Of a larger table, RANGES ranges are read
+ * in the order of ids: one from the first id on, the others from random points
+ * between the first id and the last.  No row is read twice.
+ *
+ * That is not a uniform sample.  Most ids are generated in the order of time,
+ * so rows of quiet times are more likely to be read than those of busy ones.
+ * Where ids come from several machines there are gaps, and all points in a gap
+ * lead to the rows after it.  Also, rows of a range resemble each other.  The
+ * number of rows comes from the service's own count, which can be a day old.
+ *
+ * Elastic tables sort ids as text, which puts the part of an id first that
+ * changes fastest, so rows of all times are among the first.  Whether they
+ * compare ids in the same way is not documented, so only the first rows are
+ * read.  The same holds for virtual tables, whose providers filter and sort as
+ * they like.  The service does not count their rows, so for a large one only
+ * the rows that were read are known.
+ *
+ * Images are not read: a column of images is treated as if it were null.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include <json-c/json.h>
+
+#include "access/htup_details.h"
+#include "commands/vacuum.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/sampling.h"
+#include "utils/timestamp.h"
+
+#include "client/call.h"
+#include "client/forms.h"
+#include "client/trouble.h"
+#include "compat.h"
+#include "dataverse/address.h"
+#include "dataverse/id_order.h"
+#include "fdw/connection.h"
+#include "fdw/encode.h"
+#include "fdw/scan/analyze.h"
+#include "fdw/scan/bind.h"
+#include "fdw/scan/scan.h"
+#include "net/json.h"
+
+/* Rows read for each row of the sample. */
+#define READ_FACTOR 2
+/* Number of ranges of a table that is not read completely. */
+#define RANGES 32
+/* The most rows that the service counts when asked for an exact number. */
+#define AGGREGATE_LIMIT 50000
+
+typedef struct sample
+{
+	const dv_relation *relation;
+	TupleDesc	desc;
+	dv_scan    *scan;
+	Datum	   *values;
+	bool	   *isnull;
+	HeapTuple  *rows;
+	int			target;
+	int			n;
+	double		seen;
+	double		skip;			/* rows until the next one that replaces another */
+	ReservoirStateData reservoir;
+	dv_ordered_id first;		/* ids of rows that have been read */
+	dv_ordered_id last;
+} sample;
+
+/*
+ * The number of rows
+ *
+ * RetrieveTotalRecordCount answers from a count that can be a day old.  For
+ * some of the service's own tables it says 0, which cannot be distinguished
+ * from an empty table, and for others it fails.  Then plans are made with what
+ * the last ANALYZE has found, and ANALYZE has the rows counted exactly, which
+ * the service does up to a limit.  Of a table that is larger, or not counted
+ * at all, only the rows that are read are known, and what was known before.
+ */
+
+/* {"EntityRecordCountCollection":{"Keys":["account"],"Values":[1234]}} */
+static double
+count_in(const dv_http_result *result)
+{
+	struct json_object *root = dv_json_parse(result->body, result->body_len, NULL);
+	struct json_object *counts;
+	struct json_object *values;
+
+	if (root == NULL ||
+		!json_object_object_get_ex(root, "EntityRecordCountCollection", &counts) ||
+		!json_object_object_get_ex(counts, "Values", &values) ||
+		!json_object_is_type(values, json_type_array) || json_object_array_length(values) != 1)
+		return 0;
+	return (double) json_object_get_int64(json_object_array_get_idx(values, 0));
+}
+
+/* Makes a request for a count, which is not repeated if the outcome is unknown. */
+static dv_call *
+ask_count(dv_session *session, const char *path)
+{
+	dv_call_spec spec = {0};
+	dv_call    *call;
+
+	spec.method = "GET";
+	spec.path = path;
+	spec.kind = DV_KIND_READ;
+	/* there are other ways, which are better than waiting until it works */
+	spec.repeatable = false;
+	call = dv_call_start(session, &spec, CurrentMemoryContext);
+	dv_call_wait(call);
+	return call;
+}
+
+/* Can something else be done about the error?  If not, it would also hit the reading of rows. */
+static bool
+is_about_count(const dv_error *error)
+{
+	if (error->verdict == DV_VERDICT_REFUSED)
+		return error->meaning != DV_MEANING_USER && error->meaning != DV_MEANING_CALLER;
+	return error->verdict == DV_VERDICT_RETRY && error->outcome_unknown;
+}
+
+/* Returns -1 if the service does not say. */
+static double
+told_rows(const dv_relation *relation, dv_session *session)
+{
+	dv_call    *call;
+	const dv_error *error;
+
+	if (relation->type == DV_TABLE_VIRTUAL ||
+		dv_form_most(session, DV_FORM_TOTAL_COUNT, relation->table, 1) == 0)
+		return -1;
+	call = ask_count(session, dv_address_row_count(relation->table));
+	error = dv_call_error(call);
+	if (error->verdict == DV_VERDICT_OK)
+		return Max(count_in(dv_call_result(call)), DV_FEWEST_ROWS);
+	if (!is_about_count(error))
+		dv_trouble_raise(error, dv_session_config_of(session),
+						 psprintf("estimate foreign table \"%s\"", relation->name));
+	/* what fails inside of the service fails again, unlike a lost connection */
+	if (error->verdict == DV_VERDICT_REFUSED || error->status == 500)
+		dv_form_refused(session, DV_FORM_TOTAL_COUNT, relation->table, 0, error);
+	return -1;
+}
+
+double
+dv_remote_row_count(const dv_relation *relation, Oid userid)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse estimate",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	double		rows = told_rows(relation, dv_connection_get(relation->serverid, userid));
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return rows;
+}
+
+/*
+ * Has the service count the rows, which it does up to AGGREGATE_LIMIT of them.
+ * Returns -1 if it does not.
+ */
+static double
+aggregated_rows(const dv_relation *relation, dv_session *session)
+{
+	dv_call    *call;
+	const dv_error *error;
+	const dv_http_result *result;
+	struct json_object *root;
+	struct json_object *row;
+	struct json_object *n;
+
+	if (relation->type == DV_TABLE_VIRTUAL)
+		return -1;
+	call = ask_count(session, dv_address_counted(relation->entity_set));
+	error = dv_call_error(call);
+	if (error->meaning == DV_MEANING_COUNT_LIMIT)
+		return AGGREGATE_LIMIT;
+	if (error->verdict != DV_VERDICT_OK)
+		return -1;
+	result = dv_call_result(call);
+	root = dv_json_parse(result->body, result->body_len, NULL);
+	if (dv_json_length(dv_json_array(root, "value")) != 1)
+		return -1;
+	row = dv_json_item(dv_json_array(root, "value"), 0);
+	if (!json_object_is_type(row, json_type_object) || !json_object_object_get_ex(row, "n", &n) ||
+		!json_object_is_type(n, json_type_int))
+		return -1;
+	return Max((double) json_object_get_int64(n), 0);
+}
+
+/* Returns 0 if nothing is known before rows have been read. */
+static double
+count_rows(const dv_relation *relation, Oid userid)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse count",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_session *session = dv_connection_get(relation->serverid, userid);
+	double		rows = told_rows(relation, session);
+
+	if (rows < 0)
+		rows = aggregated_rows(relation, session);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return Max(rows, 0);
+}
+
+/* Has the service told the number of rows, as far as is known? */
+static bool
+is_told(const dv_relation *relation, Oid userid)
+{
+	return relation->type != DV_TABLE_VIRTUAL &&
+		dv_form_most(dv_connection_get(relation->serverid, userid), DV_FORM_TOTAL_COUNT,
+					 relation->table, 1) > 0;
+}
+
+/*
+ * PostgreSQL first asks for the size of a table and then for its sample, or for
+ * the sizes of all partitions and then for their samples.  The number of rows is
+ * kept from the one to the other.
+ */
+typedef struct known_count
+{
+	Oid			relid;
+	double		rows;
+} known_count;
+
+static List *known_counts = NIL;
+
+/* Called at the end of the transaction. */
+static void
+forget_counts(void *arg)
+{
+	known_counts = NIL;
+}
+
+static void
+keep_count(Oid relid, double rows)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	known_count *known = palloc(sizeof(*known));
+
+	if (known_counts == NIL)
+	{
+		MemoryContextCallback *callback = palloc0(sizeof(*callback));
+
+		callback->func = forget_counts;
+		MemoryContextRegisterResetCallback(TopTransactionContext, callback);
+	}
+	known->relid = relid;
+	known->rows = rows;
+	known_counts = lappend(known_counts, known);
+	MemoryContextSwitchTo(old);
+}
+
+/* Returns the number that was kept last, which is then forgotten; else asks the service. */
+static double
+take_count(const dv_relation *relation, Oid userid)
+{
+	double		rows = -1;
+	ListCell   *lc;
+
+	foreach(lc, known_counts)
+	{
+		known_count *known = lfirst(lc);
+
+		if (known->relid != relation->relid)
+			continue;
+		rows = known->rows;
+		known_counts = foreach_delete_current(known_counts, lc);
+	}
+	return rows >= 0 ? rows : count_rows(relation, userid);
+}
+
+/*
+ * Ids
+ */
+
+static void
+read_id(const sample *s, dv_ordered_id *id)
+{
+	uint8		uuid[DV_ID_LEN];
+
+	if (!dv_scan_id(s->scan, uuid))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not analyze foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
+						s->relation->name, GetForeignServer(s->relation->serverid)->servername)));
+	dv_id_order(uuid, id);
+}
+
+static char *
+id_text(const dv_ordered_id *id)
+{
+	uint8		uuid[DV_ID_LEN];
+
+	dv_id_unorder(id, uuid);
+	return dv_id_text(uuid);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return dv_id_compare(a, b);
+}
+
+/*
+ * Returns a random point between two ids: their common prefix, then eight
+ * random bytes; those after them do not matter.
+ */
+static dv_ordered_id
+random_point(const dv_ordered_id *low, const dv_ordered_id *high)
+{
+	dv_ordered_id point = *low;
+	uint64		from = 0;
+	uint64		to = 0;
+	int			common = 0;
+	int			i;
+
+	while (common < DV_ID_LEN - 8 && low->bytes[common] == high->bytes[common])
+		common++;
+	for (i = common; i < common + 8; i++)
+	{
+		from = from << 8 | low->bytes[i];
+		to = to << 8 | high->bytes[i];
+	}
+	if (from < to)
+		from = pg_prng_uint64_range(&pg_global_prng_state, from, to);
+	for (i = common + 7; i >= common; i--)
+	{
+		point.bytes[i] = (uint8) from;
+		from >>= 8;
+	}
+	return point;
+}
+
+/*
+ * Rows
+ */
+
+/* Does the service filter and sort the table by ids as SQL Server does? */
+static bool
+can_spread(const dv_relation *relation)
+{
+	return relation->type == DV_TABLE_STANDARD || relation->type == DV_TABLE_INTERSECT;
+}
+
+/* Vitter's algorithm, as PostgreSQL uses it for local tables. */
+static void
+take_row(sample *s)
+{
+	int			i = s->n;
+
+	if (s->n >= s->target)
+	{
+		if (s->skip < 0)
+			s->skip = reservoir_get_next_S(&s->reservoir, s->seen, s->target);
+		if (s->skip-- > 0)
+			return;
+		i = (int) (s->target * sampler_random_fract(&s->reservoir.randstate));
+		heap_freetuple(s->rows[i]);
+	}
+	else
+		s->n++;
+	dv_scan_row(s->scan, s->desc->natts, s->values, s->isnull);
+	s->rows[i] = heap_form_tuple(s->desc, s->values, s->isnull);
+}
+
+/* Reads rows after an id (NULL: from the start).  Returns false at the end of the table. */
+static bool
+read_range(sample *s, const dv_ordered_id *after, int64 wanted)
+{
+	dv_filter  *filter = after == NULL ? NULL :
+	dv_filter_of(DV_GT, &s->relation->primary_id, id_text(after));
+	int64		n = 0;
+
+	dv_scan_ask(s->scan, filter, false, wanted);
+	while (dv_scan_next(s->scan))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (can_spread(s->relation))
+		{
+			read_id(s, &s->last);
+			if (s->seen == 0)
+				s->first = s->last;
+		}
+		take_row(s);
+		s->seen++;
+		n++;
+	}
+	return n == wanted;
+}
+
+/* Samples the rest of a table whose first rows have been read. */
+static void
+read_spread(sample *s, int64 wanted)
+{
+	dv_ordered_id points[RANGES - 1];
+	dv_ordered_id end;
+	int			i;
+
+	dv_scan_ask(s->scan, NULL, true, 1);
+	if (!dv_scan_next(s->scan))
+		return;
+	read_id(s, &end);
+	if (compare_ids(&s->last, &end) >= 0)
+		return;
+	for (i = 0; i < RANGES - 1; i++)
+		points[i] = random_point(&s->first, &end);
+	qsort(points, RANGES - 1, sizeof(dv_ordered_id), compare_ids);
+	for (i = 0; i < RANGES - 1; i++)
+	{
+		dv_ordered_id after = compare_ids(&points[i], &s->last) > 0 ? points[i] : s->last;
+
+		if (!read_range(s, &after, wanted))
+			break;
+	}
+}
+
+/* Returns the attribute numbers of the columns to be read, with 0 for the others. */
+static List *
+columns_of(const dv_relation *relation)
+{
+	List	   *columns = NIL;
+	int			i;
+
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		columns = lappend_int(columns, attribute == NULL ||
+							  attribute->column.type == DV_TYPE_IMAGE ? 0 : i);
+	}
+	return columns;
+}
+
+static int
+acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, double *total,
+					double *dead)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	Oid			userid = rel->rd_rel->relowner;
+	int64		most = (int64) target * READ_FACTOR;
+	int64		share = (most + RANGES - 1) / RANGES;
+	double		counted = take_count(relation, userid);
+	bool		whole = counted <= most || !can_spread(relation);
+	bool		more;
+	sample		s = {0};
+
+	s.relation = relation;
+	s.desc = RelationGetDescr(rel);
+	s.values = palloc0(sizeof(Datum) * Max(s.desc->natts, 1));
+	s.isnull = palloc0(sizeof(bool) * Max(s.desc->natts, 1));
+	s.rows = rows;
+	s.target = target;
+	s.skip = -1;
+	reservoir_init_selection_state(&s.reservoir, target);
+	s.scan = dv_scan_open(relation, userid, "analyze",
+						  psprintf("analyze foreign table \"%s\"", relation->name),
+						  columns_of(relation), 0);
+	/* the count may be too low, so more may remain to be read */
+	more = read_range(&s, NULL, whole ? most : share);
+	if (more && can_spread(relation))
+		read_spread(&s, share);
+	dv_scan_close(s.scan);
+
+	/* a table whose size is not told is not smaller than it was said to be */
+	if ((counted <= 0 || counted >= AGGREGATE_LIMIT) && !is_told(relation, userid))
+		counted = Max(counted, rel->rd_rel->reltuples);
+	*total = more ? Max(counted, s.seen) : s.seen;
+	*dead = 0;
+	ereport(elevel,
+			(errmsg("\"%s\": read %.0f of about %.0f rows; %d rows in sample",
+					relation->name, s.seen, *total, s.n)));
+	return s.n;
+}
+
+/*
+ * Returns how many pages the table would have locally, which is its weight
+ * among the partitions of a table.
+ */
+static BlockNumber
+pages_of(const dv_relation *relation, double rows)
+{
+	double		width = MAXALIGN(SizeofHeapTupleHeader);
+	double		pages;
+	int			i;
+
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *attribute = dv_relation_attribute(relation, i);
+
+		if (attribute != NULL)
+			width += get_typavgwidth(attribute->pgtype, attribute->typmod);
+	}
+	pages = 1 + rows * width / BLCKSZ;
+	return (BlockNumber) Min(pages, (double) MaxBlockNumber);
+}
+
+/*
+ * The callbacks
+ */
+
+bool
+dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNumber *totalpages)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+
+	double		rows = count_rows(relation, rel->rd_rel->relowner);
+
+	keep_count(relation->relid, rows);
+	*totalpages = pages_of(relation, rows);
+	*func = acquire_sample_rows;
+	return true;
+}
+
+#ifdef DV_IMPORT_STATISTICS
+/*
+ * Makes one request instead of taking a sample, for tables with the option
+ * import_stats.  The service knows the approximate number of rows but nothing
+ * about columns, whose statistics remain those of the last sample.  ANALYZE of
+ * certain columns needs a sample, and so do extended statistics.  A table that
+ * the service does not count is sampled, too.
+ */
+bool
+dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
+{
+	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
+	TimestampTz began = GetCurrentTimestamp();
+	double		rows;
+
+	if (columns != NIL || !dv_option_bool(relation->options, DV_OPT_IMPORT_STATS))
+		return false;
+	if (HasRelationExtStatistics(rel))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot import statistics for foreign table \"%s\" --- this foreign table has extended statistics objects",
+						relation->name)));
+		return false;
+	}
+	rows = take_count(relation, rel->rd_rel->relowner);
+	if (rows <= DV_FEWEST_ROWS || !is_told(relation, rel->rd_rel->relowner) ||
+		!dv_import_row_count(rel, pages_of(relation, rows), rows, began))
+	{
+		/* the sample does not ask again */
+		keep_count(relation->relid, rows);
+		return false;
+	}
+	ereport(elevel,
+			(errmsg("\"%s\": imported the count of about %.0f rows", relation->name, rows)));
+	return true;
+}
+#endif

@@ -1,0 +1,831 @@
+/*
+ * group_scan.c
+ *		Groups that the service forms, of any number of rows.
+ *
+ * The service groups 50,000 rows at most and returns 5,000 groups at most; the
+ * former it refuses, the latter it does not even mention.  What exceeds these
+ * numbers is divided by the ids of the root's rows, and the parts are requested
+ * several at a time: each row is in exactly one of them, whatever is written
+ * meanwhile, and a part that is still too large is divided again.  As the ids in a
+ * part are usually not spread evenly, what is divided is what lies between the
+ * first and the last one that exist.  Before that, the service is asked whether it
+ * compares ids as we do (client/id_trial.h).
+ *
+ * COUNT(DISTINCT) of parts cannot be added up, nor that of the months of a quarter
+ * or the days of a week.  Once there are parts, or if there are such periods, its
+ * values become keys of the query instead, and are counted here.
+ *
+ * If the service refuses to form groups, or if it would form others, because its
+ * days do not begin when the session's do, or if there turn out to be about as many
+ * groups as rows, the rows are read and grouped here.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datetime.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "client/forms.h"
+#include "client/id_trial.h"
+#include "dataverse/address.h"
+#include "dataverse/id_order.h"
+#include "fdw/scan/fetch_scan.h"
+
+/* Parts that are requested at the same time. */
+#define PARTS_AT_ONCE 8
+
+/*
+ * What answers that were of no use may have, in comparison to all rows, and how many
+ * rows that are if it is not known.
+ */
+#define MOST_WASTED 0.25
+#define UNKNOWN_ROWS 40000
+
+typedef enum part_state
+{
+	PART_GROUPING,
+	PART_SEEKING_FIRST,			/* the ends of what has to be divided */
+	PART_SEEKING_LAST
+} part_state;
+
+/* The rows whose ids are in [from, to). */
+typedef struct part
+{
+	MemoryContext context;		/* of the part itself */
+	bool		has_from;
+	bool		has_to;
+	dv_ordered_id from;
+	dv_ordered_id to;
+	dv_ordered_id first;		/* the first id that exists */
+	part_state	state;
+	dv_names   *names;			/* of the current request */
+	dv_pages   *pages;			/* NULL: none has been sent */
+	MemoryContext request;		/* of the current request and its rows */
+	List	   *rows;			/* arrays of dv_group_value */
+	bool		any;			/* the end that was sought exists */
+	bool		single;			/* it was seen to have one row only */
+} part;
+
+typedef struct grouping
+{
+	dv_fetch_scan *scan;
+	MemoryContext context;
+	List	   *waiting;		/* parts; the last ones made come first, so that there are few */
+	List	   *active;
+	int			cut_short;		/* answers that had no room for all groups */
+	bool		refused;		/* the service does not form such groups */
+} grouping;
+
+/*
+ * Values of groups
+ */
+
+static dv_value
+number_of(const dv_fetch_scan *scan, int member)
+{
+	dv_value	value = scan->members[member];
+
+	dv_value_respell(&value, DV_FORM_NUMBER);
+	return value;
+}
+
+/* Reads a part of a date; returns false if it is null. */
+static bool
+read_number(const dv_fetch_scan *scan, int member, int *number)
+{
+	dv_value	value = number_of(scan, member);
+	int32_t		n;
+
+	if (dv_value_is_null(&value))
+		return false;
+	if (dv_value_int32(&value, &n) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a part of a date", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
+	*number = n;
+	return true;
+}
+
+static int64
+read_count(const dv_fetch_scan *scan, int member)
+{
+	dv_value	value = number_of(scan, member);
+	int64_t		n = 0;
+
+	/* a count is never null, so that one that is missing is no count of 0 */
+	if (dv_value_int64(&value, &n) != DV_VALUE_OK || n < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse returned no count", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
+	return n;
+}
+
+static void
+read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
+{
+	dv_value	value = number_of(scan, member);
+
+	out->isnull = dv_value_is_null(&value);
+	if (out->isnull && out->count == 0)
+		return;
+	if (value.kind != DV_VALUE_NUMBER)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse returned no number for a sum", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
+	out->value = DirectFunctionCall3(numeric_in, CStringGetDatum(pnstrdup(value.text, value.len)),
+									 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
+/* Returns the first day of a period. */
+static DateADT
+begin_period(dv_fetch_period period, int year, int month, int day)
+{
+	int			julian;
+
+	switch (period)
+	{
+		case DV_FETCH_YEAR:
+			month = day = 1;
+			break;
+		case DV_FETCH_QUARTER:
+			month = (month - 1) / 3 * 3 + 1;
+			day = 1;
+			break;
+		case DV_FETCH_MONTH:
+			day = 1;
+			break;
+		case DV_FETCH_WEEK:
+		case DV_FETCH_DAY:
+			break;
+	}
+	julian = date2j(year, month, day);
+	/* weeks begin on Mondays */
+	if (period == DV_FETCH_WEEK)
+		julian -= (j2day(julian) + 6) % 7;
+	return julian - POSTGRES_EPOCH_JDATE;
+}
+
+static Datum
+as_type(DateADT date, Oid type)
+{
+	if (type == TIMESTAMPTZOID)
+		return DirectFunctionCall1(date_timestamptz, DateADTGetDatum(date));
+	if (type == TIMESTAMPOID)
+		return DirectFunctionCall1(date_timestamp, DateADTGetDatum(date));
+	return DateADTGetDatum(date);
+}
+
+static void
+read_period(const dv_fetch_scan *scan, const dv_fetch_source *source, dv_fetch_period period,
+			Oid type, dv_group_value *out)
+{
+	int			year;
+	int			month = 1;
+	int			day = 1;
+
+	out->isnull = !read_number(scan, source->members[0], &year) ||
+		(period != DV_FETCH_YEAR && !read_number(scan, source->members[1], &month)) ||
+		((period == DV_FETCH_WEEK || period == DV_FETCH_DAY) &&
+		 !read_number(scan, source->members[2], &day));
+	if (!out->isnull)
+		out->value = as_type(begin_period(period, year, month, day), type);
+}
+
+static void
+read_key(const dv_fetch_scan *scan, int i, dv_group_value *out)
+{
+	const dv_fetch_source *source = &scan->request.sources[i];
+
+	if (source->attribute->column.type == DV_TYPE_DATE)
+		read_period(scan, source, DV_FETCH_DAY, source->attribute->pgtype, out);
+	else
+		out->value = dv_fetch_decode(scan, i, &out->isnull);
+}
+
+/* Reads one column of a group as the service returned it. */
+static void
+read_column(const dv_fetch_scan *scan, int i, Oid type, dv_group_value *out)
+{
+	const dv_fetch_source *source = &scan->request.sources[i];
+
+	switch (source->item->content)
+	{
+		case DV_FETCH_KEY:
+			read_key(scan, i, out);
+			break;
+		case DV_FETCH_PERIOD:
+			read_period(scan, source, source->item->period, type, out);
+			break;
+		case DV_FETCH_COUNT:
+		case DV_FETCH_COUNT_VALUES:
+			out->count = read_count(scan, source->members[0]);
+			break;
+		case DV_FETCH_COUNT_DISTINCT:
+			if (scan->request.distinct_values)
+				read_key(scan, i, out);
+			else
+			{
+				out->isnull = true;
+				out->count = read_count(scan, source->members[0]);
+			}
+			break;
+		case DV_FETCH_AVG:
+			out->count = read_count(scan, source->members[1]);
+			read_sum(scan, source->members[0], out);
+			break;
+		case DV_FETCH_SUM:
+			read_sum(scan, source->members[0], out);
+			break;
+		default:
+			out->value = dv_fetch_decode(scan, i, &out->isnull);
+	}
+}
+
+static dv_group_value *
+read_group(const dv_fetch_scan *scan, TupleDesc desc)
+{
+	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+		read_column(scan, i, TupleDescAttr(desc, i)->atttypid, &values[i]);
+	return values;
+}
+
+/*
+ * Parts
+ */
+
+static part *
+create_part(MemoryContext owner)
+{
+	MemoryContext context = AllocSetContextCreate(owner, "dataverse part", ALLOCSET_SMALL_SIZES);
+	part	   *p = MemoryContextAllocZero(context, sizeof(*p));
+
+	p->context = context;
+	p->request = AllocSetContextCreate(context, "dataverse groups", ALLOCSET_DEFAULT_SIZES);
+	return p;
+}
+
+static dv_filter *
+filter_of(const part *p, const dv_column *id)
+{
+	List	   *bounds = NIL;
+
+	if (p->has_from)
+		bounds = lappend(bounds, dv_id_filter(DV_GE, id, &p->from));
+	if (p->has_to)
+		bounds = lappend(bounds, dv_id_filter(DV_LT, id, &p->to));
+	return bounds == NIL ? NULL : dv_filter_join(DV_AND, bounds);
+}
+
+/* Sends the request that the state of the part calls for; returns false if no row can match. */
+static bool
+send_part(dv_fetch_scan *scan, part *p)
+{
+	dv_fetch_request *request = &scan->request;
+	const char *id = request->relations[0]->primary_id.property;
+	MemoryContext old;
+	dv_pages_spec spec;
+	dv_query	query;
+	bool		any;
+
+	MemoryContextReset(p->request);
+	p->rows = NIL;
+	p->any = false;
+	old = MemoryContextSwitchTo(p->request);
+	request->within = filter_of(p, &request->relations[0]->primary_id);
+	any = p->state == PART_GROUPING ? dv_fetch_request_query(request, &query) :
+		dv_fetch_request_end(request, p->state == PART_SEEKING_LAST, &query);
+	request->within = NULL;
+	if (any)
+	{
+		spec = dv_fetch_pages_spec(scan);
+		spec.path = dv_fetch_request_url(&query, NULL, false);
+		if (p->state == PART_GROUPING)
+			p->names = dv_names_init(palloc(dv_names_size(request->members, request->nmembers)),
+									 request->members, request->nmembers);
+		else
+			p->names = dv_names_init(palloc(dv_names_size(&id, 1)), &id, 1);
+		spec.names = p->names;
+		/* whatever the service refuses, rows can be read instead */
+		spec.has_plainer = true;
+		p->pages = dv_pages_start(&spec, p->request);
+	}
+	MemoryContextSwitchTo(old);
+	return any;
+}
+
+static void
+begin_seeking(grouping *g, part *p, part_state state)
+{
+	p->state = state;
+	if (!send_part(g->scan, p))
+		elog(ERROR, "no rows of foreign table \"%s\" to divide", g->scan->request.relations[0]->name);
+}
+
+static void
+read_id(const dv_fetch_scan *scan, dv_ordered_id *id)
+{
+	uint8_t		uuid[UUID_LEN];
+
+	if (dv_value_uuid(&scan->members[0], uuid) != DV_VALUE_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse returned a row without an id", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
+	dv_id_order(uuid, id);
+}
+
+/* Adds a part of what another one contains, from an id on; everything before belongs to "before". */
+static part *
+add_part(grouping *g, part *before, const dv_ordered_id *from)
+{
+	part	   *next = create_part(g->context);
+
+	next->has_from = before->has_to = true;
+	next->from = before->to = *from;
+	g->waiting = lcons(next, g->waiting);
+	g->scan->parts++;
+	return next;
+}
+
+/* Replaces a part by n parts, divided between the first and the last id that exist in it. */
+static void
+divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
+{
+	dv_ordered_id before = p->first;
+	part	   *piece = create_part(g->context);
+	int			i;
+
+	piece->has_from = p->has_from;
+	piece->from = p->from;
+	g->waiting = lcons(piece, g->waiting);
+	g->scan->parts++;
+	for (i = 1; i < n; i++)
+	{
+		dv_ordered_id cut = dv_id_cut(&p->first, last, i, n);
+
+		/* there may be fewer ids than parts; of two, each has one */
+		if (n == 2 && dv_id_compare(&cut, &before) <= 0)
+			cut = *last;
+		if (dv_id_compare(&cut, &before) > 0)
+			piece = add_part(g, piece, &cut);
+		before = cut;
+	}
+	piece->has_to = p->has_to;
+	piece->to = p->to;
+}
+
+/* Does the service compare ids as we do?  It is asked once in a session, for a row that exists. */
+static bool
+order_is_proven(grouping *g, const dv_ordered_id *id)
+{
+	dv_fetch_scan *scan = g->scan;
+	const dv_relation *relation = scan->request.relations[0];
+	const char *name = relation->primary_id.property;
+	MemoryContext context;
+	MemoryContext old;
+	dv_pages_spec spec;
+	dv_ordered_id found;
+	dv_query	query = {0};
+	dv_pages   *pages;
+
+	if (dv_form_proven(scan->session, DV_FORM_PARTS, relation->table))
+		return true;
+	context = AllocSetContextCreate(g->context, "dataverse order", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	query.entity_set = relation->entity_set;
+	query.table = relation->table;
+	query.primary_id = &relation->primary_id;
+	query.filter = dv_id_trial_filter(query.primary_id, id);
+	query.top = 1;
+	spec = dv_fetch_pages_spec(scan);
+	spec.path = dv_fetch_request_url(&query, NULL, false);
+	spec.names = dv_names_init(palloc(dv_names_size(&name, 1)), &name, 1);
+	spec.has_plainer = true;
+	pages = dv_pages_start(&spec, context);
+	if (dv_pages_next(pages, scan->members))
+	{
+		read_id(scan, &found);
+		if (dv_id_compare(&found, id) == 0)
+			dv_form_prove(scan->session, DV_FORM_PARTS, relation->table);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return dv_form_proven(scan->session, DV_FORM_PARTS, relation->table);
+}
+
+/*
+ * What was too large has turned out to be a row or none.  As a rule, the others
+ * have been deleted in the meantime, so that it can be grouped now.  Returns true
+ * if the part is done with.
+ */
+static bool
+group_single(grouping *g, part *p)
+{
+	if (p->single)
+	{
+		g->refused = true;
+		return true;
+	}
+	p->single = true;
+	p->state = PART_GROUPING;
+	return !send_part(g->scan, p);
+}
+
+/*
+ * The last id of a part that is too large has been found.  Returns true if the
+ * part is done with.
+ */
+static bool
+divide_at_last(grouping *g, part *p)
+{
+	dv_ordered_id last;
+
+	/* the rows are gone, which is as good as having grouped them */
+	if (!p->any)
+		return true;
+	read_id(g->scan, &last);
+	if (dv_id_compare(&p->first, &last) >= 0)
+		return group_single(g, p);
+	if (!order_is_proven(g, &p->first))
+	{
+		g->refused = true;
+		return true;
+	}
+	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_fetch_parts(g->scan->plan), 2));
+	return true;
+}
+
+/* The service cannot group so many rows, or does not return so many groups. */
+static void
+part_is_too_large(grouping *g, part *p)
+{
+	dv_fetch_scan *scan = g->scan;
+	MemoryContext old;
+
+	if (scan->parts == 0 && !scan->request.distinct_values)
+	{
+		/* from now on, only what can be put together is requested */
+		old = MemoryContextSwitchTo(scan->context);
+		scan->request.distinct_values = true;
+		dv_fetch_request_choose(&scan->request);
+		dv_fetch_name_members(scan);
+		MemoryContextSwitchTo(old);
+	}
+	begin_seeking(g, p, PART_SEEKING_FIRST);
+}
+
+/*
+ * Have so many answers had no room for their groups that it takes less to read the
+ * rows?  If parts that the service can group have too many groups, then smaller ones
+ * have few rows for each group, and are more than the table has pages.
+ */
+static bool
+is_in_vain(const grouping *g)
+{
+	double		rows = g->scan->plan->rows > 0 ? g->scan->plan->rows : UNKNOWN_ROWS;
+
+	return (double) g->cut_short * DV_RETURNED_GROUPS >= rows * MOST_WASTED;
+}
+
+/*
+ * The answer to a part is complete.  Returns true if the part is done with.
+ */
+static bool
+finish_answer(grouping *g, part *p)
+{
+	dv_fetch_scan *scan = g->scan;
+	const dv_error *refusal = dv_pages_refusal(p->pages);
+	ListCell   *lc;
+
+	if (refusal != NULL &&
+		(p->state != PART_GROUPING || refusal->meaning != DV_MEANING_COUNT_LIMIT))
+	{
+		g->refused = true;
+		return true;
+	}
+	switch (p->state)
+	{
+		case PART_SEEKING_FIRST:
+			if (!p->any)
+				return true;
+			read_id(scan, &p->first);
+			begin_seeking(g, p, PART_SEEKING_LAST);
+			return false;
+		case PART_SEEKING_LAST:
+			return divide_at_last(g, p);
+		case PART_GROUPING:
+			break;
+	}
+	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
+		list_length(p->rows) >= DV_RETURNED_GROUPS)
+	{
+		if (refusal == NULL)
+			g->cut_short++;
+		if (is_in_vain(g))
+		{
+			g->refused = true;
+			return true;
+		}
+		part_is_too_large(g, p);
+		return false;
+	}
+	foreach(lc, p->rows)
+	{
+		dv_groups_add(scan->groups, lfirst(lc));
+	}
+	return true;
+}
+
+/* Reads what has arrived of a part.  Returns true if the part is done with. */
+static bool
+advance_part(grouping *g, part *p, TupleDesc desc)
+{
+	dv_fetch_scan *scan = g->scan;
+
+	for (;;)
+	{
+		MemoryContext old;
+
+		switch (dv_pages_poll(p->pages, scan->members))
+		{
+			case DV_PAGES_WAITING:
+				return false;
+			case DV_PAGES_END:
+				if (finish_answer(g, p))
+					return true;
+				continue;
+			case DV_PAGES_TOMBSTONE:	/* these only with "by_page" */
+			case DV_PAGES_TURNED:
+			case DV_PAGES_ROW:
+				break;
+		}
+		p->any = true;
+		if (p->state != PART_GROUPING)
+			continue;
+		dv_fetch_check_names(scan);
+		old = MemoryContextSwitchTo(p->request);
+		p->rows = lappend(p->rows, read_group(scan, desc));
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* Starts parts as long as there may be more of them at a time. */
+static void
+start_parts(grouping *g)
+{
+	while (g->waiting != NIL && list_length(g->active) < PARTS_AT_ONCE)
+	{
+		part	   *p = linitial(g->waiting);
+
+		g->waiting = list_delete_first(g->waiting);
+		if (send_part(g->scan, p))
+			g->active = lappend(g->active, p);
+		else
+			MemoryContextDelete(p->context);
+	}
+}
+
+/* Reads what has arrived of all parts. */
+static void
+advance_parts(grouping *g, TupleDesc desc)
+{
+	ListCell   *lc;
+
+	foreach(lc, g->active)
+	{
+		part	   *p = lfirst(lc);
+
+		if (!advance_part(g, p, desc))
+			continue;
+		MemoryContextDelete(p->context);
+		g->active = foreach_delete_current(g->active, lc);
+		if (g->refused)
+			return;
+	}
+}
+
+/* Must the answer to each part be waited for?  While one was read, that to another may have come. */
+static bool
+all_are_waiting(const grouping *g)
+{
+	ListCell   *lc;
+
+	foreach(lc, g->active)
+	{
+		if (dv_pages_ready(((const part *) lfirst(lc))->pages))
+			return false;
+	}
+	return g->active != NIL;
+}
+
+/* Returns false if the service does not form such groups. */
+static bool
+form_in_parts(grouping *g, TupleDesc desc)
+{
+	dv_fetch_scan *scan = g->scan;
+	part	   *whole = create_part(g->context);
+	dv_query	query;
+
+	if (!dv_fetch_request_query(&scan->request, &query))
+		return true;
+	dv_fetch_choose_proof(scan);
+	scan->members = MemoryContextAllocZero(scan->query,
+										   sizeof(dv_value) * Max(scan->request.nmembers, 1));
+	/* what is certainly too much is not tried at all */
+	if (dv_fetch_parts(scan->plan) > 1)
+	{
+		g->active = list_make1(whole);
+		part_is_too_large(g, whole);
+	}
+	else
+		g->waiting = list_make1(whole);
+	while (!g->refused && (g->waiting != NIL || g->active != NIL))
+	{
+		start_parts(g);
+		advance_parts(g, desc);
+		if (!g->refused && all_are_waiting(g))
+			dv_call_pause(0, DV_WAIT_RESPONSE);
+	}
+	return !g->refused;
+}
+
+/* Returns false if the service does not form such groups.  No request for a part is left under way. */
+static bool
+form_there(dv_fetch_scan *scan, TupleDesc desc)
+{
+	grouping	g = {.scan = scan};
+	MemoryContext old;
+	ListCell   *lc;
+	bool		formed;
+
+	g.context = AllocSetContextCreate(CurrentMemoryContext, "dataverse parts",
+									  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(g.context);
+	formed = form_in_parts(&g, desc);
+	/* if not, some may still be under way */
+	foreach(lc, g.active)
+	{
+		dv_pages_count_unread(((part *) lfirst(lc))->pages);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(g.context);
+	return formed;
+}
+
+/*
+ * Groups of rows that are read
+ */
+
+/* date_trunc() of a column, as the statement has it */
+static Datum
+truncate_to_period(dv_fetch_period period, Datum value, Oid type, Oid result)
+{
+	Datum		name = CStringGetTextDatum(dv_fetch_periods[period]);
+
+	if (type == DATEOID)
+		value = as_type(DatumGetDateADT(value), result);
+	return result == TIMESTAMPTZOID ? DirectFunctionCall2(timestamptz_trunc, name, value) :
+		DirectFunctionCall2(timestamp_trunc, name, value);
+}
+
+static Datum
+as_numeric(Datum value, Oid type)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt16(value)));
+		case INT4OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt32(value)));
+		case INT8OID:
+			return NumericGetDatum(int64_to_numeric(DatumGetInt64(value)));
+		default:
+			return value;
+	}
+}
+
+/* Makes of a row a group of its own. */
+static void
+group_row(dv_fetch_scan *scan, TupleDesc desc, dv_group_value *values)
+{
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+	{
+		const dv_fetch_source *source = &scan->request.sources[i];
+		dv_group_value *v = &values[i];
+
+		v->isnull = true;
+		v->count = 1;
+		if (source->attribute == NULL)
+			continue;
+		v->value = dv_fetch_decode(scan, i, &v->isnull);
+		v->count = v->isnull ? 0 : 1;
+		if (v->isnull)
+			continue;
+		if (source->item->content == DV_FETCH_PERIOD)
+			v->value = truncate_to_period(source->item->period, v->value, source->attribute->pgtype,
+										  TupleDescAttr(desc, i)->atttypid);
+		else if (source->item->content == DV_FETCH_SUM || source->item->content == DV_FETCH_AVG)
+			v->value = as_numeric(v->value, source->attribute->pgtype);
+	}
+}
+
+static void
+form_here(dv_fetch_scan *scan, TupleDesc desc)
+{
+	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
+	MemoryContext old;
+
+	scan->grouped_here = true;
+	if (!scan->request.rows)
+	{
+		old = MemoryContextSwitchTo(scan->context);
+		scan->request.rows = true;
+		dv_fetch_request_choose(&scan->request);
+		MemoryContextSwitchTo(old);
+	}
+	scan->pages = dv_fetch_start_rows(scan, CurrentMemoryContext);
+	while (scan->pages != NULL && dv_fetch_next(scan))
+	{
+		MemoryContextReset(scan->row);
+		old = MemoryContextSwitchTo(scan->row);
+		group_row(scan, desc, values);
+		MemoryContextSwitchTo(old);
+		dv_groups_add(scan->groups, values);
+	}
+}
+
+/*
+ * All groups
+ */
+
+static dv_groups *
+begin_groups(const dv_fetch_scan *scan, TupleDesc desc)
+{
+	int			n = scan->request.nsources;
+	Oid		   *types = palloc0(sizeof(Oid) * Max(n, 1));
+	int		   *scales = palloc0(sizeof(int) * Max(n, 1));
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		const dv_attribute *attribute = scan->request.sources[i].attribute;
+
+		if (attribute == NULL)
+			continue;
+		types[i] = attribute->pgtype;
+		if (attribute->pgtype == NUMERICOID)
+			scales[i] = dv_decoder_scale(scan->decoders[i]);
+	}
+	return dv_groups_begin(scan->plan->items, desc, types, scales);
+}
+
+/* Would the service's periods begin when the statement's do? */
+static bool
+has_same_periods(const dv_fetch_scan *scan)
+{
+	int			i;
+
+	for (i = 0; i < scan->request.nsources; i++)
+	{
+		const dv_fetch_source *source = &scan->request.sources[i];
+
+		if (source->item->content == DV_FETCH_PERIOD &&
+			source->attribute->pgtype == TIMESTAMPTZOID && !dv_fetch_days_agree())
+			return false;
+	}
+	return true;
+}
+
+void
+dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->query);
+
+	scan->groups = begin_groups(scan, desc);
+	if (scan->request.rows || !has_same_periods(scan))
+		form_here(scan, desc);
+	else if (!form_there(scan, desc))
+	{
+		scan->groups = begin_groups(scan, desc);
+		form_here(scan, desc);
+	}
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,145 @@
+/*
+ * kept.c
+ *		Rows that a scan keeps, because it may be run again with the same values.
+ *
+ * PostgreSQL runs a scan again for each row of an outer query or of the outer
+ * side of a nested loop.  For a local table that is cheap, and it finds the same
+ * rows each time, since the statement has a snapshot.  The service has no
+ * snapshots, and a request takes some milliseconds.  So the rows are kept in
+ * memory, up to work_mem, and returned again while the values that the request
+ * consists of are the same, whether or not PostgreSQL has set the parameters that
+ * they come from.  If there are more rows, the service is asked again.
+ *
+ * A scan need not have been read to its end: what is kept is returned first, and
+ * the reading then goes on where it was.
+ *
+ * Tables that the statement writes are read as a whole (fdw/scan/spool.c).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "fdw/scan/evaluate.h"
+#include "fdw/scan/kept.h"
+#include "fdw/scan/wanted.h"
+
+static void
+forget(dv_kept *kept)
+{
+	if (kept->context != NULL)
+		MemoryContextDelete(kept->context);
+	kept->context = NULL;
+	kept->nrows = kept->next = 0;
+	kept->complete = kept->again = false;
+}
+
+void
+dv_kept_begin(dv_kept *kept, ForeignScanState *node)
+{
+	MemoryContext old;
+
+	forget(kept);
+	if (!kept->decided)
+		kept->wanted = dv_wanted_again(&node->ss.ps);
+	kept->decided = true;
+	if (!kept->wanted)
+		return;
+	kept->context = AllocSetContextCreate(node->ss.ps.state->es_query_cxt, "dataverse rows",
+										  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(kept->context);
+	kept->slot = MakeSingleTupleTableSlot(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+										  &TTSOpsMinimalTuple);
+	kept->room = 64;
+	kept->rows = palloc(sizeof(MinimalTuple) * kept->room);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+dv_kept_rescan(dv_kept *kept)
+{
+	kept->again = kept->context != NULL;
+	return kept->again;
+}
+
+static bool
+are_equal(const dv_bound_value *a, const dv_bound_value *b)
+{
+	int16		typlen;
+	bool		typbyval;
+
+	if (a->isnull || b->isnull)
+		return a->isnull && b->isnull;
+	get_typlenbyval(a->type, &typlen, &typbyval);
+	return datumIsEqual(a->value, b->value, typbyval, typlen);
+}
+
+bool
+dv_kept_holds(dv_kept *kept, ForeignScanState *node, List *expressions,
+			  const dv_bound_value *values)
+{
+	int			n = list_length(expressions);
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "dataverse values",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	dv_bound_value *now = palloc(sizeof(*now) * Max(n, 1));
+	int			i;
+
+	memcpy(now, values, sizeof(*now) * n);
+	dv_evaluate(expressions, node, now);
+	for (i = 0; i < n && are_equal(&now[i], &values[i]);)
+		i++;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+	kept->again = false;
+	kept->next = 0;
+	return i == n;
+}
+
+bool
+dv_kept_next(dv_kept *kept, TupleTableSlot *slot)
+{
+	int			natts = slot->tts_tupleDescriptor->natts;
+
+	if (kept->context == NULL || (kept->next == kept->nrows && !kept->complete))
+		return false;
+	ExecClearTuple(slot);
+	if (kept->next == kept->nrows)
+		return true;
+	ExecStoreMinimalTuple(kept->rows[kept->next++], kept->slot, false);
+	slot_getallattrs(kept->slot);
+	memcpy(slot->tts_values, kept->slot->tts_values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, kept->slot->tts_isnull, natts * sizeof(bool));
+	(void) ExecStoreVirtualTuple(slot);
+	return true;
+}
+
+void
+dv_kept_add(dv_kept *kept, TupleTableSlot *slot)
+{
+	MemoryContext old;
+
+	if (kept->context == NULL)
+		return;
+	if (TTS_EMPTY(slot))
+	{
+		kept->complete = true;
+		return;
+	}
+	old = MemoryContextSwitchTo(kept->context);
+	if (kept->nrows == kept->room)
+	{
+		kept->room *= 2;
+		kept->rows = repalloc_huge(kept->rows, sizeof(MinimalTuple) * kept->room);
+	}
+	kept->rows[kept->nrows++] = ExecCopySlotMinimalTuple(slot);
+	kept->next = kept->nrows;
+	MemoryContextSwitchTo(old);
+	if (MemoryContextMemAllocated(kept->context, false) > (Size) work_mem * 1024)
+		forget(kept);
+}

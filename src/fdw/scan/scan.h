@@ -1,0 +1,72 @@
+/*
+ * scan.h
+ *		Running scans, as EXPLAIN and async.c see them, and scans without an
+ *		executor.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_SCAN_H
+#define DV_SCAN_H
+
+#include "nodes/execnodes.h"
+
+#include "client/ranges.h"
+#include "dataverse/query.h"
+#include "fdw/relation.h"
+#include "fdw/scan/spool.h"
+
+typedef struct dv_scan dv_scan;
+
+/* Includes rows that nobody has read, which are counted now if there are any. */
+extern const dv_pages_stats *dv_scan_stats(dv_scan *scan);
+
+/* Returns NULL if rows are returned as they arrive. */
+extern const dv_spool *dv_scan_spool(const dv_scan *scan);
+
+/*
+ * For a scan that does not wait (fdw/scan/async.c): it returned no row because an
+ * answer is outstanding, and not because it has ended.
+ */
+extern bool dv_scan_waiting(const dv_scan *scan);
+
+/* The answer that it was waiting for has arrived. */
+extern bool dv_scan_ready(const dv_scan *scan);
+
+/*
+ * To be called before a statement writes its first row: reads everything that
+ * it reads of the tables that it writes, even if no row has been requested
+ * yet.
+ */
+extern void dv_scan_read_all(EState *estate);
+
+/*
+ * For ANALYZE and RETURNING, with the operation that the view dataverse.progress
+ * shows.  "columns" has the attribute number for each column of a row, or 0 for a
+ * column that is not read and will be null; the primary id is always read.
+ * "listed" is the column of dv_scan_ask_listed(), or 0.
+ */
+extern dv_scan *dv_scan_open(const dv_relation *relation, Oid userid, const char *operation,
+							 const char *what, List *columns, AttrNumber listed);
+
+/*
+ * Requests this number of rows (negative: all) in the order of ids, or only the
+ * id of the last row ("wanted" is 1).  Ends the previous request.
+ */
+extern void dv_scan_ask(dv_scan *scan, dv_filter *filter, bool last, int64 wanted);
+
+/*
+ * The same for all rows whose column has one of the values of an array, in as many
+ * requests as it takes.  They may come with other rows.  The array lasts until the
+ * last row has been read.
+ */
+extern void dv_scan_ask_listed(dv_scan *scan, Datum array);
+extern bool dv_scan_next(dv_scan *scan);
+
+/* The columns of the current row, valid until the next one, and its id. */
+extern void dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull);
+
+/* Returns false if the service has returned no id, or none that is a uuid. */
+extern bool dv_scan_id(const dv_scan *scan, uint8 *id);
+extern void dv_scan_close(dv_scan *scan);
+
+#endif							/* DV_SCAN_H */

@@ -1,0 +1,28 @@
+/*
+ * canned.h
+ *		Answers that cost the simulator next to nothing, for benchmarks of
+ *		clients (--canned).
+ *
+ * Whatever is read again while nothing has changed is answered with the bytes
+ * of the first time.  Rows of standard tables that are created are checked as
+ * ever and get their ids, but are not kept (row_write.c).
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef SIM_CANNED_H
+#define SIM_CANNED_H
+
+#include "wire/wire.h"
+
+struct sim_canned;
+
+struct sim_canned *sim_canned_new(void);
+void		sim_canned_free(struct sim_canned *canned);
+
+/* the answer that the same request got before, compressed if it was; false if there is none */
+bool		sim_canned_replay(struct sim_exchange *exchange);
+
+/* keeps the answer, which is ready to be sent, if the same request may have it again */
+void		sim_canned_keep(struct sim_exchange *exchange);
+
+#endif

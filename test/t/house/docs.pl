@@ -1,0 +1,224 @@
+# docs.pl
+#		Compares the README and doc/ with what the extension reports, with its
+#		messages, and with each other; and the table of the requirements with the tests.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $top = "$FindBin::Bin/../../..";
+my @pages = ('README.md', 'doc/reference.md', 'doc/cookbook.md');
+my %page = map { $_ => slurp_file("$top/$_") } @pages;
+my ($readme, $reference) = @page{ 'README.md', 'doc/reference.md' };
+my $node = PostgreSQL::Test::Cluster->new('docs');
+
+$node->init;
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION dataverse_fdw');
+
+# ---- options: name, type and marks, default, range or choices
+
+my ($section) = $reference =~ /^## Options\n(.*?)^## /ms;
+my %documented;
+while ($section =~ /^\| `(\w+)` \| ([^|]*?) *\| ([^|]*?) *\| ([^|]*?) *\| \S.*\|$/mg)
+{
+	ok(!exists $documented{$1}, "option $1 is documented once");
+	$documented{$1} = "$2|$3|$4";
+}
+my %real = map { my ($name, $rest) = split /\|/, $_, 2; ($name => $rest) } split /\n/,
+  $node->safe_psql(
+	'postgres', q{
+	SELECT name, type || CASE WHEN secret THEN ', secret' ELSE '' END
+	            || CASE WHEN superuser_only THEN ', superuser' ELSE '' END,
+	       coalesce(default_value, ''), coalesce(replace(accepts, '"', ''), '')
+	FROM dataverse.options()});
+is_deeply(\%documented, \%real, 'the options of the reference are those of dataverse.options()');
+
+my ($settings) = $reference =~ /^## Settings\n(.*?)^## /ms;
+is(join(' ', sort $settings =~ /`(dataverse_fdw\.\w+)`/g),
+	$node->safe_psql('postgres', q{LOAD 'dataverse_fdw';
+		SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM pg_settings WHERE name LIKE 'dataverse\_fdw.%'}),
+	'and so are the settings');
+
+# ---- columns of the views and names of the functions
+
+for my $view (qw(pool pool_metrics pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes))
+{
+	my @columns = split /\n/, $node->safe_psql('postgres',
+		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");
+	my @missing = grep { $reference !~ /`$_`/ } @columns;
+	is("@missing", '', "the reference speaks of every column of $view");
+}
+my @functions = split /\n/, $node->safe_psql(
+	'postgres', q{
+	SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace
+	   AND proname !~ '^dataverse_fdw_|^pool_users$|^throttle_events$|^progress_rows$|^doubtful_rows$|^hold$|^retrying$|^read_rejects$|^role_oid$|^role_or_superuser$|^table_oid$|^refuse_(?:forgery|change)$|^correct_(?:reject|check|check_type)$|^(check|copy|run|page|pull|push|track|pending|sync)_|^resolve_(check|copy)$|^writable_columns$|^read_page$|^end_pages$|^capture$|^caller$|^tables_of$|^name_in$'});
+my @missing = grep { $reference !~ /`dataverse\.$_\(/ } @functions;
+is("@missing", '', 'and of every function');
+
+my $views = $node->safe_psql('postgres',
+	q{SELECT relname FROM pg_class WHERE relnamespace = 'dataverse'::regnamespace AND relkind = 'v' AND relname !~ '_rejects$' ORDER BY 1});
+
+# ---- what is pushed down
+
+my ($pushed) = $readme =~ /<!-- made by test\/policy -->\n(.*?)<!-- end -->/s;
+is($pushed, scalar `$^X $top/test/policy`, 'the README says what the table of policies says: test/policy --write');
+
+# ---- codes of the service, and SQLSTATEs of statuses
+
+my $source = slurp_file("$top/src/dataverse/error.c");
+my ($rules) = $source =~ /code_rules\[\] = \{(.*?)^\};/ms;
+my ($errors) = $reference =~ /^## Errors\n(.*?)^## /ms;
+my %in_source = map { $_ => 1 } $rules =~ /"(0x\w+)"/g;
+my %in_readme = map { $_ => 1 } $errors =~ /`(0x\w+)`/g;
+is_deeply(\%in_readme, \%in_source, 'the codes of the reference are those of error.c');
+my ($statuses) = $source =~ /^\}\s+status_rules\[\] =\s*\{(.*?)^\};/ms;
+is_deeply([ $errors =~ /^\| (\d{3}) \|/mg ], [ $statuses =~ /\{(\d{3}),/g ], 'and so are the statuses');
+
+$node->stop;
+
+# ---- README leads to all that the reference has
+
+is(join(' ', grep { $readme !~ /`$_`/ } split /\n/, $views), '', 'the README names every view');
+
+# ---- messages: what the README quotes is in the sources
+
+my $literals = join "\n", map { slurp_file($_) } glob "$top/src/*/*.[ch] $top/src/*/*/*.[ch] $top/src/sql/*.sql";
+$literals =~ s/"\s*\n\s*"//g;
+$literals =~ s/\\"/"/g;
+$literals =~ s/''/'/g;
+my ($troubles) = $readme =~ /^## Troubleshooting\n(.*?)^## /ms;
+my @rows = $troubles =~ /^\| (?!message )([^|]*`[^|]*) \|/mg;
+cmp_ok(scalar @rows, '>=', 25, 'the README explains messages');
+for my $row (@rows)
+{
+	# what stands for names, and what the service says, is left out
+	my @parts = grep { /\w{3}/ && !/^(?:AADSTS\d+|HV\w{3}|\d{5})$/ } map { split /…/ } $row =~ /`([^`]+)`/g;
+	my @unknown;
+
+	for my $part (@parts)
+	{
+		push @unknown, $part unless quoted($part);
+	}
+	is(join(' / ', @unknown), '', "the sources have: $row");
+}
+
+# Whether a part of a message is in the sources: as it is, or where a placeholder joins two strings.
+sub quoted
+{
+	my ($part) = @_;
+	my @words = split / /, $part =~ s/^\W+|\W+$//gr;
+
+	return 1 if index($literals, join(' ', @words)) >= 0;
+	for my $n (1 .. $#words)
+	{
+		my ($start, $end) = (join(' ', @words[ 0 .. $n - 1 ]), join(' ', @words[ $n .. $#words ]));
+		return 1 if $literals =~ /\Q$start\E %s/ && $literals =~ /["']\Q$end\E/;
+	}
+	return 0;
+}
+
+# ---- links lead somewhere, and sentences have an end
+
+sub anchors
+{
+	my ($text) = @_;
+
+	$text =~ s/^```.*?^```$//msg;
+	return map { lc =~ s/[^\w\- ]//gr =~ s/ /-/gr } $text =~ /^#+ (.+)$/mg;
+}
+
+my %anchors = map { my $p = $_; $p => { map { $_ => 1 } anchors($page{$p}) } } @pages;
+for my $page (@pages)
+{
+	my @lost;
+	my ($folder) = $page =~ m{^(.*/)?};
+
+	while ($page{$page} =~ /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)
+	{
+		my ($file, $anchor) = ($1, $2);
+		my $target = $file eq '' ? $page : ($folder // '') . $file;
+
+		1 while $target =~ s{[^/]+/\.\./}{};
+		push @lost, "$file#" . ($anchor // '')
+		  unless -e "$top/$target" && (!defined $anchor || !$anchors{$target} || $anchors{$target}{$anchor});
+	}
+	is("@lost", '', "the links of $page lead somewhere");
+	is(join("\n", long_sentences($page{$page})), '', "no sentence of $page has 40 words");
+}
+
+# The sentences of prose and of cells of tables that have 40 words or more; code counts as a word.
+sub long_sentences
+{
+	my ($text) = @_;
+	my @long;
+
+	$text =~ s/^```.*?^```$//msg;
+	$text =~ s/^    .*$//mg;
+	$text =~ s/`[^`]*`/X/g;
+	$text =~ s/\]\([^)]*\)/]/g;
+	for my $paragraph (split /\n\s*\n|\n(?=\s*(?:-|\d+\.) )|\|/, $text)
+	{
+		for my $sentence (split /(?<=[.?!:])["*)]*\s+/, $paragraph)
+		{
+			push @long, $sentence if (grep { /\w/ } split ' ', $sentence) >= 40;
+		}
+	}
+	return @long;
+}
+
+# ---- figures carry the command that makes them
+
+for my $paragraph (map { $page{$_} =~ /^(##+ .*?)(?=^##|\z)/msg } @pages)
+{
+	next unless $paragraph =~ s/^    .*$//mgr =~ /\d(?: to \d[\d.]*)? (?:%|times (?:as|less|the)|rows\/s|µs)/;
+	like($paragraph, qr/`make [a-z-]+/, 'figures come with their command: ' . ($paragraph =~ /^#+ (.+)/)[0]);
+}
+
+# ---- tests by topic, and by requirement: all that are named exist
+
+my %where = (
+	unit => [ 'test/unit/', '_test.c' ],
+	t => [ 'test/t/', '.pl' ],
+	ratesim => [ 'test/ratesim/', '.c' ],
+	regress => [ 'sql/', '.sql' ]);
+my %held = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| (R\d{3}) \| [^|]+ \| (\S[^|]+) \|$/mg;
+my @lines = slurp_file("$top/test/REQUIREMENTS.md") =~ /^\| R\d{3} /mg;
+my @gone;
+
+sub file_of
+{
+	my ($layer, $name) = @_;
+	my ($before, $after) = @{ $where{$layer} };
+
+	return "$top/$before$name$after";
+}
+
+my @named = slurp_file("$top/test/README.md") =~ m{`((?:unit|t|regress)/[a-z0-9_/]+)`}g;
+cmp_ok(scalar @named, '>', 50, 'test/README.md names tests');
+is(join(' ', grep { !-f file_of(split '/', $_, 2) } @named), '', 'which are there');
+
+is(join(' ', sort keys %held), join(' ', map { sprintf 'R%03d', $_ } 1 .. 141), 'all requirements are in the table');
+is(scalar @lines, 141, 'once');
+for my $r (sort keys %held)
+{
+	my $tests = 0;
+
+	while ($held{$r} =~ m{`(unit|t|ratesim|regress)/([\w/]+): ([^`]+)`}g)
+	{
+		my $file = file_of($1, $2);
+
+		$tests++;
+		push @gone, "$r: $1/$2: $3" unless -f $file && index(slurp_file($file), $3) >= 0;
+	}
+	push @gone, "$r: no test" unless $tests || $held{$r} =~ /^(?:not met:|partly:|no test|by construction:|documented)/;
+}
+is(join("\n", @gone), '', 'and the tests that hold them are there');
+
+done_testing();

@@ -1,0 +1,120 @@
+# readme.pl
+#		Runs the SQL of the README and of doc/reference.md as it is against dvsim.
+#
+# All blocks of SQL are run in order in one database.  Blocks after the line
+# "<!-- planned -->" do not work yet and must fail, so that the mark is removed
+# when they work.  A block of text after one is what it prints.  Only what depends
+# on the environment is replaced.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Dvsim;
+
+my $dvsim = Dvsim->start('--app-user', 'app1:secret1', '--app-user', 'app2:secret2');
+my $node = PostgreSQL::Test::Cluster->new('readme');
+
+$node->init;
+$node->start;
+
+my $readme = join '', map { slurp_file("$FindBin::Bin/../../../$_") } 'README.md', 'doc/reference.md';
+my $ran = 0;
+
+while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?/msg)
+{
+	my ($planned, $sql, $expected) = ($1, $2, $3);
+	my ($title) = $sql =~ /^\s*(.+)/;
+
+	# dvsim also issues the tokens
+	$sql =~ s{(url) '(https://contoso\.crm\.dynamics\.com)'}{"$1 '$2', authority '$2'"}ge;
+	$sql =~ s{https://contoso\.crm\.dynamics\.com}{$dvsim->base}ge;
+	$sql =~ s{http://127\.0\.0\.1:8080}{$dvsim->base}ge;
+	$sql =~ s/(?<=ADD client_id_2 ')your-client-id/app2/;
+	$sql =~ s/(?<=ADD client_secret_2 ')your-client-secret/secret2/;
+	$sql =~ s/your-client-id/app1/g;
+	$sql =~ s/your-client-secret/secret1/g;
+
+	# a planned block may depend on another one, so each of its statements is tried
+	my @parts = $planned ? ($sql =~ /(.*?;[^\n]*\n)/sg) : ($sql);
+	for my $part (@parts)
+	{
+		my ($status, $out, $err) = $node->psql('postgres', $part);
+
+		if ($planned)
+		{
+			isnt($status, 0, "planned, and refused: $part");
+		}
+		else
+		{
+			is($status, 0, "runs: $title") or diag($err);
+			is("$out\n", $expected, '... and prints what is shown') if defined $expected;
+			$ran++;
+		}
+	}
+}
+
+cmp_ok($ran, '>=', 15, 'the README has examples that run');
+
+# the roles of the examples can run the queries for monitoring
+my @queries = $readme =~ /^### Monitoring\n.*?^```sql\n(.*?)^```$.*?^```sql\n(.*?)^```$/ms;
+for my $role (qw(watcher copier))
+{
+	my ($status, undef, $err) = $node->psql('postgres', "SET ROLE $role;" . shift(@queries), on_error_stop => 1);
+	is($status, 0, "$role can run the queries for monitoring") or diag($err);
+}
+
+# what the blocks have created exists, and works
+is( $node->safe_psql('postgres', "SELECT string_agg(application_user, ' ' ORDER BY 1) FROM dataverse.test_connection('crm') WHERE ok"),
+	'app1 second', 'the application users of the examples work');
+is( $node->safe_psql('postgres', "SELECT string_agg(srvname || ' ' || unnest, ', ' ORDER BY srvname) FROM (
+	SELECT srvname, unnest(srvoptions) FROM pg_foreign_server) AS o WHERE unnest LIKE 'url=%'"),
+	'crm url=' . $dvsim->base . ', practice url=' . $dvsim->base, 'the servers of the examples are dvsim');
+is($node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE creditonhold) FROM dv.account'),
+	'990|1', 'the rows of the examples are in Dataverse, those of the dry run are not');
+is($node->safe_psql('postgres', q{SELECT string_agg(target || coalesce(age::text, ' never'), ' ') FROM dataverse.sync_state}) =~ s/\d\d:[\d:.]+//gr,
+	'public.account', 'the copy of the examples is in step');
+is($node->safe_psql('postgres', q{SELECT string_agg(operation || ' ' || status, ', ' ORDER BY id) FROM dataverse.runs}),
+	'pull succeeded, pull succeeded, sync succeeded, sync succeeded, sync succeeded, sync succeeded, push succeeded',
+	'all runs have succeeded');
+
+# ---- what the README says about preloading and roles
+
+like(($node->psql('postgres', 'SET dataverse_fdw.dryrun = on'))[2], qr/^.*ERROR:  invalid configuration parameter name "dataverse_fdw\.dryrun"/,
+	'preloaded as the README says, a misspelled setting is an error');
+
+# Returns the SQLSTATE of a statement of a role, or what it prints.
+sub as_role
+{
+	my ($role, $sql) = @_;
+	my ($status, $out, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSET ROLE $role;\n$sql");
+
+	return $err =~ /ERROR:  (\w+)/ ? $1 : $out;
+}
+
+my %call = (
+	read => 'SELECT count(*) > 0 FROM dv.account',
+	write => "WITH u AS (UPDATE dv.account SET telephone1 = '1' WHERE accountnumber = 'demo-17' RETURNING 1) SELECT count(*) FROM u",
+	request => "SELECT count(*) FROM dataverse.request('crm', 'GET', 'WhoAmI')",
+	import => 'IMPORT FOREIGN SCHEMA dataverse LIMIT TO (task) FROM SERVER crm INTO copies',
+	pull => "CALL dataverse.pull('dv.contact', 'copies.contact'); SELECT count(*) FROM copies.contact",
+	watch => "SELECT count(*) FROM dataverse.pool WHERE server = 'crm'");
+my %may = (
+	loader => { read => 't', write => 1, request => 42501, import => 42501, pull => 42501, watch => 1 },
+	copier => { read => 't', write => 42501, request => 1, import => '', pull => 0, watch => 1 },
+	watcher => { read => 42704, write => 42501, request => 42501, import => 42501, pull => 42501, watch => 2 });
+for my $role (sort keys %may)
+{
+	is(as_role($role, $call{$_}), $may{$role}{$_}, "the role $role: $_") for sort keys %call;
+}
+is(as_role('dba', "CREATE SERVER another FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant_id 'x')"),
+	'', 'the role dba makes servers');
+
+$node->stop;
+done_testing();

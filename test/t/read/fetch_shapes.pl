@@ -1,0 +1,310 @@
+# fetch_shapes.pl
+#		Services that answer FetchXML otherwise than expected: columns of links under
+#		other names, pages without cookies, groups that fail.  And the options that
+#		leave joins and groups to PostgreSQL.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+use Crm;
+use Session;
+
+my $crm = Crm->start('shapes', preload => 1, flags => [ '--journal-bytes', 268_435_456 ]);
+my $dvsim = $crm->dvsim;
+my $rows = 700;
+
+$dvsim->control('POST', '/_dvsim/seed?table=account&rows=200');
+$dvsim->control('POST', "/_dvsim/seed?table=contact&rows=$rows", { lookups => { parentcustomerid => { table => 'account', filled => 0.8 } } });
+$crm->sql(
+	q{CREATE SCHEMA dv; CREATE SCHEMA l;
+	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv;
+	ALTER FOREIGN TABLE dv.contact OPTIONS (ADD page_size '100');
+	CREATE TABLE l.contact AS SELECT contactid, lastname, gendercode, parentcustomerid FROM dv.contact;
+	CREATE TABLE l.account AS SELECT accountid, name, industrycode FROM dv.account;
+	ANALYZE dv.account, dv.contact});
+
+my %ask = (
+	inner => 'SELECT c.contactid, c.lastname, a.name FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid',
+	outer => 'SELECT c.contactid, c.lastname, a.name FROM dv.contact c LEFT JOIN dv.account a ON a.accountid = c.parentcustomerid',
+	groups => 'SELECT gendercode, count(*), count(DISTINCT parentcustomerid) FROM dv.contact GROUP BY gendercode',
+	groups_of_join => 'SELECT a.industrycode, count(*) FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid GROUP BY a.industrycode');
+my %answer = map { $_ => sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) } keys %ask;
+
+# by which groups are left to the service
+my $settings = q{SET enable_hashagg = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off};
+
+sub sorted { return join "\n", sort split /\n/, $_[0]; }
+sub decoded { return $_[0] =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger; }
+sub quirks { return $dvsim->control('POST', '/_dvsim/quirks', [@_]); }
+
+
+# In a session of its own; returns the answer, the error, and the targets of the requests with FetchXML.
+sub asked
+{
+	my ($query, $session) = @_;
+	my ($out, $err) = ('', '');
+
+	$crm->requests;
+	$crm->node->psql('postgres', $query, stdout => \$out, stderr => \$err, on_error_stop => 0);
+	return (sorted($out), $err, map { $_->{target} } grep { $_->{target} =~ /fetchXml/ } $crm->requests);
+}
+
+sub right_ok
+{
+	my ($name, $what) = @_;
+	my ($out, $err, @sent) = asked($ask{$name});
+
+	is($err, '', "$what: no error");
+	ok($out eq $answer{$name}, '… and the right rows');
+	return @sent;
+}
+
+#
+# Names of the columns of links
+#
+
+# Has the service answer a join with other names for the columns of links.
+sub rename_links
+{
+	my ($name, $rename) = @_;
+	my (undef, undef, $target) = asked($ask{$name});
+	my $answer = $dvsim->get($target =~ s{^/api/data/v9\.2/}{}r, Prefer => 'odata.include-annotations="*"')->json;
+
+	# the columns of the root are c0 and before
+	for my $row (@{ $answer->{value} })
+	{
+		$row->{ $rename->($_) } = delete $row->{$_} for grep { /^c[1-9]/ } keys %$row;
+	}
+	$crm->fault(path => 'link-entity', status => 200, body => $answer, times => 0);
+	return;
+}
+
+for my $case ([ 'a prefix', sub { "t1.$_[0]" } ], [ 'an encoded prefix', sub { "t1_x002e_$_[0]" } ], [ 'their own names', sub { "name_$_[0]" } ])
+{
+	my ($what, $rename) = @$case;
+
+	rename_links('inner', $rename);
+	my ($out, $err, @sent) = asked($ask{inner});
+
+	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": Dataverse does not name columns of joined tables as requested\n/,
+		"$what: values under other names are no nulls");
+	like($err, qr/HINT:  .*"push_joins"/, '… and what to do is said');
+	is($out, '', '… without a row');
+	cmp_ok(scalar(@sent), '<=', 2, '… and without asking again and again');
+	$crm->no_faults;
+}
+rename_links('outer', sub { "t1.$_[0]" });
+like((asked($ask{outer}))[1], qr/does not name columns of joined tables as requested/, 'the same of an outer join');
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD push_joins 'off')});
+right_ok($_, "$_, joined here") for 'inner', 'outer', 'groups_of_join';
+$crm->sql('ALTER SERVER crm OPTIONS (DROP push_joins)');
+$crm->no_faults;
+
+# Answers of groups: the members that are taken away or renamed, and the error.
+sub spoil_groups
+{
+	my ($name, $spoil) = @_;
+	my (undef, undef, $target) = asked("$settings; $ask{$name}");
+	my $answer = $dvsim->get($target =~ s{^/api/data/v9\.2/}{}r, Prefer => 'odata.include-annotations="*"')->json;
+	my %alias = map { /name='(\w+)' alias='(c\d+)'(.*?)\// ? ("$1$3" => $2) : () } split /</, decoded($target);
+
+	$spoil->($_, \%alias) for @{ $answer->{value} };
+	$crm->fault(path => 'aggregate', status => 200, body => $answer, times => 0);
+	return;
+}
+
+spoil_groups('groups', sub { my ($row, $alias) = @_; delete $row->{ $alias->{"contactid aggregate='count'"} // die }; });
+like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table "contact" on server "crm": Dataverse returned no count$/, 'a count that is missing is no 0');
+$crm->no_faults;
+
+# Under names of which nothing is known; the tables are the other way round where no row has another one.
+$ask{none} = 'SELECT a.accountid, c.lastname FROM dv.account a LEFT JOIN dv.contact c ON c.contactid = a.primarycontactid';
+$ask{none_of_these} = "$ask{outer} WHERE c.parentcustomerid IS NULL";
+$ask{some} = "$ask{outer} WHERE c.parentcustomerid IS NOT NULL";
+$ask{groups_of_outer} = $ask{groups_of_join} =~ s/ JOIN/ LEFT JOIN/r;
+$ask{no_columns} = 'SELECT c.contactid FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid AND a.industrycode = 1';
+$crm->sql(q{UPDATE dv.account SET primarycontactid = NULL;
+	DROP TABLE l.account; CREATE TABLE l.account AS SELECT accountid, name, industrycode, primarycontactid FROM dv.account});
+$answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for 'none', 'none_of_these', 'some', 'groups_of_outer', 'no_columns';
+
+quirks('link-names');
+for my $name ('inner', 'outer', 'none_of_these', 'some', 'groups_of_join', 'groups_of_outer')
+{
+	my ($out, $err, @sent) = asked($ask{$name});
+
+	like($err, qr/ERROR:  could not read .* on server "crm": Dataverse does not name columns of joined tables as requested\n/, "$name: values under other names are no nulls");
+	is($out, '', '… without a row');
+	cmp_ok(scalar(@sent), '<=', 3, '… and without asking again and again') or diag join "\n", @sent;
+}
+for my $name ('none', 'no_columns')
+{
+	my @sent = right_ok($name, "$name: nothing could be called otherwise");
+
+	is(scalar(grep { /'inner'.*'accountid'|top=/ } map { decoded($_) } @sent), $name eq 'none' ? 1 : 0, '… which is asked for only if columns are wanted') or diag join "\n", map { decoded($_) } @sent;
+}
+quirks();
+for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_outer')
+{
+	my $session = Session->new($crm->node);
+	my @pairs;
+
+	for (1 .. 2)
+	{
+		$crm->requests;
+		ok(sorted($session->query($ask{$name})) eq sorted($answer{$name}), "$name, time $_ in a session: the right rows");
+		push @pairs, scalar grep { /top=/ } map { decoded($_->{target}) } $crm->requests;
+	}
+	is("@pairs", $name eq 'none' ? '1 1' : $name eq 'none_of_these' ? '1 0' : '0 0', '… with one question more if the rows leave it open');
+}
+
+# the first join of a session asks for the id of the linked row; the next ones need not
+{
+	my $session = Session->new($crm->node);
+	my @targets;
+
+	for (1 .. 2)
+	{
+		$crm->requests;
+		ok(sorted($session->query("$ask{inner} ORDER BY 1")) eq sorted($answer{inner}), "join $_ of a session");
+		push @targets, (map { $_->{target} } grep { $_->{target} =~ /fetchXml/ } $crm->requests)[0];
+	}
+	like($targets[0], qr/link-entity.*accountid.*alias.*accountid/i, 'the first one is put to the test');
+	cmp_ok(length $targets[1], '<', length $targets[0], '… and the second one is not');
+}
+
+#
+# Pages without cookies
+#
+
+quirks('no-cookies');
+for my $name ('inner', 'outer')
+{
+	my $start = time;
+	my @sent = right_ok($name, "$name join without cookies");
+	my $pages = $name eq 'outer' ? $rows / 100 : 1;
+
+	cmp_ok(time - $start, '<', 10, '… and without waiting');
+	cmp_ok(scalar(@sent), '>=', $pages, '… page by page');
+	is(scalar(grep { /paging-cookie/ } @sent), 0, '… by their numbers');
+}
+# a page that is not full, and says that another one follows, is broken
+$crm->fault(path => 'fetchXml', status => 200, body => { value => [], '@Microsoft.Dynamics.CRM.morerecords' => \1 }, after => 2, times => 1);
+right_ok('outer', 'a page that has no rows is requested again');
+$crm->no_faults;
+
+# further than the service goes
+$dvsim->control('POST', '/_dvsim/seed?table=contact&rows=52000', { lookups => { parentcustomerid => { table => 'account', filled => 1 } } });
+$crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '5000')});
+{
+	my $total = $crm->sql('SELECT count(*) FROM dv.contact');
+	my ($out, $err, @sent) = asked("SET statement_timeout = '60s'; SELECT count(c.lastname), count(a.name) FROM ($ask{outer} OFFSET 0) q (contactid, lastname, name), LATERAL (SELECT q.lastname) c, LATERAL (SELECT q.name) a");
+
+	like($err, qr/there are more than 50000 rows, and Dataverse returns no cookies for this query\n/, 'more than 50,000 rows are an error that says so');
+	is(scalar @sent, 10, '… after those that can be had');
+	$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD push_joins 'off')});
+	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, 'joined here, all rows come');
+	$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP push_joins)});
+	quirks();
+	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, '… and with cookies, too');
+}
+$crm->sql('TRUNCATE l.contact; INSERT INTO l.contact SELECT contactid, lastname, gendercode, parentcustomerid FROM dv.contact');
+$answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for keys %ask;
+
+#
+# Groups that fail, as for tables of logs
+#
+
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
+for my $name ('groups', 'groups_of_join')
+{
+	for my $code ('0x80040216', '0x8004023B', '0x80040315')
+	{
+		$crm->fault(path => 'aggregate', status => 500, code => $code, message => 'The operation is not supported on this table.', times => 0);
+		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
+
+		is($err, '', "$name, 500 $code: no error");
+		ok($out eq $answer{$name}, '… and the right groups, formed here');
+		cmp_ok(scalar(grep { /aggregate/ } @sent), '>=', 2, '… after it has been tried again');
+		$crm->no_faults;
+	}
+	# that of a gateway says nothing about the query
+	$crm->fault(path => 'aggregate', status => 502, times => 0);
+	like((asked("$settings; $ask{$name}"))[1], qr/ERROR:  could not read foreign table/, "$name: 502 is an error");
+	$crm->no_faults;
+}
+# everything fails
+$crm->fault(path => 'contacts', status => 500, code => '0x80040216', message => 'An unexpected error occurred.', times => 0);
+like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table .*An unexpected error occurred/s, 'what fails for rows as well is an error');
+$crm->no_faults;
+
+#
+# Joins that fail, in the same way
+#
+
+for my $case ([ 500, '0x80040216', 'The operation is not supported on this table.' ], [ 400, '0x80048D0B', 'Link entities are not supported.' ], [ 501, '0x80060888', 'not implemented' ])
+{
+	my ($status, $code, $message) = @$case;
+
+	for my $name ('outer', 'groups_of_join')
+	{
+		$crm->fault(path => 'link-entity', status => $status, code => $code, message => $message, times => 0);
+		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
+
+		like($err, qr/ERROR:  could not read foreign tables .*\Q$message\E/, "$name, $status: an error");
+		like($err, qr/HINT:  Have the tables joined by PostgreSQL: set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… which says how the tables can be read');
+		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after it has been tried as often as any request');
+		for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
+		{
+			$crm->sql("ALTER $object OPTIONS (ADD push_joins 'off')");
+			right_ok($name, "$name, with the option of $object");
+			$crm->sql("ALTER $object OPTIONS (DROP push_joins)");
+		}
+		$crm->no_faults;
+	}
+}
+# what has nothing to do with the query has another hint, or none
+$crm->fault(path => 'link-entity', status => 502, times => 0);
+unlike((asked($ask{outer}))[1], qr/push_joins/, '502: no such hint');
+$crm->no_faults;
+$crm->fault(path => 'contacts', status => 400, code => '0x80060888', message => 'no FetchXML', times => 0);
+like((asked("$settings; $ask{groups}"))[1], qr/HINT:  Have the groups formed by PostgreSQL: set option "push_groups" of the server, or of the foreign table, to "off"\./, 'groups that cannot be formed from rows, either');
+$crm->no_faults;
+
+#
+# Options: cached plans are made anew
+#
+
+my $session = Session->new($crm->node);
+
+$session->query(q{SET plan_cache_mode = force_generic_plan});
+$session->query("SET enable_hashagg = off; SET enable_sort = off");
+$session->query("PREPARE joined AS $ask{outer}");
+$session->query("PREPARE grouped AS $ask{groups}");
+for my $case (
+	[ 'nothing', '', '', 1, 1 ],
+	[ 'push_joins of the server', "ALTER SERVER crm OPTIONS (ADD push_joins 'off')", "ALTER SERVER crm OPTIONS (DROP push_joins)", 0, 1 ],
+	[ 'push_groups of the server', "ALTER SERVER crm OPTIONS (ADD push_groups 'off')", "ALTER SERVER crm OPTIONS (DROP push_groups)", 1, 0 ],
+	[ 'push_joins of one table', "ALTER FOREIGN TABLE dv.account OPTIONS (ADD push_joins 'off')", "ALTER FOREIGN TABLE dv.account OPTIONS (DROP push_joins)", 0, 1 ],
+	[ 'push_groups of another table', "ALTER FOREIGN TABLE dv.account OPTIONS (ADD push_groups 'off')", "ALTER FOREIGN TABLE dv.account OPTIONS (DROP push_groups)", 1, 1 ],
+	[ 'push_groups of the table', "ALTER FOREIGN TABLE dv.contact OPTIONS (ADD push_groups 'off')", "ALTER FOREIGN TABLE dv.contact OPTIONS (DROP push_groups)", 1, 0 ],
+	[ 'a table that differs from the server', "ALTER SERVER crm OPTIONS (ADD push_joins 'off', ADD push_groups 'off'); ALTER FOREIGN TABLE dv.contact OPTIONS (ADD push_groups 'on')",
+		"ALTER SERVER crm OPTIONS (DROP push_joins, DROP push_groups); ALTER FOREIGN TABLE dv.contact OPTIONS (DROP push_groups)", 0, 1 ])
+{
+	my ($what, $on, $off, $joins, $groups) = @$case;
+
+	$crm->sql($on) if $on;
+	is(($session->query('EXPLAIN (COSTS OFF) EXECUTE joined') =~ /Joined by Dataverse/) ? 1 : 0, $joins, "$what: joins");
+	is(($session->query('EXPLAIN (COSTS OFF) EXECUTE grouped') =~ /Grouped by Dataverse/) ? 1 : 0, $groups, '… and groups');
+	ok(sorted($session->query('EXECUTE grouped')) eq $answer{groups}, '… with the right answer') or diag $session->query('EXECUTE grouped'), "\n", $answer{groups};
+	$crm->sql($off) if $off;
+}
+
+done_testing();

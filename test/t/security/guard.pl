@@ -1,0 +1,353 @@
+# guard.pl
+#		Roles against roles: whose code runs while tables are pulled, synced, pushed
+#		to, and tried again, and what functions that everybody may call can lock,
+#		store, wait for, and show.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use IO::Socket::INET;
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../dvsim/t/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+use Dvsim;
+use Session;
+
+my $crm = Crm->start('guard', users => 1);
+my $node = $crm->node;
+my $options = q{client_id 'app1', client_secret 'secret1'};
+
+$crm->sql('CREATE SCHEMA dv; CREATE SCHEMA copies; GRANT USAGE ON SCHEMA dv, copies TO PUBLIC;
+	IMPORT FOREIGN SCHEMA "default" LIMIT TO (contact, task) FROM SERVER crm INTO dv');
+$crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'L' || i FROM generate_series(1, 20) AS i});
+for my $role (qw(alice mallory))
+{
+	$crm->sql("CREATE ROLE $role LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO $role; CREATE USER MAPPING FOR $role SERVER crm OPTIONS ($options);
+		CREATE SCHEMA $role AUTHORIZATION $role; GRANT USAGE ON SCHEMA $role TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA dv TO $role");
+}
+
+sub as { return $crm->as(@_); }
+
+sub said { my ($role, $sql) = @_; return (as($role, $sql))[1]; }
+
+# What mallory would like to run: nothing is left of an attempt without the rights.
+is(said('mallory', q{SELECT dataverse.version(); CREATE TABLE mallory.ran (who text); GRANT INSERT ON mallory.ran TO PUBLIC;
+	CREATE FUNCTION mallory.try() RETURNS void LANGUAGE plpgsql AS $$BEGIN INSERT INTO mallory.ran VALUES (current_user);
+		BEGIN ALTER ROLE mallory SUPERUSER; EXCEPTION WHEN insufficient_privilege THEN NULL; END; END$$;
+	CREATE FUNCTION mallory.rise(text DEFAULT '') RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM mallory.try(); RETURN $1; END';
+	CREATE FUNCTION mallory.rise_by_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.try(); RETURN coalesce(NEW, OLD); END';
+	CREATE FUNCTION mallory.rise_set() RETURNS trigger LANGUAGE plpgsql SET dataverse_fdw.guard = off AS 'BEGIN PERFORM mallory.try(); RETURN NEW; END';
+	CREATE FUNCTION mallory.rise_inlined(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT mallory.rise($1) IS NOT NULL'}), '', 'what mallory would like to run');
+
+# Nobody's code has run but that of mallory, by mallory, and what was refused has said so.
+sub refused_ok
+{
+	my ($said, $reason, $what) = @_;
+
+	like($said, $reason, $what);
+	is($crm->sql("SELECT rolsuper, (SELECT string_agg(DISTINCT who, ' ') FROM mallory.ran WHERE who <> 'mallory') FROM pg_roles WHERE rolname = 'mallory'"),
+		'f|', '… and nothing of mallory runs');
+	$crm->sql('ALTER ROLE mallory NOSUPERUSER; TRUNCATE mallory.ran');
+	return;
+}
+
+my $columns = q{columns => '{contactid,lastname,versionnumber}'};
+my $table = 'contactid uuid PRIMARY KEY, lastname text, versionnumber bigint';
+my $gain = qr/role "mallory", which would gain the rights of role "\w+"/;
+my $stopped = qr/function mallory\.\w+\([^)]*\) of role "mallory" does not run with the rights of role "\w+"/;
+my $super = $crm->sql('SELECT current_user');
+my $all = q{CALL dataverse.pull_all('dv', 'copies')};
+my $one = "CALL dataverse.pull('dv.contact', 'copies.contact', $columns)";
+my $both = "CALL dataverse.sync('dv.contact', 'copies.contact', $columns)";
+
+# ---- a table that takes the place of another one while a superuser waits
+
+{
+	my ($mallory, $postgres) = (Session->new($node, user => 'mallory'), Session->new($node));
+
+	$crm->sql('GRANT CREATE ON SCHEMA copies TO mallory');
+	$mallory->query(q{SELECT dataverse.copy_lock(dataverse.copy_open('dv.contact', 'copies.contact'), true)});
+	$postgres->start($all);
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+	$mallory->query("CREATE TABLE copies.contact ($table)");
+	$mallory->query('CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()');
+	$mallory->query('SELECT dataverse.run_unlock()');
+	my $said = $postgres->finish;
+	refused_ok(join(' ', $said->{message}, map { $_->{message} } @{ $said->{notices} }), qr/copies\.contact: the table belongs to role "mallory"/,
+		'a table that appears while pull_all waits is looked at when it is locked');
+	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and gets no rows');
+	$_->close for $mallory, $postgres;
+	$crm->sql(q{REVOKE CREATE ON SCHEMA copies FROM mallory; SELECT dataverse.forget_copy('copies.contact'); DROP TABLE copies.contact; DROP TABLE IF EXISTS copies.task});
+}
+
+# ---- types of foreign tables
+
+$crm->sql('GRANT CREATE ON SCHEMA dv TO mallory');
+for my $check ('mallory.rise(VALUE) IS NOT NULL', 'mallory.rise_inlined(VALUE)', q{pg_catalog.pg_read_file('postgresql.conf') <> ''})
+{
+	as('mallory', "CREATE DOMAIN mallory.checked AS text CHECK ($check);
+		CREATE FOREIGN TABLE dv.evil (contactid uuid, lastname mallory.checked, versionnumber bigint) SERVER crm OPTIONS (\"table\" 'contact', entity_set 'contacts');
+		GRANT ALL ON dv.evil TO PUBLIC");
+	refused_ok(said('postgres', $all), $gain, "pull_all by a superuser: CHECK ($check) of a domain");
+	refused_ok(said('postgres', q{CALL dataverse.pull('dv.evil', 'copies.evil')}), $gain, '… or by name');
+	refused_ok(said('postgres', q{CALL dataverse.push('SELECT lastname FROM dv.contact LIMIT 1', 'dv.evil')}), $gain, '… nor is it pushed to');
+	refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice')}), $gain, '… nor does it run for a role that is no superuser, and has not named it');
+	$crm->sql(q{SELECT dataverse.forget_copy(target) FROM dataverse.sync_state; DROP TABLE IF EXISTS copies.evil, copies.contact, copies.task, alice.contact, alice.task, alice.evil});
+	as('mallory', 'DROP FOREIGN TABLE dv.evil; DROP DOMAIN mallory.checked');
+}
+as('mallory', "CREATE DOMAIN mallory.checked AS text CHECK (mallory.rise(VALUE) IS NOT NULL);
+	CREATE FOREIGN TABLE dv.evil (contactid uuid, lastname mallory.checked, versionnumber bigint) SERVER crm OPTIONS (\"table\" 'contact', entity_set 'contacts');
+	GRANT ALL ON dv.evil TO PUBLIC");
+like(said('alice', q{CALL dataverse.pull('dv.evil', 'alice.evil')}), qr/20 rows read, 20 inserted/, 'who names such a table, and is no superuser, reads it like any other');
+as('mallory', 'DROP FOREIGN TABLE dv.evil');
+$crm->sql('TRUNCATE mallory.ran');
+$crm->sql(q{REVOKE CREATE ON SCHEMA dv FROM mallory; SELECT dataverse.forget_copy('alice.evil'); DROP TABLE alice.evil});
+
+# ---- code that others than the owner of a table have added
+
+my $conf = q{WHEN (pg_catalog.pg_read_file('postgresql.conf') <> '')};
+my @added = (
+	[ 'a trigger', 'CREATE TRIGGER rise BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()', $gain ],
+	[ 'a trigger that lowers the guard', 'CREATE TRIGGER rise BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION mallory.rise_set()', $gain ],
+	[ 'a trigger of statements', 'CREATE TRIGGER rise AFTER INSERT OR UPDATE ON %s EXECUTE FUNCTION mallory.rise_by_trigger()', $gain ],
+	[ 'a condition', "CREATE TRIGGER rise BEFORE INSERT ON %s FOR EACH ROW $conf EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		qr/The table has a condition of trigger "rise"/ ],
+	[ 'a function in a condition', 'CREATE TRIGGER rise AFTER INSERT ON %s FOR EACH ROW WHEN (mallory.rise_inlined(NEW.lastname)) EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+		qr/The table has a condition of trigger "rise"/ ]);
+
+$crm->sql("CREATE TABLE copies.contact ($table); GRANT ALL ON copies.contact TO mallory");
+for (@added,
+	[ 'a trigger for later', 'CREATE CONSTRAINT TRIGGER rise AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()', $gain ])
+{
+	my ($what, $create, $reason) = @$_;
+
+	as('mallory', sprintf $create, 'copies.contact');
+	refused_ok(said('postgres', $_), $reason, "$what of who has the privilege TRIGGER on a copy: $_") for $all, $one, $both;
+	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and no row gets in');
+	$crm->sql('DROP TRIGGER rise ON copies.contact');
+}
+like(said('postgres', $both), qr/20 inserted/, 'without it, the copy is filled');
+
+# It is enough to refer to a copy.
+as('mallory', 'CREATE TABLE mallory.child (id uuid REFERENCES copies.contact ON DELETE CASCADE); INSERT INTO mallory.child SELECT contactid FROM copies.contact;
+	CREATE TRIGGER rise AFTER DELETE ON mallory.child FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()');
+$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'L20'});
+SKIP:
+{
+	# from 18 on, PostgreSQL runs it with the rights of mallory
+	skip 'cascades', 2 if $node->pg_version >= 18;
+	refused_ok(said('postgres', $one), $stopped, 'a trigger of a table that refers to the copy is refused when it is about to run');
+}
+as('mallory', 'DROP TABLE mallory.child');
+like(said('postgres', $one), qr/1 deleted/, 'once it is gone, so is the row');
+
+# What roles have named themselves, and may change, runs.
+$crm->sql("CREATE TABLE alice.contact ($table); ALTER TABLE alice.contact OWNER TO alice; GRANT TRIGGER ON alice.contact TO mallory");
+as('mallory', sprintf $added[0][1], 'alice.contact');
+like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns)"), qr/19 inserted/, 'the owner of a table pulls it with the triggers that it has');
+is($crm->sql('SELECT string_agg(DISTINCT who, $$ $$) FROM mallory.ran'), 'alice', '… which run with its rights');
+$crm->sql('TRUNCATE mallory.ran');
+refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice', "full" => true)}), $gain, '… but not those of a schema');
+refused_ok(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns, \"full\" => true)"), $gain, '… nor does a superuser');
+$crm->sql('ALTER FUNCTION mallory.rise_by_trigger() OWNER TO alice');
+refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice', "full" => true)}), qr/function mallory\.try\(\) of role "mallory" does not run/,
+	'… nor does what a function of the owner calls');
+$crm->sql('ALTER FUNCTION mallory.rise_by_trigger() OWNER TO mallory; DROP TRIGGER rise ON alice.contact');
+
+# What the owner of a table has made harms nobody if it depends on nobody's rights.
+my %made = (
+	q{at timestamptz DEFAULT now()} => undef,
+	q{name text GENERATED ALWAYS AS (upper(lastname)) STORED} => undef,
+	q{CHECK (lastname <> '')} => undef,
+	q{conf text DEFAULT pg_catalog.pg_read_file('postgresql.conf')} => qr/The table has a default or generated column/,
+	q{roles xml DEFAULT pg_catalog.table_to_xml('pg_authid', true, true, '')} => qr/The table has a default or generated column/,
+	q{CHECK (pg_catalog.pg_read_file('postgresql.conf') <> '')} => qr/The table has a check constraint/,
+	q{CHECK (lastname <> alice.name())} => qr/The table has a check constraint/);
+as('alice', q{CREATE FUNCTION alice.name() RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_user::text'});
+for my $part (sort keys %made)
+{
+	as('alice', "CREATE TABLE alice.c ($table, $part)");
+	like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), $made{$part} // qr/19 inserted/, "a table of another role with $part");
+	is($crm->sql('SELECT count(*) FROM alice.c'), $made{$part} ? 0 : 19, '… which is filled or not');
+	$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
+}
+as('alice', "CREATE TABLE alice.c ($table); CREATE RULE also AS ON INSERT TO alice.c DO ALSO SELECT pg_catalog.pg_read_file('postgresql.conf')");
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/The table has a rule/, 'a table of another role with a rule');
+$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
+as('alice', "CREATE TABLE alice.c ($table)");
+as('alice', q{CREATE FUNCTION alice.lower(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT pg_catalog.lower($1)'; CREATE INDEX ON alice.c (alice.lower(lastname))});
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/function alice\.lower\(text\) of role "alice" does not run with the rights of role/,
+	'a table of another role with an index on a function of it');
+like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… is for that role to pull');
+$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
+
+# ---- foreign tables: nothing is sent before all is known
+
+$crm->sql(q{ALTER FOREIGN TABLE dv.contact ALTER lastname TYPE text; SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.contact (contactid, lastname) VALUES (gen_random_uuid(), repeat('x', 200));
+	UPDATE dataverse.rejects SET row = row || '{"lastname": "corrected"}';
+	UPDATE copies.contact SET lastname = 'changed here' WHERE lastname = 'L1'});
+my $before = $crm->sql('SELECT count(*), max(versionnumber) FROM dv.contact');
+for (@added)
+{
+	my ($what, $create, $reason) = @$_;
+
+	as('mallory', sprintf $create, 'dv.contact');
+	refused_ok(said('postgres', q{CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')}), $reason, "push: $what");
+	$crm->sql('SELECT dataverse.forget_push(id) FROM dataverse.pushes');
+	refused_ok(said('postgres', $both), $reason, '… nor does sync send');
+	refused_ok(said('postgres', 'SELECT * FROM dataverse.retry_rejects()'),
+		qr/WARNING:  rejected rows of foreign table dv\.contact are not tried again: .*$reason/s, '… nor are rejected rows tried again');
+	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… which stay');
+	is($crm->sql('SELECT count(*), max(versionnumber) FROM dv.contact'), $before, '… and nothing has been sent');
+	$crm->sql('DROP TRIGGER rise ON dv.contact');
+}
+is($crm->sql('SELECT * FROM dataverse.retry_rejects()'), '1|1|0', 'without it, they are tried again');
+like(said('postgres', $both), qr/: 1 row sent/, '… and sync sends');
+
+# ---- what can be locked
+
+$crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO outsider, loader; CREATE USER MAPPING FOR loader SERVER crm OPTIONS (' . $options . ')');
+{
+	my $nobody = Session->new($node, user => 'outsider');
+
+	for my $call (q{page_start('dv.task')}, q{read_page('dv.task', NULL, NULL, NULL, NULL, false)}, q{pull_info('dv.task')}, q{changes('dv.task')},
+		q{writable_columns('dv.task')}, q{copy_count_changes('dv.task', NULL, 0, 1000)}, q{hold('dv.task', 'dv.task'::regclass)}, q{row_count('dv.task')})
+	{
+		$nobody->query('BEGIN');
+		is($nobody->try("SELECT * FROM dataverse.$call")->{sqlstate}, '42501', "a role without rights on a table does not get far: $call");
+		# locks that were taken in vain are only gone with the transaction
+		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… and has locked nothing');
+		$nobody->query('ROLLBACK');
+		$nobody->query('BEGIN');
+		$nobody->query('SAVEPOINT s');
+		$nobody->try("SELECT * FROM dataverse.$call");
+		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… not even in a transaction that goes on');
+		$nobody->query('ROLLBACK');
+	}
+	# the number that the next push will have
+	my $next = $crm->sql('SELECT last_value + 1 FROM dataverse.push_states_id_seq');
+	$nobody->query("SELECT dataverse.push_lock($next, true)");
+	like(said('postgres', q{SET statement_timeout = '20s'; CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')}), qr/1 row sent/,
+		'nobody takes the lock of a push that will be somebody else\'s');
+	# what anybody may delete from, anybody may lock
+	$nobody->query('BEGIN');
+	$nobody->query('LOCK TABLE dataverse.rejects');
+	$crm->sql(q{UPDATE copies.contact SET lastname = 'not waited' WHERE lastname = 'L2'});
+	like(said('postgres', "SET lock_timeout = '3s'; $both"), qr/: 1 row sent/, 'nobody keeps sync from sending by a lock on dataverse.rejects');
+	$nobody->close;
+}
+
+# ---- what can be stored
+
+for my $call (q{push_open('dv.contact', repeat('x', 1000000), 'insert', '{}')}, q{copy_open('dv.contact', 'pg_temp.t')}, q{copy_open('dv.contact', 'public.t')})
+{
+	my $said = said('outsider', "SELECT dataverse.$call");
+	like($said, qr/ERROR:  (permission denied for|schema "pg_temp" does not exist|table .* cannot be a copy)/, "who has no rights stores nothing: $call");
+}
+as('outsider', q{SELECT dataverse.run_begin_push(n, 'skipped') FROM generate_series(1, 10) AS n});
+is((as('outsider', 'CREATE TEMP TABLE t (contactid uuid); SELECT dataverse.copy_open($$dv.contact$$, n.nspname || $$.t$$) FROM pg_namespace AS n WHERE n.oid = pg_my_temp_schema()'))[0],
+	'', 'nor does a temporary table make a copy');
+is($crm->sql(q{SELECT (SELECT count(*) FROM dataverse.run_log WHERE role = 'outsider') + (SELECT count(*) FROM dataverse.push_states WHERE role = 'outsider')
+	+ (SELECT count(*) FROM dataverse.copies WHERE role = 'outsider')}), 0, 'nothing is stored');
+
+# ---- names of tables that are not there yet
+
+$crm->sql('GRANT CREATE ON SCHEMA public TO mallory, alice');
+for my $name ('public.planted', '"public".planted', 'PUBLIC.Planted', ' public . planted')
+{
+	as('mallory', "SELECT dataverse.copy_open('dv.contact', '$name')");
+}
+is($crm->sql(q{SELECT string_agg(target, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted', 'a table has one name');
+as('alice', "CREATE TABLE public.planted ($table)");
+my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is made');
+$crm->sql('CREATE DATABASE restored');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and read');
+is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse.copies}), 'alice.contact alice.task copies.contact copies.task',
+	'… with the copies that there are, but no name that somebody has noted');
+like($crm->sql(q{SELECT count(*) FROM pg_index WHERE indexrelid = 'dataverse.copies_target_oid_idx'::regclass AND indisunique}), qr/1/, 'a table is one copy');
+like(said('alice', q{CALL dataverse.pull('dv.contact', 'public.planted')}), qr/21 inserted/, 'the table is its owner\'s to pull');
+is($crm->sql(q{SELECT string_agg(target || ' ' || role, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted alice', '… and is one copy');
+
+# ---- what rejected rows show
+
+$crm->sql(q{CREATE FOREIGN TABLE dv.c (contactid uuid, lastname text, firstname text DEFAULT 'secret', jobtitle text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts');
+	GRANT INSERT, UPDATE ON dv.c TO loader;
+	CREATE FUNCTION dv.fill() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.jobtitle := 'secret'; RETURN NEW; END$$});
+my $load = q{SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.c (lastname%s) VALUES (repeat('x', 200)%s)};
+my $shown = sub { return (as('loader', q{SELECT string_agg(k, ' ' ORDER BY k) FROM dataverse.rejects AS r, jsonb_object_keys(r.row) AS k WHERE k <> 'contactid'}))[0]; };
+as('loader', sprintf $load, '', '');
+is($shown->(), 'lastname', 'a default that the role may not read is not shown');
+as('loader', q{UPDATE dataverse.rejects SET row = row || '{"lastname": "Loaded"}'});
+is((as('loader', 'SELECT * FROM dataverse.retry_rejects()'))[0], '1|1|0', '… and is filled in again');
+is($crm->sql(q{SELECT firstname FROM dv.c WHERE lastname = 'Loaded'}), 'secret', '… when the row is written');
+as('loader', sprintf $load, ', firstname', q{, 'mine'});
+is($shown->(), 'firstname lastname', 'what the statement has said is shown');
+$crm->sql('DELETE FROM dataverse.rejects; CREATE TRIGGER fill BEFORE INSERT ON dv.c FOR EACH ROW EXECUTE FUNCTION dv.fill()');
+as('loader', sprintf $load, ', firstname', q{, 'mine'});
+is($shown->(), '', 'but nothing that a trigger may have changed');
+$crm->sql('DELETE FROM dataverse.rejects; GRANT SELECT (lastname) ON dv.c TO loader');
+as('loader', sprintf $load, '', '');
+is($shown->(), 'lastname', '… apart from what the role may read');
+$crm->sql('DELETE FROM dataverse.rejects; DROP TRIGGER fill ON dv.c; REVOKE ALL ON dv.c FROM loader; GRANT SELECT, INSERT ON dv.c TO loader');
+as('loader', sprintf $load, '', '');
+is($shown->(), 'firstname lastname', '… which may be everything');
+$crm->sql(q{DELETE FROM dataverse.rejects; DELETE FROM dv.c WHERE lastname = 'Loaded'});
+
+# ---- what is dropped while a run goes on
+
+for my $run (
+	[ pull => q{CALL dataverse.pull('dv.d', 'copies.d')} ],
+	[ sync => q{CALL dataverse.sync('dv.d', 'copies.d')} ],
+	[ push => q{CALL dataverse.push('SELECT ''P'' || i AS lastname FROM generate_series(1, 20) AS i', 'dv.d', chunk => 5)} ])
+{
+	my ($what, $call) = @$run;
+
+	for my $drop ('DROP FOREIGN TABLE dv.d', 'DROP SERVER d CASCADE', 'ALTER FOREIGN TABLE dv.d RENAME TO e', 'ALTER FOREIGN TABLE dv.d DROP COLUMN lastname',
+		'DROP USER MAPPING FOR CURRENT_USER SERVER d', $what eq 'push' ? () : ('DROP TABLE copies.d', 'ALTER TABLE copies.d DROP COLUMN lastname'))
+	{
+		my $session = Session->new($node);
+
+		$crm->server('d');
+		$crm->sql(q{CREATE FOREIGN TABLE dv.d (contactid uuid, lastname text, versionnumber bigint OPTIONS (readonly 'true')) SERVER d OPTIONS ("table" 'contact', entity_set 'contacts', page_size '5')});
+		$crm->fault(path => $what eq 'push' ? 'CreateMultiple' : 'contacts?', every => 1, times => 0, action => 'delay', delay_ms => 400);
+		$session->start($call);
+		$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM dataverse.runs WHERE foreign_table = 'dv.d' AND status = 'running' AND sent + rows_read > } . ($what eq 'push' ? 20 : 0)) or die;
+		$crm->sql($drop);
+		my $r = $session->finish;
+		isnt($r->{sqlstate} // '', 'XX000', "$what: $drop: " . ($r->{message} // 'no error'));
+		unlike($r->{message} // '', qr/cache lookup|\b\d{5,}\b/, '… with an error that says what it is, if there is one');
+		is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status NOT IN ('failed', 'succeeded')}), 0, '… and its end is written');
+		$session->close;
+		$crm->no_faults;
+		$crm->sql(q{SET client_min_messages = error; DROP SERVER IF EXISTS d CASCADE; SELECT dataverse.forget_push(id) FROM dataverse.pushes;
+			SELECT dataverse.forget_copy('copies.d'); DROP TABLE IF EXISTS copies.d});
+	}
+}
+
+# ---- what can be waited for
+
+{
+	my @silent = map { IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') } 1 .. 8;
+
+	for my $i (1 .. @silent)
+	{
+		my $port = $silent[ $i - 1 ]->sockport;
+		$crm->server("silent$i");
+		$crm->sql(qq{CREATE FOREIGN TABLE dv.s$i (contactid uuid, versionnumber bigint) SERVER silent$i OPTIONS ("table" 'contact', entity_set 'contacts');
+			CALL dataverse.pull('dv.s$i', 'copies.s$i')});
+		$crm->sql("ALTER SERVER silent$i OPTIONS (SET url 'http://127.0.0.1:$port', SET token_url 'http://127.0.0.1:$port/token')");
+	}
+	my ($ms) = $crm->time_of('SELECT count(*), count(lag) FROM dataverse.sync_state');
+	cmp_ok($ms, '<', 6000, 'servers that do not answer keep a view of all copies no longer than four seconds together');
+	is($crm->sql(q{SELECT count(lag) > 0 FROM dataverse.sync_state WHERE target = 'copies.contact'}), 't', 'one that does is asked');
+}
+
+$crm->dvsim->stop;
+done_testing;

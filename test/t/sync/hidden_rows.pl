@@ -1,0 +1,161 @@
+# hidden_rows.pl
+#		Application users that may not read all rows: what a run has written and cannot
+#		read back, and what a comparison does not find, is not gone.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../dvsim/t/lib";
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+use Dvsim;
+
+# app1 reads everything; app2 does at first, and later only its own rows
+my $crm = Crm->start('hidden', users => 2, options => { page_size => 100, budget_pacing => 'off' });
+my $dvsim = $crm->dvsim;
+# who may not read all rows gets no changes, so such tables are compared
+$dvsim->change_schema({ change => 'alter_table', table => 'account', set => { change_tracking => JSON::PP::false } });
+my $hidden = qr/rows of public\.account that exist in Dataverse, but that application users of server "low" cannot read: /;
+
+# server crm is for the test itself, and reads everything; mixed has both users
+$crm->sql('ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id_2, DROP client_secret_2)');
+$crm->server('low', options => { page_size => 100, budget_pacing => 'off' }, mapping => "client_id 'app2', client_secret 'secret2'");
+$crm->server('mixed', options => { page_size => 100, budget_pacing => 'off' }, users => 2);
+$crm->sql(qq{CREATE SCHEMA $_->[1]; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER $_->[0] INTO $_->[1]})
+	for ([ 'crm', 'dv' ], [ 'low', 'low' ], [ 'mixed', 'shared' ]);
+$crm->sql(q{CREATE TABLE users AS SELECT u.value ->> 'fullname' AS name, (u.value ->> 'systemuserid')::uuid AS id
+	FROM jsonb_array_elements(dataverse.request('crm', 'GET', 'systemusers?$select=fullname') -> 'value') AS u});
+my ($boss) = map { $crm->sql("SELECT id FROM users WHERE name LIKE '%app1%'") } 1;
+like($boss, qr/^[0-9a-f-]{36}$/, 'app1 owns rows');
+
+sub run
+{
+	my ($sql) = @_;
+	my $err = '';
+	my $status = $crm->node->psql('postgres', $sql, stderr => \$err);
+	return ($status, $err);
+}
+
+my $sync = q{CALL dataverse.sync('low.account', 'public.account')};
+sub last_run { return $crm->sql("SELECT $_[0] FROM dataverse.runs ORDER BY id DESC LIMIT 1"); }
+sub same_ok
+{
+	my ($what) = @_;
+	my $columns = 'accountid, name, fax, ownerid, versionnumber';
+
+	return is($crm->sql("SELECT (SELECT count(*) FROM (SELECT $columns FROM dv.account EXCEPT SELECT $columns FROM account) AS x) || '|' ||
+		(SELECT count(*) FROM (SELECT $columns FROM account EXCEPT SELECT $columns FROM dv.account) AS x)"), '0|0', "$what: the rows are the same");
+}
+sub there { return $crm->sql("SELECT count(*) FROM dv.account WHERE $_[0]"); }
+sub here { return $crm->sql("SELECT count(*) FROM account WHERE $_[0]"); }
+
+# ---- what was written, and cannot be read back
+
+$crm->sql(q{INSERT INTO low.account (name) SELECT 'row ' || i FROM generate_series(1, 50) AS i});
+$dvsim->limited('app2');
+my ($status, $err) = run($sync);
+is($status, 0, 'a first run') or diag $err;
+unlike($err, $hidden, 'of a user who reads all rows that there are');
+same_ok('after it');
+$crm->sql("INSERT INTO account (accountid, name, ownerid, owneridtype) VALUES (dataverse.new_id(), 'given away', '$boss', 'systemuser');
+	INSERT INTO account (accountid, name) VALUES (dataverse.new_id(), 'kept');
+	UPDATE account SET ownerid = '$boss', owneridtype = 'systemuser' WHERE name IN ('row 1', 'row 2');
+	UPDATE account SET fax = '1' WHERE name = 'row 3'");
+($status, $err) = run($sync);
+is($status, 0, 'rows that are given away') or diag $err;
+like($err, qr/WARNING:  ${hidden}3$/m, 'the run says that they cannot be read back');
+like($err, qr/HINT:  .*security role/, 'and what to do');
+is(last_run('sent, deleted, conflicts, status'), '5|0|0|succeeded', 'all were sent, and none was deleted');
+like(last_run('error'), qr/^${hidden}3$/, 'the run has it noted');
+like($crm->sql(q{SELECT last_error FROM dataverse.sync_state WHERE target = 'public.account'}), qr/^$hidden/, 'dataverse.sync_state shows it');
+is(there('true'), 51 + 1, 'all rows are there');
+is(here('true'), 51 + 1, 'and all are here');
+is(here(q{name = 'given away' AND versionnumber IS NULL}), 1, 'those that cannot be read as they were written');
+my $wrote = there('versionnumber > 0');
+my $greatest = $crm->sql('SELECT max(versionnumber) FROM dv.account');
+for my $more ('', q{, sweep => '0'})
+{
+	($status, $err) = run(qq{CALL dataverse.sync('low.account', 'public.account'$more)});
+	is($status, 0, "the next run$more") or diag $err;
+	like($err, qr/WARNING:  ${hidden}3$/m, 'says it again');
+	is(last_run('sent, deleted, conflicts'), '0|0|0', 'and sends nothing twice');
+	is($crm->sql('SELECT max(versionnumber) FROM dv.account'), $greatest, 'nothing was written');
+	is(here('true'), 52, 'all rows are still here');
+}
+# edited meanwhile, on either side
+$crm->sql(q{UPDATE account SET fax = 'ours' WHERE name IN ('given away', 'row 1')});
+$crm->sql(q{UPDATE dv.account SET name = 'row 2, theirs' WHERE name = 'row 2'});
+($status, $err) = run($sync);
+is(here(q{fax = 'ours'}), 2, 'an edit of such a row is kept');
+$dvsim->limited;
+($status, $err) = run($sync);
+is($status, 0, 'when the user may read all rows') or diag $err;
+unlike($err, $hidden, 'there is nothing to say');
+is(last_run('error'), '', 'nor noted');
+is(there(q{fax = 'ours'}), 2, 'what was edited is sent');
+is(here(q{name = 'row 2, theirs'}), 1, 'what was edited there comes');
+same_ok('afterwards');
+is($crm->sql('SELECT count(*) FROM dataverse.pending'), 0, 'and nothing is pending');
+
+# such a row that is deleted there does go
+$dvsim->limited('app2');
+$crm->sql(qq{UPDATE account SET ownerid = '$boss', owneridtype = 'systemuser' WHERE name = 'row 4'});
+($status, $err) = run($sync);
+like($err, qr/WARNING:  ${hidden}1$/m, 'one more is given away');
+$crm->sql(q{DELETE FROM dv.account WHERE name = 'row 4'});
+($status, $err) = run($sync);
+like($err, qr/WARNING:  ${hidden}3$/m, 'deleted there, so that all rows are compared, of which the user still cannot read those that were given away before');
+is(here(q{name = 'row 4'}), 0, 'it goes here');
+is(there(q{name = 'row 4'}), 0, 'and is not made again');
+$dvsim->limited;
+
+# ---- comparisons
+
+$crm->sql(q{CALL dataverse.sync('low.account', 'public.account', sweep => '0')});
+$crm->sql('SELECT count(*) FROM low.account');
+same_ok('before comparisons');
+my $rows = here('true');
+# owned by somebody else, and not touched here
+$crm->sql("UPDATE dv.account SET ownerid = '$boss', owneridtype = 'systemuser' WHERE name LIKE 'row 1_'");
+$crm->sql($sync);
+$dvsim->limited('app2');
+for my $call ('pull', 'sync')
+{
+	($status, $err) = run(qq{CALL dataverse.$call('low.account', 'public.account', sweep => '0')});
+	is($status, 0, "a comparison of $call") or diag $err;
+	like($err, qr/WARNING:  ${hidden}(?:1[0-9])$/m, 'says that the user cannot read all rows');
+	is(last_run('deleted'), 0, 'and deletes none');
+	like(last_run('error'), $hidden, 'which is noted');
+	is(here('true'), $rows, 'all rows are here');
+}
+$dvsim->limited;
+$crm->sql(q{DELETE FROM dv.account WHERE name = 'row 11'});
+($status, $err) = run(q{CALL dataverse.pull('low.account', 'public.account', sweep => '0')});
+unlike($err, $hidden, 'when the user may read all rows');
+is(last_run('deleted, error'), '1|', 'those that are gone go');
+same_ok('after comparisons');
+
+# ---- users that see different rows: those who see more are asked
+
+$crm->sql(q{SELECT dataverse.forget_copy('public.account'); DROP TABLE account});
+$dvsim->limited('app2');
+$crm->sql(q{SET client_min_messages = warning; CALL dataverse.sync('shared.account', 'public.account')});
+same_ok('of two users of whom one does not read all');
+$crm->sql(q{INSERT INTO account (accountid, name) SELECT dataverse.new_id(), 'shared ' || i FROM generate_series(1, 30) AS i;
+	UPDATE account SET fax = 'shared'});
+($status, $err) = run(q{CALL dataverse.sync('shared.account', 'public.account')});
+is($status, 0, 'they send rows') or diag $err;
+is(last_run('deleted, conflicts'), '0|0', 'of which none is lost');
+$crm->sql(q{CALL dataverse.sync('shared.account', 'public.account', sweep => '0')});
+is(last_run('deleted, conflicts'), '0|0', 'nor by a comparison');
+same_ok('of two users');
+
+$crm->stop;
+done_testing();

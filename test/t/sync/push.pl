@@ -1,0 +1,463 @@
+# push.pl
+#		dataverse.push(): killed at every commit and between them, rows with ids
+#		of their own, requests that are carried out late, errors, sessions that
+#		push at the same time, rights, dumps, memory, and speed.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 60; }
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../dvsim/t/lib";
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use Crm;
+use Dvsim;
+
+my $crm = Crm->start('push', options => { budget_pacing => 'off' });
+my $node = $crm->node;
+my $rows = 3000;
+my $chunk = 1000;
+# as many requests of 100 rows
+my $requests = $chunk / 100;
+my $insert = push_of(q{SELECT accountid, name, numberofemployees, description FROM local}, '');
+
+$crm->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_meter) FROM SERVER crm INTO dv');
+
+sub push_of
+{
+	my ($query, $more) = @_;
+	return "CALL dataverse.push(\$\$$query\$\$, 'dv.account', chunk => $chunk$more)";
+}
+
+# Pushes, and returns what is said.
+sub say_of
+{
+	my ($sql, @role) = @_;
+	my $err = '';
+
+	$node->psql('postgres', "\\set VERBOSITY default\n$sql", stderr => \$err, @role ? (extra_params => [ '-U', @role ]) : ());
+	return $err;
+}
+
+sub last_run
+{
+	my ($columns) = @_;
+	return $crm->sql("SELECT $columns FROM dataverse.runs ORDER BY id DESC LIMIT 1");
+}
+
+sub kill_backend
+{
+	my ($h) = @_;
+	ok($crm->kill_backend($h), 'the server has restarted');
+	return;
+}
+
+# The rows of the table "local", and none in Dataverse; with ids if they are to be given.
+sub begin_anew
+{
+	my ($ids) = @_;
+
+	$crm->no_faults;
+	$crm->dvsim->control('POST', '/_dvsim/reset');
+	$crm->{since} = 0;
+	$crm->sql('DROP TABLE IF EXISTS local');
+	$crm->sql("CREATE TABLE local AS SELECT " . ($ids ? 'gen_random_uuid()' : 'NULL::uuid') . " AS accountid, 'row ' || i AS name,
+		i AS numberofemployees, repeat('x', i % 50) AS description FROM generate_series(1, $rows) AS i");
+	return;
+}
+
+sub same_ok
+{
+	my ($what, $columns) = @_;
+	$columns //= q{name, numberofemployees, nullif(description, '')};
+
+	is($crm->sql(qq{SELECT (SELECT count(*) FROM (SELECT $columns FROM dv.account EXCEPT ALL SELECT $columns FROM local) AS x) || '|' ||
+	                       (SELECT count(*) FROM (SELECT $columns FROM local EXCEPT ALL SELECT $columns FROM dv.account) AS x)}), '0|0',
+		"$what: each row is there once");
+	is($crm->sql('SELECT count(*) FROM dataverse.pushes') . $crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}),
+		'00', 'nothing is left of the push');
+	return;
+}
+
+# Starts a push and returns once it waits, be it for an answer or for a lock.
+sub push_until_it_waits
+{
+	my ($sql, $tag, $event) = @_;
+	my $h = $crm->background($sql, $tag);
+
+	$tag =~ tr{ }{_};
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$tag' AND wait_event_type = '$event'"),
+		"$tag waits");
+	# the backend may have waited for an earlier request
+	if ($event eq 'Extension')
+	{
+		for (1 .. 600)
+		{
+			last if $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
+			sleep 0.05;
+		}
+		# what else is on its way gets there
+		sleep 0.3;
+	}
+	return $h;
+}
+
+# How many ids the requests since the last call have asked for.
+sub ids_asked
+{
+	my $n = 0;
+
+	for my $request ($crm->requests)
+	{
+		next unless $request->{method} eq 'GET' || ($request->{kind} // '') eq 'batch';
+		my $text = Crm::target($request) . ($request->{body} // '');
+		$n += () = $text =~ /'?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'?/g;
+	}
+	return $n;
+}
+
+# ---- killed while the query runs
+
+begin_anew();
+$crm->sql(q{CREATE FUNCTION held() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN true; END $$});
+{
+	my $holder = $node->background_psql('postgres');
+	$holder->query_safe('SELECT pg_advisory_lock(42)');
+	my $query = 'SELECT name, numberofemployees, description FROM local WHERE held()';
+	my $h = push_until_it_waits(push_of($query, ''), 'in the query', 'Lock');
+	is(last_run('status, phase'), 'running|stage', 'a run has its row before it begins');
+	kill_backend($h);
+	eval { $holder->quit };
+	is(last_run('status'), 'interrupted', 'and shows as interrupted when its session is gone');
+	is($crm->sql('SELECT count(*) FROM dv.account'), '0', 'nothing was sent');
+	like(say_of(push_of($query, '')), qr/NOTICE:  pushed to dv\.account: $rows rows sent; \d+ requests/, 'the next call runs the query anew');
+	same_ok('killed in the query');
+}
+
+# ---- killed before, in, and after each chunk
+
+for my $given (0, 1)
+{
+	my $name = $given ? 'ids given' : 'ids made';
+	my $n = 0;
+
+	begin_anew($given);
+	my $sql = $given ? $insert : push_of('SELECT name, numberofemployees, description FROM local', '');
+	for my $c (0 .. $rows / $chunk - 1)
+	{
+		# first: nothing of the chunk was sent; then: a part of it
+		for my $after (0, $requests / 2)
+		{
+			$crm->no_faults;
+			$crm->fault(path => 'CreateMultiple', after => $after, times => 0, action => 'stall');
+			$crm->requests;
+			my $h = push_until_it_waits($sql, "$name $c $after", 'Extension');
+			is(ids_asked(), $chunk, 'the chunk in flight is asked for, and no other') if $c > 0 || $after;
+			kill_backend($h);
+			is(last_run('status'), 'interrupted', 'the run is interrupted');
+			$crm->no_faults;
+		}
+		# last: all of it was sent, but that is not known here
+		my $holder = $node->background_psql('postgres');
+		$holder->query_safe('BEGIN; SELECT * FROM dataverse.push_states FOR UPDATE');
+		my $h = push_until_it_waits($sql, "$name $c end", 'Lock');
+		kill_backend($h);
+		eval { $holder->quit };
+		is($crm->sql('SELECT count(*) FROM dv.account'), ($c + 1) * $chunk, 'the chunk was sent') if $c < $rows / $chunk - 1;
+		is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $c * $chunk, 'which is not known');
+		last if ++$n == $rows / $chunk;
+		# and known: held at the first request of the next chunk
+		$crm->fault(path => 'CreateMultiple', times => 0, action => 'stall');
+		$h = push_until_it_waits($sql, "$name $c then", 'Extension');
+		is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), ($c + 1) * $chunk, 'then it is');
+		kill_backend($h);
+		$crm->no_faults;
+	}
+	$crm->requests;
+	my $err = say_of($sql);
+	like($err, qr/NOTICE:  going on with the push that was begun at .*: 2000 of 3000 rows are done/, "$name: the last call says that it goes on");
+	like($err, qr/NOTICE:  pushed to dv\.account: 0 rows sent, 1000 done before; [1-4] requests/, 'and sends nothing twice');
+	same_ok($name, $given ? undef : ());
+	is($crm->sql('SELECT count(*) FROM local AS l JOIN dv.account AS a USING (accountid)'), $rows, 'with the ids that were given') if $given;
+	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+}
+
+# ---- killed when everything is sent and the run is about to end
+
+begin_anew();
+$crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(43); RETURN NEW; END $$;
+	CREATE TRIGGER gate BEFORE UPDATE ON dataverse.run_log FOR EACH ROW WHEN (NEW.status IN ('succeeded', 'failed')) EXECUTE FUNCTION gate()});
+{
+	my $sql = push_of('SELECT name, numberofemployees, description FROM local', '');
+
+	for my $cancelled (0, 1)
+	{
+		my $holder = $node->background_psql('postgres');
+		$holder->query_safe('SELECT pg_advisory_lock(43)');
+		my $h = push_until_it_waits($sql, "at the end $cancelled", 'Lock');
+		if ($cancelled)
+		{
+			$crm->sql("SELECT pg_cancel_backend($h->{pid})");
+			# its end as one that failed waits as well
+			sleep 0.2;
+			$holder->query_safe('SELECT pg_advisory_unlock(43)');
+			like($crm->finish($h), qr/could not push.*canceling statement/s, 'a run is cancelled at its end');
+			$holder->quit;
+		}
+		else
+		{
+			kill_backend($h);
+			eval { $holder->quit };
+		}
+	}
+	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 done before/s, 'the next call has only to say that all is done');
+	same_ok('killed and cancelled at the end');
+}
+$crm->sql('DROP TRIGGER gate ON dataverse.run_log');
+
+# ---- killed while rows are upserted by an alternate key
+
+begin_anew();
+$crm->sql(q{INSERT INTO dv.new_meter (new_serial, new_name) SELECT 'S-' || numberofemployees, 'old' FROM local WHERE numberofemployees <= 1500});
+{
+	my $sql = qq{CALL dataverse.push('SELECT ''S-'' || numberofemployees AS new_serial, name AS new_name FROM local', 'dv.new_meter', key => '{new_serial}', chunk => $chunk)};
+
+	# carried out, and never known to be
+	$crm->fault(path => 'UpsertMultiple', after => 15, times => 0, action => 'delay', delay_ms => 600_000);
+	kill_backend(push_until_it_waits($sql, 'by key', 'Extension'));
+	$crm->no_faults;
+	is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $chunk, 'by key: one chunk is done');
+	like(say_of($sql), qr/pushed to dv\.new_meter: \d+ rows sent, \d+ done before;/, 'the next call goes on');
+	is($crm->user_stats('app1')->{rows}{upsert}, $rows, 'and each row is written once');
+	is($crm->sql(q{SELECT count(*) || '|' || count(*) FILTER (WHERE new_name LIKE 'row %') FROM dv.new_meter}), "$rows|$rows", 'with its values');
+}
+
+# ---- killed while rows are changed or deleted
+
+for my $operation ('update', 'upsert', 'delete')
+{
+	begin_anew(1);
+	$crm->sql('INSERT INTO dv.account (accountid, name, numberofemployees) SELECT accountid, name, numberofemployees FROM local');
+	$crm->sql(q{UPDATE local SET name = name || '!', description = NULL});
+	my $message = { update => 'UpdateMultiple', upsert => 'UpsertMultiple', delete => 'batch' }->{$operation};
+	my $columns = $operation eq 'delete' ? 'accountid' : 'accountid, name, numberofemployees';
+	my $sql = push_of("SELECT $columns FROM local", ", operation => '$operation'");
+
+	$crm->fault(path => $message, after => 15, times => 0, action => 'stall');
+	my $h = push_until_it_waits($sql, "$operation held", 'Extension');
+	kill_backend($h);
+	$crm->no_faults;
+	is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $chunk, "$operation: one chunk is done");
+	# what has been changed since in a chunk that is done is not changed back
+	$crm->sql(q{UPDATE dv.account SET name = 'theirs' WHERE accountid = (SELECT accountid FROM local WHERE numberofemployees = 7)})
+	  unless $operation eq 'delete';
+	my $err = say_of($sql);
+	like($err, qr/pushed to dv\.account: 1500 rows sent, 500 done before;/, 'the next call sends the others, and nothing twice');
+	if ($operation eq 'delete')
+	{
+		is($crm->sql('SELECT count(*) FROM dv.account'), '0', 'all rows are gone');
+	}
+	else
+	{
+		$crm->sql(q{UPDATE local SET name = 'theirs' WHERE numberofemployees = 7});
+		same_ok($operation);
+	}
+}
+
+# ---- requests that are carried out when the session that sent them is gone
+
+for my $given (0, 1)
+{
+	begin_anew($given);
+	my $sql = $given ? $insert : push_of('SELECT name, numberofemployees, description FROM local', '');
+
+	$crm->fault(path => 'CreateMultiple', after => 4, times => 2, action => 'reset_after_commit');
+	$crm->fault(path => 'CreateMultiple', after => 8, times => 0, action => 'stall');
+	kill_backend(push_until_it_waits($sql, "late $given", 'Extension'));
+	$crm->no_faults;
+	$crm->sql($sql);
+	same_ok('after lost answers and a crash');
+}
+
+# ---- errors, refused rows, cancelled runs
+
+begin_anew(1);
+$crm->sql(q{INSERT INTO dv.account (accountid, name) SELECT accountid, 'was there' FROM local WHERE numberofemployees IN (1500, 2700)});
+my $err = say_of($insert);
+like($err, qr/ERROR:  could not push to foreign table dv\.account: could not insert into foreign table "account"/, 'an error names the table');
+like($err, qr/phase "send"\.  Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
+like($err, qr/SELECT dataverse\.forget_push\(\d+\) gives it up/, 'and the cure');
+like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is written down');
+like(say_of(q{CALL dataverse.push('SELECT -1 AS numberofemployees', 'dv.account')}),
+	qr/Of 1 row, 0 are done; row 1 was being sent\./, 'one row is one row');
+$crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE rows = 1});
+$err = say_of($insert);
+like($err, qr/ERROR:  could not push/, 'a row that was there before stays a duplicate');
+$err = say_of(push_of('SELECT accountid, name, numberofemployees, description FROM local', q{, on_error => 'continue'}));
+like($err, qr/pushed to dv\.account: \d+ rows sent, \d+ done before, 2 refused;/, 'unless refused rows are to be filed');
+is($crm->sql(q{SELECT string_agg(row_number::text, ' ' ORDER BY id) FROM dataverse.rejects}), '1500 2700', 'with their numbers in the query');
+is($crm->sql(q{SELECT count(*), count(DISTINCT numberofemployees), count(*) FILTER (WHERE name = 'was there') FROM dv.account}), '3000|2998|2',
+	'all others are there once');
+$crm->sql('DELETE FROM dataverse.rejects');
+
+begin_anew();
+my $made = push_of('SELECT name, numberofemployees, description FROM local', '');
+$crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
+my $h = push_until_it_waits($made, 'cancelled', 'Extension');
+$err = '';
+$node->psql('postgres', push_of('SELECT name, numberofemployees, description FROM local', ', wait => false'), stderr => \$err);
+like($err, qr/NOTICE:  did not push to dv\.account, because another session does/, 'the same push leaves, if it is not to wait');
+is(last_run('status'), 'skipped', 'and says so');
+$crm->sql("SELECT pg_cancel_backend($h->{pid})");
+like($crm->finish($h), qr/could not push.*canceling statement/s, 'a run is cancelled');
+is(last_run('operation, status'), 'push|skipped', 'which is not the last one');
+is($crm->sql(q{SELECT status, sqlstate FROM dataverse.runs WHERE status = 'failed' ORDER BY id DESC LIMIT 1}), 'failed|57014', 'its end is written');
+$crm->no_faults;
+# one that waits goes on with what the other one leaves; a different one does not wait
+$crm->fault(path => 'CreateMultiple', after => 3, times => 1, action => 'delay', delay_ms => 3000);
+$h = $crm->background($made, 'first');
+my $other = $crm->background($made, 'second');
+$crm->sql("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'");
+like(say_of(q{CALL dataverse.push('SELECT ''x'' AS lastname', 'dv.contact')}), qr/pushed to dv\.contact: 1 row sent/, 'another push does not wait');
+$crm->finish($_) for $h, $other;
+my @all = map { $crm->background(q{CALL dataverse.push('SELECT ''y'' AS lastname, pg_sleep(0.2)::text AS description FROM generate_series(1, 3)', 'dv.contact', chunk => } . "$_)", "at once $_") } 1 .. 3;
+unlike($crm->finish($_), qr/ERROR/, 'sessions that push at the same time do not make each other fail, whatever the isolation level') for @all;
+$crm->sql('ALTER DATABASE postgres RESET default_transaction_isolation');
+is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the second call of the same runs its query when the first is done');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'userlock')}), '0', 'no lock is held');
+$crm->idle_ok('after pushes');
+
+# ---- rights
+
+begin_anew();
+my $options = $crm->sql(q{SELECT string_agg(format('%I %L', option_name, option_value), ', ') FROM information_schema.user_mapping_options});
+$crm->sql("CREATE ROLE pusher LOGIN; CREATE ROLE mallory LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO pusher;
+	CREATE USER MAPPING FOR pusher SERVER crm OPTIONS ($options); GRANT USAGE ON SCHEMA dv TO pusher;
+	GRANT SELECT, INSERT ON dv.account TO pusher; CREATE SCHEMA pusher AUTHORIZATION pusher; GRANT SELECT ON local TO pusher;
+	GRANT USAGE ON SCHEMA pusher TO mallory;
+	ALTER DEFAULT PRIVILEGES FOR ROLE pusher GRANT SELECT ON TABLES TO mallory");
+like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/permission denied|there is no schema/, 'who may not, does not push');
+$crm->fault(path => 'CreateMultiple', after => 3, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/could not push.*statement timeout/s, 'a role without rights of its own pushes');
+$crm->no_faults;
+my $staging = $crm->sql('SELECT staging FROM dataverse.push_states');
+like($staging, qr/^pusher\.dataverse_push_/, 'through a table in its own schema');
+like(say_of("SELECT * FROM $staging", 'mallory'), qr/permission denied for table/, 'which others cannot read, not even by default privileges');
+my $push = $crm->sql('SELECT id FROM dataverse.push_states');
+for my $try ("SELECT dataverse.push_get($push)", "SELECT dataverse.push_set($push, '{}')", "SELECT dataverse.push_close($push)",
+	"SELECT dataverse.forget_push($push)")
+{
+	like(say_of($try, 'mallory'), qr/permission denied for push/, "refused: $try");
+}
+like(say_of('TABLE dataverse.push_states', 'mallory'), qr/permission denied/, 'nor the state of others');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'mallory' ]), '0', 'or the view');
+# a state that names a table of somebody else, and a statement
+for my $name ('public.local', 'public.local; DROP TABLE public.local')
+{
+	$node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$name'))}, extra_params => [ '-U', 'pusher' ]);
+	say_of("SELECT dataverse.forget_push(-1); BEGIN; SELECT dataverse.forget_push($push); ROLLBACK");
+}
+is($crm->sql('SELECT count(*) FROM local'), $rows, 'nobody has others drop tables');
+$node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$staging'))}, extra_params => [ '-U', 'pusher' ]);
+like(say_of($made, 'pusher'), qr/going on with the push.*\d+ rows sent/s, 'and the push goes on');
+same_ok('as another role');
+is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.runs', extra_params => [ '-U', 'mallory' ]), '0', 'and no others');
+
+# ---- roles and tables that are renamed, or give their names to others, while a push is not at its end
+
+begin_anew();
+$crm->sql('GRANT SELECT ON local TO pusher');
+$crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/1000 are done/, 'a push stops');
+$crm->no_faults;
+$crm->sql("ALTER ROLE pusher RENAME TO pushing; ALTER SCHEMA pusher RENAME TO pushing; CREATE ROLE pusher LOGIN NOINHERIT IN ROLE pushing; ALTER USER MAPPING FOR pushing SERVER crm OPTIONS (SET client_secret 'secret1')");
+$push = $crm->sql('SELECT id FROM dataverse.push_states');
+is($node->safe_psql('postgres', 'SELECT role FROM dataverse.pushes', extra_params => [ '-U', 'pushing' ]), 'pushing', 'a role that is renamed keeps its push');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'pusher' ]), '0',
+	'which members who do not inherit its rights do not see');
+like(say_of("SELECT dataverse.push_get($push)", 'pusher'), qr/permission denied for push/, 'nor get at');
+is($node->safe_psql('postgres', "SET ROLE pushing; SELECT count(*) FROM dataverse.pushes", extra_params => [ '-U', 'pusher' ]), '1', 'unless they become it');
+$crm->sql('ALTER FOREIGN TABLE dv.account RENAME TO account_before; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO dv;
+	GRANT SELECT, INSERT ON dv.account TO pushing');
+$crm->fault(path => 'CreateMultiple', times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pushing'), qr/Of 3000 rows, 0 are done/, 'one to a table that has got the name of another one is another push');
+$crm->no_faults;
+is($crm->sql(q{SELECT string_agg(foreign_table || ' ' || rows_done, ', ' ORDER BY id) FROM dataverse.pushes}), 'dv.account_before 1000, dv.account 0',
+	'and both are there');
+$crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE foreign_table = 'dv.account'});
+$crm->sql('DROP FOREIGN TABLE dv.account; ALTER FOREIGN TABLE dv.account_before RENAME TO account');
+like(say_of($made, 'pushing'), qr/1000 of 3000 rows are done.*\d+ rows sent/s, 'the first one goes on');
+same_ok('renamed');
+
+# ---- a dump, restored elsewhere, goes on; what was sent since is not sent again
+
+begin_anew();
+$crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made"), qr/1000 are done/, 'a push stops');
+$crm->no_faults;
+command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-Fc', '-f', $node->data_dir . '/dump' ], 'the database is dumped');
+$crm->sql($made);
+$crm->sql('CREATE DATABASE restored; CREATE DATABASE partly');
+command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored');
+$err = '';
+$node->psql('restored', $made, stderr => \$err);
+like($err, qr/going on with the push .* 1000 of 3000 rows are done.*pushed to dv\.account: 0 rows sent, 2000 done before/s, 'where the push goes on');
+is($crm->sql('SELECT count(*) FROM dv.account'), $rows, 'nothing is there twice');
+# without the rows
+command_ok([ 'pg_restore', '-d', $node->connstr('partly'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored again');
+$node->safe_psql('partly', q{DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || staging FROM dataverse.push_states); END $$});
+$node->psql('partly', $made, stderr => \$err);
+like($err, qr/the rows of push \d+ are gone.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them says what to do');
+
+# ---- from another environment, through a foreign table
+
+begin_anew();
+$crm->sql(q{INSERT INTO dv.account (name, numberofemployees) SELECT name, numberofemployees FROM local LIMIT 500});
+{
+	my $second = Dvsim->start('--app-user', 'app1:secret1');
+	$crm->server('crm2', base => $second->base, options => { token_url => $second->base . '/t/oauth2/v2.0/token' });
+	$crm->sql('CREATE SCHEMA dv2; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm2 INTO dv2');
+	$crm->sql(q{CALL dataverse.push('SELECT accountid, name, numberofemployees FROM dv.account', 'dv2.account', operation => 'upsert')});
+	is($crm->sql('SELECT count(*) FROM (SELECT accountid, name FROM dv.account EXCEPT SELECT accountid, name FROM dv2.account) AS x'), '0',
+		'rows go from one environment to another');
+}
+
+# ---- many rows: the backend stays small
+
+begin_anew();
+{
+	# requests under way take memory, and without this there are more of them at a time as a session goes on
+	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '8', ADD initial_parallelism_factor '1')});
+	my $session = $node->background_psql('postgres');
+	my $many = q{SELECT 'row ' || i AS name, i AS numberofemployees, repeat('y', 200) AS description FROM generate_series(1, %d) AS i};
+	my $size = sub {
+		my $pid = $session->query_safe('SELECT pg_backend_pid()') + 0;
+		open my $file, '<', "/proc/$pid/status" or return 0;
+		my ($kb) = map { /^RssAnon:\s+(\d+)/ ? $1 : () } <$file>;
+		return $kb // 0;
+	};
+	$session->query_safe('SET client_min_messages = error');
+	$session->query_safe(sprintf "CALL dataverse.push(\$\$$many\$\$, 'dv.account')", 20000) for 1 .. 4;
+	my $contexts = sub { $session->query_safe('SELECT sum(total_bytes) / 1024 FROM pg_backend_memory_contexts') + 0 };
+	my $before = $size->();
+	my $before_in = $contexts->();
+	$session->query_safe(sprintf "CALL dataverse.push(\$\$$many\$\$, 'dv.account')", 200000);
+	my $after = $size->();
+	# the rows are 50 MB
+	cmp_ok(abs($contexts->() - $before_in), '<', 1024, 'nothing of 200000 rows stays allocated');
+	# what was freed of requests stays with malloc() (malloc_trim() gives it back)
+	cmp_ok($after - $before, '<', 8192 + Crm::quarantine(), "200000 rows take hardly more memory than 20000 ($before kB, $after kB)");
+	is($crm->sql('SELECT count(*) FROM dv.account'), '280000', 'and all are there');
+	$session->quit;
+}
+
+$crm->stop;
+done_testing();

@@ -1,0 +1,189 @@
+# runs_wait.pl
+#		Runs of dataverse.pull(), push(), and sync() that are throttled go on, however
+#		often that happens and whoever says it: the service with a code, a gateway
+#		without one or with a page of HTML, a server that is busy for a while, the
+#		token endpoint, or another service that the run reads from.  They
+#		fail if the server's options say so, and so does everything else.
+#
+# SPDX-License-Identifier: PostgreSQL
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../dvsim/t/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use Crm;
+use Dvsim;
+
+my $rows = 300;
+# more often than a statement bears (max_throttle_retries: 3)
+my $times = 6;
+my $crm = Crm->start('waits', options => { page_size => 50, batch_size => 50, budget_pacing => 'off', retry_after_buffer => '0', fallback_retry_after => '0.2s' });
+
+$crm->sql("CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv;
+	CREATE TABLE source AS SELECT 'contact ' || i AS lastname FROM generate_series(1, $rows) AS i");
+$crm->dvsim->control('POST', "/_dvsim/seed?table=account&rows=$rows");
+
+my %throttles = (
+	'a 429 with a code' => { status => 429, code => '0x80072322', message => 'slow down', retry_after => 0 },
+	'a 429 without a code' => { status => 429, message => 'slow down', retry_after => 0 },
+	'a 429 as a page of HTML' => { status => 429, body => '<html><body>Too many requests</body></html>', retry_after => 0 },
+	'a 429 without Retry-After' => { status => 429, body => '<html><body>Too many requests</body></html>' },
+	'a 503 with Retry-After' => { status => 503, message => 'busy', retry_after => 0 });
+
+# What a run does, what it has to leave behind, and what is undone afterwards.
+my %runs = (
+	pull => {
+		sql => q{CALL dataverse.pull('dv.account', 'public.account')},
+		path => '/accounts', method => 'GET',
+		differs => q{SELECT count(*) FROM (SELECT accountid, name FROM dv.account EXCEPT SELECT accountid, name FROM account) AS x},
+		undo => q{SELECT dataverse.forget_copy('public.account'); DROP TABLE account} },
+	push => {
+		sql => q{CALL dataverse.push('SELECT * FROM source', 'dv.contact', chunk => 120)},
+		path => '/contacts', method => 'POST',
+		differs => qq{SELECT abs($rows - count(*)) + abs($rows - count(DISTINCT lastname)) FROM dv.contact},
+		undo => q{DELETE FROM dv.contact} },
+	sync => {
+		before => q{CALL dataverse.sync('dv.account', 'public.account'); UPDATE account SET name = name || ' edited'},
+		sql => q{CALL dataverse.sync('dv.account', 'public.account')},
+		path => '/accounts', method => 'POST',
+		differs => q{SELECT count(*) FROM (SELECT accountid, name FROM account EXCEPT SELECT accountid, name FROM dv.account) AS x},
+		undo => q{CALL dataverse.untrack('public.account'); SELECT dataverse.forget_copy('public.account'); DROP TABLE account} });
+
+sub quietly { return $crm->sql("SET client_min_messages = warning; $_[0]"); }
+
+sub run
+{
+	my ($sql) = @_;
+	my $err = '';
+	my $status = $crm->node->psql('postgres', $sql, stderr => \$err);
+
+	return ($status, $err);
+}
+
+for my $kind (sort keys %runs)
+{
+	my $run = $runs{$kind};
+
+	for my $throttle (sort keys %throttles)
+	{
+		my $what = "$kind under $throttle";
+
+		quietly($run->{before}) if $run->{before};
+		# not the first request, so that something has been done already
+		$crm->fault(path => $run->{path}, method => $run->{method}, after => 1, times => $times, action => 'status', %{ $throttles{$throttle} });
+		my ($status, $err) = run($run->{sql});
+		is($status, 0, "$what: the run goes on") or diag $err;
+		my $seen = $crm->sql('SELECT throttles FROM dataverse.runs ORDER BY id DESC LIMIT 1');
+		is($seen, $times, "$what: after all refusals");
+		$crm->no_faults;
+		$crm->sql(q{SELECT dataverse.reset_pool('crm')});
+		is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
+		quietly($run->{undo});
+	}
+}
+
+# ---- the token endpoint is as busy as the service can be
+
+$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
+for my $kind (sort keys %runs)
+{
+	my $run = $runs{$kind};
+
+	for my $throttle ('a 429 without a code', 'a 503 with Retry-After')
+	{
+		for my $when ('at the beginning', 'later')
+		{
+			my $what = "$kind under $throttle of the token endpoint $when";
+
+			quietly($run->{before}) if $run->{before};
+			$crm->fault(path => $run->{path}, method => $run->{method}, after => 1, action => 'expire_token') if $when eq 'later';
+			$crm->fault(path => '/oauth2/', method => 'POST', after => $when eq 'later' ? 1 : 0, times => $times, action => 'status', %{ $throttles{$throttle} });
+			my ($status, $err) = run($run->{sql});
+			is($status, 0, "$what: the run goes on") or diag $err;
+			is($crm->dvsim->control('GET', '/_dvsim/faults')->json->[-1]{hits}, $times, "$what: after all refusals");
+			$crm->no_faults;
+			is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
+			quietly($run->{undo});
+		}
+	}
+}
+{
+	my $err;
+
+	$crm->fault(path => '/oauth2/', method => 'POST', times => 0, action => 'status', status => 500);
+	(undef, $err) = run($runs{pull}{sql});
+	like($err, qr/ERROR:.*could not get a token/, 'one that fails is not waited for');
+	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|28000', 'and the run says so');
+	$crm->no_faults;
+	quietly($runs{pull}{sql});
+	quietly($runs{pull}{undo});
+}
+$crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
+
+# ---- the options of the server that the error came from decide
+
+$crm->server('other', base => $crm->dvsim->base . '/', options => { page_size => 50, budget_pacing => 'off', retry_after_buffer => '0', fallback_retry_after => '0.2s' });
+$crm->sql('CREATE SCHEMA other; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER other INTO other');
+for my $bounded ('crm', 'other')
+{
+	$crm->sql("ALTER SERVER $bounded OPTIONS (ADD max_throttle_retries '1')");
+	$crm->fault(path => '/accounts', method => 'GET', times => $times, action => 'status', %{ $throttles{'a 429 without a code'} });
+	my ($status, $err) = run(q{CALL dataverse.push('SELECT left(name, 50) AS lastname FROM other.account', 'dv.contact', chunk => 120)});
+	if ($bounded eq 'crm')
+	{
+		is($status, 0, 'a throttle of the source is waited out though the target has a limit') or diag $err;
+	}
+	else
+	{
+		isnt($status, 0, 'and ends the run if the source has one');
+		is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|53400', 'as a run that was throttled');
+	}
+	$crm->no_faults;
+	$crm->sql("SELECT dataverse.reset_pool('$_')") for 'crm', 'other';
+	$crm->sql("ALTER SERVER $bounded OPTIONS (DROP max_throttle_retries)");
+	quietly('DELETE FROM dv.contact');
+}
+
+# ---- whoever sets a limit wants an error
+
+for my $option ([ max_throttle_retries => 1 ], [ max_retry_after_tolerance => 0 ])
+{
+	my ($name, $value) = @$option;
+
+	$crm->sql("ALTER SERVER crm OPTIONS (ADD $name '$value')");
+	for my $kind ('pull', 'push')
+	{
+		my $run = $runs{$kind};
+
+		$crm->fault(path => $run->{path}, method => $run->{method}, times => 0, action => 'status', %{ $throttles{'a 429 without a code'} }, retry_after => 1);
+		my ($status, $err) = run($run->{sql});
+		isnt($status, 0, "$kind fails with $name");
+		is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|53400', 'as a run that was throttled');
+		$crm->no_faults;
+		$crm->sql(q{SELECT dataverse.reset_pool('crm')});
+		($status, $err) = run($run->{sql});
+		is($status, 0, 'and the next one goes on') or diag $err;
+		is($crm->sql($run->{differs}), '0', 'with each row once');
+		quietly($run->{undo});
+	}
+	$crm->sql("ALTER SERVER crm OPTIONS (DROP $name)");
+}
+
+# ---- an error with the same SQLSTATE that is not the service's
+
+my $limited = q{CREATE OR REPLACE FUNCTION brimful() RETURNS trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'temporary file size exceeds a limit' USING errcode = '53400', detail = 'Dataverse code 0x80072322'; END $$};
+quietly(q{CALL dataverse.pull('dv.account', 'public.account')});
+$crm->sql("$limited; CREATE TRIGGER brimful BEFORE INSERT OR UPDATE ON account EXECUTE FUNCTION brimful()");
+$crm->sql(q{UPDATE dv.account SET name = 'changed' WHERE accountid = (SELECT min(accountid::text)::uuid FROM account)});
+my ($status, $err) = run($runs{pull}{sql});
+isnt($status, 0, 'a limit of PostgreSQL is not waited out');
+like($err, qr/temporary file size exceeds a limit/, 'but reported');
+
+$crm->stop;
+done_testing();
