@@ -21,6 +21,9 @@ use Time::HiRes qw(sleep time);
 
 use Dvsim;
 
+# Wide characters in the output of a test are fatal from PostgreSQL 17 on, so they are with any version.
+$SIG{__WARN__} = sub { die $_[0] if $_[0] =~ /^Wide character/; warn $_[0] };
+
 # dvsim => an existing Dvsim to share; initdb => its options; users => N application users app1, app2, …
 sub start
 {

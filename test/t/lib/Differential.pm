@@ -386,7 +386,7 @@ sub report_ok
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(scalar(@$found), 0, $what);
-	# as bytes: from 16 on, the modules of PostgreSQL's tests die of wide characters
+	# as bytes: from 17 on, the modules of PostgreSQL's tests die of wide characters
 	diag bytes($_) for @$found[ 0 .. $last ];
 	return;
 }
