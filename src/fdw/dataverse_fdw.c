@@ -24,13 +24,12 @@
 #include "fdw/modify/modify.h"
 #include "fdw/modify/truncate.h"
 #include "fdw/option.h"
-#include "fdw/outcome.h"
 #include "fdw/plan/plan.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan/analyze.h"
 #include "fdw/scan/lookup.h"
-#include "fdw/scan/wanted.h"
 #include "fdw/setting.h"
+#include "fdw/statement.h"
 #include "pool/shared.h"
 
 DV_MODULE_MAGIC;
@@ -67,13 +66,10 @@ void
 _PG_init(void)
 {
 	dv_shared_init();
-	dv_import_init();
 	dv_settings_init();
-	dv_drain_init();
 	dv_explain_init();
-	dv_wanted_init();
 	dv_lookup_join_init();
-	dv_outcome_init();
+	dv_statement_init();
 	dv_guard_init();
 #ifdef DV_TEST
 	DefineCustomStringVariable("dataverse_fdw.flip_policy",

@@ -10,7 +10,7 @@
 #ifndef DV_OUTCOME_H
 #define DV_OUTCOME_H
 
-/* From _PG_init, after all others that install hooks of the executor. */
-extern void dv_outcome_init(void);
+/* The current error is leaving the outermost statement: throws it with what it adds. */
+extern void dv_outcome_add(void);
 
 #endif							/* DV_OUTCOME_H */

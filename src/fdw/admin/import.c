@@ -84,7 +84,6 @@ typedef struct waiting_table
 static bool importing = false;
 static List *waiting_tables = NIL;
 
-static ProcessUtility_hook_type next_process_utility = NULL;
 
 /*
  * Options of the statement.
@@ -481,36 +480,26 @@ comment_on_table(CreateForeignTableStmt *stmt)
  * Creating a table leaves a megabyte of garbage until the statement ends, and an
  * import creates hundreds of tables, so each gets a memory context of its own.
  */
-static void
-process_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
-				DestReceiver *dest, QueryCompletion *qc)
+MemoryContext
+dv_import_begin_table(const PlannedStmt *pstmt, ProcessUtilityContext context)
 {
-	ProcessUtility_hook_type next = next_process_utility != NULL ? next_process_utility
-	: standard_ProcessUtility;
-	bool		ours = importing && context == PROCESS_UTILITY_SUBCOMMAND &&
-	IsA(pstmt->utilityStmt, CreateForeignTableStmt);
-	MemoryContext old = CurrentMemoryContext;
-	MemoryContext scratch = NULL;
+	MemoryContext scratch;
 
-	if (ours)
-	{
-		scratch = AllocSetContextCreate(old, "dataverse import", ALLOCSET_DEFAULT_SIZES);
-		MemoryContextSwitchTo(scratch);
-	}
-	next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-	if (!ours)
-		return;
-	comment_on_table((CreateForeignTableStmt *) pstmt->utilityStmt);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(scratch);
+	if (!importing || context != PROCESS_UTILITY_SUBCOMMAND ||
+		!IsA(pstmt->utilityStmt, CreateForeignTableStmt))
+		return NULL;
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "dataverse import",
+									ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(scratch);
+	return scratch;
 }
 
 void
-dv_import_init(void)
+dv_import_end_table(const PlannedStmt *pstmt, MemoryContext scratch)
 {
-	next_process_utility = ProcessUtility_hook;
-	ProcessUtility_hook = process_utility;
+	comment_on_table((CreateForeignTableStmt *) pstmt->utilityStmt);
+	MemoryContextSwitchTo(MemoryContextGetParent(scratch));
+	MemoryContextDelete(scratch);
 }
 
 /*

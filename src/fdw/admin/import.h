@@ -8,13 +8,20 @@
 #define DV_IMPORT_H
 
 #include "lib/stringinfo.h"
-#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+#include "tcop/utility.h"
 
 #include "dataverse/metadata.h"
 #include "fdw/option.h"
 
 /* Called once, when the library is loaded. */
-extern void dv_import_init(void);
+/*
+ * To be called before and after each utility statement.  The first function returns
+ * a memory context, which is the current one until the second, if the statement
+ * creates a foreign table for an import; otherwise NULL.
+ */
+extern MemoryContext dv_import_begin_table(const PlannedStmt *pstmt, ProcessUtilityContext context);
+extern void dv_import_end_table(const PlannedStmt *pstmt, MemoryContext scratch);
 
 extern List *dataverseImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 

@@ -5,7 +5,7 @@
  * Rows are sent while the statement continues, so some are still under way at
  * its end.  EndForeignModify is too late to wait for them: by then PostgreSQL
  * has counted the rows for the command tag, fired the AFTER triggers, and
- * printed EXPLAIN ANALYZE.  This is why hooks wait for them: after
+ * printed EXPLAIN ANALYZE.  This is why hooks (statement.c) wait for them: after
  * ExecutorRun, and before and after ExecutorFinish, which completes
  * modifications in WITH and fires triggers.
  *
@@ -26,9 +26,6 @@
 #include "fdw/modify/modify.h"
 
 static dlist_head modifications = DLIST_STATIC_INIT(modifications);
-static const EState *limited = NULL;	/* of the run that returns a limited number of rows */
-static ExecutorRun_hook_type next_run = NULL;
-static ExecutorFinish_hook_type next_finish = NULL;
 
 static void
 forget(void *arg)
@@ -175,8 +172,8 @@ dv_drain_visible(const EState *estate, const dv_relation *relation)
 }
 
 /* An error here leaves the list intact: each modification is removed with its memory. */
-static void
-drain_all(const EState *estate)
+void
+dv_drain_statement(const EState *estate)
 {
 	dlist_iter	iter;
 
@@ -200,12 +197,6 @@ writes(const EState *estate)
 	return false;
 }
 
-bool
-dv_drain_is_limited(const EState *estate)
-{
-	return limited == estate;
-}
-
 void
 dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *m, void *arg),
 				void *arg)
@@ -219,40 +210,6 @@ dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *
 		if (m->drain.mtstate == mtstate && m->refusal.routed && m->writer != NULL)
 			show(m, arg);
 	}
-}
-
-static void
-run_on(DV_EXECUTOR_RUN_PARAMETERS)
-{
-	if (next_run != NULL)
-		next_run(DV_EXECUTOR_RUN_ARGUMENTS);
-	else
-		standard_ExecutorRun(DV_EXECUTOR_RUN_ARGUMENTS);
-}
-
-static void
-run(DV_EXECUTOR_RUN_PARAMETERS)
-{
-	const EState *outer = limited;
-
-	/* the handler of an error runs statements: whatever was to be rolled back has been */
-	dv_ledger_tell();
-	if (count == 0)
-		run_on(DV_EXECUTOR_RUN_ARGUMENTS);
-	else
-	{
-		limited = queryDesc->estate;
-		PG_TRY();
-		{
-			run_on(DV_EXECUTOR_RUN_ARGUMENTS);
-		}
-		PG_FINALLY();
-		{
-			limited = outer;
-		}
-		PG_END_TRY();
-	}
-	drain_all(queryDesc->estate);
 }
 
 /*
@@ -280,25 +237,10 @@ complete(EState *estate)
 	MemoryContextSwitchTo(old);
 }
 
-static void
-finish(QueryDesc * queryDesc)
-{
-	if (writes(queryDesc->estate))
-		complete(queryDesc->estate);
-	drain_all(queryDesc->estate);
-	if (next_finish != NULL)
-		next_finish(queryDesc);
-	else
-		standard_ExecutorFinish(queryDesc);
-	drain_all(queryDesc->estate);
-	dv_ledger_tell();
-}
-
 void
-dv_drain_init(void)
+dv_drain_complete(EState *estate)
 {
-	next_run = ExecutorRun_hook;
-	ExecutorRun_hook = run;
-	next_finish = ExecutorFinish_hook;
-	ExecutorFinish_hook = finish;
+	if (writes(estate))
+		complete(estate);
+	dv_drain_statement(estate);
 }

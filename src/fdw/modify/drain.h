@@ -28,7 +28,6 @@ typedef struct dv_modify_drain
 	int64		corrected;		/* those of them that were subtracted from the tag again */
 } dv_modify_drain;
 
-extern void dv_drain_init(void);
 extern void dv_drain_register(struct dv_modify *m, ModifyTableState *mtstate);
 
 /* The statement itself continues: files rows that were refused while others waited for it. */
@@ -37,8 +36,11 @@ extern void dv_drain_resume(struct dv_modify *m);
 /* Waits for all rows of a modification.  Must not be called inside ExecutorRun. */
 extern void dv_drain(struct dv_modify *m);
 
-/* Is the number of rows limited that the executor, as it runs now, returns? */
-extern bool dv_drain_is_limited(const EState *estate);
+/* Waits for all rows that a statement has changed. */
+extern void dv_drain_statement(const EState *estate);
+
+/* The same, once all modifications in WITH have been run to their end. */
+extern void dv_drain_complete(EState *estate);
 
 /* Calls a function for each partition that the node has routed rows to. */
 extern void dv_drain_routed(const ModifyTableState *mtstate,

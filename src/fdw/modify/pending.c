@@ -37,6 +37,7 @@
 
 #include "compat.h"
 #include "fdw/modify/modify.h"
+#include "fdw/statement.h"
 
 /*
  * Bytes of kept rows.  Rows that have been written are kept while an earlier one
@@ -235,7 +236,7 @@ dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot)
 	if (m->pending.projection == NULL)
 	{
 		/* whoever asks for a number of rows expects that no others are written */
-		if (!p->running || (m->drain.counts && dv_drain_is_limited(m->estate)))
+		if (!p->running || (m->drain.counts && dv_statement_is_limited(m->estate)))
 			return NULL;
 		take_over(m, planSlot);
 	}

@@ -21,6 +21,7 @@
 #include "compat.h"
 #include "fdw/scan/lookup.h"
 #include "fdw/scan/wanted.h"
+#include "fdw/statement.h"
 
 #define ALL_ROWS (-1.0)
 
@@ -28,8 +29,6 @@
 #define ROWS_FOR_ONE 4
 #define FEWEST_TO_CHECK 100
 
-static const QueryDesc *running = NULL;
-static ExecutorRun_hook_type next_run = NULL;
 
 typedef struct search
 {
@@ -202,51 +201,33 @@ look_for_target(PlanState * node, search *s)
 	return is_target;
 }
 
+/* Returns the root of the statement's nodes; NULL if it is not run as a query. */
+static PlanState *
+root_of(const PlanState * scan)
+{
+	const		QueryDesc *running = dv_statement_running();
+
+	return running != NULL && running->estate == scan->state ? running->planstate : NULL;
+}
+
 double
 dv_wanted_rows(const PlanState * scan)
 {
+	PlanState  *root = root_of(scan);
 	search		s = {.target = scan, .wanted = ALL_ROWS, .found = ALL_ROWS};
 
-	if (running == NULL || running->estate != scan->state || running->planstate == NULL)
+	if (root == NULL)
 		return ALL_ROWS;
-	(void) look_for_target(running->planstate, &s);
+	(void) look_for_target(root, &s);
 	return with_conditions(s.found, scan->qual);
 }
 
 bool
 dv_wanted_again(const PlanState * scan)
 {
+	PlanState  *root = root_of(scan);
 	search		s = {.target = scan};
 
 	/* what is run without such a statement, such as a check of changed rows, may do anything */
-	if (running == NULL || running->estate != scan->state || running->planstate == NULL)
-		return true;
-	return !look_for_target(running->planstate, &s) || s.again;
-}
-
-static void
-run(DV_EXECUTOR_RUN_PARAMETERS)
-{
-	const		QueryDesc *outer = running;
-
-	PG_TRY();
-	{
-		running = queryDesc;
-		if (next_run != NULL)
-			next_run(DV_EXECUTOR_RUN_ARGUMENTS);
-		else
-			standard_ExecutorRun(DV_EXECUTOR_RUN_ARGUMENTS);
-	}
-	PG_FINALLY();
-	{
-		running = outer;
-	}
-	PG_END_TRY();
-}
-
-void
-dv_wanted_init(void)
-{
-	next_run = ExecutorRun_hook;
-	ExecutorRun_hook = run;
+	return root == NULL || !look_for_target(root, &s) || s.again;
 }

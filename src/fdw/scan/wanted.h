@@ -20,6 +20,4 @@ extern double dv_wanted_rows(const PlanState * scan);
 /* Returns true if the scan may be run several times. */
 extern bool dv_wanted_again(const PlanState * scan);
 
-extern void dv_wanted_init(void);
-
 #endif							/* DV_WANTED_H */
