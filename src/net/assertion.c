@@ -132,7 +132,7 @@ sign(EVP_PKEY *key, const char *text, size_t *len)
 	return signature;
 }
 
-/* Can this be put into JSON as it is?  Client ids and URLs can. */
+/* Returns true if the text can be put into JSON as it is, like client ids and URLs. */
 static bool
 is_plain(const char *s)
 {

@@ -3,17 +3,18 @@
  * attention.h
  *		The time during which a backend attends to its exchanges.
  *
- * A backend is often elsewhere: a cursor rests between two FETCHes, the client
- * of a COPY pauses, another node of the plan is slow.  Answers that arrive
- * meanwhile wait in the socket, so a clock that ran on would turn them into
+ * A backend is often elsewhere: between two FETCHes of a cursor, while the
+ * client of a COPY pauses, or in a slow node of the plan.  Answers that arrive
+ * meanwhile wait in the socket, and a clock that ran on would turn them into
  * timeouts.  Therefore timeouts are measured by these clocks, which are moved on
  * when the backend looks at its sockets, after it has read them:
  *
  * "attended" is for timeouts of the service.  An absence counts in full if the
  * backend finds nothing to do when it looks again, because then the service has
- * been silent all the time; otherwise, it counts as a short one.
+ * been silent all the time; otherwise, it counts as a short absence.
  *
- * "present" is for timeouts of anything else.  An absence counts as a short one.
+ * "present" is for timeouts of anything else.  An absence counts as a short
+ * absence.
  *
  * Pure: the time is an argument.
  *
@@ -36,11 +37,11 @@
 typedef struct dv_attention
 {
 	int64_t		looked_at;		/* when the backend last looked; it must be set at first */
-	int64_t		expected_at;	/* until when it is known to wait, whoever waits for it */
+	int64_t		expected_at;	/* until when it is known to wait, in whatever part of the code */
 	int64_t		attended;
 	int64_t		present;
 	int64_t		missed;			/* time that "attended" does not include */
-	int64_t		unseen;			/* what was found last may have been there for so long */
+	int64_t		unseen;			/* how long ago the data found last may have arrived */
 } dv_attention;
 
 /*

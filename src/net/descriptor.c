@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * descriptor.c
- *		The file descriptors of clients: how many there may be, and who gives
- *		up some for others.
+ *		The file descriptors of clients: how many are allowed, and which
+ *		clients give some up.
  *
  * Every descriptor is reported to PostgreSQL's fd.c before it is opened, which
  * leaves the larger part of max_files_per_process to files.  An exchange holds
@@ -17,8 +17,8 @@
  * demand.
  *
  * If the kernel refuses a descriptor all the same, because the whole machine
- * has run out of them, the backend makes do for a while with fewer requests
- * at a time than it had then.
+ * has run out of them, the backend sends fewer requests at a time for a while
+ * than it had under way then.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -40,7 +40,7 @@
 #define SCARCITY_LASTS		(10 * DV_SECOND)
 
 static int64 scarce_until = 0;
-static int	scarce_limit = 0;	/* requests under way until then */
+static int	scarce_limit = 0;	/* requests allowed under way until then */
 
 static int
 needed_by(const dv_http_client *client)
@@ -55,7 +55,7 @@ is_idle(const dv_http_client *client)
 	return client->multi != NULL && client->under_way == 0;
 }
 
-/* Puts the idle client to rest that has not been used for the longest time. */
+/* Puts the idle client to rest that has been unused for the longest time. */
 static bool
 rest_one(const dv_http_client *but)
 {
@@ -91,7 +91,7 @@ dv_http_report_descriptors(dv_http_client *client)
 	return true;
 }
 
-/* Could the client have so many descriptors more? */
+/* Returns true if the client can have that many more descriptors. */
 static bool
 are_left(const dv_http_client *client, int more)
 {
@@ -146,8 +146,8 @@ dv_http_room_for(dv_http_client *client, bool token)
 }
 
 /*
- * Called when the kernel has refused a descriptor.  Whether others were under way
- * has to be noted now: by the time the result is read, all of them may have ended.
+ * Called when the kernel has refused a descriptor.  Notes now whether other
+ * requests were under way: when the result is read, all of them may have ended.
  */
 static void
 note_scarcity(dv_http_call *call)
@@ -198,7 +198,7 @@ dv_http_close_socket(void *client_arg, curl_socket_t fd)
 	return result;
 }
 
-/* So that clients which may never be used again do not keep their connections for ever. */
+/* Keeps clients that may never be used again from holding their connections for ever. */
 static void
 limit_awake(const dv_http_client *but)
 {

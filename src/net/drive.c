@@ -9,13 +9,13 @@
  *
  * The deadlines of exchanges are ours, not libcurl's.  libcurl looks at the
  * clock before it looks at the socket, so after a pause it would report a
- * timeout although the answer has arrived.  Here, sockets are read first, then
- * the clock of attention.h is moved on, and only then are exchanges ended whose
+ * timeout although the answer has arrived.  We read the sockets first, then
+ * move on the clock of attention.h, and only then end the exchanges whose
  * deadline has passed.
  *
- * libcurl still has a timeout for connecting, because it divides that among
- * the addresses of a host.  It is a little longer than ours, and is extended
- * after a pause.
+ * libcurl still has a timeout for connecting, because it divides this time
+ * among the addresses of a host.  It is a little longer than ours, and is
+ * extended after a pause.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -195,7 +195,7 @@ drive_sockets(void)
 	int			n;
 	int			i;
 
-	/* sockets that are always ready must not keep the backend here */
+	/* sockets that are always ready must not keep the backend in this loop */
 	do
 	{
 		n = dv_mux_poll(events, MAX_EVENTS);
@@ -223,7 +223,7 @@ drive_sockets(void)
 	return found;
 }
 
-/* Returns true if libcurl wanted to be called.  It may have data left that it has read before. */
+/* Returns true if libcurl wanted to be called, possibly for data that it has read before. */
 static bool
 drive_timers(void)
 {
@@ -292,7 +292,7 @@ end_overdue(dv_http_client *client)
 	}
 }
 
-/* Keeps libcurl from giving up a connection because of a pause. */
+/* Keeps libcurl from giving up a connection after a pause. */
 static void
 extend_connect_timeouts(void)
 {

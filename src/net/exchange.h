@@ -37,7 +37,7 @@ struct dv_http_client
 	int			connect_timeout_ms;
 	bool		allow_http;
 	bool		keep_cookie;
-	char		cookie[DV_COOKIE_SIZE]; /* "name=value"; "": none */
+	char		cookie[DV_COOKIE_SIZE]; /* "name=value", or "" if there is none */
 	dv_transport *transport;
 	char	   *user_agent;
 };

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the value of a digit, or -1 if the character is none. */
+/* Returns the value of a hexadecimal digit, or -1 if the character is not one. */
 static inline int
 dv_hex_value(char c)
 {

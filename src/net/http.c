@@ -12,9 +12,9 @@
  * subtransaction stops the exchanges started in it, whatever context they are in,
  * and process exit closes everything.
  *
- * A request body is supplied by a read callback and cannot be rewound.  That
- * is on purpose: when a kept-alive connection closes before the first byte of
- * the answer, libcurl would otherwise silently repeat the request on a new
+ * A request body is supplied by a read callback and cannot be rewound.  This is
+ * on purpose: when a kept-alive connection closes before the first byte of the
+ * answer, libcurl would otherwise silently repeat the request on a new
  * connection, and a POST might be carried out twice.  A request without a body,
  * such as a DELETE, would be repeated nevertheless; on_begin prevents that.
  *
@@ -93,7 +93,7 @@ dv_http_failure_name(dv_http_failure failure)
 	return failure_names[failure];
 }
 
-/* What libcurl says of a failure often repeats its name, at either end. */
+/* libcurl's message often begins or ends with the name of the failure. */
 static const struct
 {
 	dv_http_failure failure;
@@ -178,7 +178,7 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 	return taken(call, dv_inbox_add_line(&call->inbox, data, size * n), size * n);
 }
 
-/* There is a connection, and the request is about to be sent, perhaps for the second time. */
+/* The connection is open, and the request is about to be sent, perhaps for the second time. */
 static int
 on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_port)
 {
@@ -190,7 +190,7 @@ on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_p
 		call->noted_message = "it had been opened for an earlier request";
 		return CURL_PREREQFUNC_ABORT;
 	}
-	/* whatever has happened to other addresses of the host */
+	/* failures of the host's other addresses no longer matter */
 	call->noted_failure = DV_HTTP_NO_FAILURE;
 	call->noted_message = NULL;
 	call->begun = true;
@@ -203,10 +203,10 @@ on_begin(void *call_arg, char *remote, char *local, int remote_port, int local_p
 
 /*
  * A handle is reused only after a complete answer.  After anything else,
- * libcurl may still intend to repeat the request and rewind its body.
- * curl_easy_reset does not clear that state before 8.16, so that every later
- * request with the handle would fail.  Connections belong to the multi handle,
- * so none is lost with the easy handle.
+ * libcurl may still intend to repeat the request and rewind its body.  Before
+ * 8.16, curl_easy_reset does not clear that state, and every later request
+ * with the handle would fail.  Connections belong to the multi handle, so none
+ * is lost with the easy handle.
  */
 static void
 release_handle(dv_http_call *call)
@@ -231,7 +231,7 @@ failure_of(const dv_http_call *call, CURLcode code)
 {
 	int			i;
 
-	/* libcurl 8 finds some encodings by itself; later, it is the data that are broken */
+	/* libcurl 8 detects some encodings itself; the code also means broken data */
 	if (code == CURLE_BAD_CONTENT_ENCODING && !call->inbox.has_head)
 		return DV_HTTP_ENCODED;
 	for (i = 0; i < (int) lengthof(curl_failures); i++)
@@ -240,7 +240,7 @@ failure_of(const dv_http_call *call, CURLcode code)
 	return DV_HTTP_OTHER;
 }
 
-/* Notes the cookie with which the service finds its way back to the same one of its hosts. */
+/* Notes the cookie that routes later requests to the same host of the service. */
 static void
 note_cookie(dv_http_call *call)
 {
@@ -277,7 +277,7 @@ measure(dv_http_call *call)
 	result->bytes_sent = head_sent + sent;
 	result->bytes_received = head_received + received;
 	result->done_at = dv_now();
-	/* the answer may have come during an absence of this backend, whose length says nothing */
+	/* the answer may have come during an absence of unknown length */
 	result->unseen = dv_http_attention.unseen;
 	result->missed = dv_http_attention.missed - call->missed;
 	result->duration = Max(total - before - result->missed, 0);
@@ -294,7 +294,7 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	result->body_len = call->inbox.body_len;
 	if (code == CURLE_OK && result->status < 200)
 	{
-		/* libcurl takes "101 Switching Protocols" for an answer, although nothing asks for it */
+		/* libcurl accepts "101 Switching Protocols", although we never ask for it */
 		call->noted_failure = DV_HTTP_RESET;
 		call->noted_message = "an interim answer was the last one";
 		code = CURLE_GOT_NOTHING;
@@ -566,7 +566,7 @@ copy_headers(dv_http_call *call, const dv_http_request *request)
 	return true;
 }
 
-/* libcurl may start a thread here, which inherits the signal mask: all signals are blocked. */
+/* add_handle() may start a thread, which inherits the signal mask; so block all signals. */
 static CURLMcode
 add_handle(dv_http_call *call)
 {
@@ -592,8 +592,8 @@ take_handle(dv_http_call *call)
 }
 
 /*
- * Wherever a text comes from, an option, a statement, or an answer, a line break
- * in it must not become another header or another request.
+ * A line break in an option, a statement, or an answer must not become another
+ * header or another request.
  */
 static void
 refuse_controls(const dv_http_client *client, const dv_http_request *request)
@@ -610,7 +610,9 @@ refuse_controls(const dv_http_client *client, const dv_http_request *request)
 				 errmsg("request to Dataverse was not sent, because its URL or a header would contain a control character")));
 }
 
-/* The time of the exchange begins now, however long ago the backend last looked at its sockets. */
+/*
+ * Starts the time of the exchange now, however long ago the backend last looked at its sockets.
+ */
 static void
 set_deadlines(dv_http_call *call, const dv_http_request *request)
 {

@@ -9,7 +9,7 @@
  * No error is raised inside a libcurl callback: callbacks note what happened,
  * and dv_http_wait and its callers raise errors.
  *
- * This module knows bytes, not Dataverse.
+ * This module transports bytes and knows nothing of Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -32,12 +32,12 @@ typedef struct dv_http_options
 {
 	const char *ca_file;		/* NULL: the authorities of the system */
 	const char *proxy;			/* NULL: none */
-	const char *proxy_user;		/* NULL: the proxy does not ask */
+	const char *proxy_user;		/* NULL: the proxy requires no authentication */
 	const char *proxy_password;
 	const char *user_agent;
 	int			connect_timeout_ms;
 	bool		keep_cookies;	/* affinity_cookie */
-	bool		allow_http;		/* permit plain http, for this machine only */
+	bool		allow_http;		/* permit plain http, but only to this machine */
 } dv_http_options;
 
 typedef struct dv_http_request
@@ -47,10 +47,9 @@ typedef struct dv_http_request
 	const char *const *headers; /* "Name: value", NULL-terminated; copied */
 	const char *body;			/* NULL: none; NOT copied, must outlive the call */
 	size_t		body_len;
-	int			timeout_ms;		/* for the whole exchange, from its start, as far as the backend
-								 * attends to it (attention.h) */
-	size_t		max_response;	/* bytes after decompression; 0: as much as all answers in memory
-								 * may have together */
+	int			timeout_ms;		/* for the whole exchange, in attended time (attention.h) */
+	size_t		max_response;	/* bytes after decompression; 0: limited only by the total for all
+								 * answers in memory */
 	bool		no_proxy;		/* for managed identities */
 	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
 	SubTransactionId subid;		/* whose rollback stops the call; 0: the current one */
@@ -92,10 +91,10 @@ typedef struct dv_http_result
 	size_t		body_len;
 	int64		started_at;		/* monotonic microseconds (dv_now) */
 	int64		done_at;
-	int64		duration;		/* microseconds, without resolving and connecting, and without
-								 * absences of this backend */
-	int64		missed;			/* of these absences, what is not part of the duration */
-	int64		unseen;			/* the answer may have come so much earlier */
+	int64		duration;		/* microseconds, without resolving, connecting, and absences of
+								 * this backend */
+	int64		missed;			/* the part of these absences that the duration excludes */
+	int64		unseen;			/* the answer may have come this much earlier */
 	int64		bytes_sent;
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;
@@ -105,24 +104,24 @@ extern dv_http_client *dv_http_client_create(const dv_http_options *options);
 /* Ends the exchanges under way and closes the connections. */
 extern void dv_http_client_free(dv_http_client *client);
 
-/* Can the client start an exchange now? */
+/* Whether the client can start an exchange now. */
 typedef enum dv_http_room
 {
 	DV_HTTP_ROOM,
 	DV_HTTP_ROOM_LATER			/* when an exchange of this backend has ended */
 } dv_http_room;
 
-/* Requests leave some descriptors for those of tokens. */
+/* Requests leave some descriptors for token requests. */
 extern dv_http_room dv_http_room_for(dv_http_client *client, bool token);
 
 /* Returns the number of exchanges of this backend that have not ended. */
 extern int	dv_http_under_way(void);
 
 /*
- * Starts an exchange.  It is ended and freed when "owner" is reset or
- * deleted, or by dv_http_free, whichever comes first.  Raises an error only for
- * lack of memory or descriptors, and if the URL or a header contains a control
- * character; transport failures are in the result.
+ * Starts an exchange.  It is ended and freed when "owner" is reset or deleted,
+ * or by dv_http_free, whichever comes first.  Raises an error only if memory or
+ * descriptors run out, or if the URL or a header contains a control character;
+ * transport failures are in the result.
  */
 extern dv_http_call *dv_http_start(dv_http_client *client, const dv_http_request *request,
 								   MemoryContext owner);
@@ -135,16 +134,16 @@ extern const dv_http_result *dv_http_result_of(const dv_http_call *call);
 extern const char *dv_http_header(const dv_http_call *call, const char *name);
 extern void dv_http_free(dv_http_call *call);
 
-/* Returns true if the exchange still waits for its connection. */
+/* Returns true if the exchange is still waiting for its connection. */
 extern bool dv_http_connecting(const dv_http_call *call);
 
-/* Cancels the exchange, as its result will show.  The call still has to be freed. */
+/* Cancels the exchange; its result will say so.  The call still has to be freed. */
 extern void dv_http_stop(dv_http_call *call);
 
 /* Returns a fragment for messages, such as "could not connect". */
 extern const char *dv_http_failure_name(dv_http_failure failure);
 
-/* Returns the same with what libcurl says about it. */
+/* Returns the same, followed by libcurl's message. */
 extern const char *dv_http_failure_text(const dv_http_result *result);
 
 /* Sends and receives whatever is possible without waiting. */
@@ -159,7 +158,7 @@ extern void dv_http_waited(void);
 /*
  * Returns the time in microseconds that this backend has spent in the
  * extension.  Timeouts for anything but answers are measured by this clock, so
- * that none passes while the backend is elsewhere.
+ * that they do not expire while the backend is elsewhere.
  */
 extern int64 dv_http_present(void);
 
@@ -173,9 +172,9 @@ extern void dv_http_wait(int64 until, uint32 wait_event_info);
 
 /*
  * For waiting in another WaitEventSet: returns a descriptor that becomes
- * readable when data can be sent or received, and when the time is "until" (as
- * above).  The descriptor is always the same one; "until" is in force until the
- * next call of dv_http_drive or dv_http_wait.
+ * readable when data can be sent or received, and at the time "until" (as
+ * above).  It is always the same descriptor; "until" is in force until the next
+ * call of dv_http_drive or dv_http_wait.
  */
 extern int	dv_http_watch(int64 until);
 

@@ -16,8 +16,8 @@
 #define LARGE_ROOM ((size_t) 8 * 1024 * 1024)
 
 /*
- * Returns how much room to make for so many bytes: twice as much as before, but for
- * a large body not much more than it needs, since others share the store.
+ * Returns how much room to allocate: twice as much as before, but for a large body
+ * not much more than needed, since others share the store.
  */
 static size_t
 enlarged(size_t room, size_t needed, size_t most)
@@ -68,7 +68,7 @@ status_of(const char *line, size_t len)
 	return status;
 }
 
-/* Control characters in a header have no meaning, and it must not end at a NUL. */
+/* Control characters in a header have no meaning, and a NUL must not end it. */
 static void
 blank_controls(char *line, size_t len)
 {
@@ -77,7 +77,7 @@ blank_controls(char *line, size_t len)
 			*line = ' ';
 }
 
-/* Is the word one of those, which end with NULL?  Case does not matter. */
+/* Returns true if the word is in the list, which ends with NULL.  Case does not matter. */
 static bool
 is_one_of(const char *const *words, const char *word, size_t len)
 {
@@ -87,7 +87,7 @@ is_one_of(const char *const *words, const char *word, size_t len)
 	return false;
 }
 
-/* Returns the list in a header line of that name, or NULL if it is another header. */
+/* Returns the value of a header line of that name, or NULL if it is another header. */
 static const char *
 list_of(const char *line, const char *name)
 {
@@ -96,7 +96,7 @@ list_of(const char *line, const char *name)
 	return strncasecmp(line, name, len) == 0 && line[len] == ':' ? line + len + 1 : NULL;
 }
 
-/* Counts the encodings in a header line.  Returns false if they were not asked for. */
+/* Counts the encodings in a header line.  Returns false if one was not asked for. */
 static bool
 count_encodings(dv_inbox *inbox, const char *line)
 {

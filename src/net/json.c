@@ -17,13 +17,13 @@
 
 #include "net/json.h"
 
-/* So many bytes are parsed without looking for interrupts. */
+/* The number of bytes that are parsed between two checks for interrupts. */
 #define PARSED_AT_ONCE (512 * 1024)
 
 /*
  * json-c takes more than a hundred bytes for a value that takes two in the text.
- * Documents with more values than this are refused; those of the service have a
- * tenth of them at most.
+ * Documents with more values are refused; those of the service have at most a
+ * tenth of this.
  */
 #define MOST_VALUES (2 * 1024 * 1024)
 
@@ -46,9 +46,8 @@ put(void *arg)
 }
 
 /*
- * Returns how much of the text to parse next: up to a comma, because json-c may
- * misread a number of which it gets only a part, and it takes half a character
- * for a broken one.
+ * Returns how much of the text to parse next.  The portion ends at a comma,
+ * because json-c may misread part of a number, and rejects part of a character.
  */
 static size_t
 next_portion(const char *text, size_t len)
@@ -64,7 +63,7 @@ next_portion(const char *text, size_t len)
 	return n;
 }
 
-/* Returns how many values the text has at most.  Strings may contain the same characters. */
+/* Returns the largest number of values that the text can have; commas in strings count, too. */
 static size_t
 count_values(const char *text, size_t len)
 {
@@ -76,7 +75,7 @@ count_values(const char *text, size_t len)
 	return n;
 }
 
-/* Parses the text, and returns how json-c fared. */
+/* Parses the text, and returns json-c's result. */
 static enum json_tokener_error
 parse(parsed *p, const char *text, size_t len)
 {

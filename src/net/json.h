@@ -22,7 +22,7 @@ struct json_object;
 /*
  * Parses a whole document, which is freed with the current memory context.
  * Returns NULL if it is malformed, or if it is the literal null.  Unless
- * "error" is NULL, *error is set to what is wrong, or to NULL.
+ * "error" is NULL, *error is set to the reason, or to NULL.
  */
 extern struct json_object *dv_json_parse(const char *text, size_t len, const char **error);
 
@@ -34,7 +34,7 @@ extern struct json_object *dv_json_member(struct json_object *object, const char
 /* Returns a member that is a string, or NULL. */
 extern const char *dv_json_string(struct json_object *object, const char *name);
 
-/* Returns a member that is an array, or NULL.  The others access its elements. */
+/* Returns a member that is an array, or NULL.  The next functions access its elements. */
 extern struct json_object *dv_json_array(struct json_object *object, const char *name);
 extern size_t dv_json_length(const struct json_object *array);
 extern struct json_object *dv_json_item(const struct json_object *array, size_t i);

@@ -69,7 +69,7 @@ dv_mux_set(int fd, int events, bool known)
 			errno == ENOENT || errno == EBADF;
 	if (epoll_ctl(mux, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0)
 		return true;
-	/* libcurl may close a descriptor and reopen one of the same number unseen */
+	/* libcurl may close a descriptor and reopen the same number without telling us */
 	if (errno == ENOENT || errno == EEXIST)
 		return epoll_ctl(mux, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0;
 	return false;

@@ -3,8 +3,8 @@
  * text.c
  *		Text that is exchanged with the service.
  *
- * A database with encoding SQL_ASCII holds bytes whose meaning nobody knows.
- * What comes in is stored there as UTF-8, and what goes out must be UTF-8.
+ * A database with encoding SQL_ASCII holds bytes of unknown meaning.  Incoming
+ * text is stored there as UTF-8, and outgoing text must be UTF-8.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -52,7 +52,7 @@ dv_text_in(const char *utf8, size_t len)
 	return pg_any_to_server(utf8, (int) len, PG_UTF8);
 }
 
-/* The code point of an escape \uXXXX; 0 if this is none. */
+/* Returns the code point of an escape \uXXXX, or 0 if it is not an escape. */
 static pg_wchar
 escaped_unit(const char *p)
 {
@@ -66,7 +66,7 @@ escaped_unit(const char *p)
 
 /*
  * Reads an escape of a character beyond ASCII, or of a pair of surrogates, and
- * returns its length, or 0 if this is something else.
+ * returns its length, or 0 if there is no such escape.
  */
 static int
 read_escape(const char *p, pg_wchar * character)
@@ -133,7 +133,7 @@ dv_text_out(const char *text)
  * Replacing what cannot be kept
  */
 
-/* Length of the character that a text begins with, or 0 if it is to be replaced. */
+/* Returns the length of the first character, or 0 if it is to be replaced. */
 static int
 length_of_good(const char *bytes, size_t len, const char *controls)
 {
@@ -144,7 +144,7 @@ length_of_good(const char *bytes, size_t len, const char *controls)
 	return Max(pg_encoding_verifymbchar(PG_UTF8, bytes, (int) Min(len, MAX_MULTIBYTE_CHAR_LEN)), 0);
 }
 
-/* "controls" are the control characters that may stay; NULL means all of them. */
+/* "controls" lists the control characters that are kept; NULL keeps all of them. */
 static char *
 mend(const char *bytes, size_t len, const char *controls)
 {
@@ -174,7 +174,9 @@ dv_text_mended(const char *bytes, size_t len)
 	return mend(bytes, len, NULL);
 }
 
-/* The conversion is a function in the catalogs, which cannot be looked up after a failure. */
+/*
+ * The conversion is a function in the catalogs, where nothing can be looked up after a failure.
+ */
 static Oid
 conversion_of(int from, int to)
 {
@@ -182,8 +184,8 @@ conversion_of(int from, int to)
 }
 
 /*
- * Converts as much as possible of the text, and returns how much of it that
- * is.  Without a conversion that is ASCII, which all encodings have in common.
+ * Converts as much of the text as possible, and returns how much that is.
+ * Without a conversion, converts ASCII, which all encodings have in common.
  */
 static int
 convert_some(Oid conversion, const char *text, int len, int from, int to, StringInfo out)
@@ -258,7 +260,7 @@ dv_text_in_if_possible(const char *utf8, size_t len)
 	return NULL;
 }
 
-/* Cuts UTF-8 to so many bytes, between two characters. */
+/* Cuts UTF-8 to that many bytes, between two characters. */
 static char *
 cut(char *utf8, size_t most)
 {

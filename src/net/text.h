@@ -3,9 +3,8 @@
  * text.h
  *		Text that is exchanged with the service.
  *
- * The service speaks UTF-8.  The database has an encoding of its own, and so
- * has every database that looks at the pool's shared memory.  Text changes its
- * encoding only here:
+ * The service speaks UTF-8.  Each database that looks at the pool's shared
+ * memory has an encoding of its own.  Text is converted only by these functions:
  *
  *	 dv_text_in, dv_text_in_if_possible		data and names of the service
  *	 dv_text_json_in						JSON, as a whole
@@ -47,21 +46,20 @@ extern const char *dv_text_json_in(const char *utf8, size_t len);
 
 /*
  * Converts text of the service, or of a library, that is only shown.  Never
- * fails: a question mark takes the place of what is not UTF-8, of control
- * characters, and of characters that the database encoding lacks, and a long
- * text is cut.
+ * fails: invalid UTF-8, control characters, and characters that the database
+ * encoding lacks are replaced by question marks, and a long text is cut.
  */
 extern char *dv_text_shown(const char *bytes, size_t len);
 
 /*
  * Returns text in the database encoding, such as that of dv_text_shown, with a
- * question mark for each character that the client's encoding lacks.  PostgreSQL
- * would raise an error about such a character instead of the error that has it
- * in its message.
+ * question mark for each character that the client's encoding lacks.  Otherwise
+ * PostgreSQL would raise an error about that character in place of the error
+ * with the message.
  */
 extern const char *dv_text_told(const char *text);
 
-/* Returns a copy, of the same length, in which question marks take the place of what is not UTF-8. */
+/* Returns a copy of the same length, with question marks in place of invalid UTF-8. */
 extern char *dv_text_mended(const char *bytes, size_t len);
 
 /*
@@ -71,16 +69,19 @@ extern char *dv_text_mended(const char *bytes, size_t len);
 extern const char *dv_text_out(const char *text);
 
 /*
- * Converts a name to UTF-8, which is what the pool's shared memory holds, and
- * cuts it to "size", including its NUL.  Never fails.  dv_text_shown converts
- * it back, in whatever database that is.
+ * Converts a name to UTF-8, as the pool's shared memory holds it, and cuts it
+ * to "size", including its NUL.  Never fails.  dv_text_shown converts it back,
+ * in any database.
  */
 extern char *dv_text_common(const char *name, size_t size);
 
-/* Does a text consist of printable ASCII characters, without blanks? */
+/* Returns true if the text consists of printable ASCII characters without blanks. */
 extern bool dv_text_is_word(const char *text);
 
-/* Does a text contain control characters?  In all encodings of servers, these are the same bytes. */
+/*
+ * Returns true if the text contains control characters, which are the same bytes in all encodings
+ * of servers.
+ */
 extern bool dv_text_has_controls(const char *text, size_t len);
 
 #endif							/* DV_TEXT_H */

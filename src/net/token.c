@@ -36,7 +36,8 @@
 #define REQUEST_TIMEOUT_MS	30000
 #define MAX_ANSWER			(256 * 1024)
 #define USUAL_LIFETIME		3600	/* seconds */
-#define LONGEST_LIFETIME	86400	/* later the token is renewed, whatever is said about it */
+#define LONGEST_LIFETIME	86400	/* a token is renewed after this time, whatever lifetime the
+									 * authority states */
 #define IMDS_URL			"http://169.254.169.254/metadata/identity/oauth2/token"
 
 /*
@@ -46,8 +47,8 @@
 struct dv_bearer
 {
 	char	   *value;
-	int			carriers;		/* requests whose fate is not known yet */
-	bool		current;		/* it is the token's */
+	int			carriers;		/* requests that carry it and have not been settled */
+	bool		current;		/* it is the token's current bearer */
 	bool		worked;			/* a request that carried it was accepted */
 	bool		refused;
 };
@@ -101,7 +102,7 @@ new_bearer(const char *value)
 	return bearer;
 }
 
-/* Frees a bearer that is of no use any more.  Now it is known whether it has ever worked. */
+/* Frees a bearer that is no longer in use.  Now it is known whether it ever worked. */
 static void
 bury(dv_token *token, dv_bearer *bearer)
 {
@@ -113,7 +114,7 @@ bury(dv_token *token, dv_bearer *bearer)
 	pfree(bearer);
 }
 
-/* The current bearer is not sent any more. */
+/* Stops sending the current bearer. */
 static void
 retire_bearer(dv_token *token)
 {
@@ -266,7 +267,7 @@ start_request(dv_token *token)
 
 /*
  * Gets the lifetime of a token, which managed identities have as a string.  It
- * may be anything, but not so short that tokens are requested all the time.
+ * may be any value, but not so short that tokens are requested all the time.
  */
 static int64
 lifetime_of(struct json_object *root)
@@ -316,10 +317,7 @@ refused(dv_token *token, int status, struct json_object *root)
 	if (text == NULL && root != NULL)
 		text = dv_json_string(root, "error");
 
-	/*
-	 * an authority that refuses credentials says so; this is something else, and they were right
-	 * before
-	 */
+	/* an authority that refuses credentials says so; and these have been accepted before */
 	if (text == NULL && token->granted)
 		transient = true;
 	if (text == NULL)
@@ -408,7 +406,9 @@ finish_request(dv_token *token)
 	MemoryContextSwitchTo(old);
 }
 
-/* Is a request due, none in flight, and the last failure long enough ago? */
+/*
+ * Returns true if a request is due, none is in flight, and the last failure is long enough ago.
+ */
 static bool
 wants_request(const dv_token *token, bool usable, int64 now)
 {
@@ -524,7 +524,7 @@ dv_token_lifetime(const dv_token *token)
  * Identity.
  */
 
-/* Returns the claims of a JSON Web Token, which nobody has verified, or NULL if it is none. */
+/* Returns the claims of a JSON Web Token, unverified, or NULL if it is not one. */
 static struct json_object *
 claims_of(const char *value)
 {
@@ -558,8 +558,9 @@ claims_of(const char *value)
 }
 
 /*
- * A token of an application names it (appid or azp).  A token with scopes is
- * that of a person who uses an application, and the service limits the person.
+ * The token of an application names it (appid or azp).  A token with scopes
+ * belongs to a person who uses an application, and the service limits the
+ * person.
  */
 static const char *
 identity_in_token(const char *value)

@@ -8,11 +8,11 @@
  * answers 401.  However many calls wait for it, only one request is in flight.
  *
  * Each value that the authority sends is a bearer.  A bearer that the service
- * refuses has expired if any request that carried it was accepted; this can
- * happen any number of times.  Only a bearer that all its requests were
- * refused with, which is known when the last of them has been answered,
- * speaks against the application user.  After DV_TOKEN_STRIKES of these in a
- * row, the token is hopeless.
+ * refuses after accepting some request with it has expired; this can happen
+ * any number of times.  A bearer counts against the application user only if
+ * all its requests were refused, which is known when the last of them has been
+ * answered.  After DV_TOKEN_STRIKES such bearers in a row, the token is
+ * hopeless.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -46,7 +46,7 @@ typedef struct dv_credential
 typedef struct dv_token dv_token;
 typedef struct dv_bearer dv_bearer;
 
-/* So many bearers in a row that never worked make a token hopeless. */
+/* The number of bearers in a row that never worked, after which a token is hopeless. */
 #define DV_TOKEN_STRIKES 3
 
 /* What the answer to a request says about its bearer. */
@@ -68,11 +68,11 @@ typedef enum dv_token_state
 typedef struct dv_token_error
 {
 	bool		transient;		/* network, 5xx, 429: worth another try */
-	bool		throttled;		/* 429, or 503 with Retry-After: too busy, rather than broken */
+	bool		throttled;		/* 429, or 503 with Retry-After: busy rather than broken */
 	int64		retry_after;	/* microseconds; 0: not said */
 	const char *message;		/* the first line, "AADSTS7000215: …", without secrets */
 	const char *hint;			/* what to do, or NULL */
-	const char *brief;			/* the message without names of files, for everybody to see */
+	const char *brief;			/* the message without file names, for unprivileged users */
 } dv_token_error;
 
 /* Creates a token in "context" and copies all strings of the credential there. */
@@ -86,7 +86,7 @@ extern dv_token *dv_token_create(dv_http_client *client, const dv_credential *cr
  */
 extern dv_token_state dv_token_poll(dv_token *token, dv_bearer **bearer);
 
-/* Returns true if there is a token that can be used now. */
+/* Returns true if a token can be used now. */
 extern bool dv_token_usable(const dv_token *token);
 
 /* Returns true if a request for the token has ended, and the next poll tells how. */
@@ -96,7 +96,7 @@ extern bool dv_token_has_news(const dv_token *token);
 extern int64 dv_token_requested_at(const dv_token *token);
 extern const dv_token_error *dv_token_last_error(const dv_token *token);
 
-/* The value to be sent.  A request carries the bearer until its fate is known. */
+/* Returns the value to send.  A request carries the bearer until its fate is known. */
 extern const char *dv_bearer_carry(dv_bearer *bearer);
 
 /*
@@ -116,14 +116,14 @@ extern const char *dv_token_hint(const dv_token *token);
 extern int	dv_token_lifetime(const dv_token *token);
 
 /*
- * Returns, in the current memory context, text that identifies the application
- * user of a credential: the same for every credential of the same user, as far
- * as that can be known.  It can contain the access token, so only a hash of it
- * may be shown or stored.
+ * Returns, in the current memory context, a text that identifies the
+ * application user of a credential.  It is the same for all credentials of a
+ * user, as far as that can be known.  It can contain the access token, so only
+ * a hash of it may be shown or stored.
  */
 extern const char *dv_credential_identity(const dv_credential *credential);
 
-/* Returns likewise the secret of the credential, of which only a hash may be stored. */
+/* Likewise returns the secret of the credential; only a hash of it may be stored. */
 extern const char *dv_credential_proof(const dv_credential *credential);
 
 #endif							/* DV_TOKEN_H */

@@ -3,17 +3,16 @@
  * transport.c
  *		Whom a connection trusts, and which proxy it uses.
  *
- * The rule is that the options of the server and the user mapping decide, and
- * nothing else does.  libcurl would also consult the environment of the
- * postmaster (http_proxy, no_proxy, and so on, and SSLKEYLOGFILE for writing
- * the keys of its connections to a file), and would combine a file of
- * authorities with the system's directory of authorities.  Its other sources,
- * such as .netrc, have to be requested, which nothing here does.
+ * Only the options of the server and of the user mapping decide.  libcurl would
+ * also consult the environment of the postmaster (http_proxy, no_proxy, and so
+ * on, and SSLKEYLOGFILE for writing the keys of its connections to a file), and
+ * would combine a file of authorities with the system's directory of authorities.
+ * It reads other sources, such as .netrc, only on request, and we request none.
  *
- * libcurl reads a file of authorities and keeps it for a day, and a connection or
- * a TLS session that it keeps has been verified with what the file said then.
- * Files are renewed, so before each request the file is looked at, and what is
- * older than its last change is not used.
+ * libcurl reads a file of authorities once a day, and the connections and TLS
+ * sessions that it keeps were verified with the authorities of that time.  Since
+ * such files are renewed, we look at the file before each request, and use
+ * nothing that is older than its last change.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -35,9 +34,9 @@ struct dv_transport
 	char	   *proxy;
 	char	   *proxy_user;
 	char	   *proxy_password;
-	struct stat authorities;	/* of the file, when it was last looked at */
+	struct stat authorities;	/* of the file, when we last looked at it */
 	bool		looked;
-	int64		changed_at;		/* 0: it has been as it is */
+	int64		changed_at;		/* 0: it has not changed since the start */
 };
 
 /* libcurl reads the name of the key log when it is initialized; others may use it as well. */
@@ -93,8 +92,8 @@ dv_transport_free(dv_transport *transport)
 }
 
 /*
- * Trusts the authorities of this file and no others, for the service, for the
- * token endpoint, and for a proxy that is itself reached by TLS.
+ * Trusts only the authorities of this file, for the service, the token
+ * endpoint, and a proxy that is itself reached by TLS.
  */
 static void
 trust_only(CURL *easy, const char *ca_file)
@@ -107,7 +106,7 @@ trust_only(CURL *easy, const char *ca_file)
 	curl_easy_setopt(easy, CURLOPT_PROXY_SSL_OPTIONS, 0L);
 }
 
-/* Looks whether the authorities are still the ones that libcurl may have read. */
+/* Checks whether the authorities may have changed since libcurl read them. */
 static void
 look_at_authorities(dv_transport *transport)
 {
@@ -116,7 +115,7 @@ look_at_authorities(dv_transport *transport)
 	struct stat before = transport->authorities;
 	struct stat *now = &transport->authorities;
 
-	/* a file that does not exist any more has changed */
+	/* a file that no longer exists has changed */
 	memset(now, 0, sizeof(*now));
 	if (file != NULL && stat(file, now) != 0)
 		memset(now, 0, sizeof(*now));
@@ -128,7 +127,7 @@ look_at_authorities(dv_transport *transport)
 	transport->looked = true;
 }
 
-/* Uses nothing that is older than the change, which was so many seconds ago. */
+/* Uses nothing that is older than the change, which was this many seconds ago. */
 static void
 trust_anew(CURL *easy, long seconds)
 {
@@ -156,7 +155,7 @@ dv_transport_apply(dv_transport *transport, CURL *easy, bool direct)
 	if (transport->changed_at != 0)
 		trust_anew(easy, (long) ((dv_now() - transport->changed_at) / DV_SECOND));
 
-	/* empty strings, because without a value libcurl looks at the environment */
+	/* empty strings, because libcurl uses the environment if there is no value */
 	curl_easy_setopt(easy, CURLOPT_PROXY, proxy != NULL ? proxy : "");
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
 	if (proxy != NULL && transport->proxy_user != NULL)

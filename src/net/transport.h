@@ -16,7 +16,7 @@ typedef struct dv_transport dv_transport;
 /* Initializes libcurl for this process.  Returns false if that fails. */
 extern bool dv_transport_init(void);
 
-/* Copies what it needs with malloc.  Returns NULL if there is no memory. */
+/* Copies its arguments with malloc.  Returns NULL if there is no memory. */
 extern dv_transport *dv_transport_create(const dv_http_options *options);
 extern void dv_transport_free(dv_transport *transport);
 

@@ -77,7 +77,7 @@ take_host(const char *authority, size_t len, char host[MAX_HOST + 1])
 	return n + 2;
 }
 
-/* "localhost", 127.0.0.0/8, or ::1, but no name that only begins like these */
+/* "localhost", 127.0.0.0/8, or ::1, but no name that only begins like one of them */
 static bool
 is_loopback(const char *host)
 {
@@ -143,7 +143,7 @@ dv_url_is_absolute(const char *s)
 }
 
 /*
- * Moves past a character of a path, which is returned.  Servers differ in which
+ * Moves past a character of a path, and returns it.  Servers differ in which
  * percent-encoded characters they decode before they look for segments, so all
  * of them count as decoded.
  */
@@ -162,8 +162,8 @@ next_character(const char **p)
 }
 
 /*
- * Segments end at slashes and, on some servers, at backslashes.  Parameters
- * after a semicolon do not belong to the name of a segment on others.
+ * Segments end at slashes and, on some servers, at backslashes.  On others,
+ * parameters after a semicolon do not belong to the segment's name.
  */
 static bool
 has_dots(const char *path)

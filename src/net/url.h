@@ -26,10 +26,13 @@ enum dv_url_verdict
 
 extern enum dv_url_verdict dv_url_check(const char *url, bool path_allowed);
 
-/* Does a text consist of letters, digits, and underscores, so that it can be part of a URL? */
+/*
+ * Returns true if the text consists of letters, digits, and underscores, so that it can be part
+ * of a URL.
+ */
 extern bool dv_url_is_name(const char *text);
 
-/* Does a scheme, such as "https://", begin this text? */
+/* Returns true if the text begins with a scheme, such as "https://". */
 extern bool dv_url_is_absolute(const char *s);
 
 typedef enum dv_path_verdict
@@ -41,8 +44,8 @@ typedef enum dv_path_verdict
 } dv_path_verdict;
 
 /*
- * Checks a path, with its query, that is appended to an address which ends
- * with a slash.  The result leads to somewhere below that address.
+ * Checks a path and query that is appended to an address with a final slash.
+ * A good path leads to somewhere below that address.
  */
 extern dv_path_verdict dv_path_check(const char *path);
 

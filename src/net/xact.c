@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * xact.c
- *		What is done at the end of transactions and subtransactions, in order.
+ *		Callbacks at the end of transactions and subtransactions, called in
+ *		order.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

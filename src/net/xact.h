@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * xact.h
- *		What is done at the end of transactions and subtransactions, in order.
+ *		Callbacks at the end of transactions and subtransactions, called in
+ *		order.
  *
  * PostgreSQL calls callbacks in the reverse order of their registration, which
  * depends on what a session did first.  Participants that are registered here
@@ -52,8 +53,8 @@ extern bool dv_xact_is_abort(XactEvent event);
 
 /*
  * For an object that belongs to the subtransaction *owner: returns true if that
- * is the one that ended, and it was rolled back.  If it was committed, *owner
- * becomes its parent.
+ * one has been rolled back.  If it has been committed, *owner becomes its
+ * parent.
  */
 extern bool dv_subxact_ended(const dv_subxact_end *end, SubTransactionId *owner);
 
