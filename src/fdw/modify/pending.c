@@ -272,6 +272,7 @@ static HeapTuple
 copy_row(const dv_modify *m, TupleTableSlot *slot)
 {
 	bool	   *isnull;
+	HeapTuple	tuple;
 	int			i;
 
 	if (TTS_EMPTY(slot))
@@ -282,7 +283,9 @@ copy_row(const dv_modify *m, TupleTableSlot *slot)
 	isnull = palloc(sizeof(bool) * m->desc->natts);
 	for (i = 0; i < m->desc->natts; i++)
 		isnull[i] = slot->tts_isnull[i] || !bms_is_member(i + 1, m->pending.columns);
-	return heap_form_tuple(m->desc, slot->tts_values, isnull);
+	tuple = heap_form_tuple(m->desc, slot->tts_values, isnull);
+	pfree(isnull);
+	return tuple;
 }
 
 /* Waits for the first of the kept rows, and for all others of its table. */

@@ -68,6 +68,13 @@ check('INSERT with RETURNING', 3 * ($warm + $rows),
 	map { "SET dataverse_fdw.on_error = 'continue'; WITH i AS (" . insert($_) . ' RETURNING accountid, description) SELECT FROM i WHERE description IS NULL' } $warm, $rows);
 check('INSERT with RETURNING of what is read back', 4 * ($warm + $rows),
 	map { 'WITH i AS (' . insert($_) . ' RETURNING accountid, description, createdon, versionnumber) SELECT FROM i WHERE createdon IS NULL' } $warm, $rows);
+# what is kept of rows is freed when they have been returned
+my $kept = $crm->sql(q{SET dataverse_fdw.on_error = 'continue';
+	WITH i AS (INSERT INTO dv.account (name) SELECT n FROM generate_series(1, 20000) AS n
+		RETURNING CASE WHEN name = '20000' THEN (SELECT sum(used_bytes) FROM pg_backend_memory_contexts
+			WHERE pg_backend_memory_contexts.name = 'dataverse rows to return' AND account.name IS NOT NULL) END AS bytes)
+	SELECT max(bytes) FROM i});
+cmp_ok($kept, '<', 500_000, "after 20000 rows, $kept bytes are kept");
 is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'nothing is left under way');
 
 $crm->stop;
