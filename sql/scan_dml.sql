@@ -75,6 +75,17 @@ CREATE FOREIGN TABLE kin (accountid uuid, n integer OPTIONS ("column" 'numberofe
 UPDATE kin SET name = 'a' || n;
 UPDATE kin SET name = concat('after ', parent) FROM first WHERE accountid = id;
 SELECT name FROM kin WHERE n < 4 ORDER BY n;
+-- in other tables, too
+CREATE FOREIGN TABLE kid (n integer OPTIONS ("column" 'numberofchildren'),
+  parentcustomerid uuid OPTIONS (type 'customer', navigation 'parentcustomerid_account', target 'account', target_set 'accounts'),
+  parent text OPTIONS (label_of 'parentcustomerid'))
+  SERVER dml_crm OPTIONS ("table" 'contact', entity_set 'contacts', page_size '1', request_cost '1');
+UPDATE kin SET name = 'a' || n;
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE kin SET name = concat('after ', kid.parent) FROM kid WHERE kin.n = 38 - kid.n;
+UPDATE kin SET name = concat('after ', kid.parent) FROM kid WHERE kin.n = 38 - kid.n;
+SELECT name FROM kin WHERE n BETWEEN 29 AND 39 ORDER BY n;
+-- but not where nothing is read that this changes
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE kin SET name = kid.n FROM kid WHERE kin.n = kid.n;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING first WHERE parentaccountid = id; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING child WHERE parent.n = child.n; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
 INSERT INTO parent (accountid, n) SELECT md5(i::text)::uuid, i FROM generate_series(1, 4) i;

@@ -277,10 +277,13 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 typedef RTEPermissionInfo dv_permission;
 #define dv_permission_of(estate, rte) \
 	((rte)->perminfoindex != 0 ? getRTEPermissionInfo((estate)->es_rteperminfos, rte) : NULL)
+#define dv_permission_in(query, rte) \
+	((rte)->perminfoindex != 0 ? getRTEPermissionInfo((query)->rteperminfos, rte) : NULL)
 #else
 #include "nodes/parsenodes.h"
 typedef RangeTblEntry dv_permission;
 #define dv_permission_of(estate, rte) ((void) (estate), rte)
+#define dv_permission_in(query, rte) ((void) (query), rte)
 #endif
 
 /* 16 has a function that finds a setting. */

@@ -360,23 +360,56 @@ is_same_table(const dv_relation *relation, Oid relid)
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }
 
+/* Can the column of a row change although only other rows are written? */
+static bool
+depends_on_others(const dv_attribute *a, CmdType command)
+{
+	/* a lookup refers to nothing once its row is deleted; its label is that row's name */
+	if (dv_type_is_lookup(a->column.type) && (a->is_label || command == CMD_DELETE))
+		return true;
+	/* Dataverse may compute it from any rows */
+	return a->unsorted;
+}
+
+/* Does the query read a column of the table that may change when other rows are updated? */
+static bool
+reads_of_others(const dv_relation *relation, const dv_permission * permission)
+{
+	int			i;
+
+	/* from 16 on, it is not known what a query reads of a partition */
+	for (i = 1; i <= relation->natts; i++)
+	{
+		const dv_attribute *a = dv_relation_attribute(relation, i);
+
+		if (a != NULL && depends_on_others(a, CMD_UPDATE) &&
+			(permission == NULL ||
+			 bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, permission->selectedCols) ||
+			 bms_is_member(i - FirstLowInvalidHeapAttributeNumber, permission->selectedCols)))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Deletions change other rows, of any table of the service: those that refer to a
- * deleted row are deleted as well, or refer to nothing from then on.
+ * Writing to one table can change rows of any other table of the service.
+ * Deletions do: rows that refer to a deleted row are deleted as well, or refer to
+ * nothing from then on.  Updates do if the query reads what depends on other rows.
  */
 static bool
-is_deleted_beside(const dv_relation *relation, Oid relid)
+is_changed_beside(const dv_relation *relation, CmdType command, Oid relid, bool of_others)
 {
-	return get_rel_relkind(relid) == RELKIND_FOREIGN_TABLE &&
+	return (command == CMD_DELETE || (command == CMD_UPDATE && of_others)) &&
+		get_rel_relkind(relid) == RELKIND_FOREIGN_TABLE &&
 		GetForeignTable(relid)->serverid == relation->serverid;
 }
 
 /* Does this command, when it writes the other table, write or change this one, too? */
 static bool
-is_written_by(const dv_relation *relation, CmdType command, Oid relid)
+is_written_by(const dv_relation *relation, CmdType command, Oid relid, bool of_others)
 {
 	if (relid == relation->relid || is_same_table(relation, relid) ||
-		(command == CMD_DELETE && is_deleted_beside(relation, relid)))
+		is_changed_beside(relation, command, relid, of_others))
 		return true;
 	/* rows of a partitioned table may be routed to this partition */
 	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
@@ -385,7 +418,7 @@ is_written_by(const dv_relation *relation, CmdType command, Oid relid)
 }
 
 static bool
-is_written_in(const dv_relation *relation, const Plan *plan, EState *estate)
+is_written_in(const dv_relation *relation, const Plan *plan, EState *estate, bool of_others)
 {
 	const ModifyTable *node = (const ModifyTable *) plan;
 	ListCell   *lc;
@@ -394,36 +427,46 @@ is_written_in(const dv_relation *relation, const Plan *plan, EState *estate)
 		return false;
 	foreach(lc, node->resultRelations)
 	{
-		if (is_written_by(relation, node->operation, exec_rt_fetch(lfirst_int(lc), estate)->relid))
+		if (is_written_by(relation, node->operation,
+						  exec_rt_fetch(lfirst_int(lc), estate)->relid, of_others))
 			return true;
 	}
 	return node->rootRelation > 0 &&
-		is_written_by(relation, node->operation, exec_rt_fetch(node->rootRelation, estate)->relid);
+		is_written_by(relation, node->operation,
+					  exec_rt_fetch(node->rootRelation, estate)->relid, of_others);
 }
 
 bool
 dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 {
+	bool		of_others = false;
 	ListCell   *lc;
 
 	if (estate->es_plannedstmt == NULL)
 		return false;
+	foreach(lc, estate->es_range_table)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		of_others |= rte->relid == relation->relid &&
+			reads_of_others(relation, dv_permission_of(estate, rte));
+	}
 	/* a modification is the whole plan, or that of a common table expression */
 	foreach(lc, estate->es_plannedstmt->subplans)
 	{
-		if (is_written_in(relation, lfirst(lc), estate))
+		if (is_written_in(relation, lfirst(lc), estate, of_others))
 			return true;
 	}
-	return is_written_in(relation, estate->es_plannedstmt->planTree, estate);
+	return is_written_in(relation, estate->es_plannedstmt->planTree, estate, of_others);
 }
 
 /* The number of queries that write a table: a query and its common table expressions. */
 static int
-writers_in(const dv_relation *relation, Query *query)
+writers_in(const dv_relation *relation, Query *query, bool of_others)
 {
 	int			n = query->commandType != CMD_SELECT && query->resultRelation > 0 &&
 	is_written_by(relation, query->commandType,
-				  rt_fetch(query->resultRelation, query->rtable)->relid);
+				  rt_fetch(query->resultRelation, query->rtable)->relid, of_others);
 	ListCell   *lc;
 
 	foreach(lc, query->cteList)
@@ -431,23 +474,42 @@ writers_in(const dv_relation *relation, Query *query)
 		Node	   *inner = lfirst_node(CommonTableExpr, lc)->ctequery;
 
 		if (IsA(inner, Query))
-			n += writers_in(relation, (Query *) inner);
+			n += writers_in(relation, (Query *) inner, of_others);
 	}
 	return n;
+}
+
+static bool
+query_reads_of_others(const dv_relation *relation, const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->relid == relation->relid &&
+			reads_of_others(relation, dv_permission_in(query, rte)))
+			return true;
+	}
+	return false;
 }
 
 bool
 dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 {
+	bool		of_others = query_reads_of_others(relation, root->parse);
+
 	for (; root != NULL; root = root->parent_root)
 	{
 		int			rti = -1;
 
-		if (writers_in(relation, root->parse) > 0)
+		if (writers_in(relation, root->parse, of_others) > 0)
 			return true;
 		/* children of the result relation */
 		while ((rti = bms_next_member(root->all_result_relids, rti)) >= 0)
-			if (is_written_by(relation, root->parse->commandType, planner_rt_fetch(rti, root)->relid))
+			if (is_written_by(relation, root->parse->commandType,
+							  planner_rt_fetch(rti, root)->relid, of_others))
 				return true;
 	}
 	return false;
@@ -456,11 +518,13 @@ dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root)
 bool
 dv_resultrel_is_sole_target(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation)
 {
+	bool		of_others = query_reads_of_others(relation, root->parse);
+
 	if (!is_result_relation(root, rel))
 		return false;
 	while (root->parent_root != NULL)
 		root = root->parent_root;
-	return writers_in(relation, root->parse) == 1;
+	return writers_in(relation, root->parse, of_others) == 1;
 }
 
 bool
@@ -503,17 +567,6 @@ is_set(PlannerInfo *root, const dv_relation *relation, const char *column)
 			return true;
 	}
 	return false;
-}
-
-/* Can the column of a row change although only other rows are written? */
-static bool
-depends_on_others(const dv_attribute *a, CmdType command)
-{
-	/* a lookup refers to nothing once its row is deleted; its label is that row's name */
-	if (dv_type_is_lookup(a->column.type) && (a->is_label || command == CMD_DELETE))
-		return true;
-	/* Dataverse may compute it from any rows */
-	return a->unsorted;
 }
 
 bool
