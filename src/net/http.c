@@ -133,6 +133,7 @@ dv_http_failure_text(const dv_http_result *result)
  * Callbacks of libcurl.  None of them may raise an error.
  */
 
+/* Cannot rewind, so that libcurl never repeats a request by itself. */
 static size_t
 on_read(char *buffer, size_t size, size_t n, void *call_arg)
 {
