@@ -260,11 +260,11 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
   'what is in the table of a copy, without a lock that stays; for dataverse.pull()';
 
--- Which rows exist of those that no query finds.  Queries leave out, without a word,
--- what the application user may not read, but a row that is asked for by itself is
--- refused then.  So up to "most" of the rows are asked for, evenly spread: if one of
--- them exists, none is taken for gone but those that the service says it does not
--- have, and no more than a few are asked for.  Rows of elastic tables cannot be asked for by their ids alone.
+-- Which of the rows that no query finds may exist.  A query leaves out what the
+-- application user may not read, but a request for one row by its id is refused.  So
+-- up to "most" of the rows, evenly spread, are requested.  If one of them exists, all
+-- of them may, but for those that the service says it does not have, and ten requests
+-- are enough.  Rows of elastic tables cannot be requested by their ids alone.
 CREATE FUNCTION dataverse.pull_hidden(plan jsonb, ids uuid[], most bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -275,7 +275,8 @@ DECLARE
   attribute CONSTANT text := (
     SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(plan -> 'column_names'), jsonb_array_elements_text(plan -> 'attribute_names')) AS c (name, attribute)
     WHERE c.name = plan ->> 'id_column');
-  few CONSTANT bigint := 10;
+  enough CONSTANT bigint := 10;
+  requests bigint := 0;
   gone uuid[] := '{}';
   found boolean := false;
 BEGIN
@@ -283,6 +284,8 @@ BEGIN
     RETURN '{}';
   END IF;
   FOR i IN 1 .. cardinality(ids) BY step LOOP
+    EXIT WHEN found AND requests >= enough;
+    requests := requests + 1;
     BEGIN
       PERFORM dataverse.request((plan ->> 'server')::name, 'GET', format('%s(%s)?$select=%s', plan ->> 'entity_set', ids[i], attribute));
       found := true;
@@ -292,16 +295,14 @@ BEGIN
       WHEN foreign_key_violation THEN
         gone := gone || ids[i];
     END;
-    EXIT WHEN found AND i >= few * step;
   END LOOP;
   RETURN CASE WHEN found THEN ARRAY(SELECT u FROM unnest(ids) AS u EXCEPT SELECT g FROM unnest(gone) AS g ORDER BY 1) ELSE '{}' END;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_hidden(jsonb, uuid[], bigint) IS
-  'which rows exist in Dataverse that no query finds; for dataverse.pull() and sync()';
+  'which rows may exist in Dataverse although no query finds them; for dataverse.pull() and sync()';
 
--- Says that such rows were met.
 CREATE FUNCTION dataverse.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -322,10 +323,10 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_warn_hidden(bigint, jsonb, bigint) IS
   'warns of rows that cannot be read; for dataverse.pull() and sync()';
 
--- Which rows do not exist, of those that a comparison has not found: pages may skip
--- a row, so the service is asked for them.  "gone" are those that it does not have,
--- "skipped" those that it has, and "hidden" those that it does not show.  Ids of an earlier comparison do not count if this one
--- begins "anew".  Nothing is locked meanwhile.
+-- What became of the rows that a comparison has not found.  Pages may skip a row, so
+-- the service is asked for them.  It has those in "skipped", it does not show those in
+-- "hidden", and those in "gone" do not exist.  If the comparison begins "anew", ids of
+-- an earlier one do not count.  Nothing is locked meanwhile.
 CREATE FUNCTION dataverse.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
