@@ -78,6 +78,22 @@ SELECT pg_temp.compare('SELECT name FROM account a WHERE NOT EXISTS (SELECT FROM
 -- NOT IN is no anti-join
 SELECT pg_temp.compare('SELECT name FROM account WHERE accountid NOT IN (SELECT parentcustomerid FROM contact WHERE parentcustomerid IS NOT NULL)');
 
+-- lists of values: those that take several requests, too, of the root and of a table that each row has
+CREATE FUNCTION pg_temp.shorter(line text) RETURNS text LANGUAGE sql AS $$
+  SELECT regexp_replace(regexp_replace(regexp_replace($1, '<value>[^<]*(</value><value>[^<]*)+</value>', '<value>…</value>', 'g'),
+    '\{[^{}]{200,}\}', '{…}', 'g'), 'PropertyValues=\[[^]]*\]', 'PropertyValues=[…]', 'g')
+$$;
+SELECT format('{%s}', string_agg(coalesce(a.accountid::text, md5(i::text)::uuid::text), ',')) AS many_accounts FROM generate_series(1, 700) i LEFT JOIN (SELECT accountid, row_number() OVER (ORDER BY accountid) AS n FROM join_here.account) a ON a.n = i / 20 AND i % 20 = 0 \gset
+SELECT format('{%s}', string_agg(coalesce(c.contactid::text, md5(i::text)::uuid::text), ',')) AS many_contacts FROM generate_series(1, 1100) i LEFT JOIN (SELECT contactid, row_number() OVER (ORDER BY contactid) AS n FROM join_here.contact) c ON c.n = i / 5 AND i % 5 = 0 \gset
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.accountid = ANY (%L)', :'many_accounts')) c;
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid WHERE c.contactid = ANY (%L)', :'many_contacts')) c;
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.name = ANY (%L)', (SELECT array_agg(v) FROM (SELECT name FROM join_here.account WHERE numberofemployees % 2 = 0 UNION SELECT upper(name) FROM join_here.account UNION SELECT 'Man ' || i FROM generate_series(1, 900) i) n(v)))) c;
+-- of a table of which there may be no row, or several, rows of the root would come several times
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid AND a.accountid = ANY (%L)', :'many_accounts')) c;
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT name FROM account a WHERE EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.contactid = ANY (%L))', :'many_contacts')) c;
+-- two such lists
+SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.accountid = ANY (%L) AND c.contactid = ANY (%L)', :'many_accounts', :'many_contacts')) c;
+
 -- groups
 SELECT pg_temp.compare('SELECT industrycode, count(*) AS n, count(numberofemployees) AS known, sum(numberofemployees), avg(numberofemployees), min(createdon), max(numberofemployees) FROM account GROUP BY 1');
 SELECT pg_temp.compare('SELECT a.industrycode, c.gendercode, count(*) AS n, count(DISTINCT a.accountid) AS accounts FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE c.statecode = 0 GROUP BY 1, 2 HAVING count(*) > 2');

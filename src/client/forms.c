@@ -24,7 +24,7 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_COUNTS] = "counts",
 	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
 	[DV_FORM_RANGES] = "ranges of ids",
-	[DV_FORM_PARTS] = "groups of ranges of ids",
+	[DV_FORM_FETCH_RANGES] = "ranges of ids in FetchXML",
 };
 
 struct dv_noted_form

@@ -32,10 +32,10 @@ typedef enum dv_form
 	DV_FORM_COUNTS,				/* rows of a table counted by $apply */
 	DV_FORM_COUNTS_OF_LISTS,	/* the same with In or NotIn in the filter */
 	DV_FORM_RANGES,				/* rows of a table between two ids, or with the greatest id */
-	DV_FORM_PARTS				/* groups of such rows, by FetchXML */
+	DV_FORM_FETCH_RANGES		/* the same in FetchXML: rows of joins, and parts of groups */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_PARTS + 1)
+#define DV_FORMS (DV_FORM_FETCH_RANGES + 1)
 
 /*
  * Returns how much of the form may be used: "most", or what was left of it when

@@ -86,6 +86,30 @@ struct dv_pages
 	uint32		since_advance;
 };
 
+static size_t
+write_query(const dv_query *query, dv_odata_style style, const dv_fetch_page *page, char *out,
+			size_t size)
+{
+	return query->language == DV_LANGUAGE_FETCHXML ? dv_fetch_query(query, style, page, out, size) :
+		dv_odata_query(query, style, out, size);
+}
+
+char *
+dv_query_path(const dv_query *query, dv_odata_style style, const dv_fetch_page *page)
+{
+	size_t		len = write_query(query, style, page, NULL, 0);
+	char	   *path = palloc(len + 1);
+
+	write_query(query, style, page, path, len + 1);
+	return path;
+}
+
+size_t
+dv_query_bytes(const dv_query *query)
+{
+	return write_query(query, DV_ODATA_WIRE, NULL, NULL, 0);
+}
+
 /* Puts the request into a $batch, where a URL can be twice as long. */
 static void
 make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)

@@ -15,6 +15,7 @@
 #define DV_PAGES_H
 
 #include "client/call.h"
+#include "dataverse/fetch.h"
 #include "dataverse/page.h"
 #include "pool/progress.h"
 
@@ -84,6 +85,15 @@ typedef struct dv_pages_spec
 	dv_pages_watcher watcher;	/* decides instead of "wanted" and "likely"; or NULL */
 	void	   *watcher_arg;
 } dv_pages_spec;
+
+/*
+ * Returns the path of a query in its language, allocated in the current memory
+ * context; of FetchXML, that of a page, or of the first rows (NULL).
+ */
+extern char *dv_query_path(const dv_query *query, dv_odata_style style, const dv_fetch_page *page);
+
+/* Returns the bytes of the path as it is sent. */
+extern size_t dv_query_bytes(const dv_query *query);
 
 /*
  * Requests the first page.  Whatever the spec points to must live as long as

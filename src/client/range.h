@@ -8,6 +8,7 @@
 #ifndef DV_RANGE_H
 #define DV_RANGE_H
 
+#include "client/forms.h"
 #include "client/ranges.h"
 #include "dataverse/id_order.h"
 
@@ -30,6 +31,7 @@ typedef struct dv_range
 	dv_ranges  *all;
 	MemoryContext context;		/* of the range and its requests */
 	dv_pages   *pages;
+	dv_query	query;			/* for its rows */
 	bool		plain;			/* its bounds were not sent */
 	bool		has_low;
 	bool		has_high;
@@ -92,12 +94,12 @@ struct dv_ranges
 	int64		mark_repeated;	/* requests that had been sent again */
 };
 
-/*
- * In ranges.c: adds a range without bounds, and begins to read it.  "path" is
- * NULL for the query as a whole.
- */
+/* In ranges.c: adds a range without bounds, whose query is the whole one, and begins to read it. */
 extern dv_range *dv_ranges_add(dv_ranges *all);
-extern void dv_ranges_begin(dv_range *range, const char *path);
+extern void dv_ranges_begin(dv_range *range);
+
+/* The form of requests that ranges take. */
+extern dv_form dv_ranges_form(const dv_ranges *all);
 
 /* In spread.c: take note of answers to probes, and begin as many new ranges as are of use now. */
 extern void dv_spread_probes(dv_ranges *all);

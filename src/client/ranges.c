@@ -24,9 +24,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "client/forms.h"
 #include "client/range.h"
-#include "dataverse/odata.h"
 
 /* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
@@ -78,25 +76,64 @@ dv_ranges_add(dv_ranges *all)
 
 	r->all = all;
 	r->context = context;
+	r->query = all->query;
 	all->ranges[all->n++] = r;
 	return r;
 }
 
+/* The rows of a query for the first rows come in one answer. */
+static bool
+is_paged(const dv_query *query)
+{
+	return query->language == DV_LANGUAGE_FETCHXML && query->top == 0;
+}
+
+/* Returns the path of a page of FetchXML. */
+static char *
+path_of_page(void *arg, int number, const char *cookie)
+{
+	const dv_range *r = arg;
+	dv_fetch_page page = {number, r->all->spec.pages.page_size, cookie};
+
+	return dv_query_path(&r->query, DV_ODATA_WIRE, is_paged(&r->query) ? &page : NULL);
+}
+
+/* Begins to read a range, or the query as a whole. */
+static void
+start_pages(dv_range *r, dv_pages_spec *spec)
+{
+	if (is_paged(&r->query))
+	{
+		spec->linker = path_of_page;
+		spec->linker_arg = r;
+	}
+	r->pages = dv_pages_start(spec, r->context);
+}
+
 void
-dv_ranges_begin(dv_range *r, const char *path)
+dv_ranges_begin(dv_range *r)
 {
 	dv_pages_spec spec = r->all->spec.pages;
 
 	spec.progress = NULL;
 	spec.watcher = watch_page;
 	spec.watcher_arg = r;
-	if (path != NULL)
+	if (r->has_low || r->plain)
 	{
-		spec.path = path;
+		MemoryContext old = MemoryContextSwitchTo(r->context);
+
+		spec.path = path_of_page(r, 1, NULL);
 		spec.first_path = NULL;
 		spec.has_plainer = !r->plain;
+		MemoryContextSwitchTo(old);
 	}
-	r->pages = dv_pages_start(&spec, r->context);
+	start_pages(r, &spec);
+}
+
+dv_form
+dv_ranges_form(const dv_ranges *all)
+{
+	return all->query.language == DV_LANGUAGE_FETCHXML ? DV_FORM_FETCH_RANGES : DV_FORM_RANGES;
 }
 
 dv_ranges *
@@ -107,6 +144,7 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 	dv_range   *r;
 
 	all->spec = *spec;
+	all->spec.pages.is_fetchxml = spec->query->language == DV_LANGUAGE_FETCHXML;
 	all->query = *spec->query;
 	all->context = context;
 	all->current = -1;
@@ -115,13 +153,13 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 	all->divides = spec->most > 1 &&
 		strlen(spec->pages.path) + strlen(dv_session_root(spec->pages.session)) +
 		LENGTH_OF_BOUNDS < DV_ODATA_MAX_URL &&
-		dv_form_most(spec->pages.session, DV_FORM_RANGES, spec->table, 1) > 0;
+		dv_form_most(spec->pages.session, dv_ranges_form(all), spec->table, 1) > 0;
 	all->mark_time = dv_now();
 	r = dv_ranges_add(all);
 	if (all->divides)
-		dv_ranges_begin(r, NULL);
+		dv_ranges_begin(r);
 	else
-		r->pages = dv_pages_start(&spec->pages, r->context);
+		start_pages(r, &all->spec.pages);
 	if (!all->divides)
 		all->spec.most = 1;
 	return all;
@@ -254,12 +292,13 @@ end_pages(dv_ranges *all, int i)
 		return;
 	}
 	/* the service does not take the bounds: it returns all rows, and those of this range are kept */
-	dv_form_refused(all->spec.pages.session, DV_FORM_RANGES, all->spec.table, 0, refusal);
+	dv_form_refused(all->spec.pages.session, dv_ranges_form(all), all->spec.table, 0, refusal);
 	all->divides = false;
 	all->current = -1;
 	dv_pages_end(r->pages);
 	r->plain = true;
-	dv_ranges_begin(r, all->spec.pages.path);
+	r->query = all->query;
+	dv_ranges_begin(r);
 }
 
 typedef enum row_place

@@ -19,8 +19,8 @@ typedef struct dv_ranges dv_ranges;
 typedef struct dv_ranges_spec
 {
 	dv_pages_spec pages;		/* of the query as a whole */
-	const dv_query *query;		/* the same query, in the order of ids; it is copied, but not what
-								 * it points to */
+	const dv_query *query;		/* the same query, in the order of ids unless it is not divided;
+								 * it is copied, but not what it points to */
 	const char *table;			/* logical name */
 	int			id;				/* index of the primary id among the members wanted */
 	int			most;			/* ranges at a time; 1: the query is not divided */

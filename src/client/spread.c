@@ -33,12 +33,10 @@
 
 #include "utils/memutils.h"
 
-#include "client/forms.h"
 #include "client/id_trial.h"
 #include "client/range.h"
 #include "client/standing.h"
 #include "dataverse/header.h"
-#include "dataverse/odata.h"
 
 /* That so many pages are left is believed, whatever is known of the table. */
 #define CREDIBLE_PAGES 1024
@@ -61,19 +59,9 @@
  * Requests
  */
 
-static char *
-url_of(const dv_query *query)
-{
-	size_t		len = dv_odata_query(query, DV_ODATA_WIRE, NULL, 0);
-	char	   *url = palloc(len + 1);
-
-	dv_odata_query(query, DV_ODATA_WIRE, url, len + 1);
-	return url;
-}
-
-/* Returns the URL of the query for rows from, or behind, an id and before another one, if any. */
-static char *
-url_between(dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
+/* Restricts a query to rows from, or behind, an id and before another one, if any. */
+static void
+restrict_to(dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
 			const dv_ordered_id *high)
 {
 	dv_filter  *both = palloc0(sizeof(*both));
@@ -86,7 +74,16 @@ url_between(dv_query *query, dv_filter_kind kind, const dv_ordered_id *low,
 	if (high != NULL)
 		both->parts[both->n++] = dv_id_filter(DV_LT, query->primary_id, high);
 	query->filter = both;
-	return url_of(query);
+}
+
+/* Has the query return nothing but ids. */
+static void
+ask_for_ids(dv_query *query)
+{
+	query->ncolumns = 0;
+	query->noutputs = 0;
+	query->all_columns = false;
+	query->norders = 0;
 }
 
 /*
@@ -112,11 +109,11 @@ front_of(const dv_range *r)
 
 /* Sends a query for no more than ids. */
 static void
-send_probe(const dv_ranges *all, dv_probe *probe, const char *path, bool repeatable)
+send_probe(const dv_ranges *all, dv_probe *probe, const dv_query *query, bool repeatable)
 {
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path,
-	.repeatable = repeatable};
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = repeatable};
 
+	spec.path = dv_query_path(query, DV_ODATA_WIRE, NULL);
 	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
 	probe->call = dv_call_start(all->spec.pages.session, &spec, probe->context);
 }
@@ -132,14 +129,13 @@ ask_for_top(dv_range *r)
 
 	r->probe.context = AllocSetContextCreate(r->context, "dataverse probe", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(r->probe.context);
-	query.ncolumns = 0;
-	query.all_columns = false;
+	ask_for_ids(&query);
 	query.orders = &backwards;
 	query.norders = 1;
 	query.top = 1;
+	restrict_to(&query, DV_GT, front_of(r), r->has_high ? &r->high : NULL);
 	/* the rows can be read without it, so that it is not worth a repetition */
-	send_probe(all, &r->probe,
-			   url_between(&query, DV_GT, front_of(r), r->has_high ? &r->high : NULL), false);
+	send_probe(all, &r->probe, &query, false);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
 }
@@ -154,11 +150,10 @@ ask_for_order(dv_ranges *all, const dv_ordered_id *id)
 	all->trial.context = AllocSetContextCreate(all->context, "dataverse probe",
 											   ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(all->trial.context);
-	query.ncolumns = 0;
-	query.all_columns = false;
-	query.norders = 0;
+	ask_for_ids(&query);
+	query.nlinks = 0;
 	query.filter = dv_id_trial_filter(query.primary_id, id);
-	send_probe(all, &all->trial, url_of(&query), true);
+	send_probe(all, &all->trial, &query, true);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
 }
@@ -221,7 +216,7 @@ take_answer(dv_ranges *all, dv_probe *probe)
 	}
 	if (dv_form_blamed(error))
 	{
-		dv_form_refused(all->spec.pages.session, DV_FORM_RANGES, all->spec.table, 0, error);
+		dv_form_refused(all->spec.pages.session, dv_ranges_form(all), all->spec.table, 0, error);
 		all->divides = false;
 	}
 	return NULL;
@@ -269,7 +264,7 @@ take_trial(dv_ranges *all)
 	}
 	result = take_answer(all, &all->trial);
 	if (result != NULL && read_id(all, result, &id) == 1 && dv_id_compare(&id, &all->tried) == 0)
-		dv_form_prove(all->spec.pages.session, DV_FORM_RANGES, all->spec.table);
+		dv_form_prove(all->spec.pages.session, dv_ranges_form(all), all->spec.table);
 	else
 		all->divides = false;
 	dv_spread_drop(all, &all->trial);
@@ -424,7 +419,6 @@ begin_range(dv_range *before, const dv_ordered_id *low, const dv_ordered_id *hig
 	dv_ranges  *all = before->all;
 	dv_range   *r = dv_ranges_add(all);
 	MemoryContext old = MemoryContextSwitchTo(r->context);
-	dv_query	query = all->query;
 
 	r->has_low = true;
 	r->low = *low;
@@ -436,7 +430,8 @@ begin_range(dv_range *before, const dv_ordered_id *low, const dv_ordered_id *hig
 		r->has_top = before->has_top;
 		r->top = before->top;
 	}
-	dv_ranges_begin(r, url_between(&query, DV_GE, low, high));
+	restrict_to(&r->query, DV_GE, low, high);
+	dv_ranges_begin(r);
 	MemoryContextSwitchTo(old);
 	all->credit--;
 	all->spec.pages.stats->ranges++;
@@ -489,7 +484,7 @@ order_is_proven(const dv_range *r)
 {
 	dv_ranges  *all = r->all;
 
-	if (dv_form_proven(all->spec.pages.session, DV_FORM_RANGES, all->spec.table))
+	if (dv_form_proven(all->spec.pages.session, dv_ranges_form(all), all->spec.table))
 		return true;
 	if (all->trial.call == NULL)
 	{

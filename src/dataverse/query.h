@@ -3,8 +3,8 @@
  * query.h
  *		A query of the service, in whatever language it is written.
  *
- * fdw/ builds it once, with all values in place, and the writer that fits
- * writes it: dataverse/odata.h what is read from a single table,
+ * fdw/ builds it once, with all values in place, and says in which language it
+ * is to be written: dataverse/odata.h writes what is read from a single table,
  * dataverse/fetch.h joins, groups, and aggregates.  Everything here is plain
  * data in the memory of the builder; the writers only read it.
  *
@@ -25,6 +25,13 @@
 #include <stdint.h>
 
 #include "dataverse/type.h"
+
+/* What the service can be asked in. */
+typedef enum dv_language
+{
+	DV_LANGUAGE_ODATA,
+	DV_LANGUAGE_FETCHXML
+} dv_language;
 
 /* Maximum number of conditions and links in a query, and of links alone (README.md, Filters). */
 #define DV_MAX_CONDITIONS 500
@@ -147,6 +154,7 @@ typedef struct dv_order
 
 typedef struct dv_query
 {
+	dv_language language;
 	const char *entity_set;
 	const char *table;			/* logical name of the root; only needed for links and outputs */
 	const dv_column *primary_id;

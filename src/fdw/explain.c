@@ -25,8 +25,8 @@
 #include "compat.h"
 #include "fdw/modify/modify.h"
 #include "fdw/option.h"
+#include "fdw/plan/plan.h"
 #include "fdw/result_relation.h"
-#include "fdw/scan/fetch_scan.h"
 #include "fdw/scan/request.h"
 #include "fdw/scan/scan.h"
 #include "fdw/setting.h"
@@ -153,12 +153,12 @@ show_requests(dv_request *request, ExplainState *es)
 			ExplainPropertyText("Request", "none: the keys are given", es);
 			return;
 		}
-		ExplainPropertyText("Request", psprintf("GET %s", dv_request_url(&query, true)), es);
+		ExplainPropertyText("Request", psprintf("GET %s", dv_query_path(&query, DV_ODATA_READABLE, NULL)), es);
 		any = true;
 		/* the parts of a list look alike, so the first one is enough */
-		if (request->binding.nchunks > 1)
+		if (dv_request_listing(request)->nchunks > 1)
 		{
-			ExplainPropertyInteger("Requests Like This", NULL, request->binding.nchunks, es);
+			ExplainPropertyInteger("Requests Like This", NULL, dv_request_listing(request)->nchunks, es);
 			break;
 		}
 	}
@@ -215,111 +215,80 @@ static void
 show_spool(const dv_request *request, const dv_scan *scan, ForeignScanState *node,
 		   ExplainState *es)
 {
-	if (!request->plan.given && !request->plan.keyed &&
-		dv_resultrel_is_written(request->relation, node->ss.ps.state))
+	if (request->ntables == 1 && !request->plan.given && !request->plan.keyed &&
+		dv_resultrel_is_written(request->relations[0], node->ss.ps.state))
 		dv_spool_explain(scan != NULL ? dv_scan_spool(scan) : NULL, es);
 }
 
 static void
-show_read(ForeignScanState *node, const dv_scan *scan, ExplainState *es)
+show_read(ForeignScanState *node, const dv_read_plan *read, const dv_scan *scan, ExplainState *es)
 {
-	const ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
-	dv_read_plan read = dv_read_plan_unpack(plan->fdw_private);
+	List	   *exprs = ((ForeignScan *) node->ss.ps.plan)->fdw_exprs;
 	dv_request	request;
 	char	   *values;
 
-	dv_request_init(&request, dv_relation_open(dv_plan_table(plan, node->ss.ps.state)->relid),
-					&read, plan->fdw_exprs);
-	values = number_values(request.binding.values, plan->fdw_exprs, node, es);
-	request.wanted = show_limit(request.binding.values, read.limit, read.offset, plan->fdw_exprs,
-								node, es);
+	dv_request_init(&request, read, dv_read_plan_open(read, node->ss.ps.state), exprs);
+	if (request.ntables > 1)
+	{
+		request.prove = dv_scan_proves(node);
+		dv_request_choose(&request);
+	}
+	values = number_values(request.values, exprs, node, es);
+	request.wanted = show_limit(request.values, read->limit, read->offset, exprs, node, es);
 	show_requests(&request, es);
 	/* if the keys are given, no request is shown that could refer to them */
-	if (values != NULL && !read.given)
+	if (values != NULL && !read->given)
 		ExplainPropertyText("Values", values, es);
-	show_recheck(&read, node, es);
+	show_recheck(read, node, es);
 	show_spool(&request, scan, node, es);
 }
 
-/*
- * What FetchXML expresses
- */
-
 /* "contact, account": the root first */
 static void
-show_tables(const dv_fetch_plan *fetch, ForeignScanState *node, ExplainState *es)
+show_tables(const dv_read_plan *read, ExplainState *es)
 {
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	foreach(lc, fetch->tables)
+	if (!read->grouped && list_length(read->tables) == 1)
+		return;
+	foreach(lc, read->tables)
 	{
-		const dv_fetch_table *table = lfirst(lc);
+		const dv_read_table *table = lfirst(lc);
 
 		names = lappend(names, list_nth(es->rtable_names, table->rti - 1));
 	}
-	ExplainPropertyList(fetch->grouped ? "Grouped by Dataverse" : "Joined by Dataverse", names, es);
+	ExplainPropertyList(read->grouped ? "Grouped by Dataverse" : "Joined by Dataverse", names, es);
+	if (read->grouped && dv_read_parts(read) > 1)
+		ExplainPropertyInteger("Parts Planned", NULL, dv_read_parts(read), es);
 }
 
 static void
-show_fetch_request(const dv_fetch_plan *fetch, ForeignScanState *node, ExplainState *es)
+show_groups(const dv_scan *scan, ExplainState *es)
 {
-	List	   *exprs = ((ForeignScan *) node->ss.ps.plan)->fdw_exprs;
-	dv_fetch_request request;
-	dv_query	query;
-	char	   *values;
+	int			parts;
+	bool		here;
 
-	dv_fetch_request_init(&request, fetch, exprs, node->ss.ps.state);
-	request.prove = dv_fetch_proves(node);
-	dv_fetch_request_choose(&request);
-	values = number_values(request.values, exprs, node, es);
-	request.wanted = show_limit(request.values, fetch->limit, fetch->offset, exprs, node, es);
-	if (!dv_fetch_request_query(&request, &query))
-		ExplainPropertyText("Request", "none: no row can match", es);
-	else
-		ExplainPropertyText("Request", psprintf("GET %s", dv_fetch_request_url(&query, NULL, true)),
-							es);
-	if (values != NULL)
-		ExplainPropertyText("Values", values, es);
-}
-
-static void
-show_fetch(ForeignScanState *node, ExplainState *es)
-{
-	const ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
-	const dv_fetch_plan *fetch = dv_fetch_plan_of(plan);
-	const dv_fetch_scan *scan = node->fdw_state;
-
-	show_tables(fetch, node, es);
-	if (fetch->grouped && dv_fetch_parts(fetch) > 1)
-		ExplainPropertyInteger("Parts Planned", NULL, dv_fetch_parts(fetch), es);
-	if (es->verbose)
-		show_fetch_request(fetch, node, es);
-	if (!es->analyze || scan == NULL)
-		return;
-	if (scan->parts > 0)
-		ExplainPropertyInteger("Parts", NULL, scan->parts, es);
-	if (scan->grouped_here)
+	dv_scan_groups(scan, &parts, &here);
+	if (parts > 0)
+		ExplainPropertyInteger("Parts", NULL, parts, es);
+	if (here)
 		ExplainPropertyBool("Grouped Here", true, es);
-	if (scan->pages != NULL)
-		dv_pages_count_unread(scan->pages);
-	show_stats(&scan->stats, es);
 }
 
 void
 dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 {
+	dv_read_plan read = dv_read_plan_of((ForeignScan *) node->ss.ps.plan);
 	dv_scan    *scan = node->fdw_state;
 
-	if (dv_is_fetch_plan(((ForeignScan *) node->ss.ps.plan)->fdw_private))
-	{
-		show_fetch(node, es);
-		return;
-	}
+	show_tables(&read, es);
 	if (es->verbose)
-		show_read(node, scan, es);
-	if (es->analyze && scan != NULL)
-		show_stats(dv_scan_stats(scan), es);
+		show_read(node, &read, scan, es);
+	if (!es->analyze || scan == NULL)
+		return;
+	show_groups(scan, es);
+	show_stats(dv_scan_stats(scan), es);
 }
 
 /*

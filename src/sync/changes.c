@@ -236,7 +236,7 @@ first_link(const dv_relation *relation, const dv_request *request, const char *t
 		query.norders = 1;
 	}
 	query.by_id = token == NULL && !track && relation->type != DV_TABLE_VIRTUAL;
-	link = dv_request_url(&query, false);
+	link = dv_query_path(&query, DV_ODATA_WIRE, NULL);
 	if (token == NULL)
 		return link;
 	check_token(token);
@@ -429,7 +429,9 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation;
 	dv_session *session;
+	const dv_relation *relations[1];
 	List	   *columns;
+	dv_read_plan plan;
 	dv_request	request;
 	int		   *members;
 	int			nnames;
@@ -451,7 +453,9 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	relation = open_relation(PG_GETARG_OID(0));
 	session = dv_connection_get(relation->serverid, GetUserId());
 	columns = columns_of(relation, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1));
-	dv_request_init(&request, relation, &DV_READ_PLAN(columns), NIL);
+	plan = dv_read_plan_columns(columns);
+	relations[0] = relation;
+	dv_request_init(&request, &plan, relations, NIL);
 	members = palloc(sizeof(int) * (list_length(columns) + 1));
 	names = members_of(relation, columns, members, &nnames);
 	link = !PG_ARGISNULL(2) ? text_to_cstring(PG_GETARG_TEXT_PP(2)) :

@@ -11,10 +11,7 @@
  * - in an order that the service sorts by as PostgreSQL would;
  * - of rows to be updated or deleted whose ids are given by the clauses: these
  *	 need no request, so they cost almost nothing;
- * - below a join that gives a list of keys, over and over (fdw/plan/plan_lookup.c);
- * - for LIMIT and OFFSET, and for COUNT(*), but only if the service answers all
- *	 clauses exactly, and only above the scan, where PostgreSQL guarantees that
- *	 nothing comes in between.
+ * - below a join that gives a list of keys, over and over (fdw/plan/plan_lookup.c).
  *
  * In the cost model (fdw/plan/cost.h) a request is expensive, however few rows it
  * returns.
@@ -52,8 +49,6 @@
 
 /* Number of rows that is assumed for a table without statistics. */
 #define UNKNOWN_ROWS 10000.0
-/* The service counts no more rows than this. */
-#define MOST_COUNTED 50000.0
 
 static double
 selectivity_of(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
@@ -140,13 +135,9 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
  * Paths
  */
 
-/*
- * The cost of a scan.  "requests" are needed before the first rows arrive, and
- * "parts" is the number of requests that a list of values takes, 1 if there is none.
- */
-static void
-scan_cost(const dv_table_plan *tp, double row_bytes, double fetched, int requests, int parts,
-		  Cost *startup, Cost *total)
+void
+dv_plan_scan_cost(const dv_table_plan *tp, double row_bytes, double fetched, int requests, int parts,
+				  Cost *startup, Cost *total)
 {
 	double		page_size = dv_relation_page_size(tp->relation);
 	double		pages = Max(ceil(fetched / page_size), parts);
@@ -160,9 +151,8 @@ scan_cost(const dv_table_plan *tp, double row_bytes, double fetched, int request
 		fetched * (cpu_tuple_cost + qual.per_tuple + tp->baserel->reltarget->cost.per_tuple);
 }
 
-/* Returns how many requests are needed before the first rows arrive. */
-static int
-requests_of(const dv_read_plan *plan)
+int
+dv_plan_first_requests(const dv_read_plan *plan)
 {
 	return plan->nulls == DV_NULLS_AS_SORTED ? 1 : 2;
 }
@@ -183,9 +173,8 @@ given_cost(const dv_table_plan *tp, double rows, Cost *startup, Cost *total)
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
-/* Returns how many rows the service would send if it was not asked about the long list. */
-static int
-rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
+int
+dv_plan_rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
 {
 	List	   *others = list_concat_copy(c->exact, c->superset);
 
@@ -207,14 +196,14 @@ path_cost(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c, 
 		  int requests, Cost *startup, Cost *total)
 {
 	int			parts = c->listing == NULL ? 1 : dv_list_parts(c->listing->clause);
-	double		unlisted = parts == 1 ? 0 : rows_unlisted(root, tp, c);
+	double		unlisted = parts == 1 ? 0 : dv_plan_rows_unlisted(root, tp, c);
 	Cost		startup_unlisted;
 	Cost		total_unlisted;
 
-	scan_cost(tp, tp->row_bytes, fetched, requests, parts, startup, total);
+	dv_plan_scan_cost(tp, tp->row_bytes, fetched, requests, parts, startup, total);
 	if (unlisted == 0)
 		return;
-	scan_cost(tp, tp->row_bytes, unlisted, requests, 1, &startup_unlisted, &total_unlisted);
+	dv_plan_scan_cost(tp, tp->row_bytes, unlisted, requests, 1, &startup_unlisted, &total_unlisted);
 	if (total_unlisted < *total)
 	{
 		*startup = startup_unlisted;
@@ -235,7 +224,7 @@ add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, do
 	if (plan->given)
 		given_cost(tp, rows, &startup, &total);
 	else
-		path_cost(root, tp, c, fetched, requests_of(plan), &startup, &total);
+		path_cost(root, tp, c, fetched, dv_plan_first_requests(plan), &startup, &total);
 	add_path(baserel, (Path *)
 			 dv_foreignscan_path(root, baserel, rows, startup,
 								 pathkeys != NIL ? total * 1.01 : total, pathkeys,
@@ -380,7 +369,7 @@ add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 	List	   *clauses = list_concat_copy(tp->baserel->baserestrictinfo, ppi->ppi_clauses);
 	List	   *remote = list_concat(list_copy_tail(c->exact, list_length(tp->own->exact)),
 									 list_copy_tail(c->superset, list_length(tp->own->superset)));
-	dv_read_plan plan = DV_READ_PLAN(NIL);
+	dv_read_plan plan = DV_READ_PLAN;
 
 	if (tp->written && !is_given(root, tp, c) &&
 		!dv_resultrel_stays_as_read(root, tp->baserel, tp->relation,
@@ -398,8 +387,8 @@ dataverseGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntabl
 	const dv_path_clauses *c = dv_clauses_of(tp, get_baserel_parampathinfo(root, baserel,
 																		   baserel->lateral_relids),
 											 NULL);
-	dv_read_plan plan = DV_READ_PLAN(NIL);
-	dv_read_plan ordered = DV_READ_PLAN(NIL);
+	dv_read_plan plan = DV_READ_PLAN;
+	dv_read_plan ordered = DV_READ_PLAN;
 	List	   *ppis = NIL;
 	ListCell   *lc;
 
@@ -446,11 +435,11 @@ dv_plan_keyed_path(PlannerInfo *root, RelOptInfo *baserel, Expr *keys, double fe
 				   double requests)
 {
 	const dv_table_plan *tp = baserel->fdw_private;
-	dv_read_plan plan = DV_READ_PLAN(NIL);
+	dv_read_plan plan = DV_READ_PLAN;
 	Cost		startup;
 	Cost		each;
 
-	scan_cost(tp, tp->row_bytes, fetched / requests, 1, 1, &startup, &each);
+	dv_plan_scan_cost(tp, tp->row_bytes, fetched / requests, 1, 1, &startup, &each);
 	return (Path *)
 		dv_foreignscan_path(root, baserel, clamp_row_est(fetched * baserel->rows / tp->fetched),
 							startup, each * requests, NIL, NULL,
@@ -463,149 +452,6 @@ keys_of(const ForeignPath *path)
 {
 	return list_length(path->fdw_private) > DV_READ_PLAN_PARTS ?
 		list_nth(path->fdw_private, DV_READ_PLAN_PARTS) : NULL;
-}
-
-/*
- * Above the scan
- */
-
-/* Is this the only table of the query, and does the service answer all of its WHERE clause? */
-static bool
-answers_all(PlannerInfo *root, const dv_table_plan *tp)
-{
-	return tp->own->local == NIL && tp->own->superset == NIL && !tp->gated &&
-		bms_membership(root->all_baserels) == BMS_SINGLETON &&
-		bms_equal(root->all_baserels, tp->baserel->relids) &&
-		tp->baserel->reloptkind == RELOPT_BASEREL && bms_is_empty(tp->baserel->lateral_relids) &&
-		root->parse->rowMarks == NIL && root->parse->commandType == CMD_SELECT;
-}
-
-static bool
-is_count(Node *node)
-{
-	Aggref	   *agg = (Aggref *) node;
-
-	return IsA(agg, Aggref) && agg->aggfnoid == F_COUNT_ && agg->aggfilter == NULL &&
-		agg->aggorder == NIL && agg->aggdistinct == NIL && agg->aggsplit == AGGSPLIT_SIMPLE;
-}
-
-/* SELECT count(*), provided that there are no other aggregates and no grouping. */
-static void
-add_count_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel)
-{
-	Query	   *parse = root->parse;
-	PathTarget *target = root->upper_targets[UPPERREL_GROUP_AGG];
-	dv_read_plan plan = DV_READ_PLAN(NIL);
-	Cost		startup;
-	Cost		total = tp->costs.request;
-	List	   *parts;
-	ListCell   *lc;
-
-	if (tp->relation->type != DV_TABLE_STANDARD || !answers_all(root, tp) ||
-		parse->groupClause != NIL || parse->groupingSets != NIL || parse->hasTargetSRFs ||
-		root->hasHavingQual)
-		return;
-	parts = pull_var_clause((Node *) target->exprs,
-							PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS |
-							PVC_INCLUDE_WINDOWFUNCS);
-	if (parts == NIL)
-		return;
-	foreach(lc, parts)
-	{
-		if (!is_count(lfirst(lc)))
-			return;
-	}
-	plan.count = true;
-	/* what the service does not count is read, but only the ids */
-	if (tp->fetched > MOST_COUNTED)
-		scan_cost(tp, dv_cost_row_bytes(tp->relation, NIL), tp->fetched, 1, 1, &startup, &total);
-	output_rel->fdw_private = tp;
-	add_path(output_rel, (Path *)
-			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + cpu_tuple_cost, NIL,
-								   dv_read_plan_pack(&plan)));
-}
-
-static bool
-is_limit(Node *limit)
-{
-	return limit == NULL || (!contain_volatile_functions(limit) && !contain_subplans(limit));
-}
-
-/* Are these only columns of the table, without whole rows and system columns? */
-static bool
-has_plain_columns(PathTarget *target)
-{
-	ListCell   *lc;
-
-	foreach(lc, pull_var_clause((Node *) target->exprs, PVC_RECURSE_PLACEHOLDERS))
-	{
-		Var		   *var = lfirst(lc);
-
-		if (var->varattno <= 0 || var->varlevelsup != 0)
-			return false;
-	}
-	return true;
-}
-
-/* Is there a LIMIT or OFFSET whose rows could be those of a scan or join below it? */
-bool
-dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra)
-{
-	Query	   *parse = root->parse;
-
-	return extra->limit_needed && parse->limitOption != LIMIT_OPTION_WITH_TIES && !parse->hasAggs &&
-		parse->groupClause == NIL && parse->groupingSets == NIL && parse->distinctClause == NIL &&
-		!parse->hasWindowFuncs && parse->setOperations == NULL && !parse->hasTargetSRFs &&
-		!root->hasHavingQual && is_limit(parse->limitCount) && is_limit(parse->limitOffset);
-}
-
-static void
-add_limit_path(PlannerInfo *root, dv_table_plan *tp, RelOptInfo *output_rel,
-			   FinalPathExtraData *extra)
-{
-	PathTarget *target = root->upper_targets[UPPERREL_FINAL];
-	dv_read_plan plan = DV_READ_PLAN(NIL);
-	double		fetched;
-	Cost		startup;
-	Cost		total;
-
-	if (tp->relation->type == DV_TABLE_VIRTUAL || !answers_all(root, tp) ||
-		!dv_plan_is_plain_limit(root, extra) || !has_plain_columns(target))
-		return;
-	if (root->sort_pathkeys != NIL && !dv_plan_set_orders(tp, tp->own, root->sort_pathkeys, &plan))
-		return;
-	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, tp->fetched) :
-		clamp_row_est(tp->fetched * 0.1);
-	scan_cost(tp, tp->row_bytes, fetched, requests_of(&plan), 1, &startup, &total);
-	output_rel->fdw_private = tp;
-	add_path(output_rel, (Path *)
-			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
-								   root->sort_pathkeys, dv_read_plan_pack(&plan)));
-}
-
-void
-dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
-							  RelOptInfo *output_rel, void *extra)
-{
-	int			relid = bms_next_member(root->all_baserels, -1);
-	RelOptInfo *baserel;
-
-	if (stage == UPPERREL_GROUP_AGG || stage == UPPERREL_DISTINCT)
-		dv_group_add_path(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_FINAL)
-		dv_join_add_limit_path(root, output_rel, extra);
-
-	/* the others are above the single table of a query */
-	if (bms_membership(root->all_baserels) != BMS_SINGLETON)
-		return;
-	baserel = root->simple_rel_array[relid];
-	if (baserel == NULL || baserel->rtekind != RTE_RELATION || baserel->fdw_private == NULL ||
-		baserel->fdwroutine == NULL || baserel->fdwroutine != input_rel->fdwroutine)
-		return;
-	if (stage == UPPERREL_GROUP_AGG)
-		add_count_path(root, baserel->fdw_private, output_rel);
-	else if (stage == UPPERREL_FINAL && output_rel->fdw_private == NULL)
-		add_limit_path(root, baserel->fdw_private, output_rel, extra);
 }
 
 /*
@@ -634,81 +480,56 @@ columns_of_base(PlannerInfo *root, const dv_table_plan *tp, List *filter)
 	return columns;
 }
 
-/* Builds the scan tuple of a path above the scan. */
-static List *
-upper_tlist(dv_read_plan *plan, List *tlist)
+/* Returns the plan of a scan of the table. */
+static ForeignScan *
+plan_scan(PlannerInfo *root, RelOptInfo *baserel, ForeignPath *path, List *tlist,
+		  List *scan_clauses, Plan *outer_plan)
 {
-	List	   *parts = pull_var_clause((Node *) tlist, PVC_INCLUDE_AGGREGATES |
-										PVC_RECURSE_PLACEHOLDERS);
-	List	   *scan_tlist = add_to_flat_tlist(NIL, parts);
+	dv_table_plan *tp = baserel->fdw_private;
+	const dv_path_clauses *c = dv_clauses_of(tp, path->path.param_info, keys_of(path));
+	List	   *exact = extract_actual_clauses(c->exact, false);
+	dv_read_plan plan = dv_read_plan_unpack(path->fdw_private);
+	List	   *filter = dv_clauses_filter(c, scan_clauses, &plan.rechecks);
+	dv_read_table *table = dv_read_plan_add_table(&plan);
 	ListCell   *lc;
 
-	foreach(lc, scan_tlist)
+	table->rti = baserel->relid;
+	table->condition = dv_condition_all(c->conditions);
+	table->signature = tp->relation->signature;
+	foreach(lc, columns_of_base(root, tp, filter))
 	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-
-		plan->columns = lappend_int(plan->columns, plan->count ? 0 : ((Var *) expr)->varattno);
+		dv_read_plan_add_column(&plan, 0, lfirst_int(lc));
 	}
-	return scan_tlist;
-}
-
-static int
-add_expression(List **values, Node *expr)
-{
-	if (expr == NULL)
-		return -1;
-	*values = lappend(*values, expr);
-	return list_length(*values) - 1;
+	plan.rows = tp->counted ? (int) Min(path->path.rows, PG_INT32_MAX) : 0;
+	plan.unlisted = dv_plan_rows_unlisted(root, tp, c);
+	plan.keyed = keys_of(path) != NULL;
+	return make_foreignscan(tlist, filter, baserel->relid, list_copy(c->shipping.values),
+							dv_read_plan_pack(&plan), NIL, exact, outer_plan);
 }
 
 ForeignScan *
 dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreigntableid,
 						ForeignPath *best_path, List *tlist, List *scan_clauses, Plan *outer_plan)
 {
-	dv_table_plan *tp = IS_JOIN_REL(foreignrel) ? NULL : foreignrel->fdw_private;
-	bool		upper = IS_UPPER_REL(foreignrel);
-	const dv_path_clauses *c;
-	List	   *exact;
-	List	   *values;
-	List	   *scan_tlist = NIL;
-	dv_read_plan plan;
-	List	   *filter;
-
-	if (dv_is_fetch_plan(best_path->fdw_private))
-		return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
-	c = dv_clauses_of(tp, best_path->path.param_info, keys_of(best_path));
-	exact = extract_actual_clauses(c->exact, false);
-	values = list_copy(c->shipping.values);
-	plan = dv_read_plan_unpack(best_path->fdw_private);
-	filter = dv_clauses_filter(c, scan_clauses, &plan.rechecks);
-	if (upper)
-		scan_tlist = upper_tlist(&plan, tlist);
-	else
-		plan.columns = columns_of_base(root, tp, filter);
-	plan.unlisted = rows_unlisted(root, tp, c);
-	plan.keyed = keys_of(best_path) != NULL;
-	plan.signature = tp->relation->signature;
-	if (upper && !plan.count)
-	{
-		plan.limit = add_expression(&values, root->parse->limitCount);
-		plan.offset = add_expression(&values, root->parse->limitOffset);
-	}
-	plan.condition = dv_condition_all(c->conditions);
-	return make_foreignscan(tlist, filter, upper ? 0 : tp->baserel->relid,
-							values, dv_read_plan_pack(&plan), scan_tlist, upper ? NIL : exact,
-							outer_plan);
+	if (IS_SIMPLE_REL(foreignrel))
+		return plan_scan(root, foreignrel, best_path, tlist, scan_clauses, outer_plan);
+	return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
 }
 
+/* A table that the statement writes is read first, so its scan cannot wait along with others. */
 bool
 dv_path_gives_rows(const ForeignPath *path)
 {
-	const dv_table_plan *tp = path->path.parent->fdw_private;
+	dv_read_plan plan = dv_read_plan_unpack(path->fdw_private);
+	const dv_join_plan *join = dv_join_plan_of(path->path.parent);
+	ListCell   *lc;
 
-	if (dv_is_fetch_plan(path->fdw_private))
-		return false;
-
-	/* a table that the statement writes is read first, so its scan cannot wait along with others */
-	return !dv_read_plan_unpack(path->fdw_private).count && !tp->written;
+	foreach(lc, join->tables)
+	{
+		if (((const dv_joined_table *) lfirst(lc))->table->written)
+			return false;
+	}
+	return !plan.count && !plan.grouped;
 }
 
 RangeTblEntry *

@@ -14,76 +14,12 @@
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 
-#include "fdw/relation.h"
-
-/*
- * The service sorts nulls first in ascending order.  If they are needed at the
- * other end, two requests produce the order: one for the nulls, one for the
- * other rows.
- */
-typedef enum dv_nulls
-{
-	DV_NULLS_AS_SORTED,			/* or the column contains none */
-	DV_NULLS_FIRST,				/* requested separately */
-	DV_NULLS_LAST
-} dv_nulls;
-
-/*
- * A read as it was planned.  A path begins one, and the plan completes it.
- *
- * PostgreSQL copies, stores, and prints plans, so the lists contain only nodes
- * that it can copy.  Expressions are in fdw_exprs, where PostgreSQL looks for
- * them; the plan refers to them by their positions.  fdw/scan/request.c builds the
- * query (dataverse/query.h) from this when the scan begins and the values are
- * known.
- */
-typedef struct dv_read_plan
-{
-	List	   *columns;		/* IntList: attribute number for each column of the scan tuple; 0
-								 * if it is not fetched */
-	List	   *condition;		/* see fdw/plan/ship.h; NIL: all rows */
-	List	   *orders;			/* IntList: attribute number, descending, … */
-	dv_nulls	nulls;			/* where the nulls of the first sort key are */
-	int			limit;			/* position of an expression, or -1 */
-	int			offset;
-	bool		count;			/* COUNT(*) instead of rows */
-	List	   *rechecks;		/* IntList: positions of the filter clauses that the service was
-								 * sent, too */
-	int			unlisted;		/* rows that the service would send without the long list of the
-								 * condition; 0: not known, or there is no such list */
-	bool		given;			/* the condition gives the ids of all rows, and only ids are
-								 * needed: no request is made */
-	bool		keyed;			/* a join sets the keys (fdw/scan/lookup.h), and keeps the rows if
-								 * they must all be read first */
-	uint32		signature;		/* of the table as it was planned for */
-} dv_read_plan;
-
-/* Reads these columns of all rows, in no particular order. */
-#define DV_READ_PLAN(attnums) \
-	((dv_read_plan) {.columns = (attnums), .limit = -1, .offset = -1})
-
-/* Reads those whose column "listed" has one of the values of an array, the only expression. */
-extern dv_read_plan dv_read_plan_listed(List *columns, AttrNumber listed);
-
-/*
- * Returns how many ranges of ids may be read at a time, and whether that is the
- * extension's choice.
- */
-extern int	dv_read_plan_ranges(const dv_relation *relation, const dv_read_plan *plan,
-								bool *automatic);
-
-/*
- * Conversion to fdw_private of paths and plans, and back.  That of a path may have
- * one more part, which the plan does not need.
- */
-#define DV_READ_PLAN_PARTS 5
-extern List *dv_read_plan_pack(const dv_read_plan *plan);
-extern dv_read_plan dv_read_plan_unpack(List *packed);
+#include "fdw/plan/read_plan.h"
 
 /* Returns the table that a plan reads, even if the plan replaces nodes above the scan. */
 extern RangeTblEntry *dv_plan_table(const ForeignScan *plan, EState *estate);
 
-/* Does the path return rows, rather than their number? */
+/* Does the path return rows as they come, rather than their number or groups of them? */
 extern bool dv_path_gives_rows(const ForeignPath *path);
 
 /* A table that is read below a join, key by key. */

@@ -48,7 +48,7 @@ typedef struct grouping
 {
 	const dv_join_plan *join;
 	List	   *exprs;			/* of the scan tuple */
-	List	   *items;			/* dv_fetch_item for each of them */
+	List	   *items;			/* dv_read_item for each of them */
 } grouping;
 
 /*
@@ -64,25 +64,25 @@ allows(const grouping *g, int table, AttrNumber attnum, dv_op op)
 }
 
 static bool
-find_column(const grouping *g, Node *expr, dv_fetch_item *item)
+find_column(const grouping *g, Node *expr, dv_read_item *item)
 {
 	return dv_join_column(g->join, expr, &item->table, &item->attnum);
 }
 
 /* Returns false if it is not a constant that names one of the periods. */
 static bool
-find_period(Node *expr, dv_fetch_period *period)
+find_period(Node *expr, dv_read_period *period)
 {
 	Const	   *constant = (Const *) expr;
 	int			i;
 
 	if (!IsA(constant, Const) || constant->constisnull || constant->consttype != TEXTOID)
 		return false;
-	for (i = 0; i < DV_FETCH_PERIODS; i++)
+	for (i = 0; i < DV_READ_PERIODS; i++)
 	{
-		if (pg_strcasecmp(TextDatumGetCString(constant->constvalue), dv_fetch_periods[i]) == 0)
+		if (pg_strcasecmp(TextDatumGetCString(constant->constvalue), dv_read_periods[i]) == 0)
 		{
-			*period = (dv_fetch_period) i;
+			*period = (dv_read_period) i;
 			return true;
 		}
 	}
@@ -95,7 +95,7 @@ find_period(Node *expr, dv_fetch_period *period)
  * the session's time zone is seen again at execution.
  */
 static bool
-find_period_key(const grouping *g, Node *expr, dv_fetch_item *item)
+find_period_key(const grouping *g, Node *expr, dv_read_item *item)
 {
 	FuncExpr   *function = (FuncExpr *) expr;
 	FuncExpr   *cast;
@@ -104,7 +104,7 @@ find_period_key(const grouping *g, Node *expr, dv_fetch_item *item)
 									 function->funcid != F_DATE_TRUNC_TEXT_TIMESTAMP) ||
 		!find_period(linitial(function->args), &item->period))
 		return false;
-	item->content = DV_FETCH_PERIOD;
+	item->content = DV_READ_PERIOD;
 	cast = lsecond(function->args);
 	if (IsA(cast, FuncExpr) &&
 		(cast->funcid == F_TIMESTAMPTZ_DATE || cast->funcid == F_TIMESTAMP_DATE))
@@ -113,14 +113,14 @@ find_period_key(const grouping *g, Node *expr, dv_fetch_item *item)
 			allows(g, item->table, item->attnum, DV_OP_PERIOD);
 	if (!find_column(g, (Node *) cast, item) || !allows(g, item->table, item->attnum, DV_OP_PERIOD))
 		return false;
-	return dv_fetch_days_agree() ||
+	return dv_read_days_agree() ||
 		dv_join_attribute(g->join, item->table, item->attnum)->pgtype != TIMESTAMPTZOID;
 }
 
 static bool
-find_key(const grouping *g, Node *expr, dv_fetch_item *item)
+find_key(const grouping *g, Node *expr, dv_read_item *item)
 {
-	item->content = DV_FETCH_KEY;
+	item->content = DV_READ_KEY;
 	if (find_column(g, expr, item))
 		return allows(g, item->table, item->attnum, DV_OP_GROUP);
 	return find_period_key(g, expr, item);
@@ -133,22 +133,22 @@ find_key(const grouping *g, Node *expr, dv_fetch_item *item)
 static const struct
 {
 	Oid			function;
-	dv_fetch_content content;
+	dv_read_content content;
 }			aggregates[] =
 
 {
-	{F_COUNT_, DV_FETCH_COUNT},
-	{F_COUNT_ANY, DV_FETCH_COUNT_VALUES},
-	{F_SUM_INT2, DV_FETCH_SUM}, {F_SUM_INT4, DV_FETCH_SUM}, {F_SUM_INT8, DV_FETCH_SUM},
-	{F_SUM_NUMERIC, DV_FETCH_SUM},
-	{F_AVG_INT2, DV_FETCH_AVG}, {F_AVG_INT4, DV_FETCH_AVG}, {F_AVG_INT8, DV_FETCH_AVG},
-	{F_AVG_NUMERIC, DV_FETCH_AVG},
-	{F_MIN_INT2, DV_FETCH_MIN}, {F_MIN_INT4, DV_FETCH_MIN}, {F_MIN_INT8, DV_FETCH_MIN},
-	{F_MIN_NUMERIC, DV_FETCH_MIN}, {F_MIN_DATE, DV_FETCH_MIN},
-	{F_MIN_TIMESTAMP, DV_FETCH_MIN}, {F_MIN_TIMESTAMPTZ, DV_FETCH_MIN},
-	{F_MAX_INT2, DV_FETCH_MAX}, {F_MAX_INT4, DV_FETCH_MAX}, {F_MAX_INT8, DV_FETCH_MAX},
-	{F_MAX_NUMERIC, DV_FETCH_MAX}, {F_MAX_DATE, DV_FETCH_MAX},
-	{F_MAX_TIMESTAMP, DV_FETCH_MAX}, {F_MAX_TIMESTAMPTZ, DV_FETCH_MAX},
+	{F_COUNT_, DV_READ_COUNT},
+	{F_COUNT_ANY, DV_READ_COUNT_VALUES},
+	{F_SUM_INT2, DV_READ_SUM}, {F_SUM_INT4, DV_READ_SUM}, {F_SUM_INT8, DV_READ_SUM},
+	{F_SUM_NUMERIC, DV_READ_SUM},
+	{F_AVG_INT2, DV_READ_AVG}, {F_AVG_INT4, DV_READ_AVG}, {F_AVG_INT8, DV_READ_AVG},
+	{F_AVG_NUMERIC, DV_READ_AVG},
+	{F_MIN_INT2, DV_READ_MIN}, {F_MIN_INT4, DV_READ_MIN}, {F_MIN_INT8, DV_READ_MIN},
+	{F_MIN_NUMERIC, DV_READ_MIN}, {F_MIN_DATE, DV_READ_MIN},
+	{F_MIN_TIMESTAMP, DV_READ_MIN}, {F_MIN_TIMESTAMPTZ, DV_READ_MIN},
+	{F_MAX_INT2, DV_READ_MAX}, {F_MAX_INT4, DV_READ_MAX}, {F_MAX_INT8, DV_READ_MAX},
+	{F_MAX_NUMERIC, DV_READ_MAX}, {F_MAX_DATE, DV_READ_MAX},
+	{F_MAX_TIMESTAMP, DV_READ_MAX}, {F_MAX_TIMESTAMPTZ, DV_READ_MAX},
 };
 
 /*
@@ -162,16 +162,16 @@ has_scale(const dv_attribute *attribute)
 }
 
 static bool
-is_allowed(const grouping *g, const dv_fetch_item *item)
+is_allowed(const grouping *g, const dv_read_item *item)
 {
 	switch (item->content)
 	{
-		case DV_FETCH_COUNT_VALUES:
+		case DV_READ_COUNT_VALUES:
 			return allows(g, item->table, item->attnum, DV_OP_NOT_NULL);
-		case DV_FETCH_COUNT_DISTINCT:
+		case DV_READ_COUNT_DISTINCT:
 			return allows(g, item->table, item->attnum, DV_OP_COUNT_DISTINCT);
-		case DV_FETCH_SUM:
-		case DV_FETCH_AVG:
+		case DV_READ_SUM:
+		case DV_READ_AVG:
 			return allows(g, item->table, item->attnum, DV_OP_SUM) &&
 				has_scale(dv_join_attribute(g->join, item->table, item->attnum));
 		default:
@@ -180,7 +180,7 @@ is_allowed(const grouping *g, const dv_fetch_item *item)
 }
 
 static bool
-find_aggregate(const grouping *g, const Aggref * agg, dv_fetch_item *item)
+find_aggregate(const grouping *g, const Aggref * agg, dv_read_item *item)
 {
 	int			i = 0;
 
@@ -190,19 +190,19 @@ find_aggregate(const grouping *g, const Aggref * agg, dv_fetch_item *item)
 		agg->aggfilter != NULL || agg->aggorder != NIL)
 		return false;
 	item->content = aggregates[i].content;
-	if (item->content == DV_FETCH_COUNT)
+	if (item->content == DV_READ_COUNT)
 		return true;
-	if (agg->aggdistinct != NIL && item->content == DV_FETCH_COUNT_VALUES)
-		item->content = DV_FETCH_COUNT_DISTINCT;
-	else if (agg->aggdistinct != NIL && item->content != DV_FETCH_MIN &&
-			 item->content != DV_FETCH_MAX)
+	if (agg->aggdistinct != NIL && item->content == DV_READ_COUNT_VALUES)
+		item->content = DV_READ_COUNT_DISTINCT;
+	else if (agg->aggdistinct != NIL && item->content != DV_READ_MIN &&
+			 item->content != DV_READ_MAX)
 		return false;
 	if (!find_column(g, (Node *) linitial_node(TargetEntry, agg->args)->expr, item))
 		return false;
 	/* each row has a primary id of its own */
-	if (item->content == DV_FETCH_COUNT_DISTINCT && item->table == 0 &&
+	if (item->content == DV_READ_COUNT_DISTINCT && item->table == 0 &&
 		dv_join_is_primary_id(g->join, 0, item->attnum))
-		item->content = DV_FETCH_COUNT_VALUES;
+		item->content = DV_READ_COUNT_VALUES;
 	return is_allowed(g, item);
 }
 
@@ -213,7 +213,7 @@ find_aggregate(const grouping *g, const Aggref * agg, dv_fetch_item *item)
 static bool
 add_column(grouping *g, Node *expr)
 {
-	dv_fetch_item *item = palloc0(sizeof(*item));
+	dv_read_item *item = palloc0(sizeof(*item));
 
 	if (list_member(g->exprs, expr))
 		return true;
@@ -307,12 +307,12 @@ grouped_by(const grouping *g, bool parts)
 
 	foreach(lc, g->exprs)
 	{
-		const dv_fetch_item *item = list_nth(g->items, foreach_current_index(lc));
+		const dv_read_item *item = list_nth(g->items, foreach_current_index(lc));
 		const		Aggref *agg = lfirst(lc);
 
 		if (!IsA(agg, Aggref))
 			exprs = lappend(exprs, lfirst(lc));
-		else if (parts && item->content == DV_FETCH_COUNT_DISTINCT)
+		else if (parts && item->content == DV_READ_COUNT_DISTINCT)
 			exprs = lappend(exprs, linitial_node(TargetEntry, agg->args)->expr);
 	}
 	return exprs;
@@ -342,10 +342,10 @@ group_cost(const dv_join_plan *join, double rows, double groups, double pieces, 
 		   Cost *total)
 {
 	bool		whole = rows <= DV_GROUPED_ROWS && groups <= DV_RETURNED_GROUPS;
-	double		parts = whole ? 1 : ceil(rows / dv_fetch_rows_of_part(pieces));
+	double		parts = whole ? 1 : ceil(rows / dv_read_rows_of_part(pieces));
 	double		requests = whole ? 1 : parts * REQUESTS_FOR_PART;
-	double		returned = whole ? groups : parts * dv_fetch_pieces_in(rows / parts, pieces);
-	double		row = dv_join_costs(join)->row;
+	double		returned = whole ? groups : parts * dv_read_pieces_in(rows / parts, pieces);
+	double		row = dv_join_root(join)->costs.row;
 
 	/* nothing is known before the last part has been answered */
 	*startup = dv_join_request_cost(join) * requests + rows * row * GROUPED_ROW_COST +
@@ -374,7 +374,7 @@ output_bytes(const grouping *g)
 
 	foreach(lc, g->items)
 	{
-		const dv_fetch_item *item = lfirst(lc);
+		const dv_read_item *item = lfirst(lc);
 		const dv_attribute *attribute = dv_join_attribute(g->join, item->table, item->attnum);
 
 		bytes += OUTPUTS_OF_DATE *
@@ -396,22 +396,22 @@ is_plain_grouping(PlannerInfo *root, UpperRelationKind stage, void *extra)
 }
 
 void
-dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
-				  RelOptInfo *output_rel, void *extra)
+dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, const dv_join_plan *join,
+				  RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
-	const dv_join_plan *join = IS_UPPER_REL(input_rel) ? NULL : dv_join_plan_of(root, input_rel);
 	PathTarget *target = root->upper_targets[stage];
 	List	   *having = stage == UPPERREL_GROUP_AGG ?
 	(List *) ((GroupPathExtraData *) extra)->havingQual : NIL;
 	grouping	g = {join, NIL, NIL};
-	dv_fetch_plan plan = {.grouped = true, .limit = -1, .offset = -1};
+	dv_read_plan plan = DV_READ_PLAN;
 	double		rows;
 	double		groups;
 	double		pieces;
 	Cost		startup;
 	Cost		total;
 
-	if (join == NULL || !dv_join_allows(join, DV_OPT_PUSH_GROUPS) || !dv_join_is_exact(join) ||
+	if (!dv_join_is_joinable(root, join) || dv_join_is_listed(join) ||
+		!dv_join_allows(join, DV_OPT_PUSH_GROUPS) || !dv_join_is_exact(join) ||
 		!is_plain_grouping(root, stage, extra))
 		return;
 	if (stage == UPPERREL_DISTINCT ? !add_distinct_columns(&g, target) :
@@ -431,14 +431,13 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 	groups = count_groups(root, &g, rows, false);
 	pieces = count_groups(root, &g, rows, true);
 	group_cost(join, rows, groups, pieces, &startup, &total);
+	plan.grouped = true;
 	plan.items = g.items;
 	plan.pieces = (int) Min(pieces, PG_INT32_MAX);
-	plan.rows = dv_join_is_counted(join) ? (int) Min(rows, PG_INT32_MAX) : 0;
-	if (output_rel->fdw_private == NULL)
-		output_rel->fdw_private = unconstify(dv_join_plan *, join);
+	plan.rows = dv_join_root(join)->counted ? (int) Min(rows, PG_INT32_MAX) : 0;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, clamp_row_est(groups), startup, total,
-								   NIL, list_concat(dv_fetch_plan_pack(&plan),
+								   NIL, list_concat(dv_read_plan_pack(&plan),
 													list_make2(g.exprs, having))));
 }
 

@@ -37,6 +37,7 @@
 #include "compat.h"
 #include "fdw/operator.h"
 #include "fdw/plan/plan_table.h"
+#include "fdw/scan/list.h"
 
 /* reserved for conditions that are added when pages are requested */
 #define SPARE_CONDITIONS 10
@@ -93,11 +94,18 @@ is_joinable(PlannerInfo *root, const dv_table_plan *tp)
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL &&
 		root->qual_security_level == 0 && !tp->written && !tp->gated &&
-		tp->own->listing == NULL && bms_is_empty(tp->baserel->lateral_relids);
+		bms_is_empty(tp->baserel->lateral_relids);
+}
+
+bool
+dv_join_is_joinable(PlannerInfo *root, const dv_join_plan *join)
+{
+	return join != NULL &&
+		(list_length(join->tables) > 1 || is_joinable(root, dv_join_root(join)));
 }
 
 const dv_join_plan *
-dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel)
+dv_join_plan_of(const RelOptInfo *rel)
 {
 	dv_table_plan *tp = rel->fdw_private;
 	dv_joined_table *root_table;
@@ -107,8 +115,6 @@ dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel)
 		return NULL;
 	if (tp->kind == DV_PLANNED_JOIN)
 		return rel->fdw_private;
-	if (!is_joinable(root, tp))
-		return NULL;
 	root_table = palloc0(sizeof(*root_table));
 	root_table->table = tp;
 	root_table->parent = -1;
@@ -158,6 +164,56 @@ is_inner(const dv_join_plan *join, int table)
 		if (table_at(join, table)->kind != DV_LINK_INNER)
 			return false;
 	return true;
+}
+
+bool
+dv_join_is_listed(const dv_join_plan *join)
+{
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		if (((const dv_joined_table *) lfirst(lc))->table->own->listing != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Can the requests that lists take be told apart by their rows?  One list can be
+ * divided, of the root or of a table of which each row of the join has a row; of
+ * others, a row of the root would be returned for several parts.
+ */
+static bool
+can_divide_lists(const dv_join_plan *join)
+{
+	int			lists = 0;
+	int			i;
+
+	for (i = 0; i < list_length(join->tables); i++)
+	{
+		if (table_at(join, i)->table->own->listing == NULL)
+			continue;
+		if (++lists > 1 || !is_inner(join, i))
+			return false;
+	}
+	return true;
+}
+
+/* Returns how many requests the list of a join takes, as far as it is known. */
+static int
+parts_of(const dv_join_plan *join)
+{
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		const RestrictInfo *listing = ((const dv_joined_table *) lfirst(lc))->table->own->listing;
+
+		if (listing != NULL)
+			return dv_list_parts(listing->clause);
+	}
+	return 1;
 }
 
 /*
@@ -428,7 +484,7 @@ is_accepted(const dv_join_plan *join)
 	int			conditions = list_length(join->tables) - 1;
 	ListCell   *lc;
 
-	if (conditions > DV_MAX_LINKS)
+	if (conditions > DV_MAX_LINKS || !can_divide_lists(join))
 		return false;
 	foreach(lc, join->tables)
 	{
@@ -464,11 +520,12 @@ find_source(const dv_join_plan *join, Node *expr, int *table, AttrNumber *attnum
 	return t->kind == DV_LINK_INNER || t->kind == DV_LINK_OUTER;
 }
 
-/* Are these columns of the tables, without whole rows, system columns, and placeholders? */
-static bool
-are_columns(const dv_join_plan *join, List *exprs)
+/* A placeholder above a join may have been computed below it; above a scan, it is computed here. */
+bool
+dv_join_has_columns(const dv_join_plan *join, List *exprs)
 {
-	List	   *parts = pull_var_clause((Node *) exprs, PVC_INCLUDE_PLACEHOLDERS);
+	List	   *parts = pull_var_clause((Node *) exprs, list_length(join->tables) > 1 ?
+										PVC_INCLUDE_PLACEHOLDERS : PVC_RECURSE_PLACEHOLDERS);
 	ListCell   *lc;
 
 	foreach(lc, parts)
@@ -536,22 +593,10 @@ dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *r
 							 table_at(join, 0)->table->fetched));
 }
 
-bool
-dv_join_is_counted(const dv_join_plan *join)
-{
-	return table_at(join, 0)->table->counted;
-}
-
-const dv_costs *
-dv_join_costs(const dv_join_plan *join)
-{
-	return &table_at(join, 0)->table->costs;
-}
-
 double
 dv_join_request_cost(const dv_join_plan *join)
 {
-	return dv_join_costs(join)->request * (1 + LINK_COST * (list_length(join->tables) - 1));
+	return dv_join_root(join)->costs.request * (1 + LINK_COST * (list_length(join->tables) - 1));
 }
 
 /* The columns of all tables come in one row. */
@@ -572,39 +617,39 @@ row_bytes(const dv_join_plan *join)
 	return bytes;
 }
 
-static void
-cost_of(const dv_join_plan *join, double fetched, Cost *startup, Cost *total)
+void
+dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total)
 {
-	const dv_relation *relation = table_at(join, 0)->table->relation;
+	const dv_relation *relation = dv_join_root(join)->relation;
 	double		page_size = dv_relation_page_size(relation);
 	double		request = dv_join_request_cost(join);
-	double		row = dv_cost_row(dv_join_costs(join), row_bytes(join));
-	double		pages = Max(ceil(fetched / page_size), 1);
+	double		row = dv_cost_row(&dv_join_root(join)->costs, row_bytes(join));
+	double		pages = Max(ceil(fetched / page_size), parts_of(join));
 
 	*startup = request + Min(fetched, page_size) * row;
 	*total = pages * request + fetched * (row + cpu_tuple_cost);
 }
 
-static List *
-items_of(const dv_join_plan *join, List *exprs)
+/* Adds the columns of the scan tuple. */
+static void
+add_items(const dv_join_plan *join, List *exprs, dv_read_plan *plan)
 {
-	List	   *items = NIL;
 	ListCell   *lc;
 
 	foreach(lc, exprs)
 	{
-		dv_fetch_item *item = palloc0(sizeof(*item));
+		int			table;
+		AttrNumber	attnum;
 
-		if (!find_source(join, lfirst(lc), &item->table, &item->attnum))
+		if (!find_source(join, lfirst(lc), &table, &attnum))
 			elog(ERROR, "foreign join has no such column");
-		items = lappend(items, item);
+		dv_read_plan_add_column(plan, table, attnum);
 	}
-	return items;
 }
 
 /* Begins a plan with the tables and conditions of a join; sets its values. */
 static void
-fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
+fill(const dv_join_plan *join, dv_read_plan *plan, List **values)
 {
 	ListCell   *lc;
 
@@ -612,7 +657,7 @@ fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
 	{
 		const dv_joined_table *t = lfirst(lc);
 		const dv_path_clauses *own = t->table->own;
-		dv_fetch_table *table = palloc0(sizeof(*table));
+		dv_read_table *table = dv_read_plan_add_table(plan);
 
 		table->rti = t->table->baserel->relid;
 		table->kind = t->kind;
@@ -623,7 +668,6 @@ fill(const dv_join_plan *join, dv_fetch_plan *plan, List **values)
 		table->condition = dv_condition_all(own->conditions);
 		table->signature = t->table->relation->signature;
 		*values = list_concat(*values, own->shipping.values);
-		plan->tables = lappend(plan->tables, table);
 	}
 }
 
@@ -631,9 +675,9 @@ void
 dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							 RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData * extra)
 {
-	const dv_join_plan *outer = dv_join_plan_of(root, outerrel);
-	const dv_join_plan *inner = dv_join_plan_of(root, innerrel);
-	dv_fetch_plan plan = {.limit = -1, .offset = -1};
+	const dv_join_plan *outer = dv_join_plan_of(outerrel);
+	const dv_join_plan *inner = dv_join_plan_of(innerrel);
+	dv_read_plan plan = DV_READ_PLAN;
 	dv_join_plan *join;
 	List	   *matching;
 	List	   *above;
@@ -643,7 +687,8 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	Cost		total;
 
 	/* whichever pair of tables leads to it, the query is the same */
-	if (joinrel->fdw_private != NULL || outer == NULL || inner == NULL ||
+	if (joinrel->fdw_private != NULL || !dv_join_is_joinable(root, outer) ||
+		!dv_join_is_joinable(root, inner) ||
 		!dv_join_allows(outer, DV_OPT_PUSH_JOINS) || !dv_join_allows(inner, DV_OPT_PUSH_JOINS) ||
 		!bms_is_empty(joinrel->lateral_relids) ||
 		!sort_clauses(joinrel, jointype, extra->restrictlist, &matching, &above))
@@ -653,55 +698,17 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 		return;
 	join->checked = list_concat(join->checked, above);
 	checked = extract_actual_clauses(clauses_to_check(join), false);
-	if (!is_accepted(join) || !are_columns(join, joinrel->reltarget->exprs) ||
-		!are_columns(join, checked) ||
+	if (!is_accepted(join) || !dv_join_has_columns(join, joinrel->reltarget->exprs) ||
+		!dv_join_has_columns(join, checked) ||
 		!dv_join_has_room(join, output_bytes(join, list_concat_copy(joinrel->reltarget->exprs,
 																	checked))))
 		return;
 	joinrel->fdw_private = join;
 	fetched = dv_join_fetched(root, join, joinrel);
-	cost_of(join, fetched, &startup, &total);
+	dv_join_cost(join, fetched, &startup, &total);
 	add_path(joinrel, (Path *)
 			 dv_foreign_join_path(root, joinrel, joinrel->rows, startup, total,
-								  dv_fetch_plan_pack(&plan)));
-}
-
-/*
- * LIMIT above a join.  The order is one of the root's columns.  Nulls are where
- * the service has them, because two queries would be needed otherwise.
- */
-void
-dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel, FinalPathExtraData *extra)
-{
-	RelOptInfo *joinrel = find_join_rel(root, dv_all_rels(root));
-	PathTarget *target = root->upper_targets[UPPERREL_FINAL];
-	dv_read_plan ordered = DV_READ_PLAN(NIL);
-	dv_fetch_plan plan = {.limit = -1, .offset = -1};
-	dv_join_plan *join;
-	const dv_table_plan *tp;
-	double		fetched;
-	Cost		startup;
-	Cost		total;
-
-	if (joinrel == NULL || joinrel->fdw_private == NULL || output_rel->fdw_private != NULL ||
-		!dv_plan_is_plain_limit(root, extra))
-		return;
-	join = joinrel->fdw_private;
-	tp = table_at(join, 0)->table;
-	if (!dv_join_is_exact(join) || !are_columns(join, target->exprs) ||
-		(root->sort_pathkeys != NIL &&
-		 (!dv_plan_set_orders(tp, tp->own, root->sort_pathkeys, &ordered) ||
-		  ordered.nulls != DV_NULLS_AS_SORTED)))
-		return;
-	plan.orders = ordered.orders;
-	fetched = dv_join_fetched(root, join, joinrel);
-	fetched = extra->limit_tuples > 0 ? Min(extra->limit_tuples, fetched) :
-		clamp_row_est(fetched * 0.1);
-	cost_of(join, fetched, &startup, &total);
-	output_rel->fdw_private = join;
-	add_path(output_rel, (Path *)
-			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
-								   root->sort_pathkeys, dv_fetch_plan_pack(&plan)));
+								  dv_read_plan_pack(&plan)));
 }
 
 /*
@@ -716,10 +723,11 @@ dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel, FinalPathExtra
 static List *
 columns_needed(const ForeignPath *path, List *filter)
 {
+	int			flags = PVC_INCLUDE_AGGREGATES | PVC_RECURSE_PLACEHOLDERS;
 	List	   *columns = add_to_flat_tlist(NIL, pull_var_clause((Node *) path->path.pathtarget->exprs,
-																 PVC_RECURSE_PLACEHOLDERS));
+																 flags));
 
-	return add_to_flat_tlist(columns, pull_var_clause((Node *) filter, PVC_RECURSE_PLACEHOLDERS));
+	return add_to_flat_tlist(columns, pull_var_clause((Node *) filter, flags));
 }
 
 static int
@@ -731,18 +739,39 @@ add_expression(List **values, Node *expr)
 	return list_length(*values) - 1;
 }
 
+/* Adds what is read of the rows of a join, of as many of them as LIMIT says. */
+static List *
+plan_rows(PlannerInfo *root, const dv_join_plan *join, const ForeignPath *path, List *filter,
+		  dv_read_plan *plan, List **values)
+{
+	List	   *scan_tlist = columns_needed(path, filter);
+
+	if (!plan->count)
+		add_items(join, get_tlist_exprs(scan_tlist, true), plan);
+	if (!plan->count && IS_UPPER_REL(path->path.parent))
+	{
+		plan->limit = add_expression(values, root->parse->limitCount);
+		plan->offset = add_expression(values, root->parse->limitOffset);
+	}
+	if (dv_join_root(join)->counted)
+		plan->rows = (int) Min(path->path.rows, PG_INT32_MAX);
+	if (list_length(join->tables) == 1)
+		plan->unlisted = dv_plan_rows_unlisted(root, dv_join_root(join), dv_join_root(join)->own);
+	return scan_tlist;
+}
+
 ForeignScan *
 dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path, List *tlist,
 				  Plan *outer_plan)
 {
-	const dv_join_plan *join = dv_join_plan_of(root, rel);
-	dv_fetch_plan *plan = dv_fetch_plan_unpack(path->fdw_private);
+	const dv_join_plan *join = dv_join_plan_of(rel);
+	dv_read_plan plan = dv_read_plan_unpack(path->fdw_private);
 	List	   *values = NIL;
 	List	   *filter;
 	List	   *scan_tlist;
 
-	fill(join, plan, &values);
-	if (plan->grouped)
+	fill(join, &plan, &values);
+	if (plan.grouped)
 	{
 		filter = dv_group_filter(path);
 		scan_tlist = dv_group_columns(path);
@@ -750,14 +779,8 @@ dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path, List *t
 	else
 	{
 		filter = extract_actual_clauses(clauses_to_check(join), false);
-		scan_tlist = columns_needed(path, filter);
-		plan->items = items_of(join, get_tlist_exprs(scan_tlist, true));
+		scan_tlist = plan_rows(root, join, path, filter, &plan, &values);
 	}
-	if (IS_UPPER_REL(rel) && !plan->grouped)
-	{
-		plan->limit = add_expression(&values, root->parse->limitCount);
-		plan->offset = add_expression(&values, root->parse->limitOffset);
-	}
-	return make_foreignscan(tlist, filter, 0, values, dv_fetch_plan_pack(plan), scan_tlist, NIL,
+	return make_foreignscan(tlist, filter, 0, values, dv_read_plan_pack(&plan), scan_tlist, NIL,
 							outer_plan);
 }

@@ -2,9 +2,10 @@
  * plan_table.h
  *		What is known of tables and joins while a query is planned.
  *
- * This is what RelOptInfo.fdw_private points to.  plan.c plans reads of single
- * tables, plan_join.c joins, and plan_group.c what is above either: groups,
- * and the limit of a join.
+ * This is what RelOptInfo.fdw_private points to: of a table a dv_table_plan, of a
+ * join, and of everything above a table or a join, a dv_join_plan.  plan.c plans
+ * scans of tables, plan_join.c joins; plan_upper.c (LIMIT, COUNT) and plan_group.c
+ * (groups) plan what is above either.
  *
  * Whatever is kept with a relation lives exactly as long as the relation, and
  * points only to what lives as long.  The memory context that is current while
@@ -24,7 +25,6 @@
 #include "nodes/pathnodes.h"
 
 #include "fdw/plan/cost.h"
-#include "fdw/plan/fetch_plan.h"
 #include "fdw/plan/plan.h"
 #include "fdw/plan/ship.h"
 
@@ -110,7 +110,19 @@ extern List *dv_clauses_filter(const dv_path_clauses *c, List *clauses, List **r
 
 /* plan.c */
 
-extern bool dv_plan_is_plain_limit(PlannerInfo *root, const FinalPathExtraData *extra);
+/*
+ * The cost of a scan.  "requests" are needed before the first rows arrive, and
+ * "parts" is the number of requests that a list of values takes, 1 if there is none.
+ */
+extern void dv_plan_scan_cost(const dv_table_plan *tp, double row_bytes, double fetched,
+							  int requests, int parts, Cost *startup, Cost *total);
+
+/* Returns how many requests are needed before the first rows arrive. */
+extern int	dv_plan_first_requests(const dv_read_plan *plan);
+
+/* Returns how many rows the service would send if it was not asked about the long list. */
+extern int	dv_plan_rows_unlisted(PlannerInfo *root, const dv_table_plan *tp,
+								  const dv_path_clauses *c);
 
 /*
  * Translates sort keys to orders in the plan.  Returns false if the service
@@ -121,14 +133,20 @@ extern bool dv_plan_set_orders(const dv_table_plan *tp, const dv_path_clauses *c
 
 /* plan_join.c */
 
-/* Returns NULL if the service cannot answer it as part of a larger query. */
-extern const dv_join_plan *dv_join_plan_of(PlannerInfo *root, const RelOptInfo *rel);
+/* What is read for a table, a join, or whatever is above either; NULL if it is not ours. */
+extern const dv_join_plan *dv_join_plan_of(const RelOptInfo *rel);
+
+/* Can the service answer it as part of a larger query? */
+extern bool dv_join_is_joinable(PlannerInfo *root, const dv_join_plan *join);
 
 /* Is this option on for each of the tables? */
 extern bool dv_join_allows(const dv_join_plan *join, dv_option option);
 
 /* Does the service answer every clause of the join and of its tables? */
 extern bool dv_join_is_exact(const dv_join_plan *join);
+
+/* Is there a list that may take several requests? */
+extern bool dv_join_is_listed(const dv_join_plan *join);
 
 /*
  * Finds a column that an expression consists of: the table's index in the join
@@ -138,26 +156,30 @@ extern bool dv_join_column(const dv_join_plan *join, Node *expr, int *table, Att
 extern const dv_attribute *dv_join_attribute(const dv_join_plan *join, int table,
 											 AttrNumber attnum);
 
+/* Are these columns of the tables, without whole rows, system columns, and placeholders? */
+extern bool dv_join_has_columns(const dv_join_plan *join, List *exprs);
+
 extern bool dv_join_is_primary_id(const dv_join_plan *join, int table, AttrNumber attnum);
 
 /* Would the query be short enough if its columns took up so many bytes? */
 extern bool dv_join_has_room(const dv_join_plan *join, size_t output_bytes);
 
-/* Is the number of the root's rows known? */
-extern bool dv_join_is_counted(const dv_join_plan *join);
+/* The table whose rows those of the join are. */
+static inline dv_table_plan *
+dv_join_root(const dv_join_plan *join)
+{
+	return ((dv_joined_table *) linitial(join->tables))->table;
+}
 
 extern double dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel);
-extern const dv_costs *dv_join_costs(const dv_join_plan *join);
 extern double dv_join_request_cost(const dv_join_plan *join);
-
-extern void dv_join_add_limit_path(PlannerInfo *root, RelOptInfo *output_rel,
-								   FinalPathExtraData *extra);
+extern void dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total);
 extern ForeignScan *dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path,
 									  List *tlist, Plan *outer_plan);
 
 /* plan_group.c */
-extern void dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
-							  RelOptInfo *output_rel, void *extra);
+extern void dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, const dv_join_plan *join,
+							  RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra);
 
 /* The clauses of HAVING, and the columns of the scan tuple, of a path for groups. */
 extern List *dv_group_filter(const ForeignPath *path);

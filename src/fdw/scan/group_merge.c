@@ -50,7 +50,7 @@ typedef struct text_entry
 /* What is known of a column of the scan tuple. */
 typedef struct merged_column
 {
-	dv_fetch_content content;
+	dv_read_content content;
 	Oid			type;			/* of the column that it is about */
 	Oid			result;			/* of the scan tuple's */
 	int			scale;
@@ -82,27 +82,27 @@ struct dv_groups
 };
 
 static bool
-is_key(dv_fetch_content content)
+is_key(dv_read_content content)
 {
-	return content == DV_FETCH_KEY || content == DV_FETCH_PERIOD;
+	return content == DV_READ_KEY || content == DV_READ_PERIOD;
 }
 
 static void
-begin_column(merged_column *column, const dv_fetch_item *item, Oid type, Oid result, int scale)
+begin_column(merged_column *column, const dv_read_item *item, Oid type, Oid result, int scale)
 {
 	Oid			function;
 	bool		varlena;
 
 	column->content = item->content;
 	column->result = result;
-	column->type = item->content == DV_FETCH_PERIOD ? result : type;
+	column->type = item->content == DV_READ_PERIOD ? result : type;
 	column->scale = scale;
 	if (!OidIsValid(column->type))
 		return;
 	get_typlenbyval(column->type, &column->typlen, &column->typbyval);
 	getTypeOutputInfo(column->type, &function, &varlena);
 	fmgr_info(function, &column->out);
-	if (item->content == DV_FETCH_MIN || item->content == DV_FETCH_MAX)
+	if (item->content == DV_READ_MIN || item->content == DV_READ_MAX)
 		column->compare = &lookup_type_cache(column->type, TYPECACHE_CMP_PROC_FINFO)->cmp_proc_finfo;
 }
 
@@ -117,7 +117,7 @@ dv_groups_begin(const List *items, TupleDesc desc, const Oid *types, const int *
 	groups->groups = texts_create(groups->context, 64, NULL);
 	foreach(lc, items)
 	{
-		const dv_fetch_item *item = lfirst(lc);
+		const dv_read_item *item = lfirst(lc);
 		int			i = groups->n++;
 
 		begin_column(&groups->columns[i], item, types[i], TupleDescAttr(desc, i)->atttypid,
@@ -226,37 +226,37 @@ add_value(dv_groups *groups, merged_column *column, merged_value *into,
 {
 	switch (column->content)
 	{
-		case DV_FETCH_COLUMN:
+		case DV_READ_COLUMN:
 			break;
-		case DV_FETCH_KEY:
-		case DV_FETCH_PERIOD:
+		case DV_READ_KEY:
+		case DV_READ_PERIOD:
 			if (into->isnull && !value->isnull)
 				set_value(column, into, value->value);
 			break;
-		case DV_FETCH_COUNT:
-		case DV_FETCH_COUNT_VALUES:
+		case DV_READ_COUNT:
+		case DV_READ_COUNT_VALUES:
 			into->count += value->count;
 			break;
-		case DV_FETCH_COUNT_DISTINCT:
+		case DV_READ_COUNT_DISTINCT:
 			if (value->isnull)
 				into->count += value->count;
 			else
 				add_distinct(groups, column, into, value);
 			break;
-		case DV_FETCH_SUM:
-		case DV_FETCH_AVG:
+		case DV_READ_SUM:
+		case DV_READ_AVG:
 			into->count += value->count;
 			if (!value->isnull)
 				add_sum(into, value->value);
 			break;
-		case DV_FETCH_MIN:
-		case DV_FETCH_MAX:
+		case DV_READ_MIN:
+		case DV_READ_MAX:
 			if (value->isnull)
 				break;
 			if (into->isnull ||
 				(DatumGetInt32(FunctionCall2Coll(column->compare, InvalidOid, value->value,
 												 into->value)) < 0) ==
-				(column->content == DV_FETCH_MIN))
+				(column->content == DV_READ_MIN))
 				set_value(column, into, value->value);
 	}
 }
@@ -290,17 +290,17 @@ finish_value(const merged_column *column, const merged_value *value, bool *isnul
 	*isnull = value->isnull;
 	switch (column->content)
 	{
-		case DV_FETCH_COUNT:
-		case DV_FETCH_COUNT_VALUES:
-		case DV_FETCH_COUNT_DISTINCT:
+		case DV_READ_COUNT:
+		case DV_READ_COUNT_VALUES:
+		case DV_READ_COUNT_DISTINCT:
 			*isnull = false;
 			return Int64GetDatum(value->count);
-		case DV_FETCH_SUM:
+		case DV_READ_SUM:
 			if (*isnull)
 				return (Datum) 0;
 			return column->result == INT8OID ? DirectFunctionCall1(numeric_int8, value->value) :
 				sum_of(column, value);
-		case DV_FETCH_AVG:
+		case DV_READ_AVG:
 			if (*isnull)
 				return (Datum) 0;
 			return DirectFunctionCall2(numeric_div, sum_of(column, value),

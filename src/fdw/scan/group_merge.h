@@ -9,7 +9,7 @@
 
 #include "access/tupdesc.h"
 
-#include "fdw/plan/fetch_plan.h"
+#include "fdw/plan/read_plan.h"
 
 /*
  * What a column of the scan tuple is within one part: the key or the extreme, a

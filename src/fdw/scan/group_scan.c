@@ -39,7 +39,7 @@
 #include "client/id_trial.h"
 #include "dataverse/address.h"
 #include "dataverse/id_order.h"
-#include "fdw/scan/fetch_scan.h"
+#include "fdw/scan/scan_state.h"
 
 /* Parts that are requested at the same time. */
 #define PARTS_AT_ONCE 8
@@ -78,7 +78,7 @@ typedef struct part
 
 typedef struct grouping
 {
-	dv_fetch_scan *scan;
+	dv_scan    *scan;
 	MemoryContext context;
 	List	   *waiting;		/* parts; the last ones made come first, so that there are few */
 	List	   *active;
@@ -91,7 +91,7 @@ typedef struct grouping
  */
 
 static dv_value
-number_of(const dv_fetch_scan *scan, int member)
+number_of(const dv_scan *scan, int member)
 {
 	dv_value	value = scan->members[member];
 
@@ -101,7 +101,7 @@ number_of(const dv_fetch_scan *scan, int member)
 
 /* Reads a part of a date; returns false if it is null. */
 static bool
-read_number(const dv_fetch_scan *scan, int member, int *number)
+read_number(const dv_scan *scan, int member, int *number)
 {
 	dv_value	value = number_of(scan, member);
 	int32_t		n;
@@ -118,7 +118,7 @@ read_number(const dv_fetch_scan *scan, int member, int *number)
 }
 
 static int64
-read_count(const dv_fetch_scan *scan, int member)
+read_count(const dv_scan *scan, int member)
 {
 	dv_value	value = number_of(scan, member);
 	int64_t		n = 0;
@@ -133,7 +133,7 @@ read_count(const dv_fetch_scan *scan, int member)
 }
 
 static void
-read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
+read_sum(const dv_scan *scan, int member, dv_group_value *out)
 {
 	dv_value	value = number_of(scan, member);
 
@@ -151,29 +151,29 @@ read_sum(const dv_fetch_scan *scan, int member, dv_group_value *out)
 
 /* Returns the first day of a period. */
 static DateADT
-begin_period(dv_fetch_period period, int year, int month, int day)
+begin_period(dv_read_period period, int year, int month, int day)
 {
 	int			julian;
 
 	switch (period)
 	{
-		case DV_FETCH_YEAR:
+		case DV_READ_YEAR:
 			month = day = 1;
 			break;
-		case DV_FETCH_QUARTER:
+		case DV_READ_QUARTER:
 			month = (month - 1) / 3 * 3 + 1;
 			day = 1;
 			break;
-		case DV_FETCH_MONTH:
+		case DV_READ_MONTH:
 			day = 1;
 			break;
-		case DV_FETCH_WEEK:
-		case DV_FETCH_DAY:
+		case DV_READ_WEEK:
+		case DV_READ_DAY:
 			break;
 	}
 	julian = date2j(year, month, day);
 	/* weeks begin on Mondays */
-	if (period == DV_FETCH_WEEK)
+	if (period == DV_READ_WEEK)
 		julian -= (j2day(julian) + 6) % 7;
 	return julian - POSTGRES_EPOCH_JDATE;
 }
@@ -189,7 +189,7 @@ as_type(DateADT date, Oid type)
 }
 
 static void
-read_period(const dv_fetch_scan *scan, const dv_fetch_source *source, dv_fetch_period period,
+read_period(const dv_scan *scan, const dv_source *source, dv_read_period period,
 			Oid type, dv_group_value *out)
 {
 	int			year;
@@ -197,43 +197,43 @@ read_period(const dv_fetch_scan *scan, const dv_fetch_source *source, dv_fetch_p
 	int			day = 1;
 
 	out->isnull = !read_number(scan, source->members[0], &year) ||
-		(period != DV_FETCH_YEAR && !read_number(scan, source->members[1], &month)) ||
-		((period == DV_FETCH_WEEK || period == DV_FETCH_DAY) &&
+		(period != DV_READ_YEAR && !read_number(scan, source->members[1], &month)) ||
+		((period == DV_READ_WEEK || period == DV_READ_DAY) &&
 		 !read_number(scan, source->members[2], &day));
 	if (!out->isnull)
 		out->value = as_type(begin_period(period, year, month, day), type);
 }
 
 static void
-read_key(const dv_fetch_scan *scan, int i, dv_group_value *out)
+read_key(const dv_scan *scan, int i, dv_group_value *out)
 {
-	const dv_fetch_source *source = &scan->request.sources[i];
+	const dv_source *source = &scan->request.sources[i];
 
 	if (source->attribute->column.type == DV_TYPE_DATE)
-		read_period(scan, source, DV_FETCH_DAY, source->attribute->pgtype, out);
+		read_period(scan, source, DV_READ_DAY, source->attribute->pgtype, out);
 	else
-		out->value = dv_fetch_decode(scan, i, &out->isnull);
+		out->value = dv_read_value(scan, i, &out->isnull);
 }
 
 /* Reads one column of a group as the service returned it. */
 static void
-read_column(const dv_fetch_scan *scan, int i, Oid type, dv_group_value *out)
+read_column(const dv_scan *scan, int i, Oid type, dv_group_value *out)
 {
-	const dv_fetch_source *source = &scan->request.sources[i];
+	const dv_source *source = &scan->request.sources[i];
 
 	switch (source->item->content)
 	{
-		case DV_FETCH_KEY:
+		case DV_READ_KEY:
 			read_key(scan, i, out);
 			break;
-		case DV_FETCH_PERIOD:
+		case DV_READ_PERIOD:
 			read_period(scan, source, source->item->period, type, out);
 			break;
-		case DV_FETCH_COUNT:
-		case DV_FETCH_COUNT_VALUES:
+		case DV_READ_COUNT:
+		case DV_READ_COUNT_VALUES:
 			out->count = read_count(scan, source->members[0]);
 			break;
-		case DV_FETCH_COUNT_DISTINCT:
+		case DV_READ_COUNT_DISTINCT:
 			if (scan->request.distinct_values)
 				read_key(scan, i, out);
 			else
@@ -242,20 +242,20 @@ read_column(const dv_fetch_scan *scan, int i, Oid type, dv_group_value *out)
 				out->count = read_count(scan, source->members[0]);
 			}
 			break;
-		case DV_FETCH_AVG:
+		case DV_READ_AVG:
 			out->count = read_count(scan, source->members[1]);
 			read_sum(scan, source->members[0], out);
 			break;
-		case DV_FETCH_SUM:
+		case DV_READ_SUM:
 			read_sum(scan, source->members[0], out);
 			break;
 		default:
-			out->value = dv_fetch_decode(scan, i, &out->isnull);
+			out->value = dv_read_value(scan, i, &out->isnull);
 	}
 }
 
 static dv_group_value *
-read_group(const dv_fetch_scan *scan, TupleDesc desc)
+read_group(const dv_scan *scan, TupleDesc desc)
 {
 	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
 	int			i;
@@ -292,11 +292,24 @@ filter_of(const part *p, const dv_column *id)
 	return bounds == NIL ? NULL : dv_filter_join(DV_AND, bounds);
 }
 
+/* Groups take one request, whose parts differ only in what they are restricted to. */
+static bool
+next_query(dv_request *request, dv_query *query)
+{
+	dv_request_again(request);
+	return dv_request_next(request, query);
+}
+
 /* Sends the request that the state of the part calls for; returns false if no row can match. */
 static bool
-send_part(dv_fetch_scan *scan, part *p)
+send_part(dv_scan *scan, part *p)
 {
-	dv_fetch_request *request = &scan->request;
+	static const dv_extent extents[] = {
+		[PART_GROUPING] = DV_EXTENT_ALL,
+		[PART_SEEKING_FIRST] = DV_EXTENT_FIRST,
+		[PART_SEEKING_LAST] = DV_EXTENT_LAST,
+	};
+	dv_request *request = &scan->request;
 	const char *id = request->relations[0]->primary_id.property;
 	MemoryContext old;
 	dv_pages_spec spec;
@@ -308,13 +321,14 @@ send_part(dv_fetch_scan *scan, part *p)
 	p->any = false;
 	old = MemoryContextSwitchTo(p->request);
 	request->within = filter_of(p, &request->relations[0]->primary_id);
-	any = p->state == PART_GROUPING ? dv_fetch_request_query(request, &query) :
-		dv_fetch_request_end(request, p->state == PART_SEEKING_LAST, &query);
+	request->extent = extents[p->state];
+	any = next_query(request, &query);
 	request->within = NULL;
+	request->extent = DV_EXTENT_ALL;
 	if (any)
 	{
-		spec = dv_fetch_pages_spec(scan);
-		spec.path = dv_fetch_request_url(&query, NULL, false);
+		spec = dv_read_pages_spec(scan);
+		spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
 		if (p->state == PART_GROUPING)
 			p->names = dv_names_init(palloc(dv_names_size(request->members, request->nmembers)),
 									 request->members, request->nmembers);
@@ -338,7 +352,7 @@ begin_seeking(grouping *g, part *p, part_state state)
 }
 
 static void
-read_id(const dv_fetch_scan *scan, dv_ordered_id *id)
+read_id(const dv_scan *scan, dv_ordered_id *id)
 {
 	uint8_t		uuid[UUID_LEN];
 
@@ -394,17 +408,17 @@ divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
 static bool
 order_is_proven(grouping *g, const dv_ordered_id *id)
 {
-	dv_fetch_scan *scan = g->scan;
+	dv_scan    *scan = g->scan;
 	const dv_relation *relation = scan->request.relations[0];
 	const char *name = relation->primary_id.property;
 	MemoryContext context;
 	MemoryContext old;
 	dv_pages_spec spec;
 	dv_ordered_id found;
-	dv_query	query = {0};
+	dv_query	query = {.language = DV_LANGUAGE_FETCHXML};
 	dv_pages   *pages;
 
-	if (dv_form_proven(scan->session, DV_FORM_PARTS, relation->table))
+	if (dv_form_proven(scan->session, DV_FORM_FETCH_RANGES, relation->table))
 		return true;
 	context = AllocSetContextCreate(g->context, "dataverse order", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
@@ -413,8 +427,8 @@ order_is_proven(grouping *g, const dv_ordered_id *id)
 	query.primary_id = &relation->primary_id;
 	query.filter = dv_id_trial_filter(query.primary_id, id);
 	query.top = 1;
-	spec = dv_fetch_pages_spec(scan);
-	spec.path = dv_fetch_request_url(&query, NULL, false);
+	spec = dv_read_pages_spec(scan);
+	spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
 	spec.names = dv_names_init(palloc(dv_names_size(&name, 1)), &name, 1);
 	spec.has_plainer = true;
 	pages = dv_pages_start(&spec, context);
@@ -422,11 +436,11 @@ order_is_proven(grouping *g, const dv_ordered_id *id)
 	{
 		read_id(scan, &found);
 		if (dv_id_compare(&found, id) == 0)
-			dv_form_prove(scan->session, DV_FORM_PARTS, relation->table);
+			dv_form_prove(scan->session, DV_FORM_FETCH_RANGES, relation->table);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	return dv_form_proven(scan->session, DV_FORM_PARTS, relation->table);
+	return dv_form_proven(scan->session, DV_FORM_FETCH_RANGES, relation->table);
 }
 
 /*
@@ -467,7 +481,7 @@ divide_at_last(grouping *g, part *p)
 		g->refused = true;
 		return true;
 	}
-	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_fetch_parts(g->scan->plan), 2));
+	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_read_parts(&g->scan->request.plan), 2));
 	return true;
 }
 
@@ -475,17 +489,13 @@ divide_at_last(grouping *g, part *p)
 static void
 part_is_too_large(grouping *g, part *p)
 {
-	dv_fetch_scan *scan = g->scan;
-	MemoryContext old;
+	dv_scan    *scan = g->scan;
 
 	if (scan->parts == 0 && !scan->request.distinct_values)
 	{
 		/* from now on, only what can be put together is requested */
-		old = MemoryContextSwitchTo(scan->context);
 		scan->request.distinct_values = true;
-		dv_fetch_request_choose(&scan->request);
-		dv_fetch_name_members(scan);
-		MemoryContextSwitchTo(old);
+		dv_read_choose(scan);
 	}
 	begin_seeking(g, p, PART_SEEKING_FIRST);
 }
@@ -498,7 +508,7 @@ part_is_too_large(grouping *g, part *p)
 static bool
 is_in_vain(const grouping *g)
 {
-	double		rows = g->scan->plan->rows > 0 ? g->scan->plan->rows : UNKNOWN_ROWS;
+	double		rows = g->scan->request.plan.rows > 0 ? g->scan->request.plan.rows : UNKNOWN_ROWS;
 
 	return (double) g->cut_short * DV_RETURNED_GROUPS >= rows * MOST_WASTED;
 }
@@ -509,7 +519,7 @@ is_in_vain(const grouping *g)
 static bool
 finish_answer(grouping *g, part *p)
 {
-	dv_fetch_scan *scan = g->scan;
+	dv_scan    *scan = g->scan;
 	const dv_error *refusal = dv_pages_refusal(p->pages);
 	ListCell   *lc;
 
@@ -556,7 +566,7 @@ finish_answer(grouping *g, part *p)
 static bool
 advance_part(grouping *g, part *p, TupleDesc desc)
 {
-	dv_fetch_scan *scan = g->scan;
+	dv_scan    *scan = g->scan;
 
 	for (;;)
 	{
@@ -578,7 +588,7 @@ advance_part(grouping *g, part *p, TupleDesc desc)
 		p->any = true;
 		if (p->state != PART_GROUPING)
 			continue;
-		dv_fetch_check_names(scan);
+		dv_link_names_check(scan);
 		old = MemoryContextSwitchTo(p->request);
 		p->rows = lappend(p->rows, read_group(scan, desc));
 		MemoryContextSwitchTo(old);
@@ -638,17 +648,15 @@ all_are_waiting(const grouping *g)
 static bool
 form_in_parts(grouping *g, TupleDesc desc)
 {
-	dv_fetch_scan *scan = g->scan;
+	dv_scan    *scan = g->scan;
 	part	   *whole = create_part(g->context);
 	dv_query	query;
 
-	if (!dv_fetch_request_query(&scan->request, &query))
+	if (!next_query(&scan->request, &query))
 		return true;
-	dv_fetch_choose_proof(scan);
-	scan->members = MemoryContextAllocZero(scan->query,
-										   sizeof(dv_value) * Max(scan->request.nmembers, 1));
+	(void) dv_link_names_choose(scan);
 	/* what is certainly too much is not tried at all */
-	if (dv_fetch_parts(scan->plan) > 1)
+	if (dv_read_parts(&scan->request.plan) > 1)
 	{
 		g->active = list_make1(whole);
 		part_is_too_large(g, whole);
@@ -667,7 +675,7 @@ form_in_parts(grouping *g, TupleDesc desc)
 
 /* Returns false if the service does not form such groups.  No request for a part is left under way. */
 static bool
-form_there(dv_fetch_scan *scan, TupleDesc desc)
+form_there(dv_scan *scan, TupleDesc desc)
 {
 	grouping	g = {.scan = scan};
 	MemoryContext old;
@@ -694,9 +702,9 @@ form_there(dv_fetch_scan *scan, TupleDesc desc)
 
 /* date_trunc() of a column, as the statement has it */
 static Datum
-truncate_to_period(dv_fetch_period period, Datum value, Oid type, Oid result)
+truncate_to_period(dv_read_period period, Datum value, Oid type, Oid result)
 {
-	Datum		name = CStringGetTextDatum(dv_fetch_periods[period]);
+	Datum		name = CStringGetTextDatum(dv_read_periods[period]);
 
 	if (type == DATEOID)
 		value = as_type(DatumGetDateADT(value), result);
@@ -722,33 +730,33 @@ as_numeric(Datum value, Oid type)
 
 /* Makes of a row a group of its own. */
 static void
-group_row(dv_fetch_scan *scan, TupleDesc desc, dv_group_value *values)
+group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
 {
 	int			i;
 
 	for (i = 0; i < scan->request.nsources; i++)
 	{
-		const dv_fetch_source *source = &scan->request.sources[i];
+		const dv_source *source = &scan->request.sources[i];
 		dv_group_value *v = &values[i];
 
 		v->isnull = true;
 		v->count = 1;
 		if (source->attribute == NULL)
 			continue;
-		v->value = dv_fetch_decode(scan, i, &v->isnull);
+		v->value = dv_read_value(scan, i, &v->isnull);
 		v->count = v->isnull ? 0 : 1;
 		if (v->isnull)
 			continue;
-		if (source->item->content == DV_FETCH_PERIOD)
+		if (source->item->content == DV_READ_PERIOD)
 			v->value = truncate_to_period(source->item->period, v->value, source->attribute->pgtype,
 										  TupleDescAttr(desc, i)->atttypid);
-		else if (source->item->content == DV_FETCH_SUM || source->item->content == DV_FETCH_AVG)
+		else if (source->item->content == DV_READ_SUM || source->item->content == DV_READ_AVG)
 			v->value = as_numeric(v->value, source->attribute->pgtype);
 	}
 }
 
 static void
-form_here(dv_fetch_scan *scan, TupleDesc desc)
+form_here(dv_scan *scan, TupleDesc desc)
 {
 	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
 	MemoryContext old;
@@ -756,13 +764,12 @@ form_here(dv_fetch_scan *scan, TupleDesc desc)
 	scan->grouped_here = true;
 	if (!scan->request.rows)
 	{
-		old = MemoryContextSwitchTo(scan->context);
 		scan->request.rows = true;
-		dv_fetch_request_choose(&scan->request);
-		MemoryContextSwitchTo(old);
+		scan->request.wants_id = true;
+		dv_read_choose(scan);
 	}
-	scan->pages = dv_fetch_start_rows(scan, CurrentMemoryContext);
-	while (scan->pages != NULL && dv_fetch_next(scan))
+	dv_request_start(&scan->request, -1);
+	while (dv_read_next(scan) == DV_PAGES_ROW)
 	{
 		MemoryContextReset(scan->row);
 		old = MemoryContextSwitchTo(scan->row);
@@ -777,7 +784,7 @@ form_here(dv_fetch_scan *scan, TupleDesc desc)
  */
 
 static dv_groups *
-begin_groups(const dv_fetch_scan *scan, TupleDesc desc)
+begin_groups(const dv_scan *scan, TupleDesc desc)
 {
 	int			n = scan->request.nsources;
 	Oid		   *types = palloc0(sizeof(Oid) * Max(n, 1));
@@ -794,28 +801,28 @@ begin_groups(const dv_fetch_scan *scan, TupleDesc desc)
 		if (attribute->pgtype == NUMERICOID)
 			scales[i] = dv_decoder_scale(scan->decoders[i]);
 	}
-	return dv_groups_begin(scan->plan->items, desc, types, scales);
+	return dv_groups_begin(scan->request.plan.items, desc, types, scales);
 }
 
 /* Would the service's periods begin when the statement's do? */
 static bool
-has_same_periods(const dv_fetch_scan *scan)
+has_same_periods(const dv_scan *scan)
 {
 	int			i;
 
 	for (i = 0; i < scan->request.nsources; i++)
 	{
-		const dv_fetch_source *source = &scan->request.sources[i];
+		const dv_source *source = &scan->request.sources[i];
 
-		if (source->item->content == DV_FETCH_PERIOD &&
-			source->attribute->pgtype == TIMESTAMPTZOID && !dv_fetch_days_agree())
+		if (source->item->content == DV_READ_PERIOD &&
+			source->attribute->pgtype == TIMESTAMPTZOID && !dv_read_days_agree())
 			return false;
 	}
 	return true;
 }
 
 void
-dv_fetch_form_groups(dv_fetch_scan *scan, TupleDesc desc)
+dv_group_scan_form(dv_scan *scan, TupleDesc desc)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 

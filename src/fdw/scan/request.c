@@ -7,9 +7,12 @@
  * order.  No row is returned by two of them.  Scans, EXPLAIN, ANALYZE, and
  * RETURNING all get their requests here.
  *
+ * This is where the language is chosen: OData for the rows of a table, FetchXML
+ * for joins and groups, which OData has no words for.
+ *
  * A request may have a bounded length only.  Whatever must be sent fits, or it
- * would not have been planned (fdw/plan/ship.h); conditions that are checked here are
- * left out of a request that would be too long, the longest ones first.  And a
+ * would not have been planned (fdw/plan/ship.h); conditions that are checked here
+ * are left out of a request that would be too long, the longest ones first.  And a
  * list that takes more requests than the pages of the table is not sent: all rows
  * are read and compared with its values here.
  *
@@ -27,8 +30,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
-#include "dataverse/header.h"
-#include "dataverse/odata.h"
+#include "client/pages.h"
 #include "fdw/plan/cost.h"
 #include "fdw/plan/ship.h"
 #include "fdw/result_relation.h"
@@ -39,17 +41,6 @@
 #define LONGEST_PARTITION 500
 /* Lists of more parts than this are worth asking how large a table is. */
 #define PARTS_TO_ASK 4
-
-/* Pages of very wide rows have fewer rows, to keep their size reasonable. */
-static const struct
-{
-	int			columns;
-	int			rows;
-}			wide[] =
-
-{
-	{500, 500}, {100, 1000}
-};
 
 /* Allocates room for the values of expressions. */
 static dv_bound_value *
@@ -63,17 +54,6 @@ values_of(List *exprs)
 		values[foreach_current_index(lc)].type = getBaseType(exprType(lfirst(lc)));
 	}
 	return values;
-}
-
-static void
-add_column(dv_request *request, const dv_column *column)
-{
-	int			i;
-
-	for (i = 0; i < request->ncolumns; i++)
-		if (strcmp(request->columns[i]->property, column->property) == 0)
-			return;
-	request->columns[request->ncolumns++] = column;
 }
 
 /* Returns the column of the list that may have any length, or 0. */
@@ -91,72 +71,70 @@ find_list(List *condition)
 	return attnum;
 }
 
-/* The column of that list is requested in order to look for its values here. */
-static void
-add_list(dv_request *request)
+/*
+ * Does the service form more groups than the statement wants?  The only groups of
+ * a quarter are those of its months, and a week has one for each of its days.
+ */
+static bool
+forms_smaller_groups(const dv_read_plan *plan)
 {
-	int			n = request->ncolumns;
-
-	request->list_column = find_list(request->plan.condition);
-	if (request->list_column != 0)
-		add_column(request, &dv_relation_attribute(request->relation, request->list_column)->column);
-	request->ncolumns_unlisted = request->ncolumns;
-	request->ncolumns = n;
-}
-
-/* Sets the columns to be requested, and the annotations that they need. */
-static void
-add_columns(dv_request *request)
-{
-	List	   *attnums = request->plan.columns;
-	bool		labels = false;
-	bool		table_names = false;
-	size_t		bytes = 0;
 	ListCell   *lc;
 
-	request->columns = palloc(sizeof(dv_column *) * (list_length(attnums) + 1));
-	foreach(lc, attnums)
+	foreach(lc, plan->items)
 	{
-		const dv_attribute *attribute = dv_relation_attribute(request->relation, lfirst_int(lc));
+		const dv_read_item *item = lfirst(lc);
 
-		if (attribute == NULL)
-			continue;
-		bytes += strlen(attribute->column.property) + 1;
-		add_column(request, &attribute->column);
-		labels |= attribute->is_label;
-		table_names |= attribute->is_table_name;
+		if (item->content == DV_READ_PERIOD &&
+			(item->period == DV_READ_QUARTER || item->period == DV_READ_WEEK))
+			return true;
 	}
-	request->all_columns = bytes > DV_SELECT_BYTES;
-	if (labels || table_names)
-		request->annotations = psprintf("%s%s%s",
-										labels ? DV_ANNOTATION_LABEL : "",
-										labels && table_names ? "," : "",
-										table_names ? DV_ANNOTATION_TABLE : "");
+	return false;
+}
+
+/* Finds the only list of that kind. */
+static void
+find_listing(dv_request *request)
+{
+	int			i;
+
+	for (i = 0; i < request->ntables && request->list_column == 0; i++)
+	{
+		request->list_table = i;
+		request->list_column = find_list(dv_read_plan_table(&request->plan, i)->condition);
+	}
+	if (request->list_column == 0)
+		request->list_table = 0;
 }
 
 void
-dv_request_init(dv_request *request, const dv_relation *relation, const dv_read_plan *plan,
+dv_request_init(dv_request *request, const dv_read_plan *plan, const dv_relation **relations,
 				List *exprs)
 {
 	int			i;
 
 	memset(request, 0, sizeof(*request));
-	request->relation = relation;
 	request->plan = *plan;
-	request->binding.relation = relation;
-	request->binding.values = values_of(exprs);
-	add_columns(request);
-	add_list(request);
-	request->page_size = request->largest_top = dv_relation_page_size(relation);
-	for (i = 0; i < (int) lengthof(wide); i++)
-		if (request->ncolumns > wide[i].columns)
-			request->page_size = Min(request->page_size, wide[i].rows);
+	request->relations = relations;
+	request->ntables = list_length(plan->tables);
+	request->language = request->ntables > 1 || plan->grouped ? DV_LANGUAGE_FETCHXML : DV_LANGUAGE_ODATA;
+	request->values = values_of(exprs);
+	request->bindings = palloc0(sizeof(dv_bindings) * request->ntables);
+	for (i = 0; i < request->ntables; i++)
+	{
+		request->bindings[i].relation = relations[i];
+		request->bindings[i].values = request->values + dv_read_plan_table(plan, i)->first_value;
+	}
+	find_listing(request);
+	request->distinct_values = forms_smaller_groups(plan);
+	dv_request_choose(request);
 	dv_request_start(request, -1);
 }
 
 void
 dv_request_start(dv_request *request, int64 wanted)
 {
+	int			i;
+
 	request->wanted = wanted;
 	request->next_part = 0;
 	request->next_first = 0;
@@ -164,7 +142,19 @@ dv_request_start(dv_request *request, int64 wanted)
 	request->count_here = false;
 	request->most_listed = PG_INT32_MAX;
 	request->refusals = NIL;
-	dv_bind_start(&request->binding);
+	for (i = 0; i < request->ntables; i++)
+		dv_bind_start(&request->bindings[i]);
+}
+
+static const dv_column *
+column_of(const dv_request *request, int table, AttrNumber attnum)
+{
+	const dv_attribute *attribute = dv_relation_attribute(request->relations[table], attnum);
+
+	if (attribute == NULL)
+		elog(ERROR, "column %d of foreign table \"%s\" does not exist", attnum,
+			 request->relations[table]->name);
+	return &attribute->column;
 }
 
 static void
@@ -177,13 +167,7 @@ add_orders(const dv_request *request, dv_query *query)
 	query->norders = 0;
 	for (i = 0; i < list_length(numbers); i += 2)
 	{
-		const dv_attribute *attribute = dv_relation_attribute(request->relation,
-															  list_nth_int(numbers, i));
-
-		if (attribute == NULL)
-			elog(ERROR, "column %d of foreign table \"%s\" does not exist", list_nth_int(numbers, i),
-				 request->relation->name);
-		orders[query->norders].column = &attribute->column;
+		orders[query->norders].column = column_of(request, 0, list_nth_int(numbers, i));
 		orders[query->norders].descending = list_nth_int(numbers, i + 1) != 0;
 		query->norders++;
 	}
@@ -211,15 +195,16 @@ demanded(const dv_filter *filter, const dv_column *column)
 static const dv_operand *
 partition_of(const dv_request *request, const dv_filter *filter)
 {
-	List	   *condition = request->plan.condition;
+	const dv_relation *relation = request->relations[0];
+	List	   *condition = dv_read_plan_table(&request->plan, 0)->condition;
 	const dv_operand *operand;
 	AttrNumber	id;
 	AttrNumber	partition;
 
-	dv_resultrel_keys(request->relation, &id, &partition);
+	dv_resultrel_keys(relation, &id, &partition);
 	if (partition == 0 || condition == NIL || !dv_condition_fixes_text(condition, partition))
 		return NULL;
-	operand = demanded(filter, &request->relation->attributes[partition - 1].column);
+	operand = demanded(filter, &relation->attributes[partition - 1].column);
 	/* such a name is not possible, and its quotes could be mistaken for those of a literal */
 	if (operand == NULL || strlen(operand->text) > LONGEST_PARTITION ||
 		(!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
@@ -244,16 +229,20 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 	return dv_filter_join(DV_AND, list_make2(filter, part));
 }
 
+/* Has the query return nothing but the first id, or the last one. */
 static void
-ask_for_last_id(dv_query *query)
+ask_for_end(dv_query *query, dv_extent extent)
 {
-	dv_order   *backwards = palloc0(sizeof(*backwards));
+	dv_order   *order = palloc0(sizeof(*order));
 
-	backwards->column = query->primary_id;
-	backwards->descending = true;
+	order->column = query->primary_id;
+	order->descending = extent == DV_EXTENT_LAST;
 	query->ncolumns = 0;
-	query->orders = backwards;
+	query->noutputs = 0;
+	query->orders = order;
 	query->norders = 1;
+	query->by_id = true;
+	query->top = 1;
 }
 
 /*
@@ -273,7 +262,7 @@ most_of(const dv_request *request, dv_form form)
 {
 	if (request->session == NULL)
 		return PG_INT32_MAX;
-	return dv_form_most(request->session, form, request->relation->table, PG_INT32_MAX);
+	return dv_form_most(request->session, form, request->relations[0]->table, PG_INT32_MAX);
 }
 
 /* Returns the number of values of the longest In or NotIn of a filter. */
@@ -291,14 +280,14 @@ longest_list(const dv_filter *filter)
 static bool
 may_count(const dv_request *request)
 {
-	return !request->count_here && !request->binding.unlisted && most_of(request, DV_FORM_COUNTS) > 0 &&
-		(request->listed == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
+	return !request->count_here && !dv_request_listing(request)->unlisted && most_of(request, DV_FORM_COUNTS) > 0 &&
+		(request->in_list == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
 }
 
 bool
 dv_request_has_plainer(const dv_request *request)
 {
-	return request->counts || request->listed > 0;
+	return request->counts || request->in_list > 0;
 }
 
 /* Keeps a refusal, of which the session is told once a plainer request is accepted. */
@@ -317,7 +306,7 @@ void
 dv_request_again(dv_request *request)
 {
 	request->next_part = request->part;
-	request->next_first = request->binding.first;
+	request->next_first = dv_request_listing(request)->first;
 	request->more = true;
 }
 
@@ -329,12 +318,12 @@ dv_request_refused(dv_request *request, const dv_error *error)
 		request->count_here = true;
 		/* that there are too many rows says nothing about the form */
 		if (error->meaning != DV_MEANING_COUNT_LIMIT)
-			note_refusal(request, request->listed > 0 ? DV_FORM_COUNTS_OF_LISTS : DV_FORM_COUNTS,
+			note_refusal(request, request->in_list > 0 ? DV_FORM_COUNTS_OF_LISTS : DV_FORM_COUNTS,
 						 0, error);
 	}
 	else
 	{
-		request->most_listed = error->meaning == DV_MEANING_MANY_VALUES ? request->listed / 2 : 0;
+		request->most_listed = error->meaning == DV_MEANING_MANY_VALUES ? request->in_list / 2 : 0;
 		note_refusal(request, DV_FORM_LISTS, request->most_listed, error);
 	}
 	dv_request_again(request);
@@ -353,47 +342,108 @@ dv_request_accepted(dv_request *request)
 		/* of several lengths that were refused, only the last one counts */
 		if (r->form == DV_FORM_LISTS && r->most != request->most_listed)
 			continue;
-		dv_form_refused(request->session, r->form, request->relation->table, r->most, &error);
+		dv_form_refused(request->session, r->form, request->relations[0]->table, r->most, &error);
 	}
 	request->refusals = NIL;
 	request->count_here = false;
+}
+
+/*
+ * The query
+ */
+
+/*
+ * Binds the condition of a table.  A link whose rows cannot match is still
+ * needed: where there is no match, there is no row, or one with nulls.
+ */
+static const dv_filter *
+bind_link(dv_request *request, int table)
+{
+	const dv_filter *filter = dv_bind(&request->bindings[table],
+									  dv_read_plan_table(&request->plan, table)->condition);
+
+	if (filter->kind == DV_FALSE)
+		return dv_filter_of(DV_IS_NULL, &request->relations[table]->primary_id, NULL);
+	return filter;
+}
+
+static void
+add_links(dv_request *request, dv_query *query)
+{
+	dv_link    *links = palloc0(sizeof(dv_link) * request->ntables);
+	int			i;
+
+	for (i = 1; i < request->ntables; i++)
+	{
+		const dv_read_table *table = dv_read_plan_table(&request->plan, i);
+		dv_link    *link = &links[i - 1];
+
+		link->kind = table->kind;
+		link->parent = table->parent;
+		link->table = request->relations[i]->table;
+		link->from = column_of(request, i, table->from);
+		link->to = column_of(request, table->parent, table->to);
+		link->filter = bind_link(request, i);
+	}
+	query->links = links;
+	query->nlinks = request->ntables - 1;
 }
 
 /* Sets up what does not depend on values. */
 static void
 begin_query(const dv_request *request, dv_query *query)
 {
-	const dv_relation *relation = request->relation;
+	const dv_relation *root = request->relations[0];
 
 	memset(query, 0, sizeof(*query));
-	query->entity_set = relation->entity_set;
-	query->primary_id = &relation->primary_id;
+	query->language = request->language;
+	query->entity_set = root->entity_set;
+	query->table = root->table;
+	query->primary_id = &root->primary_id;
 	query->columns = request->columns;
 	query->all_columns = request->all_columns;
+	query->outputs = request->outputs;
+	query->noutputs = request->noutputs;
 	/* the service pages best in the order of ids; virtual tables have an order of their own */
-	query->by_id = relation->type != DV_TABLE_VIRTUAL;
+	query->by_id = root->type != DV_TABLE_VIRTUAL && !dv_request_groups(request);
 	add_orders(request, query);
-	if (request->last)
-		ask_for_last_id(query);
 }
 
-/* Adds the filter, and what depends on it. */
+/* Adds the filters, and what depends on them. */
 static void
-add_filter(dv_request *request, dv_query *query)
+add_filters(dv_request *request, dv_query *query)
 {
-	dv_filter  *filter = dv_bind(&request->binding, request->plan.condition);
+	dv_filter  *filter = dv_bind(&request->bindings[0],
+								 dv_read_plan_table(&request->plan, 0)->condition);
 
 	if (request->within != NULL)
 		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
 	query->filter = filter;
-	query->ncolumns = request->binding.unlisted ? request->ncolumns_unlisted : request->ncolumns;
+	add_links(request, query);
+	query->ncolumns = dv_request_listing(request)->unlisted ? request->ncolumns_unlisted :
+		request->ncolumns;
 	if (request->plan.nulls != DV_NULLS_AS_SORTED)
 	{
 		/* this may remove an order, and the filter may have to be made once more */
 		add_orders(request, query);
 		query->filter = split_by_null(filter, query, request->plan.nulls, request->part);
 	}
+	if (request->extent != DV_EXTENT_ALL)
+		ask_for_end(query, request->extent);
 	query->partition = partition_of(request, query->filter);
+}
+
+static List *
+attnums_of(const dv_read_plan *plan)
+{
+	List	   *attnums = NIL;
+	ListCell   *lc;
+
+	foreach(lc, plan->items)
+	{
+		attnums = lappend_int(attnums, ((const dv_read_item *) lfirst(lc))->attnum);
+	}
+	return attnums;
 }
 
 /*
@@ -404,32 +454,56 @@ static bool
 reads_all(dv_request *request)
 {
 	const dv_read_plan *plan = &request->plan;
-	const dv_bindings *binding = &request->binding;
+	const dv_bindings *binding = &request->bindings[0];
+	const dv_relation *relation = request->relations[0];
 	double		rows = plan->unlisted;
 	double		pages;
 	dv_costs	costs;
 
 	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->unlisted ||
-		plan->given)
+		plan->given || request->ntables > 1)
 		return false;
 	/* the first part may have as many rows as a LIMIT wants */
 	if (rows <= 0 && request->wanted < 0 && binding->nchunks > PARTS_TO_ASK &&
 		OidIsValid(request->userid))
-		rows = request->plan.unlisted = dv_remote_row_count(request->relation, request->userid);
+		rows = request->plan.unlisted = dv_remote_row_count(relation, request->userid);
 	if (rows <= 0)
 		return false;
 	pages = ceil(rows / request->page_size);
-	costs = dv_costs_of(request->relation, request->userid);
+	costs = dv_costs_of(relation, request->userid);
 	return pages * costs.request +
-		rows * dv_cost_row(&costs, dv_cost_row_bytes(request->relation, plan->columns)) <
+		rows * dv_cost_row(&costs, dv_cost_row_bytes(relation, attnums_of(plan))) <
 		binding->nchunks * costs.request;
 }
 
-/* Makes the filter shorter, if that is possible. */
+/* Leaves out the longest part of a condition that is checked here.  Returns false if there is none. */
+static bool
+drop_condition(dv_request *request)
+{
+	size_t		most = 0;
+	int			longest = -1;
+	int			i;
+
+	for (i = 0; i < request->ntables; i++)
+	{
+		size_t		bytes;
+
+		if (dv_bind_droppable(&request->bindings[i], dv_read_plan_table(&request->plan, i)->condition,
+							  &bytes) && (longest < 0 || bytes > most))
+		{
+			most = bytes;
+			longest = i;
+		}
+	}
+	return longest >= 0 && dv_bind_drop(&request->bindings[longest],
+										dv_read_plan_table(&request->plan, longest)->condition);
+}
+
+/* Makes the filters shorter, if that is possible. */
 static bool
 shorten(dv_request *request)
 {
-	dv_bindings *binding = &request->binding;
+	dv_bindings *binding = dv_request_listing(request);
 	const dv_filter *list = binding->chunk_filter != NULL ? binding->chunk_filter : binding->list;
 
 	/* a long list that fits into a request may still not fit beside the other conditions */
@@ -438,31 +512,23 @@ shorten(dv_request *request)
 		binding->chunk_bytes /= 2;
 		return true;
 	}
-	return dv_bind_drop(binding, request->plan.condition);
+	return drop_condition(request);
 }
 
-/* Sets up the next request; returns false if it cannot return any row. */
-static bool
-fill_query(dv_request *request, dv_query *query)
+/* How many values one In may have: these are functions of OData's, and the keys given need none. */
+static int
+most_listed(const dv_request *request)
 {
-	begin_query(request, query);
-	request->part = request->next_part;
-	request->binding.first = request->next_first;
-	request->binding.most_listed = request->plan.given ? PG_INT32_MAX :
-		Min(request->most_listed, most_of(request, DV_FORM_LISTS));
-	add_filter(request, query);
-	if (reads_all(request))
-	{
-		request->binding.unlisted = true;
-		add_filter(request, query);
-	}
-	while (!request->plan.given &&
-		   dv_odata_query(query, DV_ODATA_WIRE, NULL, 0) > DV_REQUEST_BYTES && shorten(request))
-		add_filter(request, query);
+	if (request->plan.given || request->language == DV_LANGUAGE_FETCHXML)
+		return PG_INT32_MAX;
+	return Min(request->most_listed, most_of(request, DV_FORM_LISTS));
+}
 
+/* Decides where the request after this one begins. */
+static void
+find_next(dv_request *request, const dv_query *query)
+{
 	request->more = false;
-	if (request->wanted == 0)
-		return false;
 	if (request->plan.nulls != DV_NULLS_AS_SORTED)
 	{
 		request->next_part = request->part + 1;
@@ -470,14 +536,43 @@ fill_query(dv_request *request, dv_query *query)
 	}
 	else if (query->filter->kind != DV_FALSE)
 	{
-		request->next_first = request->binding.rest;
+		request->next_first = dv_request_listing(request)->rest;
 		request->more = request->next_first > 0;
 	}
-	request->listed = longest_list(query->filter);
+}
+
+/* Sets up the next request; returns false if it cannot return any row. */
+static bool
+fill_query(dv_request *request, dv_query *query)
+{
+	dv_bindings *listing = dv_request_listing(request);
+	int			i;
+
+	begin_query(request, query);
+	request->part = request->next_part;
+	for (i = 0; i < request->ntables; i++)
+		request->bindings[i].most_listed = most_listed(request);
+	listing->first = request->next_first;
+	add_filters(request, query);
+	if (reads_all(request))
+	{
+		listing->unlisted = true;
+		add_filters(request, query);
+	}
+	while (!request->plan.given && dv_query_bytes(query) > DV_REQUEST_BYTES && shorten(request))
+		add_filters(request, query);
+	if (request->wanted == 0)
+	{
+		request->more = false;
+		return false;
+	}
+	find_next(request, query);
+	request->in_list = request->language == DV_LANGUAGE_ODATA ? longest_list(query->filter) : 0;
 	request->counts = request->plan.count && may_count(request);
 	query->count = request->counts;
 	/* of the rows of a list that is not sent, it is not known which ones count */
-	if (request->wanted > 0 && request->wanted <= request->largest_top && !request->binding.unlisted)
+	if (request->wanted > 0 && request->wanted <= request->largest_top && !listing->unlisted &&
+		!dv_request_groups(request))
 		query->top = request->wanted;
 	return query->filter->kind != DV_FALSE;
 }
@@ -493,13 +588,30 @@ dv_request_next(dv_request *request, dv_query *query)
 	return false;
 }
 
-char *
-dv_request_url(const dv_query *query, bool readable)
+void
+dv_request_pair(const dv_request *request, dv_query *query, const char **member)
 {
-	dv_odata_style style = readable ? DV_ODATA_READABLE : DV_ODATA_WIRE;
-	size_t		len = dv_odata_query(query, style, NULL, 0);
-	char	   *url = palloc(len + 1);
+	const dv_read_table *table = dv_read_plan_table(&request->plan, request->proof_link);
+	const dv_relation *root = request->relations[0];
+	dv_output  *id = palloc0(sizeof(*id));
+	dv_link    *link = palloc0(sizeof(*link));
 
-	dv_odata_query(query, style, url, len + 1);
-	return url;
+	link->kind = DV_LINK_INNER;
+	link->table = request->relations[request->proof_link]->table;
+	link->from = column_of(request, request->proof_link, table->from);
+	link->to = column_of(request, 0, table->to);
+	id->kind = DV_OUTPUT_COLUMN;
+	id->table = 1;
+	id->column = &request->relations[request->proof_link]->primary_id;
+	*member = "c0";
+	memset(query, 0, sizeof(*query));
+	query->language = DV_LANGUAGE_FETCHXML;
+	query->entity_set = root->entity_set;
+	query->table = root->table;
+	query->primary_id = &root->primary_id;
+	query->outputs = id;
+	query->noutputs = 1;
+	query->links = link;
+	query->nlinks = 1;
+	query->top = 1;
 }

@@ -9,28 +9,80 @@
 
 #include "client/forms.h"
 #include "dataverse/query.h"
-#include "fdw/plan/plan.h"
+#include "fdw/plan/read_plan.h"
 #include "fdw/relation.h"
 #include "fdw/scan/bind.h"
 
+/* Where the value of a column of the scan tuple is found. */
+typedef struct dv_source
+{
+	const dv_read_item *item;
+	const dv_relation *relation;
+	const dv_attribute *attribute;	/* NULL: it is not fetched, or rows are counted */
+	int			members[3];		/* indexes of members: of a period its year, month, and day, of an
+								 * average the sum and the count; else the first one */
+} dv_source;
+
+/* Which rows of the plan's are requested. */
+typedef enum dv_extent
+{
+	DV_EXTENT_ALL,
+	DV_EXTENT_FIRST,			/* the first or the last one in the order of ids, and nothing but
+								 * its id */
+	DV_EXTENT_LAST
+} dv_extent;
+
 typedef struct dv_request
 {
-	const dv_relation *relation;
 	dv_read_plan plan;
-	const dv_column **columns;	/* columns of the plan, each once */
+	dv_language language;
+	int			ntables;
+	const dv_relation **relations;	/* the root first */
+	dv_bindings *bindings;		/* one for each table */
+	dv_bound_value *values;		/* of the plan's expressions */
+	int			list_table;		/* the table with the list that may have any length, and the
+								 * column that it is about; 0: there is none */
+	AttrNumber	list_column;
+
+	/* what is requested (members.c) */
+	dv_source  *sources;		/* for each column of the scan tuple */
+	int			nsources;
+	const char **members;		/* of a row */
+	int			nmembers;
+	int			id;				/* index of the member that is the primary id of the root, or -1 */
+	int			listed;			/* that of the column of the long list */
+	const dv_column **columns;	/* in OData: the columns, each once */
 	int			ncolumns;
 	int			ncolumns_unlisted;	/* if the long list is not sent: that column, too */
-	AttrNumber	list_column;	/* of the list that may have any length; 0: there is none */
+	bool		all_columns;	/* there are too many to be named */
+	dv_output  *outputs;		/* in FetchXML */
+	int			noutputs;
+	const char *annotations;	/* for the Prefer header, or NULL */
 	int			page_size;		/* rows for each page, unless there is a $top */
 	int			largest_top;	/* more rows than this are requested in pages */
-	bool		all_columns;	/* there are too many to be named */
-	const char *annotations;	/* for the Prefer header, or NULL */
+
+	/*
+	 * Of groups: request the rows that they consist of; or the values of COUNT(DISTINCT) instead
+	 * of their number.  To be set before dv_request_choose().
+	 */
+	bool		rows;
+	bool		distinct_values;
+
+	/*
+	 * Request something of a link as well that is not null where a row is joined; "proof" is the
+	 * index of its member, or -1 if nothing of links is requested.  If it is certain, then no row
+	 * of the answer lacks it.  To be set before dv_request_choose().
+	 */
+	bool		prove;
+	int			proof;
+	int			proof_link;		/* the table it belongs to */
+	bool		proof_certain;
+
+	bool		wants_id;		/* the primary id of the root is a member; the same */
 
 	/* to be set before the first request */
-	dv_bindings binding;
-	dv_filter  *within;			/* a further restriction of the plan's rows; NULL if there is none */
-	bool		last;			/* request only the id of the last row in the order of ids */
-
+	dv_filter  *within;			/* a further restriction of the root's rows; NULL if there is none */
+	dv_extent	extent;
 	Oid			userid;			/* by whom the service may be asked how many rows there are */
 
 	/* knows which forms the service has refused; NULL: it has refused none */
@@ -44,7 +96,7 @@ typedef struct dv_request
 
 	/* the current request: which forms it has that the service may refuse */
 	bool		counts;
-	int			listed;			/* most values of an In or NotIn; 0 if there is none */
+	int			in_list;		/* most values of an In or NotIn; 0 if there is none */
 	/* because the service has refused the same request in other forms */
 	bool		count_here;		/* rows are read in order to count them */
 	int			most_listed;
@@ -52,11 +104,11 @@ typedef struct dv_request
 } dv_request;
 
 /*
- * Initializes a request with room for the values of the plan's expressions,
- * and with their types.
+ * Initializes a request of the plan's tables with room for the values of its
+ * expressions, and with their types.
  */
-extern void dv_request_init(dv_request *request, const dv_relation *relation,
-							const dv_read_plan *plan, List *exprs);
+extern void dv_request_init(dv_request *request, const dv_read_plan *plan,
+							const dv_relation **relations, List *exprs);
 
 /* Starts again from the first request, with the current values. */
 extern void dv_request_start(dv_request *request, int64 wanted);
@@ -76,7 +128,22 @@ extern void dv_request_accepted(dv_request *request);
 /* Makes the next request the current one once more. */
 extern void dv_request_again(dv_request *request);
 
-/* Returns the URL, allocated in the current memory context. */
-extern char *dv_request_url(const dv_query *query, bool readable);
+/* The bindings of the table with the list that may have any length, or of the root. */
+static inline dv_bindings *
+dv_request_listing(const dv_request *request)
+{
+	return &request->bindings[request->list_table];
+}
+
+/* A query for any row of the root that is joined with one of "proof_link", whose id is the member. */
+extern void dv_request_pair(const dv_request *request, dv_query *query, const char **member);
+
+/* members.c */
+
+/* Decides what is requested.  To be called once more if what that depends on changes. */
+extern void dv_request_choose(dv_request *request);
+
+/* Does the service form groups, rather than return the rows that they consist of? */
+extern bool dv_request_groups(const dv_request *request);
 
 #endif							/* DV_REQUEST_H */

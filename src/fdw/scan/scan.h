@@ -23,6 +23,12 @@ extern const dv_pages_stats *dv_scan_stats(dv_scan *scan);
 /* Returns NULL if rows are returned as they arrive. */
 extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 
+/* Into how many parts the rows of groups were divided, and whether the service did not form them. */
+extern void dv_scan_groups(const dv_scan *scan, int *parts, bool *here);
+
+/* For EXPLAIN: is a column of a link requested by which the session recognizes its names? */
+extern bool dv_scan_proves(ForeignScanState *node);
+
 /*
  * For a scan that does not wait (fdw/scan/async.c): it returned no row because an
  * answer is outstanding, and not because it has ended.

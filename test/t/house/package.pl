@@ -153,7 +153,7 @@ my %reads = (
 	'row.c' => [ 2, 'table names: relation.c (check_types); a lookup that refers_here() has found to be a uuid' ],
 	'plan_group.c' => [ 1, 'the first argument of date_trunc()' ],
 	'rejects.c' => [ 1, 'a column of a query of our own' ],
-	'scan.c' => [ 1, 'a text of the kinds that ship.c lets through' ],
+	'read.c' => [ 1, 'a text of the kinds that ship.c lets through' ],
 	'ship.c' => [ 5, 'switches on the type; arrays, by the operators whose argument they are' ],
 	'tid.c' => [ 1, 'the id: relation.c (check_types)' ]);
 

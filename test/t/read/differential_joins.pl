@@ -995,6 +995,29 @@ sub parameter_question
 	return [ "SELECT $what FROM $source$and$name" . comparison() . 'p', $type, $value ];
 }
 
+# Joins that are read at the same time
+sub appended_question
+{
+	my @parts = map {
+		my ($source, @scope) = source(pick(1, 2, 2, 3));
+		'SELECT ' . id_of($scope[0]) . " AS id FROM $source";
+	} 1 .. pick(2, 2, 3);
+
+	return [ join(' UNION ALL ', @parts), 0 ];
+}
+
+# Joins with a list of ids that takes several requests
+sub listed_question
+{
+	my ($source, @scope) = source(pick(2, 2, 3));
+	my $t = pick(@scope);
+	my @some = grep { chance(0.5) } @{ $ids{ $t->[1] } // $ids{new_meter} };
+	my @others = map { sprintf '%08x-0000-4000-8000-%012x', rand 4294967296, rand 65536 } 1 .. pick(300, 600, 1100);
+	my $and = $source =~ / WHERE / ? ' AND ' : ' WHERE ';
+
+	return [ 'SELECT ' . pick('count(*)', ids_of(@scope) . ', ' . outputs(@scope)) . " FROM $source$and" . id_of($t) . " = ANY ('{" . join(',', @others, @some) . "}')", 0 ];
+}
+
 my @kinds = (
 	[ 14, \&plain_question ], [ 14, \&ordered_question ], [ 9, \&distinct_question ], [ 20, \&grouped_question ],
 	[ 2, \&period_question ], [ 12, \&aggregate_question ], [ 12, \&semi_question ], [ 7, \&nested_question ], [ 4, \&union_question ],
@@ -1046,6 +1069,30 @@ report_ok(\@Differential::errors, 'no answer is an error');
 cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something');
 cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough of them are answered by FetchXML')
   if FETCHXML_AT_LEAST > 0;
+
+# ---- the same when the ids of the root are divided into ranges, when several joins wait at a time, and with lists that take several requests
+
+{
+	my %small = (account => 7, contact => 11, new_meter => 9, new_alltypes => 13);
+	my $some = int($wanted / 10) + 20;
+	my $set = 'SET dataverse_fdw.scan_parallelism = 6;';
+	my $page = sub { my ($size) = @_; $crm->sql("ALTER FOREIGN TABLE f.$_ OPTIONS (" . $size->($_) . ')') for sort keys %small; return; };
+
+	$page->(sub { my ($table) = @_; return ($table =~ /^(?:contact|new_alltypes)$/ ? 'SET' : 'ADD') . " page_size '$small{$table}'" });
+	@Differential::errors = ();
+	@found = differing($crm, "$set $remote", (grep { !defined $_->[2] } @questions)[ 0 .. $some ]);
+	push @found, differing($crm, $_, map { appended_question() } 0 .. $some) for $set, "$set $remote";
+	push @found, differing($crm, $_, map { listed_question() } 0 .. $some / 2) for $set, $remote;
+	same_ok('in ranges, below Append, and with long lists');
+	report_ok(\@Differential::errors, 'and no answer is an error');
+	my @ranges = map { $crm->sql("$set EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $_") }
+		'SELECT d.new_alltypesid, e.new_name FROM f.new_alltypes d JOIN f.new_meter e ON e.new_meterid = d.new_meterid',
+		'SELECT c.contactid, a.name FROM f.contact c LEFT JOIN f.account a ON a.accountid = c.parentcustomerid';
+	is(scalar(grep { /Joined by Dataverse.*Ranges: \d/s } @ranges), 2, 'joins were read in ranges') or diag @ranges;
+	like($crm->sql("SET enable_hashjoin = off; EXPLAIN (COSTS OFF) SELECT c.contactid FROM f.contact c JOIN f.account a ON a.accountid = c.parentcustomerid
+		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, '… and together');
+	$page->(sub { my ($table) = @_; return $table eq 'contact' ? "SET page_size '25'" : $table eq 'new_alltypes' ? "SET page_size '40'" : 'DROP page_size' });
+}
 
 # ---- the questions are such that mistakes would be noticed
 

@@ -1,0 +1,111 @@
+/*
+ * link_names.c
+ *		Whether columns of joined tables have the names that were requested.
+ *
+ * Values under other names would seem to be null.  The first joins of a session
+ * therefore request something that is never null where a row is joined (see
+ * members.c), and look for it in the rows that come.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "foreign/foreign.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "fdw/connection.h"
+#include "fdw/plan/plan.h"
+#include "fdw/scan/scan_state.h"
+
+bool
+dv_link_names_choose(dv_scan *scan)
+{
+	dv_request *request = &scan->request;
+	bool		grouped = dv_request_groups(request);
+
+	/* rescans send the same request */
+	if (request->ntables == 1 || scan->proof_chosen[grouped])
+		return false;
+	scan->proof_chosen[grouped] = true;
+	scan->proves[grouped] = !*dv_session_links_proven(dv_read_session(scan), grouped);
+	if (request->prove == scan->proves[grouped])
+		return false;
+	request->prove = scan->proves[grouped];
+	dv_read_choose(scan);
+	return true;
+}
+
+bool
+dv_scan_proves(ForeignScanState *node)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	RangeTblEntry *rte = dv_plan_table(plan, node->ss.ps.state);
+	const dv_scan *scan = node->fdw_state;
+	const bool	grouped = dv_read_plan_of(plan).grouped;
+	const dv_session *session;
+
+	if (scan != NULL && scan->proof_chosen[grouped])
+		return scan->proves[grouped];
+	session = dv_connection_find(GetForeignTable(rte->relid)->serverid, dv_scan_user(plan, rte));
+	return session == NULL || !*dv_session_links_proven(session, grouped);
+}
+
+static void
+misnamed(dv_scan *scan)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+			 errmsg("could not %s on server \"%s\": Dataverse does not name columns of joined tables as requested",
+					scan->what, dv_session_config_of(scan->session)->server_name),
+			 errdetail("A row lacks the id of a joined table."),
+			 errhint("%s", dv_read_pages_spec(scan).way_out)));
+}
+
+/* Asks for any two rows that are joined.  If there are none, all columns of links are null. */
+static void
+ask_for_pair(dv_scan *scan)
+{
+	MemoryContext context = AllocSetContextCreate(scan->query, "dataverse pair",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	dv_pages_spec spec = dv_read_pages_spec(scan);
+	const char *member;
+	dv_query	query;
+	dv_value	id;
+
+	dv_request_pair(&scan->request, &query, &member);
+	spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
+	spec.names = dv_names_init(palloc(dv_names_size(&member, 1)), &member, 1);
+	spec.progress = NULL;
+	spec.computed = true;
+	if (dv_pages_next(dv_pages_start(&spec, context), &id))
+	{
+		if (dv_value_is_null(&id))
+			misnamed(scan);
+		*dv_session_links_proven(scan->session, false) = true;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+void
+dv_link_names_check(dv_scan *scan)
+{
+	const dv_request *request = &scan->request;
+	bool	   *proven;
+
+	if (request->proof < 0)
+		return;
+	proven = dv_session_links_proven(scan->session, dv_request_groups(request));
+	if (!dv_value_is_null(&scan->members[request->proof]))
+		*proven = true;
+	else if (request->proof_certain)
+		misnamed(scan);
+	else if (!*proven && !scan->pair_sought)
+	{
+		scan->pair_sought = true;
+		ask_for_pair(scan);
+	}
+}
