@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $top = "$FindBin::Bin/../../..";
-my @pages = ('README.md', 'doc/reference.md', 'doc/cookbook.md');
+my @pages = ('README.md', map { s{^\Q$top\E/}{}r } sort glob "$top/doc/*.md");
 my %page = map { $_ => slurp_file("$top/$_") } @pages;
 my ($readme, $reference) = @page{ 'README.md', 'doc/reference.md' };
 my $node = PostgreSQL::Test::Cluster->new('docs');
