@@ -21,13 +21,13 @@
 #define Min2(a, b) ((a) < (b) ? (a) : (b))
 #define Max2(a, b) ((a) > (b) ? (a) : (b))
 
-/* While more than this share of the limit is left, no request is held back. */
+/* No request is held back while more than this share of the limit is left. */
 #define FREE_SHARE 0.5
 
-/* If this share of the limit is left, it is full. */
+/* The limit counts as full if this share of it is left. */
 #define FULL_SHARE 0.9
 
-/* Unless this share of the limit is left, no request is sent. */
+/* No request is sent unless this share of the limit is left. */
 #define SMALLEST_ROOM 0.001
 #define SHARED_ROOM 0.005
 
@@ -94,7 +94,7 @@ static const double default_limits[DV_RATIONS] = {6000, 1200};
 static const double units[DV_RATIONS] = {1, 0.1};
 #define FULL_SLICE 65535
 
-/* What a request means for one of the rations. */
+/* What a request costs in one of the rations. */
 typedef struct load
 {
 	double		cost;			/* of the request, as the service counts it */
@@ -220,7 +220,7 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	return mark;
 }
 
-/* Returns what others have used in the window, judging by the averages. */
+/* Returns what others have used in the window, estimated from the averages. */
 static double
 others_of(const dv_ration *ration)
 {
@@ -243,10 +243,10 @@ learn_scale(dv_ration *ration)
 }
 
 /*
- * Has the server lost count?  A single answer that counts much less than
- * expected may come from another of several servers.  Several in a row do
- * not, even if the later ones are less of a surprise because the averages
- * have followed by then.
+ * Returns true if the server has lost count.  A single answer that counts much
+ * less than expected may come from another of several servers.  Several in a
+ * row do not, even if the later ones are less of a surprise because the
+ * averages have followed by then.
  */
 static bool
 lost_count(dv_ration *ration, double surprise)
@@ -277,8 +277,8 @@ start_anew(dv_budget *budget, dv_ration_kind which, double counted)
 }
 
 /*
- * A limit that is larger than the default shows only while the window is
- * nearly empty, so the largest one seen is remembered.
+ * Remembers the largest limit seen, because a limit above the default shows
+ * only while the window is nearly empty.
  */
 static void
 learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, double weight)
@@ -301,7 +301,7 @@ learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, dou
 	ration->own += SCALE_WEIGHT * (own - ration->own);
 	learn_scale(ration);
 
-	if (ration->refused)		/* the first answer ends the guess that the refusal caused */
+	if (ration->refused)		/* the first answer replaces the guess that the refusal caused */
 		ration->offset = counted - ration->scale * own;
 	ration->refused = false;
 	surprise = counted - ration->scale * own - ration->offset;
@@ -405,8 +405,8 @@ dv_budget_is_full(const dv_budget *budget, int64_t now)
 /*
  * Walks through the slices as they will leave the window.  Returns the highest
  * even rate, per microsecond, that is covered at every moment from "delay" on.
- * In case there is none, *refilled is set to the time at which there will be
- * room for one request.
+ * If there is no such rate, *refilled is set to the time at which there will
+ * be room for one request.
  */
 static double
 sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *load,
@@ -442,7 +442,7 @@ sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *l
 /*
  * Among machines that share the application user, the one that uses more than
  * all others together keeps less of its even rate, and the others get what is
- * left sooner.  What they do not take comes back to the first machine.
+ * left sooner.  What they do not use returns to the first machine.
  */
 static double
 levelled_rate(const dv_ration *ration, const load *load, double rate, double left)
@@ -484,8 +484,8 @@ typedef struct allowance
 } allowance;
 
 /*
- * Only the average of what others use is known, and sending a request is the
- * way to learn more.  "missing" is how much room is lacking.
+ * Only the average use of others is known, and the way to learn more is to
+ * send a request.  "missing" is how much room is lacking.
  */
 static allowance
 wait_until(const dv_budget *budget, const dv_ration *ration, int64_t when, double missing)
@@ -604,7 +604,7 @@ dv_budget_bound_by(const dv_budget *budget)
 	return budget->known_ration;
 }
 
-/* How much of our own use will have left the window by then. */
+/* Returns how much of our own use will have left the window by then. */
 static double
 freed_by(const dv_budget *budget, const dv_ration *ration, int64_t then, int64_t now)
 {
@@ -612,8 +612,8 @@ freed_by(const dv_budget *budget, const dv_ration *ration, int64_t then, int64_t
 }
 
 /*
- * Once the window has passed, what was sent in it leaves, too: from then on the
- * limit is renewed with each window.
+ * Once the window has passed, what was sent in it leaves, too: from then on,
+ * each window renews the limit.
  */
 static double
 room_within(const dv_budget *budget, dv_ration_kind which, int64_t within, int64_t now)

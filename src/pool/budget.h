@@ -69,9 +69,9 @@ typedef struct dv_ration
 {
 	bool		said;			/* the service has said what remains */
 	bool		refused;		/* it is used up; no answer has come since */
-	uint8_t		forgotten;		/* successive answers that count much less than we used */
+	uint8_t		forgotten;		/* successive answers that count much less than our use */
 	double		limit;			/* largest limit seen; at first, the default */
-	double		used;			/* by this machine, within the window */
+	double		used;			/* by this machine within the window */
 	double		counted;		/* average of what the service had counted */
 	double		own;			/* average of our own use at the same time */
 	double		scale;
@@ -113,34 +113,35 @@ extern void dv_budget_init(dv_budget *budget, int64_t now);
 
 extern dv_budget_mark dv_budget_sent(dv_budget *budget, int64_t now);
 
-/* The request took "seconds" to execute.  "remaining" is negative where the answer did not say. */
+/*
+ * The request took "seconds" to execute.  "remaining" is negative if the answer did not have it.
+ */
 extern void dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 							   const double remaining[DV_RATIONS], int64_t now);
 
 /*
- * A request was refused with 429, so it does not count.  "which" is the
- * ration that the service calls used up, or DV_RATIONS if the reason is none
- * of them.
+ * A request was refused with 429, so it does not count.  "which" is the ration
+ * that the service says is used up, or DV_RATIONS if none is.
  */
 extern void dv_budget_refused(dv_budget *budget, dv_ration_kind which, int64_t now);
 
-/* A part of a request was refused in this way, but the request counts. */
+/* A part of a request was refused for this reason, but the request counts. */
 extern void dv_budget_used_up(dv_budget *budget, dv_ration_kind which, int64_t now);
 
-/* Returns the ration that the last result of dv_budget_not_before was due to. */
+/* Returns the ration that determined the last result of dv_budget_not_before. */
 extern dv_ration_kind dv_budget_bound_by(const dv_budget *budget);
 
 /*
- * Returns how many requests like those of late the service will have admitted
- * "within" so many microseconds from now, if we sent as many as it allows; INFINITY
- * as long as it has not said what remains.
+ * Returns how many requests like the recent ones the service would admit "within"
+ * the next microseconds, if we sent as many as it allows; INFINITY while it has not
+ * said what remains.
  */
 extern double dv_budget_capacity(const dv_budget *budget, int64_t within, int64_t now);
 
-/* Our estimate of what is left now; negative if more than the limit was used. */
+/* Returns our estimate of what is left now; negative if more than the limit was used. */
 extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now);
 
-/* Returns true if the service has said what remains, and that is about all of it. */
+/* Returns true if the service has said that nearly the whole limit remains. */
 extern bool dv_budget_is_full(const dv_budget *budget, int64_t now);
 
 /*

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * cause.h
- *		Why requests are sent again, as counters and views have it; pure.
+ *		The reasons for sending a request again, for counters and views;
+ *		pure.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -3,29 +3,28 @@
  * entry.c
  *		The table of application users: finding, making and reclaiming entries.
  *
- * There is one entry for each application user of an organisation, and a view
- * of it for each server that uses it.  An entry belongs to a claim, which is one
+ * There is one entry for each application user of an organisation, and a view of it
+ * for each server that uses it.  An entry belongs to a claim, which is one
  * credential of one user, until the service has accepted a request that was sent
  * with it.  Then it belongs to the user, and other claims that are proved to be the
- * same user join it.  So made-up tokens, wrong secrets, and answers of peers that
- * only the owner of a server trusts cannot take slots of a user, throttle it, or set
- * it aside for others.
+ * same user join it.  Therefore made-up tokens, wrong secrets, and answers of peers
+ * that only the owner of a server trusts cannot take a user's slots, throttle it, or
+ * set it aside for others.
  *
- * An entry outlives its sessions: what is known about throttles and budgets is
- * worth keeping.  When room is needed, the entry goes that has been idle longest
- * among those that nobody uses and that have nothing left to tell: no
- * throttle, nothing in the service's window, nothing in the recent history.
+ * An entry outlives its sessions, because its throttles and budgets are worth
+ * keeping.  When room is needed, we reclaim the entry that has been idle longest
+ * among those that no session uses and that hold nothing of interest: no throttle,
+ * nothing in the service's window, nothing in the recent history.
  *
- * Each entry is on the account of a role.  A role whose mappings name so many
- * users has no more entries than that: what it used before gives way first,
- * told or not, so nobody fills the table by changing mappings.  An entry that
- * was opened for several roles is spared.
+ * Each entry is on the account of a role.  A role has no more entries than its
+ * mappings name users: the entries that it used before give way first, of interest
+ * or not, so nobody can fill the table by changing mappings.  An entry that was
+ * opened for several roles is spared.
  *
- * If the table is full of entries in use, the role that has most of them loses one
- * to a role that would still have fewer: an entry of a claim that has not been
- * proved, or, if the role has more than half of the table, any entry.  The sessions
- * that used such an entry find out when they next look for it, and go on without
- * shared memory.
+ * If the table is full of entries in use, the role that has the most loses one to a
+ * role that would still have fewer: an entry of an unproved claim, or, if the role
+ * has more than half of the table, any entry.  Sessions that used such an entry find
+ * out when they next look for it, and go on without shared memory.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -40,7 +39,7 @@
 #include "pool/entry.h"
 #include "pool/wait.h"
 
-/* How long what has happened to a user is of interest: the service's window, and the history. */
+/* How long the events of a user are of interest: the service's window, and the history. */
 #define WINDOW			(300 * DV_SECOND)
 #define HISTORY_LASTS	(3600 * DV_SECOND)
 
@@ -79,7 +78,7 @@ dv_entry_keys(const dv_pool_spec *spec)
 	return keys;
 }
 
-/* The DOP hint of an environment is for all its users together. */
+/* The DOP hint of an environment applies to all its users together. */
 int
 dv_view_maximum(const dv_shared_view *view, int dop_hint)
 {
@@ -193,7 +192,7 @@ has_nothing_to_tell(const dv_shared_user *user, int64 now)
 		(user->throttle.last_at == 0 || now - user->throttle.last_at >= HISTORY_LASTS);
 }
 
-/* An account is that of a role in this database, or of the mappings for PUBLIC here. */
+/* An account is that of a role in this database, or of this database's mappings for PUBLIC. */
 static bool
 is_on_account(const dv_shared_user *user, Oid databaseid, Oid roleid)
 {
@@ -224,9 +223,9 @@ count_users(dv_shared *shared)
 }
 
 /*
- * The user that has been idle longest of those that may be reclaimed, or -1.
- * A role's own ("own" is given) may be even if they have something to tell,
- * unless they are others' as well.
+ * Returns the reclaimable user that has been idle longest, or -1.  A role's
+ * own users ("own" is given) are reclaimable even if they hold something of
+ * interest, unless other roles use them, too.
  */
 static int
 reclaimable_user(dv_shared *shared, const dv_pool_spec *own, const uint64 *views_in_use, int64 now)
@@ -274,8 +273,8 @@ reclaim_user(dv_shared *shared, const dv_pool_spec *own, const uint64 *views_in_
 
 /*
  * Returns the entry that gives way to a role that will then have "share" entries, or
- * -1: one of the role that has most, and more than that.  A user that was proved
- * gives way only if its role has more than half of the table.
+ * -1.  It is one of the role that has the most entries, and more than "share".  A
+ * proved user gives way only if its role has more than half of the table.
  */
 static int
 displaceable_user(dv_shared *shared, int share)
@@ -303,7 +302,7 @@ displaceable_user(dv_shared *shared, int share)
 	return best;
 }
 
-/* The sessions that use the entry lose their slots of it; those that wait for one are woken. */
+/* Sessions that use the entry lose its slots; those that wait for one are woken. */
 static bool
 displace_user(dv_shared *shared, int share)
 {
@@ -327,7 +326,10 @@ displace_user(dv_shared *shared, int share)
 	return true;
 }
 
-/* Views of the server that the room is for are not reclaimed, but those of its users' other servers are. */
+/*
+ * Views of the server that needs the room are not reclaimed, but those of its users' other
+ * servers are.
+ */
 static bool
 reclaim_view(dv_shared *shared, Oid serverid, const uint64 *views_in_use)
 {
@@ -346,9 +348,9 @@ reclaim_view(dv_shared *shared, Oid serverid, const uint64 *views_in_use)
 }
 
 /*
- * After ALTER SERVER ... url the server's users are those of another service.
- * The views of the former one are kept as long as sessions use them; then they
- * would only be mistaken for those of the present one.
+ * After ALTER SERVER ... url, the server's users are those of another service.
+ * The views of the former service are kept while sessions use them; after
+ * that, they would only be mistaken for views of the present one.
  */
 
 static void
@@ -397,9 +399,9 @@ count_views(dv_shared *shared)
 }
 
 /*
- * For so many users and views that are not there yet.  After a mapping was
- * changed, other sessions may still use what it named before: for them a role
- * may have as many again.
+ * Makes room for this many new users and views.  After a mapping was changed,
+ * other sessions may still use the users that it named before, so a role may
+ * have twice as many.
  */
 static bool
 make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int64 now)
@@ -427,7 +429,10 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 	return true;
 }
 
-/* Entries that exist, also those of users that a claim names, are not reclaimed for the others. */
+/*
+ * Entries that exist, including those of users that a claim names, are not reclaimed for the
+ * others.
+ */
 static bool
 find_room(dv_shared *shared, const dv_pool_spec *spec, const dv_entry_key *keys, int64 now)
 {
@@ -498,8 +503,8 @@ make_view(dv_shared *shared, Oid serverid, int user)
 }
 
 /*
- * The mappings of several roles can name the same user.  What only mappings say of
- * it is taken from the one that proved it first.
+ * The mappings of several roles can name the same user.  Attributes that only
+ * mappings have come from the mapping that proved it first.
  */
 static void
 fill_view(dv_shared *shared, int which, const dv_pool_spec *spec, int number)
@@ -586,7 +591,7 @@ add_claim(dv_shared_user *user, const uint8 *claim)
 	memcpy(user->claims[0], claim, DV_KEY_LEN);
 }
 
-/* What was counted for a claim is counted for its user. */
+/* Adds the counters of a claim to those of its user. */
 static void
 move_counters(dv_shared_user *user, dv_shared_user *claim)
 {

@@ -3,9 +3,9 @@
  * latency.c
  *		How long answers to reads take, as a function of their size.
  *
- * The line through the samples is found by medians (Theil and Sen), of which the
- * slope takes only pairs of a small and a large answer: others are too close to
- * each other to tell it.
+ * The line through the samples is found by medians (Theil and Sen).  The slope
+ * is computed only from pairs of a small and a large answer, because other pairs
+ * are too close to each other.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,18 +17,21 @@
 #include "net/clock.h"
 #include "pool/latency.h"
 
-/* Answers between these sizes are neither. */
+/* Answers between these sizes count neither as small nor as large. */
 #define SMALL_BYTES 16384
 #define LARGE_BYTES 65536
-/* Fewer answers than this tell nothing. */
+/* The least number of small answers for an estimate. */
 #define FEWEST_SMALL 8
 #define FEWEST_LARGE 4
-/* No more users than this are put together. */
+/* The most users whose samples are merged. */
 #define MOST_PARTS 64
-/* How many rows the average of their size is about, and the most of it that a page replaces. */
+/*
+ * The number of rows over which their average size is taken, and the largest part of it that a
+ * page replaces.
+ */
 #define WINDOW_ROWS 50000.0
 #define MOST_REPLACED 0.1
-/* No estimate is outside of these bounds, in milliseconds and bytes. */
+/* Bounds of all estimates, in milliseconds and bytes. */
 #define LEAST_REQUEST 1.0
 #define MOST_REQUEST 60000.0
 #define LEAST_BYTE 1e-6
@@ -165,7 +168,7 @@ intercept_of(const dv_latency_ring *ring, double slope)
 	return median(times, ring->n);
 }
 
-/* How much longer these answers took than is assumed where nothing has been measured. */
+/* Returns the ratio of these answers' durations to those assumed without measurements. */
 static double
 factor_of(const dv_latency_ring *ring)
 {

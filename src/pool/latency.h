@@ -4,15 +4,15 @@
  *		How long answers to reads take, as a function of their size.
  *
  * An answer takes some time however small it is, and more with each byte.  Both
- * are estimated from the last answers: the small ones tell the former, the
- * difference between large and small ones the latter.  The two sizes are kept
- * apart, because a query often sends a thousand requests for one row each, after
- * which nothing would be left of what large answers have told.
+ * are estimated from the last answers: the former from small ones, the latter
+ * from the difference between large and small ones.  The two sizes are kept
+ * apart, because a query that sends a thousand requests for one row each would
+ * displace all samples of large answers.
  *
- * The estimates are medians: a few answers that took much longer, because a
- * service or a proxy had to start, change nothing.
+ * The estimates are medians, so a few answers that took much longer, because a
+ * service or a proxy had to start, do not change them.
  *
- * Pure; the state is a plain struct, of which all zeros are the beginning.
+ * Pure; the state is a plain struct that starts as zeros.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -27,7 +27,7 @@
 /* of each size */
 #define DV_LATENCY_SAMPLES 16
 
-/* What is assumed where nothing has been measured, in milliseconds. */
+/* Assumed in the absence of measurements, in milliseconds. */
 #define DV_LATENCY_REQUEST 100.0
 #define DV_LATENCY_ROW 0.05
 #define DV_LATENCY_ROW_BYTES 500.0
@@ -62,13 +62,13 @@ typedef struct dv_latency_estimate
 	double		row_bytes;		/* of an average row */
 } dv_latency_estimate;
 
-/* An answer of so many bytes, before compression, took so many microseconds. */
+/* Notes that an answer of this many bytes, before compression, took this many microseconds. */
 extern void dv_latency_note(dv_latency *latency, int64_t bytes, int64_t duration);
 
-/* So many rows had so many bytes. */
+/* Notes that this many rows had this many bytes. */
 extern void dv_latency_note_rows(dv_latency *latency, int64_t rows, int64_t bytes);
 
-/* Puts together what several users have measured of one service, the newest of each. */
+/* Merges what several users have measured of one service, taking the newest samples of each. */
 extern void dv_latency_merge(dv_latency *total, const dv_latency *parts, int n);
 
 /* Returns false if too few answers have been measured. */

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * place.c
- *		Where the users of a pool are in shared memory.
+ *		The places of a pool's users in shared memory.
  *
- * The place of a user can change while its pool is open: when a claim has been
- * proved, in this session or another, and when its entry has had to give way
- * (entry.c).  Leases keep the place where their slots were taken.
+ * The place of a user changes while its pool is open when a claim is proved,
+ * in this session or another, and when its entry has to give way (entry.c).  A
+ * lease keeps the place where its slot was taken.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -125,7 +125,9 @@ set_place(dv_pool *pool, int user, int view)
 	place->born = dv_shared_users(pool->shared)[place->entry].born;
 }
 
-/* Finds places for all users in this memory, or (false) none. */
+/*
+ * Finds places for all users in this memory.  Returns false, without places, if it has no room.
+ */
 static bool
 enter(dv_pool *pool, dv_shared *shared)
 {
@@ -239,7 +241,7 @@ dv_pool_prove(dv_pool *pool, int user)
 {
 	const dv_place *place = &pool->places[user];
 
-	/* without the lock: an entry stays proven, and one that has given way is looked for anew */
+	/* no lock: an entry stays proven, and one that has given way is looked up again */
 	if (dv_shared_users(pool->shared)[place->entry].proven)
 		return;
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);

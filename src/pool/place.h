@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * place.h
- *		A pool, and where its users are; the interface of pool.c and place.c.
+ *		A pool and the places of its users; the interface of pool.c and
+ *		place.c.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,21 +16,21 @@
 struct dv_pool
 {
 	dlist_node	node;			/* in dv_pools */
-	dv_shared  *shared;			/* that of all backends, or this backend's own */
-	uint64		moves;			/* of "shared", when the places were last looked for */
+	dv_shared  *shared;			/* that of all backends, or this backend's private one */
+	uint64		moves;			/* value of shared->moves when the places were last looked up */
 	dv_pool_policy policy;
 	dv_pool_spec spec;			/* with names as other databases read them */
 	dv_entry_key *keys;
 	const char *server_name;	/* as this database reads it, like these: */
 	const char **names;
 	dv_place   *places;			/* of each user */
-	int		   *wanting;		/* calls that wait for it */
+	int		   *wanting;		/* the number of calls that wait for each user */
 };
 
-/* Those of this backend. */
+/* The pools of this backend. */
 extern dlist_head dv_pools;
 
-/* Raises an error if this session has no place in the memory. */
+/* Raises an error if this memory has no row for the session. */
 extern dv_shared_backend *dv_place_my_row(dv_shared *shared);
 
 /* Returns the user's entry, or its view, or NULL if it has given way.  Caller holds the lock. */
@@ -37,14 +38,14 @@ extern dv_shared_user *dv_place_user(const dv_place *place);
 extern dv_shared_view *dv_place_view(const dv_place *place);
 
 /*
- * Looks again for the places of the pool's users, if any have changed.  Returns
+ * Looks up the places of the pool's users again, if any have changed.  Returns
  * false if the entry of one has given way.  Caller holds the lock.
  */
 extern bool dv_place_look(dv_pool *pool);
 
 /*
- * Finds other places for the users of a pool of which one has none any more: in
- * this backend's own memory, if there is no room.  No call may wait in the pool.
+ * Finds new places for the users of a pool that has lost one: in this backend's
+ * own memory, if shared memory has no room.  No call may be waiting in the pool.
  */
 extern void dv_place_find(dv_pool *pool);
 

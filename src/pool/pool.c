@@ -3,11 +3,12 @@
  * pool.c
  *		Slots of application users: taking, holding, giving back, waiting.
  *
- * A slot is a lease of its backend: counted in the user's in_flight, and
- * recorded, so that whatever happens to the backend it can be given back, by
- * whoever is first.  Whoever finds no slot leaves its mark in the backend's
- * row and sleeps on its latch; whoever gives one back wakes those that wait,
- * the ones that hold least first (wait.c).  Nobody waits with a slot in hand.
+ * A slot is held as a lease of its backend.  It is counted in the user's
+ * in_flight and recorded, so that it can be given back whatever happens to the
+ * backend, by the first process to notice.  A backend that finds no slot notes
+ * this in its row and sleeps on its latch; a backend that gives one back wakes
+ * those that wait, beginning with those that hold the fewest (wait.c).  No
+ * call waits while it holds a slot.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -26,7 +27,7 @@
 
 #define SWEEP_INTERVAL	DV_SECOND
 
-/* This backend's leases that are waited for. */
+/* This backend's leases that wait for a slot. */
 static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 
 /* In the order of dv_retry_cause. */
@@ -40,7 +41,7 @@ dv_retry_cause_name(dv_retry_cause cause)
 	return cause_names[cause];
 }
 
-/* These are for users of a pool whose places have just been looked for. */
+/* The next functions are for users of a pool whose places have just been looked up. */
 
 static dv_shared_user *
 user_at(const dv_pool *pool, int user)
@@ -71,8 +72,8 @@ dv_pool_user_name(const dv_pool *pool, int user)
  */
 
 /*
- * When the service has said how long to wait and that is over, its word
- * stands above our reckoning: one request goes at once and tells.
+ * When the wait that the service asked for is over, it overrides our estimate:
+ * one request is sent at once, to find out.
  */
 int64
 dv_pool_not_before(dv_shared_user *entry, dv_kind kind, int64 now)
@@ -85,9 +86,9 @@ dv_pool_not_before(dv_shared_user *entry, dv_kind kind, int64 now)
 }
 
 /*
- * The rate bounds the requests of a user, whichever server they are of.  The
- * server's own ceiling bounds its own requests: compared with all of them, a
- * server with a low ceiling would starve beside one with a high one.
+ * The rate limits the requests of a user for all servers.  The server's own
+ * ceiling limits its own requests: if it were compared with all requests, a
+ * server with a low ceiling would starve beside one with a high ceiling.
  */
 static int
 limit_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
@@ -120,7 +121,7 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 	return c;
 }
 
-/* How many more requests the user could have under way, of whatever kind and server. */
+/* Returns how many more requests the user could have under way, of any kind and server. */
 static int
 room_of(const dv_pool *pool, const dv_shared_user *entry, int64 now)
 {
@@ -153,7 +154,7 @@ entry_of(const dv_try *t, int candidate)
 	return t->pool->places[t->user[candidate]].entry;
 }
 
-/* Candidates that this backend would try for if it were woken now. */
+/* Returns the candidates that this backend would try for if it were woken now. */
 static uint64
 wanted_by(const dv_try *t, dv_shared_backend *row)
 {
@@ -166,7 +167,7 @@ wanted_by(const dv_try *t, dv_shared_backend *row)
 	return wanted;
 }
 
-/* Leaves to others what is theirs. */
+/* Leaves to other backends what they have a better claim to. */
 static void
 contest(dv_try *t)
 {
@@ -187,8 +188,8 @@ contest(dv_try *t)
 }
 
 /*
- * Does the call leave nothing of this user?  What its kind or its server may
- * not use, another may.
+ * Returns true if the call leaves nothing of this user.  What its kind or its
+ * server may not use, another may.
  */
 static bool
 uses_up(const dv_try *t, int candidate, const dv_choice *choice)
@@ -203,8 +204,8 @@ uses_up(const dv_try *t, int candidate, const dv_choice *choice)
 }
 
 /*
- * What this call could not use may be of use to another: a user that has
- * changed since it last tried, or whose slots it leaves to others.
+ * Wakes others for what this call could not use: a user that has changed since
+ * it last tried, or whose slots it leaves to others.
  */
 static void
 pass_on(const dv_try *t, const dv_choice *choice)
@@ -261,8 +262,8 @@ change_wanted(dv_lease *lease, dv_pool *pool, dv_shared_backend *mine, uint64 wa
 }
 
 /*
- * A backend has tried when each of its calls has: a wake-up that came between
- * the tries of two of them is not spent by the second one.
+ * A backend has tried when each of its calls has: the second of two calls does
+ * not consume a wake-up that came between their tries.
  */
 static void
 sum_up_tries(dv_shared *shared, dv_shared_backend *mine)
@@ -304,7 +305,7 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 	mine->heedless = mine->heedless || !t->pool->policy.throttle_tracking ||
 		!t->pool->policy.budget_pacing;
 	t->lease->next_try = choice->until;
-	/* what it leaves to others it wants to hear of if they do not take it */
+	/* it wants to be woken if others do not take what it leaves to them */
 	for (i = 0; i < t->n; i++)
 		left = left || t->candidates[i].reserved > 0;
 	if (left)
@@ -328,13 +329,13 @@ delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 	lease->next_try = 0;
 	lease->busy_since = 0;
 	mine->waiting--;
-	/* what else it waits for it waits for at the end of the queue */
+	/* for its other calls, it goes to the end of the queue */
 	mine->waiting_since = mine->waiting > 0 ? now : 0;
 	if (mine->waiting == 0)
 		mine->heedless = false;
 }
 
-/* Counts the lease, unless its user is gone, or nobody knows where to record it. */
+/* Counts the lease, unless its user is gone or there is no free record. */
 static void
 record(dv_lease *lease, int64 due)
 {
@@ -359,7 +360,7 @@ record(dv_lease *lease, int64 due)
 	dv_place_my_row(place->shared)->leases++;
 }
 
-/* The lease's record; NULL: its slot was lent on, or its user is gone. */
+/* Returns the lease's record, or NULL if its slot was lent on or its user is gone. */
 static dv_shared_lease *
 record_of(const dv_lease *lease)
 {
@@ -421,7 +422,7 @@ try_acquire(dv_try *t, uint64 allowed)
 	return choice;
 }
 
-/* So that slots of backends that are elsewhere, or dead, are used: how many were found. */
+/* Frees slots of backends that are elsewhere or dead, and returns their number. */
 static int
 free_slots(dv_try *t, int64 *until)
 {
@@ -443,8 +444,8 @@ free_slots(dv_try *t, int64 *until)
 }
 
 /*
- * How long all slots may be taken.  A backend that has some of them itself waits
- * for its own requests, too, which have a limit of their own.
+ * Ends the wait if all slots have been taken for too long.  A backend that holds
+ * some of them also waits for its own requests, which have a limit of their own.
  */
 static void
 watch_timeout(dv_try *t, dv_choice *choice)
@@ -467,7 +468,7 @@ watch_timeout(dv_try *t, dv_choice *choice)
 		choice->until = until;
 }
 
-/* The pool's users have to be looked for elsewhere, where no call waits yet. */
+/* Looks for the pool's users in other memory, where no call is waiting yet. */
 static void
 retreat(dv_pool *pool)
 {
@@ -598,7 +599,7 @@ log_breaker(const dv_pool *pool, int user, dv_breaker_change change)
 						pool->names[user], pool->server_name)));
 }
 
-/* By all experience, how long a request takes at most. */
+/* Returns when the request should have ended by all experience. */
 static int64
 due_after(const dv_shared_user *user, dv_kind kind)
 {
@@ -633,7 +634,7 @@ dv_lease_still_under_way(dv_lease *lease)
 	dv_shared  *shared = lease->place.shared;
 	dv_shared_user *user;
 
-	/* without the lock: it can have been lent on only while this backend was elsewhere */
+	/* no lock: the slot can have been lent on only while this backend was elsewhere */
 	if (record_of(lease) != NULL)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
@@ -659,7 +660,7 @@ dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 	log_breaker(pool, lease->user, change);
 }
 
-/* It waits no longer; what it was woken for is for another.  Caller holds the lock. */
+/* Stops waiting, and passes on a wake-up.  Caller holds the lock. */
 static void
 give_up(dv_lease *lease, int64 now)
 {
@@ -678,7 +679,7 @@ give_up(dv_lease *lease, int64 now)
 	}
 }
 
-/* On the way out, everything was given back at once. */
+/* When the session exits, everything has been given back already. */
 static void
 drop_in(dv_shared *shared, dv_lease *lease, void (*drop) (dv_lease *, int64))
 {
@@ -702,9 +703,7 @@ dv_lease_drop(dv_lease *lease)
 	lease->waits_in = NULL;
 }
 
-/*
- * Notes of sessions.  A user whose entry has given way is not noted any more.
- */
+/* Notes of sessions.  A user whose entry has given way is no longer noted. */
 
 void
 dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * pool.h
- *		Who may send now: the application users of one server, seen and
- *		shared by all backends.
+ *		Decides which application user of a server may send now, for all
+ *		backends together.
  *
  * State for each (organisation, application user) is in shared memory:
- * throttle, rate controller, budget, requests in flight, counters.  The
- * pure modules (rate.h, throttle.h, budget.h, select.h) hold the rules;
- * here are the memory, the lock, the leases and the waiting.
+ * throttle, rate controller, budget, requests in flight, counters.  The pure
+ * modules (rate.h, throttle.h, budget.h, select.h) hold the rules; this module
+ * has the memory, the lock, the leases, and the waiting.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -27,14 +27,14 @@
 
 #define DV_POOL_USERS_MAX 64	/* of one server in one user mapping */
 
-/* Whom the DOP hint is for; in the order of the option's choices. */
+/* The scope of the DOP hint; in the order of the option's choices. */
 typedef enum dv_dop_scope
 {
 	DV_DOP_USER,
 	DV_DOP_ENVIRONMENT			/* all users share it */
 } dv_dop_scope;
 
-/* What the server's options say; copied into the views of the shared entries. */
+/* The server's options; copied into the views of the shared entries. */
 typedef struct dv_pool_policy
 {
 	dv_rate_config rate;
@@ -43,7 +43,7 @@ typedef struct dv_pool_policy
 	dv_dop_scope dop_scope;
 	bool		throttle_tracking;
 	bool		budget_pacing;
-	bool		start_full;		/* with the maximum, where the budgets are full */
+	bool		start_full;		/* at the maximum, if the budgets are full */
 	int64		retry_after_buffer;
 	int64		fallback_retry_after;
 	int64		slot_timeout;	/* 0: none */
@@ -51,51 +51,50 @@ typedef struct dv_pool_policy
 
 typedef struct dv_pool dv_pool;
 
-/* Where a user of a pool is. */
+/* The place of a pool's user. */
 typedef struct dv_place
 {
 	struct dv_shared *shared;	/* the memory of all backends, or this backend's own */
 	int			entry;
 	int			view;			/* of the server */
-	uint64		born;			/* ticket of the entry: another one means that it has given way */
+	uint64		born;			/* ticket of the entry; if it differs, the entry has given way */
 } dv_place;
 
-/* What a pool is made of; strings are copied as far as they are kept. */
+/* The parameters of a pool; strings are copied as far as they are kept. */
 typedef struct dv_pool_spec
 {
 	const char *organisation;	/* origin of its service */
-	const char *peer;			/* who speaks for the service: how it is reached, and who gives
-								 * tokens */
+	const char *peer;			/* how the service is reached and tokens are obtained */
 	Oid			serverid;
 	const char *server_name;
-	Oid			roleid;			/* on whose account its entries are, */
+	Oid			roleid;			/* the role on whose account its entries are, */
 	int			entitled;		/* and how many its user mappings allow */
 	int			n;
 	const char *const *client_ids;
-	const char *const *secrets; /* what the mapping proves them with */
+	const char *const *secrets; /* with which the mapping proves them */
 	const char *const *names;	/* for views and logs */
 	const dv_pool_policy *policy;
 } dv_pool_spec;
 
 /*
- * The pool of a session: one entry for each application user, found or made
- * in shared memory, and the server's view of it.  Lives in "context", and its
- * entries are in use as long.
+ * The pool of a session: one entry for each application user, found or made in
+ * shared memory, and the server's view of it.  Lives in "context", which also
+ * determines how long its entries are in use.
  *
- * A user mapping can name any application user, so what it says is a claim, and
- * its user is another one than that of any other claim until the service has
- * accepted a request (dv_pool_prove).
+ * A user mapping can name any application user, so it is only a claim.  Until
+ * the service has accepted a request (dv_pool_prove), its user differs from
+ * that of any other claim.
  */
 extern dv_pool *dv_pool_open(const dv_pool_spec *spec, MemoryContext context);
 
 /*
- * The service has accepted a request of the user: it is the one that the
- * mapping names.  From now on, it shares slots, throttles, and budgets with all
- * that have proved the same.
+ * Called when the service has accepted a request of the user, which is
+ * therefore the one that the mapping names.  From now on, it shares slots,
+ * throttles, and budgets with all sessions that have proved the same.
  */
 extern void dv_pool_prove(dv_pool *pool, int user);
 
-/* A slot of one user, held while a request is on the wire, or waited for. */
+/* A slot of one user, either held while a request is on the wire or waited for. */
 typedef struct dv_lease
 {
 	dv_pool    *pool;			/* NULL: not held */
@@ -104,56 +103,57 @@ typedef struct dv_lease
 	dv_kind		kind;
 	bool		sent;			/* dv_lease_sent */
 	int64		sent_at;
-	uint64		ticket;			/* of this lease, and of the user's one before */
+	uint64		ticket;			/* of this lease, and of the previous one of the user */
 	uint64		last_ticket;
-	int			slot;			/* which of the user's records has it; -1: none (any more) */
+	int			slot;			/* index of the record, or -1 if there is none (any more) */
 	dv_budget_mark mark;
 
-	dv_pool    *waits_in;		/* NULL: not waited for */
-	dlist_node	node;			/* in waiting, if it is */
-	uint64		wanted;			/* users that are waited for */
+	dv_pool    *waits_in;		/* NULL: not waiting */
+	dlist_node	node;			/* in "waiting", if it is */
+	uint64		wanted;			/* the users that it waits for */
 	uint64		tried;			/* ticket of the last try that failed */
-	int64		next_try;		/* 0: at no time */
-	int64		busy_since;		/* when all slots were taken, in the time of dv_http_present; 0:
-								 * not */
+	int64		next_try;		/* 0: never */
+	int64		busy_since;		/* when all slots were found taken, in the time of
+								 * dv_http_present; 0: they are not */
 } dv_lease;
 
 /*
- * Takes a slot if there is one now.  DV_CHOICE_USER: the lease is held.
- * Otherwise what to wait for: choice.until (0: only a release), and this
- * backend is enlisted to be woken (latch) when a slot may have become free,
- * until a later try succeeds or dv_lease_drop.  "allowed" has a bit for each
- * user that may be chosen.
+ * Takes a slot if one is free now: then the result is DV_CHOICE_USER, and the
+ * lease is held.  Otherwise, the result says what to wait for: the time
+ * choice.until (0: only a release).  This backend's latch is then set when a
+ * slot may have become free, until a later try succeeds or dv_lease_drop is
+ * called.  "allowed" has a bit for each user that may be chosen.
  */
 extern dv_choice dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease);
 
 /*
- * Returns how many more requests of this kind the users, of which "allowed" has
- * a bit for each, could have under way now besides what others wait for.
+ * Returns how many more requests of this kind the users could have under way
+ * now, apart from slots that others wait for.  "allowed" has a bit for each
+ * user that counts.
  */
 extern int	dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed);
 
 /*
- * Where this backend is.  Between "enter" and "leave" it notices its latch and
- * moves its calls on; after "watch" it does so as long as an Append waits.
- * Elsewhere its wake-ups go to others, and slots that it holds for longer than
- * such requests take are lent on.
+ * Announce the presence of this backend.  Between "enter" and "leave", it
+ * notices its latch and moves its calls on; after "watch", it does so while an
+ * Append waits.  When it is elsewhere, its wake-ups go to others, and slots
+ * that it holds for longer than such requests take are lent on.
  */
 extern void dv_pool_enter(void);
 extern void dv_pool_leave(void);
 extern void dv_pool_watch(void);
 
-/* With throttle_tracking off: how long a request that was throttled waits by itself. */
+/* With throttle_tracking off: returns how long a throttled request waits. */
 extern int64 dv_pool_pause(const dv_pool *pool, int64 retry_after);
 
 /*
- * How a request ended.  Only an answer for which the service has worked shows
- * that it could do more, and how long such work takes: the controller counts
- * SUCCESS and PARTIAL, and nothing else.  If a part was refused for its
- * content, the whole would have taken no less, so PARTIAL raises the average
- * but does not lower it.  REFUSED was answered early, and may be followed by
- * others like it: it says neither.  The budget counts all that was answered,
- * for so does the service.
+ * How a request ended.  Only an answer that took the service work shows how
+ * long such work takes and that the service could do more, so the controller
+ * counts only SUCCESS and PARTIAL.  If a part was refused for its content, the
+ * whole would have taken at least as long, so PARTIAL raises the average but
+ * does not lower it.  REFUSED was answered early, and others like it may
+ * follow, so it shows neither.  The budget counts everything that was
+ * answered, as the service does.
  */
 typedef enum dv_lease_outcome
 {
@@ -168,7 +168,7 @@ typedef enum dv_lease_outcome
 typedef struct dv_throttle_report
 {
 	dv_throttle_cause cause;
-	int64		retry_after;	/* microseconds; < 0: not said, the fallback applies */
+	int64		retry_after;	/* microseconds; < 0: absent, so the fallback applies */
 } dv_throttle_report;
 
 typedef struct dv_lease_report
@@ -178,60 +178,62 @@ typedef struct dv_lease_report
 	int			rows;			/* that were carried out */
 	int64		bytes_sent;
 	int64		bytes_received;
-	int			dop_hint;		/* 0: not said */
-	double		remaining[DV_RATIONS];	/* < 0: not said */
+	int			dop_hint;		/* 0: absent */
+	double		remaining[DV_RATIONS];	/* < 0: absent */
 	int			nthrottles;
 	const dv_throttle_report *throttles;
 } dv_lease_report;
 
-/* The request is about to leave. */
+/* The request is about to be sent. */
 extern void dv_lease_sent(dv_lease *lease);
 
 /*
- * This backend was elsewhere, and the request is not answered yet: if its slot
- * was lent on meanwhile it is counted again.
+ * Called when this backend comes back and the request has not been answered:
+ * if its slot was lent on meanwhile, it is counted again.
  */
 extern void dv_lease_still_under_way(dv_lease *lease);
 
 extern void dv_lease_release(dv_lease *lease, const dv_lease_report *report);
 
 /*
- * Gives the slot back unused or without knowing the outcome, or stops waiting
- * for one; safe anywhere, also when neither is so.
+ * Gives the slot back, unused or with unknown outcome, or stops waiting for
+ * one.  Safe to call anywhere, even if the lease neither holds nor waits for a
+ * slot.
  */
 extern void dv_lease_drop(dv_lease *lease);
 
 /*
- * Shows in the views, until then, that a session of this server has set the
- * user aside, for all requests ("whole") or for some, and why.
+ * Shows in the views, until this time, that a session of this server has set
+ * the user aside, for all requests ("whole") or for some, and why.
  */
 extern void dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole,
 							   const char *reason);
 
-/* Shows it no longer, unless another session has made it known with another time. */
+/* Stops showing it, unless another session has shown it with another time. */
 extern void dv_pool_hide_aside(dv_pool *pool, int user, int64 until);
 
 extern void dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause);
 extern void dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds);
 
 /*
- * Notes how long an answer of so many bytes (before compression) with rows took,
- * and how many rows it had, in how many bytes, from which reads are planned.  Rows
- * whose size says nothing about others (0 bytes) are only counted.
+ * Notes how long an answer of this many bytes (before compression) with rows took,
+ * and how many rows it had, in how many bytes.  Reads are planned from this.  Rows
+ * whose size is not representative (0 bytes) are only counted.
  */
 extern void dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration);
 extern void dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes);
 
 /*
- * When a request of any of its users was last carried out, in any session; and
- * that one was in part, as its caller has found out.
+ * Returns when a request of any of its users was last carried out, in any
+ * session; and notes that one was carried out in part, as its caller has found
+ * out.
  */
 extern int64 dv_pool_served_at(const dv_pool *pool);
 extern void dv_pool_note_served(dv_pool *pool, int user);
 
 extern const char *dv_retry_cause_name(dv_retry_cause cause);
 
-/* A copy of the state of the throttle tracker. */
+/* Returns a copy of the state of the throttle tracker. */
 extern dv_throttle dv_pool_throttle(const dv_pool *pool, int user);
 
 /* Logs how the rate of a user develops, for debugging. */

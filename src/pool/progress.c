@@ -4,10 +4,10 @@
  *		Progress reports of this backend's writes and reads.
  *
  * The lock is taken only to claim and to release a slot.  The slot holds two
- * copies of the counts, and the owner never writes the copy that is shown.
- * A reader therefore never sees a half-written copy and never waits for the
- * owner, which may have been stopped.  All that a reader has to check is
- * whether the copies were switched in the meantime.
+ * copies of the counts, and the owner never writes the copy that is shown.  A
+ * reader therefore never sees a half-written copy and never waits for the
+ * owner, which may have been stopped.  A reader only has to check whether the
+ * copies were switched in the meantime.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -19,7 +19,7 @@
 
 typedef struct dv_progress dv_progress;
 
-/* What a backend waits for. */
+/* The reasons why a backend waits. */
 typedef enum dv_wait_reason
 {
 	DV_WAIT_CONNECT,
@@ -48,8 +48,9 @@ extern dv_progress *dv_progress_begin(Oid serverid, const char *server, const ch
 									  const char *operation, double total, MemoryContext owner);
 
 /*
- * Instead of a number of requests in flight: there is one, and this backend does
- * nothing but wait for it, so that what it waits for says whether it has been sent.
+ * Used in place of a number of requests in flight: there is one, and this backend
+ * only waits for it, so the reason for the wait shows whether the request has been
+ * sent.
  */
 #define DV_PROGRESS_ONE (-1)
 
@@ -61,17 +62,17 @@ extern void dv_progress_update(dv_progress *progress, int64 requests, int64 take
 							   int64 acknowledged, int64 rejected, int in_flight);
 
 /*
- * Reports the answers and the rows that a read has received, and its requests in
- * flight.  Nothing happens if there is no report.
+ * Reports the answers and rows that a read has received, and its requests in
+ * flight.  Does nothing if there is no report.
  */
 extern void dv_progress_read(dv_progress *progress, int64 requests, int64 taken, int in_flight);
 
-/* Reports that the operation has nothing to do.  It is not shown until it goes on. */
+/* Reports that the operation has nothing to do.  It is hidden until it goes on. */
 extern void dv_progress_rest(dv_progress *progress);
 
 extern void dv_progress_end(dv_progress *progress);
 
-/* Reports what this backend waits for from now on, and that the wait is over. */
+/* Report the beginning of a wait and its reason, and its end. */
 extern void dv_progress_wait(dv_wait_reason reason);
 extern void dv_progress_go_on(void);
 

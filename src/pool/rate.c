@@ -3,16 +3,16 @@
  * rate.c
  *		Rate controller of one application user.
  *
- * The limit climbs by a fixed step while the service keeps up, and is cut by
- * a factor when the service throttles.  The last value that was good before
- * the cut is remembered, and climbing back to it is faster than climbing
- * beyond it.  Two ceilings hold the limit down, and apply whenever it is
- * read, not only when it would grow: the throttle ceiling, which remembers
- * for a while how long the service made us wait, and the execution-time
- * ceiling, which keeps slow batches from using up the execution time that
- * the service grants per window.  The latter counts slow requests only, each
- * by its share: compared with the number of all requests, it would let fast
- * ones keep slow ones out, and slow ones those that are slower.
+ * The limit climbs by a fixed step while the service keeps up, and is cut by a
+ * factor when the service throttles.  The last value that was good before the
+ * cut is remembered, and climbing back to it is faster than climbing beyond
+ * it.  Two ceilings hold the limit down, and apply whenever it is read, not
+ * only when it would grow: the throttle ceiling, which remembers for a while
+ * how long the service made us wait, and the execution-time ceiling, which
+ * keeps slow batches from using up the execution time that the service grants
+ * per window.  The latter counts only slow requests, each by its share.  If it
+ * were compared with the number of all requests, fast requests would keep out
+ * slow ones, and slow ones those that are slower.
  *
  * The limit grows only if it has been fully used since it last changed, so
  * light load does not inflate it.
@@ -107,7 +107,7 @@ clamp_to_bounds(const dv_rate *rate, const dv_rate_config *config, int value)
 	return Max2(Min2(value, rate->max), floor_of(rate, config));
 }
 
-/* Rounds toward zero, but makes up for the inexactness of binary fractions. */
+/* Rounds toward zero, but compensates for the inexactness of binary fractions. */
 static int
 part_of(int whole, double factor)
 {
@@ -162,7 +162,7 @@ set_current(dv_rate *rate, int current)
 	rate->peak_in_flight = 0;
 }
 
-/* Starts with no less than this, unless a throttle has cut the limit since the start. */
+/* Starts with at least this value, unless a throttle has cut the limit since the start. */
 static void
 start_with(dv_rate *rate, int value)
 {
@@ -224,7 +224,9 @@ is_slow(const dv_rate *rate, const dv_rate_config *config, dv_kind kind)
 		rate->average[kind] >= config->slow_batch_threshold;
 }
 
-/* Returns what the AIMD value may not exceed now, whatever the kind; "binding" is set to the reason. */
+/*
+ * Returns the most that the AIMD value may be now, for any kind; "binding" is set to the reason.
+ */
 static int
 general_ceiling(const dv_rate *rate, const dv_rate_config *config, int64_t now,
 				dv_binding *binding)
@@ -282,9 +284,10 @@ share_in_use(const dv_rate *rate, const dv_rate_config *config, const int in_fli
 }
 
 /*
- * Lowers the limit of a slow kind to the requests in flight and those that are
- * left for it.  While any share is left, that is at least one: if a slower kind
- * had to wait for all that it uses, a faster one would always be sent before it.
+ * Lowers the limit of a slow kind to the requests in flight plus those that are
+ * left for it.  While any share is left, at least one request is: if a slower
+ * kind had to wait for its whole share, a faster one would always be sent before
+ * it.
  */
 static int
 apply_execution_ceiling(const dv_rate *rate, const dv_rate_config *config, dv_kind kind,
@@ -385,9 +388,9 @@ dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 /*
  * Sets the throttle ceiling for the Retry-After and one window.  A ceiling is
  * a whole number of requests, so at a small limit it costs much more than the
- * percent or so that a short wait calls for.  Therefore, a single short wait,
- * which may mean nothing, sets none, and neither does Retry-After zero: then
- * the limit was hardly exceeded.
+ * percent or so that a short wait calls for.  Therefore a single short wait,
+ * which may mean nothing, sets no ceiling, nor does a Retry-After of zero,
+ * which means that the limit was hardly exceeded.
  */
 static void
 note_ceiling(dv_rate *rate, int floor, int64_t retry_after, bool again, int64_t now)
@@ -424,7 +427,7 @@ dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 	rate->last_cut = now;
 	rate->cut = true;
 
-	/* If the limit was not fully used, it was not shown to be good so far. */
+	/* without full use, the limit has not been shown to be good */
 	if (used || rate->last_known_good > good)
 		rate->last_known_good = good;
 	rate->last_known_good_at = now;

@@ -48,7 +48,7 @@ typedef enum dv_preset
 	DV_PRESET_AGGRESSIVE
 } dv_preset;
 
-/* The rule that sets the effective limit.  Of several that agree, the first is reported. */
+/* The rule that determines the limit in force.  Of several that agree, the first is reported. */
 typedef enum dv_binding
 {
 	DV_BINDS_FIXED,				/* adaptive rate is off */
@@ -89,7 +89,7 @@ typedef struct dv_rate
 	int64_t		last_known_good_at;
 	int64_t		last_increase;
 	int64_t		last_activity;
-	int64_t		paused_until;	/* end of the last Retry-After; waiting is not idling */
+	int64_t		paused_until;	/* end of the last Retry-After; waiting does not count as idling */
 	int64_t		last_throttle;	/* 0: never */
 	int64_t		last_cut;		/* last throttle that cut the limit; 0: never */
 	int64_t		total_throttles;	/* survives every reset */
@@ -115,10 +115,11 @@ extern void dv_rate_reset(dv_rate *rate, const dv_rate_config *config, int64_t n
 extern void dv_rate_set_max(dv_rate *rate, const dv_rate_config *config, int max);
 
 /*
- * The service has said that its budgets are full, so there is nothing to be
- * careful about: unless a throttle has cut the limit since the start, it is now
- * the maximum.  But budgets do not show what another machine with the same user
- * has in flight, so it is not more than two of them may have at once.
+ * Called when the service has said that its budgets are full, so no caution is
+ * needed: unless a throttle has cut the limit since the start, it becomes the
+ * maximum.  However, budgets do not show what another machine with the same
+ * user has in flight, so the limit is at most what two machines may have at
+ * once.
  */
 extern void dv_rate_start_full(dv_rate *rate);
 
@@ -135,28 +136,29 @@ extern int	dv_rate_peek(const dv_rate *rate, const dv_rate_config *config, dv_ki
 						 int64_t now, dv_binding *binding);
 
 /*
- * How many requests of this kind may be in flight if there are no others of
- * slow kinds; the maximum if it is not slow.  Fast requests do not count: as
- * they have no such ceiling, they would fill it up and keep the slow ones out.
+ * Returns how many requests of this kind may be in flight if there are no
+ * others of slow kinds, or the maximum if the kind is not slow.  Fast requests
+ * do not count: since they have no such ceiling, they would fill it and keep
+ * the slow ones out.
  */
 extern int	dv_rate_execution_ceiling(const dv_rate *rate, const dv_rate_config *config,
 									  dv_kind kind);
 
-/* A request was sent; "in_flight" includes it. */
+/* Notes that a request was sent; "in_flight" includes it. */
 extern void dv_rate_sent(dv_rate *rate, int in_flight);
 
 /*
- * The service accepted a batch.  "duration" is that of the HTTP exchange
- * alone, without any waiting on our side.
+ * Notes that the service accepted a batch.  "duration" is that of the HTTP
+ * exchange alone, without any waiting on our side.
  */
 extern void dv_rate_success(dv_rate *rate, const dv_rate_config *config, dv_kind kind,
 							int64_t duration, int64_t now);
 
 /*
- * The service answered 429.  Only the first throttle of a burst cuts the
- * limit; throttles of requests that were sent before the last cut, and those
- * that arrive within the debounce time after it, are only counted.  Returns
- * whether the limit was cut.
+ * Notes that the service answered 429.  Only the first throttle of a burst
+ * cuts the limit; throttles of requests that were sent before the last cut,
+ * and those that arrive within the debounce time after it, are only counted.
+ * Returns true if the limit was cut.
  */
 extern bool dv_rate_throttle(dv_rate *rate, const dv_rate_config *config,
 							 int64_t sent_at, int64_t retry_after, int64_t now);

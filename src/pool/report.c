@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * report.c
- *		What the answer to a request changes about its application user.
+ *		Updates the state of an application user after an answer.
  *
- * Every answer counts: for the totals, for the budget, and for what the
- * service says about its limits.  Success and throttles are also told to the
- * rate controller and the circuit breaker (see dv_lease_outcome).
+ * Every answer counts for the totals, for the budget, and for the service's
+ * limits.  Successes and throttles are also passed to the rate controller and
+ * the circuit breaker (see dv_lease_outcome).
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -19,7 +19,7 @@
 #include "pool/report.h"
 #include "pool/wait.h"
 
-/* A report, and whom it is about. */
+/* A report and its subject. */
 typedef struct reporting
 {
 	dv_shared  *shared;
@@ -75,19 +75,19 @@ note_throttle(const reporting *r, const dv_throttle_report *throttle)
 	cut = dv_rate_throttle(&user->rate, &r->policy->rate, r->lease->sent_at, retry_after, r->now);
 	opened = dv_throttle_record(&user->throttle, throttle->cause, cut, retry_after,
 								dv_report_margin(r->policy), r->now);
-	/* a request of which only parts were throttled counts */
+	/* a request that was throttled only in part counts */
 	if (r->report->outcome == DV_LEASE_THROTTLED)
 		dv_budget_refused(&user->budget, used_up[throttle->cause], r->now);
 	else
 		dv_budget_used_up(&user->budget, used_up[throttle->cause], r->now);
 	note_event(r, throttle->cause, retry_after, fallback);
-	/* all that wait for a slot of this user now wait for the throttle to end */
+	/* all calls that wait for a slot of this user now wait for the throttle to end */
 	if (!was_throttled)
 		dv_wait_changed(r->shared, r->entry, INT_MAX, r->now);
 	return opened;
 }
 
-/* What an answer tells, whether or not the service did what was asked. */
+/* Notes what every answer tells, successful or not. */
 static void
 note_answer(const reporting *r)
 {
@@ -165,11 +165,11 @@ dv_report_apply(dv_shared *shared, int entry, const dv_pool_policy *policy, cons
 			answered = false;
 			break;
 	}
-	/* whatever else it says, a user that is answered is not throttled */
+	/* an answer shows that the user is not throttled, whatever else it contains */
 	if (answered && report->nthrottles == 0 &&
 		dv_throttle_answered(&r.user->throttle, lease->sent_at))
 		change = DV_BREAKER_CLOSED;
-	/* after what the answer says of the budget as it was when the request arrived */
+	/* after the budget has been noted as it was when the request arrived */
 	for (i = 0; i < report->nthrottles; i++)
 		if (note_throttle(&r, &report->throttles[i]))
 			change = DV_BREAKER_OPENED;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * report.h
- *		What the answer to a request changes about its application user.
+ *		Updates the state of an application user after an answer.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -12,7 +12,7 @@
 
 #include "pool/shared.h"
 
-/* What a report has done to the circuit breaker. */
+/* The effect of a report on the circuit breaker. */
 typedef enum dv_breaker_change
 {
 	DV_BREAKER_SAME,
@@ -25,7 +25,10 @@ extern dv_breaker_change dv_report_apply(dv_shared *shared, int entry, const dv_
 										 const dv_lease *lease, const dv_lease_report *report,
 										 int64 now);
 
-/* What is added to a Retry-After: the buffer, and jitter, so that not all return at once. */
+/*
+ * Returns what is added to a Retry-After: the buffer, and jitter, so that not all requests return
+ * at once.
+ */
 extern int64 dv_report_margin(const dv_pool_policy *policy);
 
 #endif							/* DV_REPORT_H */

@@ -3,10 +3,10 @@
  * select.c
  *		Selection of an application user.
  *
- * Both rotations go by the ticket of the last request instead of a counter:
- * they need no memory of their own and are the same seen from any backend.
+ * Both rotations use the ticket of the last request instead of a counter, so
+ * they need no memory of their own and are the same for all backends.
  * throttle_aware gives a user that comes back from a throttle its turn at
- * once; round_robin goes on where it was.  No strategy waits for a user that
+ * once; round_robin continues where it was.  No strategy waits for a user that
  * cannot send while another can.  Ties go to the first listed.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -17,15 +17,15 @@
 
 #include "pool/select.h"
 
-/* What the strategies look at. */
+/* The input of the strategies. */
 typedef struct rotation
 {
 	const dv_candidate *candidates;
 	int			n;
-	int			last;			/* who was used last */
+	int			last;			/* the user that was used last */
 } rotation;
 
-/* Does candidate "a" come before "b"? */
+/* Returns true if candidate "a" comes before "b". */
 typedef bool (*better_fn) (const rotation *r, int a, int b);
 
 static bool
@@ -151,7 +151,7 @@ dv_needier(const dv_claim *a, const dv_claim *b)
 	return a->waiting_since < b->waiting_since;
 }
 
-/* A backend that asks without having waited stands at the end of the queue. */
+/* A backend that asks without having waited is at the end of the queue. */
 dv_contest
 dv_contest_begin(const dv_claim *mine, dv_candidate *candidates, int n, int64_t now)
 {

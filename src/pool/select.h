@@ -3,7 +3,7 @@
  * select.h
  *		Which application user sends the next request.
  *
- * Pure: works on a copy of what it needs to know of each user.
+ * Pure: works on a copy of the relevant state of each user.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -36,47 +36,47 @@ typedef enum dv_choice_kind
 {
 	DV_CHOICE_NONE,				/* there are no candidates */
 	DV_CHOICE_USER,				/* "user" may send now */
-	DV_CHOICE_BUSY,				/* wait for a slot, or until "until" */
-	DV_CHOICE_PACED,			/* a slot is free but not before "until" */
-	DV_CHOICE_THROTTLED,		/* all are throttled; "user" is the first that is free again, at
+	DV_CHOICE_BUSY,				/* wait for a slot, or until the time "until" */
+	DV_CHOICE_PACED,			/* a slot is free, but may not be used before "until" */
+	DV_CHOICE_THROTTLED,		/* all are throttled; "user" is the first to become free, at
 								 * "until" */
-	DV_CHOICE_TIMEOUT			/* a slot was waited for as long as is allowed (pool.h) */
+	DV_CHOICE_TIMEOUT			/* the time limit for waiting is over (pool.h) */
 } dv_choice_kind;
 
 typedef struct dv_choice
 {
 	dv_choice_kind kind;
 	int			user;
-	int64_t		until;			/* 0: nothing to wait for but a slot */
+	int64_t		until;			/* 0: wait only for a slot */
 } dv_choice;
 
 extern dv_choice dv_select(const dv_candidate *candidates, int n, dv_selection strategy,
 						   int64_t now);
 
 /*
- * Fairness between the backends that share the users.  Who waits with fewer
- * slots comes first, then who has waited longest.
+ * Fairness between the backends that share the users.  A waiter with fewer
+ * slots comes first, then the one that has waited longest.
  */
 typedef struct dv_claim
 {
 	int			leases;			/* slots held */
-	int64_t		waiting_since;	/* 0: does not wait */
+	int64_t		waiting_since;	/* 0: not waiting */
 	int64_t		woken_at;		/* 0: not since it last tried */
 } dv_claim;
 
-/* A woken waiter that has not come by then is not waited for. */
+/* A woken waiter that has not tried after this time is skipped. */
 #define DV_WAKE_GRACE INT64_C(50000)
 
-/* Of two that wait: is "a" to be served before "b"? */
+/* Returns true if waiter "a" is to be served before "b". */
 extern bool dv_needier(const dv_claim *a, const dv_claim *b);
 
 /*
- * Leaves to the others what is theirs: dv_contest_add, once for each other
- * backend that waits, reserves one slot of those it wants ("wanted" has a bit
- * for each candidate) if that backend comes first.  What is not reserved
- * afterwards may be sent (dv_select); if everything is, the neediest waiters
- * are to be woken, and this one to try again at the latest after
- * DV_WAKE_GRACE.  Who wants other users is not in the way.
+ * Reserves slots for backends that come first.  dv_contest_add is called once
+ * for each other backend that waits, and reserves one slot of those it wants
+ * ("wanted" has a bit for each candidate) if that backend comes first.  Slots
+ * that are not reserved afterwards may be used (dv_select).  If all are, the
+ * neediest waiters are to be woken, and this one has to try again after
+ * DV_WAKE_GRACE at the latest.  Backends that want other users do not matter.
  */
 typedef struct dv_contest
 {
@@ -91,8 +91,8 @@ extern dv_contest dv_contest_begin(const dv_claim *mine, dv_candidate *candidate
 extern void dv_contest_add(dv_contest *contest, const dv_claim *other, uint64_t wanted);
 
 /*
- * How many requests this user could send right now, reserved or not: its free
- * slots, but if its budget is paced only one.
+ * Returns how many requests this user could send right now, reserved or not:
+ * its free slots, but only one if its budget is paced.
  */
 extern int	dv_sendable(const dv_candidate *candidate, int64_t now);
 

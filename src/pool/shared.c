@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * shared.c
- *		Where the pool's memory comes from.
+ *		Allocates the pool's memory.
  *
- * Preloaded, it is requested at start in its full size.  Otherwise it is
- * made on first use: from PostgreSQL 17 on as a named DSM segment, before
- * that as a few kilobytes out of the main segment's reserve.  If even that
- * fails the backend works on memory of its own and says so once: throttles
- * are then not known to other backends.
+ * If the library is preloaded, memory is requested at server start in its full
+ * size.  Otherwise, it is allocated on first use: from PostgreSQL 17 on as a
+ * named DSM segment, before that as a few kilobytes of the main segment's
+ * reserve.  If even that fails, the backend works on memory of its own, and
+ * warns once that other backends do not know of its throttles.
  *
  * The struct is the same in all cases; only its dimensions differ.
  *
@@ -29,7 +29,7 @@
 #include "pool/shared.h"
 #include "pool/wait.h"
 
-/* The version is part of the name: another layout is another segment. */
+/* The version is part of the name, because another layout needs another segment. */
 #define SEGMENT_NAME "dataverse_fdw 1.0"
 
 /* What fits the reserve of the main segment (100 kB for all extensions). */
@@ -38,7 +38,7 @@
 #define SMALL_HISTORY	32
 #define SMALL_SLOTS		24
 
-/* One backend alone. */
+/* For one backend alone. */
 #define PRIVATE_USERS	DV_POOL_USERS_MAX
 #define PRIVATE_SLOTS	4
 
@@ -184,7 +184,7 @@ on_shmem_startup(void)
 void
 dv_shared_init(void)
 {
-	/* only the postmaster may define what is fixed at start */
+	/* settings that are fixed at server start can only be defined by the postmaster */
 	GucContext	context = process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP;
 
 	DefineCustomIntVariable("dataverse_fdw.max_application_users",
@@ -214,7 +214,7 @@ DV_SEGMENT_INIT(init_segment, segment)
 			dv_lwlock_new_tranche("dataverse_fdw"));
 }
 
-/* The size must be the same in all sessions, so no setting has a say in it. */
+/* The size must be the same in all sessions, so no setting may influence it. */
 static dv_shared *
 attach_late(void)
 {
@@ -261,8 +261,8 @@ attach_late(void)
 #endif
 
 /*
- * Nobody ever waits for the lock of private memory, so it takes the tranche
- * of the shared memory, or the first there is: a number of its own would be
+ * Nobody ever waits for the lock of private memory, so it uses the tranche of
+ * the shared memory, or else the first tranche.  A tranche of its own would be
  * lost to the whole cluster each time that a backend needs one.
  */
 dv_shared *
@@ -346,7 +346,7 @@ free_backend(dv_shared *s, int which)
 			dv_shared_free_lease(s, i, &leases[k]);
 			freed++;
 		}
-		/* what it was woken for, or came before others for, is now theirs */
+		/* pass on the wake-up that it got, and the slots that it had a claim to */
 		if (freed > 0 || (backend->waiting > 0 && dv_set_has(dv_shared_wants(backend), i)))
 			dv_wait_changed(s, i, Max(freed, 1), now);
 	}
@@ -354,8 +354,8 @@ free_backend(dv_shared *s, int which)
 }
 
 /*
- * Runs before the transaction that is under way is aborted, when a session
- * is terminated: what that would give back is given back here.
+ * When a session is terminated, this runs before its transaction is aborted,
+ * so it gives back what the abort would give back.
  */
 static void
 on_exit_free(int code, Datum arg)
@@ -370,7 +370,7 @@ on_exit_free(int code, Datum arg)
 	my_backend = -1;
 }
 
-/* Its process is gone, or has become another. */
+/* Returns true if the process is gone or its PID has been reused. */
 static bool
 is_dead(const dv_shared_backend *backend)
 {

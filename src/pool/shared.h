@@ -58,32 +58,35 @@
 #define DV_KEY_LEN			32	/* of a SHA-256 */
 #define DV_CLAIMS			8	/* that are remembered of a user */
 
-/* More than a user can ever have: the hard ceiling, and what came back after it was lent on. */
+/*
+ * More than a user can ever have: the hard ceiling, plus requests that were counted again after
+ * their slots had been lent on.
+ */
 #define DV_USER_LEASES		64
 
 /* The state of one application user. */
 typedef struct dv_shared_user
 {
 	bool		used;
-	bool		kept;			/* not to be reclaimed while the lock is held (entry.c) */
+	bool		kept;			/* must not be reclaimed while the lock is held (entry.c) */
 	uint64		born;			/* ticket */
 	bool		proven;			/* the service has accepted requests of these claims: */
 	uint8		claims[DV_CLAIMS][DV_KEY_LEN];	/* the last one first */
-	uint8		key[DV_KEY_LEN];	/* dv_entry_key: that of the user if it is proven, else that
-									 * of the only claim */
-	Oid			databaseid;		/* on whose account the entry is: */
+	uint8		key[DV_KEY_LEN];	/* dv_entry_key: the user's if it is proven, else that of the
+									 * only claim */
+	Oid			databaseid;		/* the account of the entry: */
 	Oid			roleid;			/* the role it was opened for last */
-	bool		common;			/* it was opened for other roles before */
+	bool		common;			/* it has been opened for other roles before */
 
 	dv_throttle throttle;
 	dv_rate		rate;
 	dv_budget	budget;
-	int			dop_hint;		/* 0: not heard yet */
-	double		remaining[DV_RATIONS];	/* as the service last said; < 0: never */
-	int64		served_at;		/* when the service last carried out what was asked */
+	int			dop_hint;		/* 0: none received yet */
+	double		remaining[DV_RATIONS];	/* as of the last answer; < 0: none received yet */
+	int64		served_at;		/* when the service last carried out a request */
 	int			in_flight;
 	int			in_flight_of[DV_KINDS];
-	uint64		changed;		/* ticket: since then waiters that failed may succeed */
+	uint64		changed;		/* ticket: waiters that failed before this change may succeed now */
 	uint64		last_used;		/* ticket */
 	dv_kind		last_kind;
 	uint64		requests[DV_KINDS];
@@ -96,42 +99,45 @@ typedef struct dv_shared_user
 	dv_latency	latency;		/* of reads of rows */
 } dv_shared_user;
 
-/* A user as one server sees it: several servers, also of several databases, can share one. */
+/*
+ * A user as one server sees it.  Several servers, also of several databases, can share one user.
+ */
 typedef struct dv_shared_view
 {
 	bool		used;
 	int			user;
 	Oid			databaseid;
 	Oid			serverid;
-	Oid			roleid;			/* the role whose mapping says name and sharing */
+	Oid			roleid;			/* the role whose mapping determines name and sharing */
 	char		server[DV_NAME_LEN];
 	char		name[DV_NAME_LEN];
 	char		url[DV_URL_LEN];	/* of the service that the user belongs to */
-	bool		former;			/* the server has another URL now */
+	bool		former;			/* the server has another URL by now */
 	dv_pool_policy policy;
 	int			sharing;		/* users that share the DOP hint of an environment */
 	int			in_flight;		/* requests of this server */
 	uint64		opened;			/* ticket */
-	int64		aside_until;	/* until then some session of this server prefers others: */
-	bool		aside_whole;	/* for all requests, or for some */
+	int64		aside_until;	/* until this time, some session of this server prefers other
+								 * users: */
+	bool		aside_whole;	/* for all requests, or only for some */
 	char		aside_reason[DV_REASON_LEN];
 } dv_shared_view;
 
-/* A slot that is held. */
+/* A slot that is held by a backend. */
 typedef struct dv_shared_lease
 {
 	uint64		ticket;			/* of the dv_lease; 0: this record is free */
-	int64		due;			/* when such requests have ended; 0: not sent */
-	int			backend;		/* which row */
+	int64		due;			/* when such a request should have ended; 0: not sent */
+	int			backend;		/* index of its row */
 	int			view;
 	dv_kind		kind;
 } dv_shared_lease;
 
-/* Where a backend is. */
+/* The presence of a backend. */
 typedef enum dv_presence
 {
-	DV_ELSEWHERE,				/* in the executor, with its client, at its end */
-	DV_INSIDE,					/* in the extension: it notices its latch */
+	DV_ELSEWHERE,				/* in the executor, with its client, or exiting */
+	DV_INSIDE,					/* in the extension, where it notices its latch */
 	DV_WATCHING					/* in the extension while an Append waits, else elsewhere */
 } dv_presence;
 
@@ -141,14 +147,14 @@ typedef struct dv_shared_backend
 	int			procno;
 	int			leases;			/* slots held */
 	int			waiting;		/* calls that wait for a slot */
-	int64		waiting_since;	/* 0: none does */
+	int64		waiting_since;	/* 0: no call waits */
 	int64		woken_at;		/* 0: not since all its calls last tried */
-	uint64		woken_for;		/* ticket of the change that it was woken for */
+	uint64		woken_for;		/* ticket of the change for which it was woken */
 	uint64		tried;			/* ticket of the oldest of its calls' last tries */
-	int64		next_try;		/* when one of them tries by itself; 0: no time */
-	bool		heedless;		/* throttles or budgets do not stop all of its calls */
+	int64		next_try;		/* when one of them tries by itself; 0: never */
+	bool		heedless;		/* some of its calls are not stopped by throttles or budgets */
 	volatile int presence;		/* dv_presence */
-	volatile int64 left_at;		/* when it was inside last */
+	volatile int64 left_at;		/* when it was last inside */
 	/* two sets: users it waits for, views it has in use */
 	uint64		words[FLEXIBLE_ARRAY_MEMBER];
 } dv_shared_backend;
@@ -162,14 +168,14 @@ typedef struct dv_history
 	dv_kind		kind;
 	int			in_flight;
 	int64		retry_after;
-	bool		fallback;		/* the service did not say how long */
+	bool		fallback;		/* the service gave no Retry-After */
 } dv_history;
 
-/* How far an operation is. */
+/* The progress of an operation. */
 typedef struct dv_progress_counts
 {
 	bool		resting;		/* there is nothing to show */
-	bool		reads;			/* only the rows taken mean something */
+	bool		reads;			/* only the rows taken are meaningful */
 	int			in_flight;		/* DV_PROGRESS_ONE: see progress.h */
 	int64		requests;		/* that were answered */
 	int64		taken;
@@ -183,7 +189,7 @@ typedef struct dv_progress_counts
 typedef struct dv_progress_slot
 {
 	int			pid;			/* 0: free */
-	int			backend;		/* which row */
+	int			backend;		/* index of its row */
 	Oid			databaseid;
 	Oid			serverid;
 	Oid			roleid;
@@ -192,7 +198,7 @@ typedef struct dv_progress_slot
 	char		operation[DV_OPERATION_LEN];
 	double		total;			/* rows expected; < 0: not known */
 	int64		started;
-	volatile int waiting_for;	/* dv_wait_reason; -1: for nothing */
+	volatile int waiting_for;	/* dv_wait_reason; -1: not waiting */
 	volatile uint32 turn;		/* odd: counts[1] is shown, even: counts[0] */
 	dv_progress_counts counts[2];
 } dv_progress_slot;
@@ -204,36 +210,39 @@ typedef struct dv_shared
 	int			nbackends;
 	int			nhistory;
 	int			nslots;
-	int			nwords;			/* of a set of users; a set of views has twice as many */
+	int			nwords;			/* length of a set of users; a set of views has twice as many */
 	int			tranche;
 	bool		is_private;
 	LWLock		lock;
 	uint64		ticket;
-	uint64		moves;			/* ticket: since then users may be in other places */
+	uint64		moves;			/* ticket: users may have moved since */
 	uint64		history_next;	/* events ever recorded */
 	/* followed by users, views, leases, history, backends and slots */
 } dv_shared;
 
-/* More are not possible (dataverse_fdw.max_application_users). */
+/* The largest table (dataverse_fdw.max_application_users). */
 #define DV_SHARED_USERS_MAX 4096
 #define DV_VIEWS_PER_USER	2
 
 extern PGDLLIMPORT int dv_max_application_users;
 extern PGDLLIMPORT int dv_throttle_history;
 
-/* From _PG_init: settings and, when preloaded, the request for memory. */
+/* Called by _PG_init: defines settings and, when preloaded, requests the memory. */
 extern void dv_shared_init(void);
 
-/* Never NULL: if there is no shared memory to be had, this backend's own. */
+/* Returns the shared memory, or this backend's own if there is none.  Never NULL. */
 extern dv_shared *dv_shared_attach(void);
 
-/* The shared one, if this backend is attached to it, or NULL. */
+/* Returns the shared memory if this backend is attached to it, otherwise NULL. */
 extern dv_shared *dv_shared_existing(void);
 
-/* This backend's own, with one WARNING that says so; "existing": only if there is one, else NULL. */
+/*
+ * Returns this backend's own memory, with a WARNING the first time; "existing": NULL unless it
+ * exists already.
+ */
 extern dv_shared *dv_shared_private(bool existing);
 
-/* Earliest time of the user's next request by its budget; 0: any (pool.c). */
+/* Returns the earliest time of the user's next request by its budget; 0: any (pool.c). */
 extern int64 dv_pool_not_before(dv_shared_user *user, dv_kind kind, int64 now);
 
 extern dv_shared_user *dv_shared_users(dv_shared *shared);
@@ -262,19 +271,19 @@ dv_set_put(uint64 *set, int i, bool on)
 		set[i / 64] &= ~(UINT64CONST(1) << (i % 64));
 }
 
-/* What a slot shows; caller holds the lock (progress.c). */
+/* Returns the counts that a slot shows.  Caller holds the lock (progress.c). */
 extern dv_progress_counts dv_progress_counts_of(const dv_progress_slot *slot);
 
-/* This backend's row, claimed on first use; -1 if all are taken. */
+/* Returns this backend's row, which is claimed on first use, or -1 if all are taken. */
 extern int	dv_shared_my_backend(dv_shared *shared);
 
-/* The same without claiming one; -1 also when this backend is on its way out. */
+/* Returns the row without claiming one; -1 also if this backend is exiting. */
 extern int	dv_shared_claimed(const dv_shared *shared);
 
 /*
- * The slot is free again: whoever is the first to call this, of the owner,
- * those that lend it on and those that sweep, counts it.  Caller holds the
- * lock, and wakes.
+ * Frees a slot.  Called by the owner, by a backend that lends the slot on, or
+ * by one that sweeps; the first of them counts.  Caller holds the lock, and
+ * wakes waiters.
  */
 extern void dv_shared_free_lease(dv_shared *shared, int user, dv_shared_lease *lease);
 

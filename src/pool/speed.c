@@ -12,7 +12,7 @@
 
 #define WINDOW	  (30 * DV_SECOND)
 #define SPACING	  DV_SECOND
-#define TOO_SOON  (DV_SECOND / 10)	/* too short a time to measure a speed */
+#define TOO_SOON  (DV_SECOND / 10)	/* too short to measure a speed */
 #define TOO_SLOW  0.001
 #define TOO_LONG  (7.0 * 24 * 60 * 60)
 

@@ -6,8 +6,8 @@
  *
  * The current speed is that of the last 30 seconds.  It is measured from the
  * oldest sample within that time, or from the beginning.  Other backends need
- * only that one sample (dv_speed_mark) to compute the speed, and see it fall
- * while nothing happens.
+ * only that sample (dv_speed_mark) to compute the speed, and see it fall while
+ * nothing happens.
  *
  * Pure: time is an argument, in microseconds; the state is a plain struct.
  *
@@ -36,7 +36,7 @@ typedef struct dv_speed
 	dv_speed_sample samples[DV_SPEED_SAMPLES];	/* a ring, at least a second apart */
 } dv_speed;
 
-/* What another backend needs to compute the speed. */
+/* The data from which another backend computes the speed. */
 typedef struct dv_speed_mark
 {
 	dv_speed_sample since;
@@ -48,14 +48,14 @@ extern void dv_speed_start(dv_speed *speed, int64_t now);
 /* Records that "rows" rows have been processed since the start. */
 extern dv_speed_mark dv_speed_note(dv_speed *speed, int64_t rows, int64_t now);
 
-/* Return rows per second, or 0 as long as that is not known. */
+/* Return rows per second, or 0 if that is not known yet. */
 extern double dv_speed_now(const dv_speed_mark *mark, int64_t now);
 extern double dv_speed_overall(int64_t rows, int64_t started, int64_t now);
 
 /*
- * Returns the microseconds until all rows are processed at the given speed,
- * or -1 if that is not known because "total" is unknown (negative) or too
- * low, or because it would take more than seven days.
+ * Returns the microseconds until all rows are processed at the given speed, or
+ * -1 if that is not known because "total" is unknown (negative) or too low, or
+ * because the rest would take more than seven days.
  */
 extern int64_t dv_speed_left(double total, int64_t rows, double per_second);
 

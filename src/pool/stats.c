@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * stats.c
- *		What the pool's memory says, for views; and starting over.
+ *		Copies of the pool's memory for views, and resets.
  *
- * Everything is copied under the lock and looked at after it.  A session
- * that found no room in shared memory sees its own memory too.
+ * Everything is copied under the lock and examined after its release.  A
+ * session that found no room in shared memory also sees its own memory.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -18,7 +18,7 @@
 
 #define LONGEST_ETA (7 * 24 * INT64CONST(3600) * DV_SECOND)
 
-/* The memories that this session knows; the second may be NULL. */
+/* Finds the memories that this session uses; the second may be NULL. */
 static void
 find_memories(dv_shared *memories[2])
 {
@@ -29,9 +29,9 @@ find_memories(dv_shared *memories[2])
 }
 
 /*
- * The limit for one more request, by the same rules as those of who sends:
- * of the throttle (nothing), the circuit breaker, the rate controller, and
- * the budget, which delays.  What sessions think of the user comes last.
+ * Determines the limit for one more request by the rules for sending: a
+ * throttle (no request), the circuit breaker, the rate controller, and the
+ * budget, which delays.  That sessions have set the user aside comes last.
  */
 static void
 limit_by(dv_user_stats *stats, int limit, const char *rule, int64 until)
@@ -41,7 +41,7 @@ limit_by(dv_user_stats *stats, int limit, const char *rule, int64 until)
 	stats->limited_until = until;
 }
 
-/* Which budget holds requests back, and how much of it is left. */
+/* Returns the budget that holds requests back, and how much of it is left. */
 static const char *
 name_budget(const dv_budget *budget, int64 now)
 {
@@ -183,7 +183,7 @@ count_views(dv_shared *shared, int user)
 	return n;
 }
 
-/* Caller holds the lock.  How many there are; "stats" NULL: only counts. */
+/* Returns the number of events; "stats" NULL: only counts.  Caller holds the lock. */
 static int
 copy_events(dv_shared *shared, dv_event_stats *stats)
 {
@@ -221,7 +221,7 @@ copy_events(dv_shared *shared, dv_event_stats *stats)
 	return n;
 }
 
-/* How many there are is known only under the lock, under which nothing is allocated. */
+/* Their number is known only under the lock, under which nothing may be allocated. */
 static dv_event_stats *
 copy_all_events(dv_shared *shared, int *n)
 {
@@ -282,7 +282,7 @@ copy_slots(dv_shared *shared, dv_progress_stats *stats)
 	return n;
 }
 
-/* Of a write counts what was acknowledged, and is done what was refused too. */
+/* For a write, the speed counts acknowledged rows, but refused rows are done as well. */
 static void
 find_speed(dv_progress_stats *stats, int64 now)
 {
@@ -297,7 +297,7 @@ find_speed(dv_progress_stats *stats, int64 now)
 	stats->requests_left = done > 0 ? (stats->total - (double) done) * (double) counts->requests / (double) done : 0;
 }
 
-/* How many more requests the users of a server could send within this time. */
+/* Returns how many more requests the users of a server could send within this time. */
 static double
 capacity_of(const dv_user_stats *users, int nusers, const dv_progress_slot *slot, int64 within,
 			int64 now)
@@ -319,8 +319,8 @@ capacity_of(const dv_user_stats *users, int nusers, const dv_progress_slot *slot
 }
 
 /*
- * The speed so far says too little of what is left where budgets are used up
- * faster than they are renewed: then what they allow decides.
+ * If budgets are used up faster than they are renewed, the rest takes longer
+ * than the speed so far suggests: then the budgets determine the time left.
  */
 static void
 heed_budgets(dv_progress_stats *stats, const dv_user_stats *users, int nusers, int64 now)

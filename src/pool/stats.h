@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stats.h
- *		What the pool's memory says, for views; and starting over.
+ *		Copies of the pool's memory for views, and resets.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,35 +17,35 @@ typedef struct dv_user_stats
 {
 	dv_shared_user user;
 	dv_shared_view view;
-	bool		is_private;		/* of this session alone */
-	bool		in_use;			/* some session uses it */
+	bool		is_private;		/* visible only to this session */
+	bool		in_use;			/* by some session */
 	int			maximum;		/* of requests of this server */
-	int			limit;			/* for requests of the last kind, now */
-	const char *limited_by;		/* the rule that binds it */
+	int			limit;			/* for the next request of the last kind */
+	const char *limited_by;		/* the rule that determines it */
 	int64		limited_until;	/* 0: not known */
 } dv_user_stats;
 
 /*
- * How long answers to these users take.  Returns false if too little is known:
- * nothing is attached, created, or reported for that.
+ * Estimates how long answers to these users take.  Returns false if too little
+ * is known.  Does not attach, create, or report anything.
  */
 extern bool dv_stats_latency(const dv_entry_key *keys, int n, dv_latency_estimate *estimate);
 
-/* All of them, for each server that uses them, copied into the current memory context. */
+/* Returns all users, for each server that uses them, copied into the current memory context. */
 extern dv_user_stats *dv_stats_users(int64 now, int *n);
 
 typedef struct dv_event_stats
 {
 	dv_history	event;
 	uint8		key[DV_KEY_LEN];	/* of its user */
-	bool		in_use;			/* some session of the server uses it */
+	bool		in_use;			/* by some session of the server */
 	Oid			databaseid;
 	Oid			serverid;
 	char		server[DV_NAME_LEN];
 	char		name[DV_NAME_LEN];
 } dv_event_stats;
 
-/* Throttle events, oldest first, for each server that uses the user. */
+/* Returns throttle events, oldest first, for each server that uses the user. */
 extern dv_event_stats *dv_stats_events(int *n);
 
 /* An operation that is under way, as it was at "now". */
@@ -53,22 +53,23 @@ typedef struct dv_progress_stats
 {
 	dv_progress_slot slot;
 	dv_progress_counts counts;
-	double		per_second;		/* of late */
+	double		per_second;		/* current speed */
 	double		per_second_overall;
-	double		total;			/* < 0: not known, or known to be wrong */
-	double		requests_left;	/* for the rows that are left, judging by those so far */
-	int64		left;			/* microseconds; < 0: not known */
+	double		total;			/* < 0: unknown, or known to be wrong */
+	double		requests_left;	/* for the remaining rows, estimated from those so far */
+	int64		left;			/* microseconds; < 0: unknown */
 } dv_progress_stats;
 
 extern dv_progress_stats *dv_stats_progress(int64 now, int *n);
 
 /*
- * Throttles and rates of a server's users start over, what was counted stays;
- * how many users.  "name": only the user that the server knows by this name.
+ * Resets throttles and rates of a server's users, but not their counters, and
+ * returns the number of users.  "name": only the user that the server knows by
+ * this name.
  */
 extern int	dv_stats_reset_pool(Oid databaseid, Oid serverid, const char *name);
 
-/* The reverse: counters and history; throttles and rates stay. */
+/* Resets counters and history, but not throttles and rates. */
 extern int	dv_stats_reset_counters(Oid databaseid, Oid serverid);
 
 #endif							/* DV_STATS_H */

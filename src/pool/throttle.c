@@ -14,7 +14,7 @@
 #include "net/date.h"
 #include "pool/throttle.h"
 
-/* How long the user is left unused at least once the circuit breaker is open. */
+/* The shortest time for which the user is left unused after the circuit breaker opens. */
 #define BREAKER_FIRST		(30 * DV_SECOND)
 #define BREAKER_LONGEST		(300 * DV_SECOND)
 
@@ -25,7 +25,7 @@ static const char *const codes[] = {"0x80072322", "0x80072321", "0x80072326"};
 
 #define NCODES ((int) (sizeof(codes) / sizeof(codes[0])))
 
-/* Longer each time that it is cut without one request going through. */
+/* Longer after each cut, until a request succeeds. */
 static int64_t
 breaker_pause(const dv_throttle *throttle)
 {
@@ -39,7 +39,7 @@ breaker_pause(const dv_throttle *throttle)
 	return pause < BREAKER_LONGEST ? pause : BREAKER_LONGEST;
 }
 
-/* True: this is the one that opens the circuit breaker. */
+/* Returns true if this cut opens the circuit breaker. */
 static bool
 note_cut(dv_throttle *throttle, int64_t now)
 {

@@ -31,7 +31,7 @@ typedef enum dv_throttle_cause
 
 #define DV_THROTTLE_CAUSES (DV_THROTTLE_OTHER + 1)
 
-/* The circuit breaker opens after so many cuts in a row, or in a window of five minutes. */
+/* The circuit breaker opens after this many cuts in a row, or in a window of five minutes. */
 #define DV_BREAKER_ROW		5
 #define DV_BREAKER_WINDOW	20
 
@@ -62,17 +62,20 @@ extern bool dv_throttle_record(dv_throttle *throttle, dv_throttle_cause cause, b
 							   int64_t retry_after, int64_t margin, int64_t now);
 
 /*
- * A request was answered.  If it was sent before the last burst, that proves
- * nothing.  Returns true if the circuit breaker has just closed.
+ * Notes that a request was answered.  This proves nothing if it was sent
+ * before the last burst.  Returns true if the circuit breaker has just closed.
  */
 extern bool dv_throttle_answered(dv_throttle *throttle, int64_t sent_at);
 
 extern bool dv_throttle_active(const dv_throttle *throttle, int64_t now);
 
-/* Is the circuit breaker open?  If so, requests are sent one at a time until one succeeds. */
+/*
+ * Returns true if the circuit breaker is open: then requests are sent one at a time until one
+ * succeeds.
+ */
 extern bool dv_throttle_probing(const dv_throttle *throttle);
 
-/* Forgets that it was throttled; what was counted stays. */
+/* Forgets that the user was throttled, but keeps the counters. */
 extern void dv_throttle_reset(dv_throttle *throttle);
 
 extern uint64_t dv_throttle_events(const dv_throttle *throttle);

@@ -1,39 +1,39 @@
 /*-------------------------------------------------------------------------
  *
  * wait.c
- *		Backends that wait for slots: who is woken, who is there, and slots of
- *		those that are not.
+ *		Backends that wait for slots: waking them, their presence, and the slots
+ *		of absent ones.
  *
- * Waking.  A backend that finds no slot notes in its row which users it could
- * use, and the ticket at which it tried.  Whoever changes something about a
- * user (gives a slot back, lifts its limit, ends its throttle) gives it a new
- * ticket and wakes the neediest waiter that wants it and has not tried since.
- * A waiter that cannot use what it was woken for, or leaves something over,
- * wakes the next one.  Nobody is woken twice for the same change, so that
- * comes to an end; and nobody who could send sleeps on.
+ * Waking.  A backend that finds no slot notes in its row which users it could use,
+ * and the ticket at which it tried.  A backend that changes something about a user
+ * (gives a slot back, lifts its limit, ends its throttle) gives it a new ticket and
+ * wakes the neediest waiter that wants it and has not tried since.  A waiter that
+ * cannot use what it was woken for, or not all of it, wakes the next one.  No waiter
+ * is woken twice for the same change, so this comes to an end, and no waiter that
+ * could send sleeps on.
  *
- * Presence.  A backend with an open cursor, whose client sends no more rows,
- * or that waits for a lock, has calls under way or enlisted, but does not
- * notice its latch.  Nobody waits for it, no wake-up is spent on it, and it
- * tries by itself when it comes back.  "presence" is written without the
- * lock, so a backend may be woken in the moment in which it leaves: each side
- * writes its own word (woken_at, presence) before it reads the other's, so at
- * least one of the two notices, and the wake-up goes to another.
+ * Presence.  A backend that has an open cursor, whose client sends no more rows, or
+ * that waits for a lock, may have calls under way or waiting, but does not notice
+ * its latch.  Others do not wait for it or wake it, and it tries by itself when it
+ * comes back.  "presence" is written without the lock, so a backend may be woken in
+ * the moment in which it leaves.  Each side writes its own word (woken_at, presence)
+ * before it reads the other's, so at least one of the two notices, and the wake-up
+ * goes to another backend.
  *
- * An Append that waits for our scans may return a row of another one, and then
- * nobody tells us that it waits no longer.  A wake-up of a backend that only
- * watches is therefore an offer: whoever comes next is woken as well, and leaves
- * the slot to it for as long as a woken waiter is waited for (DV_WAKE_GRACE).
+ * An Append that waits for our scans may return a row of another one, and does not
+ * tell us that it has stopped waiting.  A wake-up of a backend that only watches is
+ * therefore an offer: the next waiter is woken as well, and leaves the slot to the
+ * first one for DV_WAKE_GRACE.
  *
- * A backend may be inside and yet not run, because it has been stopped.  This shows
- * when it does not try although it was woken, or wanted to try by itself.  After
- * DV_WAKE_GRACE, others do not wait for it and do not wake it any more.  The slot
- * for which it was woken is found by the others when they try by themselves, as soon
- * as the requests that held them up should have ended (dv_wait_lend).
+ * A backend may be inside and yet not run, because it has been stopped.  It then
+ * fails to try although it was woken, or was due to try by itself.  After
+ * DV_WAKE_GRACE, others no longer wait for it or wake it.  They find the slot for
+ * which it was woken when they try by themselves, as soon as the requests that held
+ * them up should have ended (dv_wait_lend).
  *
- * Lending on.  The slot of a request that should have ended by all experience
- * while its backend is elsewhere is taken from it.  The record of the lease is
- * freed; that is how the owner finds out, and then it has nothing to give back.
+ * Lending on.  If a request should have ended by all experience while its backend is
+ * elsewhere, its slot is taken from it.  The record of the lease is freed; from
+ * this, the owner learns that it has nothing to give back.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -50,10 +50,10 @@
 #include "compat.h"
 #include "pool/wait.h"
 
-/* A backend that comes back sooner was not away. */
+/* A backend that comes back sooner does not count as absent. */
 #define ABSENCE DV_SECOND
 
-/* Is this backend where its latch is noticed at once? */
+/* Returns true if the backend will notice its latch at once. */
 static bool
 is_there(const dv_shared_backend *row)
 {
@@ -62,7 +62,7 @@ is_there(const dv_shared_backend *row)
 	return row->presence == DV_INSIDE;
 }
 
-/* Since when the backend has had a reason to try; 0: it has none. */
+/* Returns since when the backend has had a reason to try, or 0 if it has none. */
 static int64
 called_at(const dv_shared_backend *row, int64 now)
 {
@@ -71,7 +71,7 @@ called_at(const dv_shared_backend *row, int64 now)
 	return row->next_try != 0 && row->next_try <= now ? row->next_try : 0;
 }
 
-/* It should have come, but does not run. */
+/* Returns true if the backend should have tried by now, but apparently does not run. */
 static bool
 is_overdue(const dv_shared_backend *row, int64 now)
 {
@@ -140,7 +140,7 @@ dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
 		pg_memory_barrier();
 		if (!is_there(row))
 		{
-			row->woken_at = 0;	/* it has left this moment */
+			row->woken_at = 0;	/* it has just left */
 			continue;
 		}
 		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
@@ -174,7 +174,10 @@ dv_wait_forget(dv_shared *s, int user)
 	}
 }
 
-/* When the slot can be lent on at the earliest, if its owner stays as it is now, or leaves now. */
+/*
+ * Returns when the slot can be lent on at the earliest, if its owner stays as it is now, or
+ * leaves now.
+ */
 static int64
 lendable_at(const dv_shared_backend *owner, const dv_shared_lease *lease, int64 now)
 {
@@ -213,7 +216,7 @@ dv_wait_lend(dv_shared *s, int user, int mine, int64 now, int64 *next)
  * Coming and going.
  */
 
-/* This backend's row in the memory of all; in its own nobody else looks. */
+/* Returns this backend's row in the shared memory.  Nobody else looks at its private memory. */
 static dv_shared_backend *
 row_of_mine(dv_shared **s)
 {
@@ -223,7 +226,7 @@ row_of_mine(dv_shared **s)
 	return dv_shared_backend_at(*s, dv_shared_claimed(*s));
 }
 
-/* A wake-up that came while this backend left is for another. */
+/* Passes on a wake-up that came while this backend left. */
 static void
 pass_on_wake(dv_shared *s, dv_shared_backend *mine)
 {
