@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * answer.c
- *		What the answer to an attempt says, to the call and to the pool.
+ *		Reads the answer to an attempt, for the call and for the pool.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -17,7 +17,7 @@
 #include "net/text.h"
 
 #define LARGEST_ROW		((size_t) 16 * 1024 * 1024) /* that a write returns */
-#define LARGEST_RESULT	((size_t) 64 * 1024)	/* of one row of a batch */
+#define LARGEST_RESULT	((size_t) 64 * 1024)	/* for one row of a batch */
 
 static bool
 open_parts(const dv_http_call *http, dv_multipart *multipart)
@@ -38,8 +38,8 @@ request_id_of(const dv_http_call *http)
 }
 
 /*
- * A $batch that stops at its first failure has the status of the part that
- * failed, and the error is in that part.
+ * A $batch that stops at its first failure has the status of the failed part,
+ * which contains the error.
  */
 static void
 read_error(const dv_http_call *http, bool in_batch, dv_error *error)
@@ -112,7 +112,7 @@ dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer)
 	}
 	read_error(http, in_batch, &answer->error);
 
-	/* the throttle of a request's only part is the request's, and not a second one */
+	/* the throttle of a request's only part is the throttle of the request, not a second one */
 	if (answer->error.verdict == DV_VERDICT_THROTTLED)
 		note_throttle(answer, &answer->error, 0);
 	else
@@ -210,7 +210,7 @@ dv_answer_report(const dv_http_call *http, const dv_answer *answer, dv_kind kind
 	report->duration = result->duration;
 	report->bytes_sent = result->bytes_sent;
 	report->bytes_received = result->bytes_received;
-	/* how many rows a read has got is counted when they are read */
+	/* the rows of a read are counted when they are read */
 	if (answer->error.verdict == DV_VERDICT_OK && kind != DV_KIND_READ)
 		report->rows = answer->failed > 0 ? Min(rows, answer->accepted) : rows;
 	report->dop_hint = (int) Max(header_number(http, "x-ms-dop-hint"), 0);

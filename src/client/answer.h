@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * answer.h
- *		What the answer to an attempt says, to the call and to the pool.
+ *		Reads the answer to an attempt, for the call and for the pool.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -24,34 +24,34 @@ typedef struct dv_answer
 {
 	dv_error	error;			/* of the request */
 	int			accepted;		/* number of parts that succeeded */
-	int			failed;			/* number of the others, including those that were throttled */
+	int			failed;			/* number of other parts, including those that were throttled */
 	int			nthrottles;
 	dv_answer_throttle *throttles;
 } dv_answer;
 
 /*
  * Reads an answer, in the current memory context.  "in_batch" means that the
- * request is the only part of a $batch, so that the error of this part is that
- * of the request.
+ * request is the only part of a $batch, so the part's error is the error of
+ * the request.
  */
 extern void dv_answer_read(const dv_http_call *http, bool in_batch, dv_answer *answer);
 
 /*
- * Logs at level DEBUG2 how the service answered, with its id of the request.
- * "path" is the address below the root.
+ * Logs the service's answer at level DEBUG2, with the service's id of the
+ * request.  "path" is the address below the root.
  */
 extern void dv_answer_log(const dv_http_call *http, const char *method, const char *path);
 
 /*
- * Returns how many bytes an answer may have; 0: as many as any.  The answer to
- * a write is in proportion to its rows, and errors and other small answers have
- * limits of their own.
+ * Returns the limit for the bytes of an answer; 0: the general limit.  The
+ * answer to a write is in proportion to its rows, and errors and other small
+ * answers have limits of their own.
  */
 extern size_t dv_answer_largest(dv_kind kind, int rows);
 
 /*
- * Fills in what the pool is told, in the current memory context.  "rows" is
- * the number of rows that were sent; rows that are read are not counted here.
+ * Fills in the report for the pool, in the current memory context.  "rows" is
+ * the number of rows that were sent; rows that are read are counted elsewhere.
  */
 extern void dv_answer_report(const dv_http_call *http, const dv_answer *answer, dv_kind kind,
 							 int rows, dv_lease_report *report);

@@ -6,8 +6,8 @@
  * A call cycles through a few states: it wants a slot, is on the wire, and
  * then is either done or wants a slot again, at once (if another user is free)
  * or after a backoff.  The rules of retry.h decide whether it is sent again.
- * No call belongs to a user before it is sent: whenever anything has happened,
- * a slot of whoever can send it is looked for anew.
+ * No call belongs to a user before it is sent: after each event, a user that
+ * can send it is chosen anew.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -35,7 +35,10 @@ static dlist_head calls = DLIST_STATIC_INIT(calls);
 static bool sent = false;		/* a request has been started since the calls were last advanced */
 static bool watched = false;	/* dv_call_watch has reported a wait that has not ended yet */
 
-/* The answer says this about the token.  Returns true if it is the first to find it refused. */
+/*
+ * Tells the token how its bearer fared.  Returns true if this call is the first to find it
+ * refused.
+ */
 static bool
 settle_bearer(dv_call *call, dv_bearer_fate fate)
 {
@@ -82,7 +85,7 @@ end(dv_call *call)
 		dv_call_set_state(call, DV_CALL_DONE, DV_WAIT_RESPONSE, 0);
 }
 
-/* Ends a call whose owner has to be told. */
+/* Ends a call and notifies its owner. */
 static void
 end_for_owner(dv_call *call)
 {
@@ -96,7 +99,7 @@ call_gone(void *arg)
 {
 	dv_call    *call = arg;
 
-	/* a message at DEBUG5 would look for a cancel, but nothing may be raised here */
+	/* a message at DEBUG5 would check for a cancel, but nothing may be raised here */
 	HOLD_INTERRUPTS();
 	end(call);
 	dlist_delete(&call->node);
@@ -111,7 +114,7 @@ abandon(dv_call *call)
 		return;
 	if (call->http != NULL)
 		dv_http_stop(call->http);
-	/* what an earlier attempt has left is no part of it */
+	/* forget what an earlier attempt has left */
 	dv_trouble_set(&call->error, DV_VERDICT_REFUSED, ERRCODE_QUERY_CANCELED, "canceled", NULL);
 	call->error.outcome_unknown = call->state == DV_CALL_ON_WIRE;
 	call->stopped = true;
@@ -216,7 +219,11 @@ dv_call_send(dv_call *call, dv_bearer *bearer)
 	request.timeout_ms = config->request_timeout_ms;
 	request.max_response = dv_answer_largest(call->spec.kind, call->spec.rows);
 	request.affinity = true;
-	/* a block that a statement calls may send its requests, and be rolled back before the answer */
+
+	/*
+	 * a block that the statement calls may send its requests, and be rolled back before the
+	 * answer
+	 */
 	request.subid = call->subid;
 	call->attempts++;
 	dv_totals_of_calls.requests++;
@@ -268,13 +275,15 @@ settle(dv_call *call, bool found_out)
 	};
 	dv_retry_decision decision;
 
-	/* the details report each row on its own, so the caller repeats rows, not the request */
+	/*
+	 * the details report each row on its own, so the caller repeats rows instead of the request
+	 */
 	if (call->error.details != NULL)
 	{
 		dv_call_settled(call);
 		return;
 	}
-	/* descriptors come back when other requests end */
+	/* descriptors become free when other requests end */
 	if (dv_http_result_of(call->http)->failure == DV_HTTP_NO_DESCRIPTOR_YET &&
 		!call->error.outcome_unknown)
 	{
@@ -299,13 +308,14 @@ settle(dv_call *call, bool found_out)
 }
 
 /*
- * An answer settles whether the request was carried out.  But if the outcome
- * of an earlier attempt is unknown, a refusal of a later one settles nothing.
+ * An answer shows whether the request was carried out.  However, if the
+ * outcome of an earlier attempt is unknown, the refusal of a later one proves
+ * nothing.
  */
 static void
 note_outcome(dv_call *call)
 {
-	/* some rows were written and others were not: the details say which */
+	/* the details say which rows were written and which were not */
 	if (call->error.details != NULL)
 		return;
 	call->was_unknown |= call->error.outcome_unknown;
@@ -325,7 +335,7 @@ note_consistency_token(const dv_call *call)
 		dv_session_note_consistency_token(call->session, table, token);
 }
 
-/* Notes what an answer says about the user and its token; returns as settle_bearer does. */
+/* Notes what an answer says about the user and its token.  Returns the same as settle_bearer. */
 static bool
 note_user(dv_call *call)
 {
@@ -406,11 +416,11 @@ advance(dv_call *call)
 }
 
 /*
- * Whatever raises an error while a call changes its state, the call ends here: it
- * may belong to an outer transaction or a cursor, which go on.  Every message for
- * the log can raise one, because it may be the first to notice a cancel.  Holding
- * interrupts instead would make a backend whose client does not read such
- * messages deaf to a shutdown.
+ * If an error is raised while a call changes its state, end the call: it may
+ * belong to an outer transaction or a cursor, which continue.  Every log message
+ * can raise an error, because it may be the first to notice a cancel.  Holding
+ * interrupts instead would make a backend ignore a shutdown if its client does
+ * not read such messages.
  */
 static void
 do_each(void (*step) (dv_call *))
@@ -455,8 +465,8 @@ advance_all(void)
 	do_each(advance);
 
 	/*
-	 * A request leaves when its socket is driven, and the backend may not come back for long: a
-	 * slot would be held for a request that nobody works on.
+	 * A request leaves when its socket is driven, and the backend may not come back for long:
+	 * meanwhile it would hold a slot for a request that the service has not received.
 	 */
 	if (sent)
 		dv_http_drive();
@@ -473,12 +483,12 @@ dv_call_advance(void)
 void
 dv_call_receive(void)
 {
-	/* until the calls are advanced: a wake-up for one of them is not passed on */
+	/* until the calls are advanced, a wake-up for one of them is not passed on */
 	dv_pool_enter();
 	receive_all();
 }
 
-/* Returns what the call waits for now. */
+/* Returns the reason why the call waits. */
 static dv_wait_reason
 reason_of(const dv_call *call)
 {
@@ -487,8 +497,8 @@ reason_of(const dv_call *call)
 }
 
 /*
- * Lowers *until to the earliest time that a call waits for, and returns in
- * *reason what the first call waits for.  Returns false if all calls are done.
+ * Lowers *until to the earliest time that a call waits for, and sets *reason
+ * to why the first call waits.  Returns false if all calls are done.
  */
 static bool
 next_event(int64 *until, dv_wait_reason *reason)
@@ -511,7 +521,9 @@ next_event(int64 *until, dv_wait_reason *reason)
 	return found;
 }
 
-/* Every wait of a backend goes through here, except those in a WaitEventSet of PostgreSQL. */
+/*
+ * All waits of a backend go through this function, except those in a WaitEventSet of PostgreSQL.
+ */
 static void
 wait_for(int64 until, dv_wait_reason reason)
 {
@@ -658,7 +670,7 @@ dv_call_others(dv_call *call, const dv_error *error)
 {
 	if (error->verdict != DV_VERDICT_REFUSED || !dv_error_is_about_user(error))
 		return 0;
-	/* the call has asked everybody, and the error need not be about the last one */
+	/* all users were asked, and the error need not be about the last one */
 	if (call->error.verdict != DV_VERDICT_OK && call->error.details == NULL)
 		return 0;
 	dv_standing_refused(dv_session_standing(call->session), call->user, &call->senders.deed, error);

@@ -30,26 +30,25 @@ typedef struct dv_call_spec
 	size_t		body_len;
 	dv_kind		kind;
 	int			rows;			/* for the counters */
-	const char *table;			/* entity set that it is about; NULL: the path says it */
+	const char *table;			/* its entity set; NULL: derived from the path */
 	uint64		only;			/* a bit for each user that may send it; 0: any */
-	bool		in_batch;		/* a $batch of one part, whose answer is the call's answer */
-	const dv_retry *history;	/* of what it carries or asks for, in earlier calls; NULL: none */
-	int64		delay;			/* it is not sent before this much time has passed */
+	bool		in_batch;		/* a $batch of one part, whose answer is that of the call */
+	const dv_retry *history;	/* of its contents, in earlier calls; NULL: none */
+	int64		delay;			/* it is not sent before this time has passed */
 	bool		repeatable;		/* may be sent again after an unknown outcome */
 	bool		divisible;		/* the caller can send it in smaller requests */
 	bool	   *in_doubt;		/* true while the request may have been carried out; or NULL. Must
 								 * outlive the call */
-	bool	   *hold;			/* set when the call is done; while it is set, no call that shares
-								 * it gets a slot.  Or NULL; must outlive the call */
+	bool	   *hold;			/* set when the call is done; while it is set, calls that share it
+								 * get no slot.  Or NULL; must outlive the call */
 } dv_call_spec;
 
-/* What all calls of this backend have taken since it began. */
+/* Totals of all calls of this backend since it started. */
 typedef struct dv_call_totals
 {
 	int64		requests;
-	int64		throttles;		/* in their answers, those of parts included */
-	int64		waited;			/* microseconds for which the backend could do nothing but wait
-								 * for them */
+	int64		throttles;		/* in their answers, including those of parts */
+	int64		waited;			/* microseconds that the backend spent only waiting for them */
 } dv_call_totals;
 
 extern dv_call_totals dv_totals_of_calls;
@@ -80,7 +79,7 @@ extern void dv_call_advance(void);
 
 /*
  * Reads the answers that have arrived, but gives no slot to a call.  The caller
- * looks at them, and then calls dv_call_advance.
+ * examines them, and then calls dv_call_advance.
  */
 extern void dv_call_receive(void);
 
@@ -90,8 +89,8 @@ extern void dv_call_wait(dv_call *call);
 /*
  * Waits until something happens to any call, or until "until" (dv_now scale;
  * 0: no limit).  This is for callers that have many calls under way; they
- * advance them next.  "reason" is what is waited for if no call is under way.
- * Processes interrupts.
+ * advance them next.  "reason" applies if no call is under way.  Processes
+ * interrupts.
  */
 extern void dv_call_pause(int64 until, dv_wait_reason reason);
 
@@ -104,7 +103,7 @@ extern void dv_call_pause(int64 until, dv_wait_reason reason);
  */
 extern int	dv_call_watch(int64 until);
 
-/* To be called when the descriptor is ready, if the backend has waited for that and done nothing else. */
+/* To be called when the descriptor is ready, if the backend has done nothing but wait for it. */
 extern void dv_call_watched(void);
 
 /*
@@ -127,15 +126,15 @@ extern int	dv_call_attempts(const dv_call *call);
 extern bool dv_call_stopped(const dv_call *call);
 
 /*
- * Adds why attempts were repeated to an array of DV_RETRY_CAUSES counters.  A
+ * Adds the causes of repetitions to an array of DV_RETRY_CAUSES counters.  A
  * repetition by another user, because the first one was at fault, has no cause.
  */
 extern void dv_call_add_causes(const dv_call *call, int64 *causes);
 
-/* Returns the number of throttles in the answers to all attempts, those of parts included. */
+/* Returns the number of throttles in the answers to all attempts, including those of parts. */
 extern int	dv_call_throttles(const dv_call *call);
 
-/* Returns the history that the spec began with, and what this call has added to it. */
+/* Returns the history that the spec began with, plus what this call has added to it. */
 extern const dv_retry *dv_call_history(const dv_call *call);
 
 /* Returns the time at which the last attempt was sent. */
@@ -146,10 +145,10 @@ extern bool dv_call_told_pool(const dv_call *call);
 
 /*
  * These are for callers that read the parts of a $batch, or the details of
- * rows.  The first notes what the error of one of them says about the user,
- * and returns the other users that may be asked, 0 if there are none or if the
+ * rows.  The first notes what the error of a part or row says about the user,
+ * and returns the other users that may be asked; 0 if there are none or if the
  * error is not about the user.  The second notes that the user was allowed to
- * do what was asked.
+ * carry out the request.
  */
 extern uint64 dv_call_others(dv_call *call, const dv_error *error);
 extern void dv_call_proved(dv_call *call);

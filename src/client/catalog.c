@@ -3,10 +3,10 @@
  * catalog.c
  *		Requests the tables of the service and their definitions.
  *
- * The files dataverse/metadata*.c know what to request and what the answers
- * mean.  This file makes the requests and manages memory: answers can be
- * large, so each is freed as soon as it has been read, and definitions are
- * parsed one at a time.
+ * The files dataverse/metadata*.c determine the requests and read the answers.
+ * This file sends the requests and manages memory: answers can be large, so
+ * each is freed as soon as it has been read, and definitions are parsed one at
+ * a time.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -32,8 +32,8 @@
 #define NAMED_SOLUTIONS 10
 
 /*
- * The language of the service cannot be interrupted, but it allocates memory for
- * whatever it reads, so here is the place to stop it.
+ * The code in dataverse/ cannot check for interrupts, but it allocates memory
+ * for everything it reads, so we check here.
  */
 static void *
 allocate(void *context, size_t size)
@@ -120,8 +120,8 @@ mark_ids(dv_meta_catalog *catalog, struct json_object *components)
 }
 
 /*
- * Raises an error if a solution in which no tables were found does not exist,
- * with a hint at those that do.
+ * Raises an error if a solution without tables does not exist, with a hint
+ * that names existing ones.
  */
 static void
 check_solution(dv_session *session, const char *solution, const char *what)
@@ -205,7 +205,7 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
  * Definitions
  */
 
-/* If intersect tables are wanted, finds out which tables each of them connects. */
+/* If intersect tables are wanted, finds out which tables they connect. */
 static void
 get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena,
 		  MemoryContext scratch, const char *what)
@@ -222,7 +222,7 @@ get_sides(dv_session *session, dv_meta_catalog *catalog, const dv_arena *arena,
 	MemoryContextReset(scratch);
 }
 
-/* Names are ASCII as a rule, but nothing ensures it before this. */
+/* Names are ASCII as a rule, but nothing has ensured this before. */
 static void
 convert_names(const char **const *names, int n)
 {
@@ -233,7 +233,10 @@ convert_names(const char **const *names, int n)
 			*names[i] = dv_text_in(*names[i], strlen(*names[i]));
 }
 
-/* Converts everything that becomes part of a command.  Comments are left to those who want them. */
+/*
+ * Converts everything that becomes part of a command.  Comments are left to the callers that want
+ * them.
+ */
 static void
 convert_table(dv_meta_table *table)
 {
@@ -278,7 +281,7 @@ visit_definition(retrieval *r, struct json_object *definition)
 
 	if (entry == NULL || !entry->wanted || entry->met)
 		return;
-	/* a definition without columns would look as if all had been deleted */
+	/* without this check, all columns would seem to have been deleted */
 	if (dv_json_array(definition, "Attributes") == NULL)
 		refuse_answer(r->session, r->reader->what);
 	dv_meta_table_read(&arena, r->catalog, entry, definition, &r->wish, &table);
@@ -288,7 +291,7 @@ visit_definition(retrieval *r, struct json_object *definition)
 	dv_progress_read(r->progress, 0, ++r->met, 0);
 }
 
-/* A table whose definition was not sent must not look as if it did not exist. */
+/* A table whose definition was not sent must not seem to be missing. */
 static void
 check_complete(const dv_meta_catalog *catalog, const char *server, const char *what)
 {
@@ -366,8 +369,9 @@ is_refused(const dv_error *error)
 }
 
 /*
- * Only labels in the user's language and in the organisation's are needed.
- * If they are not told, there will be labels in all languages.
+ * Only labels in the user's language and in the organisation's are needed.  If
+ * the service does not tell these languages, labels in all languages are
+ * requested.
  */
 static void
 get_languages(retrieval *r)
@@ -400,8 +404,8 @@ get_languages(retrieval *r)
 }
 
 /*
- * Requests many definitions at once, for as long as the service takes that.
- * What it does not take is left to the plain way.
+ * Requests many definitions at once, until the service refuses this.  The rest
+ * is left to get_plainly().
  */
 static void
 get_by_changes(retrieval *r)
@@ -433,7 +437,7 @@ get_by_changes(retrieval *r)
 	}
 }
 
-/* Returns the answer as a document, or NULL if the table does not exist any more. */
+/* Returns the answer as a document, or NULL if the table no longer exists. */
 static struct json_object *
 get_document(const retrieval *r, dv_call *call)
 {
@@ -449,7 +453,7 @@ get_document(const retrieval *r, dv_call *call)
 	return document;
 }
 
-/* The columns of all kinds are requested at the same time. */
+/* Requests the columns of all kinds at the same time. */
 static void
 get_plainly(retrieval *r, const dv_meta_entry *entry)
 {

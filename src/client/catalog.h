@@ -21,13 +21,13 @@ extern dv_meta_catalog *dv_catalog_get(dv_session *session, const char *what);
 
 /*
  * Marks the tables of the solution as wanted; raises an error if the solution
- * does not exist.  Makes one request for every 5,000 components, and another
- * one only if the solution has no tables.
+ * does not exist.  Makes one request for every 5,000 components, plus one if
+ * the solution has no tables.
  */
 extern void dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog,
 									 const char *solution, const char *what);
 
-/* Who wants definitions. */
+/* A caller that wants definitions. */
 typedef struct dv_catalog_reader
 {
 	void		(*visit) (const dv_meta_table *table, void *arg);
@@ -40,9 +40,9 @@ typedef struct dv_catalog_reader
 /*
  * Calls the reader's "visit" with the definition of each table that is wanted;
  * "table" is freed when it returns.  Makes a request for every DV_META_CHUNK
- * tables, one more if there are intersect tables among them, and two if
- * comments are wanted.  If the service refuses RetrieveMetadataChanges, there
- * are several requests for each table.
+ * tables, one more if some of them are intersect tables, and two more if
+ * comments are wanted.  If the service refuses RetrieveMetadataChanges, makes
+ * several requests for each table.
  */
 extern void dv_catalog_definitions(dv_session *session, dv_meta_catalog *catalog,
 								   const dv_meta_wish *wish, const dv_catalog_reader *reader);

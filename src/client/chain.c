@@ -1,12 +1,12 @@
 /*
  * chain.c
- *		What leads from page to page: notices links that lead in a circle, and
- *		reads cookies.
+ *		Links and cookies between pages: detects links that lead in a circle,
+ *		and reads cookies.
  *
  * One link is remembered, and each later one is compared with it; it is replaced
- * after one, two, four, eight … links.  Sooner or later it is a link of the
- * circle and the circle is shorter than the time until the next replacement
- * (R. P. Brent's algorithm).
+ * after one, two, four, eight … links.  Eventually it is a link of the circle,
+ * and the circle is shorter than the distance to the next replacement (R.  P.
+ * Brent's algorithm).
  *
  * SPDX-License-Identifier: PostgreSQL
  */

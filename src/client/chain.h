@@ -1,7 +1,7 @@
 /*
  * chain.h
- *		What leads from page to page: notices links that lead in a circle, and
- *		reads cookies.
+ *		Links and cookies between pages: detects links that lead in a circle,
+ *		and reads cookies.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,17 +12,18 @@
 
 #include "dataverse/page.h"
 
-/* The links of one query so far; zeroed in the beginning. */
+/* The links of one query so far; zeroed at first. */
 typedef struct dv_chain
 {
 	char	   *mark;			/* a link that was met before */
 	uint64		since;			/* links since then */
-	uint64		limit;			/* after so many links another mark is set */
+	uint64		limit;			/* number of links after which the mark is replaced */
 } dv_chain;
 
 /*
- * To be called with each link.  Returns true if it leads back to an earlier
- * page, at the latest when all pages of the circle have been read three times.
+ * To be called with each link.  Returns true if the link leads back to an
+ * earlier page, at the latest when all pages of the circle have been read
+ * three times.
  */
 extern bool dv_chain_leads_back(dv_chain *chain, MemoryContext context, const char *link);
 

@@ -14,16 +14,16 @@
 
 #include "client/job.h"
 
-/* Rows kept at most */
+/* Most rows kept */
 #define DV_DOUBTS_MAX 1000
 
-/* How to find out about them, for messages */
+/* A hint for messages */
 #define DV_DOUBTS_HINT "To find out, query the foreign table by the ids in this session's view dataverse.doubts."
 
 typedef struct dv_doubt
 {
 	Oid			relid;			/* the foreign table */
-	Oid			roleid;			/* who wrote */
+	Oid			roleid;			/* the role that wrote it */
 	dv_operation operation;
 	int64		ordinal;		/* number of the row in the statement */
 	bool		has_id;
@@ -33,12 +33,12 @@ typedef struct dv_doubt
 
 /*
  * Notes the rows in doubt of a list of jobs.  A job that was given up because
- * one of its rows was refused still has that row, whose number is "refused".
- * It does not fail, so it may be called while a transaction is aborted.
+ * one of its rows was refused still has that row, with the number "refused".
+ * Does not fail, so it may be called while a transaction is aborted.
  */
 extern void dv_doubts_note(const dlist_head *jobs, int64 refused);
 
-/* Returns the number of rows that are kept, and one of them, from the oldest to the latest. */
+/* Return the number of rows that are kept, and one of them, from the oldest to the latest. */
 extern int	dv_doubts_count(void);
 extern const dv_doubt *dv_doubts_get(int i);
 

@@ -11,7 +11,7 @@
 
 #include "client/forms.h"
 
-/* What each form is called in messages. */
+/* The name of each form in messages. */
 static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_BATCH_PARTS] = "long batches",
 	[DV_FORM_CREATE_MULTIPLE] = "CreateMultiple",
@@ -85,7 +85,7 @@ dv_form_refused(const dv_session *session, dv_form form, const char *table, int 
 {
 	dv_noted_form *f = find_or_add(session, form, table);
 
-	/* of several requests that were under way, the first one tells */
+	/* of several requests that were under way, the first one reports it */
 	if (f->most <= most)
 		return;
 	f->most = most;

@@ -3,11 +3,10 @@
  * forms.h
  *		Forms of requests that the service has refused, or that have proved to work.
  *
- * Some requests are optimisations: what they do can be done by plainer
- * requests as well, of which there are then more or longer ones.  If the
- * service refuses such a form, the plainer one is used instead, and the
- * session does not try that form again.  Only if the plainest form is refused,
- * too, is that an error for the user.
+ * Some requests are optimisations: plainer requests can do the same, but then more
+ * or longer ones are needed.  If the service refuses such a form, we use the
+ * plainer one instead, and do not try the form again in this session.  An error is
+ * raised only if the plainest form is refused, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -38,24 +37,27 @@ typedef enum dv_form
 #define DV_FORMS (DV_FORM_FETCH_RANGES + 1)
 
 /*
- * Returns how much of the form may be used: "most", or what was left of it when
- * the service refused it.  0 means that the form cannot be used.  "table" is
- * a table's logical name if the form depends on the table, else NULL.
+ * Returns how much of the form may be used: "most", or less if the service has
+ * refused that much.  0 means that the form cannot be used.  "table" is a
+ * table's logical name if the form depends on the table, else NULL.
  */
 extern int	dv_form_most(const dv_session *session, dv_form form, const char *table, int most);
 
 /*
  * Remembers that the service has refused the form with this error, and that
- * only "most" of it is to be used from now on.  Tells so at DEBUG1.
+ * only "most" of it is to be used from now on.  Logs this at DEBUG1.
  */
 extern void dv_form_refused(const dv_session *session, dv_form form, const char *table, int most,
 							const dv_error *error);
 
-/* Remembers that an answer has shown that the form does what it is to do. */
+/* Remembers that an answer has shown that the form works. */
 extern bool dv_form_proven(const dv_session *session, dv_form form, const char *table);
 extern void dv_form_prove(const dv_session *session, dv_form form, const char *table);
 
-/* Does the error say that the service does not take requests of this form, whoever sends them? */
+/*
+ * Returns true if the error says that the service does not accept requests of this form from any
+ * user.
+ */
 extern bool dv_form_blamed(const dv_error *error);
 
 #endif							/* DV_FORMS_H */

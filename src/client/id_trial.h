@@ -2,10 +2,10 @@
  * id_trial.h
  *		Whether the service compares ids as we do.
  *
- * Rows that are divided by their ids come once only if the service compares ids in
- * our order (dataverse/id_order.h).  That is not taken for granted: before a session
- * divides the rows of a table for the first time, it asks for a row by its id and
- * by what only this order makes true of that id.
+ * When rows are divided by their ids, each row comes exactly once only if the
+ * service compares ids in our order (dataverse/id_order.h).  This is not taken for
+ * granted: before a session divides the rows of a table for the first time, it
+ * requests a row by its id and by comparisons that are true only in this order.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,7 +15,7 @@
 #include "dataverse/id_order.h"
 #include "dataverse/query.h"
 
-/* Returns a filter that the row with this id meets if ids are compared in our order, and no other. */
+/* Returns a filter that matches only the row with this id, if ids are compared in our order. */
 extern dv_filter *dv_id_trial_filter(const dv_column *column, const dv_ordered_id *id);
 
 /* Returns a comparison of a column with an id. */

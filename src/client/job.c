@@ -82,9 +82,10 @@ dv_job_length_refused(const dv_job *job, const dv_error *error)
  */
 
 /*
- * When a statement fails, the rows of its jobs are gone before the writer is,
- * because the children of a memory context are deleted before its callbacks are
- * called.  So the first job to go makes the writer note which rows are in doubt.
+ * When a statement fails, its jobs are freed before the writer, because the
+ * children of a memory context are deleted before its callbacks are called.
+ * Therefore the first job to be freed makes the writer note which rows are in
+ * doubt.
  */
 static void
 job_gone(void *arg)
@@ -286,7 +287,7 @@ dv_job_start(dv_job *job)
 	spec.divisible = job->batch->nrows > 1 &&
 		(job->route == DV_ROUTE_BULK || job->route == DV_ROUTE_SINGLE);
 	spec.table = job->batch->destination->entity_set;
-	/* who may not write the rows may be able to read them */
+	/* a user that may not write the rows may be able to read them */
 	spec.only = job->route != DV_ROUTE_VERIFY ? job->only : 0;
 	switch (job->route)
 	{

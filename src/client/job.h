@@ -38,39 +38,40 @@ typedef enum dv_route
 /* The struct is allocated in the writer's context; "context" holds the batch. */
 typedef struct dv_job
 {
-	dlist_node	node;			/* in a list of the writer */
+	dlist_node	node;			/* in one of the writer's lists */
 	dv_writer  *writer;
 	const dv_writer_spec *spec; /* the writer's */
 	MemoryContext context;
 	bool		freed;			/* by dv_job_free, rather than with the writer */
 	dv_batch   *batch;
-	int			nrows;			/* rows of the batch that are not settled */
+	int			nrows;			/* rows of the batch that have not been settled */
 	dv_route	route;
 	dv_call    *call;			/* under way or done; NULL: not sent */
 	StringInfoData body;		/* of the request, unless it is the batch's bytes */
 	bool		in_doubt;		/* the request under way puts its rows in doubt; set by the call */
 	bool		was_in_doubt;	/* an earlier request has put its rows in doubt */
-	bool		whole;			/* each request so far had all of these rows, and was to be
+	bool		whole;			/* each request so far had all of these rows, and had to be
 								 * carried out as a whole */
-	bool		isolating;		/* a row was refused, and this finds out which */
+	bool		isolating;		/* a row was refused, and this job finds out which */
 	bool		barred;			/* rows that its rows may refer to are still under way */
 	uint64		only;			/* a bit for each user that may write it; 0: any.  The others were
 								 * refused for lack of a privilege */
-	dv_error   *suspicion;		/* the error that its bulk message was refused with, if that may
-								 * mean that the table does not have the message; or NULL */
-	dv_error   *refusals;		/* for each row, the error it was refused with, which counts if
-								 * the row does not exist, or if nobody else can be asked; or NULL */
+	dv_error   *suspicion;		/* the error of its bulk message, if that may mean that the table
+								 * lacks the message; or NULL */
+	dv_error   *refusals;		/* for each row, the error with which it was refused, which counts
+								 * if the row does not exist, or if no other user can be asked; or
+								 * NULL */
 	dv_retry	retry;			/* history of each of its rows on this route */
 	int64		not_before;		/* end of the backoff */
 	int64		first_sent;		/* when these rows were first sent, in any job */
 	dv_route	after_search;	/* DV_ROUTE_SEARCH: how the rows are sent afterwards */
-	int			verifications;	/* how often the rows of a refused change set were verified */
+	int			verifications;	/* number of verifications of the rows of a refused change set */
 	bool		struck;			/* it counts in the writer's "strikes" */
 
 	/* DV_ROUTE_VERIFY */
 	bool		refused_whole;	/* the rows were refused together, not one by one */
 	int			verified;		/* number of rows that have been verified */
-	int			asked;			/* number of rows that the query under way is about */
+	int			asked;			/* number of rows in the query under way */
 	struct dv_findings *findings;	/* of the rows verified so far (proof.h); or NULL */
 } dv_job;
 
@@ -83,7 +84,7 @@ extern dv_job *dv_job_create(dv_writer *writer, const dv_writer_spec *spec, Memo
 							 dv_batch *batch, dv_route route);
 extern void dv_job_free(dv_job *job);
 
-/* Returns a job for rows of another one, which have the same past. */
+/* Returns a job for rows of another one, with the same history. */
 extern dv_job *dv_job_like(const dv_job *from, dv_operation operation, dv_route route);
 
 /*
@@ -99,7 +100,7 @@ extern dv_job *dv_job_keep(dv_job *kept, const dv_job *from, const dv_batch_row 
  */
 extern void dv_job_split(dv_job *job, int most, dlist_head *pieces);
 
-/* Notes the error that a row was refused with. */
+/* Notes the error with which a row was refused. */
 extern void dv_job_note_refusal(dv_job *job, int row, const dv_error *error);
 
 /* Returns the number of bytes that the job holds. */
@@ -113,13 +114,15 @@ extern void dv_job_rewind(dv_job *job);
 
 extern bool dv_job_is_in_doubt(const dv_job *job);
 
-/* Returns true if the job writes rows, rather than reads which of them exist. */
+/* Returns true if the job writes rows, as opposed to reading which of them exist. */
 extern bool dv_job_writes(const dv_job *job);
 
 /* Returns true if these are the updates that follow the creation of rows. */
 extern bool dv_job_is_then(const dv_job *job);
 
-/* Returns true if the request that the job's route sends is carried out wholly or not at all. */
+/*
+ * Returns true if the request of the job's route is carried out either as a whole or not at all.
+ */
 extern bool dv_job_is_atomic(const dv_job *job);
 
 /*
@@ -128,13 +131,13 @@ extern bool dv_job_is_atomic(const dv_job *job);
  */
 extern bool dv_job_is_repeatable(const dv_job *job);
 
-/* Returns how the rows of a batch are to be sent, as far as this session knows their table. */
+/* Returns how to send the rows of a batch, as far as this session knows their table. */
 extern dv_route dv_job_route(const dv_writer_spec *spec, const dv_batch *batch);
 
-/* Returns how many parts a request on this route can have, as far as this session knows. */
+/* Returns the most parts of a request on this route, as far as this session knows. */
 extern int	dv_job_most(const dv_writer_spec *spec, dv_route route);
 
-/* Returns how many parts the request of the job has; 0: it is no $batch. */
+/* Returns the number of parts of the job's request; 0: it is not a $batch. */
 extern int	dv_job_parts(const dv_job *job);
 
 /* Remembers that the service has refused the bulk message of this job. */
@@ -157,10 +160,10 @@ extern void dv_settle_job(dv_job *job);
  */
 extern void dv_settle_refusals(dv_job *job, const dv_error *const *errors);
 
-/* Sends a job whose answer cannot be read once more, or lets the statement fail. */
+/* Sends a job again whose answer cannot be read, or lets the statement fail. */
 extern void dv_settle_unreadable(dv_job *job);
 
-/* Sends a job that was refused in a way that shows which row is at fault. */
+/* Sends a job again that was refused, in a way that shows which row is at fault. */
 extern void dv_settle_isolate(dv_job *job);
 
 /*
@@ -182,11 +185,11 @@ typedef struct dv_search
 {
 	dv_job	   *found;
 	dv_job	   *missing;
-	dv_job	   *others;			/* rows of the job that were not looked for */
+	dv_job	   *others;			/* rows of the job that needed no query */
 	dv_job	   *again;			/* rows that are sent again as they were taken */
 } dv_search;
 
-/* Lets a job that joins the queue look for its rows first, if it must. */
+/* Lets a job that joins the queue look for its rows first, if necessary. */
 extern void dv_search_before(dv_job *job);
 
 /* Returns how many of its rows a job looks for. */
@@ -198,13 +201,14 @@ extern void dv_search_request(const dv_job *job, StringInfo body, const char **c
 /* Reads the answer to that request, row by row. */
 extern void dv_search_answers(const dv_job *job, struct dv_row_answer *answers);
 
-/* Copies a row whose query was answered to where it goes now. */
+/* Copies a row whose query was answered to the job for its next step. */
 extern void dv_search_settle(dv_search *search, const dv_job *job, const dv_batch_row *row,
 							 const struct dv_row_answer *answer);
 
 /*
- * Returns true if a row was refused only because of what others did to the row
- * with its key.  "missing": the error says that the row does not exist.
+ * Returns true if a row was refused only because of other clients' changes to
+ * the row with its key.  "missing": the error says that the row does not
+ * exist.
  */
 extern bool dv_search_helps(const dv_batch *batch, const dv_batch_row *row, const dv_error *error,
 							bool missing);
@@ -245,10 +249,10 @@ extern void dv_pipeline_reconsider(dv_writer *writer);
 extern void dv_writer_settle_row(dv_job *job, const dv_batch_row *row, dv_fate fate);
 
 /*
- * Returns true if the row that exists is another row of this statement with
- * the same id, which was created a moment ago.  A row that is merely on its way
- * proves nothing: whichever of them has the values of the row that exists is
- * the one that was created, and from then on the others know.
+ * Returns true if the existing row is another row of this statement with the
+ * same id, created a moment ago.  A row that is merely on its way proves
+ * nothing: the one whose values the existing row has is the one that was
+ * created, and this is then known for the others.
  */
 extern bool dv_writer_created_twin(const dv_job *job, const dv_batch_row *row);
 

@@ -1,12 +1,12 @@
 /*
  * keys.c
- *		Which rows of a statement are on their way, and which of them were
- *		created a moment ago, by their keys.
+ *		The keys of a statement's rows that are on their way, or were
+ *		created a moment ago.
  *
- * Rows created are kept in two tables.  New keys go into one of them; when it
- * has been filled for as long as keys must be remembered, the other one is
- * emptied and takes its place.  Keys that other rows on their way have, too,
- * are kept as long as these.
+ * Keys of created rows are kept in two tables.  New keys go into one of them;
+ * when it has been in use for as long as keys must be remembered, the other
+ * one is emptied and takes its place.  A key is also kept as long as another
+ * row with the same key is on its way.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,7 +17,7 @@
 #include "client/keys.h"
 #include "net/clock.h"
 
-/* How long rows just created are remembered: what is older is known by its time of creation. */
+/* How long created rows are remembered; older ones are recognized by their time of creation. */
 #define CREATED_SPAN (5 * DV_SECOND)
 
 typedef struct key_entry
@@ -97,7 +97,7 @@ take_turns(dv_keys *keys)
 	key_entry  *entry;
 	bool		found;
 
-	/* the younger one is kept for another turn */
+	/* keep the younger one for another turn */
 	key_table_start_iterate(older, &iterator);
 	while ((entry = key_table_iterate(older, &iterator)) != NULL)
 		if (dv_keys_rows(keys, entry->key) > 0)

@@ -1,17 +1,17 @@
 /*
  * keys.h
- *		Which rows of a statement are on their way, and which of them were
- *		created a moment ago, by their keys.
+ *		The keys of a statement's rows that are on their way, or were
+ *		created a moment ago.
  *
  * A key is a hash of what identifies a row.  Two changes to the same row must
  * not be under way at the same time, so the keys of rows that are not settled
  * are kept here.
  *
- * A row with an id that the user supplied may be given twice.  The time of
- * creation shows that the row that exists is older than an attempt to create
- * it, but only if it is older by some seconds.  What the statement created
- * since is remembered here, and forgotten after a few seconds, so the memory
- * depends on the rate at which rows are written, not on their number.
+ * A user may supply two rows with the same id.  The time of creation shows
+ * that an existing row is older than our attempt to create it, but only if it
+ * is older by some seconds.  Therefore we remember the rows that the statement
+ * has created in the last few seconds.  The memory for them depends on the
+ * rate at which rows are written, not on their number.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

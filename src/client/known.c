@@ -1,6 +1,6 @@
 /*
  * known.c
- *		Rows that a reader of pages has got, and may get again.
+ *		Rows that a reader of pages has received, and may receive again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,7 +48,7 @@ forget(dv_known *known)
 	known->n = known->room = 0;
 }
 
-/* Leaves one of those with the same id; none of them has been found on the page that comes next. */
+/* Keeps one row for each id; none of them has been found on the page that comes next. */
 static void
 remove_repeated(dv_known *known)
 {

@@ -1,6 +1,6 @@
 /*
  * known.h
- *		Rows that a reader of pages has got, and may get again.
+ *		Rows that a reader of pages has received, and may receive again.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,13 +12,14 @@
 typedef struct dv_known_row dv_known_row;
 
 /*
- * Further answers may contain these rows again: that to the same request, and also
- * those to the next ones, if other rows have come in front of them since.
+ * Later answers may contain these rows again: another answer to the same request,
+ * and also those to the next requests, if other rows have been inserted before
+ * them.
  */
 typedef struct dv_known
 {
 	MemoryContext owner;		/* set by the caller */
-	const char *id;				/* the member by which rows are told apart; the same */
+	const char *id;				/* the member that identifies rows; also set by the caller */
 
 	/* private */
 	dv_names   *names;
@@ -32,12 +33,12 @@ typedef struct dv_known
 extern void dv_known_add(dv_known *known, const dv_page *page);
 
 /*
- * Finds known rows on a page that is being read.  Returns how many of its rows come
- * before or are the last one of these.
+ * Finds known rows on a page that is being read.  Returns the number of its
+ * rows up to and including the last known one.
  */
 extern uint64 dv_known_find(dv_known *known, const dv_page *page);
 
-/* The page is done with, and what was found on it will not come again. */
+/* Called at the end of a page: forgets the rows found on it, which will not come again. */
 extern void dv_known_forget_found(dv_known *known);
 
 #endif							/* DV_KNOWN_H */

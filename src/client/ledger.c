@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.c
- *		What a transaction has written to Dataverse.
+ *		Counts what a transaction has written to Dataverse.
  *
  * Rows are counted for the subtransaction in which they were written, moved
  * to its parent when it commits, and reported when it is rolled back.  Rows in
  * doubt are counted at the abort, or earlier if the memory of the statement is
  * freed before.
  *
- * What the error that ends the transaction has said of it (dv_ledger_outcome) is
- * not reported again.
+ * What the error that ends the transaction has already reported
+ * (dv_ledger_outcome) is not reported again.
  *
  * A rollback may end several subtransactions, one after the other, but it is
  * reported once: with the sum, as soon as the transaction continues.  The
@@ -36,7 +36,7 @@ typedef struct ledger_sum
 	int64		in_doubt;
 } ledger_sum;
 
-/* The counts of one subtransaction.  There is none for those that wrote nothing. */
+/* The counts of one subtransaction, if it wrote anything. */
 typedef struct ledger_page
 {
 	struct ledger_page *next;
@@ -64,7 +64,7 @@ page_of(SubTransactionId subid)
 	return p;
 }
 
-/* Avoids allocating memory in an abort unless there is something to report. */
+/* Allocates no memory in an abort unless there is something to report. */
 static void
 add_doubt(SubTransactionId subid, int64 rows)
 {
@@ -80,8 +80,9 @@ add(ledger_sum *sum, const ledger_sum *more)
 }
 
 /*
- * What starts background workers may take their last message for the outcome, and
- * an error may have come before: it is not hidden from them by a WARNING.
+ * A process that starts background workers may take their last message for the
+ * outcome.  Therefore, a background worker reports no WARNING, which could hide
+ * an earlier error.
  */
 static void
 tell(const char *what, const ledger_sum *sum)
@@ -106,7 +107,7 @@ tell(const char *what, const ledger_sum *sum)
 				 errhint(DV_DOUBTS_HINT)));
 }
 
-/* Includes what is under way now, which will not go on. */
+/* Includes requests under way, which will not continue. */
 static ledger_sum
 sum_up(void)
 {
@@ -171,13 +172,13 @@ dv_ledger_tell(void)
 {
 	ledger_sum	sum = untold;
 
-	/* nothing is told twice, even if telling it raises an error */
+	/* nothing is reported twice, even if the report raises an error */
 	memset(&untold, 0, sizeof(untold));
 	memset(&told, 0, sizeof(told));
 	tell("part of the transaction", &sum);
 }
 
-/* Reports the rollback of the whole transaction, unless the error that caused it has said so. */
+/* Reports the rollback of the whole transaction, unless the error that caused it has done so. */
 static void
 tell_all(void)
 {

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * ledger.h
- *		What a transaction has written to Dataverse, where nothing can be
- *		rolled back.
+ *		Counts what a transaction has written to Dataverse, where nothing
+ *		can be rolled back.
  *
  * When a transaction, or a part of it, that wrote is rolled back, one WARNING
  * reports how many rows remain written, and how many are in doubt.  A
@@ -30,7 +30,7 @@ typedef struct dv_ledger_entry
 extern void dv_ledger_open(dv_ledger_entry *entry,
 						   int64 (*in_doubt) (const dv_ledger_entry *entry));
 
-/* Closes the entry, unless it is closed.  Its rows that are in doubt now stay in doubt. */
+/* Closes the entry, unless it is closed.  Rows that are in doubt now stay in doubt. */
 extern void dv_ledger_close(dv_ledger_entry *entry);
 
 /*
@@ -40,20 +40,20 @@ extern void dv_ledger_close(dv_ledger_entry *entry);
  */
 extern void dv_ledger_stays(const dv_ledger_entry *entry, int64 rows);
 
-/* Has the transaction written rows, or sent some that may be written? */
+/* Returns true if the transaction has written rows, or sent rows that may have been written. */
 extern bool dv_ledger_has_written(void);
 extern bool dv_ledger_has_doubts(void);
 
 /*
- * For the DETAIL of an error: how many rows of "what" have been written for good,
- * and of how many it is not known; NULL if there are none.
+ * Returns a sentence for the DETAIL of an error: how many rows of "what" have
+ * been written for good, and how many are in doubt; or NULL if there are none.
  */
 extern char *dv_ledger_sentence(const char *what, int64 stays, int64 in_doubt);
 
 /*
- * The transaction fails.  Returns what its error has to say of all that it has
- * written, or NULL if "detail" says it already, or if there is nothing to say.
- * The rollback will then not be reported again.
+ * Called when the transaction fails.  Returns the sentence about all that it
+ * has written, for its error, or NULL if "detail" has the sentence already or
+ * there is nothing to report.  The rollback will then not be reported again.
  */
 extern char *dv_ledger_outcome(const char *detail);
 

@@ -21,13 +21,19 @@
 #include "client/pipeline.h"
 #include "client/trouble.h"
 
-/* Calls that wait for a slot: enough to use several application users */
+/* Most calls that wait for a slot: enough to use several application users */
 #define WAITING_MAX 4
-/* Calls that wait for a backoff to pass: few enough to spare a service that is down */
+/* Most calls that wait for a backoff to pass: few enough to spare a service that is down */
 #define RESTING_MAX 32
-/* Requests given up one after the other because the service was in trouble, until it is believed to be down */
+/*
+ * After this many consecutive requests given up because the service was in trouble, it is
+ * believed to be down
+ */
 #define STRIKES_MAX 3
-/* The same for rows since whose first attempt others were written, so that they may be at fault themselves */
+/*
+ * The same for rows that may be at fault themselves, because others were written after their
+ * first attempt
+ */
 #define STRIKES_AMID_MAX 30
 
 /* Properties of each fate. */
@@ -63,7 +69,7 @@ static void
 account(dv_writer *writer, dv_job *job)
 {
 	dv_search_before(job);
-	/* after a detour by another route, it may be longer than a request can be */
+	/* after a detour by another route, it may be longer than a request may be */
 	if (dv_job_parts(job) > dv_job_most(&writer->spec, job->route))
 		writer->reconsider = true;
 	job->nrows = job->batch->nrows;
@@ -161,7 +167,7 @@ send_job(dv_writer *writer, dv_job *job)
 
 /*
  * Returns true if no more calls should be started now.  Calls in a backoff are
- * counted separately, so that others can use the slots that are free meanwhile.
+ * counted separately, so that others can use the free slots meanwhile.
  */
 static bool
 enough_waiting(const dv_writer *writer)
@@ -219,7 +225,7 @@ recall_waiting(dv_writer *writer)
 	}
 }
 
-/* Cuts jobs that are longer than a request of their route may be, as the session has learned. */
+/* Cuts jobs that are longer than the session now knows a request of their route may be. */
 static void
 cut_long_jobs(dv_writer *writer)
 {
@@ -257,7 +263,10 @@ cut_long_jobs(dv_writer *writer)
 	}
 }
 
-/* Takes back what has not been sent yet, and plans it anew without a form that was refused. */
+/*
+ * Takes back jobs that have not been sent yet, and plans them anew without a form that was
+ * refused.
+ */
 static void
 plan_anew(dv_writer *writer)
 {
@@ -294,7 +303,7 @@ send_queued(dv_writer *writer)
 	if (writer->reconsider)
 		plan_anew(writer);
 	writer->next_time = 0;
-	/* a row was refused, which may end the statement: later rows wait until that is known */
+	/* a refused row may end the statement: later rows wait until that is decided */
 	only_isolating = has_isolating(&writer->queue) || has_isolating(&writer->under_way);
 	if (only_isolating)
 		recall_waiting(writer);
@@ -565,9 +574,9 @@ dv_pipeline_describe_row(dv_failure *failure, const dv_batch *batch, const dv_ba
 }
 
 /*
- * A row may take too long because of its values, but not one row after the
- * other.  To file them all would take the retries of each.  The rows of one
- * $batch are given up together, whatever their number.
+ * A single row may take too long because of its values, but many in succession
+ * mean that the service is down.  Filing all of them would take the retries of
+ * each.  The rows of one $batch are given up together and count once.
  */
 static bool
 is_down(dv_job *job, const dv_error *error)

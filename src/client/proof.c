@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * proof.c
- *		Whether a row is as it is because of a job: whether the job created it,
- *		or was the one that changed it.
+ *		Decides whether a job has created or changed a row.
  *
- * An id that was made here is random, so a row that has it is ours.  An id that
- * the user supplied may have been there before, or another session may create
- * it at the same time.  Such a row is
+ * An id that we have generated is random, so a row that has it is ours.  A row
+ * with an id that the user supplied may have existed before, or another session
+ * may create it at the same time.  Such a row is
  *
  * - not ours if it was created before its first attempt, by the clock of the
  *   service, or if this statement has created it as another of its rows;
@@ -15,10 +14,10 @@
  *   somebody else may have written the row.
  *
  * A bulk message of a standard table, and a change set, are carried out as a
- * whole.  If one row of an undivided request was there before, no attempt can
- * have been carried out, so none of the other rows is ours.  (That a row is
- * absent proves less: it may have been deleted since, or an attempt may still
- * be carried out.)
+ * whole.  If one row of an undivided request existed before, no attempt can have
+ * been carried out, so none of the other rows is ours.  (That a row is absent
+ * proves less: it may have been deleted since, or an attempt may still be carried
+ * out.)
  *
  * An update of a row with a certain version is carried out once at most, since
  * it makes a new version.  If a later attempt finds another version, the reason
@@ -49,27 +48,30 @@
 #define CLOCK_SLACK (2 * DV_SECOND)
 /* Seconds from 1970 to 2000 */
 #define EPOCH_SECONDS INT64CONST(946684800)
-/* The names of columns take no more than this many bytes of the URL; others are not compared. */
+/* The most bytes that names of columns take in the URL; further columns are not compared. */
 #define NAMES_MAX 12000
 
 /* The first properties that are read; those of the columns follow. */
 enum
 {
 	READ_ID,
-	READ_CREATED,				/* of a row to be updated: when it was last changed */
+	READ_CREATED,				/* of a row to be updated: the time of the last change */
 	READ_OVERRIDDEN,
 	READ_PARTITION,
 	READ_COLUMNS
 };
 
-/* Is it about rows that are to be changed? */
+/* Returns true if the job changes rows, as opposed to creating them. */
 static bool
 is_of_changes(const dv_job *job)
 {
 	return job->batch->operation == DV_UPDATE;
 }
 
-/* Was the id made here?  Among rows to be created, only those with given ids have keys. */
+/*
+ * Returns true if we have generated the id.  Among rows to be created, only those with supplied
+ * ids have keys.
+ */
 static bool
 is_made(const dv_job *job, const dv_batch_row *row)
 {
@@ -79,9 +81,9 @@ is_made(const dv_job *job, const dv_batch_row *row)
 static const char overridden[] = "overriddencreatedon";
 
 /*
- * Returns whether rows set overriddencreatedon, which makes it and createdon
- * change places (see src/dataverse/README.md, State).  The search cannot find
- * the name in a value, where the quotes would be preceded by backslashes.
+ * Returns true if rows set overriddencreatedon, which then changes places with
+ * createdon (see src/dataverse/README.md, State).  The search does not find
+ * the name in values, where backslashes would precede the quotes.
  */
 static bool
 sets_birth(const dv_job *job)
@@ -89,7 +91,10 @@ sets_birth(const dv_job *job)
 	return strstr(job->batch->bytes.data, ",\"overriddencreatedon\":") != NULL;
 }
 
-/* Columns whose values are read; the others cannot be compared, or the URL would get too long. */
+/*
+ * Returns the columns whose values are read.  Others cannot be compared, or would make the URL
+ * too long.
+ */
 static int
 columns_read(const dv_job *job)
 {
@@ -115,7 +120,7 @@ place_of(const dv_writer_spec *spec, int column)
 	return READ_COLUMNS + column;
 }
 
-/* The time that is compared with that of the first attempt. */
+/* Returns the time that is compared with that of the first attempt. */
 static const char *
 moment_property(const dv_job *job)
 {
@@ -156,7 +161,7 @@ dv_proof_properties(const dv_job *job, int *n)
  */
 
 /*
- * Gets the next member of an object that was sent.  Its name is without the
+ * Gets the next member of an object that was sent.  The name excludes the
  * annotation that makes it a reference.
  */
 static bool
@@ -216,7 +221,7 @@ dv_proof_condition(const dv_job *job, const dv_batch_row *row, StringInfo out)
 		size_t		len;
 		char	   *literal;
 
-		/* what was encoded here can be decoded */
+		/* we have encoded this, so it can be decoded */
 		if (dv_value_string(&partition, text, &len) != DV_VALUE_OK)
 			elog(ERROR, "could not read the partition of a row");
 		literal = palloc(DV_PAYLOAD_KEY(len) + 1);
@@ -228,9 +233,9 @@ dv_proof_condition(const dv_job *job, const dv_batch_row *row, StringInfo out)
 }
 
 /*
- * Returns true if the row that was read lies in the partition that this row was
- * sent to.  A row that was sent without one may be read with its id in place of
- * a partition.
+ * Returns true if the row that was read is in the partition to which this row
+ * was sent.  A row that was sent without a partition may be read with its id in
+ * place of one.
  */
 static bool
 in_partition(const dv_job *job, const dv_batch_row *row, const dv_value *values)
@@ -272,7 +277,7 @@ birth_of(const dv_value *values, int64_t *birth)
 		dv_value_timestamp(&values[READ_CREATED], birth) == DV_VALUE_OK;
 }
 
-/* Returns the index of the column that a member was sent for, or -1. */
+/* Returns the index of the column to which a member belongs, or -1. */
 static int
 column_of(const dv_job *job, const dv_value *name, int n, int guess)
 {
@@ -320,7 +325,7 @@ compare_values(const dv_job *job, const dv_batch_row *row, const dv_value *value
 				equal++;
 				break;
 			case DV_STORED_NULL:
-				/* a new row has null where nothing was sent, but this one was to be cleared */
+				/* a new row has null if nothing was sent, but this one was to be cleared */
 				equal += is_of_changes(job);
 				break;
 			case DV_STORED_DIFFERENT:

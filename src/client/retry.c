@@ -16,7 +16,7 @@
 #define SHORTEST_ASIDE (5 * DV_SECOND)
 #define LONGEST_ASIDE (300 * DV_SECOND)
 
-/* For one request.  More refusals than these are no coincidence. */
+/* For one request.  More refusals than this are no coincidence. */
 #define RENEWALS_AT_ONCE 3
 #define RENEWALS_MAX 20
 
@@ -48,8 +48,8 @@ dv_retry_throttles(const dv_retry *retry, int64_t served_at)
 /*
  * The pool knows how long the user is throttled, and another user may be free,
  * so the request is repeated at once.  The request itself must wait only if
- * throttles are not tracked, or if the pool was not told of this one, because
- * it was the table that was throttled and not the user.
+ * throttles are not tracked, or if the pool was not told of this one because
+ * it throttled the table rather than the user.
  */
 static bool
 repeat_throttled(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
@@ -86,7 +86,7 @@ repeat_transient(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_
 	return true;
 }
 
-/* A token that was refused is renewed; one that has been renewed meanwhile is just used. */
+/* Renews a token that was refused, unless it has been renewed meanwhile. */
 static bool
 renew(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_event *event,
 	  dv_retry_decision *decision)
@@ -107,7 +107,7 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 	dv_retry_decision decision = {.next = DV_NEXT_END};
 	bool		again = false;
 
-	/* the outcome is unknown, even if the answer said when to come back */
+	/* the outcome is unknown, even if the answer had a Retry-After */
 	if (event->unknown && !event->repeatable)
 		return decision;
 	if (event->at_fault && event->others)
@@ -130,7 +130,7 @@ dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy, const dv_retry_e
 			again = !event->at_fault && renew(retry, policy, event, &decision);
 			break;
 		case DV_VERDICT_RETRY:
-			/* an attempt that got past authentication had an acceptable token */
+			/* an attempt that passed authentication had an acceptable token */
 			if (event->cause != DV_RETRY_AUTH)
 				retry->renewals = 0;
 			again = repeat_transient(retry, policy, event, &decision);

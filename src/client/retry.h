@@ -4,24 +4,24 @@
  *		The rules by which a failed attempt is repeated: whether, when, and
  *		by which user.
  *
- * What the application user is at fault for is not the request's fault: if
- * there are others, one of them sends it at once, and nothing is counted.  A
- * refused token that has worked has expired, which can happen any number of
- * times; only a request that is refused again and again, with tokens that
- * others succeed with, is delayed and finally given up.
+ * If the application user is at fault, and not the request, another user sends
+ * it at once, if there is one, and nothing is counted.  A refused token that
+ * has worked has expired, which can happen any number of times; only a request
+ * that is refused again and again, with tokens that others succeed with, is
+ * delayed and finally given up.
  *
- * The rules are the same for a whole request and for a part of a $batch.
- * Each cause of repetition has a counter of its own, so that throttles do not
- * use up the retries that deadlocks need.  A throttle counts only if the
- * request had waited as long as it was told to, and if the service has carried
- * out nothing for any user of the pool since it refused the request before:
- * being throttled on another user does not show that waiting is useless, nor
- * does bad luck while others are served.  So a load ends because of throttles
- * only if the service lets nothing through.
+ * The rules are the same for a whole request and for a part of a $batch.  Each
+ * cause of repetition has a counter of its own, so that throttles do not use
+ * up the retries that deadlocks need.  A throttle counts only if the request
+ * had waited as long as it was told to, and if the service has carried out
+ * nothing for any user of the pool since the previous refusal: neither a
+ * throttle of another user nor bad luck while others are served shows that
+ * waiting is useless.  Therefore a load ends because of throttles only if the
+ * service lets nothing through.
  *
  * A request that may succeed in halves is repeated as a whole only once.  The
- * halves inherit its history, so that all that came of one batch has the
- * retries of one request.
+ * halves inherit its history, so that everything that came from one batch
+ * shares the retries of one request.
  *
  * Pure: the time and the random number are arguments.  trouble.c derives the
  * event from an error, writes the log, and counts.
@@ -53,11 +53,11 @@ typedef struct dv_retry_policy
 typedef struct dv_retry
 {
 	int			attempts;		/* how often it was sent */
-	int			times[DV_RETRY_CAUSES]; /* number of repetitions; for throttles, only those that
-										 * count, since anything was served */
-	int64_t		told_until;		/* when the longest wait that a throttle asked for ends */
+	int			times[DV_RETRY_CAUSES]; /* number of repetitions; throttles count only since a
+										 * request was last served */
+	int64_t		told_until;		/* end of the longest wait that a throttle asked for */
 	int64_t		refused_at;		/* when it was throttled last */
-	int			renewals;		/* tokens that it found refused, since one was last accepted */
+	int			renewals;		/* tokens found refused since one was last accepted */
 } dv_retry;
 
 /* How an attempt ended. */
@@ -68,16 +68,15 @@ typedef struct dv_retry_event
 	bool		unknown;		/* it may have been carried out */
 	bool		repeatable;		/* carrying it out twice would do no harm */
 	bool		at_fault;		/* its user is at fault; verdict REFUSED, AUTH, or RETRY */
-	bool		others;			/* then: there are other users that may send it */
+	bool		others;			/* then: other users may send it */
 	bool		divisible;		/* smaller requests may succeed; verdict RETRY */
 	bool		found_out;		/* it is the first to find its token refused; verdict AUTH */
 	int64_t		sent_at;
-	int64_t		told;			/* how long the service asked us to wait; < 0: not said.  A
-								 * minimum if the verdict is RETRY */
+	int64_t		told;			/* the wait that the service asked for; < 0: none.  A minimum if
+								 * the verdict is RETRY */
 	int64_t		served_at;		/* when a request of any user of the pool was last carried out */
 	bool		held_back;		/* the pool keeps the throttled user from sending */
-	int64_t		pause;			/* how long the request has to wait if the pool does not; < 0: not
-								 * said */
+	int64_t		pause;			/* the wait of the request if the pool does not; < 0: none */
 	int64_t		now;
 	double		random;			/* 0 <= random < 1 */
 } dv_retry_event;
@@ -92,35 +91,36 @@ typedef enum dv_retry_next
 typedef struct dv_retry_decision
 {
 	dv_retry_next next;
-	dv_retry_cause cause;		/* if "next" is AGAIN: which counter to increment */
+	dv_retry_cause cause;		/* if "next" is AGAIN: the counter to increment */
 	int64_t		delay;
 } dv_retry_decision;
 
 extern dv_retry_decision dv_retry_decide(dv_retry *retry, const dv_retry_policy *policy,
 										 const dv_retry_event *event);
 
-/* Returns how many throttles count, if the pool was last served at that time. */
+/* Returns how many throttles count, given the time at which the pool was last served. */
 extern int	dv_retry_throttles(const dv_retry *retry, int64_t served_at);
 
-/* A user that is set aside, so that others are preferred.  All zeros at first. */
+/* State of a user that is set aside, so that others are preferred.  All zeros at first. */
 typedef struct dv_aside
 {
-	int			times;			/* in a row; 0: it is in good standing */
+	int			times;			/* in a row; 0: the user is in good standing */
 	int64_t		until;
 	int64_t		last_at;		/* of the last trouble */
 } dv_aside;
 
 /*
  * Sets the user aside: for 5 s at first, twice as long each time, up to 5
- * minutes, and at least for as long as we were told to wait.  Trouble during
- * the pause does not make it longer.  Returns true if the user was in good
+ * minutes, and at least as long as we were told to wait.  Trouble during the
+ * pause does not make it longer.  Returns true if the user was in good
  * standing.
  */
 extern bool dv_aside_set(dv_aside *aside, int64_t told, int64_t now);
 
 /*
- * A request of the user succeeded.  Returns true if it had been set aside and
- * is back, which only a request that was sent after the last trouble shows.
+ * Notes that a request of the user succeeded.  Returns true if the user had
+ * been set aside and is back.  Only a request that was sent after the last
+ * trouble shows this.
  */
 extern bool dv_aside_clear(dv_aside *aside, int64_t sent_at);
 

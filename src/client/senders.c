@@ -65,7 +65,7 @@ user_name(const dv_senders *senders, int user)
 	return dv_pool_user_name(dv_session_pool(senders->session), user);
 }
 
-/* The text of an error is lost with its attempt. */
+/* The text of an error is freed with its attempt. */
 static void
 keep_refusal(dv_senders *senders, int user, const dv_error *error)
 {
@@ -91,7 +91,7 @@ dv_senders_blame(dv_senders *senders, int user, const dv_error *error)
 	return true;
 }
 
-/* If the trouble may pass, a user in good standing is preferred, but nobody is crossed out. */
+/* If the trouble may pass, a user in good standing is preferred, but none is crossed out. */
 dv_retry_decision
 dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *error)
 {
@@ -113,7 +113,7 @@ dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user, dv_error *er
 	}
 	if (decision.next != DV_NEXT_END)
 		return decision;
-	/* the token may be asked for again before the error is shown, so nothing of its own is used */
+	/* the token may be requested again before the error is shown, so copy everything */
 	old = MemoryContextSwitchTo(senders->context);
 	dv_trouble_set(error, reason->throttled ? DV_VERDICT_THROTTLED : DV_VERDICT_REFUSED,
 				   reason->throttled ? ERRCODE_CONFIGURATION_LIMIT_EXCEEDED :
@@ -136,7 +136,7 @@ dv_senders_explain(const dv_senders *senders, int user, dv_error *error)
 	if (error->verdict == DV_VERDICT_AUTH &&
 		(hint = dv_token_hint(dv_session_access_token(senders->session, user))) != NULL)
 		error->hint = hint;
-	/* who gets a token later may do what the others may not */
+	/* a user that gets a token later may have the privilege */
 	if (senders->refusal != NULL && !throttled)
 		*error = *senders->refusal;
 	else

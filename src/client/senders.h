@@ -5,7 +5,7 @@
  *
  * At first these are all users of the session, or those that the caller
  * permits.  A user that is at fault for the failure of an attempt is crossed
- * out, and the others are asked.  The call fails when nobody is left.
+ * out, and the others are tried.  The call fails when none is left.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -22,7 +22,7 @@ typedef struct dv_senders
 	MemoryContext context;		/* of the call */
 	dv_deed		deed;
 	uint64		allowed;		/* a bit for each user that may send it */
-	uint64		in_vain;		/* users that cannot send it, or that were refused */
+	uint64		in_vain;		/* users that cannot send it, or were refused */
 	dv_error   *refusal;		/* the service's last refusal for lack of a privilege; or NULL */
 } dv_senders;
 
@@ -38,31 +38,32 @@ extern uint64 dv_senders_choose(const dv_senders *senders, int64 *until);
  */
 typedef struct dv_tokens
 {
-	uint64		senders;		/* users that the call can be given to: those with a token, and,
-								 * if it is time, those that have not been asked for one */
-	uint64		awaited;		/* users that have been asked, and have not answered */
-	int64		next_at;		/* when one more user may be asked; 0: there is no need to wait */
+	uint64		senders;		/* users that may get the call: those with a token and, when it is
+								 * time, those whose token has not been requested */
+	uint64		awaited;		/* users whose token has been requested but not received */
+	int64		next_at;		/* when the token of one more user may be requested; 0: no need to
+								 * wait */
 } dv_tokens;
 
 extern dv_tokens dv_senders_tokens(const dv_senders *senders, uint64 users);
 
-/* Returns those that are left without this user. */
+/* Returns the users that are left without this one. */
 extern uint64 dv_senders_others(const dv_senders *senders, int user);
 
 /* Notes what an error says about its user.  Returns true if the user is at fault. */
 extern bool dv_senders_blame(dv_senders *senders, int user, const dv_error *error);
 
 /*
- * Decides what follows if a user cannot get a token.  Returns as
- * dv_trouble_no_token() does, with *error set if the call has to end.
+ * Decides how to continue if a user cannot get a token.  Returns the same as
+ * dv_trouble_no_token(), with *error set if the call has to end.
  */
 extern dv_retry_decision dv_senders_no_token(dv_senders *senders, dv_retry *retry, int user,
 											 dv_error *error);
 
 /*
- * Makes the error of the last attempt, of this user, that of the call, for which nobody is
- * left.  If a user was refused for lack of a privilege, that is the answer of
- * the service; otherwise the error says what is wrong with each user.
+ * Makes the error of this user's last attempt that of the call when no user is left.  If a
+ * user was refused for lack of a privilege, that error is used; otherwise the error says
+ * what is wrong with each user.
  */
 extern void dv_senders_explain(const dv_senders *senders, int user, dv_error *error);
 

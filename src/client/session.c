@@ -15,7 +15,7 @@
 #include "net/text.h"
 #include "net/url.h"
 
-/* The consistency token with which this session sees what it wrote to a table. */
+/* The consistency token with which this session sees its own writes to a table. */
 typedef struct written_table
 {
 	const char *entity_set;
@@ -74,7 +74,7 @@ copy_config(dv_session *session, const dv_session_config *config)
 	own->credentials = NULL;
 }
 
-/* Fills in what the pool knows the application users by. */
+/* Fills in how the pool identifies the application users. */
 static void
 identify(dv_pool_spec *spec, const dv_session_config *config)
 {
@@ -141,7 +141,7 @@ dv_session_create(const dv_session_config *config, MemoryContext parent)
 	copy_config(session, config);
 	session->root = psprintf("%s/api/data/v%s/", config->base_url, config->api_version);
 	session->client = dv_http_client_create(&config->http);
-	/* what identifies the users, secrets among it, is not kept */
+	/* the keys of the users, which include secrets, are not kept */
 	MemoryContextSwitchTo(old);
 	open_pool(session, config);
 	MemoryContextSwitchTo(context);

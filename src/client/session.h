@@ -34,7 +34,8 @@ typedef struct dv_session_config
 	int			request_timeout_ms;
 	dv_pool_policy pool;
 	dv_retry_policy retry;
-	bool		bounds_throttles;	/* options say how often or how long they are waited out */
+	bool		bounds_throttles;	/* options limit how often or how long throttles are waited
+									 * out */
 	int			nusers;
 	const char **names;
 	dv_credential *credentials;
@@ -44,30 +45,33 @@ typedef struct dv_session_config
 typedef struct dv_session dv_session;
 typedef struct dv_noted_form dv_noted_form; /* forms.c */
 
-/* The keys by which the pool knows the application users: of the URL, their names, and credentials. */
+/*
+ * Returns the keys by which the pool knows the application users: hashes of the URL, their names,
+ * and credentials.
+ */
 extern dv_entry_key *dv_session_keys(const dv_session_config *config);
 
-/* Copies what it needs into a new context below "parent". */
+/* Copies its arguments into a new context below "parent". */
 extern dv_session *dv_session_create(const dv_session_config *config, MemoryContext parent);
 extern void dv_session_free(dv_session *session);
 
-/* The configuration, without credentials and transport options. */
+/* Returns the configuration, without credentials and transport options. */
 extern const dv_session_config *dv_session_config_of(const dv_session *session);
 
-/* What uses the session beyond the end of a transaction allocates here. */
+/* Returns the context for data that the session needs beyond the end of a transaction. */
 extern MemoryContext dv_session_context(const dv_session *session);
 
 extern const char *dv_session_root(const dv_session *session);	/* "https://…/api/data/v9.2/" */
 
 /*
  * Returns a path below the service root as a complete URL.  An absolute URL,
- * such as a link from the service, is returned as it is.  Raises an error if
- * the URL does not lead to a place below the root of the service that our
- * tokens are for, whichever way a server normalizes it.
+ * such as a link from the service, is returned as it is.  Raises an error
+ * unless the URL leads to a place below the root of the service that our
+ * tokens are for, however a server normalizes it.
  */
 extern const char *dv_session_url(const dv_session *session, const char *path);
 
-/* Returns the entity set that a complete URL is about; "" if it is about none. */
+/* Returns the entity set in a complete URL, or "" if it has none. */
 extern const char *dv_session_table(const dv_session *session, const char *url);
 
 extern dv_http_client *dv_session_client(const dv_session *session);
@@ -76,7 +80,10 @@ extern dv_standing *dv_session_standing(const dv_session *session);
 extern MemoryContext dv_session_memory(const dv_session *session);
 extern dv_noted_form * *dv_session_noted_forms(const dv_session *session);
 
-/* Has the service been seen to name columns of links as requested, in rows, or in groups? */
+/*
+ * Return true if the service has been seen to name columns of links as requested, in rows or in
+ * groups.
+ */
 extern bool *dv_session_links_proven(const dv_session *session, bool grouped);
 
 extern dv_token *dv_session_access_token(const dv_session *session, int user);
@@ -85,7 +92,7 @@ extern dv_token *dv_session_access_token(const dv_session *session, int user);
  * The consistency token that the service returned for the last write to an
  * elastic table: a read that sends it sees that write.  NULL if nothing was
  * written, or if the table has no such tokens.  call.c notes the tokens of
- * requests; whoever sends a $batch must note those of its parts.
+ * requests; the sender of a $batch must note those of its parts.
  */
 extern void dv_session_note_consistency_token(dv_session *session, const char *entity_set,
 											  const char *token);

@@ -3,18 +3,18 @@
  * settle.c
  *		Settling: deciding the fate of each row from the answer to its job.
  *
- * A bulk message of a standard table is carried out as a whole or not at
- * all, and a refusal does not say which row is at fault.  The rows are then
- * sent again in one $batch: as single requests if the good rows are to be
- * written nevertheless, or else as one change set, whose answer names the row.
+ * A bulk message of a standard table is carried out as a whole or not at all,
+ * and a refusal does not say which row is at fault.  The rows are then sent
+ * again in one $batch: as single requests if the good rows are to be written
+ * nevertheless, otherwise as one change set, whose answer identifies the row.
  * A change set that keeps failing for transient causes is sent as single
  * requests after all.
  *
  * Answers that are missing or cannot be read leave rows in doubt.  The same
  * bytes are sent again.  If the second request is refused, the reason may be
- * that the first one was carried out, so rows to be created are verified
- * (verify.c) before a refusal is believed, and so are rows to be updated that
- * do not have the expected version any more.
+ * that the first one was carried out.  Therefore rows to be created are
+ * verified (verify.c) before a refusal is believed, and so are rows to be
+ * updated that no longer have the expected version.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -31,7 +31,7 @@
 
 /*
  * How often the rows of a refused change set are verified.  A late first
- * attempt may be carried out after a verification, but not time and again.
+ * attempt may be carried out after a verification, but not repeatedly.
  */
 #define VERIFICATIONS_MAX 3
 
@@ -59,7 +59,7 @@ names(const dv_error *error, const dv_batch_row *row)
 static bool
 says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *row)
 {
-	/* with another status, the code is about something that a plug-in looked for */
+	/* with another status, the code is about a row that a plug-in looked for */
 	if (error->meaning != DV_MEANING_MISSING || error->status != 404)
 		return false;
 	if (dv_operation_rule_of(operation)->effect == DV_EFFECT_REMOVED)
@@ -71,8 +71,8 @@ says_missing(const dv_error *error, dv_operation operation, const dv_batch_row *
 
 /*
  * Returns true if the refusal of a bulk message may mean that the table does
- * not have the message, although it does not say so in words that are known
- * here.  A refusal that is about a row has a code that is known, or names it.
+ * not have the message, although it has no code for this.  A refusal that is
+ * about a row has a known code, or names the row.
  */
 static bool
 may_lack_message(const dv_job *job, const dv_error *error)
@@ -109,7 +109,7 @@ split(dv_job *job)
 	}
 }
 
-/* Sends a job in halves if its $batch had too many parts.  Returns false if that is not so. */
+/* Sends a job in halves if its $batch had too many parts; otherwise returns false. */
 static bool
 split_if_long(dv_job *job, const dv_error *error)
 {
@@ -153,7 +153,7 @@ static const dv_error incomplete = {
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 
-/* To send such rows again would create them under further ids. */
+/* Sending such rows again would create them under further ids. */
 static const dv_error renamed = {
 	.verdict = DV_VERDICT_REFUSED,
 	.retry_after = -1,
@@ -205,8 +205,8 @@ acknowledge_all(dv_job *job)
 }
 
 /*
- * Returns true if the answer to a bulk message that returns nothing looks like
- * one of the service.  A page that a proxy made is no answer, whatever its status.
+ * Returns true if the answer to a bulk message that returns nothing looks like one
+ * of the service.  A page from a proxy is not an answer, whatever its status.
  */
 static bool
 is_plain_success(const dv_call *call)
@@ -268,7 +268,7 @@ is_ignored(const dv_job *job, const dv_error *error)
 		dv_operation_rule_of(job->batch->operation)->effect == DV_EFFECT_MADE;
 }
 
-/* Rows whose refusal has no reason of their own are sent once more, singly, to learn it. */
+/* Sends rows without an individual reason for their refusal once more, singly, to learn it. */
 void
 dv_settle_refusals(dv_job *job, const dv_error *const *errors)
 {
@@ -315,20 +315,20 @@ typedef struct sorting
 {
 	dv_job	   *job;
 	const dv_row_answer *answers;
-	dlist_head	again;			/* rows to be sent once more: a job for those repeated equally
-								 * often */
+	dlist_head	again;			/* rows to be sent once more: one job for all that have been
+								 * repeated equally often */
 	dv_job	   *for_others;		/* rows to be sent by other users */
 	dv_job	   *to_verify;		/* rows to be verified */
 	dv_search	search;			/* rows that were looked for, or must be looked for again */
-	const dv_error **refused;	/* for each row, its error if it was refused, or NULL */
+	const dv_error **refused;	/* the error of each row that was refused, otherwise NULL */
 	dv_job	   *lost;			/* rows in doubt that cannot be sent again */
 	const dv_error *lost_error;
 } sorting;
 
 /*
  * Copies a row into the job that is sent again with this history.  Rows whose
- * histories differ are sent separately, so the retries of one row are not used
- * up by another, and none waits for a backoff that is not its own.
+ * histories differ are sent separately, so that no row uses up the retries of
+ * another or waits for its backoff.
  */
 static dv_job *
 keep_for_again(sorting *s, const dv_batch_row *row, const dv_retry *retry)
@@ -349,8 +349,8 @@ keep_for_again(sorting *s, const dv_batch_row *row, const dv_retry *retry)
 }
 
 /*
- * Sends a row again whose outcome is unknown, or that the service was too busy
- * for.  Returns false if no attempts are left.
+ * Sends a row again whose outcome is unknown, or for which the service was too
+ * busy.  Returns false if no attempts are left.
  */
 static bool
 send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
@@ -373,8 +373,8 @@ send_again(sorting *s, const dv_batch_row *row, const dv_error *error)
 }
 
 /*
- * Lets another user send a row that was refused because of the user.  Only a
- * row that every user was refused for is a refused row.
+ * Lets another user send a row that was refused because of the user.  A row is
+ * rejected only when all users were refused.
  */
 static bool
 pass_on(sorting *s, const dv_batch_row *row, const dv_error *error)
@@ -389,7 +389,10 @@ pass_on(sorting *s, const dv_batch_row *row, const dv_error *error)
 	return true;
 }
 
-/* Returns true if an earlier row has the same id (and partition), so that the row that exists is that one. */
+/*
+ * Returns true if an earlier row has the same id (and partition), so that this is the row that
+ * exists.
+ */
 static bool
 has_elder_twin(const sorting *s, const dv_batch_row *row)
 {
@@ -429,7 +432,11 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 			is_done = error->meaning == DV_MEANING_DUPLICATE;
 			break;
 		case DV_CREATE:
-			/* elastic tables have no other key, and only this row can have an id made here */
+
+			/*
+			 * elastic tables have no other key, and only this row can have an id that we have
+			 * generated
+			 */
 			is_done = batch->destination->type == DV_TABLE_ELASTIC && s->job->spec->ids_made &&
 				error->meaning == DV_MEANING_DUPLICATE;
 			if (is_done || !row->has_id || has_elder_twin(s, row))
@@ -437,7 +444,7 @@ settle_in_doubt(sorting *s, const dv_batch_row *row, const dv_error *error)
 			keep_to_verify(s, row, error);
 			return true;
 		case DV_UPDATE:
-			/* whatever its code is: the condition of the request does not hold */
+			/* whatever the code is, the condition of the request does not hold */
 			if (!batch->destination->match_version || error->status != 412)
 				break;
 			keep_to_verify(s, row, error);
@@ -480,7 +487,7 @@ lose(sorting *s, const dv_batch_row *row, const dv_error *error)
 static bool
 is_renamed(const dv_job *job, const dv_batch_row *row, const dv_row_answer *answer)
 {
-	/* the ids in the details of an error are not what it made of the rows */
+	/* the ids in the details of an error are not those under which rows were stored */
 	return job->route != DV_ROUTE_BULK && job->batch->operation == DV_CREATE && answer->told &&
 		answer->error.verdict == DV_VERDICT_OK && answer->has_id && row->has_id &&
 		memcmp(answer->id, row->id, DV_ID_LEN) != 0;
@@ -560,7 +567,7 @@ settle_rows(dv_job *job, const dv_row_answer *answers)
 		dv_pipeline_queue(s.for_others);
 	else if (acknowledged)
 		dv_call_proved(job->call);
-	/* last, because the callback that files them may raise an error: the others are settled */
+	/* last, because the callback that files them may raise an error */
 	dv_settle_refusals(job, s.refused);
 	if (s.lost != NULL)
 	{
@@ -577,7 +584,7 @@ new_answers(const dv_job *job)
 	return palloc0(sizeof(dv_row_answer) * job->batch->nrows);
 }
 
-/* Notes in the errors of rows who sent the rows, and how often they were sent. */
+/* Notes in the errors of rows which user sent them, and how often they were sent. */
 static void
 sign(const dv_job *job, dv_row_answer *answers)
 {
@@ -600,7 +607,7 @@ settle_only_row(dv_job *job, const dv_error *error)
 	settle_rows(job, &answer);
 }
 
-/* Settles a job of which some rows were written and others were not (elastic tables). */
+/* Settles a job if some rows were written and others were not (elastic tables). */
 static void
 settle_details(dv_job *job, const dv_error *error)
 {
@@ -671,7 +678,7 @@ blame(dv_job *job, int failed, const dv_error *error)
 	else if (error->verdict != DV_VERDICT_REFUSED || failed >= batch->nrows)
 		dv_pipeline_fail_job(job, error);
 	else if (missing || dv_search_helps(batch, &batch->rows[failed], error, missing))
-		/* such rows are no errors: the others are written one by one */
+		/* such rows are no errors, so the others are written one by one */
 		reroute(job, DV_ROUTE_SINGLE);
 	else
 	{
@@ -683,8 +690,8 @@ blame(dv_job *job, int failed, const dv_error *error)
 }
 
 /*
- * Settles rows that were refused because of the user, if none of the others can
- * be asked: each row's refusal stands.  Returns false if there is none.
+ * Settles rows that were refused because of the user when no other user can be
+ * asked: each row's refusal stands.  Returns false if there are no such rows.
  */
 static bool
 settle_by_refusals(dv_job *job)
@@ -696,7 +703,7 @@ settle_by_refusals(dv_job *job)
 		return false;
 	if (job->route == DV_ROUTE_CHANGESET)
 	{
-		/* all rows are here, but only one was refused */
+		/* the job still has all rows, but only one was refused */
 		for (i = 0; i < job->batch->nrows; i++)
 			if (job->refusals[i].message != NULL)
 				break;
@@ -757,8 +764,8 @@ settle_bulk(dv_job *job, const dv_error *error)
  */
 
 /*
- * Lets the statement fail if the table does not compare versions, so that no
- * row can be written, whatever the rows are like.
+ * Lets the statement fail if the table does not compare versions, because then
+ * no row can be written.
  */
 static bool
 fail_without_versions(dv_job *job, const dv_row_answer *answers)
@@ -788,7 +795,7 @@ settle_parts(dv_job *job, const dv_error *error)
 	else
 	{
 		answers = new_answers(job);
-		/* the result is not needed: rows that a broken answer does not reach are marked as such */
+		/* ignore the result: rows that a broken answer does not reach are marked as such */
 		if (job->route == DV_ROUTE_SEARCH)
 			dv_search_answers(job, answers);
 		else
@@ -807,7 +814,7 @@ settle_changeset(dv_job *job, const dv_error *error)
 	dv_row_answer *answers;
 	int			failed;
 
-	/* in halves, one of them may be written although the other has the row that is refused */
+	/* one of the halves may be written even if the other has the row that is refused */
 	if (split_if_long(job, error))
 		return;
 	if (error->verdict != DV_VERDICT_OK)
@@ -831,15 +838,15 @@ settle_changeset(dv_job *job, const dv_error *error)
 		dv_retry_decision decision = decide(job, &job->retry, reason, true, false);
 		uint64		others = dv_call_others(job->call, reason);
 
-		/* the request was answered, so it is known that nothing was changed */
+		/* the request was answered, so nothing was changed */
 		job->in_doubt = false;
 		if (reason->verdict != DV_VERDICT_AUTH && decision.next == DV_NEXT_AGAIN)
 		{
 			job->was_in_doubt |= reason->outcome_unknown;
 
 			/*
-			 * Each time, another row may fail, and then the whole may never succeed.  Singly,
-			 * only the rows that failed are sent again.
+			 * Another row may fail each time, and then the whole would never succeed.  As single
+			 * requests, only the rows that failed are sent again.
 			 */
 			if (reason->verdict == DV_VERDICT_RETRY && job->retry.times[decision.cause] > 1)
 				job->route = DV_ROUTE_SINGLE;
@@ -862,7 +869,7 @@ dv_settle_job(dv_job *job)
 {
 	const dv_error *error = dv_call_error(job->call);
 
-	/* a query that verifies rows is another request than the one that wrote them */
+	/* a query that verifies rows is a different request from the one that wrote them */
 	if (job->route != DV_ROUTE_VERIFY)
 	{
 		job->was_in_doubt |= dv_job_writes(job) && dv_call_was_unknown(job->call);

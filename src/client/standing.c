@@ -17,7 +17,7 @@
 
 #include "client/standing.h"
 
-/* More are not remembered: the one that ends first makes room. */
+/* The most that are remembered; the one that ends first makes room. */
 #define LACKS_MAX 32
 
 /* A privilege that a user lacks. */
@@ -87,7 +87,7 @@ make_lack(dv_standing *standing, int user, const dv_deed *deed)
 	return l;
 }
 
-/* Returns the time until which the user is set aside for this deed; 0: it is not. */
+/* Returns the time until which the user is set aside for this deed, or 0 if it is not. */
 static int64
 aside_until(dv_standing *standing, int user, const dv_deed *deed, int64 now)
 {
@@ -137,7 +137,7 @@ dv_standing_any(dv_standing *standing, uint64 users, const dv_deed *deed)
 	return false;
 }
 
-/* Remembers the reason, which an error may quote long afterwards. */
+/* Remembers the reason, which an error may quote much later. */
 static void
 set_reason(dv_standing *standing, int user, const char *reason)
 {
@@ -151,7 +151,7 @@ set_reason(dv_standing *standing, int user, const char *reason)
 	standing->reasons[user] = copy;
 }
 
-/* "whole": for all requests, with the reason that everybody may see. */
+/* "whole": for all requests, with the reason that all roles may see. */
 static void
 set_aside(dv_standing *standing, int user, const char *reason, const char *brief, int64 told)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * trouble.c
- *		What is done about requests that fail.
+ *		Handles requests that fail.
  *
  * This file maps the meanings of the service's errors to the causes that the
  * pool counts, and the failures of libcurl to errors.
@@ -50,7 +50,10 @@ static const struct
 	{DV_MEANING_CONNECTION, true, ERRCODE_FDW_ERROR, NULL},
 };
 
-/* How meanings are counted.  Those not listed count as DV_RETRY_SERVER or DV_THROTTLE_OTHER. */
+/*
+ * The cause as which each meaning is counted.  Others count as DV_RETRY_SERVER or
+ * DV_THROTTLE_OTHER.
+ */
 static const struct
 {
 	dv_meaning	meaning;
@@ -111,7 +114,7 @@ append_refusal(StringInfo s, const dv_error *error, int attempt, int part, int64
 						 (double) fallback / DV_SECOND);
 }
 
-/* The log shows the statement, which may be long, only "with_statement". */
+/* Includes the statement, which may be long, in the log only if "with_statement". */
 static void
 log_throttle(dv_session *session, const dv_retry *history, int user,
 			 const dv_answer_throttle *throttle, bool with_statement)

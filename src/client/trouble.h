@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * trouble.h
- *		What is done about requests that fail: they are repeated by the rules
- *		of retry.h, logged, counted, and reported to the user.
+ *		Handles requests that fail: they are repeated by the rules of
+ *		retry.h, logged, counted, and reported to the user.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -18,15 +18,16 @@
 /* An attempt that failed. */
 typedef struct dv_attempt
 {
-	int			user;			/* that made it */
+	int			user;			/* the user that made it */
 	int64		sent_at;
 	bool		repeatable;		/* even if the outcome is unknown */
 	bool		pool_told;		/* the pool knows of the throttle */
 	bool		at_fault;		/* the user is at fault, not the request */
 	bool		others;			/* then: other users may send it */
-	bool		found_out;		/* it is the first to find its token refused */
+	bool		found_out;		/* this attempt is the first to find its token refused */
 	bool		divisible;		/* its rows can be sent in smaller requests */
-	bool		counted;		/* another row of the same request is repeated, too, and counted */
+	bool		counted;		/* another row of the same request is repeated, too, and has been
+								 * counted */
 } dv_attempt;
 
 /*
@@ -47,31 +48,30 @@ extern dv_retry_decision dv_trouble_no_token(dv_session *session, dv_retry *retr
 /* Describes an exchange that did not end with an answer as an error. */
 extern void dv_trouble_read(const dv_http_result *result, dv_error *error);
 
-/* Makes it an error that is not one of the service's, and of which nothing else is known. */
+/* Makes it an error that does not come from the service, with nothing but these values. */
 extern void dv_trouble_set(dv_error *error, dv_verdict verdict, int sqlstate, const char *message,
 						   const char *hint);
 
 /*
- * Copies an error into the current memory context, with all of its texts: whoever
- * keeps an error for longer than its owner lives does it with this function.
+ * Copies an error with all of its texts into the current memory context.  Use
+ * this function to keep an error for longer than its owner lives.
  */
 extern void dv_trouble_copy(dv_error *copy, const dv_error *error);
 
 /*
- * Returns why requests were repeated, as "connection 2, throttle 1": the
- * causes counted by dv_call_add_causes(), and the repetitions without one.
+ * Returns the causes of repetitions, such as "connection 2, throttle 1": those
+ * counted by dv_call_add_causes(), and the repetitions without a cause.
  */
 extern const char *dv_trouble_causes(int64 repeated, const int64 *causes);
 
-/* Returns what the pool calls a throttle with the meaning of this error. */
+/* Returns the pool's name for a throttle with the meaning of this error. */
 extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 
 /*
  * For the list of ereport(): names the limit that was exceeded if the service, a
  * gateway before it, or the token endpoint was too busy, and no option of the server
- * says how long to wait.  Runs that wait for that as long as it takes recognize the
- * error by this name, since other limits have the same SQLSTATE and messages are for
- * people.
+ * limits the wait.  Runs that wait as long as necessary recognize the error by this
+ * name, since other limits have the same SQLSTATE and messages are for people.
  */
 #define DV_THROTTLE_LIMIT "dataverse_throttle"
 #define dv_trouble_limit(error, config) \

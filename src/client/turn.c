@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * turn.c
- *		How a call comes to its turn: a user that has a token and a slot.
+ *		Finds a user that has a token and a slot for a call.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -37,8 +37,8 @@ token_failed(dv_call *call, int user)
 }
 
 /*
- * Looks at what has become of requests for tokens.  Returns false if one has
- * failed; the state of the call has then been set to what follows.
+ * Checks the requests for tokens.  Returns false if one has failed; the state
+ * of the call has then been set accordingly.
  */
 static bool
 heed_tokens(dv_call *call, uint64 users)
@@ -53,7 +53,7 @@ heed_tokens(dv_call *call, uint64 users)
 		if ((users >> i & 1) == 0 || !dv_token_has_news(token) ||
 			dv_token_poll(token, &bearer) != DV_TOKEN_FAILED)
 			continue;
-		/* while it rests, it wants no wake-up */
+		/* while it rests, it must not be woken */
 		dv_lease_drop(&call->lease);
 		token_failed(call, i);
 		return false;
@@ -61,7 +61,10 @@ heed_tokens(dv_call *call, uint64 users)
 	return true;
 }
 
-/* All users are throttled for too long; the error names the one that will be free first. */
+/*
+ * Ends the call because all users are throttled for too long; the error names the one that will
+ * be free first.
+ */
 static void
 refuse_to_wait(dv_call *call, int user, int64 wait)
 {
@@ -109,14 +112,14 @@ slot_timed_out(dv_call *call)
 		 "Add application users to the user mapping, run fewer statements at a time, or raise \"slot_timeout\" of the server.");
 }
 
-/* Returns the earlier of two times, of which 0 is none. */
+/* Returns the earlier of two times; 0 means none. */
 static int64
 earlier(int64 a, int64 b)
 {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* There is no slot. */
+/* Notes that there is no slot. */
 static void
 wait_for_slot(dv_call *call, const dv_choice *choice, const dv_tokens *tokens)
 {
@@ -187,7 +190,7 @@ try_users(dv_call *call, uint64 users, int64 until)
 			token_failed(call, choice.user);
 			return;
 		}
-		/* for lack of a descriptor, it could not even be asked for */
+		/* there was no descriptor for a request for it */
 		if (dv_token_requested_at(token) == 0)
 			users &= ~(UINT64CONST(1) << choice.user);
 	}
@@ -207,12 +210,12 @@ dv_turn_try(dv_call *call)
 	}
 	if (held || dv_http_room_for(dv_session_client(call->session), false) == DV_HTTP_ROOM_LATER)
 	{
-		/* what this call was woken for is for another session */
+		/* pass on the wake-up of this call */
 		dv_lease_drop(&call->lease);
 		dv_call_set_state(call, DV_CALL_WANTS_SLOT, held ? DV_WAIT_SLOT : DV_WAIT_CONNECT, 0);
 		return;
 	}
-	/* by "until", a user that is set aside may be free */
+	/* at "until", a user that is set aside may be tried again */
 	users = dv_senders_choose(&call->senders, &until);
 	if (heed_tokens(call, users))
 		try_users(call, users, until);

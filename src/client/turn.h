@@ -33,7 +33,7 @@ struct dv_call
 	SubTransactionId subid;
 	dv_call_state state;
 	dv_lease	lease;
-	int			user;			/* that made the last attempt; -1: none yet */
+	int			user;			/* the user of the last attempt; -1: none yet */
 	dv_senders	senders;
 	bool		is_batch;		/* each part has an answer of its own */
 	dv_bearer  *bearer;			/* carried by the request on the wire, or NULL */
@@ -48,7 +48,7 @@ struct dv_call
 	bool		pool_told;		/* of a throttle in the last answer, or in a part of it */
 	bool		wait_logged;
 	int64		not_before;		/* end of the backoff */
-	int64		wake_at;		/* when to advance the call at the latest; 0: no such time */
+	int64		wake_at;		/* when to advance the call at the latest; 0: never */
 	dv_wait_reason reason;
 	int64		waiting_since;
 	int64		waited;
@@ -57,10 +57,10 @@ struct dv_call
 /* call.c */
 
 /*
- * Changes the state of a call.  Nothing else does, so the invariants are kept
- * there: a slot and a bearer are held only on the wire, and a backend is on the
- * list of waiters only while one of its calls wants a slot (dv_lease_drop).
- * "until" is the time that the call waits for (0: none).
+ * Changes the state of a call.  No other code does, so this function keeps the
+ * invariants: a slot and a bearer are held only on the wire, and a backend is
+ * on the list of waiters only while one of its calls wants a slot
+ * (dv_lease_drop).  "until" is the time that the call waits for (0: none).
  */
 extern void dv_call_set_state(dv_call *call, dv_call_state state, dv_wait_reason reason,
 							  int64 until);
@@ -76,7 +76,10 @@ extern void dv_call_settled(dv_call *call);
 
 /* turn.c */
 
-/* Sends a call that wants a slot if a user has a token and a slot for it; otherwise notes what it waits for. */
+/*
+ * Sends a call that wants a slot if a user has a token and a slot for it; otherwise notes what it
+ * waits for.
+ */
 extern void dv_turn_try(dv_call *call);
 
 #endif							/* DV_TURN_H */

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * verify.c
- *		Verification: finding out which rows of a job exist, and how.
+ *		Verification: finding out which rows of a job exist, and in what
+ *		state.
  *
  * Rows are verified when they are in doubt after an attempt to create them, or
  * to update them in a certain version, and a later attempt was refused.  proof.c
- * tells whether a row that exists is ours.  If that cannot be told, the row is
+ * decides whether a row that exists is ours.  If it cannot decide, the row is
  * not counted as written.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -21,7 +22,9 @@
 /* The most rows verified by one query; for an elastic table each takes two of 500 conditions. */
 #define VERIFY_AT_ONCE 100
 
-/* Names of partitions can be long, so a query may have room for fewer rows, but for one at least. */
+/*
+ * Names of partitions can be long, so a query may have room for fewer rows, but for at least one.
+ */
 const char *
 dv_verify_path(dv_job *job)
 {
@@ -80,7 +83,7 @@ read_answer(dv_job *job)
 	return step == DV_PAGE_END && page.next_link.kind == DV_VALUE_ABSENT;
 }
 
-/* Lets the statement fail because of a row that it may or may not have written. */
+/* Lets the statement fail because of a row that may or may not have been written. */
 static void
 fail_in_doubt(dv_job *job, const dv_batch_row *row, const dv_error *error)
 {
@@ -91,7 +94,7 @@ fail_in_doubt(dv_job *job, const dv_batch_row *row, const dv_error *error)
 	dv_pipeline_fail_job(lost, error);
 }
 
-/* Rows that exist, and may be ours: they are not counted. */
+/* Settles rows that exist and may be ours: they are not counted. */
 static void
 settle_unclear(dv_job *job, const dv_proof *proofs, const dv_finding *findings)
 {
@@ -144,7 +147,7 @@ conclude(dv_job *job)
 		const dv_batch_row *row = &job->batch->rows[i];
 		dv_finding	finding = proofs[i].finding;
 
-		/* an earlier row of this job may have turned out to be the one that exists */
+		/* an earlier row of this job may have turned out to be the existing one */
 		if (finding != DV_FINDING_ABSENT && dv_writer_created_twin(job, row))
 			finding = DV_FINDING_THEIRS;
 		findings[i] = finding;
@@ -162,7 +165,7 @@ conclude(dv_job *job)
 		else
 			absent = dv_job_keep(absent, job, row, DV_ROUTE_CHANGESET);
 	}
-	/* an attempt to create a row that is absent may still be carried out */
+	/* an attempt to create an absent row may still be carried out */
 	isolate(absent, job, true);
 	isolate(theirs, job, false);
 	/* last, because the callback that files them may raise an error */

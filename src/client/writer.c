@@ -21,11 +21,11 @@
 #include "client/keys.h"
 #include "client/pipeline.h"
 
-/* Jobs in the queue, not counting barred ones */
+/* Most jobs in the queue, not counting barred ones */
 #define QUEUE_MAX 8
-/* Barred jobs in the queue: enough to keep the writer that they wait for busy */
+/* Most barred jobs in the queue: enough to keep the writer busy for which they wait */
 #define BARRED_MAX 64
-/* Bytes held by all jobs */
+/* Most bytes held by all jobs */
 #define HELD_MAX ((size_t) 24 * 1024 * 1024)
 /* Bytes at which a batch is full; the service takes 128 MB, its sandbox less */
 #define BATCH_BYTES_MAX (8 * 1024 * 1024)
@@ -102,7 +102,7 @@ seal_then(dv_writer *writer)
 	writer->then_context = NULL;
 }
 
-/* Returns with how many rows a batch is full. */
+/* Returns the number of rows at which a batch is full. */
 static int
 most_rows(const dv_writer *writer, const dv_batch *batch)
 {
@@ -164,7 +164,7 @@ dv_writer_created_twin(const dv_job *job, const dv_batch_row *row)
 	return !job->spec->ids_made && dv_keys_was_created(job->writer->keys, row->key);
 }
 
-/* Sends what can be sent, and waits until there is room for another batch. */
+/* Sends as much as possible, and waits until there is room for another batch. */
 static void
 make_room(dv_writer *writer)
 {
@@ -227,8 +227,8 @@ begin_row(dv_writer *writer, const uint8 *id, const char *address, const dv_batc
 	Assert(!writer->row_begun);
 
 	/*
-	 * Another change to this row is not settled yet: it must be settled first.  Rows to be
-	 * created may have the same id in one batch, whose order the service keeps.
+	 * Another change to this row must be settled first.  Rows to be created may have the same id
+	 * in one batch, whose order the service keeps.
 	 */
 	if (key != 0 && is_under_way(writer, key) &&
 		!(writer->spec.operation == DV_CREATE && is_in_open(writer, key)))
