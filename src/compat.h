@@ -271,7 +271,10 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 	 InvalidOid)
 #endif
 
-/* 16 moved what privileges a statement needs out of the range table; the members have the same names. */
+/*
+ * 16 moved the privileges that a statement needs out of the range table; the members have the
+ * same names.
+ */
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 typedef RTEPermissionInfo dv_permission;
@@ -355,8 +358,9 @@ dv_returning_set_rows(ProjectionInfo * projection, ExprContext *econtext, EState
 #endif
 
 /*
- * Do expressions in EXPLAIN need to say which table a column belongs to?  Since
- * 18, the expressions of GROUP BY have an entry in the range table, too.
+ * Returns true if expressions in EXPLAIN need to say which table a column
+ * belongs to.  Since 18, the expressions of GROUP BY have an entry in the range
+ * table, too.
  */
 #if PG_VERSION_NUM >= 180000
 static inline bool
@@ -388,7 +392,7 @@ dv_explain_has_tables(const List *rtable)
 #define dv_disabled_nodes(path) ((void) (path), 0)
 #endif
 
-/* Since 19, what is said about hash joins may differ from one join to another. */
+/* Since 19, the advice about hash joins may differ from one join to another. */
 #if PG_VERSION_NUM >= 190000
 #define dv_may_hash(extra) (((extra)->pgs_mask & PGS_HASHJOIN) != 0)
 #else

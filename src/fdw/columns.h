@@ -10,8 +10,8 @@
 #include "nodes/pg_list.h"
 
 /*
- * Reads a list as SQL would, such as a,"B".  Returns NULL, and the names as a List of
- * char *; or else a sentence that says what is wrong with the list.
+ * Reads a list as SQL would, such as a,"B".  Returns NULL and the names as a List of
+ * char *, or else a sentence that describes the error in the list.
  */
 extern const char *dv_columns_read(const char *text, List **names);
 

@@ -3,8 +3,8 @@
  *		Combinations of options that cannot work.
  *
  * Each option by itself has been checked before (option.c).  The options of a
- * server and of a user mapping are not known together: the server gets a NOTICE
- * where it depends on the user mappings whether it can work.
+ * server and of its user mappings are never known together, so a server gets a
+ * NOTICE if its user mappings decide whether it can work.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -56,7 +56,7 @@ check_application_user(dv_options opts, int number)
 						   psprintf("Also set \"client_certificate%s\".", n));
 }
 
-/* Two application users with the same id are one, which is hardly what was meant. */
+/* Two application users with the same id are one, which is hardly intended. */
 static void
 notice_repetition(dv_options opts, int number)
 {
@@ -107,7 +107,7 @@ dv_combination_check(List *list, Oid catalog)
 		refuse_combination("option \"min_parallelism\" is greater than \"max_parallel\"",
 						   "Raise \"max_parallel\" or lower \"min_parallelism\".");
 
-	/* which kinds of credentials there will be is said elsewhere, in the user mappings */
+	/* the user mappings decide which kinds of credentials there will be */
 	if (catalog == ForeignServerRelationId && !dv_option_given(opts, DV_OPT_TENANT_ID) &&
 		!dv_option_given(opts, DV_OPT_TOKEN_URL))
 		ereport(NOTICE,

@@ -1,6 +1,6 @@
 /*
  * condition.c
- *		What conditions imply.
+ *		The implications of conditions.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +28,9 @@ dv_condition_guards(List *condition, AttrNumber attnum)
 		op != DV_OP_NOT_DISTINCT && op != DV_OP_NOT_IN;
 }
 
-/* Finds equalities of the column that hold for every row: those that compare bytes, and others. */
+/*
+ * Finds equalities of the column that hold for every row: those that compare bytes, and others.
+ */
 static void
 find_equalities(List *condition, AttrNumber attnum, bool *bytes, bool *others)
 {
@@ -52,7 +54,7 @@ dv_condition_fixes_text(List *condition, AttrNumber attnum)
 	bool		others = false;
 
 	find_equalities(condition, attnum, &bytes, &others);
-	/* later, nothing would tell which of the two is meant */
+	/* later code could not tell which of the two is meant */
 	return bytes && !others;
 }
 

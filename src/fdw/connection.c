@@ -7,9 +7,9 @@
  * as stale and is replaced when it is next used.  A stale session that a
  * running statement still uses is kept until the end of the transaction.
  *
- * A backend can use any number of user mappings one after the other.  Of those
- * sessions, it keeps the ones that were used last (net/descriptor.c closes the
- * connections of idle ones earlier).
+ * A backend can use any number of user mappings one after the other.  It keeps
+ * the sessions that were used last (net/descriptor.c closes the connections of
+ * idle ones earlier).
  *
  * If a backend has missed invalidation messages because there were too many,
  * PostgreSQL reports that anything may have changed.  Usually nothing relevant
@@ -71,7 +71,7 @@ static MemoryContext cache_context = NULL;
 static retired *retired_sessions = NULL;
 static uint64 uses = 0;
 
-/* Sessions are only marked here, not freed, because a statement may be using them. */
+/* Only marks sessions, because a statement may be using them. */
 static void
 on_invalidation(Datum arg, int cache, uint32 hash)
 {
@@ -206,8 +206,8 @@ token_url_of(dv_options options, const ForeignServer *server)
 
 /*
  * Returns how a server is reached, and where it gets its tokens.  Servers that differ
- * in this share no application users, because one may be told what is not true of
- * the other.
+ * in this share no application users, because the answers to one may not apply to the
+ * other.
  */
 static const char *
 peer_of(dv_options options)
@@ -246,7 +246,7 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->http.proxy_password = dv_text_out(config->http.proxy_password);
 	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
-	/* an explicit start value holds */
+	/* an explicit start value has priority */
 	config->pool.start_full = config->pool.budget_pacing &&
 		!dv_option_given(options, DV_OPT_INITIAL_PARALLELISM_FACTOR);
 	config->bounds_throttles = dv_option_given(options, DV_OPT_MAX_THROTTLE_RETRIES) ||
@@ -257,7 +257,7 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 	config->retry.longest_backoff = 30 * DV_SECOND;
 }
 
-/* Does the mapping say how this application user proves who it is? */
+/* Returns true if the mapping has credentials for this application user. */
 static bool
 is_named(dv_options options, int number)
 {
@@ -267,7 +267,10 @@ is_named(dv_options options, int number)
 		dv_option_bool(options, dv_option_numbered(DV_OPT_MANAGED_IDENTITY, number));
 }
 
-/* Reads who an application user of the mapping is.  Returns false if the number is not used. */
+/*
+ * Reads the credentials of an application user of the mapping.  Returns false if the number is
+ * not used.
+ */
 static bool
 read_credential(dv_credential *credential, const char **name, int number, dv_options options)
 {
@@ -309,7 +312,10 @@ read_credential(dv_credential *credential, const char **name, int number, dv_opt
 	return true;
 }
 
-/* No option of the mapping has a greater number: there may be thousands of mappings to look at. */
+/*
+ * Returns the greatest number in the options of the mapping.  This avoids trying all numbers,
+ * since there may be thousands of mappings.
+ */
 static int
 last_number(dv_options options)
 {
@@ -339,7 +345,10 @@ read_credentials(dv_session_config *config, dv_options options)
 										  &config->names[config->nusers], number, options);
 }
 
-/* Where an application user gets its tokens, and for what; and what it sends for that. */
+/*
+ * Fills in where an application user gets its tokens, for which resource, and with which
+ * credentials.
+ */
 static void
 fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
 				const ForeignServer *server)
@@ -367,7 +376,7 @@ dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n)
 	{
 		dv_credential *credential = &config.credentials[i];
 
-		/* a name that cannot be sent must not keep others from looking at the pool */
+		/* a name that cannot be sent must not prevent others from looking at the pool */
 		if (credential->client_id != NULL)
 			credential->client_id = dv_text_common(credential->client_id, MaxAllocSize);
 		if (credential->secret != NULL)
@@ -399,7 +408,7 @@ dv_connection_keys_of(Oid serverid, Oid userid, int *n)
 	return dv_connection_keys(GetForeignServer(serverid), options, n);
 }
 
-/* Application users that the mappings of a role name, as far as they are in this database. */
+/* Returns the number of application users in the mappings of a role in this database. */
 static int
 count_application_users(Oid userid)
 {
@@ -449,7 +458,7 @@ open_session(const ForeignServer *server, const UserMapping *mapping)
 						 OidIsValid(mapping->userid) ?
 						 quote_identifier(GetUserNameFromId(mapping->userid, false)) : "PUBLIC",
 						 quote_identifier(server->servername))));
-	/* a mapping for PUBLIC adds to what those that use it may have */
+	/* a mapping for PUBLIC adds to the entitlement of those that use it */
 	config.roleid = mapping->userid;
 	config.entitled = count_application_users(config.roleid) + count_application_users(InvalidOid);
 	return dv_session_create(&config, cache_context);
@@ -473,7 +482,7 @@ fingerprint_of(uint64 seed, List *options)
 	return seed;
 }
 
-/* The fingerprint of everything that a session depends on. */
+/* Returns the fingerprint of everything that a session depends on. */
 static uint64
 fingerprint(const ForeignServer *server, const UserMapping *mapping)
 {
@@ -483,7 +492,7 @@ fingerprint(const ForeignServer *server, const UserMapping *mapping)
 	return fingerprint_of(fingerprint_of(seed, server->options), mapping->options);
 }
 
-/* Marks sessions as stale whose user mapping does not exist any more. */
+/* Marks sessions as stale whose user mapping no longer exists. */
 static void
 settle_doubts(void)
 {

@@ -18,15 +18,18 @@
  */
 extern dv_session *dv_connection_get(Oid serverid, Oid userid);
 
-/* Returns the session that this backend has, or NULL: nothing is raised, and none is created. */
+/*
+ * Returns the existing session of this backend, or NULL.  Neither creates one nor raises an
+ * error.
+ */
 extern dv_session *dv_connection_find(Oid serverid, Oid userid);
 
-/* The keys by which the pool knows the application users of a user mapping. */
+/* Returns the keys by which the pool knows the application users of a user mapping. */
 extern dv_entry_key *dv_connection_keys(const ForeignServer *server, List *mapping_options, int *n);
 
 /*
- * The keys of the application users that the role reads as.  *n is 0 if it has
- * no user mapping: nothing is raised, and no session is opened.
+ * Returns the keys of the application users with which the role reads.  *n is
+ * 0 if it has no user mapping.  Neither opens a session nor raises an error.
  */
 extern dv_entry_key *dv_connection_keys_of(Oid serverid, Oid userid, int *n);
 

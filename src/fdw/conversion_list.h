@@ -15,8 +15,8 @@
  *					filters can be sent to the service
  *	default_type	Dataverse type of columns without the option "type"
  *
- * There is deliberately no #ifndef here: a file that includes this one defines
- * DV_CONVERSION() first, and it is undefined at the end.
+ * This file has no include guard: a file that includes it defines DV_CONVERSION()
+ * first, which is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

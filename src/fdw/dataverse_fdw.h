@@ -1,6 +1,6 @@
 /*
  * dataverse_fdw.h
- *		What belongs to this foreign-data wrapper.
+ *		Functions to recognize objects of this foreign-data wrapper.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -7,9 +7,9 @@
  * not fit its column raises an error that names the row and the column, because
  * it means that the foreign table does not describe the service's table.
  *
- * The functions for the common types do not look at the column's type modifier.
- * They only note in "doubtful" whether the value may be too long for it, so that
- * values that clearly fit cost nothing more; fit.c decides about the others.
+ * The functions for the common types ignore the column's type modifier.  They
+ * only note in "doubtful" whether the value may be too long for it, so that
+ * values that clearly fit cost nothing more; fit.c handles the others.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -59,9 +59,9 @@ struct dv_decoder
 	const dv_value *id;			/* of the row, for messages */
 
 	/*
-	 * May messages say something of the row?  Values are decoded before it is known whether a
-	 * view or row security of a parent hides the row from those who may not read the table
-	 * itself.
+	 * True if messages may tell anything about the row.  Values are decoded before it is known
+	 * whether a view or row security of a parent hides the row from roles that may not read the
+	 * table itself.
 	 */
 	bool		told;
 	ErrorContextCallback callback;
@@ -127,9 +127,9 @@ decode_uuid(dv_decoder *decoder, const dv_value *value, Datum *out)
 }
 
 /*
- * Whether a number has few digits or many, it is shown alike: with the column's
- * declared decimal places, which the cast of doubtful values adds, or with those
- * that it needs.
+ * Numbers are shown alike whether they have few digits or many: with the
+ * column's declared decimal places, which the cast of doubtful values adds, or
+ * with as many as necessary.
  */
 static dv_value_status
 decode_numeric(dv_decoder *decoder, const dv_value *value, Datum *out)
@@ -214,8 +214,8 @@ decode_bytea(dv_decoder *decoder, const dv_value *value, Datum *out)
 }
 
 /*
- * A value as text, in UTF-8: strings without their escapes; numbers, objects,
- * and arrays as they are written.
+ * Writes a value as text, in UTF-8: strings without their escapes; numbers,
+ * objects, and arrays as they are.
  */
 static dv_value_status
 spell(const dv_value *value, char *out, size_t *len)
@@ -257,7 +257,7 @@ decode_text(dv_decoder *decoder, const dv_value *value, Datum *out)
 	return status;
 }
 
-/* Two types have input functions that silently cut what does not fit. */
+/* Returns true for the two types whose input functions would silently cut the value. */
 static bool
 input_would_cut(Oid type, const char *text)
 {
@@ -291,7 +291,7 @@ decode_input(dv_decoder *decoder, const dv_value *value, Datum *out)
 	}
 	PG_CATCH();
 	{
-		/* the context of errors, in which this is, will be reset */
+		/* the context of the error is going to be reset */
 		MemoryContextSwitchTo(context);
 		dv_excerpt_rethrow(context, decoder->told ? NULL :
 						   psprintf(CANNOT_CONVERT, decoder->column, decoder->table));
@@ -317,7 +317,10 @@ static const struct
 	StaticAssertDecl(((written_as) & ~(read_as)) == 0, "what is written can be read");
 #include "fdw/conversion_list.h"
 
-/* Sets what the functions for the common types need to recognize values that certainly fit. */
+/*
+ * Sets the bounds by which the functions for the common types recognize values that certainly
+ * fit.
+ */
 static void
 set_bounds(dv_decoder *decoder, int32 typmod)
 {
@@ -343,7 +346,10 @@ set_bounds(dv_decoder *decoder, int32 typmod)
 		decoder->bound *= 10;
 }
 
-/* Can such values be converted?  Some decoders would make something of almost any text. */
+/*
+ * Raises an error if such values cannot be converted.  Some decoders would accept almost any
+ * text.
+ */
 static void
 check_readable(const dv_relation *relation, const dv_attribute *attribute, int read_as)
 {
@@ -403,7 +409,10 @@ dv_decoder_end(dv_decoder *decoder)
 		dv_fit_end(decoder->fit);
 }
 
-/* What Dataverse sent, as far as it may be told, and why that is no value of the column. */
+/*
+ * Returns a message with the value from Dataverse, as far as it may be shown, and why it does not
+ * fit the column.
+ */
 static const char *
 why_not(const dv_decoder *decoder, const dv_value *value, dv_value_status status)
 {
@@ -448,8 +457,8 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 }
 
 /*
- * Functions of types raise errors of their own, which do not name the row: their
- * calls are between these two.
+ * Functions of types raise errors that do not name the row, so we call them
+ * between these two functions.
  */
 
 static void
@@ -477,7 +486,7 @@ leave_type(const dv_decoder *decoder)
 	error_context_stack = decoder->callback.previous;
 }
 
-/* Returns the value as the column's type modifier admits it. */
+/* Returns the value as cast to the column's type modifier. */
 static Datum
 fit_to_modifier(dv_decoder *decoder, Datum datum, const dv_value *id)
 {

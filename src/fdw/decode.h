@@ -15,10 +15,13 @@ typedef struct dv_decoder dv_decoder;
 
 extern dv_decoder *dv_decoder_create(const dv_relation *relation, const dv_attribute *attribute);
 
-/* The decimal places with which numerics of the column are shown; -1: as many as they need. */
+/*
+ * Returns the decimal places with which numerics of the column are shown; -1: as many as
+ * necessary.
+ */
 extern int	dv_decoder_scale(const dv_decoder *decoder);
 
-/* Do errors name the row, so that its id is needed? */
+/* Returns true if errors name the row, so that its id is needed. */
 extern bool dv_decoder_names_rows(const dv_decoder *decoder);
 
 /*

@@ -11,8 +11,8 @@
  * A lookup is written through the navigation property that leads to its target.
  * A polymorphic lookup has several, and a companion column decides between
  * them.  Setting one of them to null clears the lookup only while it refers to
- * that table.  An UPDATE has read which table that is.  Where it is not known,
- * all of them are set to null.
+ * that table.  An UPDATE reads which table that is; if it is not known, all of
+ * them are set to null.
  *
  * If a value cannot be sent, no part of it is written.  The current memory
  * context keeps nothing but the message of a misfit.
@@ -48,7 +48,7 @@
 /* A table that a lookup can lead to. */
 typedef struct lookup_target
 {
-	const char *table;			/* NULL if not known */
+	const char *table;			/* NULL if unknown */
 	const char *set;
 	const char *navigation;
 	char	   *prefix;			/* ,"nav@odata.bind":"/set( */
@@ -597,7 +597,7 @@ add_targets(dv_encoder *encoder, const dv_relation *relation, const dv_attribute
 		encoder->type_name = dv_relation_attribute(relation, encoder->type_column)->name;
 }
 
-/* Does an earlier target have the same navigation property? */
+/* Returns true if an earlier target has the same navigation property. */
 static bool
 is_same_way(const dv_encoder *encoder, int target)
 {
@@ -609,7 +609,7 @@ is_same_way(const dv_encoder *encoder, int target)
 	return false;
 }
 
-/* The text for null; for a lookup it names each navigation property once. */
+/* Sets the text for null; for a lookup, it names each navigation property once. */
 static void
 set_null_text(dv_encoder *encoder, const dv_column *column)
 {
@@ -670,7 +670,7 @@ dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out, dv_mis
 {
 	int			i;
 
-	/* it is null already, so any of them will do: the row still says what it sets */
+	/* the lookup is null already, so any of them will do: the row still has the column */
 	if (table == NULL && encoder->ntargets > 0)
 		appendStringInfoString(out, encoder->targets[0].null_text);
 	if (table == NULL)
@@ -744,7 +744,7 @@ dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringInfo out, dv_
 		return false;
 	if (json.len > 1 && json.data[0] == '"')
 	{
-		/* times and ids are not quoted in addresses, but texts are, whatever they consist of */
+		/* times and ids are not quoted in addresses, but texts always are */
 		const char *quote = dv_types[encoder->type].wire == DV_WIRE_TEXT ? "'" : "";
 
 		appendStringInfo(out, "%s%.*s%s", quote, json.len - 2, json.data + 1, quote);

@@ -14,7 +14,7 @@
 /* Writes the values of one column. */
 typedef struct dv_encoder dv_encoder;
 
-/* Why a value cannot be sent. */
+/* The reason why a value cannot be sent. */
 typedef struct dv_misfit
 {
 	int			sqlstate;
@@ -28,7 +28,7 @@ typedef struct dv_misfit
  */
 typedef enum dv_nulls_as
 {
-	DV_NULL_OMITTED,			/* not at all */
+	DV_NULL_OMITTED,			/* omitted */
 	DV_NULL_WRITTEN				/* as "name":null, for lookups, too */
 } dv_nulls_as;
 
@@ -40,23 +40,23 @@ extern dv_encoder *dv_encoder_create(const dv_relation *relation, AttrNumber att
  * "type_value" is the value of the companion column of a polymorphic lookup,
  * which names the table of the target; NULL if the value is null or the lookup
  * has no companion.  Returns false if the value cannot be sent; then nothing
- * has been appended, and *misfit tells the reason.
+ * has been appended, and *misfit has the reason.
  */
 extern bool dv_encode(dv_encoder *encoder, Datum value, bool isnull, const char *type_value,
 					  StringInfo out, dv_misfit *misfit);
 
 /*
- * Appends what clears a lookup that refers to this table, ,"nav":null.  "table"
- * is NULL if the lookup is null already.  Returns false if no navigation
- * property leads to that table.
+ * Appends ,"nav":null to clear a lookup that refers to this table.  "table" is
+ * NULL if the lookup is null already.  Returns false if no navigation property
+ * leads to that table.
  */
 extern bool dv_encode_cleared(dv_encoder *encoder, const char *table, StringInfo out,
 							  dv_misfit *misfit);
 
-/* Are values written as what the output function of their type makes of them? */
+/* Returns true if values are written as the output function of their type returns them. */
 extern bool dv_encoder_puts_text(const dv_encoder *encoder);
 
-/* The companion column that names the table a lookup refers to, or 0. */
+/* Returns the companion column with the name of the table that a lookup refers to, or 0. */
 extern AttrNumber dv_encoder_type_column(const dv_encoder *encoder);
 
 /*
@@ -68,8 +68,8 @@ extern bool dv_encode_key(dv_encoder *encoder, Datum value, bool isnull, StringI
 						  dv_misfit *misfit);
 
 /*
- * Appends what such a value has in common with others that the service may
- * take for equal to it.  The value has been accepted by dv_encode_key().
+ * Appends a folded form of such a value, which is the same for all values that
+ * the service may consider equal.  dv_encode_key() has accepted the value.
  */
 extern void dv_encode_key_fold(dv_encoder *encoder, Datum value, StringInfo out);
 

@@ -1,10 +1,10 @@
 /*
  * explain.c
- *		What EXPLAIN says about scans and modifications.
+ *		EXPLAIN output of scans and modifications.
  *
  * The request of a scan is shown as it is sent, but with blanks and brackets unencoded
- * and with $1 … for values that are only known at execution; the expressions
- * of these values are shown after it.
+ * and with $1 … for values that are only known at execution.  The expressions of these
+ * values follow.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -50,9 +50,9 @@ has_exec_param(Node *node, void *context)
  * be shown.
  *
  * The meaning of a parameter is found in the plan nodes above the scan, which
- * are not passed to us.  But EXPLAIN VERBOSE has just shown the node's output
- * and filter, and left its context pointing at the node and those above it.  A
- * node that has neither leaves the context where it was.
+ * are not passed to us.  However, EXPLAIN VERBOSE has just shown the node's
+ * output and filter, and left its context pointing at the node and those above
+ * it.  A node without output and filter does not change the context.
  */
 static char *
 deparse(ForeignScanState *node, ExplainState *es, Node *expr)
@@ -71,7 +71,7 @@ deparse(ForeignScanState *node, ExplainState *es, Node *expr)
 	return deparse_expression(expr, es->deparse_cxt, dv_explain_has_tables(es->rtable), false);
 }
 
-/* Sets constants, and numbers all other values.  Returns what the numbers stand for. */
+/* Sets constants, and numbers all other values.  Returns the expressions behind the numbers. */
 static char *
 number_values(dv_bound_value *values, List *exprs, ForeignScanState *node, ExplainState *es)
 {
@@ -92,9 +92,9 @@ number_values(dv_bound_value *values, List *exprs, ForeignScanState *node, Expla
 			value->isnull = ((Const *) expr)->constisnull;
 			continue;
 		}
-		/* not $1, which is what PostgreSQL calls a parameter of the statement */
+		/* not $1, which is the form of PostgreSQL's own parameters */
 		value->placeholder = psprintf(":%d", ++n);
-		/* the join above says where such a value comes from */
+		/* the join above shows where such a value comes from */
 		if ((IsA(expr, Param) && ((Param *) expr)->paramkind != PARAM_EXTERN) ||
 			IsA(expr, CaseTestExpr))
 			continue;
@@ -236,7 +236,7 @@ show_read(ForeignScanState *node, const dv_read_plan *read, const dv_scan *scan,
 	values = number_values(request.values, exprs, node, es);
 	request.wanted = show_limit(request.values, read->limit, read->offset, exprs, node, es);
 	show_requests(&request, es);
-	/* if the keys are given, no request is shown that could refer to them */
+	/* if the keys are given, the request that is shown does not contain them */
 	if (values != NULL && !read->given)
 		ExplainPropertyText("Values", values, es);
 	show_recheck(read, node, es);
@@ -295,7 +295,7 @@ dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
  * Modifications
  */
 
-/* The request that is used first; rows may later be sent one by one. */
+/* Returns the request that is used first; rows may later be sent one by one. */
 static const char *
 request_of(const dv_relation *relation, dv_operation operation, bool match_version)
 {
@@ -324,7 +324,7 @@ show_columns(const dv_relation *relation, const dv_modify_plan *plan, ExplainSta
 		ExplainPropertyList("Columns", names, es);
 }
 
-/* In a dry run, rows are encoded and counted; nothing else happens to them. */
+/* In a dry run, rows are only encoded and counted. */
 static void
 show_rehearsal(const dv_tally *t, ExplainState *es)
 {
@@ -392,14 +392,14 @@ dataverseExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, L
 }
 
 /*
- * Partitions that rows are routed to: the core does not ask what was done for
- * them, because they are not in the plan.
+ * Shows the partitions that rows are routed to.  PostgreSQL does not ask us
+ * about them, because they are not in the plan.
  */
 #ifdef DV_EXPLAIN_NODES
 
 static explain_per_node_hook_type next_node = NULL;
 
-/* A list is begun with the first partition: other statements have none. */
+/* A list is created with the first partition: other statements have none. */
 typedef struct partition_list
 {
 	ExplainState *es;

@@ -1,20 +1,20 @@
 /*
  * fit.c
- *		Decides what becomes of values that the type of their column does not
- *		admit: texts longer than varchar(10), numbers with more digits than
+ *		Handles values that the type of their column does not admit: texts
+ *		longer than varchar(10), numbers with more digits than
  *		numeric(10,2), values that violate a domain's constraints.
  *
- * PostgreSQL takes it for granted that a value of a column fits the column's
- * type, and does not look again when it copies the value into another column of
- * the same type.  On the other hand, a value that was changed here would differ
- * from the one that the service compares, sorts, and counts.  Therefore a value
- * reaches PostgreSQL unchanged or not at all: if a cast to the column's type
- * would yield another value, an error is raised.
+ * PostgreSQL assumes that a value of a column fits the column's type, and does
+ * not check it when it copies the value into another column of the same type.
+ * On the other hand, if we changed a value, it would differ from the one that
+ * the service compares, sorts, and counts.  Therefore a value reaches
+ * PostgreSQL unchanged or not at all: if a cast to the column's type would
+ * yield another value, an error is raised.
  *
  * With the option on_oversize = 'truncate', PostgreSQL sees the result of that
- * cast instead, and a WARNING says so.  Then what the service compares is not
- * what is seen here, and so ship.c leaves to the service only those conditions
- * on such a column for which that makes no difference.
+ * cast instead, and a WARNING says so.  The service then compares values other
+ * than those that PostgreSQL sees, so ship.c sends only those conditions on
+ * such a column for which this makes no difference.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,10 +37,10 @@ struct dv_fit
 	const char *column;
 	Oid			type;
 	int32		typmod;
-	Oid			domain;			/* InvalidOid if the column's type is no domain */
+	Oid			domain;			/* InvalidOid if the column's type is not a domain */
 	void	   *constraints;	/* cache of domain_check() */
 	bool		cut;
-	bool		told;			/* which rows it is about, and how many */
+	bool		told;			/* whether messages may name rows, and say how many */
 	int64		ncut;
 	MemoryContext context;
 	ExprState  *cast;			/* to the type with its modifier; NULL if no function applies it */
@@ -107,7 +107,7 @@ is_same(const dv_fit *fit, Datum a, Datum b)
 {
 	if (!OidIsValid(fit->cache->eq_opr))
 		return datumIsEqual(a, b, fit->cache->typbyval, fit->cache->typlen);
-	/* whatever the collation of the column says, no character may be lost */
+	/* whatever the column's collation ignores, no character may be lost */
 	return DatumGetBool(FunctionCall2Coll(&fit->cache->eq_opr_finfo, C_COLLATION_OID, a, b));
 }
 
@@ -153,7 +153,7 @@ sqlstate_of(Oid type)
 	}
 }
 
-/* There is one WARNING for each column; dv_fit_end() says how many there would have been. */
+/* Reports one WARNING for each column; dv_fit_end() says how many more values were cut. */
 void
 dv_fit_report(dv_fit *fit, const dv_value *id)
 {

@@ -2,31 +2,30 @@
  * guard.c
  *		Whose code runs with whose rights.
  *
- * To read or write a table is to run code: triggers and their conditions,
- * defaults, generated columns, constraints of tables and domains, rules, policies,
- * expressions of indexes, statistics, and partition keys, casts, operators, and
- * what foreign keys lead to.  Each can be made by others than the owner of the
- * table, and changed until it runs.  A list of all that is never complete, and
- * what was looked at before the table was locked is worth nothing.
+ * Reading or writing a table runs code: triggers and their conditions, defaults,
+ * generated columns, constraints of tables and domains, rules, policies, expressions
+ * of indexes, statistics, and partition keys, casts, operators, and the actions of
+ * foreign keys.  Roles other than the table's owner may have created this code, and
+ * may change it until it runs.  A list of all this code is never complete, and a
+ * check before the table is locked is worth nothing.
  *
- * Hence the rule: while the guard is up, a function runs only if its owner, who
- * can replace it at any time, could become the role with whose rights it
- * runs.  The owner of the table is not asked.  PostgreSQL calls every function but
- * its own through the function manager, whose hooks refuse here what
- * breaks the rule, at the very moment at which it would run.  No lock is needed for
- * that, and nothing can be forgotten.
+ * Hence the rule: while the guard is up, a function runs only if its owner, who can
+ * replace it at any time, could become the role with whose rights it runs.  The owner
+ * of the table does not matter.  PostgreSQL calls every function but its own through
+ * the function manager, whose hooks refuse calls that break the rule at the moment of
+ * the call.  This needs no lock, and misses no code.
  *
- * The guard is up where somebody has a table read or written that may be
- * of others:
+ * The guard is up while the extension reads or writes a table for a role that may not
+ * be its owner:
  *
  * - "superusers" protects superusers only.  Other roles have named the table, as in
  *   any statement, and have thereby agreed to run its code.
  * - "everybody" protects all roles, in dataverse.pull_all() and retry_rejects(),
- *   which go through tables that nobody has named.
+ *   which process tables that the caller has not named.
  *
- * The guard is a setting, so that it goes down however the function ends that has
- * raised it (SET dataverse_fdw.guard = ...), and parallel workers have it as well.  A
- * function that is called meanwhile cannot lower it: its own settings are made
+ * The guard is a setting, so that it goes down however the function that has raised
+ * it ends (SET dataverse_fdw.guard = ...), and applies to parallel workers as well.
+ * A function that is called meanwhile cannot lower it: its own settings are made
  * before the hook is called, so they can only raise the guard.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -47,7 +46,7 @@
 #include "compat.h"
 #include "fdw/guard.h"
 
-/* "Superusers" becomes one of the others when it is set. */
+/* "Superusers" is replaced by one of the others when it is set. */
 enum
 {
 	GUARD_OFF, GUARD_EVERYBODY, GUARD_SUPERUSERS
@@ -125,8 +124,9 @@ check_function(Oid function)
 
 /*
  * Functions with settings of their own, and those that are SECURITY DEFINER, are
- * called through the hook in any case; others, for which it is asked for, are not
- * inlined either.  With whose rights a function runs is known only when it is called.
+ * called through the hook in any case.  Others are called through it, and not
+ * inlined, if this function returns true.  The rights with which a function runs are
+ * known only when it is called.
  */
 static bool
 needs_hook(Oid function)

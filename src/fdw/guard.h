@@ -11,15 +11,15 @@
 
 extern void dv_guard_init(void);
 
-/* Does it apply to what the session runs now? */
+/* Returns true if the guard applies to the code that the session runs now. */
 extern bool dv_guard_is_up(void);
 
 extern Oid	dv_guard_owner(Oid function);
 
-/* Does code of the owner of this function run with the rights of this role? */
+/* Returns true if code of this function's owner may run with the rights of this role. */
 extern bool dv_guard_trusts(Oid function, Oid roleid);
 
-/* Raises an error if values of the types of the table would run code of others (hold.c). */
+/* Raises an error if values of the table's types would run code of other roles (hold.c). */
 extern void dv_hold_check_types(Relation rel);
 
 #endif							/* DV_GUARD_H */

@@ -1,9 +1,9 @@
 /*
  * operator.c
- *		What operators and functions of PostgreSQL mean.
+ *		The meaning of PostgreSQL's operators and functions.
  *
  * The meaning of an operator comes from the operator classes.  PostgreSQL's own
- * classes agree about its own operators; others may mean anything by theirs.
+ * classes agree about its own operators; other operators can have any meaning.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@
 #include "compat.h"
 #include "fdw/operator.h"
 
-/* Those in operator classes, for any types. */
+/* Operators of operator classes, for any types. */
 static const dv_operator comparisons[] = {
 	[DV_INTERPRETED_LT] = {.op = DV_OP_LT, .mirrored = DV_OP_GT},
 	[DV_INTERPRETED_LE] = {.op = DV_OP_LE, .mirrored = DV_OP_GE},
@@ -26,7 +26,7 @@ static const dv_operator comparisons[] = {
 	[DV_INTERPRETED_NE] = {.op = DV_OP_NE, .mirrored = DV_OP_NE},
 };
 
-/* The others, by their functions, which can also be called by name. */
+/* Other operators, by their functions, which can also be called by name. */
 static const struct
 {
 	Oid			function;

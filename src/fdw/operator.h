@@ -1,6 +1,6 @@
 /*
  * operator.h
- *		What operators and functions of PostgreSQL mean.
+ *		The meaning of PostgreSQL's operators and functions.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@ typedef struct dv_operator
 	bool		negated;
 } dv_operator;
 
-/* Of what is not known, both are DV_OP_OTHER. */
+/* Returns DV_OP_OTHER for both if the operator is unknown. */
 extern const dv_operator *dv_operator_of(Oid opno);
 extern const dv_operator *dv_operator_of_function(Oid function);
 

@@ -4,10 +4,10 @@
  *
  * One table, option_list.h, lists all options: where each may be set, its type,
  * range, and default, who may set it, and its place in the configuration of a
- * session.  Everything else here uses that table: the validator that PostgreSQL
- * calls when options are set, and its hints; the getters; and the function
- * dataverse.options(), which a test compares with README.md.  The settings that
- * override options are in setting.c.
+ * session.  Everything else in this file uses that table: the validator that
+ * PostgreSQL calls when options are set, and its hints; the getters; and the
+ * function dataverse.options(), which a test compares with README.md.  The
+ * settings that override options are in setting.c.
  *
  * A user mapping may have several application users: the options marked
  * NUMBERED exist without a suffix for the first user, and with the suffixes _2
@@ -58,9 +58,9 @@
 #define SECRET    0x20
 /* only a superuser may set it */
 #define SUPERUSER 0x40
-/* as a setting: says how fast rows are read and written, not what becomes of them */
+/* as a setting: affects how fast rows are read and written, not their outcome */
 #define SPEED	  0x80
-/* as a setting: a run makes it for its table, and not for others that triggers write to */
+/* as a setting: a run makes it for its table, but not for other tables that triggers write to */
 #define OF_RUNS   0x100
 
 typedef enum value_type
@@ -92,15 +92,16 @@ typedef enum value_type
 
 /*
  * The type's name in dataverse.options(), and the size of its member in
- * dv_session_config.  Text that becomes part of a header or a URL is confined to
- * characters that need no encoding there.
+ * dv_session_config.  Text that becomes part of a header or a URL is limited to
+ * characters that need no encoding.
  */
 static const struct
 {
 	const char *name;
 	size_t		size;
-	const char *characters;		/* of which a text must consist; NULL: all but control characters */
-	const char *fault;			/* a sentence for a text that has others */
+	const char *characters;		/* the characters that a text may have; NULL: all but control
+								 * characters */
+	const char *fault;			/* a sentence for a text with other characters */
 }			value_types[VALUE_TYPES] =
 
 {
@@ -191,8 +192,8 @@ static const scope scopes[] = {
 };
 
 /*
- * Length of "name" without the number of an application user.  A number that is
- * out of range or has a leading zero is not a suffix.
+ * Returns the length of "name" without the number of an application user.  A
+ * number that is out of range or has a leading zero is not a suffix.
  */
 static size_t
 base_length(const char *name)
@@ -210,7 +211,7 @@ base_length(const char *name)
 	return suffix - name;
 }
 
-/* The option of this name that may be set in one of these places, or NULL. */
+/* Returns the option of this name that may be set in one of these places, or NULL. */
 static const option_row *
 option_called(const char *name, int places)
 {
@@ -232,8 +233,8 @@ option_called(const char *name, int places)
 }
 
 /*
- * The option of this place with the most similar name, or NULL if more than half
- * of the characters differ.
+ * Returns the option of this place with the most similar name, or NULL if more
+ * than half of the characters differ.
  */
 static const option_row *
 nearest_option(const char *name, int place)
@@ -263,7 +264,7 @@ nearest_option(const char *name, int place)
 	return nearest;
 }
 
-/* The places where an option may be set, for messages. */
+/* Returns the places where an option may be set, for messages. */
 static const char *
 places_of(const option_row *option)
 {
@@ -292,7 +293,7 @@ names_of(int place)
 	return buf.data;
 }
 
-/* What others call an option, among them other foreign-data wrappers. */
+/* Names of options in other software, such as other foreign-data wrappers. */
 static const struct
 {
 	const char *name;
@@ -328,14 +329,17 @@ option_elsewhere(const char *name)
 	return NULL;
 }
 
-/* The name of an option with the number that the name of another one has. */
+/* Returns the name of an option with the number in the name of another one. */
 static const char *
 numbered_like(const option_row *option, const char *name)
 {
 	return psprintf("%s%s", option->name, (option->flags & NUMBERED) ? name + base_length(name) : "");
 }
 
-/* Is this the name of a numbered option with an invalid number, or without the underscore before it? */
+/*
+ * Returns true for the name of a numbered option with an invalid number, or without the
+ * underscore before it.
+ */
 static bool
 is_misnumbered(const char *name, int place)
 {
@@ -352,7 +356,7 @@ is_misnumbered(const char *name, int place)
 	return option != NULL && (option->flags & NUMBERED);
 }
 
-/* A hint for an option that does not exist in this place. */
+/* Returns a hint for an option that does not exist in this place. */
 static char *
 hint_for(const char *name, const scope *scope)
 {
@@ -389,7 +393,7 @@ refuse_option(const char *name, const scope *scope)
  * a sentence that describes valid values.
  */
 
-/* Checks an address that secrets are sent to. */
+/* Checks an address to which secrets are sent. */
 static const char *
 address_fault(const char *value, bool path_allowed)
 {
@@ -418,7 +422,7 @@ text_fault(value_type type, const char *value)
 		return "It cannot be empty.";
 	if (dv_text_has_controls(value, len))
 		return "It cannot contain control characters.";
-	/* a segment of a URL that begins with a dot may lead to another one */
+	/* a segment of a URL that begins with a dot may lead to another path */
 	if ((characters != NULL && strspn(value, characters) < len) ||
 		((type == VALUE_DOMAIN || type == VALUE_VERSION) && value[0] == '.'))
 		return value_types[type].fault;
@@ -620,7 +624,9 @@ dv_option_given(dv_options opts, dv_option option)
 	return given_text(opts, option) != NULL;
 }
 
-/* What was stored by an older version or by other means than the validator is checked again. */
+/*
+ * Values that were stored by an older version, or not through the validator, are checked again.
+ */
 const char *
 dv_option_text(dv_options opts, dv_option option)
 {

@@ -19,7 +19,7 @@ typedef enum dv_option
 	DV_OPTIONS
 } dv_option;
 
-/* The option of an application user; all but the first user have their number in its name. */
+/* The option of an application user.  All but the first user have their number in its name. */
 #define dv_option_numbered(option, number) ((dv_option) ((option) + ((number) - 1) * DV_OPTIONS))
 
 /* Values of options that are choices */
@@ -68,18 +68,21 @@ typedef struct dv_options
 
 extern const char *dv_option_name(dv_option option);
 
-/* What is wrong with a value, as a sentence, or NULL. */
+/* Returns NULL for a valid value, otherwise a sentence that describes what is wrong. */
 extern const char *dv_option_fault(dv_option option, const char *value);
 
-/* As a setting, does it say how fast rows are read and written, not what becomes of them? */
+/*
+ * Returns true if the option, as a setting, affects how fast rows are read and written, but not
+ * their outcome.
+ */
 extern bool dv_option_is_speed(dv_option option);
 
-/* Is it a setting that runs (push, sync) make for one foreign table? */
+/* Returns true if the option is a setting that runs (push, sync) make for one foreign table. */
 extern bool dv_option_is_of_runs(dv_option option);
 
 extern bool dv_option_given(dv_options options, dv_option option);
 
-/* NULL if there is neither a value nor a default. */
+/* Returns NULL if there is neither a value nor a default. */
 extern const char *dv_option_text(dv_options options, dv_option option);
 
 /* The same without trailing slashes. */
@@ -89,7 +92,7 @@ extern bool dv_option_bool(dv_options options, dv_option option);
 extern double dv_option_real(dv_options options, dv_option option);
 extern int	dv_option_int(dv_options options, dv_option option);
 
-/* The position in the list of choices. */
+/* Returns the position in the list of choices. */
 extern int	dv_option_choice(dv_options options, dv_option option);
 
 /*

@@ -4,18 +4,18 @@
  *		The options of servers, user mappings, foreign tables, and columns, one
  *		line for each.
  *
- * A line gives the type of the value, with the default (or NULL) and the range.
- * If the line ends with a member of dv_session_config, the value is copied to
- * it.  DV_SETTING() is an option that can be overridden by a setting,
- * dataverse_fdw.NAME, whose description comes first; DV_PLAN_SETTING() is the
- * same for an option that plans depend on, which are made anew when the setting
- * changes.  A setting decides what becomes of rows, and is therefore heard only
- * from certain roles (rights.c), unless the line says that it concerns their SPEED.
- * Those that runs make are about the table of the run alone (OF_RUNS, setting.c).
+ * A line gives the type of the value, with the default (or NULL) and the range.  If
+ * the line ends with a member of dv_session_config, the value is copied to it.
+ * DV_SETTING() is an option that can be overridden by a setting,
+ * dataverse_fdw.NAME, whose description comes first; DV_PLAN_SETTING() is the same
+ * for an option that plans depend on, which are invalidated when the setting
+ * changes.  A setting without SPEED affects the outcome of rows, and is therefore
+ * accepted only from certain roles (rights.c).  Settings with OF_RUNS, when made by
+ * a run, apply to the run's table alone (setting.c).
  *
- * There is deliberately no #ifndef here: a file that includes this one defines
- * DV_OPTION(), and DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all
- * are undefined at the end.
+ * This file has no include guard: a file that includes it defines DV_OPTION(), and
+ * DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all are undefined at
+ * the end.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -58,7 +58,7 @@ DV_OPTION(MAX_RETRY_AFTER_TOLERANCE, "max_retry_after_tolerance", ON_SERVER, DUR
 DV_OPTION(SLOT_TIMEOUT, "slot_timeout", ON_SERVER, DURATION(NULL, 0.001, 86400), IN_SESSION(pool.slot_timeout))
 DV_OPTION(THROTTLE_TRACKING, "throttle_tracking", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.throttle_tracking))
 
-/* the rate controller; defaults that are missing here depend on rate_preset */
+/* the rate controller; missing defaults depend on rate_preset */
 DV_OPTION(ADAPTIVE_RATE, "adaptive_rate", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.rate.adaptive))
 DV_OPTION(RATE_PRESET, "rate_preset", ON_SERVER, CHOICE("balanced", presets))
 DV_OPTION(INITIAL_PARALLELISM_FACTOR, "initial_parallelism_factor", ON_SERVER, REAL(NULL, 0.1, 1), IN_SESSION(pool.rate.initial_factor))
@@ -84,7 +84,7 @@ DV_SETTING("Sets what a modification does when Dataverse refuses a row: abort or
 		   ON_ERROR, "on_error", ON_SERVER | ON_TABLE | OF_RUNS, CHOICE("abort", error_modes))
 DV_SETTING("Sets how many refused rows a modification files before it gives up.",
 		   MAX_ERRORS, "max_errors", ON_SERVER | ON_TABLE | OF_RUNS, INTEGER(NULL, 0, INT_MAX))
-/* no setting: plans depend on it */
+/* not a setting, because plans depend on it */
 DV_OPTION(ON_OVERSIZE, "on_oversize", ON_SERVER | ON_TABLE | ON_COLUMN, CHOICE("error", oversize_modes))
 DV_OPTION(GENERATE_IDS, "generate_ids", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_SETTING("Sets how rows are inserted: create, upsert, or ignore_duplicates.",
@@ -99,7 +99,7 @@ DV_SETTING("Sets the text that plug-ins receive in the shared variable \"tag\"."
 		   TAG, "tag", ON_SERVER | ON_TABLE, TEXT(NULL))
 DV_PLAN_SETTING("Lets UPDATE and DELETE write only rows that have not been changed since the statement read them.",
 				MATCH_VERSION, "match_version", ON_SERVER | ON_TABLE | OF_RUNS, BOOLEAN("off"))
-/* no settings: plans depend on them */
+/* not settings, because plans depend on them */
 DV_OPTION(FULL_TEXT_FILTERS, "full_text_filters", ON_SERVER | ON_TABLE, BOOLEAN("off"))
 DV_OPTION(PUSH_JOINS, "push_joins", ON_SERVER | ON_TABLE, BOOLEAN("on"))
 DV_OPTION(PUSH_GROUPS, "push_groups", ON_SERVER | ON_TABLE, BOOLEAN("on"))

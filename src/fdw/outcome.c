@@ -1,17 +1,18 @@
 /*
  * outcome.c
- *		Adds to the error that ends a transaction what stays in Dataverse.
+ *		Adds to the error that ends a transaction how many rows stay in
+ *		Dataverse.
  *
- * A transaction that fails leaves rows in Dataverse.  Whoever reads the error
- * should read that, too, whether a row was refused, the statement was canceled,
- * or something else failed: a WARNING that follows the error can be overlooked,
- * and programs that keep the last message, such as pg_cron with background
- * workers, would take it for the outcome of the statement.  Therefore the DETAIL
- * of the error says it, and ledger.c reports only what no error has said.
+ * A transaction that fails leaves rows in Dataverse.  The error should report
+ * this, whether a row was refused, the statement was canceled, or something else
+ * failed: a WARNING after the error can be overlooked, and programs that keep
+ * the last message, such as pg_cron with background workers, would take it for
+ * the outcome of the statement.  Therefore the error has a DETAIL, and ledger.c
+ * reports only the rest.
  *
- * An error that leaves the outermost statement ends the transaction, whereas one
- * inside of it may be caught.  If there is a savepoint, the error does not roll
- * back all that was written, so ledger.c reports it when that is decided.
+ * An error that leaves the outermost statement ends the transaction, whereas an
+ * inner one may be caught.  If there is a savepoint, the error does not
+ * necessarily roll back all writes, so ledger.c reports them at the rollback.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * outcome.h
- *		Adds to the error that ends a transaction what stays in Dataverse.
+ *		Adds to the error that ends a transaction how many rows stay in
+ *		Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -10,7 +11,7 @@
 #ifndef DV_OUTCOME_H
 #define DV_OUTCOME_H
 
-/* The current error is leaving the outermost statement: throws it with what it adds. */
+/* Throws the current error, which is leaving the outermost statement, with this addition. */
 extern void dv_outcome_add(void);
 
 #endif							/* DV_OUTCOME_H */

@@ -129,8 +129,8 @@ type_of(const dv_relation *relation, const dv_attribute *attribute, dv_options o
 }
 
 /*
- * Are values that do not fit the column cut?  Never those that say which row is
- * meant: what is left of them could be another row's.
+ * Returns true if values that do not fit the column are cut.  Values that
+ * identify a row are never cut, because the rest could identify another row.
  */
 static bool
 is_cut(const dv_relation *relation, dv_options options, const char *name)
@@ -144,8 +144,9 @@ is_cut(const dv_relation *relation, dv_options options, const char *name)
 }
 
 /*
- * Columns that are calculated when a row is read are not sorted.  Those that
- * are calculated in advance are stored like any other.
+ * Returns true for columns that are calculated when a row is read, by which
+ * the service does not sort.  Those that are calculated in advance are stored
+ * like any other.
  */
 static bool
 is_unsorted(dv_options options)
@@ -221,8 +222,8 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
 }
 
 /*
- * Labels and table names are annotations of the property of the column that
- * they belong to.  The foreign table need not have that column.
+ * Labels and table names are annotations of the property of another column,
+ * which the foreign table need not have.
  */
 static void
 settle_companion(dv_relation *relation, dv_attribute *attribute)
@@ -240,8 +241,8 @@ settle_companion(dv_relation *relation, dv_attribute *attribute)
 }
 
 /*
- * Is it a helper by its name, which says whose helper it is?  In this way those
- * are recognized, too, that have no option "helper_of".
+ * Returns true if the column is a helper by its name, which also names the
+ * column it helps.  This recognizes helpers without the option "helper_of".
  */
 static bool
 is_helper(const dv_relation *relation, const dv_attribute *attribute)
@@ -308,10 +309,9 @@ fill_attributes(dv_relation *relation)
  * Types that the code relies on
  *
  * Most values are converted by functions that are chosen by the column's type
- * (fdw/conversion_list.h).  The values of the columns below are read by the code
- * itself, because they say which row is meant, or which table: as a uuid, or as a
- * text.  Of any other type, the bytes would be taken for what they are not: the
- * number in a bigint for the address of a uuid.
+ * (fdw/conversion_list.h).  The values of the columns below identify a row or a
+ * table, so the code reads them directly, as uuid or text.  It would misread the
+ * bytes of any other type: the number in a bigint as the address of a uuid.
  */
 
 typedef struct required_type
@@ -437,7 +437,8 @@ check_kind(Oid relid, const char *name)
 
 /*
  * Unlike the tables of a query, this one has not been locked.  Only roles that could
- * lock it with a query may do so here.  Once it is locked, it is known to exist.
+ * lock it with a query may lock it with this function.  Once it is locked, it is
+ * known to exist.
  */
 dv_relation *
 dv_relation_of(Oid relid, AclMode mode)
@@ -546,7 +547,7 @@ dv_relation_progress(const dv_relation *relation, const char *operation, double 
  * Targets of lookups, according to the options of the column
  */
 
-/* The names in a comma-separated option, or NIL if it is not set. */
+/* Returns the names in a comma-separated option, or NIL if it is not set. */
 static List *
 names_of(dv_options options, dv_option option)
 {

@@ -41,7 +41,7 @@ dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *parti
 		dv_relation_column_of(relation, dv_option_text(relation->options, DV_OPT_PARTITION_ID));
 }
 
-/* Of other tables nothing says that the service compares versions. */
+/* Other tables have no flag that says that the service compares versions. */
 static void
 check_versions(const dv_relation *relation)
 {
@@ -187,7 +187,10 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 	add_column(root, rtindex, target_relation, first, DV_JUNK_FIRST);
 	add_column(root, rtindex, target_relation, second, DV_JUNK_SECOND);
 
-	/* RETURNING needs the row from before the DELETE; PostgreSQL requests it only for triggers */
+	/*
+	 * RETURNING needs the row from before the DELETE, but PostgreSQL requests it only for
+	 * triggers
+	 */
 	if (root->parse->commandType == CMD_DELETE && root->parse->returningList != NIL &&
 		(triggers == NULL || !(triggers->trig_delete_before_row || triggers->trig_delete_after_row)))
 		add_row_identity_var(root, makeVar(rtindex, InvalidAttrNumber, RECORDOID, -1, InvalidOid, 0),
@@ -201,7 +204,7 @@ dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry
 static bool
 is_result_relation(PlannerInfo *root, const RelOptInfo *rel)
 {
-	/* for children of the result relation it is not known which columns are needed above */
+	/* for children of the result relation, it is not known which columns are needed above */
 	return rel->reloptkind == RELOPT_BASEREL && (int) rel->relid == root->parse->resultRelation &&
 		(root->parse->commandType == CMD_UPDATE || root->parse->commandType == CMD_DELETE);
 }
@@ -212,7 +215,7 @@ is_whole_row(Node *node, Index rti)
 	return IsA(node, Var) && ((Var *) node)->varno == (int) rti && ((Var *) node)->varattno == 0;
 }
 
-/* Do triggers or generated columns need the row as it is, or was? */
+/* Returns true if triggers or generated columns need the row as it is, or was. */
 static bool
 row_is_looked_at(PlannerInfo *root, Index rti)
 {
@@ -234,8 +237,8 @@ row_is_looked_at(PlannerInfo *root, Index rti)
 
 /*
  * PostgreSQL builds the new row of an UPDATE from the old one, so it requests
- * the whole row.  But only the columns of SET are written, and other columns
- * are needed only if an expression uses them; the rest may be null.
+ * the whole row.  However, only the columns of SET are written, and other
+ * columns are needed only if an expression uses them; the rest may be null.
  */
 static Bitmapset *
 columns_used(PlannerInfo *root, const RelOptInfo *rel)
@@ -269,8 +272,8 @@ columns_used(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * To clear a polymorphic lookup, an UPDATE has to know which table the lookup
- * refers to, so it reads the column with the name of that table.
+ * To clear a polymorphic lookup, an UPDATE has to know to which table the
+ * lookup refers, so it reads the column with the name of that table.
  */
 static Bitmapset *
 companions_of_set(PlannerInfo *root, const RelOptInfo *rel)
@@ -343,7 +346,7 @@ dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relatio
  * Tables that are written
  */
 
-/* Is this another foreign table for the same table of the service? */
+/* Returns true if this is another foreign table for the same table of the service. */
 static bool
 is_same_table(const dv_relation *relation, Oid relid)
 {
@@ -360,11 +363,11 @@ is_same_table(const dv_relation *relation, Oid relid)
 		strcmp(name != NULL ? name : get_rel_name(relid), relation->table) == 0;
 }
 
-/* Can the column of a row change although only other rows are written? */
+/* Returns true if the column of a row can change although only other rows are written. */
 static bool
 depends_on_others(const dv_attribute *a, CmdType command)
 {
-	/* a lookup refers to nothing once its row is deleted; its label is that row's name */
+	/* a lookup becomes null when its row is deleted; its label is that row's name */
 	if (dv_type_is_lookup(a->column.type) && (a->is_label || command == CMD_DELETE))
 		return true;
 	/* Dataverse may compute it from any rows */
@@ -393,8 +396,9 @@ reads_of_others(const dv_relation *relation, const dv_permission * permission)
 
 /*
  * Writing to one table can change rows of any other table of the service.
- * Deletions do: rows that refer to a deleted row are deleted as well, or refer to
- * nothing from then on.  Updates do if the query reads what depends on other rows.
+ * Deletions do: rows that refer to a deleted row are deleted as well, or their
+ * reference becomes null.  Updates do if the query reads columns that depend on
+ * other rows.
  */
 static bool
 is_changed_beside(const dv_relation *relation, CmdType command, Oid relid, bool of_others)
@@ -404,7 +408,9 @@ is_changed_beside(const dv_relation *relation, CmdType command, Oid relid, bool 
 		GetForeignTable(relid)->serverid == relation->serverid;
 }
 
-/* Does this command, when it writes the other table, write or change this one, too? */
+/*
+ * Returns true if this command, when it writes the other table, also writes or changes this one.
+ */
 static bool
 is_written_by(const dv_relation *relation, CmdType command, Oid relid, bool of_others)
 {
@@ -460,7 +466,10 @@ dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 	return is_written_in(relation, estate->es_plannedstmt->planTree, estate, of_others);
 }
 
-/* The number of queries that write a table: a query and its common table expressions. */
+/*
+ * Returns the number of queries that write a table, among a query and its common table
+ * expressions.
+ */
 static int
 writers_in(const dv_relation *relation, Query *query, bool of_others)
 {
@@ -553,7 +562,7 @@ dv_resultrel_changing(PlannerInfo *root)
 	return changing;
 }
 
-/* Is a column of the service among those that the UPDATE sets? */
+/* Returns true if the UPDATE sets the column of the service. */
 static bool
 is_set(PlannerInfo *root, const dv_relation *relation, const char *column)
 {
@@ -599,7 +608,10 @@ dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Ind
 
 	if (estate->es_rowmarks != NULL && rti > 0)
 		mark = estate->es_rowmarks[rti - 1];
-	/* those of UPDATE and DELETE, which lock nothing elsewhere either, have no strength */
+
+	/*
+	 * marks of UPDATE and DELETE, which do not lock rows of other tables either, have no strength
+	 */
 	if (mark == NULL || mark->strength == LCS_NONE)
 		return;
 	ereport(WARNING,

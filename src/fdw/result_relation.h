@@ -21,37 +21,40 @@
 #define DV_JUNK_PARTITION "dataverse_partition"
 /* if versions are matched */
 #define DV_JUNK_VERSION "dataverse_version"
-/* for intersect tables: the two ids that a row consists of */
+/* for intersect tables: the two ids of which a row consists */
 #define DV_JUNK_FIRST "dataverse_first"
 #define DV_JUNK_SECOND "dataverse_second"
 /* the needed columns of the row; always for UPDATE, for triggers and RETURNING with DELETE */
 #define DV_JUNK_ROW "wholerow"
 
 /*
- * The columns that identify a row; 0 if the foreign table does not have them.
- * "partition" is also 0 if rows of the table have no partition.
+ * Finds the columns that identify a row; 0 if the foreign table does not have
+ * them.  "partition" is also 0 if rows of the table have no partition.
  */
 extern void dv_resultrel_keys(const dv_relation *relation, AttrNumber *id, AttrNumber *partition);
 
 /*
- * The column with the version that a row must still have when it is written, or
- * 0 if versions are not matched, which depends on an option and its setting.
- * Raises an error if they should be, but cannot.
+ * Returns the column with the version that a row must still have when it is
+ * written, or 0 if versions are not matched, according to an option and its
+ * setting.  Raises an error if versions should be matched, but cannot.
  */
 extern AttrNumber dv_resultrel_version(const dv_relation *relation);
 
-/* The columns of the two ids of an intersect table's rows; either both are set or neither. */
+/*
+ * Finds the columns of the two ids of an intersect table's rows; either both are set or neither.
+ */
 extern void dv_resultrel_pair(const dv_relation *relation, AttrNumber *first, AttrNumber *second);
 
 /*
- * The position of a junk column in the target list of the subplan, or 0.
- * "attnum" is the column's number in the foreign table.
+ * Returns the position of a junk column in the target list of the subplan, or
+ * 0.  "attnum" is the column's number in the foreign table.
  */
 extern AttrNumber dv_resultrel_junk(List *targetlist, const char *name, AttrNumber attnum);
 
 /*
- * Does the statement also write the table that is read here, possibly through
- * another foreign table?  Then all its rows must be read first.
+ * Returns true if the statement also writes the table that is being read,
+ * possibly through another foreign table.  Then all its rows must be read
+ * first.
  */
 extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate);
 
@@ -59,16 +62,19 @@ extern bool dv_resultrel_is_written(const dv_relation *relation, EState *estate)
 extern bool dv_resultrel_will_be_written(const dv_relation *relation, PlannerInfo *root);
 
 /*
- * Is this the table of an UPDATE or DELETE, and does nothing else in the statement
- * write it?  Then a join may read it: the join reads all rows before it returns the
- * first one, but it only begins when its own rows are wanted, which is too late if
- * another part of the statement has written by then.  Children of a partitioned
- * table are not regarded as such a table.
+ * Returns true if this is the table of an UPDATE or DELETE, and no other part of
+ * the statement writes it.  Then a join may read it: the join reads all rows before
+ * it returns the first one, but it begins only when its own rows are wanted, which
+ * is too late if another part of the statement has written by then.  Children of a
+ * partitioned table do not count as such a table.
  */
 extern bool dv_resultrel_is_sole_target(PlannerInfo *root, const RelOptInfo *rel,
 										const dv_relation *relation);
 
-/* The parameters of the query being planned that may change for each row of an outer query. */
+/*
+ * Returns the parameters of the query being planned that may change for each row of an outer
+ * query.
+ */
 extern Bitmapset *dv_resultrel_changing(PlannerInfo *root);
 
 /*
@@ -80,22 +86,22 @@ extern bool dv_resultrel_stays_as_read(PlannerInfo *root, const RelOptInfo *rel,
 									   const dv_relation *relation, List *clauses);
 
 /*
- * Does the statement that is being planned write anything at all?  What it
- * writes is known only after planning.
+ * Returns true if the statement that is being planned writes any table.  Which
+ * one is known only after planning.
  */
 extern bool dv_resultrel_may_be_written(PlannerInfo *root);
 
 /*
- * The columns in the target list of a scan that are really needed, in the form
- * of pull_varattnos().  UPDATE and DELETE request the whole row, most of which
- * is usually not needed.
+ * Returns the columns in the target list of a scan that are really needed, in
+ * the form of pull_varattnos().  UPDATE and DELETE request the whole row, most
+ * of which is usually not needed.
  */
 extern Bitmapset *dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel);
 
 /*
- * Do these conditions, which must be all of the scan's, list the ids of the
- * rows to update or delete, and is no other column needed?  Then nothing has
- * to be read; writing reveals which rows do not exist.
+ * Returns true if these conditions, which must be all conditions of the scan,
+ * list the ids of the rows to update or delete, and no other column is needed.
+ * Then nothing has to be read; writing reveals which rows do not exist.
  */
 extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
 								  const dv_relation *relation, List *conditions);
@@ -103,7 +109,7 @@ extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
 extern void dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex,
 											 RangeTblEntry *target_rte, Relation target_relation);
 
-/* Warns that a scan does not lock its rows, if SELECT ... FOR UPDATE or the like asks for that. */
+/* Warns that a scan does not lock its rows if SELECT ... FOR UPDATE or the like requests it. */
 extern void dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Index rti);
 
 #endif							/* DV_RESULT_RELATION_H */

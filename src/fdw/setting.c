@@ -3,8 +3,8 @@
  *		Settings, dataverse_fdw.NAME: those that override options, and others.
  *
  * A setting that overrides an option accepts the same values.  It is empty by
- * default, and then the option of the table or the server applies.  What a setting
- * may ask for depends on the role that has made it (rights.c).
+ * default; then the option of the table or the server applies.  The effect of a
+ * setting depends on the role that has made it (rights.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,7 +23,10 @@ bool		dv_summary = false;
 bool		dv_capture = true;
 static bool ids_made = false;
 
-/* The OID of the foreign table that the settings of runs (dv_option_is_of_runs) are about, or empty: of all. */
+/*
+ * The OID of the foreign table to which the settings of runs (dv_option_is_of_runs) apply, or
+ * empty: all tables.
+ */
 static char *only_table = NULL;
 
 static bool
@@ -36,7 +39,7 @@ check_setting(dv_option option, const char *value)
 	return fault == NULL;
 }
 
-/* Sessions keep plans, also those of functions. */
+/* Invalidates plans, including those of functions, which sessions keep. */
 static void
 forget_plans(const char *old, const char *new)
 {
@@ -44,7 +47,7 @@ forget_plans(const char *old, const char *new)
 		ResetPlanCache();
 }
 
-/* Each setting has its own hooks, because a hook does not know which setting it is called for. */
+/* Each setting has its own hooks, because a hook is not told which setting it is called for. */
 #define DV_OPTION(...)
 #define DV_SETTING(description, symbol, ...) \
 	static char *setting_##symbol = NULL; \

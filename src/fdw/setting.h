@@ -18,7 +18,10 @@ extern bool dv_summary;
 /* Capture changes of copies that are tracked. */
 extern bool dv_capture;
 
-/* Are given ids of this table as good as those that are made while rows are inserted? */
+/*
+ * Returns true if given ids of this table are as good as generated ones, because they were
+ * generated while rows were inserted.
+ */
 extern bool dv_setting_ids_made(Oid relid);
 
 extern void dv_settings_init(void);
@@ -29,12 +32,15 @@ extern void dv_settings_init(void);
  */
 extern dv_options dv_settings_over(dv_options options, Oid relid);
 
-/* The names of the settings in force for a table that decide what becomes of rows (List of char *). */
+/*
+ * Returns the names of the settings in force for a table that affect the outcome of rows (List of
+ * char *).
+ */
 extern List *dv_settings_decisive(Oid relid);
 
 /*
- * The role that has made a setting, which need not be the current one: a setting
- * stays in force in SECURITY DEFINER functions and after SET ROLE.
+ * Returns the role that has made a setting, which need not be the current one: a
+ * setting stays in force in SECURITY DEFINER functions and after SET ROLE.
  */
 extern Oid	dv_setting_role(const char *name);
 

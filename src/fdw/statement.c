@@ -4,8 +4,8 @@
  *
  * PostgreSQL calls these hooks for every statement of a server that preloads the
  * library.  Each hook is installed once, and does little for a statement without
- * foreign tables of ours.  What happens at which point of a statement can be read
- * here; the modules that are called know only their own part:
+ * our foreign tables.  This file determines what happens at which point of a
+ * statement; the modules that it calls know only their own part:
  *
  * - modify/drain.c waits for rows that are under way, after the executor has run
  *	 and before and after it finishes: see there why EndForeignModify is too late.
@@ -62,7 +62,7 @@ static ProcessUtility_hook_type next_utility = NULL;
 static void
 run_and_drain(DV_EXECUTOR_RUN_PARAMETERS)
 {
-	/* the handler of an error runs statements: whatever was to be rolled back has been */
+	/* the handler of an error executes statements: the rollback is complete */
 	dv_ledger_tell();
 	if (next_run != NULL)
 		next_run(DV_EXECUTOR_RUN_ARGUMENTS);

@@ -46,7 +46,7 @@ dv_system_columns_in(List *expressions, const dv_relation *relation, const EStat
 static void
 add_header(TupleTableSlot *slot)
 {
-	/* a new tuple has the fields of a composite value where these columns are */
+	/* in these fields, a new tuple has those of a composite value */
 	HeapTupleHeader header = ExecFetchSlotHeapTuple(slot, true, NULL)->t_data;
 
 	HeapTupleHeaderSetXmin(header, InvalidTransactionId);

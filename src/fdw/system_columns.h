@@ -14,12 +14,12 @@
 /* The system columns that a query uses. */
 typedef struct dv_system_columns
 {
-	bool		headers;		/* what only the header of a tuple contains */
+	bool		headers;		/* columns that only the header of a tuple contains */
 	bool		tids;
 	dv_tid_source tid_source;
 } dv_system_columns;
 
-/* Returns those that expressions refer to. */
+/* Returns the system columns that expressions refer to. */
 extern dv_system_columns dv_system_columns_in(List *expressions, const dv_relation *relation,
 											  const EState *estate);
 

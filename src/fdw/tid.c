@@ -2,17 +2,17 @@
  * tid.c
  *		The ctid of rows of the service.
  *
- * A row of the service has an id, and no place in a file.  But clients take it
- * for granted that a ctid identifies a row: some delete rows in batches
- * (ctid = ANY (ARRAY(SELECT ctid ...))), some find duplicates by it, and
- * postgres_fdw updates and deletes by their ctid the rows that it has read.  If all
- * rows had the same ctid, such statements would write all rows.
+ * A row of the service has an id, but no place in a file.  However, clients rely on
+ * a ctid to identify a row: some delete rows in batches (ctid = ANY (ARRAY(SELECT
+ * ctid ...))), some find duplicates by it, and postgres_fdw updates and deletes the
+ * rows that it has read by their ctid.  If all rows had the same ctid, such
+ * statements would write all rows.
  *
- * So the session numbers the rows whose ctid is read, in the order in which it
- * sees them, and remembers which row has which number.  Within a session, a
- * ctid is therefore as good as an id.  A condition that a ctid equals a value is
- * sent to the service as one about the id (fdw/plan/ship.c, fdw/scan/bind.c), and is
- * checked here as well.
+ * So the session numbers the rows whose ctid is read, in the order in which it sees
+ * them, and remembers the number of each row.  Within a session, a ctid is therefore
+ * as good as an id.  A condition that a ctid equals a value is sent to the service
+ * as a condition on the id (fdw/plan/ship.c, fdw/scan/bind.c), and is checked
+ * locally as well.
  *
  * What must never happen is that a ctid means another row than its user thinks:
  * - The first number is random, among 2^46.  A ctid that another session has
@@ -26,10 +26,9 @@
  *	 by hashing, would miss rows without noticing.  So conditions may compare a
  *	 ctid for equality, and its order only with that of other rows.
  *
- * The memory for this is bounded.  The numbers are forgotten when half of it is
- * in use and a query begins that reads a ctid while no other one does.  If a
- * query, or several at the same time, read the ctid of more rows than can be
- * remembered, that is an error.
+ * The memory for this is bounded.  The numbers are forgotten when half of it is in
+ * use and a query begins that reads a ctid while no other query does.  Concurrent
+ * queries raise an error if they read the ctid of more rows than can be remembered.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -51,7 +50,7 @@
 #include "fdw/result_relation.h"
 #include "fdw/tid.h"
 
-/* Rows that are remembered; they take up some 60 MB. */
+/* The most rows that are remembered; they take up some 60 MB. */
 #define MOST_ROWS ((uint32) 1 << 20)
 #define FIRST_ROWS ((uint32) 1 << 10)
 
@@ -93,14 +92,14 @@ static bool is_same(const tid_row *a, const tid_row *b);
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* What this session remembers. */
+/* The rows that this session remembers. */
 static struct
 {
 	MemoryContext context;		/* NULL: nothing */
 	uint64		first;			/* number of the first row */
 	tid_row    *rows;
 	uint32		nrows;
-	uint32		room;			/* for so many rows, and one that is looked for */
+	uint32		room;			/* number of rows that fit, plus one that is being looked up */
 	tids_hash  *numbers;
 	int			holders;
 }			known;
@@ -167,7 +166,7 @@ enlarge(void)
 	known.numbers->private_data = known.rows;
 }
 
-/* Returns where to put the row that is to be numbered. */
+/* Returns where to put the row that is being looked up. */
 static tid_row *
 candidate(void)
 {
@@ -178,7 +177,7 @@ candidate(void)
 	return &known.rows[known.nrows];
 }
 
-/* Returns the number of this row, which is a new one if it has not been seen before. */
+/* Returns the number of this row, a new one if the row has not been seen before. */
 static uint64
 number_of_candidate(void)
 {
@@ -264,7 +263,7 @@ dv_slot_add_tid(const dv_tid_source *source, TupleTableSlot *slot)
 		row->partition = hash_of_partition(slot, source->partition);
 	if (!isnull)
 		memcpy(row->id, DatumGetUUIDP(value)->data, DV_ID_LEN);
-	/* a row that was deleted before RETURNING could read its id has a ctid that no row has */
+	/* a row that was deleted before RETURNING could read its id gets a ctid of its own */
 	number = isnull ? known.first + known.nrows++ : number_of_candidate();
 	ItemPointerSet(&slot->tts_tid, FIRST_BLOCK + (BlockNumber) (number >> OFFSET_BITS),
 				   (number & ((1 << OFFSET_BITS) - 1)) + 1);
@@ -321,7 +320,10 @@ dv_reads_tid(List *expressions)
 	return find_tid((Node *) expressions, NULL);
 }
 
-/* Can it have a ctid that this session has read?  Constants and parameters come from elsewhere. */
+/*
+ * Returns true if the expression can have a ctid that this session has read.  Constants and
+ * parameters come from elsewhere.
+ */
 static bool
 comes_from_rows(Node *node, void *context)
 {
@@ -333,7 +335,7 @@ comes_from_rows(Node *node, void *context)
 	return expression_tree_walker(node, comes_from_rows, context);
 }
 
-/* The arguments of a node that may contain a ctid as it is, apart from others; NIL: there are none. */
+/* Returns the arguments of a node that may contain a plain ctid, or NIL if there are none. */
 static List *
 arguments_for_tid(Node *node)
 {
@@ -364,7 +366,7 @@ arguments_for_tid(Node *node)
 	}
 }
 
-/* Is a ctid used in another way than those? */
+/* Returns true if a ctid is used in any other way. */
 static bool
 is_misused(Node *node, void *context)
 {

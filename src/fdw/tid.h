@@ -19,22 +19,22 @@
 /* In a set of columns in the form of pull_varattnos(). */
 #define DV_TID_MEMBER (SelfItemPointerAttributeNumber - FirstLowInvalidHeapAttributeNumber)
 
-/* Is this the ctid of a row of the table that is number "relid" of the query? */
+/* Returns true if this is the ctid of a row of the table with number "relid" in the query. */
 extern bool dv_is_tid(const Node *node, Index relid);
 
-/* Do expressions refer to the ctid of a row? */
+/* Returns true if the expressions refer to the ctid of a row. */
 extern bool dv_reads_tid(List *expressions);
 
 /*
  * Raises an error if rows of this table cannot have a ctid, or if a clause
- * compares it with what is no ctid of this session.
+ * compares it with anything but a ctid of this session.
  */
 extern void dv_tid_check(const dv_relation *relation, Index relid, List *clauses);
 
-/* A ctid that is read from here on is known at least as long as this context lives. */
+/* Keeps every ctid that is read from now on known at least as long as this context lives. */
 extern void dv_tid_hold(MemoryContext context);
 
-/* The columns from whose values the ctid of a row follows; "partition" may be 0. */
+/* The columns that determine the ctid of a row; "partition" may be 0. */
 typedef struct dv_tid_source
 {
 	Oid			relid;
@@ -51,9 +51,9 @@ extern Bitmapset *dv_tid_columns(const dv_relation *relation);
 extern void dv_slot_add_tid(const dv_tid_source *source, TupleTableSlot *slot);
 
 /*
- * Returns the id of the row that has this ctid, or NULL if it is not one of
- * rows of the service, or of another table.  Raises an error if the session
- * does not know whose ctid it is.
+ * Returns the id of the row that has this ctid, or NULL if it does not belong
+ * to the service, or belongs to another table.  Raises an error if the session
+ * does not know the ctid.
  */
 extern const uint8 *dv_tid_row(const dv_relation *relation, ItemPointer tid);
 

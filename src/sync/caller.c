@@ -1,13 +1,13 @@
 /*
  * caller.c
- *		Who calls the functions that run as the owner of the extension.
+ *		Finds the caller of functions that run as the owner of the extension.
  *
- * Within a function that is SECURITY DEFINER, PostgreSQL does not tell who has
- * called it.  The role of the session is not the answer: it may have called a
- * function of yet another role that is SECURITY DEFINER, too, and it is this role
- * that acts.  So what everybody can call is dataverse_as_owner(), which runs with
- * the rights of its caller; it notes who that is, and goes on to the function
- * proper, which has the same name in schema dataverse_owner.
+ * Within a SECURITY DEFINER function, PostgreSQL does not tell which role has
+ * called it.  The session's role is not the answer: it may have called a SECURITY
+ * DEFINER function of yet another role, and then this role is the one that acts.
+ * Therefore the function that all roles can call is dataverse_as_owner(), which
+ * runs with the rights of its caller.  It notes the caller, and calls the actual
+ * function, which has the same name in schema dataverse_owner.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,7 +32,7 @@ typedef struct callee
 	Oid			owner;
 } callee;
 
-/* The innermost call that is under way: who has called, and as whom the function runs. */
+/* The innermost call that is under way: the caller, and the role as which the function runs. */
 static Oid	calling_role = InvalidOid;
 static Oid	acting_role = InvalidOid;
 
@@ -46,10 +46,11 @@ current_caller(void)
 }
 
 /*
- * caller(): the role that calls, with its rights, a function that runs as its owner.
+ * caller(): the role that calls, with its own rights, a function that runs as its
+ * owner.
  *
- * While a superuser, or autovacuum, maintains the table of somebody else, code of
- * that table's owner runs.  It has no business here.
+ * While a superuser, or autovacuum, maintains another role's table, code of that
+ * table's owner runs.  It must not call such functions.
  */
 Datum
 dataverse_caller(PG_FUNCTION_ARGS)
@@ -65,7 +66,7 @@ dataverse_caller(PG_FUNCTION_ARGS)
 	PG_RETURN_NAME(name);
 }
 
-/* Finds the function that has the name and the arguments of the one that is called. */
+/* Finds the function with the name and the arguments of the one that is called. */
 static pg_noinline callee *
 find_callee(FmgrInfo * called)
 {

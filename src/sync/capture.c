@@ -1,18 +1,18 @@
 /*
  * capture.c
- *		Captures what is changed in local copies: the trigger function of
+ *		Captures changes in local copies: the trigger function of
  *		dataverse.track().
  *
  * Statement triggers get the old and the new rows of a statement as transition
- * tables, which list them in the same order.  Both are read side by side, and
- * what has changed is appended to the log (sync/change_log.c): the id of the row,
- * the copied columns whose values differ, the version that the row had, and the
- * values that these columns had.  Where the ids of the two lists do not agree (an
- * id was changed, or a trigger has kept a row from its new partition), rows wait
- * until their counterparts come up.
+ * tables, which list them in the same order.  Both are read side by side, and the
+ * changes are appended to the log (sync/change_log.c): the id of the row, the
+ * copied columns whose values differ, the version of the old row, and its values
+ * in these columns.  If the ids of the two lists do not agree (an id was changed,
+ * or a trigger has kept a row from its new partition), rows wait until their
+ * counterparts come up.
  *
  * A copy that is itself a partition or a child has row triggers instead, because
- * the triggers of a statement are those of the table that it names.
+ * statement triggers fire only for the table that the statement names.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -88,7 +88,7 @@ is_same_value(Datum a, Datum b, bool byval, int16 len)
 {
 	if (byval)
 		return a == b;
-	/* what is stored outside of the row, and compressed values, are mostly the very same */
+	/* out-of-line and compressed values are mostly identical */
 	if (len == -1 && VARSIZE_ANY(DatumGetPointer(a)) == VARSIZE_ANY(DatumGetPointer(b)) &&
 		memcmp(DatumGetPointer(a), DatumGetPointer(b), VARSIZE_ANY(DatumGetPointer(a))) == 0)
 		return true;
@@ -142,7 +142,7 @@ gone_row(capture *c, TupleTableSlot *old)
 {
 	const		pg_uuid_t *id = id_of(c, old);
 
-	/* what has no id is not known to the service */
+	/* the service does not know rows without an id */
 	if (id != NULL)
 		dv_change_log_add(&c->log, c->table, 'D', id, c->table->none, (Datum) 0, old);
 }
@@ -163,7 +163,7 @@ waiting_in_slot(capture *c, const waiting_row *row)
 	return ExecStoreMinimalTuple(row->tuple, c->waiting_slot, false);
 }
 
-/* Rows have no counterparts: an id that was there before is gone, or a new one is there now. */
+/* Logs the rows without counterparts: their ids have disappeared or are new. */
 static void
 end_waiting(capture *c)
 {
@@ -198,7 +198,7 @@ start_waiting(capture *c)
 	c->waiting_slot = MakeSingleTupleTableSlot(RelationGetDescr(c->rel), &TTSOpsMinimalTuple);
 }
 
-/* Pairs a row with its counterpart if that has come up before; otherwise it waits. */
+/* Pairs a row with its counterpart if that has come up before; otherwise the row waits. */
 static void
 wait_for_counterpart(capture *c, const pg_uuid_t * id, TupleTableSlot *slot, bool is_old)
 {
@@ -220,7 +220,7 @@ wait_for_counterpart(capture *c, const pg_uuid_t * id, TupleTableSlot *slot, boo
 	}
 	if (found)
 	{
-		/* an id that is there twice, which a unique index on each of several tables allows */
+		/* an id that occurs twice, which unique indexes of several tables allow */
 		if (is_old)
 			gone_row(c, slot);
 		else
@@ -231,7 +231,11 @@ wait_for_counterpart(capture *c, const pg_uuid_t * id, TupleTableSlot *slot, boo
 	row->is_old = is_old;
 	row->tuple = ExecCopySlotMinimalTuple(slot);
 	MemoryContextSwitchTo(old);
-	/* a row that is deleted and inserted has changed in all columns, which is true as well */
+
+	/*
+	 * log the waiting rows as deleted and inserted, which changes all columns, but is true as
+	 * well
+	 */
 	if (MemoryContextMemAllocated(c->waiting_context, true) > work_mem * (Size) 1024)
 		end_waiting(c);
 }
@@ -343,9 +347,9 @@ check_trigger(const TriggerData *trigger)
 }
 
 /*
- * Is the statement not to be captured?  Only who could drop the trigger may say
- * so: a change that is not captured is not sent, and the next one of the service
- * overwrites it.
+ * Returns true if the statement is not to be captured.  Only a role that could
+ * drop the trigger may decide this: a change that is not captured is not sent,
+ * and the next change of the service overwrites it.
  */
 static bool
 is_switched_off(PG_FUNCTION_ARGS, Relation rel)
@@ -363,8 +367,9 @@ is_switched_off(PG_FUNCTION_ARGS, Relation rel)
 }
 
 /*
- * capture(): a trigger of dataverse.track().  What pull() and sync() write is
- * not captured, as they turn the setting off; what triggers do in consequence is.
+ * capture(): a trigger of dataverse.track().  Changes by pull() and sync() are
+ * not captured, as they turn the setting off; changes by triggers in consequence
+ * are.
  */
 Datum
 dataverse_capture(PG_FUNCTION_ARGS)

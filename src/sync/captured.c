@@ -1,10 +1,10 @@
 /*
  * captured.c
- *		Tables whose changes are captured: what is known of them.
+ *		Cached information about tables whose changes are captured.
  *
- * The trigger function believes nothing that who made the trigger could say: the
- * copy is the one in dataverse.copies whose target is the table, or one above it.
- * Whoever owns the copy may have written anything into the entry.
+ * The trigger function trusts nothing that the creator of the trigger could
+ * specify: the copy is the one in dataverse.copies whose target is the table, or
+ * one above it.  The owner of the copy may have written anything into its entry.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -30,7 +30,7 @@
 
 #include "sync/captured.h"
 
-/* How many different sets of changed columns are remembered for a table. */
+/* The most sets of changed columns that are remembered for a table. */
 #define MAX_SETS 1000
 
 /* The columns of dataverse.copies that are kept in dv_captured.stored. */
@@ -119,7 +119,10 @@ parents_of(Oid relid)
 	return parents;
 }
 
-/* Returns what dataverse.copies has of the copy with this target, or NULL if it is not tracked. */
+/*
+ * Returns the entry in dataverse.copies of the copy with this target, or NULL if it is not
+ * tracked.
+ */
 static HeapTuple
 entry_for(Relation copies, Oid index, Oid target)
 {
@@ -139,14 +142,14 @@ entry_for(Relation copies, Oid index, Oid target)
 	return result;
 }
 
-/* Looks for the copy upwards from a table. */
+/* Finds the copy, upwards from a table. */
 static HeapTuple
 find_copy(Relation copies, Oid index, Oid relid, Oid *target)
 {
 	List	   *relids = list_make1_oid(relid);
 	ListCell   *lc;
 
-	/* the list grows while it is gone through */
+	/* the list grows during the loop */
 	foreach(lc, relids)
 	{
 		HeapTuple	tuple = entry_for(copies, index, lfirst_oid(lc));
@@ -215,7 +218,7 @@ forget_sets(dv_captured *table)
 static void
 prepare(dv_captured *table, Relation rel)
 {
-	Bitmapset  *seen = NULL;	/* whoever owns the copy may have written anything into the entry */
+	Bitmapset  *seen = NULL;	/* the owner of the copy may have written anything into the entry */
 	Datum	   *names;
 	int			n;
 	int			i;
@@ -233,7 +236,7 @@ prepare(dv_captured *table, Relation rel)
 	{
 		AttrNumber	attnum = column_of(rel, names[i], InvalidOid);
 
-		/* a column may have been dropped, or made anew as a generated one, since the last run */
+		/* a column may have been dropped, or recreated as a generated one, since the last run */
 		if (attnum == InvalidAttrNumber || attnum == table->id || attnum == table->version ||
 			bms_is_member(attnum, seen) ||
 			TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated != '\0')
@@ -247,7 +250,7 @@ prepare(dv_captured *table, Relation rel)
 	forget_sets(table);
 }
 
-/* Takes over what the entry of the copy says, unless it is what is known already. */
+/* Reads the entry of the copy, unless it has not changed. */
 static void
 take_entry(known_table *known, Relation rel, Relation copies, HeapTuple tuple, Oid target)
 {

@@ -2,9 +2,9 @@
  * change_log.c
  *		The log of captured changes, dataverse.local_changes.
  *
- * Whoever may write to a copy writes to the log as well, without rights of its
- * own on it: rows are put there directly.  The log has no index and no
- * constraints, so there is nothing else to do.
+ * Roles that may write to a copy have no rights on the log, so rows are
+ * inserted directly into the heap.  The log has no index and no constraints,
+ * so nothing else is needed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

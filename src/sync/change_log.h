@@ -12,10 +12,10 @@
 
 #include "sync/captured.h"
 
-/* How many changes are written at a time, unless their values are large. */
+/* The number of changes written at a time, unless their values are large. */
 #define DV_CHANGE_LOG_ROWS 1000
 
-/* Changes on their way to the log.  All zero at first, but for these: */
+/* Changes on their way to the log.  All zeros at first, except for these: */
 typedef struct dv_change_log
 {
 	Oid			relid;			/* of the log */
@@ -28,7 +28,7 @@ typedef struct dv_change_log
 	MemoryContext context;		/* of what follows */
 	MemoryContext scratch;
 	int			nslots;
-	int			n;				/* of the slots that are in use */
+	int			n;				/* number of slots in use */
 	TupleTableSlot **slots;
 	pg_uuid_t  *ids;
 } dv_change_log;
@@ -38,12 +38,13 @@ extern MemoryContext dv_change_log_memory(dv_change_log *log);
 
 /*
  * Adds a change.  "columns" and "was" must stay until it is written; "was" has the
- * values of these columns in "old", the row before.  It is missing if there was none.
+ * values of these columns in "old", the row before the change, or is missing if there
+ * was none.
  */
 extern void dv_change_log_add(dv_change_log *log, const dv_captured *table, char operation,
 							  const pg_uuid_t * id, Datum columns, Datum was, TupleTableSlot *old);
 
-/* Writes what has been added. */
+/* Writes the remaining changes. */
 extern void dv_change_log_close(dv_change_log *log);
 
 #endif							/* DV_CHANGE_LOG_H */

@@ -3,20 +3,20 @@
  *		The pages of a table one at a time, for dataverse.pull() and
  *		dataverse.changes().
  *
- * dataverse.read_page() reads the next page of a read: of all rows, of the
- * changes since a token, or of the rows above a version.  It keeps the page
- * until the next one is read or the transaction ends, and tells how to go on:
- * by a link, by a token, or not at all.  SQL gets the page's rows and the ids of
- * deleted ones from merge_page.c.
+ * dataverse.read_page() reads the next page of all rows, of the changes since a
+ * token, or of the rows above a version.  It keeps the page until the next one is
+ * read or the transaction ends, and returns how to continue: by a link, by a token,
+ * or not at all.  SQL gets the page's rows and the ids of deleted ones from
+ * merge_page.c.
  *
- * The reader itself, with the next page on its way, outlives the transaction.
- * A procedure that commits each page together with the link to the next one
- * therefore loses no time.  The reader goes on only if it is asked for the page
- * that it has reached; otherwise it begins anew where it is told to.
+ * The reader itself, with the next page on its way, outlives the transaction.  A
+ * procedure that commits each page together with the link to the next one therefore
+ * loses no time.  The reader continues only if the requested page is the one that it
+ * has reached; otherwise it starts over at the requested place.
  *
  * While a page is read, functions of users run: constraints of domains.  They may
- * read pages as well.  So reader and page are nobody else's until the page is
- * complete, and are in the memory of the call, which frees them if there is an error.
+ * read pages as well.  Therefore reader and page are private to the call until the
+ * page is complete, and live in its memory, which is freed if there is an error.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -81,7 +81,7 @@ drop_reader(void)
 		MemoryContextDelete(current_reader->context);
 }
 
-/* While a page is read. */
+/* Takes the reader for the time in which a page is read. */
 static reader *
 take_reader(void)
 {
@@ -123,7 +123,10 @@ static dv_xact_participant xact_participant = {
  * What is asked for
  */
 
-/* The caller reads the table, and sends requests that the table itself would not send. */
+/*
+ * The caller must be allowed to read the table, and to send requests that the table itself would
+ * not send.
+ */
 static dv_relation *
 open_relation(Oid relid)
 {
@@ -203,9 +206,9 @@ token_in(const dv_value *value)
 }
 
 /*
- * The first request for all rows, for changes since a token, or for rows above a
- * version.  Pages come in an order that is the same from one to the next, so that no
- * row is skipped; only change tracking takes none, and has its own.
+ * Returns the first request for all rows, for changes since a token, or for rows
+ * above a version.  The order of pages is the same in all requests, so that no row
+ * is skipped; only change tracking accepts no order, and has its own.
  */
 static char *
 first_link(const dv_relation *relation, const dv_request *request, const char *token,
@@ -486,9 +489,9 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 }
 
 /*
- * run_requests(restart): what this session's requests have taken since the last
- * call with "restart".  These are totals, and are kept here rather than in a
- * table, so that those of a transaction that is rolled back count, too.
+ * run_requests(restart): totals of this session's requests since the last call
+ * with "restart".  They are kept in memory rather than in a table, so that
+ * requests of a transaction that is rolled back count, too.
  */
 Datum
 dataverse_run_requests(PG_FUNCTION_ARGS)
@@ -508,7 +511,7 @@ dataverse_run_requests(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/* end_pages(): nothing more is read */
+/* end_pages(): ends reading */
 Datum
 dataverse_end_pages(PG_FUNCTION_ARGS)
 {
@@ -517,7 +520,7 @@ dataverse_end_pages(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Returns the name of the column that shows this one of the service, or NULL. */
+/* Returns the name of the column for this one of the service, or NULL. */
 static const char *
 column_name(const dv_relation *relation, const char *name)
 {
@@ -526,7 +529,7 @@ column_name(const dv_relation *relation, const char *name)
 	return attnum == 0 ? NULL : dv_relation_attribute(relation, attnum)->name;
 }
 
-/* pull_info(foreign_table): what dataverse.pull() has to know about it */
+/* pull_info(foreign_table): what dataverse.pull() needs to know about the table */
 Datum
 dataverse_pull_info(PG_FUNCTION_ARGS)
 {
@@ -568,14 +571,12 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/*
- * How much has changed, for a view that must not wait
- */
+/* How much has changed, for a view that must not wait */
 
-/* A server that has not answered in time is left alone for a while. */
+/* A server that has not answered in time is not asked again for this long. */
 #define PAUSE_US 10000000
 
-/* Answers within this time are no reason to be impatient. */
+/* Answers within this time are prompt. */
 #define PROMPT_US 100000
 
 typedef struct silence
@@ -619,9 +620,9 @@ note_silence(Oid serverid)
 }
 
 /*
- * Returns how much longer the current statement may wait for servers that are slow,
- * of "most" for all of them together.  Each server gets half of what is left, so that
- * none is without any.
+ * Returns how much longer the current statement may wait for slow servers, at most
+ * "most" for all of them together.  Each server gets half of the remaining time, so
+ * that some is left for the next.
  */
 static int64 *
 time_left(int64 most)
@@ -637,7 +638,7 @@ time_left(int64 most)
 	return &left;
 }
 
-/* Returns the answer to a request for a number, or -1 if there is none by then. */
+/* Returns the answer to a request for a number, or -1 if it has not come by then. */
 static int64
 ask_number(dv_session *session, const char *path, int64 until)
 {
@@ -666,9 +667,9 @@ ask_number(dv_session *session, const char *path, int64 until)
 
 /*
  * copy_count_changes(foreign_table, token, after, limit): how many rows have changed
- * since the token, or have a greater version; NULL if the service does not say it
- * within so many milliseconds.  All calls of a statement wait no longer than twice that
- * for servers that are slow.
+ * since the token, or have a greater version; NULL if the service does not answer
+ * within this many milliseconds.  All calls of a statement together wait no longer than
+ * twice that for slow servers.
  */
 Datum
 dataverse_count_changes(PG_FUNCTION_ARGS)
@@ -706,7 +707,10 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(n);
 }
 
-/* pull_must_commit(procedure): a procedure that commits says where it cannot be called */
+/*
+ * pull_must_commit(procedure): raises an error if a procedure that commits has been called where
+ * it cannot
+ */
 Datum
 dataverse_must_commit(PG_FUNCTION_ARGS)
 {

@@ -1,26 +1,26 @@
 /*
  * hold.c
- *		Tables that are written by their names, with rights that others lack.
+ *		Tables that are written by name, with rights that other roles lack.
  *
- * The steps of a run, and dataverse.retry_rejects(), write to tables by name, often
- * long after somebody has looked at them.  dataverse.hold() locks such a table, and
- * the name of its schema, until the transaction ends.  It then makes sure that this
- * is the table that is meant, that statements will find it under its name, and that
- * no role gains rights by code that runs when it is written.
+ * The steps of a run, and dataverse.retry_rejects(), write to tables by name, often long
+ * after these were checked.  dataverse.hold() locks such a table, and the name of its
+ * schema, until the transaction ends.  It then makes sure that this is the intended table,
+ * that statements will find it under its name, and that no role gains rights by code that
+ * runs when it is written.
  *
- * The guard (guard.c), which is up while the statements run, refuses functions of
- * other roles.  But an expression can do harm with PostgreSQL's own functions alone
- * (pg_read_file), and a refusal may come when rows are in Dataverse already.  So these
- * are examined before:
+ * The guard (guard.c), which is up while the statements run, refuses functions of other
+ * roles.  But an expression can do harm with PostgreSQL's own functions alone
+ * (pg_read_file), and a refusal may come when rows are in Dataverse already.  Therefore
+ * the following are checked first:
  *
- * - triggers: their functions, and their conditions, which may have been written by
- *   any role that has or had the privilege TRIGGER;
- * - defaults, generated columns, and check constraints, which are the owner's, unless they
- *   only call functions that do not depend on who calls them; and rules;
+ * - triggers: their functions, and their conditions, which may have been written by any
+ *   role that has or had the privilege TRIGGER;
+ * - defaults, generated columns, and check constraints of the owner, unless they only
+ *   call functions that do not depend on the caller; and rules;
  * - domains, since a constraint can be added to them without a lock.
  *
- * Other expressions (of indexes, statistics, partition keys) are immutable, so the
- * guard suffices for them.
+ * Other expressions (of indexes, statistics, partition keys) are immutable, so the guard
+ * suffices for them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -164,9 +164,7 @@ stranger_of_type(Oid typid)
 	return role;
 }
 
-/*
- * Tables.  Each function returns the code that must not run and its role, or NULL.
- */
+/* Tables.  Each function returns the code that must not run and its role, or NULL. */
 
 static const char *
 code_of_triggers(Relation rel, Oid *role)
@@ -180,7 +178,7 @@ code_of_triggers(Relation rel, Oid *role)
 		*role = dv_guard_owner(t->tgfoid);
 		if (!dv_guard_trusts(t->tgfoid, GetUserId()))
 			return psprintf("trigger \"%s\"", t->tgname);
-		/* it is not known who wrote the condition */
+		/* the author of the condition is unknown */
 		*role = rel->rd_rel->relowner;
 		if (is_harmful(t->tgqual))
 			return psprintf("a condition of trigger \"%s\"", t->tgname);
@@ -240,7 +238,7 @@ refuse(Oid relid, const char *what, Oid role)
 					 GetUserNameFromId(role, false))));
 }
 
-/* The table, and all tables that its rows may go to. */
+/* Checks the table, and all tables to which its rows may go. */
 static void
 check_code(Oid relid)
 {
@@ -276,7 +274,7 @@ dv_hold_check_types(Relation rel)
  */
 
 /*
- * Keeps the schema's name, which is the key of its catalog row, so that no other
+ * Locks the schema's name, which is the key of its catalog row, so that no other
  * table can take the place of the one that was checked.
  */
 static void
@@ -320,7 +318,7 @@ check_name(const char *name, Oid relid)
 
 /*
  * hold(name, relation): the name is qualified.  Only roles that may write to the
- * table, and so could lock it anyway, may call it.
+ * table, and could therefore lock it anyway, may call it.
  */
 Datum
 dataverse_hold(PG_FUNCTION_ARGS)

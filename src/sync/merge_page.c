@@ -2,13 +2,13 @@
  * merge_page.c
  *		The rows that dataverse.pull() is about to merge.
  *
- * A page has what dataverse.read_page() has read, or what SQL has put into it
- * with dataverse.page_add() and dataverse.page_delete().  SQL gets the rows from
- * dataverse.page_rows() and the ids of deleted ones from
+ * A page contains the rows that dataverse.read_page() has read, or that SQL has
+ * put into it with dataverse.page_add() and dataverse.page_delete().  SQL gets
+ * the rows from dataverse.page_rows() and the ids of deleted ones from
  * dataverse.page_deletions(), as often as it needs them, and merges them as sets.
  *
  * If the table of a copy refuses a set, SQL divides it: dataverse.page_window()
- * says which entries these functions return from then on.  Entries keep the
+ * selects the entries that these functions return from then on.  Entries keep the
  * place in which the service first named them.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -57,7 +57,7 @@ typedef struct page_entry
 struct dv_merge_page
 {
 	MemoryContext context;
-	Oid			roleid;			/* has read it */
+	Oid			roleid;			/* the role that has read it */
 	Oid			rowtype;
 	TupleDesc	desc;
 	HTAB	   *entries;		/* each id once */
@@ -68,7 +68,7 @@ struct dv_merge_page
 	int64		deletions;
 	List	   *left_out;		/* tuples */
 	List	   *repeated;		/* ids of rows that came several times */
-	bool		divided;		/* there is a window: */
+	bool		divided;		/* a window has been selected: */
 	int64		first;
 	int64		end;
 };
@@ -204,7 +204,7 @@ dv_merge_page_delete(dv_merge_page *page, const uint8 *id)
  * For SQL
  */
 
-/* Rows of the page lie in memory as its description says, which others may not do any more. */
+/* Checks that the row type has not changed since the rows of the page were formed. */
 static void
 check_layout(const dv_merge_page *page, TupleDesc desc)
 {
@@ -227,8 +227,8 @@ check_layout(const dv_merge_page *page, TupleDesc desc)
 }
 
 /*
- * Returns the page, or NULL.  In a function that is SECURITY DEFINER, it may have
- * been read with rights that whoever called that function has not.
+ * Returns the page, or NULL.  A SECURITY DEFINER function may have read it with
+ * rights that the caller of that function does not have.
  */
 static dv_merge_page *
 own_page(void)
@@ -323,7 +323,7 @@ leave_out(dv_merge_page *page, page_entry *entry)
 }
 
 /*
- * page_leave_out(ids): these entries are not merged.  Where the page has been
+ * page_leave_out(ids): these entries are not merged.  If the page has been
  * divided, the others must keep their places.
  */
 Datum
@@ -361,9 +361,9 @@ dataverse_page_leave_out(PG_FUNCTION_ARGS)
 }
 
 /*
- * page_window(first, n): what the functions below return are n entries of the
- * page, from this one on (0 is the first one).  Returns how many of them are rows,
- * and how many are deletions.
+ * page_window(first, n): selects n entries of the page for the functions below,
+ * from this one on (0 is the first one).  Returns how many of them are rows, and
+ * how many are deletions.
  */
 Datum
 dataverse_page_window(PG_FUNCTION_ARGS)
@@ -440,7 +440,7 @@ dataverse_page_left_out(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* page_deletions(): the ids that the page, or its window, says are deleted */
+/* page_deletions(): the ids of deletions in the page, or in its window */
 Datum
 dataverse_page_deletions(PG_FUNCTION_ARGS)
 {
@@ -464,7 +464,9 @@ dataverse_page_deletions(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* page_repeated(): the ids of rows that have come several times, of which the page has the last one */
+/*
+ * page_repeated(): the ids of rows that came several times; the page has the last version of each
+ */
 Datum
 dataverse_page_repeated(PG_FUNCTION_ARGS)
 {

@@ -15,12 +15,12 @@ typedef struct dv_merge_page dv_merge_page;
 /* Begins an empty page in the current memory context, and forgets the one that SQL gets. */
 extern dv_merge_page *dv_merge_page_start(Oid relid);
 
-/* From now on, SQL gets this page, until the transaction ends. */
+/* Makes this the page that SQL gets, until the transaction ends. */
 extern void dv_merge_page_keep(dv_merge_page *page);
 
 extern TupleDesc dv_merge_page_desc(const dv_merge_page *page);
 
-/* What is said last of a row is true.  "id" has 16 bytes. */
+/* The last entry of a row counts.  "id" has 16 bytes. */
 extern void dv_merge_page_upsert(dv_merge_page *page, const uint8 *id, Datum *values, bool *nulls);
 extern void dv_merge_page_delete(dv_merge_page *page, const uint8 *id);
 

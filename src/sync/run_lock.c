@@ -2,11 +2,11 @@
  * run_lock.c
  *		The lock of a run of dataverse.pull(), push(), or sync().
  *
- * It is a lock of the session, as advisory locks are, because a run commits many times.
- * PostgreSQL keeps such locks when a statement fails, so that a run that was
- * cancelled where it cannot catch the error would seem to run for as long as
- * its session lives, and keep all others waiting.  So the rollback of the whole
- * transaction, which a run survives in no case, releases the lock.
+ * This is a session-level lock, like advisory locks, because a run commits many times.
+ * PostgreSQL keeps such locks when a statement fails.  If a run were cancelled where it
+ * cannot catch the error, it would then seem to run for as long as its session lives,
+ * and all others would wait.  Therefore the rollback of the whole transaction, which no
+ * run survives, releases the lock.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,8 +48,8 @@ static dv_xact_participant xact_participant = {
 };
 
 /*
- * dataverse.run_lock(class, key, wait) takes the lock with these two
- * keys, and returns false if another session has it and is not to be waited for.
+ * dataverse.run_lock(class, key, wait) takes the lock with these two keys.
+ * Returns false if another session has it and "wait" is false.
  */
 Datum
 dataverse_run_lock(PG_FUNCTION_ARGS)
@@ -63,7 +63,7 @@ dataverse_run_lock(PG_FUNCTION_ARGS)
 	dv_xact_join(&xact_participant);
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) PG_GETARG_INT32(0),
 						 (uint32) PG_GETARG_INT32(1), 2);
-	/* SQL gives advisory locks to everyone, and any role could keep all others from running */
+	/* any role can take advisory locks in SQL, and so could keep all others from running */
 	tag.locktag_type = LOCKTAG_USERLOCK;
 	if (LockAcquire(&tag, ExclusiveLock, true, !PG_GETARG_BOOL(2)) == LOCKACQUIRE_NOT_AVAIL)
 		PG_RETURN_BOOL(false);

@@ -1,26 +1,24 @@
 /*
  * audience.c
- *		Who sees what in the views of the pool.
+ *		Visibility of the views of the pool.
  *
- * The rule is that of PostgreSQL's statistics views: a role sees what belongs
- * to roles whose privileges it has, and members of pg_read_all_stats see
- * everything.  (The state is common to all databases, but a server's OID has a
- * meaning in its own database only, so nobody else sees other databases.)
+ * The rule is that of PostgreSQL's statistics views: a role sees what belongs to roles whose
+ * privileges it has, and members of pg_read_all_stats see everything.  (The state is common
+ * to all databases, but a server's OID has a meaning only in its own database, so other
+ * databases are visible only to these members.)
  *
- * An application user belongs to the roles whose user mappings name it, and to
- * everybody who may use the server if a mapping for PUBLIC does.  What counts
- * are the mappings as they are now, and the keys by which the pool finds the
- * user, proved or not; nobody obtains a row by giving an application user of his own the name
- * that another one has.  The owner of a server sees all of its users, because
- * the owner can reset them by name.
+ * An application user belongs to the roles whose user mappings name it, and, if a mapping for
+ * PUBLIC names it, to all roles that may use the server.  Only the current mappings count,
+ * and the keys by which the pool finds the user, proved or not.  A role therefore gains no
+ * access to a row by giving its own application user the name of another one.  The owner of a
+ * server sees all of its users, because the owner can reset them by name.
  *
- * Whoever sees all users of a server sees those that no mapping names any more,
- * and those of its former URL, only as long as some session uses them.  (The
- * mappings of other databases cannot be looked at from here.)
+ * A role that sees all users of a server sees users that no mapping names any more, and those
+ * of its former URL, only as long as some session uses them.  (The mappings of other
+ * databases cannot be checked.)
  *
- * An operation belongs to the role that executes it.  Everybody who may use the
- * server sees that it is there and what it waits for, because it can be what
- * their own operations wait for.
+ * An operation belongs to the role that executes it.  All roles that may use the server see
+ * that it exists and what it waits for, because their own operations may be waiting for it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,7 +42,7 @@
 #include "fdw/admin/audience.h"
 #include "fdw/connection.h"
 
-/* What the current user may know about a server of this database. */
+/* The rights of the current user on a server of this database. */
 typedef struct server_sight
 {
 	Oid			serverid;
@@ -52,7 +50,7 @@ typedef struct server_sight
 	bool		owned;
 	bool		usable;
 	List	   *keys;			/* of the application users that belong to the current user: */
-	bool		all;			/* to whom all of them do */
+	bool		all;			/* all of them do */
 } server_sight;
 
 struct dv_audience
@@ -85,7 +83,7 @@ add_mapping(server_sight *sight, const ForeignServer *server, Relation rel, Heap
 		sight->keys = lappend(sight->keys, &keys[n]);
 }
 
-/* Those of the mappings that belong to the role. */
+/* Finds the keys in the mappings of the role. */
 static void
 find_keys(server_sight *sight, Oid roleid)
 {
@@ -150,7 +148,7 @@ has_key(const server_sight *sight, const uint8 *key)
 	return false;
 }
 
-/* What belongs to a dropped server is not shown, as far as that can be known. */
+/* Users of a dropped server are not shown, as far as that is known. */
 bool
 dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid, const uint8 *key,
 					  bool in_use)

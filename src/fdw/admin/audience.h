@@ -1,6 +1,6 @@
 /*
  * audience.h
- *		Who sees what in the views of the pool.
+ *		Visibility of the views of the pool.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,14 +9,15 @@
 
 #include "pool/entry.h"
 
-/* What the current user sees; found out as it is asked, in the current memory context. */
+/* The rights of the current user; determined on demand, in the current memory context. */
 typedef struct dv_audience dv_audience;
 
 extern dv_audience *dv_audience_create(void);
 
 /*
- * Does this application user, as this server uses it, belong to the current user?
- * "in_use": some session uses it, whether or not a user mapping still names it.
+ * Returns true if this application user, as used by this server, is visible to
+ * the current user.  "in_use": some session uses it, whether or not a user
+ * mapping still names it.
  */
 extern bool dv_audience_sees_user(dv_audience *audience, Oid databaseid, Oid serverid,
 								  const uint8 *key, bool in_use);
@@ -28,7 +29,7 @@ typedef enum dv_sight
 	DV_SEES_ALL
 } dv_sight;
 
-/* What does the current user see of an operation of this role? */
+/* Returns how much the current user sees of an operation of this role. */
 extern dv_sight dv_audience_sees_operation(dv_audience *audience, Oid databaseid, Oid serverid,
 										   Oid roleid);
 

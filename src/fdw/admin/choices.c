@@ -74,7 +74,7 @@ visit_table(const dv_meta_table *table, void *arg)
 		return_choice(state, &column->choices[i]);
 }
 
-/* Whoever may read the column may know what its values mean. */
+/* A role that may read the column may also read the labels of its values. */
 static const dv_attribute *
 readable_column(const dv_relation *relation, const char *name)
 {

@@ -2,8 +2,8 @@
  * doubts.c
  *		The function behind the view dataverse.doubts.
  *
- * A session may have written as several roles.  Each row is shown to those who
- * have the rights of the role that wrote it.
+ * A session may have written as several roles.  A row is visible if the
+ * current user has the privileges of the role that wrote it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -7,8 +7,8 @@
  * tables are requested in the same way as by IMPORT FOREIGN SCHEMA.  Then the
  * existing tables are compared with those that would be imported today.
  * Tables and columns are matched by their names in Dataverse, because those in
- * PostgreSQL may have been changed.  If a column was created by hand, only the
- * options that it has are compared.
+ * PostgreSQL may have been changed.  For a column that was created by hand,
+ * only the options that it has are compared.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -73,7 +73,7 @@ typedef struct here_table
 	bool		has_readonly;	/* read-only columns were imported */
 	bool		has_labels;
 	bool		has_collation;
-	bool		has_lengths;	/* texts were imported with their greatest length */
+	bool		has_lengths;	/* texts were imported with their maximum length */
 	bool		found;
 } here_table;
 
@@ -205,7 +205,7 @@ report(drift_state *state, const char *table, const char *column, const char *dr
 	tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc, values, nulls);
 }
 
-/* The action of ALTER FOREIGN TABLE that changes an option to its value in Dataverse. */
+/* Returns the action of ALTER FOREIGN TABLE that changes an option to its value in Dataverse. */
 static const char *
 option_action(const char *name, const char *here, const char *there)
 {
@@ -308,8 +308,8 @@ find_column(const here_table *table, const dv_meta_column *there)
 }
 
 /*
- * Columns that the import left out are not new: labels, read-only columns, and
- * the columns that depend on these.
+ * Returns true for columns that the import left out, which are not new:
+ * labels, read-only columns, and the columns that depend on these.
  */
 static bool
 is_left_out(const here_table *table, const dv_meta_table *there, const dv_meta_column *column)
@@ -436,7 +436,7 @@ report_new_tables(drift_state *state, const dv_meta_catalog *catalog, const char
 	}
 }
 
-/* Does the schema contain at least half of the tables that would be imported? */
+/* Returns true if the schema contains at least half of the tables that would be imported. */
 static bool
 is_most_of(const dv_meta_catalog *catalog)
 {
@@ -490,7 +490,7 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 
 /*
  * import_diff(schema, new_tables): if new_tables is null, new tables are shown
- * only if it looks as if all tables had been imported into the schema.
+ * only if apparently all tables had been imported into the schema.
  */
 Datum
 dataverse_import_diff(PG_FUNCTION_ARGS)

@@ -108,7 +108,7 @@ object_of(const dv_session *session, const dv_call *call, const char *what)
 	return root;
 }
 
-/* whoami(server): the user in Dataverse that the next request would be sent as */
+/* whoami(server): the user in Dataverse as which the next request would be sent */
 Datum
 dataverse_whoami(PG_FUNCTION_ARGS)
 {
@@ -330,7 +330,7 @@ answer_to_jsonb(const dv_call *call, bool *isnull)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
-/* Definitions of a moment ago, from a cache of the service, are of no use to anybody who asks for them. */
+/* Requests for definitions bypass the caches of the service, which may be a moment old. */
 static const char *const fresh_headers[] = {"Consistency: Strong", NULL};
 
 /* request(server, method, path, body) */
@@ -430,7 +430,7 @@ fetch_path(const fetch_state *state)
 	char	   *path;
 	size_t		len;
 
-	/* a query that asks for a certain page or number of rows is sent as it is */
+	/* a query for a certain page or number of rows is sent as it is */
 	if (state->query.top == 0 && state->query.page == 0)
 	{
 		len = dv_fetchxml_page(&state->query, state->page, count, state->cookie, NULL, 0);
@@ -451,15 +451,15 @@ fetch_path(const fetch_state *state)
 	return path;
 }
 
-/* What a page says about the next one. */
+/* The part of a page that announces the next one. */
 typedef struct page_end
 {
 	dv_value	more;
-	dv_value	cookie;			/* a string, if there is one */
+	dv_value	cookie;			/* a string, or absent */
 	int64		rows;
 } page_end;
 
-/* The last page has neither of the annotations. */
+/* Returns true unless this is the last page, which has neither of the annotations. */
 static bool
 says_more(const page_end *end)
 {
@@ -502,7 +502,7 @@ note_page_end(fetch_state *state, const page_end *end, MemoryContext keep)
 		pfree(before);
 }
 
-/* Each row is a slice of the answer, which PostgreSQL parses.  Returns how many there are. */
+/* Each row is a slice of the answer, which PostgreSQL parses.  Returns the number of rows. */
 static int64
 put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 {
@@ -538,7 +538,7 @@ read_page(const fetch_state *state, const dv_http_result *result, ReturnSetInfo 
 	bool		found = false;
 
 	memset(end, 0, sizeof(*end));
-	/* other answers come from whoever stands between us and the service, also if they look alike */
+	/* other answers come from a gateway or proxy, even if they look alike */
 	if (result->status != 200)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),

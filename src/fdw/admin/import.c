@@ -42,7 +42,7 @@
 #define ALL_TABLES "dataverse"
 #define WHAT       "import foreign schema"
 
-/* how many tables that are there already are named */
+/* the most existing tables that an error names */
 #define EXISTING_MAX 20
 
 typedef struct import_options
@@ -136,7 +136,7 @@ check_collation(void)
  * Choosing tables.
  */
 
-/* The table with the most similar name among those that could be imported, or NULL. */
+/* Returns the table with the most similar name among those that could be imported, or NULL. */
 static const char *
 nearest_table(const dv_meta_catalog *catalog, const char *name)
 {
@@ -186,7 +186,7 @@ warn_of_name(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt, cons
 }
 
 /*
- * Of the tables that are marked as wanted, keeps those that the statement
+ * Among the tables that are marked as wanted, keeps those that the statement
  * selects.  Internal tables are imported only if LIMIT TO names them.
  */
 static void
@@ -328,7 +328,7 @@ append_options(StringInfo sql, const dv_import_option *options, int n)
 		appendStringInfoChar(sql, ')');
 }
 
-/* Qualified, so that search_path does not matter. */
+/* Returns the qualified name, which does not depend on search_path. */
 const char *
 dv_import_type_sql(const dv_meta_column *column, bool lengths)
 {
@@ -351,8 +351,9 @@ dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool lengths,
 }
 
 /*
- * The ids of new rows are made here.  A default says so to clients that ask which
- * columns they may leave out, and to tables made with LIKE … INCLUDING DEFAULTS.
+ * Returns true if the ids of new rows are generated locally.  A default shows
+ * this to clients that look for columns they may omit, and to tables created with
+ * LIKE … INCLUDING DEFAULTS.
  */
 static bool
 makes_ids(const dv_meta_table *table, const dv_meta_column *column)
@@ -389,8 +390,8 @@ command_for(const dv_meta_table *table, const char *server, bool lengths, bool c
  */
 
 /*
- * A comment may contain characters that the database encoding does not have.  In
- * this case the comment is omitted, rather than the table.
+ * A comment may contain characters that the database encoding does not have.
+ * Then we omit the comment rather than the table.
  */
 static void
 add_comment(waiting_table *table, const char *column, const char *utf8)
@@ -466,7 +467,7 @@ comment_on_table(CreateForeignTableStmt *stmt)
 
 		if (strcmp(table->name, stmt->base.relation->relname) != 0)
 			continue;
-		/* the table is not visible to us yet */
+		/* make the table visible */
 		CommandCounterIncrement();
 		relid = RangeVarGetRelid(stmt->base.relation, NoLock, true);
 		if (OidIsValid(relid))

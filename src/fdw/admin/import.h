@@ -45,7 +45,7 @@ extern void dv_import_column_options(const dv_meta_column *column,
 extern void dv_import_column_sql(StringInfo sql, const dv_meta_column *column, bool lengths,
 								 bool collate);
 
-/* The schema-qualified type; "lengths": a text has its greatest length. */
+/* Returns the schema-qualified type; "lengths": a text has its maximum length. */
 extern const char *dv_import_type_sql(const dv_meta_column *column, bool lengths);
 
 #endif							/* DV_IMPORT_H */

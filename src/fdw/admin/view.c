@@ -1,8 +1,9 @@
 /*
  * view.c
- *		The functions behind the views of the pool, and those that reset it.
+ *		The functions behind the views of the pool, and those that reset
+ *		it.
  *
- * What the current user sees of them is decided in audience.c.
+ * audience.c decides what the current user sees.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -58,7 +59,7 @@ put(view_row *r, Datum value)
 	r->values[r->n++] = value;
 }
 
-/* A name in the shared memory, which is UTF-8 whatever database it comes from. */
+/* A name in the shared memory, which is UTF-8 for all databases. */
 static void
 put_name(view_row *r, const char *name)
 {
@@ -72,13 +73,13 @@ put_null(view_row *r)
 	r->values[r->n++] = (Datum) 0;
 }
 
-/* The server that a row is about: servers of several databases can have the same name. */
+/* The server of a row.  Servers of several databases can have the same name. */
 static void
 put_server(view_row *r, Oid databaseid, const char *server)
 {
 	const char *database = get_database_name(databaseid);
 
-	/* it may have been dropped just now */
+	/* it may just have been dropped */
 	if (database == NULL)
 		put_null(r);
 	else
@@ -104,7 +105,7 @@ put_interval(view_row *r, int64 microseconds)
 	put(r, IntervalPGetDatum(interval));
 }
 
-/* A negative count is not known. */
+/* A negative count is unknown. */
 static void
 put_count(view_row *r, double count)
 {
@@ -179,13 +180,13 @@ put_latency(view_row *r, const dv_latency *latency)
 		put_null(r);
 		return;
 	}
-	/* more digits than these would suggest more than is known */
+	/* more digits would suggest a precision that the values do not have */
 	put(r, Float8GetDatum(rint(estimate.request * 100) / 100));
 	put(r, Float8GetDatum(rint(estimate.byte * estimate.row_bytes * 100000) / 100000));
 	put_count(r, rint(estimate.row_bytes));
 }
 
-/* Of the kinds that are slow. */
+/* For the kinds that are slow. */
 static void
 put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *config)
 {
@@ -322,7 +323,10 @@ fill_event(view_row *r, const void *item, int64 now)
 	return true;
 }
 
-/* A request that waits to be sent is not in flight, as it has no slot in dataverse.pool. */
+/*
+ * Returns the requests in flight.  A request that waits to be sent does not count, as it has no
+ * slot in dataverse.pool.
+ */
 static int
 in_flight(const dv_progress_stats *stats)
 {
@@ -363,7 +367,7 @@ fill_progress(view_row *r, const void *item, int64 now)
 	r->hidden = false;
 	put(r, Int32GetDatum(in_flight(stats)));
 	r->hidden = sight == DV_SEES_OUTLINE;
-	/* more digits than people read would suggest more than is known */
+	/* more digits would suggest a precision that the values do not have */
 	put(r, Float8GetDatum(rint(stats->per_second * 10) / 10));
 	put(r, Float8GetDatum(rint(stats->per_second_overall * 10) / 10));
 	r->hidden = false;
