@@ -69,6 +69,9 @@ sub server
 	return;
 }
 
+# A server without ICU does not have the collation.
+sub has_ci_ai { return $_[0]->sql(q{SELECT to_regcollation('dataverse.ci_ai') IS NOT NULL}) eq 't'; }
+
 sub node { return $_[0]{node}; }
 sub dvsim { return $_[0]{dvsim}; }
 
