@@ -47,6 +47,14 @@ is(rows(), 0, 'nothing was written');
 is($s->post('accounts', { name => 'A' })->status, 204, 'the rule is spent');
 is_deeply([hits()], [1], 'hit once');
 
+# ---------------------------------------------------------------- other rules at once
+
+$r = $s->control('PUT', '/_dvsim/faults', [ { status => 503, code => '0x1' }, { status => 504 } ]);
+is_deeply([ map { "$_->{id} $_->{status}" } @{ $r->json } ], [ '2 503', '3 504' ], 'PUT replaces the rules');
+is($s->control('PUT', '/_dvsim/faults', [ { action => 'no such' } ])->status, 400, 'but not by rules that are wrong');
+is(scalar(my @left = hits()), 2, '… and those before stay');
+$s->control('DELETE', '/_dvsim/faults');
+
 faults({}, { retry_after => 'Wed, 21 Oct 2026 07:28:00 GMT' });
 $r = $s->get('accounts');
 is($r->status, 503, 'a rule without members: 503');

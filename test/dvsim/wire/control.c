@@ -141,21 +141,42 @@ list_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 	sim_faults_print(&wire->faults, &exchange->res.body);
 }
 
+/* Adds the rules of the body to some, and returns true if that is done. */
+static bool
+take_faults(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_faults *faults)
+{
+	struct json_object *rules = read_body(exchange);
+	const char *error = "dvsim --canned has no faults";
+	bool		taken;
+
+	if (rules == NULL)
+		return false;
+	taken = wire->sim->canned == NULL &&
+		sim_faults_add(faults, exchange->req.arena, rules, &error);
+	if (!taken)
+		fail(exchange, 400, "%s", error);
+	json_object_put(rules);
+	return taken;
+}
+
 static void
 add_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 {
-	struct json_object *rules = read_body(exchange);
-	const char *error;
-
-	if (rules == NULL)
-		return;
-	if (wire->sim->canned != NULL)
-		fail(exchange, 400, "dvsim --canned has no faults");
-	else if (sim_faults_add(&wire->faults, exchange->req.arena, rules, &error))
+	if (take_faults(wire, exchange, &wire->faults))
 		list_faults(wire, exchange);
-	else
-		fail(exchange, 400, "%s", error);
-	json_object_put(rules);
+}
+
+/* No request meets neither the old rules nor the new ones. */
+static void
+replace_faults(struct sim_wire *wire, struct sim_exchange *exchange)
+{
+	struct sim_faults fresh = {.last_id = wire->faults.last_id};
+
+	if (!take_faults(wire, exchange, &fresh))
+		return;
+	sim_faults_clear(&wire->faults);
+	wire->faults = fresh;
+	list_faults(wire, exchange);
 }
 
 static void
@@ -405,6 +426,7 @@ static const struct
 	{"reset", "POST", do_reset},
 	{"seed", "POST", do_seed},
 	{"faults", "POST", add_faults},
+	{"faults", "PUT", replace_faults},
 	{"faults", "GET", list_faults},
 	{"faults", "DELETE", clear_faults},
 	{"quirks", "POST", set_quirks},

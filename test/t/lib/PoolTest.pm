@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Session;
 
 our @EXPORT = qw(PATIENCE new_node preload create_server options_of wait_for wait_event in_flight
-  take_turns pool faults clear_faults hits user_stats sent log_since log_size);
+  take_turns pool faults other_faults clear_faults hits user_stats sent log_since log_size);
 
 # Limits waits that should never take long, on any machine.
 use constant PATIENCE => 60;
@@ -134,6 +134,16 @@ sub faults
 {
 	my ($dvsim, @rules) = @_;
 	my $answer = $dvsim->control('POST', '/_dvsim/faults', \@rules);
+
+	croak 'fault rule: ' . $answer->body unless $answer->status == 200;
+	return;
+}
+
+# Replaces all rules at once, for requests that come all the time.
+sub other_faults
+{
+	my ($dvsim, @rules) = @_;
+	my $answer = $dvsim->control('PUT', '/_dvsim/faults', \@rules);
 
 	croak 'fault rule: ' . $answer->body unless $answer->status == 200;
 	return;

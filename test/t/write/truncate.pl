@@ -261,8 +261,7 @@ wait_for(
 				q{SELECT waiting_for FROM dataverse.progress WHERE operation = 'truncate'}) // '') eq 'job';
 	},
 	'the progress view shows what is waited for');
-clear_faults($dvsim);
-faults($dvsim, { path => 'asyncoperations(', action => 'stall', times => 0 });
+other_faults($dvsim, { path => 'asyncoperations(', action => 'stall', times => 0 });
 wait_for(
 	sub {
 		return ($watcher->value(
