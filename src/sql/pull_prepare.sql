@@ -106,7 +106,6 @@ BEGIN
     'partitions', format('SELECT pg_catalog.min(v.id::text) AS id, pg_catalog.string_agg(v.p, '', '' ORDER BY v.p) AS names'
                          ' FROM (SELECT DISTINCT f.%1$s AS id, f.%2$s::text AS p FROM ONLY %3$s AS f WHERE f.%1$s = ANY ($1)) AS v'
                          ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table),
-    'has_rows', format('SELECT EXISTS (SELECT FROM %s)', target),
     'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
                    ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
     'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p (id)'

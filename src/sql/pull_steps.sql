@@ -708,7 +708,6 @@ DECLARE
   noted bigint;
   ids bigint;
   here bigint;
-  found boolean;
   missing record;
   storage CONSTANT bigint[] := dataverse.pull_storage(plan ->> 'target');
   changes jsonb;
@@ -823,8 +822,7 @@ BEGIN
   -- rows that were there before may not exist in Dataverse: "again" in a first read
   -- means that they have to be compared in any case
   IF state.phase = 'backfill' AND state.link IS NULL THEN
-    EXECUTE plan ->> 'has_rows' INTO found;
-    changes := changes || jsonb_build_object('again', found);
+    changes := changes || jsonb_build_object('again', NOT dataverse.pull_is_empty(plan ->> 'target'));
     state := jsonb_populate_record(state, changes);
   END IF;
   IF anew THEN
