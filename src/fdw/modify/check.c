@@ -2,7 +2,7 @@
  * check.c
  *		Checks of new rows: WITH CHECK OPTION of views, and policies.
  *
- * A row that has been sent cannot be taken back, so it is checked before, in the form
+ * A row that has been sent cannot be taken back, so it is checked first, in the form
  * in which the service will store it.  A statement is refused if its check uses a
  * value that only the service knows.  The executor's checks are not used, because
  * PostgreSQL checks views after the row has been written, and policies of a
@@ -36,8 +36,8 @@ refuse_unknown(const dv_modify *m, AttrNumber attnum)
 }
 
 /*
- * Does every row contain the value that the column will have?  A trigger can change
- * the state, on which the status depends.
+ * Returns true if every row contains the value that the column will have.  A
+ * trigger can change the state, on which the status depends.
  */
 static bool
 is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
@@ -51,7 +51,7 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 		(plan->others == NIL || (type != DV_TYPE_STATE && type != DV_TYPE_STATUS));
 }
 
-/* The executor frees its slots after the modification has ended. */
+/* Returns a slot, which the executor frees after the modification has ended. */
 static TupleTableSlot *
 new_slot(const dv_modify *m)
 {
@@ -87,7 +87,7 @@ dv_check_prepare(dv_modify *m, const dv_modify_plan *plan, const ModifyTableStat
 		checks->slot = new_slot(m);
 }
 
-/* The new row gets the id that is checked. */
+/* Gives the new row the id that is checked. */
 static void
 set_id(dv_modify *m, TupleTableSlot *slot)
 {

@@ -5,14 +5,14 @@
  * Rows are sent while the statement continues, so some are still under way at
  * its end.  EndForeignModify is too late to wait for them: by then PostgreSQL
  * has counted the rows for the command tag, fired the AFTER triggers, and
- * printed EXPLAIN ANALYZE.  This is why hooks (statement.c) wait for them: after
+ * printed EXPLAIN ANALYZE.  Therefore hooks (statement.c) wait for them: after
  * ExecutorRun, and before and after ExecutorFinish, which completes
  * modifications in WITH and fires triggers.
  *
- * While the statement runs, it waits for rows that something else depends on:
- * another modification of the statement, which gets them from WITH and may
- * write references to them, or statements of functions and triggers, which
- * must see the changes that were made before they began.
+ * While the statement runs, it waits for rows on which something else depends:
+ * another modification of the statement, which gets them from WITH and may write
+ * references to them, or statements of functions and triggers, which must see
+ * the changes that were made before they began.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -43,7 +43,7 @@ rank_of(const ModifyTableState *mtstate)
 	foreach(lc, subplans)
 		if (lfirst(lc) == mtstate)
 			return foreach_current_index(lc);
-	/* a modification that is just being begun will be appended to the list */
+	/* a modification that is being initialized will be appended to the list */
 	return list_length(subplans);
 }
 
@@ -73,9 +73,9 @@ dv_drain_resume(dv_modify *m)
 /*
  * Waits for all rows of a modification.  Returns the number of rows that have
  * been counted since the last call but were not written.  It is negative if
- * rows were written that the executor has not counted, because it was not given
- * them (pending.c).  "elsewhere" says that another statement waits; it
- * holds until this one continues.
+ * rows were written that the executor has not counted, because they were not
+ * returned to it (pending.c).  "elsewhere" means that another statement waits;
+ * it holds until this one continues.
  */
 static int64
 drain(dv_modify *m, bool elsewhere)
@@ -171,7 +171,7 @@ dv_drain_visible(const EState *estate, const dv_relation *relation)
 	}
 }
 
-/* An error here leaves the list intact: each modification is removed with its memory. */
+/* An error leaves the list intact: each modification is removed with its memory. */
 void
 dv_drain_statement(const EState *estate)
 {
@@ -213,9 +213,9 @@ dv_drain_routed(const ModifyTableState *mtstate, void (*show) (const dv_modify *
 }
 
 /*
- * The executor completes modifications in WITH that were not read to their
- * end right before it fires triggers.  The triggers must find the rows
- * written, so the modifications are completed here, ahead of the executor.
+ * The executor completes modifications in WITH that were not read to their end
+ * right before it fires triggers.  The triggers must find the rows written, so
+ * we complete the modifications before the executor does.
  */
 static void
 complete(EState *estate)

@@ -1,6 +1,6 @@
 /*
  * identity.c
- *		Finds out which row of the service is meant.
+ *		Identifies the rows of the service that are written.
  *
  * A row is identified by its id, which is supplied by the statement or
  * generated here.  Where an id is not enough, it has an address as well: in
@@ -8,9 +8,9 @@
  * intersect tables.
  *
  * Not every key can be part of an address in a request line.  The partition is
- * then told in another way, which the service has for each operation: as a
- * member of the body, or as an option of the query.  A row with such an
- * alternate key has to be looked for (client/search.c).
+ * then sent in another way, depending on the operation: as a member of the
+ * body, or as an option of the query.  A row with such an alternate key has to
+ * be looked up first (client/search.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -42,7 +42,7 @@ static dv_guid_clock guid_clock;
  * Preparing
  */
 
-/* Says how an upsert may find its rows. */
+/* Returns how an upsert may find its rows. */
 static const char *
 key_hint(const dv_relation *relation)
 {
@@ -134,7 +134,7 @@ find_junk(dv_modify *m, List *targetlist)
 		elog(ERROR, "could not find the id of rows of foreign table \"%s\"", m->relation->name);
 }
 
-/* The plan decides, because it has seen to it that versions are read. */
+/* The plan decides, because it has made the scan read the versions. */
 static void
 find_version(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 {
@@ -203,14 +203,14 @@ dv_identity_key_of_id(const uint8 *id)
 uint64
 dv_identity_key(const dv_modify *m, const dv_modify_row *row)
 {
-	/* the service alone knows which keys are equal, so all that may be are ordered */
+	/* only the service knows which keys are equal, so all that may be are ordered */
 	if (row->fold != NULL)
 		return hash_of_text(row->fold, 0);
 	if (row->address != NULL)
 		return hash_of_text(row->address, row->second != NULL ? hash_of_text(row->second, 0) : 0);
 	if (!row->has_id)
 		return 0;
-	/* lookups find a row by its id alone, which is then the key */
+	/* lookups refer to a row by its id alone, which is then the key */
 	if (row->no_partition || m->values.ordered)
 		return dv_identity_key_of_id(row->id);
 	return hash_of_text(TextDatumGetCString(row->partition), dv_identity_key_of_id(row->id));
@@ -246,7 +246,7 @@ append_key(const dv_modify *m, const dv_modify_column *key, Datum value, bool is
 	return dv_encode_key(key->encoder, value, isnull, address, &fault->misfit);
 }
 
-/* Returns an address as it is in a request line. */
+/* Returns an address as it is written in a request line. */
 static const char *
 line_of(const char *address)
 {
@@ -257,7 +257,7 @@ line_of(const char *address)
 	return line;
 }
 
-/* The address of a row to delete: set(id)?partitionId=…. */
+/* Returns the address of a row to delete: set(id)?partitionId=…. */
 static const char *
 line_with_option(const dv_modify *m, const dv_modify_row *row)
 {
@@ -267,9 +267,9 @@ line_with_option(const dv_modify *m, const dv_modify_row *row)
 	char	   *p;
 
 	initStringInfo(&partition);
-	/* the value has been encoded before, so it can be */
+	/* the value has been encoded before, so this cannot fail */
 	(void) dv_encode_key(m->identity.partition.encoder, row->partition, false, &partition, &misfit);
-	/* the option takes the text without quotes, and without doubling those inside */
+	/* the option takes the text without quotes, and without doubling inner ones */
 	partition.data[partition.len - 1] = '\0';
 	for (text = p = partition.data + 1; *p != '\0'; *text++ = *p++)
 		p += p[0] == '\'' && p[1] == '\'';
@@ -278,7 +278,7 @@ line_with_option(const dv_modify *m, const dv_modify_row *row)
 					dv_address_encode(partition.data + 1));
 }
 
-/* The address of a row in an elastic table: set(id=…,partitionid='…'). */
+/* Returns the address of a row in an elastic table: set(id=…,partitionid='…'). */
 static bool
 address_in_partition(const dv_modify *m, dv_modify_row *row, dv_modify_fault *fault)
 {
@@ -319,7 +319,7 @@ append_key_member(const dv_modify *m, const dv_modify_column *key, TupleTableSlo
 	return dv_encode(key->encoder, slot->tts_values[i], false, table, members, &fault->misfit);
 }
 
-/* An address by alternate key: set(k1='v',k2=4). */
+/* Returns an address by alternate key: set(k1='v',k2=4). */
 static bool
 address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
 			   dv_modify_fault *fault)
@@ -361,7 +361,7 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
  * Rows
  */
 
-/* Makes an id that is greater than those that this backend has made before. */
+/* Makes an id that is greater than all that this backend has made before. */
 static void
 make_id(uint8 *id)
 {
@@ -402,7 +402,10 @@ find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault
 		ERRCODE_NOT_NULL_VIOLATION, "the primary id of a row to upsert is null"
 	};
 
-	/* the service takes it for none, and would generate another one each time the row is sent */
+	/*
+	 * the service would take it for a missing id, and generate another one each time the row is
+	 * sent
+	 */
 	static const dv_misfit no_id = {
 		ERRCODE_INVALID_PARAMETER_VALUE, "the primary id of a row cannot consist of zeros"
 	};
@@ -438,7 +441,7 @@ find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault
 		return row->no_partition || address_in_partition(m, row, fault);
 	if (m->identity.nkeys > 0)
 	{
-		/* for a row that is looked for and does not exist */
+		/* for a row that is looked up and does not exist */
 		make_id(row->id);
 		return address_by_key(m, row, slot, fault);
 	}
@@ -532,7 +535,7 @@ dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, d
 	return find_old(m, planSlot, row, fault);
 }
 
-/* new_id(): the next id, as it would be made for a row that is inserted without one */
+/* new_id(): the next id, as it would be generated for a row that is inserted without one */
 Datum
 dataverse_new_id(PG_FUNCTION_ARGS)
 {

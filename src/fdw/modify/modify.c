@@ -13,9 +13,9 @@
  * pending.c keeps it meanwhile.
  *
  * The writer collects rows into batches itself.  ExecForeignBatchInsert is not
- * used, because core copies each row for it, which takes a fifth of the whole
- * time spent on a row here, falls back to single rows for triggers and volatile
- * defaults, and evaluates no RETURNING for the rows of a batch (15 to 19).
+ * used, because core copies each row for it, which takes a fifth of our total time
+ * for a row, falls back to single rows for triggers and volatile defaults, and
+ * evaluates no RETURNING for the rows of a batch (15 to 19).
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -112,7 +112,10 @@ start_writing(dv_modify *m)
 
 	if (m->writer != NULL)
 		return;
-	/* PostgreSQL admits changes of temporary tables, as if they were its own */
+
+	/*
+	 * PostgreSQL admits changes of temporary tables, as if the foreign table were one of its own
+	 */
 	if (XactReadOnly)
 		ereport(ERROR,
 				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
@@ -127,7 +130,7 @@ start_writing(dv_modify *m)
 	MemoryContextSwitchTo(old);
 }
 
-/* A partition that rows are routed to has no range table entry of its own. */
+/* A partition to which rows are routed has no range table entry of its own. */
 static Oid
 user_of(ResultRelInfo *rinfo, EState *estate)
 {
@@ -218,7 +221,7 @@ dataverseBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rinfo)
  * Rows
  */
 
-/* Must rows that cannot be kept be settled before they are returned? */
+/* Returns true if rows that cannot be kept must be settled before they are returned. */
 static bool
 waits(const dv_modify *m)
 {
@@ -252,8 +255,8 @@ return_at_once(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 }
 
 /*
- * Returns the row if it has been written, as far as that is known.  If rows are
- * kept, it returns a row when some of the kept ones can be returned.
+ * Returns the row if, as far as is known, it has been written.  If rows are
+ * kept, returns a row when some of the kept ones can be returned.
  */
 static TupleTableSlot *
 write_row(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)

@@ -24,15 +24,16 @@
 typedef struct dv_modify_column
 {
 	AttrNumber	attnum;
-	AttrNumber	type_attnum;	/* companion that names the table a lookup refers to, or 0 */
-	AttrNumber	old_type_attnum;	/* companion that names the table that the lookup of the old
-									 * row refers to, if that is needed to clear it, or 0 */
+	AttrNumber	type_attnum;	/* companion with the name of the table to which a lookup refers,
+								 * or 0 */
+	AttrNumber	old_type_attnum;	/* companion with the name of the table to which the old row's
+									 * lookup refers, if needed to clear it, or 0 */
 	bool		if_changed;		/* sent only if its value has changed */
 	bool		refers_here;	/* may refer to rows of this table */
 	dv_encoder *encoder;
 } dv_modify_column;
 
-/* One side of the pairs of rows that make up an intersect table. */
+/* One side of the pairs of rows in an intersect table. */
 typedef struct dv_modify_side
 {
 	AttrNumber	attnum;			/* column of the foreign table */
@@ -51,11 +52,11 @@ typedef struct dv_modify_identity
 	AttrNumber	version;		/* column with the version that rows must still have, or 0 */
 	AttrNumber	version_junk;
 	bool		make_ids;
-	bool		reserved;		/* the next id is made already */
+	bool		reserved;		/* the next id has been generated already */
 	uint8		next_id[DV_ID_LEN];
-	bool		ids_made;		/* the ids that the statement supplies were made for its rows */
+	bool		ids_made;		/* the ids that the statement supplies were generated for its rows */
 	bool		ids_given;		/* the statement supplies ids, at least for some rows */
-	AttrNumber	given_id;		/* column of ids that say which row is meant, or 0 */
+	AttrNumber	given_id;		/* column of ids that identify existing rows, or 0 */
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;
 	dv_modify_side sides[2];	/* for intersect tables */
@@ -66,23 +67,23 @@ typedef struct dv_modify_identity
 typedef struct dv_modify_row
 {
 	bool		has_id;
-	bool		is_made;		/* the id was made here, so no other row can have it */
+	bool		is_made;		/* the id was generated locally, so no other row can have it */
 	uint8		id[DV_ID_LEN];
-	const char *address;		/* in the form for bodies; NULL if the id tells which row it is */
+	const char *address;		/* in the form for bodies; NULL if the id identifies the row */
 	const char *line;			/* in the form for request lines; NULL if it is the set with the
 								 * id */
-	dv_key_fit	fit;			/* where the address can be used, if it is by a key */
+	dv_key_fit	fit;			/* where the address can be used, if it contains a key */
 	const char *key_members;	/* for an alternate key that does not fit everywhere: the members
 								 * that set its columns */
-	const char *fold;			/* for an alternate key: equal for keys that the service may take
-								 * for equal */
+	const char *fold;			/* for an alternate key: the same for keys that the service may
+								 * consider equal */
 	const char *second;			/* for a new pair: the id on the other side */
 	Datum		partition;
 	bool		no_partition;
-	int64		version;		/* that was read, if it must still be the row's */
+	int64		version;		/* as read, if the row must still have it */
 } dv_modify_row;
 
-/* When a column is sent that the service may not take while it creates the row. */
+/* When to send a column that the service may not accept while it creates the row. */
 typedef enum dv_follows
 {
 	DV_FOLLOWS_STATE,			/* the state: in an update that follows, if it is not the active
@@ -98,7 +99,7 @@ typedef struct dv_modify_follower
 	dv_follows	follows;
 } dv_modify_follower;
 
-/* Which values are sent (row.c). */
+/* The values that are sent (row.c). */
 typedef struct dv_modify_values
 {
 	dv_modify_column *columns;
@@ -108,10 +109,10 @@ typedef struct dv_modify_values
 	int			nfollowers;
 	List	   *unwritable;		/* IntList: columns that must be null, or unchanged */
 	bool		compares;		/* UPDATE with triggers: rows are compared with their old values */
-	bool		needs_old;		/* the old values of rows are needed, for that or otherwise */
+	bool		needs_old;		/* the old values of rows are needed, for this or other purposes */
 } dv_modify_values;
 
-/* What the returned rows contain (returning.c). */
+/* The contents of returned rows (returning.c). */
 typedef struct dv_modify_return
 {
 	bool		new_id;			/* the id of a new row */
@@ -137,7 +138,7 @@ typedef struct dv_modify_checks
 	TupleTableSlot *slot;		/* for a row as it will be stored */
 } dv_modify_checks;
 
-/* What became of a row, noted by the writer's callback. */
+/* The outcome of a row, noted by the writer's callback. */
 typedef struct dv_modify_outcome
 {
 	bool		settled;
@@ -147,7 +148,7 @@ typedef struct dv_modify_outcome
 	int		   *counter;		/* of rows that are settled; or NULL */
 } dv_modify_outcome;
 
-/* A row that has been written, and what is read back of it (read_back.c). */
+/* A row that has been written, and the values read back (read_back.c). */
 typedef struct dv_modify_written
 {
 	dv_modify_row row;
@@ -158,7 +159,7 @@ typedef struct dv_modify_written
 	const char *name;			/* private */
 } dv_modify_written;
 
-/* So many rows are worth a request. */
+/* The number of rows that are worth a request. */
 #define DV_READ_BACK_ROWS 500
 
 typedef struct dv_pending dv_pending;
@@ -168,7 +169,7 @@ typedef struct dv_pending_row dv_pending_row;
 typedef struct dv_modify_pending
 {
 	dv_pending *of;				/* the statement's node; NULL: rows are not kept */
-	Bitmapset  *columns;		/* that are used then */
+	Bitmapset  *columns;		/* that are used when rows are returned */
 	ProjectionInfo *projection; /* RETURNING; NULL until a row is kept */
 	TupleTableSlot *slot;
 	TupleTableSlot *old_slot;
@@ -176,14 +177,14 @@ typedef struct dv_modify_pending
 	bool		uses_old;		/* RETURNING refers to the row before the UPDATE */
 } dv_modify_pending;
 
-/* Why a row cannot be sent. */
+/* The reason why a row cannot be sent. */
 typedef struct dv_modify_fault
 {
 	AttrNumber	attnum;			/* of the column at fault */
 	dv_misfit	misfit;
 } dv_modify_fault;
 
-/* What happens to refused rows (refused.c). */
+/* The handling of refused rows (refused.c). */
 typedef struct dv_modify_refusal
 {
 	bool		go_on;			/* refused rows are filed and the statement continues */
@@ -193,10 +194,10 @@ typedef struct dv_modify_refusal
 	int64		unfinished;		/* of these: created, but the update that follows was refused */
 	int64		doubtful;		/* of these: not refused, but it is not known who wrote the row */
 	List	   *first;			/* texts about the first of them */
-	Oid			roleid;			/* for whom rows are filed: who began the statement */
+	Oid			roleid;			/* for whom rows are filed: the role that began the statement */
 	Bitmapset  *hidden;			/* columns whose values that role must not learn */
 	List	   *held;			/* List of dv_reject: refused, but not filed yet */
-	const dv_modify_fault *fault;	/* of the row that is being refused here, or NULL */
+	const dv_modify_fault *fault;	/* of the row that is being refused before it is sent, or NULL */
 	TupleTableSlot *slot;		/* that row, */
 	Datum		row;			/* and as JSON, if it is to be filed */
 } dv_modify_refusal;
@@ -215,8 +216,8 @@ typedef struct dv_modify
 	CmdType		command;
 	dv_operation operation;
 	const char *what;			/* "insert into foreign table \"account\"" */
-	double		expected;		/* the plan's estimate of rows; negative if it has none */
-	bool		ignore;			/* rows that exist already are skipped */
+	double		expected;		/* the plan's estimate of rows; negative if there is none */
+	bool		ignore;			/* rows that already exist are skipped */
 	bool		one_by_one;		/* each row is settled before it is returned */
 	dv_modify_outcome outcome;	/* then: of the current one */
 	dv_session *session;		/* NULL until the first row */
@@ -243,27 +244,27 @@ extern TupleTableSlot *dataverseExecForeignModify(EState *estate, ResultRelInfo 
 extern void dataverseEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 
 /* identity.c */
-/* Makes the id of the next new row that has none, and returns it. */
+/* Generates and returns the id of the next new row that has none. */
 extern const uint8 *dv_identity_reserve(dv_modify *m);
 
 extern void dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
 /*
- * Finds out which row of the service is meant.  Returns false, with "fault"
- * filled in, if the row does not tell or cannot be sent.
+ * Identifies the row of the service.  Returns false, with "fault" filled in,
+ * if the row does not identify one or cannot be sent.
  */
 extern bool dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 							 dv_modify_row *row, dv_modify_fault *fault);
 
 /*
- * Has the statement changed this row before?  Then it does not change it
- * again, which is what PostgreSQL does with its own tables.
+ * Returns true if the statement has changed this row before.  Then it does not
+ * change it again, as PostgreSQL does with its own tables.
  */
 extern bool dv_identity_is_repeated(dv_modify *m, const dv_modify_row *row);
 
 /*
- * Equal for rows that are, or may be, the same for the service, and never 0,
- * which means that the row is not known yet.
+ * Returns a value that is equal for rows that are, or may be, the same for the
+ * service, and never 0, which means that the row is not known yet.
  */
 extern uint64 dv_identity_key(const dv_modify *m, const dv_modify_row *row);
 extern uint64 dv_identity_key_of_id(const uint8 *id);
@@ -271,14 +272,14 @@ extern uint64 dv_identity_key_of_id(const uint8 *id);
 /* row.c */
 extern void dv_row_prepare(dv_modify *m, const dv_modify_plan *plan);
 
-/* Does the service make a value of its own if the statement's value is null? */
+/* Returns true if the service makes a value of its own when the statement's value is null. */
 extern bool dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan,
 								   AttrNumber attnum);
 
 /*
- * Writes a row.  Returns false if the row was refused here (and counted) or
- * was changed before by the same statement.  "row" is filled in as far as it
- * is known.
+ * Writes a row.  Returns false if the row was refused before it was sent (and
+ * counted), or was changed before by the same statement.  "row" is filled in
+ * as far as it is known.
  */
 extern bool dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot,
 						 dv_modify_row *row);
@@ -291,24 +292,27 @@ extern const dv_stored_column *dv_stored_columns(const dv_modify *m, int *n);
 /* returning.c */
 extern void dv_return_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist);
 
-/* Does the row contain the value that the column will have in the service? */
+/* Returns true if the row contains the value that the column will have in the service. */
 extern bool dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum);
 
-/* Those of these columns that the service may not store as they are sent. */
+/* Returns those of these columns that the service may not store as they are sent. */
 extern List *dv_return_altered(const dv_modify *m, List *columns);
 
-/* Replaces values of these columns by what the service stores.  Returns false if that is the same. */
+/*
+ * Replaces values of these columns by what the service stores.  Returns false if that is the
+ * same.
+ */
 extern bool dv_return_alter(const dv_modify *m, List *columns, Datum *values, bool *isnull);
 
-/* Returns the row without what is known only when it has been written. */
+/* Returns the row without the values that are known only when it has been written. */
 extern TupleTableSlot *dv_return_known(dv_modify *m, TupleTableSlot *slot,
 									   TupleTableSlot *planSlot);
 
-/* Takes the id of a new row from the service's answer, if the service has made it. */
+/* Takes the id of a new row from the service's answer, if the service has generated it. */
 extern void dv_return_learn(const dv_modify *m, dv_modify_row *row,
 							const dv_modify_outcome *outcome);
 
-/* Adds what is known only when the row has been written; not for DELETE. */
+/* Adds the values that are known only when the row has been written; not for DELETE. */
 extern TupleTableSlot *dv_return_row(dv_modify *m, TupleTableSlot *slot,
 									 const dv_modify_written *w);
 
@@ -318,20 +322,20 @@ extern TupleTableSlot *dv_return_system_columns(dv_modify *m, TupleTableSlot *sl
 /* read_back.c */
 
 /*
- * Completes rows (a List of dv_modify_written), of which there should be no more
- * than DV_READ_BACK_ROWS, in as few requests as possible.  What is read is
+ * Completes rows (a List of dv_modify_written, preferably at most
+ * DV_READ_BACK_ROWS) in as few requests as possible.  The values read are
  * allocated in "context".
  */
 extern void dv_read_back(dv_modify *m, List *rows, MemoryContext context);
 
-/* The columns that rows are recognized by when they are read. */
+/* Returns the columns by which rows are recognized when they are read. */
 extern Bitmapset *dv_read_back_columns(const dv_modify *m);
 
 /* check.c */
 extern void dv_check_prepare(dv_modify *m, const dv_modify_plan *plan,
 							 const ModifyTableState *mtstate);
 
-/* Raises an error if a view or policy does not allow the row, or if that cannot be told. */
+/* Raises an error if a view or policy does not allow the row, or if this cannot be decided. */
 extern void dv_check_row(dv_modify *m, TupleTableSlot *slot);
 
 /* pending.c */
@@ -339,8 +343,8 @@ extern void dv_pending_prepare(dv_modify *m, const dv_modify_plan *plan,
 							   ModifyTableState *mtstate);
 
 /*
- * Keeps a place for the row that is to be written and becomes the owner of that
- * row.  Returns NULL if the row is to be returned at once.
+ * Reserves a place for the next row, which then owns that row.  Returns NULL if
+ * the row is to be returned at once.
  */
 extern dv_pending_row *dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot);
 

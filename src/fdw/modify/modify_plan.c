@@ -3,12 +3,12 @@
  *		Planning of INSERT, UPDATE, and DELETE: decides which columns are written.
  *
  * INSERT writes the columns that the statement names, even if they are null.
- * Those that cannot be written may be named, too, as long as their values are
- * null: object-relational mappers and postgres_fdw name all columns always.
- * Columns that the statement omits are omitted from the request, too, so that
- * the service's defaults apply.  UPDATE writes the columns of SET.  BEFORE
- * triggers may change any column; if there are any, the other columns are
- * written as well wherever a trigger has made a difference.
+ * Columns that cannot be written may be named, too, as long as their values are
+ * null, because object-relational mappers and postgres_fdw always name all
+ * columns.  Columns that the statement omits are omitted from the request, too,
+ * so that the service's defaults apply.  UPDATE writes the columns of SET.
+ * BEFORE triggers may change any column; if a table has any, other columns are
+ * written as well if a trigger has changed them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -136,8 +136,9 @@ refuse_column(const dv_relation *relation, const dv_attribute *attribute, CmdTyp
 }
 
 /*
- * Does it contain a parameter, or a value of a list or function?  These are given
- * for all columns alike, whereas the columns of a table are chosen one by one.
+ * Returns true if it contains a parameter, or a value of a list or function.
+ * These are given for all columns alike, whereas the columns of a table are
+ * chosen one by one.
  */
 static bool
 has_given_value(Node *node, void *rtable)
@@ -157,7 +158,10 @@ has_given_value(Node *node, void *rtable)
 	return tle == NULL || has_given_value((Node *) tle->expr, rte->subquery->rtable);
 }
 
-/* If not, the statement is to set the column, and is refused before it begins. */
+/*
+ * Returns true if the value may be null.  If not, the statement is to set the column, and is
+ * refused before it begins.
+ */
 static bool
 may_be_null(PlannerInfo *root, const TargetEntry *tle)
 {
@@ -167,9 +171,10 @@ may_be_null(PlannerInfo *root, const TargetEntry *tle)
 }
 
 /*
- * dataverse.new_id() is how a default says that ids are made here.  A column with
- * that value counts as left out: an id that was given says which row to upsert, and
- * what became of its row is harder to tell after a lost answer.
+ * A default of dataverse.new_id() means that ids are generated locally.  A column
+ * with that value counts as left out: an upsert would take a given id for that of
+ * an existing row, and after a lost answer, the outcome of its row is harder to
+ * find out.
  */
 static bool
 is_new_id(const Node *expr)
@@ -178,14 +183,17 @@ is_new_id(const Node *expr)
 		LookupFuncName(list_make2(makeString("dataverse"), makeString("new_id")), 0, NULL, true);
 }
 
-/* Does PostgreSQL compute this column? */
+/* Returns true if PostgreSQL computes this column. */
 static bool
 is_generated(Relation rel, AttrNumber attnum)
 {
 	return TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated != '\0';
 }
 
-/* The name of a lookup's table has no meaning without the lookup's id: is that among the columns? */
+/*
+ * Returns true if the lookup's id is among the columns.  The name of its table has no meaning
+ * without it.
+ */
 static bool
 has_lookup(const dv_relation *relation, const dv_attribute *attribute, List *columns)
 {
@@ -280,7 +288,10 @@ check_key(const dv_relation *relation, const dv_attribute *attribute, AttrNumber
 					  "Insert the row into the other partition and delete this one.");
 }
 
-/* What the metadata says of updates is a default: the service may take such values nevertheless. */
+/*
+ * The flag for updates in the metadata is a default: the service may accept such values
+ * nevertheless.
+ */
 static const char *
 update_hint(const dv_relation *relation, const dv_attribute *attribute)
 {
@@ -326,7 +337,7 @@ updated_columns(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int 
 	return columns;
 }
 
-/* All columns that the command can write and that are not in the list. */
+/* Returns all columns that the command can write and that are not in the list. */
 static List *
 other_columns(const dv_relation *relation, List *columns, CmdType command)
 {
@@ -365,7 +376,7 @@ dv_modify_plan_check(const dv_relation *relation, dv_options options, CmdType co
  * Columns that are used after the row has been written
  */
 
-/* The columns of the table that occur in the expressions. */
+/* Returns the columns of the table that occur in the expressions. */
 static List *
 columns_in(const dv_relation *relation, List *expressions, Index varno)
 {
@@ -420,7 +431,7 @@ find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerD
 	plan->has_checks = checks != NIL;
 	plan->checked = columns_in(relation, checks, varno);
 	plan->at_once = fires_after_row(triggers, plan->command);
-	/* triggers see the row as the service has it; a deleted row was read beforehand */
+	/* triggers see the row as the service has it; a deleted row was read before */
 	if (plan->at_once && plan->command != CMD_DELETE)
 		plan->returned = all_columns(relation);
 	else
@@ -431,7 +442,10 @@ find_looked_at(dv_modify_plan *plan, const dv_relation *relation, const TriggerD
  * Planning
  */
 
-/* Can this plan return a row of the table more than once?  Only scans of the table cannot. */
+/*
+ * Returns true if this plan can return a row of the table more than once.  Only scans of the
+ * table cannot.
+ */
 static bool
 may_repeat(Plan *plan)
 {
@@ -472,7 +486,9 @@ find_written(dv_modify_plan *plan, PlannerInfo *root, ModifyTable *node, Index v
 		plan->others = other_columns(relation, plan->given, plan->command);
 }
 
-/* Picks from a list with one entry for each table of the statement, or without entries. */
+/*
+ * Returns an entry of a list with one entry for each table of the statement, or without entries.
+ */
 static List *
 list_for(List *lists, int subplan_index)
 {
@@ -525,7 +541,7 @@ dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 	plan->new_ids = id != 0 && is_new_id(build_column_default(rinfo->ri_RelationDesc, id));
 	plan->signature = relation->signature;
 	plan->others = other_columns(relation, NIL, CMD_INSERT);
-	/* a partition that rows are routed to has no range table entry of its own */
+	/* a partition to which rows are routed has no range table entry of its own */
 	if (varno == 0)
 		varno = mtstate->resultRelInfo->ri_RangeTableIndex;
 	find_looked_at(plan, relation, rinfo->ri_TrigDesc, rinfo->ri_returningList,
@@ -537,7 +553,10 @@ dv_modify_plan_rows(const ModifyTableState *mtstate, const ResultRelInfo *rinfo,
 		plan->at_once = true;
 }
 
-/* The views of information_schema ask this of all tables, so it is no error if one cannot be opened. */
+/*
+ * The views of information_schema call this for all tables, so it is no error if one cannot be
+ * opened.
+ */
 int
 dataverseIsForeignRelUpdatable(Relation rel)
 {

@@ -5,17 +5,17 @@
  *
  * PostgreSQL evaluates RETURNING as soon as the callback has returned the row.
  * At that time the row is usually in a batch that has not been sent yet.  If
- * the row may still be refused, ignored, or found missing, or if its values
- * are in the answer of the service, it is kept here instead, and its batch goes
- * on filling.
+ * the row may still be refused, ignored, or found missing, or if its values are
+ * in the answer of the service, this module keeps it instead, and its batch
+ * goes on filling.
  *
- * The callback that takes a kept row returns no row, so PostgreSQL asks for the
+ * The callback that takes a kept row returns no row, so PostgreSQL passes the
  * next one.  When the first of the kept rows is settled, the callback makes
  * ExecModifyTable return: it returns a row, for which an empty list is
- * evaluated in place of RETURNING.  The function that the node is called
- * through, which is one of this file, throws the empty result away, evaluates
- * RETURNING for the rows that were written, and returns these.  At the end of
- * the input, it waits for those that are left.
+ * evaluated in place of RETURNING.  The node's ExecProcNode function, which is
+ * replaced by one in this file, discards the empty result, evaluates RETURNING
+ * for the rows that were written, and returns these.  At the end of the input,
+ * it waits for the remaining rows.
  *
  * Rows that have to be read back are returned when there are enough of them to
  * be worth a request, or when nothing else is left to do.
@@ -47,7 +47,7 @@
 
 struct dv_pending_row
 {
-	dv_modify_outcome outcome;	/* must be first: it is what the writer knows as the owner */
+	dv_modify_outcome outcome;	/* must be first: the writer uses it as the owner */
 	dlist_node	node;
 	dv_modify  *m;
 	size_t		size;
@@ -143,8 +143,9 @@ wrap(dv_pending *p)
 }
 
 /*
- * Are rows uncertain, or some of their values unknown, until they are settled?
- * Rows that are needed as soon as they are written cannot be kept.
+ * Returns true if rows are uncertain, or some of their values unknown, until
+ * they are settled.  Rows that are needed as soon as they are written cannot
+ * be kept.
  */
 static bool
 is_of_use(const dv_modify *m, const dv_modify_plan *plan, const ModifyTable *node)
@@ -235,7 +236,7 @@ dv_pending_begin(dv_modify *m, const TupleTableSlot *planSlot)
 		return NULL;
 	if (m->pending.projection == NULL)
 	{
-		/* whoever asks for a number of rows expects that no others are written */
+		/* a caller that asks for a number of rows expects that no others are written */
 		if (!p->running || (m->drain.counts && dv_statement_is_limited(m->estate)))
 			return NULL;
 		take_over(m, planSlot);
@@ -308,7 +309,7 @@ has_to_be_read(const dv_pending_row *kept)
 	return kept->outcome.written && kept->m->returned.read != NIL && !kept->written.complete;
 }
 
-/* At the end of the input, rows are read back when none of them is under way any more. */
+/* At the end of the input, rows are read back when no more of them are under way. */
 static bool
 can_return_first(const dv_pending *p)
 {
@@ -335,7 +336,7 @@ dv_pending_keep(dv_pending_row *kept, TupleTableSlot *slot, TupleTableSlot *plan
 	MemoryContext old;
 
 	kept->written.row = *row;
-	/* these do not live as long, and nothing reads a row back by them */
+	/* these do not live as long, and are not needed to read a row back */
 	kept->written.row.address = kept->written.row.line = kept->written.row.second = NULL;
 	kept->written.row.key_members = kept->written.row.fold = NULL;
 	kept->written.row.no_partition = true;
@@ -364,7 +365,7 @@ dv_pending_keep(dv_pending_row *kept, TupleTableSlot *slot, TupleTableSlot *plan
  * Returning rows
  */
 
-/* Reads the first of the kept rows back, and with it those behind it that are settled, too. */
+/* Reads the first of the kept rows back, together with the settled rows behind it. */
 static void
 read_first(dv_pending *p)
 {
@@ -450,7 +451,7 @@ evaluate(dv_pending_row *kept)
 	return ExecProject(own->projection);
 }
 
-/* Returns the next kept row that has been written, or NULL if that is not known of any. */
+/* Returns the next kept row that has been written, or NULL if none is known to be. */
 static TupleTableSlot *
 next_kept(dv_pending *p)
 {
@@ -476,7 +477,7 @@ next_kept(dv_pending *p)
 	return NULL;
 }
 
-/* The function of the node. */
+/* The node's ExecProcNode function. */
 static TupleTableSlot *
 next_row(PlanState * state)
 {

@@ -3,20 +3,20 @@
  *		Reads rows back that have been written.
  *
  * RETURNING and triggers may want values that only the service knows: defaults,
- * computed columns, labels.  Rows are read back many at a time.  Where an id
+ * computed columns, labels.  Many rows are read back at a time.  If an id
  * identifies a row, they are requested by a list of ids (fdw/scan/list.c).  Rows in
- * partitions, pairs, and rows that are known by an alternate key are requested by
- * conditions on each of them.
+ * partitions, pairs, and rows that are identified by an alternate key are requested
+ * by conditions on each of them.
  *
- * The service returns them in an order of its own.  So each row has a name, made
- * of the values that identify it, and a row that is read belongs to all rows of
- * that name.  Of alternate keys, only the service knows which ones are equal; the
- * name is made of their folds, and rows with the same fold are requested one by
- * one.  So are rows of this kind that are not found: what identifies them may have
- * become another value of the same meaning.
+ * The service returns them in an order of its own.  Therefore each row has a name,
+ * made of the values that identify it, and a row that is read belongs to all rows
+ * of that name.  Only the service knows which alternate keys are equal, so the name
+ * is made of their folds, and rows with the same fold are requested one by one.  So
+ * are rows of this kind that are not found: their key may have been replaced by an
+ * equal one.
  *
- * Rows that others have deleted are not found.  They keep the values that the
- * statement has given them.
+ * Rows that other clients have deleted are not found.  They keep the values of the
+ * statement.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -38,10 +38,10 @@
 
 /* A query has at most 500 conditions. */
 #define CONDITIONS_MAX 400
-/* What surrounds a value and the name of its column in a condition, roughly. */
+/* The approximate size of a condition without its value and the name of its column. */
 #define CONDITION_BYTES 30
 
-/* By what a row is identified. */
+/* The ways to identify a row. */
 typedef enum identifier
 {
 	BY_ID,
@@ -99,7 +99,7 @@ dv_read_back_columns(const dv_modify *m)
 	return attnums;
 }
 
-/* Returns false if nothing tells which row it is. */
+/* Returns false if the row cannot be identified. */
 static bool
 identify(const dv_modify *m, const dv_modify_written *w, identifier *by)
 {
@@ -138,7 +138,7 @@ reader_of(dv_modify *m, dv_scan **reader, AttrNumber listed)
 	return *reader;
 }
 
-/* A value as the operand of a condition. */
+/* Returns a value as the operand of a condition. */
 static const char *
 operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 {
@@ -169,7 +169,7 @@ operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 	return from;
 }
 
-/* The conditions that only this row meets. */
+/* Returns the conditions that match only this row. */
 static List *
 conditions_on(const dv_modify *m, const dv_modify_written *w, identifier by)
 {
@@ -267,7 +267,10 @@ compare_names(const ListCell *a, const ListCell *b)
 				  ((const dv_modify_written *) lfirst(b))->name);
 }
 
-/* Gives what has been read to the rows of this name.  Returns the number of rows that lacked it. */
+/*
+ * Assigns the row that was read to the rows of this name.  Returns the number of rows that had
+ * none.
+ */
 static int
 give(List *rows, const char *name, HeapTuple read, MemoryContext context)
 {
@@ -314,7 +317,7 @@ current_row(const dv_modify *m, dv_scan *reader)
 	return tuple;
 }
 
-/* Takes the rows of a request until all of these are found.  Returns those that are not. */
+/* Reads the rows of a request until all of these are found.  Returns those that are not. */
 static List *
 take(const dv_modify *m, dv_scan *reader, List *rows, MemoryContext context)
 {
@@ -365,7 +368,7 @@ read_alone(dv_modify *m, dv_modify_written *w, MemoryContext context)
 	MemoryContextSwitchTo(old);
 }
 
-/* An answer can lack rows that are there, so it takes one with none of them to believe it. */
+/* An answer can lack existing rows, so we stop only after one that has none of them. */
 static void
 read_listed(dv_modify *m, List *rows, MemoryContext context)
 {
@@ -422,7 +425,7 @@ read_described(dv_modify *m, List *rows, MemoryContext context)
 	return rows;
 }
 
-/* Takes out those that have the same name as others, and reads them one by one. */
+/* Removes the rows that have the same name as others, and reads them one by one. */
 static List *
 read_twins(dv_modify *m, List *rows, MemoryContext context)
 {
@@ -443,7 +446,7 @@ read_twins(dv_modify *m, List *rows, MemoryContext context)
 	return single;
 }
 
-/* Does the row lack a value that only the service knows? */
+/* Returns true if the row lacks a value that only the service knows. */
 static bool
 lacks_value(const dv_modify *m, const dv_modify_written *w)
 {

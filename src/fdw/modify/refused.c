@@ -33,17 +33,17 @@
 #include "fdw/modify/rejects.h"
 #include "net/text.h"
 
-/* If a statement fails that has filed refused rows, the error quotes so many of them, */
+/* If a statement fails that has filed refused rows, the error quotes this many of them, */
 #define FIRST_REFUSALS 5
-/* and so many bytes of the message of each. */
+/* and this many bytes of the message of each. */
 #define MESSAGE_MAX 200
 
 /*
  * What may be filed
  *
  * Defaults and triggers may have filled columns that the role can write but not
- * read.  A reject has the values that the role could read or has given itself; the
- * others are computed anew when the row is tried again.
+ * read.  A reject contains the values that the role could read or has supplied
+ * itself; the others are computed anew when the row is retried.
  */
 
 static bool
@@ -57,7 +57,10 @@ may_read(Oid roleid, Relation rel, const char *column)
 		 pg_attribute_aclcheck(relid, attnum, roleid, ACL_SELECT) == ACLCHECK_OK);
 }
 
-/* The columns that the statement names, as long as no trigger can have changed their values. */
+/*
+ * Returns the columns that the statement names, provided that no trigger can have changed their
+ * values.
+ */
 static const Bitmapset *
 named_columns(const dv_modify *m)
 {
@@ -68,7 +71,7 @@ named_columns(const dv_modify *m)
 	return t != NULL && t->trig_insert_before_row ? NULL : ExecGetInsertedCols(m->rinfo, m->estate);
 }
 
-/* The identity of an existing row is in row_id anyway. */
+/* Returns true for columns that identify an existing row, which are in row_id anyway. */
 static bool
 is_identity(const dv_modify *m, AttrNumber attnum)
 {
@@ -113,8 +116,8 @@ dv_refused_prepare(dv_modify *m)
 }
 
 /*
- * Casts to JSON are functions of users, which may write to the same table, and read it.  So this
- * is done while no row is begun, and before others are told of the fault.
+ * Casts to JSON are functions of users, which may write to the same table, and read it.
+ * Therefore this must be called while no row is begun, and before the fault is set.
  */
 static Datum
 as_json(dv_modify *m, TupleTableSlot *slot)
@@ -184,7 +187,7 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 		appendStringInfo(detail, "  Only rows for partition \"%s\" are counted.", m->relation->name);
 }
 
-/* Tells what stays in Dataverse even if the transaction is rolled back. */
+/* Reports what stays in Dataverse even if the transaction is rolled back. */
 static void
 append_outcome(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 {
@@ -200,7 +203,9 @@ is_one_too_many(const dv_modify *m)
 	return m->refusal.most >= 0 && m->refusal.rows > m->refusal.most;
 }
 
-/* Quotes the first of the rows that were filed: this is rolled back with the statement. */
+/*
+ * Quotes the first of the rows that were filed: their entries are rolled back with the statement.
+ */
 static void
 append_filed(StringInfo detail, const dv_modify *m)
 {
@@ -250,7 +255,7 @@ dv_refused_raise(void *arg, const dv_failure *failure)
 		hint = limit_hint(m);
 	else if (failure->in_doubt > 0)
 		hint = hint == NULL ? DV_DOUBTS_HINT : psprintf("%s\n%s", DV_DOUBTS_HINT, hint);
-	/* what is too busy has not looked at the row */
+	/* a service that is too busy has not looked at the row */
 	dv_blame_read(error->verdict == DV_VERDICT_THROTTLED ? "" : error->message, &blame);
 	attribute = dv_relation_attribute(m->relation, m->refusal.fault != NULL ?
 									  m->refusal.fault->attnum :
@@ -281,7 +286,10 @@ dv_refused_raise(void *arg, const dv_failure *failure)
  * Filing
  */
 
-/* The columns that the statement sets, and those that identify the row, if they are not null. */
+/*
+ * Returns the columns that the statement sets, and those that identify the row, if they are not
+ * null.
+ */
 static List *
 columns_of(const dv_modify *m)
 {
@@ -346,7 +354,10 @@ dv_refused_file_held(dv_modify *m)
 	m->refusal.held = NIL;
 }
 
-/* Returns true if a row that exists may have been written by this statement or by somebody else. */
+/*
+ * Returns true if it is not known whether this statement or another client has written the
+ * existing row.
+ */
 static bool
 is_doubtful(const dv_failure *failure)
 {
@@ -415,7 +426,7 @@ dv_refused_file(void *arg, const dv_failure *failure)
 	return true;
 }
 
-/* Reports rows of which "what" is said, and where more about them is. */
+/* Reports a number of rows in a WARNING, with a hint where to find more about them. */
 static void
 warn(const dv_modify *m, const char *what, const char *detail, const char *hint)
 {

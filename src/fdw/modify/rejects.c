@@ -8,19 +8,19 @@
  * and, if the foreign table has a column for it, the name of its table.
  *
  * If a row is refused before it is sent, it is available as JSON.  If the service
- * refuses it, only the bytes that were sent are left, because its slot went
- * back to PostgreSQL long ago.  To file the original row, a copy of every row
- * would have to accompany its batch, and be split and merged with it, while
- * on_error = continue is meant for millions of rows of which a few are refused.
- * It is cheaper, and takes less code, to read the object that was sent.  SQL
- * takes it apart, so that numbers keep all their digits.  The statement gets
- * what it must know about the foreign table as arrays.
+ * refuses it, only the bytes that were sent are left, because its slot went back
+ * to PostgreSQL long ago.  To file the original row, a copy of every row would
+ * have to accompany its batch, and be split and merged with it, while on_error =
+ * continue is meant for millions of rows of which a few are refused.  It is
+ * cheaper, and takes less code, to read the object that was sent.  SQL takes it
+ * apart, so that numbers keep all their digits.  The statement gets the necessary
+ * information about the foreign table as arrays.
  *
- * The table belongs to the owner of the extension, and only this role may
- * insert into it, so that its contents can be trusted.  Becoming this role is
- * safe because the table is known to be that of the extension, rather than one
- * that only has its name, and because nothing that the caller can set,
- * including search_path, affects the statement.
+ * The table belongs to the owner of the extension, and only this role may insert
+ * into it, so that its contents can be trusted.  Becoming this role is safe
+ * because the table certainly is the extension's, rather than one that only has
+ * its name, and because nothing that the caller can set, including search_path,
+ * affects the statement.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -56,8 +56,8 @@ enum
 	MAP_MEMBER,
 	MAP_COLUMN,
 	MAP_KIND,					/* "value", "choices", "image", "id", or "table" */
-	MAP_PREFIX,					/* prefix of the value, where the member's name is ambiguous */
-	MAP_TABLE,					/* table that the member refers to, for kind "table" */
+	MAP_PREFIX,					/* prefix of the value, if the member's name is ambiguous */
+	MAP_TABLE,					/* table to which the member refers, for kind "table" */
 	MAP_ARRAYS
 };
 
@@ -78,16 +78,16 @@ enum
 	ARG_KEY_VALUES,
 	ARG_ROW,
 	ARG_ROW_NAMES,
-	ARG_RETRIED,				/* what is tried again: see dv_replay_entries() */
+	ARG_RETRIED,				/* the rows being retried: see dv_replay_entries() */
 	ARG_MAP,
 	NARGS = ARG_MAP + MAP_ARRAYS
 };
 
 /*
  * If a column occurs twice, its last value counts.  Nulls come first, so others
- * override them.  A row that is tried again keeps its entry, and so its number.
- * The entry has its id; of several, and of those without an id, it is the one in
- * its place.  Returns the id of such an entry, or null.
+ * override them.  A row that is retried keeps its entry, and so its number.  Its
+ * entry is the one with its id, or, if several or none have it, the one in its
+ * place.  Returns the id of such an entry, or null.
  */
 static const char statement[] =
 "WITH that AS MATERIALIZED (SELECT"
@@ -341,7 +341,7 @@ set_row(Datum *values, char *nulls, const dv_relation *relation, const dv_reject
 	values[ARG_ROW] = reject->row;
 }
 
-/* Passes the object that was sent, and how its members map to columns. */
+/* Passes the object that was sent, and the mapping of its members to columns. */
 static void
 set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_reject *reject)
 {
@@ -377,8 +377,8 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 }
 
 /*
- * The table is found by the extension that the server's wrapper belongs to: a
- * name could be that of anything.
+ * The table is found through the extension to which the server's wrapper
+ * belongs, because any table could have its name.
  */
 static Oid
 find_table(const dv_relation *relation)
@@ -436,9 +436,9 @@ plan_for(Oid relid)
 }
 
 /*
- * Runs the statement as the table's owner, with a safe search_path, and so that
- * nothing can outlast it with these rights.  If the transaction aborts,
- * PostgreSQL resets all of this.
+ * Runs the statement as the table's owner, with a safe search_path, and in such
+ * a way that nothing can outlast it with these rights.  If the transaction
+ * aborts, PostgreSQL resets all of this.
  */
 static void
 insert(Oid relid, Datum *values, const char *nulls)

@@ -11,19 +11,18 @@
 
 /*
  * A refused row: either the JSON object that was sent, or, if it was refused
- * before it was sent, the row itself.  Without either it cannot be tried
- * again.
+ * before it was sent, the row itself.  Without either, it cannot be retried.
  */
 typedef struct dv_reject
 {
 	const char *operation;		/* insert, update, upsert, or delete */
-	int64		ordinal;		/* number of the row in the statement, from 1; 0: not known */
+	int64		ordinal;		/* number of the row in the statement, from 1; 0: unknown */
 	const uint8 *id;			/* 16 bytes, or NULL */
 	const char *object;			/* the complete object, or NULL */
 	size_t		object_len;
 	const char *address;		/* below the root, or NULL */
 	Datum		row;			/* JSON with the foreign table's columns, or 0 */
-	List	   *columns;		/* IntList: those of them that the statement has set */
+	List	   *columns;		/* IntList: columns of the row that the statement has set */
 	const Bitmapset *hidden;	/* columns whose values are not filed */
 	const char *code;			/* error code of the service, or NULL */
 	int			sqlstate;
@@ -34,10 +33,10 @@ typedef struct dv_reject
 extern void dv_rejects_file(const dv_relation *relation, Oid roleid, const dv_reject *reject);
 
 /*
- * The ids of the entries that the statement of dataverse.retry_rejects() tries
- * again for this role, in the order in which it inserts their rows; NULL: no such
- * statement is running (replay.c).  What is refused again keeps its entry, which
- * is then no entry of another row.
+ * Returns the ids of the entries that the statement of dataverse.retry_rejects()
+ * retries for this role, in the order in which it inserts their rows; NULL if no
+ * such statement is running (replay.c).  A row that is refused again keeps its
+ * entry, which no other row can then take.
  */
 extern const struct ArrayType *dv_replay_entries(Oid roleid);
 extern void dv_replay_refused(int64 entry);

@@ -1,6 +1,6 @@
 /*
  * replay.c
- *		Which rows dataverse.retry_rejects() tries again.
+ *		The rows that dataverse.retry_rejects() retries.
  *
  * A row that is refused again keeps its entry in dataverse.rejects.
  *
@@ -19,7 +19,7 @@
 DV_FUNCTION(dataverse_retrying);
 
 static ArrayType * entries = NULL;
-static Oid	retrying_role = InvalidOid; /* whose they are */
+static Oid	retrying_role = InvalidOid; /* the role that owns the entries */
 
 const		ArrayType *
 dv_replay_entries(Oid roleid)
@@ -34,7 +34,7 @@ dv_replay_refused(int64 entry)
 	int			n = ArrayGetNItems(ARR_NDIM(entries), ARR_DIMS(entries));
 	int			i;
 
-	/* each keeps its place, which may be that of its row */
+	/* each entry keeps its place, which may be that of its row */
 	for (i = 0; i < n; i++)
 		if (ids[i] == entry)
 			ids[i] = 0;
@@ -48,10 +48,10 @@ forget(void *arg)
 }
 
 /*
- * retrying(ids): tells the entries of the statement that follows; null at its
- * end.  Whoever calls it has rows that are refused to the same role replace entries
- * of that role and table, which it could delete as well.  If the statement fails,
- * they are forgotten with the memory of the subtransaction.
+ * retrying(ids): sets the entries of the next statement; null at its end.  As an
+ * effect, rows that are refused to the calling role replace entries of that role
+ * and table, which it could delete as well.  If the statement fails, they are
+ * forgotten with the memory of the subtransaction.
  */
 Datum
 dataverse_retrying(PG_FUNCTION_ARGS)

@@ -25,7 +25,7 @@
 #include "fdw/result_relation.h"
 #include "fdw/setting.h"
 
-/* Does the statement write a column of one of these types? */
+/* Returns true if the statement writes a column of one of these types. */
 static bool
 writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
 {
@@ -41,7 +41,7 @@ writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
 	return false;
 }
 
-/* Does a column that an UPDATE does not set keep its value? */
+/* Returns true if a column that an UPDATE does not set keeps its value. */
 static bool
 is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 {
@@ -52,7 +52,7 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 		return attnum == m->identity.id || attnum == m->identity.partition.attnum;
 	if (attribute->column.type == DV_TYPE_STATE || attribute->column.type == DV_TYPE_STATUS)
 		return !writes_type(m, given, DV_TYPE_STATE, DV_TYPE_STATUS);
-	/* the name of a lookup's table goes with the lookup */
+	/* the name of a lookup's table changes with the lookup */
 	foreach(lc, given)
 		if (strcmp(dv_relation_attribute(m->relation, lfirst_int(lc))->column.name,
 				   attribute->column.name) == 0)
@@ -67,13 +67,14 @@ dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber at
 		return true;
 	if (plan->command == CMD_UPDATE)
 		return is_untouched(m, plan->given, attnum);
-	/* an id that is not generated here is in the answer to the request */
+	/* an id that is not generated locally is in the answer to the request */
 	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_given);
 }
 
 /*
- * Values that the service does not keep as they are sent: it stores an empty text
- * or list as null and, in standard tables, times without the fractions of a second.
+ * Returns true for values that the service does not keep as they are sent: it
+ * stores an empty text or list as null and, in standard tables, times without
+ * fractions of a second.
  */
 static bool
 may_be_altered(const dv_relation *relation, const dv_attribute *attribute)
@@ -236,7 +237,7 @@ dv_return_known(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot)
 	return m->command == CMD_DELETE ? dv_return_system_columns(m, slot) : slot;
 }
 
-/* Puts the values that have been read in place of those that the statement has given. */
+/* Replaces the values that the statement has supplied by those that have been read. */
 static void
 add_read(const dv_modify *m, HeapTuple read, Datum *values, bool *isnull)
 {

@@ -2,28 +2,26 @@
  * rights.c
  *		What a role may do beyond what PostgreSQL has checked.
  *
- * PostgreSQL checks the privilege INSERT, and anybody can make a setting.  Four
- * rules keep settings and upserts from giving a role more than it has:
+ * PostgreSQL checks the privilege INSERT, and any role can make a setting.  Four rules keep
+ * settings and upserts from giving a role more than it has:
  *
- * 1. A setting that decides what becomes of rows is heard only by statements of
- * roles whose rights its maker has.  PostgreSQL keeps settings in force when a
- * SECURITY DEFINER function begins, so a caller could otherwise have the
- * function's rows skipped, overwritten, or not sent.
+ * 1.  A setting that affects the outcome of rows applies only to statements of roles whose rights
+ * its maker has.  PostgreSQL keeps settings in force when a SECURITY DEFINER function begins, so
+ * a caller could otherwise have the function's rows skipped, overwritten, or not sent.
  *
- * 2. What the owner of a foreign table, or of its server, has set is the most that
- * a setting may ask for, unless its maker has the rights of the table's owner.  An
- * option that is not set allows what its default allows ("limits").
+ * 2.  A setting may not exceed the options that the owner of a foreign table, or of its server,
+ * has set, unless its maker has the rights of the table's owner.  An option that is not set
+ * allows what its default allows ("limits").
  *
- * 3. An upsert needs the privilege UPDATE on each column that it writes, except
- * the row's identity, of the relations for which PostgreSQL checks INSERT, and for
- * the same roles.  Since it changes rows that nobody has looked at, it is refused
- * where conditions limit which rows a role may change: in views, and in parents
- * with policies.
+ * 3.  An upsert needs the privilege UPDATE on each column that it writes, except the row's
+ * identity, of the relations for which PostgreSQL checks INSERT, and for the same roles.  Since
+ * it changes rows that have not been read, it is refused if conditions limit which rows a role
+ * may change: in views, and in parents with policies.
  *
- * 4. The setting "ids_made" has a row that exists after a lost answer taken for the
- * one that was sent.  If that is not true, the update that completes it (its state, an
- * image) is one of a row that was there before.  So ids are believed to be made for rows that need
- * such an update only if its maker has the privilege UPDATE on these columns.
+ * 4.  With the setting "ids_made", a row that exists after a lost answer is taken for the one
+ * that was sent.  If this is wrong, the update that completes it (its state, an image) changes a
+ * row that existed before.  Therefore the setting applies to rows that need such an update only
+ * if its maker has the privilege UPDATE on these columns.
  *
  * Privileges are looked up when a statement begins, not when it is planned, since
  * revoking them does not invalidate plans.
@@ -82,13 +80,11 @@ dv_rights_check_settings(const char *what, Oid relid)
 	}
 }
 
-/*
- * How much it asks for
- */
+/* The extent of what a setting asks for */
 
 /*
- * The powers that a value gives, one bit for each.  Those of "bypass_custom_logic"
- * are the bits of its number: sync, async, or both.
+ * Returns the powers that a value gives, one bit for each.  Those of
+ * "bypass_custom_logic" are the bits of its number: sync, async, or both.
  */
 static int
 powers_of(dv_options options, dv_option option)
@@ -104,7 +100,7 @@ powers_of(dv_options options, dv_option option)
 	}
 }
 
-/* A text of the owner's may not be replaced. */
+/* Returns true if the setting would replace a text of the owner's. */
 static bool
 is_other_text(dv_options asked, dv_options allowed, dv_option option)
 {
@@ -115,8 +111,8 @@ is_other_text(dv_options asked, dv_options allowed, dv_option option)
 static const struct
 {
 	dv_option	option;
-	bool		is_text;		/* gives no power, but what the owner has said stays */
-	int			unless_set;		/* powers that a setting may ask for if there is no such option */
+	bool		is_text;		/* gives no power, but must not replace the owner's text */
+	int			unless_set;		/* powers that a setting may have if the option is not set */
 }			limits[] =
 
 {
@@ -126,7 +122,7 @@ static const struct
 	{DV_OPT_BYPASS_FLOWS, false, 0},
 	/* on by default */
 	{DV_OPT_SUPPRESS_DUPLICATE_DETECTION, false, true},
-	/* Dataverse takes any tag from anybody who may write, so it protects nothing there */
+	/* Dataverse accepts any tag from any user who may write, so the tag protects nothing */
 	{DV_OPT_TAG, true, 0},
 };
 
@@ -219,7 +215,7 @@ check_column(const dv_modify *m, Oid relid, AttrNumber attnum, Oid roleid)
 							  get_rel_name(relid)));
 }
 
-/* "columns" are an IntList; an identity alone is no column that would be written. */
+/* "columns" are an IntList; an identity alone does not count as a column that is written. */
 static void
 check_columns(const dv_modify *m, Oid relid, List *columns, Oid roleid)
 {
@@ -242,8 +238,8 @@ is_named(const Bitmapset *columns, AttrNumber attnum)
 
 /*
  * Without planning (COPY, routing), rows may have values in the columns that the
- * statement names and in those with a default; in all, if they come from another
- * partition.
+ * statement names and in those with a default, or, if they come from another
+ * partition, in all columns.
  */
 static bool
 may_have_value(Relation named, const dv_permission * permission, AttrNumber attnum)
@@ -315,8 +311,8 @@ check_view(const dv_modify *m, const dv_permission * permission)
 
 /*
  * Checks the views that the statement writes.  PostgreSQL keeps them in the range
- * table, but not which of its tables each one leads to, so a view that another
- * part of the statement writes is checked as well.
+ * table, but not the table to which each one leads, so a view that another part
+ * of the statement writes is checked as well.
  */
 static void
 check_views(const dv_modify *m)

@@ -10,9 +10,8 @@
 #include "fdw/modify/modify.h"
 
 /*
- * Raises an error if a setting that decides what becomes of rows of a foreign table
- * is in force, and was made by a role that lacks the rights of the current user.  "what" describes
- * the statement.
+ * Raises an error if a setting that affects the outcome of a foreign table's rows is in force and
+ * was made by a role that lacks the rights of the current user.  "what" describes the statement.
  */
 extern void dv_rights_check_settings(const char *what, Oid relid);
 
@@ -23,8 +22,8 @@ extern void dv_rights_check_settings(const char *what, Oid relid);
 extern void dv_rights_check(const dv_modify *m, const dv_modify_plan *plan);
 
 /*
- * May the role that has declared ids to be made for new rows update the rows that
- * have these ids, as far as creating them takes an update?
+ * Returns true if the role that has declared ids to be generated for new rows may
+ * update the rows with these ids, as far as their creation includes an update.
  */
 extern bool dv_rights_may_complete(const dv_modify *m);
 

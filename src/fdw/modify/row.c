@@ -5,8 +5,8 @@
  * First the row is identified (identity.c).  Then its values are
  * appended directly to the bytes that will be sent.
  *
- * The service creates rows in the active state only, and with no image but the
- * primary one.  What else a new row is to have follows as an update.
+ * The service creates rows only in the active state, and with no image but the
+ * primary one.  The other values of a new row follow as an update.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,7 +27,7 @@
  * Preparing
  */
 
-/* Is the value of this column not written as a member like all others? */
+/* Returns true if the value of this column is not written as a member like all others. */
 static bool
 is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
@@ -51,7 +51,10 @@ nulls_of(const dv_modify *m, const dv_attribute *attribute, bool given)
 	return DV_NULL_WRITTEN;
 }
 
-/* Can new rows refer to other rows of the statement, by ids that the statement supplies? */
+/*
+ * Returns true if new rows can refer to other rows of the statement by ids that the statement
+ * supplies.
+ */
 static bool
 refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 {
@@ -92,7 +95,7 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		if (m->operation == DV_UPDATE && attribute->column.type != DV_TYPE_OWNER)
 			column->old_type_attnum = column->type_attnum;
 		m->values.needs_old |= column->old_type_attnum != 0;
-		/* a companion that is not set names the table of the old reference */
+		/* a companion that is not set contains the table of the old reference */
 		if (!list_member_int(named, column->type_attnum))
 			column->type_attnum = 0;
 		column->refers_here = refers_here(m, attribute, attnum);
@@ -138,7 +141,7 @@ add_followers(dv_modify *m, List *columns, List *given, dv_follows wanted)
 		if (attribute->is_label || attribute->is_table_name || !may_follow(attribute, &follows) ||
 			follows != wanted)
 			continue;
-		/* a row that exists may have an image already */
+		/* an existing row may have an image already */
 		clears = m->operation == DV_UPSERT && follows == DV_FOLLOWS_IMAGE &&
 			list_member_int(given, attnum);
 		follower->column.attnum = attnum;
@@ -180,8 +183,8 @@ dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan, AttrNumbe
 }
 
 /*
- * May rows set columns that planning has not checked?  COPY and routing do without
- * planning, and triggers come after it.
+ * Returns true if rows may set columns that planning has not checked.  COPY and
+ * routing work without planning, and triggers run after it.
  */
 static bool
 sets_any(const dv_modify_plan *plan)
@@ -228,7 +231,7 @@ is_changed(const dv_modify *m, AttrNumber attnum, TupleTableSlot *slot)
 	return !datum_image_eq(slot->tts_values[i], before->tts_values[i], att->attbyval, att->attlen);
 }
 
-/* The text in a column of a row, or NULL; NULL also if attnum is 0. */
+/* Returns the text in a column of a row, or NULL; also NULL if attnum is 0. */
 static const char *
 text_of(const TupleTableSlot *slot, AttrNumber attnum)
 {
@@ -254,7 +257,7 @@ append_value(const dv_modify *m, const dv_modify_column *column, TupleTableSlot 
 					 &fault->misfit);
 }
 
-/* Is the column part of the address?  Then it is not repeated in the row. */
+/* Returns true if the column is part of the address.  Then it is not repeated in the row. */
 static bool
 is_in_address(const dv_modify_identity *identity, const dv_modify_row *row, AttrNumber attnum)
 {
@@ -297,7 +300,7 @@ append_partition(const dv_modify *m, const dv_modify_row *row, StringInfo out,
 		dv_encode(partition->encoder, row->partition, false, NULL, out, &fault->misfit);
 }
 
-/* Is the row to have another state than the active one? */
+/* Returns true if the row is to have another state than the active one. */
 static bool
 is_inactive(const dv_modify *m, TupleTableSlot *slot, bool *inactive, dv_modify_fault *fault)
 {
@@ -314,7 +317,7 @@ is_inactive(const dv_modify *m, TupleTableSlot *slot, bool *inactive, dv_modify_
 	return true;
 }
 
-/* The update that follows finds its row by its id. */
+/* Returns true if an update can follow, which finds its row by its id. */
 static bool
 can_be_followed(const dv_modify *m, const dv_modify_row *row, bool inactive,
 				dv_modify_fault *fault)
@@ -329,7 +332,7 @@ can_be_followed(const dv_modify *m, const dv_modify_row *row, bool inactive,
 }
 
 /*
- * Appends the columns that may have to follow, each to the row or to the
+ * Appends the columns that may have to follow, either to the row or to the
  * update that follows it.
  */
 static bool
@@ -423,7 +426,7 @@ wait_for_referred(const dv_modify *m, TupleTableSlot *slot)
 static StringInfo
 begin_row(const dv_modify *m, TupleTableSlot *slot, const dv_modify_row *row)
 {
-	/* no other row can have, or refer to, an id that was made here */
+	/* no other row can have, or refer to, an id that was generated locally */
 	bool		has_key = m->operation != DV_CREATE || (row->has_id && !row->is_made);
 	uint64		key = has_key ? dv_identity_key(m, row) : 0;
 	StringInfo	members;
@@ -471,7 +474,7 @@ dv_row_write(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, dv_mo
 	if (!leaves_out_unwritable(m, slot, &fault) ||
 		!dv_identity_find(m, slot, planSlot, row, &fault))
 	{
-		/* a row whose address is not known is begun without one */
+		/* a row with an unknown address is begun without one */
 		(void) dv_writer_begin_row(m->writer, NULL, NULL, 0);
 	}
 	else if (dv_identity_is_repeated(m, row))

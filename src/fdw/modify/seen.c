@@ -2,15 +2,15 @@
  * seen.c
  *		The rows that a statement has changed so far, however many there are.
  *
- * A join can find a row several times, but a statement changes and counts it
- * once.  PostgreSQL sees that from the row; here, it takes a set of all rows
- * that have been changed.
+ * A join can find a row several times, but a statement changes and counts it once.
+ * PostgreSQL recognizes this by the row itself; we need a set of all rows that have
+ * been changed.
  *
- * The newest keys are in memory.  When they take up work_mem, they are merged
- * with the keys of a sorted temporary file into a new file.  To look for a key takes
- * one block of the file, since the first keys of all its blocks are in memory.
- * Writing the file anew each time is about as fast as keeping several files and
- * looking into each of them, up to ten million keys.
+ * The newest keys are in memory.  When they take up work_mem, they are merged with
+ * the keys of a sorted temporary file into a new file.  A lookup reads one block of
+ * the file, since the first keys of all its blocks are in memory.  Writing the file
+ * anew each time is about as fast as keeping several files and looking into each of
+ * them, up to ten million keys.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,8 +47,8 @@ struct dv_seen
 {
 	MemoryContext context;
 	keys_hash  *newest;
-	uint32		most;			/* of these */
-	BufFile    *file;			/* the others, in order; NULL: there are none */
+	uint32		most;			/* maximum number of these */
+	BufFile    *file;			/* the others, in order; NULL if there are none */
 	BufFile    *merged;			/* the next file, while it is being written */
 	int64		nkeys;			/* in the file */
 	dv_seen_key *first;			/* key of each block of the file */
@@ -74,7 +74,7 @@ dv_seen_begin(void)
 
 	seen->context = CurrentMemoryContext;
 	seen->newest = keys_create(seen->context, 1024, NULL);
-	/* half of a table that has just grown is empty */
+	/* a table that has just grown is half empty */
 	seen->most = (uint32) Min(work_mem * (Size) 1024 / sizeof(seen_entry) / 2, PG_INT32_MAX);
 	callback->func = close_files;
 	callback->arg = seen;
@@ -118,7 +118,7 @@ is_in_file(dv_seen *seen, const dv_seen_key *key)
 	int64		high = (seen->nkeys + KEYS_OF_BLOCK - 1) / KEYS_OF_BLOCK;
 	size_t		n;
 
-	/* the block before the first one that begins with a greater key */
+	/* find the block before the first one that begins with a greater key */
 	while (low < high)
 	{
 		int64		middle = low + (high - low) / 2;
@@ -156,7 +156,7 @@ sort_newest(dv_seen *seen)
 static void
 write_out(dv_seen *seen)
 {
-	/* the new file belongs to this context, rather than to a resource owner */
+	/* the new file belongs to this context rather than to a resource owner */
 	MemoryContext old = MemoryContextSwitchTo(seen->context);
 	dv_seen_key *sorted = sort_newest(seen);
 	const dv_seen_key *next = sorted;

@@ -16,10 +16,10 @@ typedef struct dv_seen_key
 
 typedef struct dv_seen dv_seen;
 
-/* Allocated in the current memory context, with which its files are closed. */
+/* Allocated in the current memory context, which closes its files when it is deleted. */
 extern dv_seen *dv_seen_begin(void);
 
-/* Has this key been seen before?  From now on, it has. */
+/* Adds the key.  Returns true if it was seen before. */
 extern bool dv_seen_before(dv_seen *seen, dv_seen_key key);
 
 #endif							/* DV_SEEN_H */

@@ -1,6 +1,6 @@
 /*
  * stored.c
- *		How the columns of rows are read back.
+ *		Describes how the columns of rows are read back.
  *
  * When the outcome of a request is unknown, the writer compares rows with those
  * that it sent: new ones whose ids the statement supplies, and updated ones that
@@ -44,7 +44,7 @@ add_lookup(const dv_modify *m, AttrNumber attnum, const dv_column *column,
 	return i;
 }
 
-/* The number of members that a column can be sent as. */
+/* Returns the number of members as which a column can be sent. */
 static int
 members_of(const dv_modify *m, AttrNumber attnum)
 {
@@ -64,7 +64,7 @@ add_column(const dv_modify *m, AttrNumber attnum, dv_stored_column *columns, int
 {
 	const dv_column *column = &dv_relation_attribute(m->relation, attnum)->column;
 
-	/* the service exchanges this one with createdon; the writer looks at these times itself */
+	/* the service exchanges this one with createdon; the writer compares these times itself */
 	if (strcmp(column->name, "overriddencreatedon") == 0 ||
 		strcmp(column->name, "modifiedon") == 0 ||
 		!dv_stored_comparable(dv_types[column->type].wire) ||
@@ -95,7 +95,7 @@ dv_stored_columns(const dv_modify *m, int *n)
 	columns = palloc(sizeof(dv_stored_column) * room);
 	for (i = 0; i < values->ncolumns; i++)
 		*n = add_column(m, values->columns[i].attnum, columns, *n);
-	/* of what may follow, an active row is created with its status */
+	/* of the columns that may follow, an active row is created with its status */
 	for (i = 0; i < values->nfollowers; i++)
 		if (values->followers[i].follows == DV_FOLLOWS_STATUS)
 			*n = add_column(m, values->followers[i].column.attnum, columns, *n);

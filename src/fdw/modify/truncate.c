@@ -12,8 +12,8 @@
  * the service runs them at the same time.
  *
  * A job continues no matter what happens to this backend.  An error that ends
- * the wait says so in its context.  The tables that show it lag behind: for a
- * while after its start, the job may not be found there.
+ * the wait says so in its context.  The service's tables of jobs lag behind: for
+ * a while after its start, a job may be missing from them.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -47,7 +47,7 @@
 /* Time between two requests for the status of a job. */
 #define FIRST_POLL	(250 * DV_MILLISECOND)
 #define LONGEST_POLL (10 * DV_SECOND)
-/* Time after which a job that was started must be found, and its outcome once it has ended. */
+/* Time within which a job must be found after its start, and its outcome after its end. */
 #define LONGEST_LAG (60 * DV_SECOND)
 
 /* Values of an asyncoperation. */
@@ -59,16 +59,16 @@ typedef struct dv_truncation
 	Relation	rel;
 	const dv_relation *relation;
 	const char *what;			/* "truncate foreign table \"account\"", for errors */
-	/* what follows is that of a job */
-	dv_session *session;		/* NULL: there is to be none */
+	/* the rest belongs to a job */
+	dv_session *session;		/* NULL if there is no job */
 	const char *job;			/* its id, or NULL before it is started */
 	bool		found;			/* the job has been read at least once */
 	const char *status;			/* NULL until it has ended */
-	const char *message;		/* why it did not succeed, if the service tells */
-	const char *operation;		/* the id of its record, or NULL if the service does not tell */
+	const char *message;		/* why it did not succeed, if the service says so */
+	const char *operation;		/* the id of its record, or NULL if the service does not say */
 	int64		started;
 	dv_progress *progress;
-	int64		deleted;		/* rows, as far as the job has told */
+	int64		deleted;		/* rows, as far as the job has reported */
 	int64		failed;			/* rows that it could not delete */
 } dv_truncation;
 
@@ -137,7 +137,7 @@ read_object(const dv_truncation *t, const dv_call *call)
 	return root;
 }
 
-/* Shows how far it has come in dataverse.progress. */
+/* Reports the job in dataverse.progress. */
 static void
 show(const dv_truncation *t, int in_flight)
 {
@@ -167,7 +167,7 @@ ask(const dv_truncation *t, const char *method, const char *path, const char *bo
 	return read_object(t, call);
 }
 
-/* Returns true if the tables of the service may not show yet what has happened. */
+/* Returns true if the tables of the service may not be up to date yet. */
 static bool
 may_lag(const dv_truncation *t)
 {
@@ -196,7 +196,7 @@ find_job(dv_truncation *t)
 	return read_object(t, call);
 }
 
-/* It becomes part of URLs, so nothing but an id is accepted; NULL if it is something else. */
+/* Returns the value if it is an id, which becomes part of URLs; otherwise NULL. */
 static const char *
 id_member(struct json_object *object, const char *name)
 {
@@ -215,7 +215,7 @@ start_job(dv_truncation *t)
 	const char *id;
 	const char *body;
 
-	/* the next full second: the job deletes only rows that were made before it starts */
+	/* the next full second: the job deletes only rows created before it starts */
 	(void) dv_payload_timestamp(now, (GetCurrentTimestamp() / USECS_PER_SEC + 1) * USECS_PER_SEC);
 	/* a query without criteria selects all rows */
 	body =
@@ -290,7 +290,7 @@ wait_for_job(dv_truncation *t)
 
 /*
  * Finds out how many rows the job deleted and how many it could not delete.
- * Returns the id of its record, or NULL if the service does not tell.
+ * Returns the id of its record, or NULL if the service does not say.
  */
 static const char *
 count_rows(dv_truncation *t)
@@ -316,7 +316,7 @@ count_rows(dv_truncation *t)
 	return id_member(row, "bulkdeleteoperationid");
 }
 
-/* Returns the reason of the first failure, or NULL if the service does not tell. */
+/* Returns the reason of the first failure, or NULL if the service does not say. */
 static const char *
 first_failure(const dv_truncation *t, const char *operation)
 {
@@ -416,7 +416,7 @@ prepare(dv_truncation *t, Relation rel, DropBehavior behavior)
 	if (t->relation->type != DV_TABLE_STANDARD)
 		return;
 	dv_rights_check_settings(t->what, t->relation->relid);
-	/* the DELETE of other tables also does nothing in a dry run, and says so */
+	/* in a dry run, the DELETE of other tables also only reports */
 	if (dv_dry_run)
 		ereport(NOTICE,
 				(errmsg("%s: \"dataverse_fdw.dry_run\" is on; no request was sent", t->what)));
@@ -427,7 +427,7 @@ prepare(dv_truncation *t, Relation rel, DropBehavior behavior)
 	}
 }
 
-/* Whatever becomes of a job, the others are waited for: what they have deleted is counted. */
+/* Waits for the other jobs whatever the outcome of one, to count what they have deleted. */
 static void
 truncate_all(dv_truncations *all)
 {

@@ -1,7 +1,7 @@
 /*
  * writable.c
- *		Which columns of a foreign table can be written, for dataverse.sync() and
- *		corrections of rejected rows.
+ *		Lists the columns of a foreign table that can be written, for
+ *		dataverse.sync() and corrections of rejected rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,7 +26,10 @@ enum writable_column
 	WRITABLE_IS_KEY, WRITABLE_REASON, WRITABLE_COLUMNS
 };
 
-/* A lookup and the column that names its table are written together; 0 if there is none. */
+/*
+ * Returns the other column of a lookup and the name of its table, which are written together; 0
+ * if there is none.
+ */
 static AttrNumber
 partner_of(const dv_relation *relation, const dv_attribute *attribute)
 {
@@ -34,7 +37,10 @@ partner_of(const dv_relation *relation, const dv_attribute *attribute)
 		dv_relation_table_name_of(relation, attribute);
 }
 
-/* Can the service store a null?  It gives every row an owner, a state, and true or false. */
+/*
+ * Returns true if the service can store a null.  Every row has an owner and a state, and booleans
+ * are never null.
+ */
 static bool
 is_nullable(const dv_attribute *attribute)
 {
@@ -95,7 +101,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 		on_update = written != NULL && dv_modify_plan_writes(written, CMD_UPDATE);
 		if (pairs)
 		{
-			/* a pair is made of two ids, and gets its own from the service */
+			/* a pair consists of two ids, and gets its own from the service */
 			on_insert = i == first || i == second;
 			on_update = false;
 			reason = on_insert ? "It is one of the two ids that are the row." :
