@@ -3,7 +3,8 @@
  * address.h
  *		Addresses of rows and of metadata, relative to the root of the service.
  *
- * Ids are text here.  Results are allocated in the current memory context.
+ * Ids are passed as text.  Results are allocated in the current memory
+ * context.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -29,19 +30,20 @@ extern char *dv_address_encode(const char *text);
 extern char *dv_address_reference(const char *set, const char *id, const char *navigation,
 								  const char *other_id);
 
-/* Appends the member of the body that names the row to refer to, with a comma in front. */
+/* Appends the member of the body that names the referenced row, with a comma in front. */
 extern void dv_append_referred(StringInfo out, const char *root, const char *set, const char *id);
 
 /*
- * Addresses of the approximate number of rows of a table, of the exact number
- * (up to the limit of the service), and of the name of its entity set.
+ * Return the addresses of the approximate number of rows of a table, of the
+ * exact number (up to the limit of the service), and of the name of its entity
+ * set.
  */
 extern char *dv_address_row_count(const char *table);
 extern char *dv_address_counted(const char *set);
 extern char *dv_address_entity_set(const char *table);
 
 /*
- * What can be told about an address: the path with dots for what stands in
+ * Returns the part of an address that may be logged: the path with dots in the
  * parentheses, and the names of the query options, as in
  * accounts(...)/name?$select&tag.
  */

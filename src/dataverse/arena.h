@@ -3,7 +3,7 @@
  * arena.h
  *		Memory that the caller owns, and texts that grow in it.
  *
- * For modules that do not know PostgreSQL.  Nothing is freed piece by piece.
+ * For modules that do not use PostgreSQL.  Nothing is freed individually.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 /*
- * Where memory comes from.  "alloc" does not return if there is none, or if the
- * caller no longer wants the result.
+ * The source of memory.  "alloc" does not return if there is no memory, or if
+ * the caller no longer wants the result.
  */
 typedef struct dv_arena
 {

@@ -3,10 +3,10 @@
  * batch.c
  *		Batches: the rows of one request on their way to the service.
  *
- * Whatever is the same for all rows is prepared when a batch is made, so that
- * each row costs a few copies only.  The body of the bulk message grows row by
- * row and only needs to be closed; a $batch is written from the same bytes
- * when it is needed, which is rare except for deletes.
+ * Everything that is the same for all rows is prepared when a batch is
+ * created, so that each row costs only a few copies.  The body of the bulk
+ * message grows row by row and only needs to be closed; a $batch is written
+ * from the same bytes when it is needed, which is rare except for deletes.
  *
  * Invariants: the object of a row is bytes[at, at + len).  A comma or the
  * closing brace follows its first "head" bytes.  JSON strings contain no line
@@ -36,7 +36,7 @@ make_bulk_path(const dv_batch *batch)
 
 	if (rule->message == NULL || (rule->elastic_only && destination->type != DV_TABLE_ELASTIC))
 		return NULL;
-	/* bulk messages know no versions */
+	/* bulk messages do not support versions */
 	if (destination->match_version)
 		return NULL;
 	return psprintf("%s/Microsoft.Dynamics.CRM.%s%s%s", destination->entity_set, rule->message,
@@ -101,7 +101,7 @@ set_address(dv_batch *batch, dv_batch_row *row, const char *address, size_t len)
 	appendBinaryStringInfo(&batch->extra, address, len);
 }
 
-/* Is the row addressed by its key, rather than by an id? */
+/* Returns true if the row is addressed by its key rather than by an id. */
 static bool
 is_at_key(const dv_batch_row *row)
 {
@@ -284,11 +284,11 @@ dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row
 	}
 }
 
-/* Returns the members that a row addressed by key had when it was taken, with the closing brace. */
+/* Returns the original members of a row addressed by key, with the closing brace. */
 static const char *
 taken_members(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 {
-	/* a row that is to be made sets the columns of its key first */
+	/* a row that is to be created first sets the columns of its key */
 	uint32		before = row->head +
 	(row->has_id && batch->operation == DV_UPSERT ? row->key_len : 0);
 
@@ -418,7 +418,7 @@ append_body(StringInfo body, const dv_batch *batch, const dv_batch_row *row)
 	appendBinaryStringInfo(body, rest, len);
 }
 
-/* Returns what stands between the path of every part and its condition. */
+/* Returns the text between the path of every part and its condition. */
 static char *
 make_part_headers(const dv_batch *batch)
 {
@@ -532,7 +532,7 @@ dv_batch_search(const dv_batch *batch, bool as_part, StringInfo body, const char
 		if (!dv_batch_is_sought(row, as_part))
 			continue;
 		begin_part(body, BOUNDARY, 0);
-		/* two rows are enough to see that it is no key */
+		/* two rows are enough to see that it is not a key */
 		appendStringInfo(body, "GET %s%s?$select=%s&$top=2&$filter=", root_path(destination->root),
 						 destination->entity_set, destination->primary_id);
 		enlargeStringInfo(body, DV_PAYLOAD_FILTER(row->address_len));

@@ -18,9 +18,9 @@
  * the head.)
  *
  * A row to upsert that is addressed by an alternate key has "@odata.id" in its
- * head instead of an id.  Not every key can be part of an address.  Then the
- * row is looked for by a filter first, and copied: as an update if it exists,
- * with its id, or else as an upsert with a new id and the columns of the key.
+ * head instead of an id.  Not every key can be part of an address.  Otherwise
+ * the row is first looked up by a filter, and copied: as an update with its id
+ * if it exists, or else as an upsert with a new id and the columns of the key.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -37,7 +37,7 @@
 
 #define DV_ID_LEN 16
 
-/* Where all rows of a statement go. */
+/* The destination of all rows of a statement. */
 typedef struct dv_destination
 {
 	const char *root;			/* of the service, "https://…/api/data/v9.2/" */
@@ -59,15 +59,15 @@ typedef struct dv_batch_row
 	int64		ordinal;		/* number of the row in the statement, from 1 */
 	uint64		key;			/* rows with the same key must keep their order; 0 if no other row
 								 * has it */
-	void	   *owner;			/* whom the caller tells of its fate; or NULL */
+	void	   *owner;			/* told of the row's fate by the caller; or NULL */
 	uint8		id[DV_ID_LEN];
-	int64		version;		/* if the destination's versions are matched: the one that was
-								 * read */
+	int64		version;		/* the version that was read, if the destination matches versions */
 	bool		has_id;
 	bool		by_key;			/* the address is by an alternate key, in the form for bodies;
-								 * once the row has been looked for, the id is used instead */
+								 * once the row has been looked up, the id is used instead */
 	dv_key_fit	fit;			/* where that address can be used */
-	int			tries;			/* how often the row was sent again because another had its key */
+	int			tries;			/* how often the row was sent again because another row had its
+								 * key */
 	uint32		head;			/* length of the head */
 	uint32		len;
 	size_t		at;				/* position of the object in "bytes" */
@@ -110,26 +110,26 @@ extern dv_batch *dv_batch_create(dv_operation operation, const dv_destination *d
 extern dv_batch_row *dv_batch_begin_row(dv_batch *batch, const uint8 *id, const char *address);
 extern void dv_batch_end_row(dv_batch *batch);
 
-/* What identifies a row to upsert by an alternate key. */
+/* The identity of a row to upsert by an alternate key. */
 typedef struct dv_batch_key
 {
 	const char *address;		/* "accounts(accountnumber='A-1')", in the form for bodies */
 	dv_key_fit	fit;
-	const char *members;		/* set the key's columns, each with a comma in front; needed only
-								 * if the address does not fit everywhere, like the next one */
+	const char *members;		/* set the key's columns, each with a comma in front; like new_id,
+								 * needed only if the address does not fit everywhere */
 	const uint8 *new_id;		/* the id that the row gets if it does not exist */
 } dv_batch_key;
 
 /* The same for such a row. */
 extern dv_batch_row *dv_batch_begin_keyed_row(dv_batch *batch, const dv_batch_key *key);
 
-/* Sets the version that the row that was begun last must still have. */
+/* Sets the version that the last row begun must still have. */
 extern void dv_batch_set_version(dv_batch *batch, int64 version);
 
 /* Makes the members appended so far part of the head. */
 extern void dv_batch_end_head(dv_batch *batch);
 
-/* Removes the row that was begun last, whether it was ended or not. */
+/* Removes the last row begun, whether it was ended or not. */
 extern void dv_batch_forget_row(dv_batch *batch);
 
 /*
@@ -151,8 +151,8 @@ extern void dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_ba
 /*
  * Copies a row that is addressed by an alternate key, and that may have been
  * copied in this way before.  With an id, the row exists (in a batch of
- * updates) or is made (in a batch of upserts).  Without one, it is again as it
- * was when it was taken.
+ * updates) or is created (in a batch of upserts).  Without one, its original
+ * form is restored.
  */
 extern dv_batch_row *dv_batch_copy_keyed_row(dv_batch *batch, const dv_batch *from,
 											 const dv_batch_row *row, const uint8 *id);
@@ -166,7 +166,7 @@ extern void dv_batch_seal(dv_batch *batch);
  */
 extern const char *dv_batch_bulk_path(const dv_batch *batch);
 
-/* How the rows are sent as parts of a $batch. */
+/* The ways to send rows as parts of a $batch. */
 typedef enum dv_parts
 {
 	DV_PARTS_SINGLE,			/* each on its own; to be sent with continue-on-error */
@@ -180,13 +180,16 @@ typedef enum dv_parts
 extern void dv_batch_parts(const dv_batch *batch, dv_parts how, StringInfo body,
 						   const char **content_type);
 
-/* Must a row be looked for before it is sent in the bulk message, or as a part of a $batch? */
+/*
+ * Returns true if a row must be looked up before it is sent in the bulk message, or as a part of
+ * a $batch.
+ */
 extern bool dv_batch_is_sought(const dv_batch_row *row, bool as_part);
 
 /*
- * Appends a $batch with a query for each row that must be looked for.  Only the
+ * Appends a $batch with a query for each row that must be looked up.  Only the
  * service can compare its texts with a key, so each key has a query of its own,
- * whose position tells which row it is about.
+ * whose position identifies the row.
  */
 extern void dv_batch_search(const dv_batch *batch, bool as_part, StringInfo body,
 							const char **content_type);

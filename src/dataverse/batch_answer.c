@@ -3,9 +3,9 @@
  * batch_answer.c
  *		The service's answers to batches, row by row.
  *
- * What is read here decides whether a row counts as written, so nothing is
- * guessed: an answer with one id too many, with two results for one row, or
- * without its last delimiter is broken.
+ * The answers decide whether a row counts as written, so nothing is guessed:
+ * an answer with one id too many, with two results for one row, or without its
+ * last delimiter is broken.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -21,14 +21,14 @@
 #include "dataverse/payload.h"
 #include "net/json.h"
 
-/* A row is either written or refused.  Other HTTP statuses say neither. */
+/* A row is either written or refused.  Other HTTP statuses mean neither. */
 static bool
 is_answer(int status)
 {
 	return (status >= 200 && status < 300) || (status >= 400 && status < 600);
 }
 
-/* CreateMultipleResponse.  Every batch gets one, so it is read without building a tree. */
+/* Reads a CreateMultipleResponse.  Every batch gets one, so no tree is built. */
 
 static bool
 read_ids(dv_cursor *cursor, int n, uint8 (*ids)[DV_ID_LEN])
@@ -146,7 +146,7 @@ read_detail(const dv_error *whole, struct json_object *entry, int n, dv_row_answ
 	return true;
 }
 
-/* If only one row failed, the text of the whole answer is about that row. */
+/* If only one row failed, the text of the whole answer applies to that row. */
 static void
 claim_text(const dv_error *whole, int n, dv_row_answer *rows)
 {
@@ -236,7 +236,7 @@ tell(const dv_part *part, dv_row_answer *row)
 		row->has_id = read_entity_id(part, row->id);
 }
 
-/* Reads the rows that a query has found.  Returns false if the page is broken. */
+/* Reads the rows found by a query.  Returns false if the page is broken. */
 static bool
 read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 {
@@ -266,7 +266,9 @@ read_found(const dv_part *part, const char *primary_id, dv_row_answer *row)
 	return step == DV_PAGE_END;
 }
 
-/* Reads one part for each row.  If "primary_id" is given, each is a page of what a query has found. */
+/*
+ * Reads one part for each row.  If "primary_id" is given, each part is a page of query results.
+ */
 static bool
 read_parts(const char *content_type, const char *body, size_t len, const char *primary_id,
 		   int n, dv_row_answer *rows)
@@ -284,7 +286,11 @@ read_parts(const char *content_type, const char *body, size_t len, const char *p
 		if (i == n || part.changeset > 0 || !is_answer(part.status))
 			return false;
 		tell(&part, &rows[i]);
-		/* nothing else that is no error is a page: an empty one would say that there is no row */
+
+		/*
+		 * other answers without errors are no pages either: an empty one would mean that there is
+		 * no row
+		 */
 		if (primary_id != NULL)
 			rows[i].told = part.status >= 300 ||
 				(part.status == 200 && read_found(&part, primary_id, &rows[i]));
@@ -307,7 +313,7 @@ dv_batch_answer_found(const char *content_type, const char *body, size_t len,
 	return read_parts(content_type, body, len, primary_id, n, rows);
 }
 
-/* Returns the row that a part of a changeset is about, or n if it does not say. */
+/* Returns the row to which a part of a changeset belongs, or n if the part does not say. */
 static int
 row_of_part(const dv_part *part, int n)
 {

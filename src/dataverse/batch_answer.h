@@ -3,8 +3,8 @@
  * batch_answer.h
  *		The service's answers to batches, row by row.
  *
- * An answer that is incomplete, or not of the form that the request calls for,
- * is broken: the outcome of the batch is then unknown.
+ * An answer that is incomplete, or does not have the form that the request
+ * calls for, is broken: the outcome of the batch is then unknown.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -45,7 +45,7 @@ typedef struct dv_row_answer
  */
 extern bool dv_batch_answer_details(const dv_error *whole, int n, dv_row_answer *rows);
 
-/* Reads what a part of the answer to a $batch says, as dv_error_read() does. */
+/* Reads a part of the answer to a $batch like dv_error_read(). */
 extern void dv_batch_answer_read(const dv_part *part, dv_error *error);
 
 /*
@@ -58,8 +58,8 @@ extern bool dv_batch_answer_parts(const char *content_type, const char *body, si
 
 /*
  * The same for the answer to a $batch of queries (dv_batch_search) that find at
- * most one row each: has_id tells whether there is one.  A query that finds two
- * rows is a refusal, because the columns are no key then.
+ * most one row each: has_id is true if there is one.  A query that finds two
+ * rows is a refusal, because then the columns are not a key.
  */
 extern bool dv_batch_answer_found(const char *content_type, const char *body, size_t len,
 								  const char *primary_id, int n, dv_row_answer *rows);

@@ -3,8 +3,8 @@
  *		Finds the column or key that a message of the service blames.
  *
  * The service has no field for it.  Its messages are in English if the
- * language of the application user is, which is the normal case.  A message
- * that is not recognised blames nothing.
+ * language of the application user is, which is the normal case.  An
+ * unrecognised message blames nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -15,8 +15,8 @@
 
 typedef struct dv_blame
 {
-	char		column[DV_BLAME_MAX];	/* logical name; "" if not said */
-	char		key[DV_BLAME_MAX];	/* name of an alternate key; "" if not said */
+	char		column[DV_BLAME_MAX];	/* logical name; "" if unknown */
+	char		key[DV_BLAME_MAX];	/* name of an alternate key; "" if unknown */
 	bool		null;			/* the column must not be null */
 } dv_blame;
 

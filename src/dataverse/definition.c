@@ -11,9 +11,9 @@
  *
  * Types are wide enough for everything that can be read, because a value that
  * its type does not admit could slip into local tables of the same type
- * unnoticed.  That is why text whose length the metadata does not guarantee
- * (in virtual tables, and in columns that live in another table) has no
- * length here.
+ * unnoticed.  Therefore text whose length the metadata does not guarantee (in
+ * virtual tables, and in columns that belong to another table) has no length
+ * limit.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -33,7 +33,7 @@
 typedef struct attribute
 {
 	const char *name;
-	const char *parent;			/* AttributeOf: the column that this one is a helper of */
+	const char *parent;			/* AttributeOf: the column for which this one is a helper */
 	const dv_type_info *type;	/* NULL if columns of its type are not imported */
 	struct json_object *json;
 	int			number;
@@ -171,7 +171,7 @@ is_lookup(const attribute *a)
 	return a->type->wire == DV_WIRE_REFERENCE;
 }
 
-/* Where the values of a column come from; NULL if they are simply stored. */
+/* Returns the source of a column's values; NULL if they are simply stored. */
 static const char *
 source_of(const attribute *a)
 {
@@ -196,7 +196,7 @@ is_readonly(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
-/* Not the key, whose columns have rules of their own. */
+/* Returns false for the key, whose columns have rules of their own. */
 static bool
 is_create_only(const builder *b, const attribute *a)
 {
@@ -204,7 +204,7 @@ is_create_only(const builder *b, const attribute *a)
 		!dv_meta_bool(a->json, "IsValidForUpdate", true);
 }
 
-/* States, and images that are not the primary one, are sent again by the writer, after the row. */
+/* States, and images other than the primary one, are sent again by the writer, after the row. */
 static bool
 is_update_only(const builder *b, const attribute *a, const dv_meta_column *column)
 {
@@ -249,9 +249,9 @@ sql_of_number(builder *b, int whole, int scale, int most)
 }
 
 /*
- * Money is stored with four digits.  How many of them are significant is known
- * only if the column itself says so (rather than the organisation or the row's
- * currency), and its value is not computed from another column.
+ * Money is stored with four digits.  The number of significant ones is known
+ * only if the column itself specifies it (rather than the organisation or the
+ * row's currency), and its value is not computed from another column.
  */
 static const char *
 sql_of_money(builder *b, const attribute *a)
@@ -408,7 +408,7 @@ add_side(builder *b, const attribute *a, target_lists *lists)
 	}
 }
 
-/* Returns how many tables the column may refer to, as far as is known. */
+/* Returns the number of tables to which the column may refer, as far as is known. */
 static int
 set_targets(builder *b, const attribute *a, dv_meta_column *column)
 {
@@ -456,7 +456,7 @@ ends_with(const char *s, const char *end)
 	return len >= n && strcmp(s + len - n, end) == 0;
 }
 
-/* Is "name" the column's name with "end" appended? */
+/* Returns true if "name" is the column's name with "end" appended. */
 static bool
 is_extended(const char *name, const char *column, const char *end)
 {
@@ -465,7 +465,7 @@ is_extended(const char *name, const char *column, const char *end)
 	return strncmp(name, column, len) == 0 && strcmp(name + len, end) == 0;
 }
 
-/* How unlikely it is that this helper is the label of the column; 3 if it is not. */
+/* Returns how unlikely it is that this helper is the label of the column; 3 if it is not. */
 static int
 label_distance(const attribute *helper, const attribute *a)
 {
@@ -487,9 +487,8 @@ find_attribute(const builder *b, const char *name)
 }
 
 /*
- * For most labels the service has a column, which cannot be read but has the
- * name that people know.  That need not be the column's name with "name"
- * appended.
+ * For most labels, the service has a column that cannot be read but has the
+ * familiar name, which need not be the column's name with "name" appended.
  */
 static void
 find_labels(builder *b)

@@ -3,16 +3,17 @@
  * error.c
  *		Reads the service's errors, and decides what can be done about them.
  *
- * One table says what a code means: its SQLSTATE, whether the same request may
- * succeed later, what the error is about, and the hint for the user.  A new
- * code is one line there.  If there is no code, or it is not in the table, a
- * second table says what the status means.
+ * One table defines the meaning of codes: the SQLSTATE, whether the same request
+ * may succeed later, the subject of the error, and the hint for the user.  A new
+ * code is one line in it.  If there is no code, or it is not in the table, a
+ * second table defines the meaning of the status.
  *
- * A throttle pauses its user in all sessions and halves what the user may
- * have in flight, so only what is certain to be about the user is one: the three
- * limits of service protection, a 429 without a known code, and what says when
- * to come back.  Everything else that may pass is transient: it concerns the
- * request that met it, which is repeated with growing pauses.
+ * A throttle pauses its user in all sessions and halves the number of requests
+ * that the user may have in flight.  Therefore only errors that certainly
+ * concern the user are throttles: the three limits of service protection, a 429
+ * without a known code, and errors with a Retry-After.  All other temporary
+ * errors are transient: they concern a single request, which is repeated with
+ * growing pauses.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -98,7 +99,7 @@ static const dv_code_rule code_rules[] = {
 	THROTTLED("0x80072321", DV_MEANING_LONG_EXECUTION),
 	THROTTLED("0x80072326", DV_MEANING_CONCURRENCY),
 
-	/* limits of databases and servers, whoever asks */
+	/* limits of databases and servers, for all users */
 	BUSY("0x8005F103"),
 	BUSY("0x80072323"),
 	BUSY("0x80072324"),
@@ -109,7 +110,7 @@ static const dv_code_rule code_rules[] = {
 	BUSY("0x80048d04"),
 	REFUSED("0x80072325", ERRCODE_DISK_FULL),
 
-	/* of queries that cost too much, some fraction fails */
+	/* of costly queries, some fraction fails */
 	QUERY_THROTTLED("0x80048544"),
 	QUERY_THROTTLED("0x80048644"),
 	QUERY_THROTTLED("0x80048744"),
@@ -213,7 +214,7 @@ static const struct
 	{"Message size exceeded", DV_MEANING_TOO_LARGE},
 };
 
-/* Mistakes that are recognised by the words of the service, which come with general codes. */
+/* Mistakes that are recognised by the service's wording, which come with general codes. */
 static const struct
 {
 	const char *text;
@@ -228,7 +229,7 @@ static const struct
 };
 
 /*
- * What a status means when the code says nothing.  With "unknown", the request
+ * The meaning of statuses, if the code has none.  With "unknown", the request
  * may have been carried out.
  */
 static const struct
@@ -277,7 +278,7 @@ rule_of(const char *code, const char *message)
 	return NULL;
 }
 
-/* What the service says is shown as far as possible, so that nothing in it can hide the error. */
+/* The service's text is shown as far as possible, so that nothing in it can hide the error. */
 static char *
 shown(const char *s)
 {
@@ -393,7 +394,10 @@ find_hint(dv_error *error)
 		error->hint = token_hint;
 	if (error->hint == NULL && error->status == 403 && !error->known)
 		error->hint = role_hint;
-	/* whatever the service does not find, it has a code for; here is no Web API */
+
+	/*
+	 * the service has codes for everything it does not find; at this address there is no Web API
+	 */
 	if (error->hint == NULL && error->status == 404 && error->code[0] == '\0')
 		error->hint = address_hint;
 }
@@ -405,10 +409,7 @@ judge(dv_error *error)
 
 	judge_by_status(error);
 
-	/*
-	 * with a code that says what is wrong with a row, the text may be anybody's, such as a
-	 * plug-in's
-	 */
+	/* with a code for an error of the row, the text may come from elsewhere, such as a plug-in */
 	if (rule == NULL || is_same_code(error->code, "0x0"))
 		judge_by_text(error);
 	if (rule != NULL && error->status != 401)
@@ -427,8 +428,8 @@ judge(dv_error *error)
 		error->meaning = DV_MEANING_PRIVILEGE;
 
 	/*
-	 * A busy service that says when to come back is throttling under another name.  Otherwise,
-	 * this request has met it, and nothing is known about the user: its other requests go on.
+	 * A busy service that sends a Retry-After is throttling under another name.  Otherwise, only
+	 * this request is affected, and the user's other requests go on.
 	 */
 	if (error->meaning == DV_MEANING_BUSY && error->retry_after >= 0 &&
 		error->verdict == DV_VERDICT_RETRY)
@@ -457,7 +458,7 @@ dv_error_read(int status, const char *body, size_t len, const char *retry_after,
 	if (error->message[0] == '\0')
 		error->message = psprintf("the service answered with HTTP status %d", status);
 	judge(error);
-	/* a token must not be sent to wherever an answer points */
+	/* do not send a token to the target of a redirect */
 	if (status < 400)
 		error->hint = "Redirects are not followed; check option \"url\" of the server.";
 }
@@ -488,7 +489,7 @@ dv_error_is_about_rows(const dv_error *error)
 const char *
 dv_error_detail(const dv_error *error)
 {
-	/* what is said of a token names the user already */
+	/* the hint about a token names the user already */
 	bool		names_user = error->user != NULL &&
 	(error->message == NULL ||
 	 strstr(error->message, psprintf("application user \"%s\"", error->user)) == NULL);

@@ -7,9 +7,9 @@
  * one filter, so links that must not exist are written into the same filter as
  * the conditions.
  *
- * Values are written as they are: all types have the same form here as in
- * OData, but without quotes.  Times have a "Z", since without it the service
- * takes them for times of the user's time zone.
+ * Values are written as they are: all types have the same form as in OData, but
+ * without quotes.  Times have a "Z", since without it the service takes them
+ * for times of the user's time zone.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,7 +27,7 @@ typedef struct fetch_writer
 
 static void put_content(fetch_writer *w, int table);
 
-/* Writes XML of this file, or a name. */
+/* Writes XML from this file, or a name. */
 static void
 put(fetch_writer *w, const char *xml)
 {
@@ -93,7 +93,7 @@ put_column(fetch_writer *w, const dv_column *column)
 	put(w, "/>");
 }
 
-/* Returns whether the table has any outputs. */
+/* Returns true if the table has any outputs. */
 static bool
 put_outputs(fetch_writer *w, int table)
 {
@@ -156,7 +156,7 @@ struct filter_form
 {
 	void		(*put) (fetch_writer *w, int table, const dv_filter *filter, const filter_form *form);
 	const char *word;			/* the operator */
-	const char *before;			/* of patterns: what surrounds the value */
+	const char *before;			/* of patterns: the text around the value */
 	const char *after;
 };
 
@@ -214,7 +214,7 @@ put_null_test(fetch_writer *w, int table, const dv_filter *filter, const filter_
 	put(w, "/>");
 }
 
-/* All rows that take part in the query have a value in this column: none or all match. */
+/* All rows that take part in the query have a value in this column, so none or all match. */
 static void
 put_constant(fetch_writer *w, int table, const dv_filter *filter, const filter_form *form)
 {
@@ -346,7 +346,7 @@ put_link(fetch_writer *w, int table)
 	put(w, "</link-entity>");
 }
 
-/* The links below a table: those that must not exist, or all others. */
+/* Writes the links below a table: those that must not exist, or all others. */
 static void
 put_links(fetch_writer *w, int table, bool absent)
 {
@@ -372,7 +372,7 @@ has_absent(const dv_query *query, int table)
 	return false;
 }
 
-/* The filter of an entity, with the links that must not exist. */
+/* Writes the filter of an entity, with the links that must not exist. */
 static void
 put_entity_filter(fetch_writer *w, int table)
 {
@@ -411,7 +411,7 @@ put_order(fetch_writer *w, const dv_order *order)
 
 /*
  * All orders belong to the root, because those inside links come before all
- * others, whatever their place in the list is.
+ * others, whatever their place in the list.
  */
 static void
 put_orders(fetch_writer *w)
@@ -436,8 +436,8 @@ put_orders(fetch_writer *w)
 }
 
 /*
- * Unless told otherwise, the service orders choices by their labels.  (Lookups
- * would be ordered by their ids as well, but nobody orders by lookups.)
+ * By default, the service orders choices by their labels.  (Lookups would be
+ * ordered by their ids as well, but no query orders by lookups.)
  */
 static bool
 orders_by_number(const dv_query *query)
@@ -454,7 +454,7 @@ orders_by_number(const dv_query *query)
  * The query
  */
 
-/* What stands inside the root or a link. */
+/* Writes the contents of the root or of a link. */
 static void
 put_content(fetch_writer *w, int table)
 {

@@ -2,7 +2,7 @@
  * fetch.h
  *		Writes queries as FetchXML: the part of the URL after the service root.
  *
- * FetchXML that users wrote is the matter of fetchxml.h.
+ * For FetchXML written by users, see fetchxml.h.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
@@ -13,7 +13,7 @@
 
 #include "dataverse/odata.h"
 
-/* Which page of the result; the service knows "top" only without pages. */
+/* The page to request; the service supports "top" only without pages. */
 typedef struct dv_fetch_page
 {
 	int			page;			/* from 1 */
@@ -29,9 +29,8 @@ typedef struct dv_fetch_page
  * (NULL), the first rows are requested, as many as query->top says.
  *
  * Output n of the query is the member "cn" of a row, unless it is plain.  Without outputs, rows
- * have the same members as in OData; rows that are not aggregated have the
- * primary id of the root as well.  NULLs are left out of rows.  A count is the
- * member "n".
+ * have the same members as in OData; rows that are not aggregated have the primary id of the
+ * root as well.  NULLs are omitted from rows.  A count is the member "n".
  */
 extern size_t dv_fetch_query(const dv_query *query, dv_odata_style style,
 							 const dv_fetch_page *page, char *out, size_t size);

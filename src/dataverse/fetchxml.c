@@ -5,8 +5,8 @@
  *		same query for another page.
  *
  * This is not an XML parser: it reads the prolog and the start tags of the
- * elements fetch and entity, where everything about paging is found, and
- * copies the rest unchanged.
+ * elements fetch and entity, which contain everything about paging, and copies
+ * the rest unchanged.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -1,20 +1,20 @@
 /*
  * fold.c
- *		What values of alternate keys have in common that the service may take
- *		for equal.
+ *		Folds values of alternate keys, so that values that the service may
+ *		consider equal have the same fold.
  *
  * The service compares texts with the collation of its database, usually
- * Latin1_General_CI_AI: without case, accents, width, and the difference
- * between hiragana and katakana.  It ignores trailing blanks, and characters
- * that its version of the collation does not know.
+ * Latin1_General_CI_AI: without regard to case, accents, width, and the
+ * difference between hiragana and katakana.  It ignores trailing blanks, and
+ * characters that its version of the collation does not know.
  *
  * A fold need not be exact, but must err on one side only.  Rows with the same
  * fold are written one after the other, so equal folds of texts that differ cost
  * a wait, while different folds of texts that are equal would let the older row
  * win.  A character is kept only if it certainly has a weight.  It is replaced by
- * the simplest character that it may equal, and all others are left out.  What
- * is kept is enough to distinguish ordinary keys in any script: ASCII as it is
- * but for case, and the letters and ideographs of the larger scripts.
+ * the simplest character that it may equal, and all others are left out.  The
+ * remaining characters suffice to distinguish ordinary keys in any script: ASCII
+ * without case, and the letters and ideographs of the larger scripts.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -46,7 +46,10 @@ static const range digits[] = {
 	{0x278a, 0x2792, '1'}, {0x3021, 0x3029, '1'}
 };
 
-/* Characters that are younger than the collation, so that it ignores them, whatever they decompose to. */
+/*
+ * Characters that are newer than the collation, so that it ignores them, whatever their
+ * decomposition.
+ */
 static const range unknown[] = {
 	{0x1d00, 0x1dff, 1}, {0x2c00, 0x2e7f, 1}, {0xa4d0, 0xabff, 1}, {0x10000, 0x10ffff, 1}
 };
@@ -73,7 +76,7 @@ static const range kept[] = {
 	{0x4e00, 0x9fa5, 0x4e00}	/* ideographs of the first version of Unicode */
 };
 
-/* Letters that have no decomposition, and may equal others in spite of that. */
+/* Letters that have no decomposition, but may still equal others. */
 static const struct
 {
 	pg_wchar	letter;
@@ -93,8 +96,8 @@ static const struct
 
 /*
  * The letters of Cyrillic from U+048A that differ from others by a stroke or
- * tail, in pairs of both cases: what they may equal, above U+0400; 0: none of
- * the letters that are kept.
+ * tail, in pairs of both cases: the letters that they may equal, above U+0400;
+ * 0: none of the letters that are kept.
  */
 static const unsigned char cyrillic[] = {
 	0x38, 0x4c, 0x40, 0x33, 0x33, 0x33, 0x36, 0x37, 0x3a, 0x3a, 0x3a, 0x3a, 0x3d, 0x3d, 0x3f, 0,
@@ -121,13 +124,13 @@ utf8_len(unsigned char first)
 typedef struct fold
 {
 	StringInfo	out;
-	pg_wchar	last;			/* the last character, if it is none of ASCII's; else 0 */
+	pg_wchar	last;			/* the last character if it is not ASCII; else 0 */
 } fold;
 
 static void
 put_ascii(fold *f, unsigned char c)
 {
-	/* it is not certain that control characters have a weight */
+	/* control characters may have no weight */
 	if (c < ' ' || c == 0x7f)
 		return;
 	if (c >= 'A' && c <= 'Z')
@@ -176,7 +179,7 @@ put_kept(fold *f, pg_wchar c)
 	f->last = c;
 }
 
-/* Returns what a character becomes in a table, or 0 if it is not there. */
+/* Returns the replacement of a character in a table, or 0 if the table does not have it. */
 static pg_wchar
 look_up(const range *ranges, int n, pg_wchar c)
 {
@@ -273,7 +276,7 @@ dv_fold_text(const char *text, size_t len, StringInfo out)
 			p += utf8_len(*p);
 		}
 	}
-	/* what is left out may be all that follows a blank */
+	/* all characters after a blank may have been left out */
 	while (out->len > start && out->data[out->len - 1] == ' ')
 		out->data[--out->len] = '\0';
 }

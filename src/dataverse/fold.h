@@ -1,7 +1,7 @@
 /*
  * fold.h
- *		What values of alternate keys have in common that the service may take
- *		for equal.
+ *		Folds values of alternate keys, so that values that the service may
+ *		consider equal have the same fold.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,7 +12,7 @@
 
 /*
  * Appends the fold of a text, which is valid UTF-8.  Texts that the service
- * takes for equal have the same fold; few others have.
+ * considers equal have the same fold; few others do.
  */
 extern void dv_fold_text(const char *text, size_t len, StringInfo out);
 

@@ -2,9 +2,9 @@
  * id_order.h
  *		Ids in the order in which SQL Server compares them, as numbers.
  *
- * Standard tables are filtered and sorted by ids in this order, so that ids can
- * be taken for numbers of 16 bytes, and what lies between two of them can be
- * divided.
+ * The service filters and sorts standard tables by ids in this order, so ids
+ * can be treated as numbers of 16 bytes, and the range between two of them can
+ * be divided.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -38,7 +38,7 @@ extern double dv_id_distance(const dv_ordered_id *low, const dv_ordered_id *high
 extern dv_ordered_id dv_id_after(const dv_ordered_id *low, double distance);
 
 /*
- * Returns the start of part "part" if what lies between low and high is cut into
+ * Returns the start of part "part" if the range from low to high is cut into
  * this many parts: low + (high - low) * part / parts, rounded down.  "low" must
  * not be greater than "high", and neither number of parts than DV_ID_MOST_PARTS.
  */
@@ -55,7 +55,7 @@ extern dv_ordered_id dv_id_cut(const dv_ordered_id *low, const dv_ordered_id *hi
 typedef struct dv_id_trial
 {
 	dv_ordered_id id;
-	bool		greater;		/* than the id that it was made of */
+	bool		greater;		/* than the original id */
 } dv_id_trial;
 
 extern int	dv_id_trials(const dv_ordered_id *id, dv_id_trial *trials);

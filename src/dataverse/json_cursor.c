@@ -7,7 +7,7 @@
 #include "dataverse/json_cursor.h"
 #include "net/hex.h"
 
-/* Lengths of values have 32 bits; no answer comes near that. */
+/* Lengths of values have 32 bits, which is more than any answer needs. */
 #define LONGEST_TEXT ((size_t) INT32_MAX)
 
 const char *

@@ -2,8 +2,8 @@
  * json_cursor.h
  *		A strict JSON reader that goes front to back and builds nothing.
  *
- * Values are slices of the text.  Everything is checked, including what is
- * skipped: UTF-8, escapes, numbers, brackets, and the depth of nesting.  The
+ * Values are slices of the text.  Everything is checked, including skipped
+ * parts: UTF-8, escapes, numbers, brackets, and the depth of nesting.  The
  * cursor stops at the first error and keeps its reason and position.
  *
  *		dv_cursor_open(&cursor, text, len);
@@ -27,7 +27,7 @@
 
 #include "dataverse/value.h"
 
-/* How deep arrays and objects inside a value may be nested. */
+/* The greatest depth of arrays and objects inside a value. */
 #define DV_CURSOR_MAX_DEPTH 64
 
 typedef struct dv_cursor

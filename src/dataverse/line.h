@@ -2,9 +2,10 @@
  * line.h
  *		The text of a request line while it is being written.
  *
- * What odata.c, fetch.c, and fetchxml.c have in common: like snprintf, they
- * write what fits and count the rest.  Names and punctuation that need no
- * encoding are written as they are; everything else is encoded byte by byte.
+ * The common code of odata.c, fetch.c, and fetchxml.c: like snprintf, they
+ * write as much as fits and count the rest.  Names and punctuation that need
+ * no encoding are written as they are; everything else is encoded byte by
+ * byte.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *

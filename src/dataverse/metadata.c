@@ -8,9 +8,8 @@
  * are named from the whole list, so that a name does not depend on what else
  * is imported, and writes need the entity sets of tables that are only
  * referred to.  Then the definitions of the wanted tables are requested
- * (metadata_request.c).  The answers have every property there is, null
- * unless it was asked for, so they are cut into tables before anything is
- * parsed.
+ * (metadata_request.c).  The answers have every existing property, null unless
+ * it was requested, so they are cut into tables before anything is parsed.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -263,7 +262,7 @@ dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len)
 	reader->begun = true;
 	if (reader->done || !dv_cursor_next(json, ']'))
 	{
-		/* what follows the last definition does not matter */
+		/* the rest of the answer does not matter */
 		reader->done = json->error == NULL;
 		return false;
 	}

@@ -48,7 +48,7 @@ typedef struct dv_meta_side
 	const char *navigation;		/* collection-valued navigation property of "table" */
 } dv_meta_side;
 
-/* What is known of every table of the environment. */
+/* The data about every table of the environment. */
 typedef struct dv_meta_entry
 {
 	const char *table;			/* logical name */
@@ -96,7 +96,7 @@ typedef struct dv_meta_column
 	const char *target_set;		/* their entity sets, separated by commas */
 	const char *ref_type_of;
 	const char *label_of;
-	const char *helper_of;		/* logical name of the column that this one is a helper of */
+	const char *helper_of;		/* logical name of the column for which this one is a helper */
 	const char *source;			/* "calculated" …; NULL if it is a simple column */
 	const char *comment;
 	dv_meta_choice *choices;	/* only if comments are wanted */
@@ -139,8 +139,8 @@ extern const char *const dv_meta_solutions_path;
 extern const char *dv_meta_components_path(const dv_arena *arena, const char *solution);
 
 /*
- * Read the answers to these, whose member "value" must be complete.  Sides are
- * read into the catalog.
+ * Read the answers to these requests, whose member "value" must be complete.
+ * Sides are read into the catalog.
  */
 extern void
 			dv_meta_catalog_read(const dv_arena *arena, struct json_object *answer, dv_meta_catalog *catalog);
@@ -154,9 +154,9 @@ extern dv_meta_entry *dv_meta_find(const dv_meta_catalog *catalog, const char *t
 extern dv_meta_entry *dv_meta_find_local(const dv_meta_catalog *catalog, const char *local);
 
 /*
- * Requests whose answers tell the languages in which labels are needed: a
- * label in the user's language, and the language of the organisation.  Each
- * answer adds to the languages of the wish what it tells.
+ * Requests for the languages in which labels are needed: a label in the user's
+ * language, and the language of the organisation.  Each answer adds to the
+ * languages of the wish.
  */
 extern const char *const dv_meta_language_paths[DV_META_LANGUAGES];
 extern void dv_meta_language_read(struct json_object *answer, dv_meta_wish *wish);
@@ -170,10 +170,10 @@ extern const char *dv_meta_changes_path(const dv_arena *arena, const dv_meta_cat
 										const dv_meta_wish *wish, size_t *next, int *ntables);
 
 /*
- * The plain way, which needs several requests for each table.  The first one
- * returns its definition without what only columns of some type have.  Then
- * there is one for each kind of such columns, or NULL if it is not needed;
- * what its answer says is added to the definition.
+ * The plain way, with several requests for each table.  The first one returns
+ * its definition without properties that only columns of some type have.  Then
+ * there is one for each kind of such columns, or NULL if it is not needed; its
+ * answer is added to the definition.
  */
 #define DV_META_CASTS 12
 
@@ -205,7 +205,7 @@ extern void dv_meta_reader_begin(dv_meta_reader *reader, const char *text, size_
  */
 extern bool dv_meta_reader_next(dv_meta_reader *reader, const char **text, size_t *len);
 
-/* After the last one: was the answer malformed or incomplete? */
+/* After the last one: returns true if the answer was malformed or incomplete. */
 extern bool dv_meta_reader_failed(const dv_meta_reader *reader);
 
 /* Returns the entry that a definition belongs to, or NULL. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * metadata_json.h
- *		What metadata.c and definition.c share: access to members of JSON
+ *		Shared by metadata.c and definition.c: access to members of JSON
  *		objects that may be absent or null, and names that are too long.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -83,8 +83,8 @@ extern bool dv_meta_names_take(dv_meta_names *names, const char *name);
 
 /*
  * Gives the name, truncated to the length that PostgreSQL supports, and
- * numbered ("_2", "_3" …) if it is taken.  What this takes does not depend on
- * how many names are equal.
+ * numbered ("_2", "_3" …) if it is taken.  The time that this takes does not
+ * depend on the number of equal names.
  */
 extern const char *dv_meta_names_give(dv_meta_names *names, const char *name);
 

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * metadata_request.c
- *		What to request in order to learn the definitions of tables.
+ *		The requests for definitions of tables.
  *
  * There are two ways.  RetrieveMetadataChanges returns all properties of many
- * tables in one answer.  Its answers are large, because they have every
- * property there is, null unless it was asked for.  It is therefore asked for
- * some tables at a time, in the only form of a list that is documented:
- * conditions of which one has to be true.
+ * tables in one answer.  Its answers are large, because they have every existing
+ * property, null unless it was requested.  Therefore it is called for some tables
+ * at a time, in the only documented form of a list: conditions of which one has to
+ * be true.
  *
  * The plain way is a request for each table.  Its columns come with the
  * properties that all columns have.  For other properties, they are requested again
@@ -39,7 +39,7 @@ const char *const dv_meta_sides_path =
 const char *const dv_meta_solutions_path =
 "solutions?$select=uniquename&$filter=isvisible%20eq%20true&$orderby=uniquename";
 
-/* Appends a text as it is in a request line: 'it''s%201' */
+/* Appends a text as it is written in a request line: 'it''s%201' */
 static void
 append_quoted(dv_arena_text *path, const dv_arena *arena, const char *text)
 {
@@ -99,7 +99,7 @@ static const char *const table_properties[] = {
 	"LogicalName", "PrimaryIdAttribute", "TableType", "IsIntersect", NULL
 };
 
-/* What all columns have. */
+/* Properties of all columns. */
 static const char *const column_properties[] = {
 	"LogicalName", "AttributeTypeName", "AttributeOf", "ColumnNumber", "IsLogical",
 	"IsValidForRead", "IsValidForCreate", "IsValidForUpdate", "IsValidODataAttribute",
@@ -119,7 +119,7 @@ static const char *const collections[] = {
 	"Attributes", "ManyToOneRelationships", "Keys", NULL
 };
 
-/* What comments are made of, with the choices of columns. */
+/* Properties for comments, with the choices of columns. */
 static const char *const labels[] = {
 	"DisplayName", "Description", NULL
 };
@@ -211,7 +211,7 @@ append_languages(dv_arena_text *json, const dv_meta_wish *wish)
 	dv_arena_append(json, "],\"MissingLabelBehavior\":0}");
 }
 
-/* Everything that is asked about tables, whichever they are. */
+/* Returns the requested properties, which are the same for all tables. */
 static const char *
 question(const dv_arena *arena, const dv_meta_wish *wish)
 {
@@ -287,7 +287,7 @@ dv_meta_changes_path(const dv_arena *arena, const dv_meta_catalog *catalog,
 		if (!entry->wanted || entry->met)
 			continue;
 		condition = encoded(arena, condition_of(arena, entry->table));
-		/* one table is always asked for, since it has to be */
+		/* one table is always requested, or there would be no progress */
 		if (*ntables > 0 &&
 			path.len + strlen(comma) + strlen(condition) + strlen(end) > DV_META_PATH_MAX)
 			break;
@@ -314,7 +314,7 @@ begin_table(const dv_arena *arena, const char *table)
 	return path;
 }
 
-/* Only one language can be named here; if several are wanted, none is. */
+/* A request can name only one language; if several are wanted, none is named. */
 static void
 append_language(dv_arena_text *path, const dv_meta_wish *wish)
 {

@@ -5,11 +5,11 @@
  *
  * The answer to a changeset is a part that has parts of its own; there is no
  * deeper nesting.  A part between two delimiters is complete.  Only the last
- * delimiter says that no part is missing, so an answer without it is broken.
- * JSON strings contain no line ends, so whatever stands at the beginning of a
- * line belongs to the envelope.  The parser is lenient where it does no harm:
- * it accepts LF or CRLF, blanks around the colon of a header, and text before
- * the first delimiter and after the last.
+ * delimiter shows that no part is missing, so an answer without it is broken.
+ * JSON strings contain no line ends, so the text at the beginning of a line
+ * belongs to the envelope.  The parser is lenient where this is harmless: it
+ * accepts LF or CRLF, blanks around the colon of a header, and text before the
+ * first delimiter and after the last.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -260,7 +260,7 @@ read_part(dv_slice mime, dv_slice content, dv_part *part)
 	return true;
 }
 
-/* Does this Content-Type announce parts? */
+/* Returns true if this Content-Type announces parts. */
 static bool
 is_container(dv_slice type)
 {

@@ -16,7 +16,7 @@
 
 /*
  * FNV-1a.  It starts from an address, which differs from one process to another,
- * so that nobody can choose names that share a slot.
+ * so that names that share a slot cannot be chosen.
  */
 static size_t
 hash_of(const dv_name_index *index, const char *name)

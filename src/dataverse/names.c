@@ -1,11 +1,11 @@
 /*
  * names.c
- *		The names of a row's members: which are wanted, and which comes next.
+ *		The names of a row's members: which are wanted, and which come next.
  *
  * The rows of a page have the same members in the same order, except for nulls
  * that may be left out.  So each name remembers the two names that followed it
- * last, and the input is compared with those, quotes and colon included,
- * before anything is parsed or looked up here.
+ * last, and the input is compared with those, quotes and colon included, before
+ * anything is parsed or looked up.
  *
  * Unwanted names are remembered too; otherwise each of them would cost a
  * search.  Their text is in the body of the page, so they are forgotten with it.
@@ -16,7 +16,7 @@
 
 #include "dataverse/names.h"
 
-/* How many unwanted names are remembered. */
+/* The most unwanted names that are remembered. */
 #define MAX_OTHERS 256
 
 #define MAX_WANTED 10000
@@ -119,7 +119,7 @@ find_slot(const dv_names *names, const char *name, size_t len)
 	return slot;
 }
 
-/* "text" is the name as it is met in a page, from its quote to the colon. */
+/* "text" is the name as it appears in a page, from its quote to the colon. */
 static dv_name *
 add_entry(dv_names *names, uint32_t slot, const char *text, size_t len)
 {

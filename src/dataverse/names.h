@@ -1,6 +1,6 @@
 /*
  * names.h
- *		The names of a row's members: which are wanted, and which comes next.
+ *		The names of a row's members: which are wanted, and which come next.
  *
  * A reader of pages makes a dv_names of the wanted members and passes it to
  * dv_page_open(); everything else is internal to page.c and names.c.
@@ -41,7 +41,7 @@ extern dv_names *dv_names_init(void *memory, const char *const *wanted, int n);
  * ----------
  */
 
-/* Members of a row that say what kind of row it is. */
+/* Members of a row that determine its kind. */
 typedef enum dv_mark
 {
 	DV_MARK_NONE,
@@ -85,9 +85,9 @@ extern dv_name *dv_names_find(dv_names *names, dv_name *previous, const char *na
 #define dv_names_row_start(names) (&(names)->entries[0])
 
 /*
- * Is it a name that FetchXML gives to a column of a link without an alias, or with
- * one that it has put another one before: "t1.name", or "t1_x002e_name"?  The links
- * of our queries are called so (fetch.c), while no property has a dot in its name.
+ * Returns true if FetchXML gives this name to a column of a link without an alias,
+ * or prefixes an alias with it: "t1.name", or "t1_x002e_name".  The links of our
+ * queries have such names (fetch.c), while no property has a dot in its name.
  */
 extern bool dv_names_is_of_link(const char *name, size_t len);
 

@@ -178,7 +178,7 @@ put_parts(dv_line *line, const dv_filter *filter, const filter_form *form)
 	}
 }
 
-/* DV_TRUE and DV_FALSE have no form: filters are simplified before they come here. */
+/* DV_TRUE and DV_FALSE have no form: filters are simplified before. */
 static const filter_form forms[DV_FILTER_KINDS] = {
 	[DV_AND] = {put_parts, "and"},
 	[DV_OR] = {put_parts, "or"},
@@ -306,7 +306,7 @@ dv_odata_query(const dv_query *query, dv_odata_style style, char *out, size_t si
 	return dv_line_end(&line);
 }
 
-/* Strings must have at most 850 characters; max_length is 0 if it is not known. */
+/* Strings must have at most 850 characters; max_length is 0 if unknown. */
 bool
 dv_odata_has_in(const dv_column *column, int max_length)
 {

@@ -11,7 +11,10 @@
 
 #include "dataverse/query.h"
 
-/* What the service accepts in a request line, and in a part of a $batch (README.md, Requests). */
+/*
+ * The longest URL that the service accepts in a request line, and in a part of a $batch
+ * (README.md, Requests).
+ */
 #define DV_ODATA_MAX_URL 32768
 #define DV_ODATA_MAX_BATCH_URL 65536
 
@@ -31,7 +34,7 @@ extern size_t dv_odata_query(const dv_query *query, dv_odata_style style, char *
 /* Returns the length of a text inside a literal of the WIRE style, with its wildcards quoted. */
 extern size_t dv_odata_text_length(const char *text);
 
-/* Can the service take a list of values of this column as IN? */
+/* Returns true if the service accepts a list of values of this column as IN. */
 extern bool dv_odata_has_in(const dv_column *column, int max_length);
 
 #endif

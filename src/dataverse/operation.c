@@ -1,11 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * operation.c
- *		What can be done to a row, and the request for it.
+ *		The operations on a row, and their requests.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stddef.h>
 

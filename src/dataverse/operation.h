@@ -1,13 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * operation.h
- *		What can be done to a row, and the request for it.
+ *		The operations on a row, and their requests.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_OPERATION_H
 #define DV_OPERATION_H
@@ -26,7 +24,7 @@ typedef enum dv_operation
 
 #define DV_OPERATIONS (DV_DISASSOCIATE + 1)
 
-/* What becomes of the row. */
+/* The effect on the row. */
 typedef enum dv_effect
 {
 	DV_EFFECT_MADE,				/* it did not exist before */

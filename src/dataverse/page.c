@@ -3,7 +3,7 @@
  *		Reads the service's pages row by row.
  *
  * This is a strict JSON reader that makes a single pass over the body.  It
- * knows one grammar only, {..., "value": [{...}, ...], ...}, and builds
+ * supports only one grammar, {..., "value": [{...}, ...], ...}, and builds
  * nothing: the wanted members of a row are recorded as slices, the others are
  * checked and skipped.
  *
@@ -42,7 +42,7 @@ static const struct envelope_member
 	{"@odata.nextLink", offsetof(dv_page, next_link), STRINGS, true},
 	{"@odata.deltaLink", offsetof(dv_page, delta_link), STRINGS, true},
 
-	/* their names in OData 4.01: a link that is overlooked would look like the end */
+	/* the names in OData 4.01: overlooking a link would look like the end */
 	{"@nextLink", offsetof(dv_page, next_link), STRINGS, true},
 	{"@deltaLink", offsetof(dv_page, delta_link), STRINGS, true},
 	{"@" DV_ANNOTATION_COOKIE, offsetof(dv_page, paging_cookie), STRINGS, true},
@@ -74,7 +74,10 @@ check_name(dv_page *page, const char *at, const char *name, size_t len)
 	return !page->misnamed;
 }
 
-/* Reads a name that was not foreseen, be it because it is the first of its kind on the page. */
+/*
+ * Reads a name that was not foreseen, for example because it is the first of its kind on the
+ * page.
+ */
 static const char *
 look_up_name(dv_page *page, const char *p, dv_name **entry)
 {
@@ -113,7 +116,7 @@ read_name(dv_page *page, const char *p, dv_name **entry)
 	return p + found->len;
 }
 
-/* What the members of a row say about the kind of row. */
+/* The members of a row that determine its kind. */
 typedef struct row_nature
 {
 	dv_value	context;
@@ -122,7 +125,7 @@ typedef struct row_nature
 	bool		removed;
 } row_nature;
 
-/* Returns what is wrong with the member, or NULL. */
+/* Returns the error in the member, or NULL. */
 static const char *
 note_mark(dv_mark mark, const dv_value *value, row_nature *nature)
 {
@@ -147,9 +150,9 @@ note_mark(dv_mark mark, const dv_value *value, row_nature *nature)
 }
 
 /*
- * Is this a row, or one of the other things that a delta can contain?
- * Something else must not be mistaken for a row: all its members would seem to
- * be null.
+ * Determines whether this is a row, or one of the other things that a delta
+ * can contain.  Nothing else must be mistaken for a row: all its members would
+ * seem to be null.
  */
 static dv_page_step
 judge_row(dv_page *page, const char *start, const row_nature *nature)
@@ -246,7 +249,7 @@ find_member(const dv_value *name)
 	return NULL;
 }
 
-/* Records a member of the page; returns what is wrong with it, or NULL. */
+/* Records a member of the page; returns the error in it, or NULL. */
 static const char *
 note_member(dv_page *page, const dv_value *name, const dv_value *value)
 {
@@ -358,7 +361,7 @@ dv_page_open(dv_page *page, dv_names *names, const char *body, size_t len)
 		fail(page, p, "\"{\" expected");
 }
 
-/* Reads what stands at p among the rows, which is not their end. */
+/* Reads the text at p among the rows, which is not their end. */
 static dv_page_step
 read_row(dv_page *page, const char *p, dv_value *values)
 {

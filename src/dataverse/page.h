@@ -7,11 +7,11 @@
  *		while ((step = dv_page_next(&page, values)) == DV_PAGE_ROW)
  *			... values[i] is the member wanted[i] of this row ...
  *
- * In the end, step is DV_PAGE_END, and page.next_link says whether there is
- * more; or it is DV_PAGE_BROKEN, and page.json.error and page.json.error_at say
- * why and where.
+ * In the end, step is DV_PAGE_END, and page.next_link says whether more pages
+ * follow; or it is DV_PAGE_BROKEN, and page.json.error and page.json.error_at
+ * say why and where.
  *
- * Only DV_PAGE_END says that these were all rows of the page.  It comes after
+ * Only DV_PAGE_END means that these were all rows of the page.  It comes after
  * the last byte of the body was read and found correct.  Everything else that
  * is not a row is DV_PAGE_BROKEN, and remains so.  Rows returned before an
  * error are genuine, but a page that broke must never count as read.
@@ -45,15 +45,15 @@ typedef enum dv_page_state
 typedef struct dv_page
 {
 	/*
-	 * The envelope: what the page says about the pages that follow.  Members are DV_VALUE_ABSENT
-	 * until they have been read; those after the rows (as a rule, the links) are not known before
+	 * The envelope: information about the pages that follow.  Members are DV_VALUE_ABSENT until
+	 * they have been read; those after the rows (as a rule, the links) are not known before
 	 * DV_PAGE_END.
 	 */
 	dv_value	next_link;		/* STRING, never empty */
 	dv_value	delta_link;		/* STRING, never empty */
 	dv_value	paging_cookie;	/* STRING: of FetchXML, still encoded */
 	dv_value	more_records;	/* TRUE or FALSE: of FetchXML */
-	dv_value	metadata_version;	/* differs from that of a page before if a definition has
+	dv_value	metadata_version;	/* differs from that of an earlier page if a definition has
 									 * changed */
 
 	/* the tombstone returned last */
@@ -62,7 +62,7 @@ typedef struct dv_page
 
 	uint64_t	rows;			/* number of rows and tombstones returned so far */
 	dv_cursor	json;			/* its error says why and where the page is broken */
-	bool		misnamed;		/* it is broken by a name that the service would use again */
+	bool		misnamed;		/* it is broken because of a name that the service would use again */
 
 	/* private */
 	dv_names   *names;

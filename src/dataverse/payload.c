@@ -2,9 +2,9 @@
  * payload.c
  *		Writes values as the service's JSON and as parts of addresses.
  *
- * Most of what is written is text, and hardly any text contains a character
- * that needs an escape.  So texts are searched eight bytes at a time, and
- * copied as a whole.
+ * Most values are texts, and hardly any text contains a character that needs
+ * an escape.  So texts are searched eight bytes at a time, and copied as a
+ * whole.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -46,7 +46,9 @@ special(uint64_t word)
 	return ((word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & ~word & HIGH;
 }
 
-/* Returns what follows the backslash ('u': four more digits, too); 0 if no escape is needed. */
+/*
+ * Returns the character after the backslash ('u': four digits follow); 0 if no escape is needed.
+ */
 static inline char
 escape_of(unsigned char c)
 {

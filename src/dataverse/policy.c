@@ -1,6 +1,7 @@
 /*
  * policy.c
- *		Which predicates the service may answer in place of PostgreSQL.
+ *		The predicates that the service may evaluate in place of
+ *		PostgreSQL.
  *
  * operator_list.h contains the table and the reasons for its entries.
  *
@@ -49,7 +50,7 @@ look_up(dv_comparison comparison, dv_op op)
 	char		entry = dv_ops[op].policy[2 * comparison];
 
 #ifdef DV_TEST
-	/* wrong on purpose: checks are omitted, and conditions are pushed down that must not be */
+	/* wrong on purpose: omits rechecks, and pushes down conditions that must not be */
 	if ((int) comparison == flipped_comparison && (int) op == flipped_op)
 		return DV_EXACT;
 #endif
@@ -69,12 +70,12 @@ dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op)
 		return policy;
 	if (op == DV_OP_ORDER)
 		return DV_NEVER;
-	/* these are not in SQL Server, and nothing is known of how they compare text */
+	/* these are not in SQL Server, and it is unknown how they compare text */
 	if (comparison == DV_COMPARE_TEXT_CI_AI && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
 		return DV_NEVER;
 	if (table == DV_TABLE_VIRTUAL)
 		return DV_SUPERSET;
-	/* elastic: IS DISTINCT FROM a time with a fraction cannot be made wider */
+	/* elastic: IS DISTINCT FROM a time with a fraction cannot be widened */
 	if (comparison == DV_COMPARE_TIME && op != DV_OP_NULL && op != DV_OP_NOT_NULL)
 		return op == DV_OP_DISTINCT ? DV_NEVER : DV_SUPERSET;
 	return policy;

@@ -1,6 +1,7 @@
 /*
  * policy.h
- *		Which predicates the service may answer in place of PostgreSQL.
+ *		The predicates that the service may evaluate in place of
+ *		PostgreSQL.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -11,14 +12,17 @@
 
 #include "dataverse/query.h"
 
-/* What SQL asks of a column.  NOT is not an operator: it turns each into its opposite. */
+/*
+ * The operators that SQL applies to a column.  NOT is not an operator: it turns each into its
+ * opposite.
+ */
 typedef enum dv_op
 {
 #define DV_OPERATOR(policy, symbol, opposite, filter) \
 	DV_OP_##symbol,
 #include "dataverse/operator_list.h"
 	DV_OPS,
-	DV_OP_OTHER = DV_OPS,		/* any other: the service cannot answer it for any column */
+	DV_OP_OTHER = DV_OPS,		/* any other: the service cannot evaluate it for any column */
 	/* of combined conditions */
 	DV_OP_AND,
 	DV_OP_OR
@@ -38,14 +42,14 @@ extern const dv_op_info dv_ops[DV_OPS];
 typedef enum dv_collation
 {
 	DV_COLLATION_BYTES,			/* any deterministic collation: equal means equal byte by byte */
-	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: equality much as the service understands it */
+	DV_COLLATION_CI_AI,			/* dataverse.ci_ai: equality much like the service's */
 	DV_COLLATION_OTHER			/* any other nondeterministic collation */
 } dv_collation;
 
 typedef enum dv_policy
 {
 	DV_NEVER,
-	DV_SUPERSET,				/* the rows are checked again here */
+	DV_SUPERSET,				/* PostgreSQL rechecks the rows */
 	DV_EXACT
 } dv_policy;
 

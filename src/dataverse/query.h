@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * query.h
- *		A query of the service, in whatever language it is written.
+ *		A query of the service, independent of the language in which it is
+ *		sent.
  *
  * fdw/ builds it once, with all values in place, and says in which language it
  * is to be written: dataverse/odata.h writes what is read from a single table,
  * dataverse/fetch.h joins, groups, and aggregates.  Everything here is plain
  * data in the memory of the builder; the writers only read it.
  *
- * A filter says what the service does, not what SQL means: its DV_NE is true
- * for NULL.  There is no NOT: each condition has an opposite, and the builder
- * knows which of the two is meant.
+ * A filter has the semantics of the service, not of SQL: its DV_NE is true for
+ * NULL.  There is no NOT: each condition has an opposite, and the builder
+ * chooses between the two.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -86,15 +87,15 @@ typedef struct dv_filter
 	dv_filter_kind kind;
 	const dv_column *column;
 	const dv_column *other;		/* of DV_EQ to DV_GE without operands: the column of the same row
-								 * that it is compared with; else NULL */
+								 * with which it is compared; else NULL */
 	int			n;				/* parts or operands */
 	struct dv_filter **parts;
 	dv_operand *operands;
 } dv_filter;
 
 /*
- * A further table of a query, joined to the root or to another link.  Of the
- * first two kinds there is at most one row for each row of the parent, because
+ * A further table of a query, joined to the root or to another link.  The
+ * first two kinds have at most one row for each row of the parent, because
  * "from" is the primary id of the linked table; so rows of the query are rows
  * of the root, and can be paged in the order of its ids.  The other two are
  * conditions on the parent, and have no links of their own and no columns in
@@ -124,7 +125,7 @@ typedef enum dv_output_kind
 {
 	DV_OUTPUT_COLUMN,			/* of each row */
 	/* of groups; a query with any of them has no DV_OUTPUT_COLUMN */
-	DV_OUTPUT_GROUP,			/* what the rows of a group have in common */
+	DV_OUTPUT_GROUP,			/* the common value of the rows of a group */
 	DV_OUTPUT_YEAR,				/* the same, of a time in UTC */
 	DV_OUTPUT_MONTH,
 	DV_OUTPUT_DAY,
@@ -160,7 +161,8 @@ typedef struct dv_query
 	const dv_column *primary_id;
 	const dv_column **columns;
 	int			ncolumns;		/* 0: only the primary id */
-	bool		all_columns;	/* their names would be too long: the service returns all of them */
+	bool		all_columns;	/* the list of names would be too long: the service returns all
+								 * columns */
 	const dv_filter *filter;	/* NULL: all rows */
 	const dv_operand *partition;	/* of an elastic table: all rows are in it; NULL: any */
 	const dv_order *orders;

@@ -2,9 +2,9 @@
  * stored.c
  *		Compares a value that was sent with the value that the service returns.
  *
- * Whatever the documentation does not say (README.md, Values) is taken for
- * possible: how halves are rounded, whether blanks at the ends of a text are
- * kept, which default replaces a null.
+ * Everything that the documentation leaves open (README.md, Values) is
+ * considered possible: how halves are rounded, whether blanks at the ends of a
+ * text are kept, which default replaces a null.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -221,7 +221,7 @@ compare_decimals(const dv_value *sent, const dv_value *read)
 	return rounds_to(&a, &b) ? DV_STORED_UNKNOWN : DV_STORED_DIFFERENT;
 }
 
-/* Reads what is a single whole number: of choices, of days, 0 or 1. */
+/* Reads a single whole number: of a choice, of days, 0 or 1. */
 static bool
 read_whole(dv_wire wire, const dv_value *value, int64_t *n)
 {
@@ -256,7 +256,7 @@ compare_whole(dv_wire wire, const dv_value *sent, const dv_value *read)
 	return equal_if(a == b);
 }
 
-/* Are all of a's numbers among b's? */
+/* Returns true if all of a's numbers are among b's. */
 static bool
 is_subset(const int32_t *a, int na, const int32_t *b, int nb)
 {

@@ -27,12 +27,12 @@ typedef struct dv_stored_column
 typedef enum dv_stored
 {
 	DV_STORED_EQUAL,			/* the value that was sent reads like this */
-	DV_STORED_NULL,				/* so it does, but it is null, which says little */
+	DV_STORED_NULL,				/* the same, but the value is null, which proves little */
 	DV_STORED_UNKNOWN,			/* it may read like this */
 	DV_STORED_DIFFERENT			/* the service does not return this for the value sent */
 } dv_stored;
 
-/* Can values of this form be compared at all? */
+/* Returns true if values of this form can be compared at all. */
 extern bool dv_stored_comparable(dv_wire wire);
 
 /*

@@ -24,7 +24,7 @@ typedef enum dv_type
 /* How the values of a type are written.  These are bits, so that they can be combined. */
 typedef enum dv_wire
 {
-	DV_WIRE_OPAQUE = 0,			/* in a form that is not interpreted here: only read */
+	DV_WIRE_OPAQUE = 0,			/* in a form that is not interpreted: only read */
 	DV_WIRE_TEXT = 0x0001,
 	DV_WIRE_ID = 0x0002,
 	DV_WIRE_REFERENCE = 0x0004, /* read as an id, written as a link to another row */
@@ -50,7 +50,7 @@ typedef enum dv_wire
 typedef enum dv_comparison
 {
 	DV_COMPARE_ID,
-	DV_COMPARE_TEXT,			/* compared here by bytes */
+	DV_COMPARE_TEXT,			/* compared by PostgreSQL by bytes */
 	DV_COMPARE_TEXT_CI_AI,
 	DV_COMPARE_NUMBER,
 	DV_COMPARE_DOUBLE,
@@ -60,7 +60,7 @@ typedef enum dv_comparison
 	DV_COMPARE_TIME,
 	DV_COMPARE_DATE,
 	DV_COMPARE_LABEL,			/* formatted value of another column */
-	DV_COMPARE_TABLE_NAME,		/* the table that a polymorphic lookup refers to */
+	DV_COMPARE_TABLE_NAME,		/* the table to which a polymorphic lookup refers */
 	DV_COMPARE_OPAQUE
 } dv_comparison;
 
@@ -92,10 +92,9 @@ typedef struct dv_type_info
 {
 	const char *name;			/* value of the option */
 	const char *attribute_type; /* AttributeTypeName in metadata; NULL if it is another type's */
-	const char *sql;			/* PostgreSQL's type, unless the definition says more about its
-								 * size */
+	const char *sql;			/* PostgreSQL's type, unless the definition specifies its size */
 	dv_wire		wire;
-	dv_comparison comparison;	/* without regard to the collation */
+	dv_comparison comparison;	/* regardless of the collation */
 	int			flags;
 	const dv_number_range *range;	/* of numbers that filters may contain, else NULL */
 } dv_type_info;
@@ -112,7 +111,7 @@ typedef enum dv_table_type
 
 extern bool dv_type_by_name(const char *name, dv_type *type);
 
-/* Is the value the id of another row, read as _NAME_value? */
+/* Returns true if the value is the id of another row, read as _NAME_value. */
 #define dv_type_is_lookup(type) (dv_types[type].wire == DV_WIRE_REFERENCE)
 
 #endif

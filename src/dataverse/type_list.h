@@ -5,11 +5,11 @@
  *		is known about it except the C functions that convert its values.
  *
  * Those are found by the wire form in fdw/conversion_list.h, so a new type
- * needs a line there only if its values have a form of their own.
+ * needs a line in that file only if its values have a form of their own.
  * dataverse/type.h explains the members of a line.
  *
- * There is deliberately no #ifndef here: a file that includes this one defines
- * DV_TYPE() first, and it is undefined at the end.
+ * This file has no include guard: a file that includes it defines DV_TYPE()
+ * first, which is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

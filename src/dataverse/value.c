@@ -1,10 +1,10 @@
 /*
  * value.c
- *		Converts the service's text to what PostgreSQL stores.
+ *		Converts the service's text to PostgreSQL's binary values.
  *
  * The slices come from page.c, which has checked them as JSON: escapes are
- * complete, UTF-8 is valid, numbers follow the grammar.  What is checked here
- * is the meaning: the form of the type, and its range.
+ * complete, UTF-8 is valid, numbers follow the grammar.  This file checks the
+ * meaning: the form of the type, and its range.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -371,7 +371,7 @@ skip_digits(const char **p, const char *end)
 	return *p > first;
 }
 
-/* Is this what JSON calls a number? */
+/* Returns true if this is a number of JSON. */
 static bool
 is_number(const char *p, const char *end)
 {
@@ -496,7 +496,7 @@ unhex8(const char *digits, uint8_t *out)
 #endif
 	if (w & EACH_BYTE(0x80))
 		return false;
-	/* The high bit of each byte says: at least '0' and not above '9', and so on. */
+	/* the high bit of each byte means: at least '0' and not above '9', and so on */
 	lower = w | EACH_BYTE(0x20);
 	decimals = (w + EACH_BYTE(0x80 - '0')) & ~(w + EACH_BYTE(0x7f - '9'));
 	letters = (lower + EACH_BYTE(0x80 - 'a')) & ~(lower + EACH_BYTE(0x7f - 'f'));

@@ -1,14 +1,15 @@
 /*
  * value.h
- *		One value of a page, and its conversion to what PostgreSQL stores.
+ *		One value of a page, and its conversion to PostgreSQL's binary
+ *		value.
  *
  * A value is a slice of its page.
  *
  * Conversions turn the service's text into the binary form in one step, with
  * neither a NUL-terminated copy nor a text input function.  Each of them
- * accepts what the service writes for that type (README.md, Values) and
- * nothing else.  A value of another JSON type is answered with DV_VALUE_TYPE,
- * since it means that the column is not what the foreign table declares.
+ * accepts only what the service writes for that type (README.md, Values).  For
+ * a value of another JSON type, it returns DV_VALUE_TYPE, since the column
+ * does not have the type that the foreign table declares.
  *
  * All of them expect a value returned by dv_page_next(), whose JSON syntax is
  * known to be correct, and which is neither null nor absent (these are
@@ -27,12 +28,12 @@
 
 typedef enum dv_value_kind
 {
-	DV_VALUE_ABSENT,			/* no such member; means null where nulls are left out */
+	DV_VALUE_ABSENT,			/* no such member; means null if nulls are omitted */
 	DV_VALUE_NULL,
 	DV_VALUE_TRUE,
 	DV_VALUE_FALSE,
 	DV_VALUE_NUMBER,			/* the text of a JSON number */
-	DV_VALUE_STRING,			/* what is between the quotes, still escaped */
+	DV_VALUE_STRING,			/* the text between the quotes, still escaped */
 	DV_VALUE_OBJECT,			/* from brace to brace */
 	DV_VALUE_ARRAY				/* from bracket to bracket */
 } dv_value_kind;
@@ -68,13 +69,13 @@ extern const char *dv_value_reason(dv_value_status status);
  */
 extern dv_value_status dv_value_string(const dv_value *value, char *out, size_t *len);
 
-/* Does a string mean exactly this ASCII text?  False for other kinds. */
+/* Returns true if the string means exactly this ASCII text, and false for other kinds. */
 extern bool dv_value_equals(const dv_value *value, const char *text);
 
-/* Does the meaning of a string end with this ASCII text (at most 31 bytes)? */
+/* Returns true if the meaning of a string ends with this ASCII text (at most 31 bytes). */
 extern bool dv_value_ends_with(const dv_value *value, const char *text);
 
-/* What a value is, for dv_value_respell(). */
+/* The form of a value, for dv_value_respell(). */
 typedef enum dv_value_form
 {
 	DV_FORM_OTHER,
@@ -84,10 +85,10 @@ typedef enum dv_value_form
 } dv_value_form;
 
 /*
- * Answers to FetchXML may spell values otherwise than rows do: numbers of
- * aggregates as strings, yes and no as 1 and 0, days with midnight behind them.
- * Gives such a value the form that the conversions accept; any other one is left
- * to them as it is.
+ * Answers to FetchXML may spell values differently from rows: numbers of
+ * aggregates as strings, yes and no as 1 and 0, days followed by midnight.
+ * Gives such a value the form that the conversions accept, and leaves others as
+ * they are.
  */
 extern void dv_value_respell(dv_value *value, dv_value_form form);
 
