@@ -1,13 +1,11 @@
---
 -- Staying in step.
 --
--- dataverse.pull() is a procedure that commits each page of rows together with
--- the place where reading goes on.  Where it is, is kept in tables of this schema,
+-- dataverse.pull() is a procedure that commits each page of rows together with the
+-- place where reading continues.  This state is kept in tables of this schema,
 -- which pg_dump includes.  They belong to the extension: the functions that write
--- them run as its owner, search nothing but pg_catalog, contain no dynamic SQL,
--- and change only what belongs to a copy whose table the caller owns.  Everything
--- else runs as the caller.
---
+-- them run as its owner, search only pg_catalog, contain no dynamic SQL, and
+-- change only the state of copies whose tables the caller owns.  Everything else
+-- runs as the caller.
 
 CREATE FUNCTION dataverse.changes(foreign_table regclass, token text DEFAULT NULL)
 RETURNS TABLE (id uuid, deleted boolean, "row" jsonb, next_token text)

@@ -1,4 +1,4 @@
--- What arguments and sessions have to be like, as several procedures demand it.
+-- Checks of arguments and sessions, shared by several procedures.
 
 CREATE FUNCTION dataverse.check_choice(what text, value text, VARIADIC valid text[])
 RETURNS void
@@ -35,8 +35,8 @@ $$;
 COMMENT ON FUNCTION dataverse.check_boolean(text, boolean) IS
   'refuses null for true or false';
 
--- Where the session is a replica, the rules of dataverse.rejects do not apply, so that
--- entries of rows that got in would stay.
+-- In a replica session, the rules of dataverse.rejects do not apply, so entries of
+-- rows that were accepted would stay.
 CREATE FUNCTION dataverse.check_session(what text)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION dataverse.check_session(text) IS
   'refuses sessions with settings under which nothing can be sent and noted; "what" is what cannot be done';
 
 -- Statements find tables by their names.  Until the transaction ends, the name has to
--- mean the same table, and nobody's code must run with more rights than its owner has
+-- refer to the same table, and no code may run with more rights than its owner has
 -- (src/sync/hold.c).  Functions that run such statements, or that read tables of other
 -- roles, have the same setting (src/fdw/guard.c).
 CREATE FUNCTION dataverse.hold(name text, relation oid)

@@ -1,4 +1,4 @@
--- What the columns of the views mean, as \d+ shows it; README.md says more.
+-- The meaning of the views' columns, as shown by \d+; README.md has more details.
 
 COMMENT ON COLUMN dataverse.pool.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.pool.server IS 'the foreign server';

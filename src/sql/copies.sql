@@ -1,5 +1,6 @@
--- A copy is named by its tables.  Their OIDs follow from the names, as in
--- dataverse.rejected_rows, so that a restored dump finds its tables.
+-- A copy is identified by the names of its tables.  Their OIDs are derived
+-- from the names, as in dataverse.rejected_rows, so that a restored dump
+-- finds its tables.
 CREATE TABLE dataverse.copies (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   foreign_table text NOT NULL,
@@ -63,7 +64,7 @@ COMMENT ON COLUMN dataverse.copies.filled IS 'the table has had rows';
 COMMENT ON COLUMN dataverse.copies.refused IS 'the number of rows in dataverse.copy_refused';
 COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
--- dataverse.capture() finds the copy of a table by it, so that there can be only one.
+-- dataverse.capture() finds the copy of a table by this OID, so it must be unique
 CREATE UNIQUE INDEX copies_target_oid_idx ON dataverse.copies (target_oid);
 
 CREATE TABLE dataverse.copy_ids (
@@ -76,8 +77,8 @@ CREATE TABLE dataverse.copy_ids (
 COMMENT ON TABLE dataverse.copy_ids IS
   'the ids that a comparison under way has found in Dataverse, or still has to read';
 
--- Rows whose references were missing ("dangling") are tried apart from the others,
--- because they may need each other.
+-- Rows whose references were missing ("dangling") are retried separately from the
+-- others, because they may need each other.
 CREATE TABLE dataverse.copy_refused (
   copy bigint NOT NULL,
   id uuid NOT NULL,
@@ -139,9 +140,9 @@ COMMENT ON TABLE dataverse.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
 COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not kept when it is done; as is query';
 
--- A dump identifies tables by their names alone.  A role that has noted the name of a
--- table which does not exist must not own the table that gets this name later, so
--- entries without a table are left out.
+-- A dump identifies tables only by their names.  A role that has registered the name
+-- of a nonexistent table must not own the table that gets this name later, so entries
+-- without a table are excluded.
 SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '
   WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                 WHERE c.oid = target_oid AND target = pg_catalog.format(''%I.%I'', n.nspname, c.relname))');
@@ -152,8 +153,8 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused_number_seq', 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log_id_seq', '');
 
--- Who calls a function that runs as its owner: the role of SET ROLE, or else that
--- of the session.
+-- Returns the caller of a function that runs as its owner: the role of SET ROLE,
+-- or else that of the session.
 CREATE FUNCTION dataverse.caller()
 RETURNS name
 LANGUAGE C STABLE PARALLEL RESTRICTED
@@ -162,8 +163,9 @@ AS 'MODULE_PATHNAME', 'dataverse_caller';
 COMMENT ON FUNCTION dataverse.caller() IS
   'the role that calls a function that runs as its owner; for dataverse.pull()';
 
--- A copy belongs to the owner of its table; before there is one, to the role that
--- asked for it.  To act for a role is to have its rights without SET ROLE.
+-- A copy belongs to the owner of its table or, before the table exists, to the
+-- role that requested it.  A role can act for another one if it has that role's
+-- rights without SET ROLE.
 CREATE FUNCTION dataverse.copy_owner(copy dataverse.copies)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -198,9 +200,9 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
   'the state of a copy, for who owns it; for dataverse.pull()';
 
--- Changes, or a comparison, of which an interrupted run has left the rest, are as
--- old as that run: what has changed since is read once they are through.  A first
--- read is followed by all that in any case.
+-- If an interrupted run has left changes or a comparison unfinished, they are as
+-- old as that run: later changes are read after they are done.  A first read is
+-- followed by all of this in any case.
 CREATE FUNCTION dataverse.copy_resumes(copy bigint)
 RETURNS boolean
 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
@@ -210,11 +212,11 @@ AS $$ SELECT c.phase <> 'backfill' AND (c.phase <> 'current' OR c.link IS NOT NU
 COMMENT ON FUNCTION dataverse.copy_resumes(bigint) IS
   'whether a run goes on with what an earlier one has begun, after which it has to look for more; for dataverse.pull()';
 
--- Tables may have been renamed, and their names given to others: copies take their
--- names with them, and who had a name before is of a table that is gone.  Names
--- are unique, so they are given up before they are taken.  Only the caller's own
--- copies, and what this name depends on, are looked at: to follow the tables of
--- other roles could mean to wait for as long as they like.
+-- Tables may have been renamed, and their names given to others.  Copies follow
+-- the names of their tables, and the previous holder of a name is the copy of a
+-- dropped table.  Names are unique, so they are released before they are assigned.
+-- Only the caller's own copies, and the holders of this name, are examined,
+-- because tables of other roles may be locked for any time.
 CREATE FUNCTION dataverse.copy_follow_names(target text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
@@ -276,7 +278,7 @@ COMMENT ON FUNCTION dataverse.copy_remove(bigint) IS
 
 REVOKE ALL ON FUNCTION dataverse.copy_remove(bigint) FROM PUBLIC;
 
--- Of a table that was not read into, everything has to be read.
+-- If the table has not been read into, everything has to be read.
 CREATE FUNCTION dataverse.copy_restart(copy bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
@@ -324,7 +326,7 @@ BEGIN
       errcode = 'invalid_schema_name', message = format('schema "%s" does not exist', (parse_ident(target))[1]),
       hint = format('Create it: CREATE SCHEMA %I;', (parse_ident(target))[1]);
   END IF;
-  -- who could create the table may say what it will be a copy of
+  -- a role that could create the table may register it as a copy
   IF owner IS NULL AND NOT has_schema_privilege(dataverse.caller(), schema, 'CREATE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
@@ -352,7 +354,8 @@ BEGIN
       message = format('table %s is a copy of another foreign table, %s', target, opened.foreign_table),
       hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
   END IF;
-  -- who had this name before begins anew; what the runs of another role have met is not for everybody's eyes
+  -- a previous copy of this name starts over; what another role's runs have reported must not be
+  -- visible to others
   FOR gone IN
     SELECT c.* FROM dataverse.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
       OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE'))
@@ -370,7 +373,7 @@ BEGIN
     -- another session, perhaps of another role, has just done the same
     RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
   END IF;
-  -- what was changed in a table that is gone concerns no rows of another one
+  -- changes in a dropped table do not concern the rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     forgotten := dataverse.copy_forget_changes(opened.id);
     IF forgotten > 0 THEN
@@ -378,7 +381,7 @@ BEGIN
     END IF;
     UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
-  -- to change it could mean to wait for a run
+  -- an update could have to wait for a run
   UPDATE dataverse.copies AS c
   SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
       target = copy_open.target, role = dataverse.caller()
@@ -386,9 +389,9 @@ BEGIN
     AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
          OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
          OR c.role <> dataverse.caller() OR c.role_oid IS DISTINCT FROM dataverse.role_oid(dataverse.caller()));
-  -- the name may be that of a table of somebody else by now
+  -- by now, the name may be that of another role's table
   PERFORM dataverse.copy_get(opened.id);
-  -- what was read went into the other table; this one needs everything
+  -- the earlier rows went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     PERFORM dataverse.copy_restart(opened.id);
   END IF;
@@ -399,9 +402,9 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_open(regclass, text) IS
   'finds the state of a copy, or begins one; for dataverse.pull()';
 
--- Of a table that is gone, everything has to be read again.  Only the session that
--- has the lock of the copy may say so: another one does not see a table that is
--- just being made.
+-- If the table is gone, everything has to be read again.  Only the session that
+-- holds the lock of the copy may decide this: other sessions do not see a table
+-- that is just being created.
 CREATE FUNCTION dataverse.copy_begin_anew(copy bigint, foreign_table regclass)
 RETURNS dataverse.copies
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -418,7 +421,7 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_begin_anew(bigint, regclass) IS
   'forgets how far the copy is whose table will be made; for dataverse.pull()';
 
--- Changes what the members of "changes" say.
+-- Sets the members of "changes".
 CREATE FUNCTION dataverse.copy_set(copy bigint, changes jsonb)
 RETURNS dataverse.copies
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -434,8 +437,8 @@ BEGIN
       compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
   WHERE c.id = copy
   RETURNING c.* INTO STRICT n;
-  -- the target is set to itself so that its OID is found once it exists, but not that
-  -- of another table, nor of one that somebody else has made
+  -- set the target to itself so that its OID is found once it exists, but not the
+  -- OID of another table, or of one that another role has created
   IF n.target_oid IS NULL THEN
     UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy;
     n := dataverse.copy_get(copy);
@@ -447,7 +450,7 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_set(bigint, jsonb) IS
   'changes the state of a copy; for dataverse.pull()';
 
--- Adds ids to those found, and returns how many are new; without arrays, forgets them all.
+-- Adds ids to those found, and returns the number of new ones; without arrays, forgets them all.
 CREATE FUNCTION dataverse.copy_note_ids(copy bigint, ids uuid[], versions bigint[])
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
@@ -524,7 +527,7 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
   'notes rows that the table of a copy has refused; for dataverse.pull()';
 
--- These rows are as they should be: what was noted and filed of them goes.
+-- These rows are in step: removes their notes and refused rows.
 CREATE FUNCTION dataverse.copy_admit(copy bigint, admitted uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -545,7 +548,7 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_admit(bigint, uuid[]) IS
   'forgets refused rows that have got into the table of a copy; for dataverse.pull()';
 
--- The refused rows that a comparison has not found.
+-- Returns the refused rows that a comparison has not found.
 CREATE FUNCTION dataverse.copy_refused_missing(copy bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -573,7 +576,7 @@ COMMENT ON FUNCTION dataverse.copy_admit_all(bigint) IS
 
 REVOKE ALL ON FUNCTION dataverse.copy_admit_all(bigint) FROM PUBLIC;
 
--- Refused rows of one kind, from a position on, or backwards.
+-- Returns refused rows of one kind, forwards or backwards from a position.
 CREATE FUNCTION dataverse.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
 RETURNS SETOF dataverse.copy_refused
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER ROWS 1000
@@ -625,8 +628,8 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_file(bigint, text) IS
   'files the rows that a copy has refused in dataverse.rejects; for dataverse.pull()';
 
--- The number of refused rows that do not only wait for another row, and the first
--- of all.
+-- Returns the number of refused rows, except those that only wait for another
+-- row, and the first of all.
 CREATE FUNCTION dataverse.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse.copy_refused)
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER

@@ -84,7 +84,8 @@ COMMENT ON FUNCTION dataverse.fetchxml(name, text) IS
   'returns all rows of a FetchXML query';
 
 -- Runs with the caller's privileges on the table, like any other query.  ONLY
--- because foreign tables can have children here, of which Dataverse knows nothing.
+-- because foreign tables can have local children, of which Dataverse knows
+-- nothing.
 CREATE FUNCTION dataverse.row_count(foreign_table regclass)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE

@@ -1,6 +1,6 @@
--- Default privileges of whoever installs the extension are not meant for tables with
--- rows of all roles, and triggers on these, or functions that run as their owner,
--- would give all rights.
+-- Default privileges of the role that installs the extension must not apply to
+-- tables with rows of all roles.  Triggers on these tables, or functions that run as
+-- their owner, would give all rights.
 DO $$
 DECLARE
   statement text;
@@ -27,7 +27,7 @@ $$;
 -- their own.
 GRANT USAGE ON SCHEMA dataverse TO PUBLIC;
 
--- The views show each caller only what this caller may see.
+-- The views show each caller only the rows that the caller may see.
 GRANT SELECT ON dataverse.pool, dataverse.pool_metrics, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
   TO PUBLIC;
 

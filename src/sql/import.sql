@@ -3,9 +3,9 @@
 --
 
 -- Ignores case and accents, much as Dataverse does.  (Dataverse also ignores
--- trailing blanks and all characters that its collation does not know, which this
--- one does not: whatever the service returns is checked here.)  It is not created
--- if the server is built without ICU or ICU does not support the encoding of the
+-- trailing blanks and all characters that its collation does not know.  This
+-- collation does not, so PostgreSQL rechecks all rows.)  It is not created if the
+-- server is built without ICU or ICU does not support the encoding of the
 -- database.
 DO $$
 BEGIN

@@ -1,11 +1,9 @@
---
 -- Functions that run as the owner of the extension.
 --
--- They have to know who calls them, which PostgreSQL does not tell a function that
--- is SECURITY DEFINER.  So they move to a schema of their own, and what is called is
--- a function in C that runs with the rights of its caller, notes who that is, and
+-- They have to know their caller, which PostgreSQL does not tell a SECURITY DEFINER
+-- function.  Therefore they move to a schema of their own, and roles call a function
+-- in C instead, which runs with the rights of its caller, notes the caller, and
 -- calls them (src/sync/caller.c).
---
 CREATE SCHEMA dataverse_owner;
 
 COMMENT ON SCHEMA dataverse_owner IS

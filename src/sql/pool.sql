@@ -1,7 +1,5 @@
---
 -- The pool of application users.  The functions show callers what belongs to
--- them, and show members of pg_read_all_stats everything.
---
+-- them, and members of pg_read_all_stats everything.
 
 CREATE FUNCTION dataverse.pool_users(
   OUT database name,
@@ -80,8 +78,8 @@ CREATE VIEW dataverse.pool_summary AS
 COMMENT ON VIEW dataverse.pool_summary IS
   'a row for each server: its number of application users and how often they were throttled';
 
--- For programs that make a metric of each column: numbers, of which none is null,
--- and labels, none of which is called like one that such programs set themselves.
+-- For programs that make a metric of each column: numbers without nulls, and
+-- labels whose names differ from those that such programs set themselves.
 CREATE VIEW dataverse.pool_metrics AS
   SELECT u.database, u.server AS foreign_server, u.name AS application_user,
          u.throttled::integer AS throttled,

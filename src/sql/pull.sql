@@ -44,8 +44,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_name(text) IS
   'refuses what cannot be the name of a table; for dataverse.pull()';
 
--- Without these, there would be no copy, and so no run that could fail.
--- Whether this is a foreign table of ours.
+-- Returns true if this is a foreign table of ours.  Otherwise there would be
+-- no copy, and so no run that could fail.
 CREATE FUNCTION dataverse.pull_is_foreign(foreign_table regclass)
 RETURNS boolean
 LANGUAGE sql STABLE STRICT
@@ -115,7 +115,7 @@ AS $$ SELECT r.inserted + r.updated + r.deleted + r.rejected > 0 $$;
 COMMENT ON FUNCTION dataverse.pull_has_changed(dataverse.run_log) IS
   'whether a run has changed anything here, or could not; for dataverse.pull_all()';
 
--- A schedule may run each minute, so a call says one line, and another one for each
+-- A schedule may run each minute, so a call reports one line, plus one for each
 -- table in which something has changed (run_pull).
 CREATE FUNCTION dataverse.pull_all_summary(schema name, tables bigint, since timestamptz)
 RETURNS text
@@ -130,7 +130,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_all_summary(name, bigint, timestamptz) IS
   'one line about all runs of a call; for dataverse.pull_all()';
 
--- The name of the table, qualified, as the caller's search path has it.
+-- Returns the qualified name of the table, resolved by the caller's search path.
 CREATE FUNCTION dataverse.pull_target(target text, existing regclass, schema name)
 RETURNS text
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -152,7 +152,7 @@ BEGIN
       errcode = 'invalid_name', message = format('invalid name of a table: "%s"', target),
       hint = 'Write it as in SQL: account, public.account, or public."My Accounts".';
   END IF;
-  -- as long as PostgreSQL lets them be
+  -- truncated to PostgreSQL's maximum length
   RETURN format('%I.%I', parts[1]::name, parts[2]::name);
 END
 $$;
@@ -208,7 +208,7 @@ AS $$
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
     'detail', concat_ws('  ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
     'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
-                                                -- PostgreSQL looks for the table before anything else does
+                                                -- PostgreSQL looks up the table first
                                                 WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
                                                   format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
                                                          (parse_ident($1))[1], current_user)
@@ -218,9 +218,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
   'an error as dataverse.run_pull() returns it';
 
--- Runs, and returns the error instead of raising it, so that its end is committed
--- first.  A procedure that commits cannot set the search path, so all names are
--- qualified.
+-- Runs, and returns the error instead of raising it, so that the end of the run
+-- is committed first.  A procedure that commits cannot set the search path, so
+-- all names are qualified.
 CREATE PROCEDURE dataverse.run_pull(
   foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
   wait boolean, on_error text, named boolean, INOUT problem jsonb)
@@ -246,7 +246,7 @@ DECLARE
   phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
-  -- what runs of other copies note must not make this one fail
+  -- concurrent updates by runs of other copies must not make this one fail
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
@@ -257,7 +257,7 @@ BEGIN
     END IF;
     copy := dataverse.copy_open(foreign_table, name);
   EXCEPTION
-    -- there is no copy that the run could belong to
+    -- there is no copy to which the run could belong
     WHEN OTHERS THEN
       GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
         hint = PG_EXCEPTION_HINT;
@@ -275,7 +275,7 @@ BEGIN
     RETURN;
   END IF;
   COMMIT;
-  -- what is committed here meanwhile must be seen after rows are locked; even EXIT takes a snapshot
+  -- after locking rows, see what has been committed meanwhile; even EXIT takes a snapshot
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
     BEGIN
@@ -291,13 +291,13 @@ BEGIN
           resumes := false;
           more := true;
         END IF;
-        -- what comes next may have to wait
+        -- the next step may have to wait
         IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
           PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
         END IF;
         retrying := NOT more OR dataverse.pull_is_hopeless(copy, plan);
       ELSE
-        -- what was refused may get in now, and may be needed for that
+        -- refused rows may be accepted now, and may be needed for it
         phase := 'retry';
         retry := dataverse.pull_retry(run, copy, plan, path, retry);
         retrying := retry IS NOT NULL;
@@ -306,7 +306,7 @@ BEGIN
           FROM dataverse.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
           more := false;
-          -- what a run does last is committed together with its end
+          -- the last action of a run is committed together with its end
           IF NOT failed THEN
             PERFORM dataverse.end_pages();
             ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
@@ -329,10 +329,10 @@ BEGIN
     EXIT WHEN failed OR NOT more AND NOT retrying;
   END LOOP;
   IF failed THEN
-    -- what hits the run here, such as a cancel, is its end as well
+    -- an error at this point, such as a cancel, also ends the run
     BEGIN
       PERFORM dataverse.end_pages();
-      -- of a privilege, nobody knows on which side it is missing
+      -- it is not known on which side a privilege is missing
       SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);
@@ -347,7 +347,7 @@ BEGIN
   PERFORM dataverse.run_unlock();
   IF failed THEN
     problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
-  -- tables that nobody has named are reported only if something has changed in them
+  -- tables that the caller has not named are reported only if something has changed in them
   ELSIF named OR dataverse.pull_has_changed(ended) THEN
     RAISE NOTICE '%', dataverse.pull_summary(ended, name);
   END IF;
@@ -411,7 +411,7 @@ AS $$ SELECT format('%I.%I', $1, c.relname) FROM pg_class AS c WHERE c.oid = $2 
 COMMENT ON FUNCTION dataverse.name_in(name, oid) IS
   'the name of a table in another schema; for dataverse.pull_all()';
 
--- The copies that refuse rows because others are missing, and the number of these rows.
+-- Returns the copies that refuse rows because others are missing, and the number of these rows.
 CREATE FUNCTION dataverse.pull_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER

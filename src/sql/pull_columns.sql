@@ -1,13 +1,14 @@
--- The columns of a copy: how values get into those of other types, how their types
--- follow those of the foreign table, and which of them get no values any more.
+-- The columns of a copy: how values are converted to other types, how their types
+-- follow those of the foreign table, and which of them are no longer filled.
 --
 -- A copy has the value that Dataverse has, or it does not have the row.  PostgreSQL's
--- assignment rounds numbers and cuts spaces.  So where types differ, each value that
--- was assigned is converted back and compared, and a row with a value that has changed
--- is refused like one that violates a constraint.  Times that have a zone on one side
--- only are those of UTC on the other, and blanks at the end of char(n) mean nothing.
+-- assignment rounds numbers and cuts spaces.  Therefore, if types differ, each
+-- assigned value is converted back and compared, and a row with a changed value is
+-- refused like one that violates a constraint.  If times have a zone on one side only,
+-- those on the other side are in UTC; blanks at the end of char(n) are not
+-- significant.
 
--- The type that a domain is based on; any other type itself.
+-- Returns the base type of a domain, or the type itself.
 CREATE FUNCTION dataverse.pull_base_type(type oid)
 RETURNS oid
 LANGUAGE sql STABLE STRICT
@@ -22,9 +23,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_base_type(oid) IS
   'the type that a domain is based on, or the type itself; for dataverse.pull()';
 
--- The condition under which a value of the foreign table ("there") and the same value
--- of the copy ("here") are the same.  Times are compared in UTC, texts as they are
--- shown.
+-- Returns the condition under which a value of the foreign table ("there") and the
+-- value of the copy ("here") are the same.  Times are compared in UTC, texts as they
+-- are shown.
 CREATE FUNCTION dataverse.pull_sameness(there text, here text, source oid, target oid)
 RETURNS text
 LANGUAGE plpgsql STABLE STRICT
@@ -58,9 +59,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
   'the condition under which a value has not been changed by a conversion; for dataverse.pull()';
 
--- For each column: the value that is assigned to it ("input"), this value in the type
--- of the column, without ("stored") and with the length of the column ("exact"), and,
--- if types differ, the condition under which the value has not changed ("stays").  If
+-- Returns for each column: the assigned value ("input"), this value in the type of
+-- the column, without ("stored") and with the length of the column ("exact"), and, if
+-- types differ, the condition under which the value has not changed ("stays").  If
 -- the type of a column could not follow, and there is no cast, values are converted
 -- through text.
 CREATE FUNCTION dataverse.pull_conversions(
@@ -98,8 +99,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_conversions(regclass, regclass, text[], jsonb) IS
   'how the values of a foreign table get into columns of a copy; for dataverse.pull()';
 
--- The statement that finds a value of the page which the column of the copy would
--- change; NULL if all columns have the types of the foreign table.
+-- Returns the statement that finds a value of the page which the column of the
+-- copy would change, or NULL if all columns have the types of the foreign table.
 CREATE FUNCTION dataverse.pull_changed_statement(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS text
 LANGUAGE sql STABLE STRICT
@@ -117,7 +118,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_changed_statement(regclass, regclass, text[], jsonb) IS
   'the statement that finds values which a copy would change; for dataverse.pull()';
 
--- Refuses the rows that were just merged if one of their values has changed.
+-- Refuses those of the merged rows whose values have changed.
 CREATE FUNCTION dataverse.pull_check_values(plan jsonb, path text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -143,9 +144,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_values(jsonb, text) IS
   'refuses rows with values that a copy would change; for dataverse.pull()';
 
--- The types of the copy's columns that follow the foreign table: those that are the
--- same, or were the same last time.  A column to which its owner has given another
--- type does not follow.
+-- Returns the types of the copy's columns that follow the foreign table: those that
+-- are the same, or were the same last time.  A column to which its owner has given
+-- another type does not follow.
 CREATE FUNCTION dataverse.pull_followed(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS jsonb
 LANGUAGE sql STABLE STRICT
@@ -162,8 +163,8 @@ COMMENT ON FUNCTION dataverse.pull_followed(regclass, regclass, text[], jsonb) I
   'the types of columns of a copy that follow those of the foreign table; for dataverse.pull()';
 
 -- Gives a column the type that it has in the foreign table.  All rows are read
--- again then, so values that cannot be converted need not be.  Views and others may
--- depend on the column: then it stays as it is, and the run says so.
+-- again afterwards, so values that cannot be converted are not needed.  If views or
+-- other objects depend on the column, it stays as it is, and the run reports this.
 CREATE FUNCTION dataverse.pull_retype(foreign_table regclass, target text, name text, old_type text, new_type text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -181,7 +182,7 @@ BEGIN
   END;
   RETURN true;
 EXCEPTION
-  -- a lock, a limit, or a failure passes
+  -- a lock, a limit, or a failure is temporary
   WHEN transaction_rollback OR insufficient_resources OR object_not_in_prerequisite_state OR operator_intervention OR system_error
     OR internal_error THEN
     RAISE;
@@ -201,8 +202,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_retype(regclass, text, text, text, text) IS
   'gives a column of a copy the type of the foreign table, if nothing stands in the way; for dataverse.pull()';
 
--- The columns of a table that earlier runs have filled and this one does not fill,
--- whatever their names were then, as long as it is the same table.
+-- Returns the columns of a table that earlier runs have filled and this one does
+-- not fill, whatever their names were then, as long as it is the same table.
 CREATE FUNCTION dataverse.pull_unfed(state dataverse.copies, target regclass, copied text[])
 RETURNS text[]
 LANGUAGE sql STABLE STRICT

@@ -1,5 +1,5 @@
--- Before anything is read: the table of a copy and the statements that bring it up
--- to date, what the service defines, and what has changed since the last run.
+-- The preparation of a run: the table of a copy and the statements that bring it
+-- up to date, the definitions of the service, and changes since the last run.
 
 -- Creates the table of a copy, with the types, the collations, and the comments of
 -- the foreign table.
@@ -38,11 +38,11 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
   'creates the table of a copy; for dataverse.pull()';
 
--- The statements that merge, as the caller's search path may be anything when
--- they run: triggers expect theirs.  So every name and operator is qualified.
--- Columns may have the names of aliases, so that rows are "s.*" and columns are
--- qualified everywhere.  Rows are compared by their binary images, for which no
--- operator of a type is needed.
+-- Returns the statements that merge.  They run with the caller's search path,
+-- which triggers expect, so every name and operator is qualified.  Columns may
+-- have the names of aliases, so rows are written as "s.*" and columns are
+-- qualified everywhere.  Rows are compared by their binary images, which needs
+-- no operators of their types.
 CREATE FUNCTION dataverse.pull_statements(
   foreign_table regclass, target regclass, columns text[], followed jsonb, info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
@@ -52,7 +52,7 @@ AS $$
 DECLARE
   id CONSTANT text := quote_ident(info ->> 'id_column');
   rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
-  -- of a set of ids: the same for the same set, and for no other
+  -- of a set of ids: the same only for the same set
   digest CONSTANT text := 'coalesce(pg_catalog.bit_xor(pg_catalog.uuid_hash_extended(%s, 0)), 0)';
   names text;
   inputs text;
@@ -79,10 +79,10 @@ BEGIN
     ours := concat_ws(', ', ours, 't.deleted_at');
     theirs := concat_ws(', ', theirs, 'NULL::pg_catalog.timestamptz');
   END IF;
-  -- OFFSET keeps it a lookup in the index for each row, so that the triggers of the
-  -- table see only rows that are new
+  -- OFFSET makes this an index lookup for each row, so that the triggers of the
+  -- table see only new rows
   new_only := format('NOT EXISTS (SELECT FROM %s AS x WHERE x.%2$s OPERATOR(pg_catalog.=) s.%2$s OFFSET 0)', target, id);
-  -- a row of the type of the foreign table, of columns that are copied
+  -- a row of the type of the foreign table, with the columns that are copied
   SELECT string_agg(CASE WHEN a.attname = ANY (columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
   INTO whole_row
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
@@ -144,8 +144,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
--- A server can be altered, and a foreign table be made again for another one, while
--- what was read before, and tokens and versions, are those of another service.
+-- A server can be altered, and a foreign table recreated for another one.  Rows
+-- read before, tokens, and versions would then be those of another service.
 CREATE FUNCTION dataverse.pull_source_address(foreign_table regclass)
 RETURNS text
 LANGUAGE sql STABLE STRICT
@@ -159,8 +159,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
   'the address of the service that a foreign table is in; for dataverse.pull() and push()';
 
--- What the service defines: whether changes are tracked, and ids and types of the
--- columns that are copied, by their names here, and which of them cannot be set when a row is created, or only then.  What is made again has another id.
+-- Returns the definitions of the service: whether changes are tracked, and ids and types of the
+-- columns that are copied, by their local names, and which of them cannot be set when a row is
+-- created, or only then.  Recreated tables and columns have other ids.
 CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -172,7 +173,7 @@ DECLARE
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
-  -- an answer that was damaged on its way is asked for again, as pages are
+  -- an answer that was damaged in transit is requested again, like pages
   FOR attempt IN 1 .. most LOOP
     BEGIN
       definition := dataverse.request((info ->> 'server')::name, 'GET', path);
@@ -202,9 +203,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
   'what a table is in Dataverse now; for dataverse.pull()';
 
--- What a run does that has found other definitions than those of the run before: if
--- the table or a column was made again, everything here is of yesterday, and
--- nothing in the rows tells.  Returns whether everything has to be read again.
+-- Handles definitions that differ from those of the previous run: if the table or a
+-- column was recreated, our copy is stale, which the rows do not show.  Returns
+-- true if everything has to be read again.
 CREATE FUNCTION dataverse.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -217,7 +218,7 @@ DECLARE
   other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
                         WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
   anew CONSTANT boolean := '' = ANY (other);
-  -- it can be followed by change tracking from now on
+  -- change tracking is available from now on
   follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
   IF other = '{}' AND NOT follow THEN
@@ -255,7 +256,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
   'decides what other definitions in Dataverse mean for a copy; for dataverse.pull()';
 
--- Reads once a day how long tokens live, and warns if the one there is has got old.
+-- Reads once a day how long tokens are valid, and warns if the copy's token is old.
 CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -272,7 +273,7 @@ BEGIN
         (info ->> 'server')::name, 'GET', 'organizations?$select=expirechangetrackingindays')
         -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
     EXCEPTION
-      -- who may not read it goes without warnings
+      -- without the privilege, no warning is given
       WHEN OTHERS THEN
         NULL;
     END;
@@ -336,8 +337,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
   'whether a table has no rows; for dataverse.pull()';
 
--- The files that a table has its rows in.  One that is gone was emptied by TRUNCATE,
--- dropped with its partition, or written anew.
+-- Returns the files that contain the rows of a table.  A file disappears by
+-- TRUNCATE, when its partition is dropped, or when the table is rewritten.
 CREATE FUNCTION dataverse.pull_storage(target regclass)
 RETURNS bigint[]
 LANGUAGE sql STABLE STRICT
@@ -352,7 +353,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_storage(regclass) IS
   'the files of a table, which show that it was emptied; for dataverse.pull()';
 
--- Rows that a policy hides would look as if they were not there.
+-- Rows that a policy hides would seem to be missing.
 CREATE FUNCTION dataverse.pull_check_policies(target regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -373,8 +374,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_policies(regclass) IS
   'refuses a table whose policies apply to the caller; for dataverse.pull()';
 
--- A foreign table may be dropped while a run waits, or altered, or another one may get
--- its name.  The page is begun for its lock, and for its look at the types.
+-- A foreign table may be dropped or altered while a run waits, or another one may get
+-- its name.  page_start() locks it and checks its types.
 CREATE FUNCTION dataverse.pull_check_source(plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
@@ -396,8 +397,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_source(jsonb) IS
   'refuses a foreign table that is not the one that the run has begun with; for dataverse.pull()';
 
--- Nobody has named the tables of dataverse.pull_all(), so that no role has agreed to
--- what code they bring along.
+-- The caller has not named the tables of dataverse.pull_all(), so no role has agreed
+-- to run their code.
 CREATE FUNCTION dataverse.pull_guard(named boolean)
 RETURNS void
 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
@@ -406,8 +407,8 @@ AS $$ SELECT pg_catalog.set_config('dataverse_fdw.guard', CASE WHEN $1 THEN 'sup
 COMMENT ON FUNCTION dataverse.pull_guard(boolean) IS
   'whom the function that calls it protects from code of others; for dataverse.pull() and pull_all()';
 
--- Nor are superusers to fill tables of others that they have not named, with rows that
--- these may not read.
+-- Nor may superusers fill tables of other roles that they have not named with rows
+-- that these roles may not read.
 CREATE FUNCTION dataverse.pull_stranger(target regclass)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT
@@ -430,8 +431,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_stranger(regclass) IS
   'refuses a table of another role that a superuser has not named; for dataverse.pull_all()';
 
--- What a run has prepared holds for the table that it has locked: nobody has put
--- another one in its place, or given it policies, since.  Neither can anybody do so
+-- The preparation of a run is valid for the table that it has locked: since then,
+-- no other table has replaced it, and it has got no policies.  Neither can happen
 -- before the step is committed.
 CREATE FUNCTION dataverse.pull_check_target(copy bigint, plan jsonb)
 RETURNS void
@@ -458,7 +459,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_target(bigint, jsonb) IS
   'refuses a table that is not as it was when the run began; for dataverse.pull()';
 
--- Prepares a run: creates the table, or looks at what it has; decides what to read.
+-- Prepares a run: creates the table, or examines its contents; decides what to read.
 CREATE FUNCTION dataverse.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
   on_error text, named boolean)
@@ -514,14 +515,14 @@ BEGIN
     PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
     state.known := wanted;
   ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
-    -- another session has made it after this one has looked
+    -- another session has created it after this one has checked
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s is a copy of another foreign table, %s', target, state.foreign_table),
       hint = 'Name another table.';
   END IF;
 
-  -- what has become of the columns since the last run
+  -- compare the columns with those of the last run
   IF state.known = '{}' THEN
     state.known := wanted;
   END IF;
@@ -577,12 +578,12 @@ BEGIN
     IF dataverse.pull_retype(foreign_table, target, retyped.name, retyped.old_type, retyped.new_type) THEN
       reread := true;
       adapted := adapted || retyped.name;
-      -- that has rewritten the table, of which nothing is lost
+      -- this has rewritten the table, but nothing is lost
       changes := jsonb_build_object('storage', dataverse.pull_storage(target));
     END IF;
   END LOOP;
 
-  -- columns of the same names; what the table computes itself is left to it
+  -- columns of the same names, except those that the table generates
   SELECT array_agg(w ORDER BY i), array_agg(format_type(f.atttypid, f.atttypmod) ORDER BY i) INTO copied, copied_types
   FROM unnest(wanted) WITH ORDINALITY AS u (w, i)
     JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = w
@@ -596,7 +597,7 @@ BEGIN
   END IF;
   PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
   PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
-  -- a partitioned table can have a unique index only on columns that include those it is divided by
+  -- a unique index on a partitioned table must include the partition key
   SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
   INTO keyed, indexed
   FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
@@ -633,7 +634,7 @@ BEGIN
 
   info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
                                      'on_error', on_error, 'drift', drift, 'named', named, 'source', foreign_table::text);
-  -- Change tracking does not tell that the rows were removed here, or were lost in a
+  -- Change tracking does not tell that rows were removed locally, or lost in a
   -- crash, which may have come before the end of the first run.
   IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
         SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u')))
@@ -669,7 +670,8 @@ BEGIN
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
-  -- columns that were dropped here and added again are empty, and a change of type may have changed values
+  -- columns that were dropped and added again are empty, and a change of type may have changed
+  -- values
   SELECT to_regclass(target)::oid::bigint || array_agg(a.attnum::bigint ORDER BY u.i), array_agg(format_type(a.atttypid, a.atttypmod) ORDER BY u.i)
   INTO numbers, types_here
   FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c;
@@ -686,7 +688,7 @@ BEGIN
   unfed := dataverse.pull_unfed(state, to_regclass(target), copied);
   PERFORM dataverse.pull_warn_unfed(foreign_table, target, unfed);
   reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
-  -- an interrupted full read goes on, unless it has to read other columns
+  -- an interrupted full read continues, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
                                                    AND state.types = copied_types AND remade IS NULL) THEN
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
@@ -695,7 +697,7 @@ BEGIN
   ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types OR remade IS NOT NULL)
     OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
   THEN
-    -- a page that other columns were requested with leads to pages with these
+    -- links of a page that was requested with other columns lead to pages with those
     changes := changes || '{"link": null}';
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
     sweep, CASE WHEN (info ->> 'elastic')::boolean OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
@@ -709,7 +711,7 @@ BEGIN
   END IF;
   PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
-  -- the index knows nothing of rows in children
+  -- the index does not include rows of children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
   RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema)

@@ -1,8 +1,9 @@
--- What a run does between two commits: a page is merged, ids are compared, rows that
--- were refused are tried again.
+-- The steps of a run between two commits: merging a page, comparing ids, retrying
+-- refused rows.
 
--- Whether this error is about rows, so that others may get in: values, constraints,
--- and what triggers raise, also with SQLSTATEs of classes that PostgreSQL does not use.
+-- Returns true if this error concerns individual rows, so that others may be accepted:
+-- values, constraints, and errors of triggers, including SQLSTATEs of classes that
+-- PostgreSQL does not use.
 CREATE FUNCTION dataverse.pull_is_row_error("sqlstate" text)
 RETURNS boolean
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -16,9 +17,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
   'whether an error speaks of single rows rather than of the whole statement; for dataverse.pull()';
 
--- Leaves out of the page what was changed here.  Rows are locked first, and then
--- the log is looked at: whoever has changed a row before is there by then, and
--- whoever is about to do so waits for the end of this transaction.
+-- Removes locally changed rows from the page.  Rows are locked first, and then
+-- the log is read: earlier changes are in the log by then, and later ones wait
+-- for the end of this transaction.
 CREATE FUNCTION dataverse.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -52,8 +53,8 @@ COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
 
 -- Merges entries of the page.  Statements run as the caller would run them: with
 -- the caller's search path, and with few rows looked up in the index rather than
--- joined with all of them.  Constraints that could be checked later are checked
--- here: at the COMMIT, nobody could say which row it was.
+-- joined with all of them.  Deferred constraints are checked now, because at the
+-- COMMIT it would not be known which row violates them.
 CREATE FUNCTION dataverse.pull_merge_window(
   plan jsonb, path text, phase text, first bigint, n bigint,
   OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT digest bigint, OUT updated bigint, OUT deleted bigint)
@@ -65,7 +66,7 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 DECLARE
-  -- in the caller's search path, operators may be anybody's
+  -- in the caller's search path, operators may belong to any role
   first_read CONSTANT boolean := phase = 'backfill';
   insert_statement CONSTANT text := plan ->> CASE WHEN first_read THEN 'backfill' ELSE 'insert' END;
   update_statement CONSTANT text := plan ->> 'update';
@@ -86,7 +87,7 @@ BEGIN
     END IF;
     SET LOCAL search_path = pg_catalog, pg_temp;
     IF inserted < upserts AND update_statement IS NOT NULL THEN
-      -- some may just have been inserted here
+      -- some may just have been inserted
       IF plan ? 'captured' THEN
         PERFORM dataverse.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
       END IF;
@@ -113,8 +114,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_merge_window(jsonb, text, text, bigint, bigint) IS
   'merges some of the rows of the page that was read last; for dataverse.pull()';
 
--- Rows of elastic tables with the same id in several partitions are different ones,
--- of which a copy could have only one.
+-- Elastic tables can have rows with the same id in several partitions, of which a
+-- copy could have only one.
 CREATE FUNCTION dataverse.pull_check_partitions(plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -132,7 +133,7 @@ BEGIN
   IF ids IS NULL THEN
     RETURN;
   END IF;
-  -- one that was deleted, and created in another partition, is there only once
+  -- a row that was deleted, and created in another partition, exists only once
   EXECUTE plan ->> 'partitions' USING ids INTO twice;
   IF twice.id IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -147,15 +148,15 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_check_partitions(jsonb) IS
   'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
 
--- Merges the page.  If the table refuses it, it is divided until the rows are
--- known that are at fault.  These are noted, and tried again later.
+-- Merges the page.  If the table refuses it, it is divided until the rows at
+-- fault are known.  These are noted, and retried later.
 CREATE FUNCTION dataverse.pull_merge(copy bigint, plan jsonb, path text, phase text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- a stack of windows, of which the last one is next
+  -- a stack of windows, whose last one is next
   firsts bigint[] := '{0}';
   sizes bigint[];
   whole bigint;
@@ -178,7 +179,7 @@ DECLARE
   images jsonb[] := '{}';
   all_ids uuid[];
 BEGIN
-  -- the lock keeps changes from being captured from now on, if they are not yet
+  -- from now on, the lock keeps changes from being captured, if they are not yet
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   PERFORM dataverse.pull_check_target(copy, plan);
   IF plan ->> 'twice' IS NOT NULL THEN
@@ -238,9 +239,10 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_merge(bigint, jsonb, text, text) IS
   'merges the page that was read last, and notes the rows that the table refuses; for dataverse.pull()';
 
--- What a statement finds in the table of a copy, without a lock on it that stays: the
--- lock goes with the subtransaction.  Others may need one while Dataverse is waited
--- for, or wait for one when this session locks the table.
+-- Returns the result of a statement on the table of a copy, without keeping a lock on
+-- it: the lock is released with the subtransaction.  Otherwise other sessions might
+-- wait for it while we wait for Dataverse, or this session might deadlock when it
+-- locks the table.
 CREATE FUNCTION dataverse.pull_peek(statement text, copy bigint)
 RETURNS text
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -379,7 +381,7 @@ DECLARE
 BEGIN
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   PERFORM dataverse.pull_check_target(copy, plan);
-  -- the foreign table has been read; nothing of it is left in the page
+  -- the foreign table has been read; the page must be empty
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
   IF gone <> '{}' THEN
     PERFORM dataverse.page_delete(gone);
@@ -387,7 +389,7 @@ BEGIN
   END IF;
   IF NOT whole THEN
     EXECUTE plan ->> 'differing' USING copy INTO differing;
-    -- the environment was restored, so versions that were seen before mean nothing now
+    -- the environment was restored, so versions seen before are meaningless
     EXECUTE plan ->> 'went_back' USING copy INTO went_back;
     IF went_back THEN
       PERFORM dataverse.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
@@ -430,10 +432,10 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_settle(bigint, jsonb, text) IS
   'reads some of the rows that a comparison has found to differ; for dataverse.pull()';
 
--- Tries some of the refused rows again.  A round goes through all of them, once
--- forwards and once backwards, so that chains of references come right whatever
--- their direction.  Returns where the next step goes on, or NULL if the last round
--- has let none in.
+-- Retries some of the refused rows.  A round visits all of them, once forwards and
+-- once backwards, so that chains of references are resolved in either direction.
+-- Returns where the next step continues, or NULL if the last round has accepted
+-- none.
 CREATE FUNCTION dataverse.pull_retry(run bigint, copy bigint, plan jsonb, path text, "at" jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -471,7 +473,7 @@ BEGIN
     RETURN at || jsonb_build_object('dangling', false, 'position', CASE WHEN dangling THEN begin_at -> backwards::text END);
   END IF;
   PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
-  -- a row that is not there any more has no claim to be here; if it is, the service tells
+  -- a row that no longer exists must not be kept; the service tells whether it does
   EXECUTE plan ->> 'read' USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
   PERFORM dataverse.page_delete(deletions);
   PERFORM dataverse.run_add(run, 'retry', dataverse.pull_merge(copy, plan, path, 'retry'));
@@ -484,7 +486,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
   'tries some of the rows that a copy has refused again; for dataverse.pull()';
 
--- What has to be done so that a row gets in.
+-- Returns a hint how to make the table accept the row.
 CREATE FUNCTION dataverse.pull_refusal_hint("sqlstate" text, deleted boolean)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -503,8 +505,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_refusal_hint(text, boolean) IS
   'how to cure that the table of a copy refuses a row; for dataverse.pull()';
 
--- What a run has to say of the rows that did not get in: nothing, a WARNING once
--- they are filed, or an error.
+-- Reports the rows that were refused: not at all, by a WARNING once they are
+-- filed, or by an error.
 CREATE FUNCTION dataverse.pull_finish(
   run bigint, copy bigint, plan jsonb, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
 RETURNS record
@@ -546,9 +548,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
   'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
 
--- The statements that grant what the caller lacks, that give columns here types that
--- suit, or that make the foreign table what the service's is now, if the error may
--- come from that; NULL if there are none.
+-- Returns the statements that grant missing privileges to the caller, change local
+-- columns to suitable types, or adapt the foreign table to the service's definition,
+-- if this may be the cause of the error; NULL if there are none.
 CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text, needed text[])
 RETURNS text
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -567,7 +569,7 @@ BEGIN
                  FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
                  WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse.caller(), s.oid, 'USAGE'))), '');
   END IF;
-  -- columns here to which those of the foreign table cannot be assigned
+  -- local columns to which those of the foreign table cannot be assigned
   IF sqlstate = '42804' THEN
     RETURN (
       SELECT format('Change the type, ALTER TABLE %1$s %2$s; or name the columns to be copied in the argument "columns".', target,
@@ -580,7 +582,8 @@ BEGIN
         AND NOT EXISTS (SELECT FROM pg_cast AS c WHERE c.castsource = f.atttypid AND c.casttarget = b.oid AND c.castcontext <> 'e')
       HAVING count(*) > 0);
   END IF;
-  -- table and column not found, values of another type, that are too long or too great, and unspecified
+  -- table and column not found, values of another type, too long or too great values, and
+  -- unspecified errors
   IF sqlstate NOT IN ('HV00R', 'HV005', 'HV004', 'HV000', '22001', '22003', '22P02', '22007', '22008') THEN
     RETURN NULL;
   END IF;
@@ -590,12 +593,12 @@ BEGIN
       count(*) FILTER (WHERE i.drift = 'removed column') OVER () AS removed
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace, dataverse.import_diff(n.nspname, false) AS i
     WHERE c.oid = pull_cure.foreign_table AND i.foreign_table = c.relname AND i.statement IS NOT NULL) AS d
-  -- new columns are the cause of no error, but may be what has become of others
+  -- new columns do not cause errors, but may be renamed ones
   WHERE d.drift <> 'new column' OR d.added <= d.removed;
   RETURN 'The foreign table is not as the table in Dataverse (dataverse.import_diff): ' || statements
     || CASE WHEN gone THEN format(' SELECT dataverse.forget_copy(%L);', target) ELSE '' END;
 EXCEPTION
-  -- the error that there was before is the one to be reported
+  -- report the original error
   WHEN OTHERS THEN
     RETURN NULL;
 END
@@ -604,8 +607,8 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text, text[]) IS
   'how to cure that privileges are missing, types do not suit, or a foreign table is not as that in Dataverse; for dataverse.pull()';
 
--- Whether so many rows are refused that a run which will fail because of them had
--- better end.  Those that wait for others do not count.
+-- Returns true if so many rows are refused that a run which will fail because of
+-- them should end now.  Rows that wait for others do not count.
 CREATE FUNCTION dataverse.pull_is_hopeless(copy bigint, plan jsonb)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -622,9 +625,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_is_hopeless(bigint, jsonb) IS
   'whether a run refuses too many rows to go on; for dataverse.pull()';
 
--- The greatest version in Dataverse, NULL if that cannot be known.  To find it can
--- take the service too long; the greatest one here was there as well, so that
--- whatever is above it is new in any case.
+-- Returns the greatest version in Dataverse, or NULL if it cannot be determined.
+-- Finding it can take the service too long; the greatest local version also came
+-- from the service, so everything above it is certainly new.
 CREATE FUNCTION dataverse.pull_top(plan jsonb)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -646,9 +649,9 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_top(jsonb) IS
   'the greatest version that a table has in Dataverse; for dataverse.pull()';
 
--- What follows if rows were removed without the runs being told, by TRUNCATE or with a
+-- Handles rows that were removed without notice to the runs, by TRUNCATE or with a
 -- partition: they are read again.  If the table was only rewritten, the comparison
--- finds nothing, which does no harm.  NULL if nothing has happened.
+-- finds nothing, which is harmless.  Returns NULL if nothing has happened.
 CREATE FUNCTION dataverse.pull_emptied(state dataverse.copies, plan jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE STRICT
@@ -670,7 +673,7 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_emptied(dataverse.copies, jsonb) IS
   'what follows if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
 
--- The number that a token of change tracking begins with: a version.
+-- Returns the number at the beginning of a change-tracking token, which is a version.
 CREATE FUNCTION dataverse.pull_token_version(token text)
 RETURNS numeric
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -683,10 +686,10 @@ COMMENT ON FUNCTION dataverse.pull_token_version(text) IS
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
 -- rows that differ.  Returns false when the copy is in step.
 --
--- The token of a first read may speak of its beginning or of its end; nothing
--- says which.  So what a first read may have missed is found by comparing ids and
--- versions after it, unless the number in the token is not greater than the
--- greatest version there was before: then the token speaks of the beginning.
+-- The token of a first read may refer to its beginning or to its end.  Therefore
+-- rows that a first read may have missed are found by comparing ids and versions
+-- after it, unless the number in the token is not greater than the greatest
+-- version before it: then the token refers to the beginning.
 CREATE FUNCTION dataverse.pull_step(run bigint, copy bigint, plan jsonb, path text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -724,7 +727,7 @@ BEGIN
     PERFORM dataverse.copy_set(copy, changes);
     RETURN true;
   END IF;
-  -- those of new partitions are noted once the table is locked
+  -- files of new partitions are noted once the table is locked
   changes := CASE WHEN storage IS DISTINCT FROM state.storage THEN jsonb_build_object('storage', storage) ELSE '{}' END;
   IF state.phase = 'settle' THEN
     counts := dataverse.pull_settle(copy, plan, path);
@@ -738,11 +741,11 @@ BEGIN
       RETURN true;
     END IF;
     PERFORM dataverse.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
-    -- without change tracking, the comparison was all there is to do
+    -- without change tracking, the comparison was the last step
     RETURN state.tracked;
   END IF;
 
-  -- of rows that are not tracked, those with a greater version than five minutes ago
+  -- without change tracking, read rows with a greater version than five minutes ago
   IF state.phase = 'current' AND NOT state.tracked THEN
     SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
     WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
@@ -783,7 +786,7 @@ BEGIN
     SELECT * INTO STRICT page FROM dataverse.read_page(
       source, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
   EXCEPTION
-    -- the token has expired: what differs is read
+    -- the token has expired: read the rows that differ
     WHEN SQLSTATE 'DV001' THEN
       PERFORM dataverse.end_pages();
       PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
@@ -791,7 +794,7 @@ BEGIN
         'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
         'token_at', NULL, 'ids', 0));
       RETURN true;
-    -- the table is not tracked any more, or not for us, whatever its definition says
+    -- the table is no longer tracked, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
       PERFORM dataverse.end_pages();
       PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
@@ -802,13 +805,13 @@ BEGIN
       RETURN true;
   END;
 
-  -- if pages of changes do not say it, the definition itself does, once they are read
+  -- if the pages of changes do not say so, the definition does, after they have been read
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
     SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
     redefined := true;
   END IF;
 
-  -- a table of ids that was not restored says nothing of the rows
+  -- a table of ids that was not restored says nothing about the rows
   IF state.phase = 'compare' AND page.link IS NULL THEN
     here := (SELECT count(*) FROM dataverse.copy_ids_of(copy));
     IF here >= state.ids THEN
@@ -816,11 +819,12 @@ BEGIN
     END IF;
   END IF;
 
-  -- While Dataverse is waited for, nothing is locked here.  Now first the table is,
-  -- and then the state of the copy: dataverse.track() and others do the same.
+  -- Nothing local is locked while we wait for Dataverse.  Now the table is locked
+  -- first, and then the state of the copy, in the same order as by
+  -- dataverse.track() and others.
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
-  -- rows that were there before may not exist in Dataverse: "again" in a first read
-  -- means that they have to be compared in any case
+  -- existing rows may be missing from Dataverse: "again" in a first read means
+  -- that they have to be compared in any case
   IF state.phase = 'backfill' AND state.link IS NULL THEN
     changes := changes || jsonb_build_object('again', NOT dataverse.pull_is_empty(plan ->> 'target'));
     state := jsonb_populate_record(state, changes);
@@ -861,7 +865,7 @@ BEGIN
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
-      -- somebody may have deleted rows that were inserted, or added others
+      -- inserted rows may have been deleted, or others added
       EXECUTE plan ->> 'digest' INTO here;
       counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR ids <> 0);
       IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN

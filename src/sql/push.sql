@@ -1,4 +1,4 @@
--- With dataverse_fdw.dry_run, rows are only encoded.  Nothing is left behind.
+-- With dataverse_fdw.dry_run, rows are only encoded, and nothing is kept.
 CREATE FUNCTION dataverse.push_rehearse(
   foreign_table regclass, query text, operation text, key text[], schemas name[], path text, on_error text, max_errors integer)
 RETURNS bigint
@@ -37,7 +37,7 @@ $$;
 COMMENT ON FUNCTION dataverse.push_summary(dataverse.run_log) IS
   'one line about a run; for dataverse.push()';
 
--- What dataverse.push() says when it has failed.
+-- Returns the message of dataverse.push() after a failure.
 CREATE FUNCTION dataverse.push_problem(push bigint, foreign_table regclass, phase text, message text, detail text, hint text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -103,8 +103,9 @@ BEGIN
     RETURN;
   END IF;
   PERFORM dataverse.pull_must_commit('dataverse.push()');
-  -- what other sessions note about their pushes must not make this one fail; nothing
-  -- may come between the beginning of a transaction and this, not even an expression
+  -- concurrent updates by other sessions' pushes must not make this one fail; no
+  -- statement, not even an expression, may come between the beginning of a
+  -- transaction and this
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
@@ -118,7 +119,7 @@ BEGIN
     END IF;
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    -- while this session waited, another one may have come to the end of the push
+    -- while this session waited, another one may have finished the push
     EXIT WHEN (dataverse.push_get(push)).id IS NOT NULL;
     PERFORM dataverse.run_unlock();
   END LOOP;
@@ -133,7 +134,8 @@ BEGIN
         phase := 'send';
         more := dataverse.push_step(push, run, plan, path, chunk, on_error, max_errors);
       END IF;
-      -- A push that is closed and a run that has not ended would have the next call send everything again.
+      -- If a push were closed while its run has not ended, the next call would send everything
+      -- again.
       IF NOT more THEN
         ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
       END IF;
@@ -157,7 +159,7 @@ BEGIN
       hint := pg_catalog.concat_ws('  ', dataverse.pull_cure(foreign_table, '', state,
         ARRAY['SELECT', CASE what WHEN 'upsert' THEN 'INSERT' ELSE pg_catalog.upper(what) END]), nullif(hint, ''));
       problem := dataverse.push_problem(push, foreign_table, phase, message, detail, hint);
-      -- a query that has not been run leaves nothing to go on with
+      -- without a completed query, there is nothing to continue
       IF (dataverse.push_get(push)).staging IS NULL THEN
         PERFORM dataverse.push_close(push);
       END IF;

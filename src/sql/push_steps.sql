@@ -43,7 +43,7 @@ $$;
 COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
   'refuses arguments of dataverse.push() that are not valid';
 
--- What a push to this table has to know, and which columns say which row is meant.
+-- Returns what a push needs to know about this table, and which columns identify rows.
 CREATE FUNCTION dataverse.push_info(foreign_table regclass, operation text, key text[], columns text[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -106,8 +106,8 @@ $$;
 COMMENT ON FUNCTION dataverse.push_info(regclass, text, text[], text[]) IS
   'what the columns of a query mean for a push; for dataverse.push()';
 
--- An upsert by columns that are no alternate key would be refused row by row, after
--- the query has run.  A key may be newer than the foreign table.
+-- An upsert by columns that are not an alternate key would be refused row by row,
+-- after the query has run.  A key may be newer than the foreign table.
 CREATE FUNCTION dataverse.push_check_key(foreign_table regclass, info jsonb, key text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -152,16 +152,16 @@ $$;
 COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
   'refuses columns that are no alternate key; for dataverse.push()';
 
--- The statements of a push: $1 and $2 are the numbers before the first and of the
--- last row, $3 is which of them are meant.  What writes runs with the caller's
--- search path, which triggers may expect, so that names and operators are
+-- Returns the statements of a push: $1 and $2 are the numbers before the first and
+-- of the last row, $3 selects among them.  Statements that write run with the
+-- caller's search path, which triggers may expect, so names and operators are
 -- qualified.
 --
 -- "existing" are rows whose ids exist.  "done" are rows that need not be sent
--- again: a row to create that exists and is ours, a row to change that is as it
--- should be, a row to delete that is gone.  An id that was made for a row is in no
--- other one.  A row with another id is ours if it has changed since the push began,
--- and has the values that were to be sent.
+-- again: a row to create that exists and is ours, a row to change that has the
+-- intended values, a row to delete that is gone.  An id that was generated for a
+-- row belongs to no other one.  A row with a supplied id is ours if it has changed
+-- since the push began, and has the values that were to be sent.
 CREATE FUNCTION dataverse.push_statements(
   foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz)
 RETURNS jsonb
@@ -184,7 +184,7 @@ DECLARE
   sets text := (SELECT string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i)
                 WHERE c <> ALL (match));
   matched text := (SELECT string_agg(format('t.%1$I OPERATOR(pg_catalog.=) s.%1$I', c), ' AND ') FROM unnest(match) AS c);
-  -- so that they are asked for together
+  -- in a list, so that they are requested together
   listed text := format('t.%1$I OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT s.%1$I FROM %2$s WHERE %3$s%4$s))',
                         match[1], source, span, these);
   same text;
@@ -201,7 +201,8 @@ BEGIN
         format('(t.%1$I IS NOT DISTINCT FROM s.%1$I OR t.%1$I = round(s.%1$I, scale(t.%1$I)))', a.attname)
       WHEN a.atttypid = 'int4[]'::regtype THEN
         format('(t.%1$I @> s.%1$I AND t.%1$I <@ s.%1$I OR t.%1$I IS NULL AND coalesce(s.%1$I, ''{}'') = ''{}'')', a.attname)
-      -- an image or a double may not be returned as it was sent; to write it again is safe, to create it again is not
+      -- an image or a double may not be returned as it was sent; writing it again is safe,
+      -- creating it again is not
       WHEN a.atttypid IN ('bytea'::regtype, 'float4'::regtype, 'float8'::regtype) THEN CASE operation WHEN 'insert' THEN 'true' ELSE 'false' END
       WHEN a.atttypid IN (SELECT o.oprleft FROM pg_operator AS o WHERE o.oprname = '=' AND o.oprleft = o.oprright
                             AND o.oprnamespace = 'pg_catalog'::regnamespace) THEN
@@ -230,7 +231,7 @@ BEGIN
     WHEN 'update' THEN format('UPDATE ONLY %s AS t SET %s FROM %s WHERE %s AND %s', foreign_table, sets, source, matched, span)
     WHEN 'delete' THEN format('DELETE FROM ONLY %s AS t USING %s WHERE %s AND %s', foreign_table, source, matched, span)
     ELSE format('INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s', foreign_table, names, inputs, source, span) END;
-  -- rows that are not meant by their ids have to be read, which is done for many at once
+  -- rows that are not identified by their ids have to be read, many at once
   IF operation IN ('update', 'delete') AND NOT (info ->> 'by_id')::boolean AND NOT pairs THEN
     send := send || ' AND ' || replace(listed, these, '');
   END IF;
@@ -258,9 +259,9 @@ $$;
 COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
--- How a statement of a push writes.  push_run() applies it to that statement and to
--- the foreign table alone, neither to what triggers of the table write nor to what
--- follows in the transaction.
+-- Sets how a statement of a push writes.  push_run() applies these settings only to
+-- that statement and to the foreign table, not to writes by triggers of the table
+-- or later in the transaction.
 CREATE FUNCTION dataverse.push_settings(plan jsonb, on_error text, max_errors bigint, insert_mode text DEFAULT NULL)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -274,13 +275,13 @@ $$;
 COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, bigint, text) IS
   'how a statement writes; for dataverse.push()';
 
--- Runs the query, and keeps its rows in a new table.  It is made in the first
--- schema of the caller's search path in which the caller can make one: who owns a
--- schema of the path is trusted anyway.  Nobody else gets rights to the table, not
--- even by default privileges.
+-- Runs the query, and keeps its rows in a new table.  The table is created in the
+-- first schema of the caller's search path in which the caller can create tables,
+-- since owners of schemas in the path are trusted anyway.  No other role gets
+-- rights to the table, not even by default privileges.
 --
--- The types are those of the foreign table, so that values that do not suit it are
--- refused before anything is sent.
+-- The types are those of the foreign table, so that unsuitable values are refused
+-- before anything is sent.
 CREATE FUNCTION dataverse.push_stage(
   name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text)
 RETURNS jsonb
@@ -353,7 +354,7 @@ BEGIN
     EXECUTE format('REVOKE ALL ON TABLE %s FROM %s CASCADE', staging, grantee);
   END LOOP;
 
-  -- what cannot be written at all is found before the query runs
+  -- columns that cannot be written at all are found before the query runs
   plan := dataverse.push_statements(foreign_table, to_regclass(staging), operation, key, NULL, clock_timestamp());
   PERFORM dataverse.push_run(plan, 'EXPLAIN ' || (plan ->> 'send'), false, path, 0, 0, NULL, dataverse.push_settings(plan, 'abort', NULL));
 
@@ -363,7 +364,7 @@ BEGIN
                   CASE WHEN made AND id <> ALL (columns) THEN ', dataverse.new_id()' END,
                   string_agg(CASE
                     WHEN made AND c = id THEN format('coalesce(CAST(q.%I AS pg_catalog.uuid), dataverse.new_id())', c)
-                    -- a constant would have the type of the column, if it were inserted there
+                    -- a constant would have the type of the column if it were inserted into it
                     WHEN t IN ('text'::regtype, 'varchar'::regtype) AND f.typcategory <> 'S' THEN
                       format('CAST(q.%I AS %I.%I)', c, f.typnamespace::regnamespace, f.typname)
                     ELSE format('q.%I', c) END, ', ' ORDER BY u.i), body)
@@ -373,13 +374,14 @@ BEGIN
   EXECUTE query;
   GET DIAGNOSTICS n = ROW_COUNT;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- The rows lie in the order of their numbers.  To sort them for a B-tree would take memory and time for each of them.
+  -- The rows are stored in the order of their numbers.  Sorting them for a B-tree would take
+  -- memory and time for each of them.
   EXECUTE format('CREATE INDEX ON %s USING brin ("row number" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)', staging);
-  -- how many rows a chunk has is what plans depend on
+  -- plans depend on the number of rows in a chunk
   EXECUTE format('ANALYZE %s ("row number")', staging);
 
-  -- Which one came last could not be told after a crash.  Dataverse finds a row by a key without regard to
-  -- case and to spaces at its end, while those to be updated are looked for here.
+  -- After a crash, the last one would be unknown.  Dataverse finds a row by a key without regard
+  -- to case and to trailing spaces, while rows to be updated are looked up in PostgreSQL.
   IF operation IN ('update', 'upsert') THEN
     EXECUTE (
       SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s WHERE num_nonnulls(%3$s) = %4$s GROUP BY %5$s HAVING count(*) > 1 LIMIT 1',
@@ -409,8 +411,8 @@ $$;
 COMMENT ON FUNCTION dataverse.push_stage(text, regclass, text, text, text[], name[], text) IS
   'runs the query of a push, and keeps its rows; for dataverse.push()';
 
--- What was staged, or is staged now, as a plan of statements.  Rows up to number
--- "doubt" may have been sent.
+-- Returns a plan of statements for the staged rows, which are staged now if
+-- necessary.  Rows up to number "doubt" may have been sent.
 CREATE FUNCTION dataverse.push_prepare(
   push bigint, run bigint, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, chunk integer)
 RETURNS jsonb
@@ -432,7 +434,7 @@ BEGIN
   END IF;
   staging := dataverse.push_staging(state);
   IF resumed AND (staging IS NULL OR staging <> state.staged_as) THEN
-    -- the rows were restored, and what was sent since they were dumped is not known
+    -- the rows were restored from a dump, and it is not known what was sent since
     IF staging IS NOT NULL THEN
       EXECUTE format('SELECT count(*) FROM ONLY %s', staging) INTO n;
     END IF;
@@ -466,11 +468,11 @@ $$;
 COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text, text[], name[], text, integer) IS
   'runs the query of a push, or finds what it has returned; for dataverse.push()';
 
--- Runs a statement for rows of a chunk as the caller would, and returns how many rows
--- it has written, or the numbers that it returns.  Its plan follows the order of the
--- rows and asks for nothing that is given.  If ids are all that has to be known of the
--- rows that it writes, a nested loop gives them.  If rows have to be read for more,
--- there may be too many to ask for each of them, so the other joins remain possible.
+-- Runs a statement for rows of a chunk as the caller would, and returns the number of
+-- rows that it has written, or the numbers that it returns.  Its plan follows the
+-- order of the rows and requests nothing that is given.  If only the ids of the
+-- written rows are needed, a nested loop provides them.  If rows have to be read for
+-- more, requesting each of them may take too long, so other joins remain possible.
 CREATE FUNCTION dataverse.push_run(
   plan jsonb, statement text, "returning" boolean, path text, first bigint, last bigint, these bigint[], settings jsonb,
   OUT n bigint, OUT numbers bigint[])
@@ -514,8 +516,8 @@ $$;
 COMMENT ON FUNCTION dataverse.push_run(jsonb, text, boolean, text, bigint, bigint, bigint[], jsonb) IS
   'runs a statement that sends rows or looks for them; for dataverse.push()';
 
--- The numbers of the rows of a chunk that a query returns.  What only reads needs no
--- other search path than pg_catalog.
+-- Returns the numbers of the rows of a chunk that a query returns.  For queries that
+-- only read, the search path pg_catalog suffices.
 CREATE FUNCTION dataverse.push_look(plan jsonb, query text, first bigint, last bigint, these bigint[])
 RETURNS bigint[]
 LANGUAGE sql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -534,7 +536,7 @@ AS $$ SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT unnest($2) ORDER BY 1) $$;
 COMMENT ON FUNCTION dataverse.push_minus(bigint[], bigint[]) IS
   'the numbers in one array that are not in the other; for dataverse.push()';
 
--- Sends those rows of a chunk that may have been sent before, and were not.
+-- Sends those rows of a chunk that may have been sent before, but were not.
 CREATE FUNCTION dataverse.push_again(
   plan jsonb, path text, first bigint, last bigint, on_error text, max_errors bigint, OUT tried bigint, OUT sent bigint)
 RETURNS record
@@ -544,7 +546,7 @@ AS $$
 DECLARE
   operation CONSTANT text := plan ->> 'operation';
   everything CONSTANT bigint[] := dataverse.push_look(plan, plan ->> 'all', first, last, NULL);
-  -- of rows with the same id, only the first one can have been created
+  -- among rows with the same id, only the first one can have been created
   fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan, plan ->> 'firsts', first, last, NULL)
                            ELSE everything END;
   there bigint[] := dataverse.push_look(plan, plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
@@ -562,7 +564,7 @@ BEGIN
                                 dataverse.push_settings(plan, on_error, max_errors))).n;
     RETURN;
   END IF;
-  -- a request of the session that is gone may be carried out late, and create these rows meanwhile
+  -- a late request of the lost session may create these rows meanwhile
   settings := dataverse.push_settings(plan, on_error, max_errors, 'ignore_duplicates');
   IF (plan ->> 'given')::boolean THEN
     written := coalesce((dataverse.push_run(plan, plan ->> 'send_returning', true, path, first, last, rest, settings)).numbers, '{}');
@@ -577,7 +579,7 @@ BEGIN
   filed := ARRAY(SELECT r.row_id FROM dataverse.own_rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid());
   EXECUTE plan ->> 'with_ids' INTO others USING first, last, filed;
   others := dataverse.push_minus(dataverse.push_minus(rest, written), coalesce(others, '{}'));
-  -- what has not been written is there by now, or a duplicate in another column
+  -- rows that have not been written exist by now, or are duplicates in another column
   there := there || dataverse.push_look(plan, plan ->> 'existing', first, last, others);
   others := dataverse.push_minus(others, there);
   IF (plan ->> 'given')::boolean THEN
@@ -586,7 +588,7 @@ BEGIN
     tried := tried + cardinality(written);
     others := others || written;
   END IF;
-  -- those that are not ours are refused like any other duplicate
+  -- existing rows that are not ours are refused like any other duplicate
   sent := sent + (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, others, dataverse.push_settings(
     plan, on_error, CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END))).n;
 END
@@ -596,8 +598,8 @@ COMMENT ON FUNCTION dataverse.push_again(jsonb, text, bigint, bigint, text, bigi
   'sends those rows of a chunk that were not sent before; for dataverse.push()';
 
 -- Sends the next chunk, which is then committed together with the mark that the one
--- after it may be sent.  Returns false when all rows are done: then nothing is left
--- of the push.
+-- after it may be sent.  Returns false when all rows are done: then the push is
+-- removed.
 CREATE FUNCTION dataverse.push_step(
   push bigint, run bigint, plan jsonb, path text, chunk integer, on_error text, max_errors integer)
 RETURNS boolean

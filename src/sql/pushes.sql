@@ -1,15 +1,13 @@
---
 -- dataverse.push(): the result of a query, written to a foreign table.
 --
--- The query runs once, into a table of the caller's own that has the rows with
--- their numbers and the ids that they will have.  From there they are sent in
--- chunks.  Before a chunk is sent, it is committed that it will be; so after a
--- crash only rows of this chunk can be in Dataverse without being known to be,
--- and it is asked which of them are.
+-- The query runs once, into a table of the caller's own with the rows, their
+-- numbers, and their future ids.  From there they are sent in chunks.  Before a
+-- chunk is sent, this intention is committed.  After a crash, only rows of this
+-- chunk can be in Dataverse without being known to be, and we ask which of them
+-- are.
 --
 -- Functions that run as the owner of the extension keep the state of a push.  They
--- know that table only by name; everything that touches it runs as the caller.
---
+-- know that table only by name; all access to it runs as the caller.
 
 CREATE TABLE dataverse.push_states (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -59,7 +57,7 @@ AS $$ SELECT dataverse.role_or_superuser((push).role_oid) $$;
 COMMENT ON FUNCTION dataverse.push_owner(dataverse.push_states) IS
   'the role that a push belongs to; for dataverse.push()';
 
--- Returns NULL if the push has come to its end.
+-- Returns NULL if the push has ended.
 CREATE FUNCTION dataverse.push_get(push bigint)
 RETURNS dataverse.push_states
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
@@ -89,7 +87,7 @@ DECLARE
   me CONSTANT oid := dataverse.role_oid(dataverse.caller());
   opened bigint;
 BEGIN
-  -- who may not write there has no use for it, and could only fill the table
+  -- a role without the privilege to write has no use for a push, and could only fill the table
   IF NOT dataverse.pull_is_foreign(foreign_table) OR NOT (
     has_table_privilege(me, foreign_table, 'INSERT, UPDATE, DELETE') OR has_any_column_privilege(me, foreign_table, 'INSERT, UPDATE'))
   THEN
@@ -98,14 +96,14 @@ BEGIN
       hint = dataverse.pull_cure(foreign_table, '', '42501',
                                  ARRAY['SELECT', CASE operation WHEN 'upsert' THEN 'INSERT' ELSE upper(operation) END]);
   END IF;
-  -- a dump has the names, and new roles and tables may have got old ones; what
-  -- does not concern the caller may be locked for as long as others like
+  -- a dump has names, which new roles and tables may have taken; entries of
+  -- other roles are skipped, because they may be locked for any time
   UPDATE dataverse.push_states AS p SET role = r.rolname
   FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role AND (p.role_oid = me OR p.role = dataverse.caller());
   UPDATE dataverse.push_states AS p SET foreign_table = p.foreign_oid::regclass::text
   FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.role_oid = me AND p.foreign_table <> p.foreign_oid::regclass::text;
   LOOP
-    -- a table that was made again takes the place of one that is gone, but not of one that has another name now
+    -- a recreated table replaces one that is gone, but not one that has another name now
     SELECT p.id INTO opened FROM dataverse.push_states AS p
     WHERE p.role_oid = me
       AND (p.foreign_oid = push_open.foreign_table
@@ -113,7 +111,7 @@ BEGIN
       AND p.operation = push_open.operation AND p.key = push_open.key AND p.query = push_open.query
     ORDER BY p.foreign_oid = push_open.foreign_table DESC NULLS LAST LIMIT 1;
     IF opened IS NULL THEN
-      -- of a role that had the same name, and is gone
+      -- of a dropped role that had the same name
       DELETE FROM dataverse.push_states AS p WHERE p.role = dataverse.caller() AND p.role_oid <> me;
       INSERT INTO dataverse.push_states AS p (role, foreign_table, query, operation, key)
       VALUES (dataverse.caller(), push_open.foreign_table::text, push_open.query, push_open.operation, push_open.key)
@@ -131,7 +129,7 @@ $$;
 COMMENT ON FUNCTION dataverse.push_open(regclass, text, text, text[]) IS
   'finds the caller''s unfinished push, or begins one; for dataverse.push()';
 
--- Changes what the members of "changes" say; who pushes what, and when that began, does not change.
+-- Sets the members of "changes".  The subject of a push, its role, and its start do not change.
 CREATE FUNCTION dataverse.push_set(push bigint, changes jsonb)
 RETURNS dataverse.push_states
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -166,8 +164,9 @@ $$;
 COMMENT ON FUNCTION dataverse.push_close(bigint) IS
   'forgets a push; for dataverse.push() and forget_push()';
 
--- Rows are refused with their numbers in the statement.  These are changed to their
--- numbers in the query: those given, or as many greater as rows were sent before.
+-- Rows are refused with their numbers in the statement.  These are replaced by
+-- their numbers in the query: the given ones, or increased by the number of rows
+-- sent before.
 CREATE FUNCTION dataverse.push_number_rejects(ids bigint[], numbers bigint[], before bigint)
 RETURNS void
 LANGUAGE sql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
@@ -190,10 +189,10 @@ CREATE VIEW dataverse.pushes WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.pushes IS
   'pushes that have not come to their end; the next dataverse.push() of the same query goes on with them';
 
--- The table of a push, locked, so that it stays what it is.  It is whose it has to
--- be, and has no code that would run: nobody else could give it any.  In a database
--- that was restored, it is found by its name; in this one, it may have another name
--- now, or be in a schema that has.
+-- Returns the table of a push, locked, so that it cannot change.  It has the right
+-- owner and no code that would run: no other role could give it any.  In a restored
+-- database, it is found by its name; otherwise, the table or its schema may have
+-- been renamed.
 CREATE FUNCTION dataverse.push_staging(push dataverse.push_states)
 RETURNS regclass
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE

@@ -1,15 +1,14 @@
+-- Refused rows.  The extension files them.  A row is filed for the current user,
+-- who may see it, retry it, and delete it.
 --
--- Refused rows.  The extension files them.  A row is filed for the current
--- user, who may see it, try it again, and delete it.
---
--- pg_dump includes the rows.  It can do so for whoever may read the whole table,
--- which is why the table has no row security, and why the views have the
--- conditions.  In a dump, roles and tables are names, and what has these names
--- is looked up when the rows are restored: OIDs of another database mean nothing.
---
+-- pg_dump includes the rows.  It can do so for any role that may read the whole
+-- table, which is why the table has no row security, and the views have the
+-- conditions.  In a dump, roles and tables are identified by names, which are
+-- looked up when the rows are restored, because OIDs of another database are
+-- meaningless.
 
--- Generated columns are computed with the search path of whoever changes a row, so
--- the next two functions leave nothing to it.
+-- Generated columns are computed with the search path of the role that changes a
+-- row, so the next two functions do not depend on it.
 CREATE FUNCTION dataverse.role_oid(name text)
 RETURNS oid
 LANGUAGE sql IMMUTABLE STRICT
@@ -26,8 +25,8 @@ AS $$ SELECT pg_catalog.to_regclass($1)::pg_catalog.oid $$;
 COMMENT ON FUNCTION dataverse.table_oid(text) IS
   'the table that has this name when a row is filed or restored; for dataverse.rejected_rows';
 
--- The role with this OID, by whatever name; what belonged to a role that is gone
--- belongs to superusers (10 is the bootstrap superuser).
+-- Returns the role with this OID, by any name; entries of a dropped role belong
+-- to superusers (10 is the bootstrap superuser).
 CREATE FUNCTION dataverse.role_or_superuser(role oid)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -64,7 +63,7 @@ COMMENT ON TABLE dataverse.rejected_rows IS
 SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.rejected_rows_id_seq', '');
 
--- Nobody can file a row for another role, not even a member of
+-- No role can file a row for another one, not even a member of
 -- pg_write_all_data.
 CREATE FUNCTION dataverse.refuse_forgery()
 RETURNS trigger
@@ -87,12 +86,12 @@ COMMENT ON FUNCTION dataverse.refuse_forgery() IS
 CREATE TRIGGER refuse_forgery BEFORE INSERT ON dataverse.rejected_rows
   FOR EACH STATEMENT EXECUTE FUNCTION dataverse.refuse_forgery();
 
--- What a row should have been can be corrected by the role for which it was filed,
--- which will write it; not by members of that role, which could otherwise have it
--- write what it has never seen.
+-- A row can be corrected by the role for which it was filed, which will write it;
+-- not by members of that role, which could otherwise make it write values that it
+-- has never seen.
 --
--- The OIDs are generated again from the names, so these must be the ones that role
--- and table have by now.  A name that somebody else has got is worth nothing.
+-- The OIDs are generated again from the names, so these must be the current names
+-- of role and table.  A name that another object has taken is rejected.
 -- (Generated columns are not known yet.)
 CREATE FUNCTION dataverse.refuse_change()
 RETURNS trigger
@@ -134,10 +133,10 @@ CREATE VIEW dataverse.visible_rejects WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.visible_rejects IS
   'the rows of dataverse.rejected_rows that the current user may see; use the view dataverse.rejects';
 
--- Whoever may delete from a view may lock it, and with it all tables and views in
--- its definition, against everybody.  No such view leads to the table, because
--- then any role could stop all others from filing rows: this function is in
--- between, which LOCK TABLE does not follow.
+-- A role that may delete from a view may lock it, and with it all tables and
+-- views in its definition, against all others.  No such view refers to the table,
+-- because then any role could stop all others from filing rows: this function is
+-- in between, which LOCK TABLE does not follow.
 CREATE FUNCTION dataverse.read_rejects()
 RETURNS SETOF dataverse.visible_rejects
 LANGUAGE sql STABLE ROWS 1000
@@ -154,14 +153,14 @@ CREATE VIEW dataverse.rejects AS
 COMMENT ON VIEW dataverse.rejects IS
   'rows that Dataverse, or the table of a copy, refused under on_error = continue, and the reasons';
 
--- Who may only read all rows may not delete them.
+-- Roles that may only read all rows may not delete them.
 CREATE RULE delete_own AS ON DELETE TO dataverse.rejects DO INSTEAD
   DELETE FROM dataverse.rejected_rows AS t
   WHERE t.id = OLD.id AND pg_catalog.pg_has_role(dataverse.role_or_superuser(t.role_oid), 'USAGE')
   RETURNING t.id, t.at, t.pid, OLD.role, t.server, t.foreign_table, t.operation, t.row_number, t.row_id, t."row", t.code,
             t.sqlstate, t.message, t.attempts;
 
--- Through this view a row is corrected.  The privilege to update a column does not
+-- Rows are corrected through this view.  The privilege to update a column does not
 -- suffice to lock the view.
 CREATE VIEW dataverse.correctable_rejects WITH (security_barrier) AS
   SELECT id, "row", table_oid
@@ -171,9 +170,9 @@ CREATE VIEW dataverse.correctable_rejects WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.correctable_rejects IS
   'the rows that were filed for the current user, to be corrected; use the view dataverse.rejects';
 
--- Only these rows are tried again.  Members of a role see and delete its rows,
--- but they have not written them.  Rows that a local table has refused are tried
--- again by dataverse.pull().
+-- Only these rows are retried.  Members of a role see and delete its rows, but
+-- they have not written them.  Rows that a local table has refused are retried
+-- by dataverse.pull().
 CREATE VIEW dataverse.own_rejects WITH (security_barrier) AS
   SELECT id, at, pid, table_oid, operation, row_id, "row", attempts
   FROM dataverse.rejected_rows
@@ -183,13 +182,13 @@ COMMENT ON VIEW dataverse.own_rejects IS
   'the rows that were filed for the current user; for dataverse.retry_rejects()';
 
 -- The privilege to update a column, which locking rows requires as well, does not
--- suffice to lock the view.  No row is updated; those that were tried again go.
+-- suffice to lock the view.  No row is updated; retried rows are deleted.
 CREATE RULE delete_retried AS ON UPDATE TO dataverse.own_rejects DO INSTEAD
   DELETE FROM dataverse.rejected_rows AS t
   WHERE t.id = OLD.id AND t.role_oid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER);
 
--- "is_key": its value says which row is meant.  "reason": why it cannot be written, or
--- not be updated.
+-- "is_key": its value identifies the row.  "reason": why it cannot be written or
+-- updated.
 CREATE FUNCTION dataverse.writable_columns(foreign_table regclass)
 RETURNS TABLE (name text, on_insert boolean, on_update boolean, nullable boolean, partner text, is_key boolean, reason text)
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
@@ -199,7 +198,7 @@ COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
   'which columns of a foreign table can be written, and which two are written together; for dataverse.sync() and dataverse.rejects';
 
 -- Columns of types that do not come with PostgreSQL are left to retry_rejects(), which
--- looks at whose code it runs.
+-- checks whose code it runs.
 CREATE FUNCTION dataverse.correct_check_type(foreign_table regclass, name text, value jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -225,8 +224,8 @@ $$;
 COMMENT ON FUNCTION dataverse.correct_check_type(regclass, text, jsonb) IS
   'refuses a value that a column cannot have; for dataverse.rejects';
 
--- What retry_rejects() could not carry out.  Of what is not changed it is known that
--- it could be sent.
+-- Returns the corrections that retry_rejects() could not carry out.  Unchanged
+-- values are known to be sendable.
 CREATE FUNCTION dataverse.correct_check(entry dataverse.rejects, "row" jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -262,7 +261,7 @@ BEGIN
       message = format('foreign table %s does not exist any more', entry.foreign_table),
       detail = format('Row %s of dataverse.rejects cannot be written again.', entry.id);
   END IF;
-  -- what is missing counts as well, if it is a key
+  -- a missing member counts as well, if it is a key
   changed := ARRAY(SELECT k FROM jsonb_object_keys(entry."row" || "row") AS k WHERE "row" -> k IS DISTINCT FROM entry."row" -> k ORDER BY k);
 
   SELECT k AS name INTO wrong FROM unnest(changed) AS k
@@ -298,7 +297,7 @@ BEGIN
         ELSE 'Leave it out.' END;
   END IF;
 
-  -- the name of a lookup's table means nothing without the id
+  -- the name of a lookup's table has no meaning without the id
   SELECT w.name, w.partner INTO wrong
   FROM dataverse.writable_columns(foreign_table) AS w JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = w.name
   WHERE "row" ? w.name AND NOT "row" ? w.partner AND a.atttypid <> 'uuid'::regtype
@@ -364,10 +363,10 @@ AS 'MODULE_PATHNAME', 'dataverse_retrying';
 COMMENT ON FUNCTION dataverse.retrying(bigint[]) IS
   'which of the caller''s rejected rows the next statement tries again; for dataverse.retry_rejects()';
 
--- Runs one statement for each combination of table, operation, and set of
--- columns.  The entry of a row that is refused again stays, with the new reason and
--- one more attempt; the others are deleted.  Nobody has named the tables, so that
--- one which may not be written, or would run code of others, is left out.
+-- Runs one statement for each combination of table, operation, and set of columns.
+-- The entry of a row that is refused again stays, with the new reason and one more
+-- attempt; the others are deleted.  The caller has not named the tables, so tables
+-- that may not be written, or would run code of other roles, are skipped.
 CREATE FUNCTION dataverse.retry_rejects(
   foreign_table regclass DEFAULT NULL,
   since timestamptz DEFAULT NULL,
@@ -470,7 +469,7 @@ BEGIN
            retried + count(*), failed + count(*) FILTER (WHERE o.attempts > u.attempts)
     INTO refused, retried, failed
     FROM unnest(part.ids, part.attempts) AS u (id, attempts) JOIN dataverse.own_rejects AS o USING (id);
-    -- whatever else was refused meanwhile
+    -- other rows that were refused meanwhile
     SELECT failed + count(*) INTO failed FROM dataverse.own_rejects WHERE id > last_id AND pid = pg_backend_pid();
     -- deletes them (rule delete_retried)
     UPDATE dataverse.own_rejects SET attempts = attempts

@@ -1,5 +1,5 @@
--- The lock of a copy, or of a push, is held by the session that is at it, so it is
--- gone when the session is.  A run without it does not run any more.
+-- The session that works on a copy, or on a push, holds its lock, which is
+-- released when the session ends.  A run without its lock has ended.
 CREATE FUNCTION dataverse.copy_lock_class()
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -34,7 +34,7 @@ AS $$ SELECT dataverse.role_or_superuser((run).role_oid) $$;
 COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
   'the role that a run of dataverse.push() belongs to';
 
--- Of a copy that has been forgotten, there is no run any more that could be changed.
+-- The run of a forgotten copy does not exist any more, and cannot be changed.
 CREATE FUNCTION dataverse.run_check(run bigint)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
@@ -102,7 +102,7 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  -- the lock of a push that will be somebody else's is not to be had
+  -- another role must not obtain the lock of a future push
   IF (dataverse.push_get(push)).id IS NULL THEN
     RETURN true;
   END IF;
@@ -121,10 +121,10 @@ AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 COMMENT ON FUNCTION dataverse.run_unlock() IS
   'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
 
--- Whether a run that was interrupted by an error goes on: while a service is too
--- busy, it waits, however long, as a schedule wants it to, unless options say how
--- long to wait.  "limit" is the constraint name that came with the error
--- (client/trouble.h), whichever server it came from; no words are looked at, as
+-- Returns true if a run that was interrupted by an error continues: while a
+-- service is too busy, it waits as long as necessary, which suits a schedule,
+-- unless options limit the wait.  "limit" is the constraint name that came with
+-- the error (client/trouble.h), from any server; messages are ignored, because
 -- anybody can choose them.
 CREATE FUNCTION dataverse.run_waits("limit" text)
 RETURNS boolean
@@ -163,8 +163,8 @@ $$;
 COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
   'writes the row of a run; for dataverse.pull()';
 
--- Takes the lock of a copy and begins a run.  Without a run, either another session
--- has the lock, or there was an error.
+-- Takes the lock of a copy and begins a run.  If there is no run, either another
+-- session has the lock, or there was an error.
 CREATE FUNCTION dataverse.run_start(
   copy bigint, operation text, target text, wait boolean,
   OUT run bigint, OUT state text, OUT message text, OUT detail text, OUT hint text)
@@ -205,7 +205,7 @@ DECLARE
   state CONSTANT dataverse.push_states := dataverse.push_get(push);
   begun bigint;
 BEGIN
-  -- it may have come to its end meanwhile
+  -- it may have ended meanwhile
   IF state.id IS NULL THEN
     RETURN NULL;
   END IF;
@@ -254,7 +254,7 @@ $$;
 COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
   'adds to the counts of a run; for dataverse.pull() and push()';
 
--- What a run has to say although it may succeed.
+-- Adds a remark to a run, which may still succeed.
 CREATE FUNCTION dataverse.run_note(run bigint, sqlstate text, error text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -315,9 +315,9 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull(), sync(), and push(): what it did, and how it ended';
 
--- What the service knows of changes that are not here, counted there.  Whatever
--- stands in the way, the answer is null: a view that shows what is wrong must not
--- fail for the same reason.
+-- The number of changes in Dataverse that are not in the copy, counted by the
+-- service.  If it cannot be determined for any reason, the result is null: a view
+-- that shows problems must not fail for the same reason.
 CREATE FUNCTION dataverse.copy_lag(copy bigint)
 RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE

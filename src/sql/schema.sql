@@ -1,6 +1,6 @@
 -- Both schemas of the extension (the other one is in owner.sql) are its members, so that
--- DROP EXTENSION drops them.  Neither may exist before: whatever others had put into it
--- would run with the rights of whoever uses the extension.
+-- DROP EXTENSION drops them.  Neither may exist before: code that other roles had put
+-- into it would run with the rights of the extension's users.
 CREATE SCHEMA dataverse;
 
 COMMENT ON SCHEMA dataverse IS

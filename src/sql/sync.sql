@@ -1,6 +1,6 @@
--- When all that can be sent has been sent: rows that were refused because of others
--- are tried again if others have got in since, or else once without what they
--- refer to; so are those of a chain that has not come to its end after some rounds.
+-- When all rows that can be sent have been sent, retries rows that were refused
+-- because of others, if others have been accepted since, or else once without their
+-- references; likewise rows of a chain that is not resolved after some rounds.
 CREATE FUNCTION dataverse.sync_again(run bigint, copy bigint, plan jsonb, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT any_rows boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -15,7 +15,8 @@ BEGIN
     loosened := false;
     rounds := rounds + 1;
   END IF;
-  -- where each round lets in one of many rows that wait for each other's values, there would be no end
+  -- if each round accepted one of many rows that wait for each other's values, there would be no
+  -- end
   IF rounds > most AND (dataverse.pending_count(copy)).open > few THEN
     since := 'infinity';
   END IF;
@@ -64,7 +65,7 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_problem(text, text, text, text, text, text) IS
   'an error as dataverse.run_sync() returns it';
 
--- Runs, and returns the error instead of raising it, as dataverse.run_pull() does.
+-- Runs, and returns the error instead of raising it, like dataverse.run_pull().
 CREATE PROCEDURE dataverse.run_sync(
   foreign_table regclass, target text, conflict text, column_conflicts jsonb, strict boolean, columns text[], deletes text,
   drift text, "full" boolean, sweep interval, wait boolean, on_error text, INOUT problem jsonb)
@@ -81,7 +82,7 @@ DECLARE
   again record;
   retry pg_catalog.jsonb;
   more boolean;
-  -- what comes next: prepare, track, pull, retry, take, send, finish, done
+  -- the next task: prepare, track, pull, retry, take, send, finish, done
   task pg_catalog.text := 'prepare';
   resumes boolean;
   armed boolean := false;
@@ -101,7 +102,7 @@ DECLARE
   phase pg_catalog.text := 'prepare';
 BEGIN
   problem := NULL;
-  -- what runs of other copies note must not make this one fail
+  -- concurrent updates by runs of other copies must not make this one fail
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
@@ -126,8 +127,8 @@ BEGIN
     RETURN;
   END IF;
   COMMIT;
-  -- what was committed here meanwhile must be seen after rows are locked; nothing
-  -- may come between the beginning of a transaction and this, not even an expression
+  -- after locking rows, see what has been committed meanwhile; no statement, not
+  -- even an expression, may come between the beginning of a transaction and this
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   LOOP
     BEGIN
@@ -150,7 +151,7 @@ BEGIN
             resumes := false;
             more := true;
           END IF;
-          -- what comes next may have to wait
+          -- the next step may have to wait
           IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
             PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
           END IF;
@@ -178,7 +179,7 @@ BEGIN
             PERFORM dataverse.pull_warn_hidden(run, plan, hidden);
           END IF;
           PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open, 'rejected', unsent));
-          -- what a run does last is committed together with its end
+          -- the last action of a run is committed together with its end
           IF NOT failed THEN
             PERFORM dataverse.end_pages();
             ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
@@ -190,7 +191,7 @@ BEGIN
           progress := progress OR step.sent OPERATOR(pg_catalog.>) 0;
           unwritable := unwritable OPERATOR(pg_catalog.+) step.unwritable;
           IF step.next OPERATOR(pg_catalog.=) 'done' THEN
-            -- what was refused because of other rows may go in now
+            -- rows that were refused because of others may be accepted now
             again := dataverse.sync_again(run, copy, plan, progress, loosened, rounds);
             loosened := again.loosened;
             rounds := again.rounds;
@@ -210,7 +211,7 @@ BEGIN
       PERFORM dataverse.run_add(run, phase, '{}');
       state := NULL;
       message := NULL;
-      -- some of the rows may have been written; to be throttled is no attempt
+      -- some of the rows may have been written; a throttle does not count as an attempt
       armed := false;
       PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('rejected', OPERATOR(pg_catalog.-) dataverse.pending_retry(copy, NULL)));
     END IF;
@@ -219,14 +220,14 @@ BEGIN
     EXIT WHEN failed OR task OPERATOR(pg_catalog.=) 'done';
   END LOOP;
   IF failed THEN
-    -- what hits the run here, such as a cancel, is its end as well
+    -- an error at this point, such as a cancel, also ends the run
     BEGIN
       PERFORM dataverse.end_pages();
       IF open IS NULL THEN
         open := (dataverse.pending_count(copy)).open;
         PERFORM dataverse.run_add(run, phase, pg_catalog.jsonb_build_object('conflicts', open));
       END IF;
-      -- of a privilege, nobody knows on which side it is missing
+      -- it is not known on which side a privilege is missing
       SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
       FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT,INSERT,UPDATE,DELETE}') AS c(cure);
       ended := dataverse.run_end(run, 'failed', state, message);

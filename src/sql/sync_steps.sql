@@ -5,12 +5,12 @@
 --   send      they are written where the service still has the version that was
 --             changed here; then they are read back and merged.
 --
--- Whatever is noted as being sent when a run begins was interrupted between
--- these two, and is compared with what the service has.
+-- Rows that are noted as being sent when a run begins were interrupted between
+-- these two, and are compared with those of the service.
 --
 -- Local changes are never overwritten: a row is locked before it is merged, and
--- then the log is looked at.  Whoever has changed the row before has a line in the
--- log by then; whoever comes later changes what was merged.
+-- then the log is read.  Earlier changes of the row are in the log by then; later
+-- ones change the merged row.
 
 CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb, strict boolean)
 RETURNS void
@@ -39,9 +39,9 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_check(text, jsonb, boolean) IS
   'refuses arguments of dataverse.sync() that are not valid';
 
--- The statements of a run, and what it has to know about columns.  "plan" is what
--- dataverse.pull_prepare() returned.  Statements that can fire triggers run with
--- the caller's search path, so every name in them is qualified.
+-- Returns the statements of a run, and what it needs to know about columns.
+-- "plan" is the result of dataverse.pull_prepare().  Statements that can fire
+-- triggers run with the caller's search path, so every name in them is qualified.
 CREATE FUNCTION dataverse.sync_prepare(
   foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
 RETURNS jsonb
@@ -132,19 +132,21 @@ BEGIN
     'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
     'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
     'images', images,
-    -- Dataverse ignores them when a row is created; what it does not take then of states and images, the foreign table sends afterwards
+    -- Dataverse ignores them when a row is created; the foreign table sends states and images
+    -- afterwards
     'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
                     WHERE c <> ALL (coalesce(on_insert, '{}'))
                        OR plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
-    -- and these when it is updated, or at least it may; what the foreign table refuses to update is not sent
+    -- and these when it is updated, or at least it may; columns that the foreign table refuses to
+    -- update are not sent
     'create_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update || create_only) AS c
                     WHERE c = ANY (create_only) OR plan -> 'schema' ->> c LIKE '% create'),
     'states', (SELECT coalesce(jsonb_agg(c ORDER BY c), '[]') FROM unnest(on_update) AS c WHERE plan -> 'schema' ->> c ~ ' (State|Status)( |$)'),
-    -- what may refer to other rows
+    -- columns that may refer to other rows
     'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
                    WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
-    -- "candidates" are the columns that may be sent, "never_null" those of them of which nulls are not, and
-    -- "readonly" those that have been changed and cannot be sent
+    -- "candidates" are the columns that may be sent, "never_null" those of them whose nulls are
+    -- not sent, and "readonly" those that have been changed and cannot be sent
     'stage', format($sql$
       WITH g AS MATERIALIZED (
         SELECT k.operation, k.columns, w.candidates, u.readonly,
@@ -171,14 +173,14 @@ BEGIN
                     WHEN (x.image IS NULL) <> (n.operation = 'D') THEN 'fetch'
                     WHEN n.operation = 'U' AND w.columns = '{}' AND n.held = '{}' THEN 'fetch'
                     ELSE 'sending' END AS state,
-               -- what has just been changed again is left to the next run
+               -- rows that have just been changed again are left to the next run
                CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
                CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
                CASE WHEN d.id IS NULL AND n.operation = 'I' AND $3 ->> 'update_only' <> '[]' THEN ARRAY(
                       SELECT unnest(n.held) UNION SELECT c FROM jsonb_array_elements_text($3 -> 'update_only') AS c WHERE x.image -> c <> 'null')
                     ELSE n.held END AS held,
                CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
-               -- of a row that is created again, most values came from Dataverse
+               -- if a row is created again, most of its values came from Dataverse
                 d.id IS NULL AND n.operation <> 'D' AND EXISTS (
                   SELECT FROM unnest(g.readonly) AS c
                   WHERE x.image -> c <> 'null' AND (n.operation <> 'I' OR n.base IS NULL OR c = ANY (n.columns))) AS unwritable
@@ -199,7 +201,7 @@ BEGIN
                    ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i,'
                    ' LATERAL jsonb_populate_record(NULL::%2$s, p.was) AS w',
                    (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs, same),
-    -- a column may have another type now than when its value was noted
+    -- a column may now have another type than when its value was noted
     'seen_fits', format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table),
     'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
                      foreign_table, id),
@@ -211,8 +213,8 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
   'the statements of a run of dataverse.sync()';
 
--- Takes what was changed here from the log.  Rows that are hidden by row security
--- would look like deleted ones.
+-- Takes local changes from the log.  Rows that are hidden by row security would
+-- look like deleted ones.
 CREATE FUNCTION dataverse.sync_take(copy bigint, plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -223,7 +225,7 @@ AS $$
 DECLARE
   existing uuid[];
 BEGIN
-  -- before anything of the copy is locked, as dataverse.untrack() does
+  -- before anything of the copy is locked, as in dataverse.untrack()
   EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan ->> 'target');
   IF dataverse.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
                                         WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
@@ -237,7 +239,8 @@ COMMENT ON FUNCTION dataverse.sync_take(bigint, jsonb) IS
   'takes local changes from the log; for dataverse.sync()';
 
 -- Puts the rows of the page into the table as the service has them, and removes those
--- that it does not have.  Rows that were changed here since are left alone and returned.
+-- that it does not have.  Rows that were changed locally since are left alone and
+-- returned.
 CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
 RETURNS TABLE (id uuid, columns text[], whole boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -260,8 +263,8 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[]) IS
   'merges rows that were read back; for dataverse.sync()';
 
--- Takes single columns of rows that stay pending.  Returns the rows that were
--- changed here since, which are left alone.
+-- Copies single columns into rows that stay pending.  Returns the rows that
+-- were changed locally since, which are left alone.
 CREATE FUNCTION dataverse.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -297,10 +300,10 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
   'takes single columns of rows that were read back; for dataverse.sync()';
 
--- Files rows with changes of columns that are not copied any more, and returns the
--- others: such a change can neither be sent nor be compared, and whether it may be
--- forgotten is not for a run to say.  That the service had news of these rows is
--- supposed, so that they are looked at at once.
+-- Files rows with changes of columns that are no longer copied, and returns the
+-- others: such a change can neither be sent nor compared, and a run must not
+-- decide to forget it.  These rows are marked as if the service had news of them,
+-- so that they are examined at once.
 CREATE FUNCTION dataverse.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse.pending[], OUT filed bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -317,7 +320,7 @@ BEGIN
   IF found_ids = '{}' THEN
     RETURN;
   END IF;
-  -- a row that is not here any more is dealt with as such
+  -- a row that is missing locally is treated as such
   EXECUTE format(
     'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', plan ->> 'images')
     INTO found_ids, changes USING found_ids;
@@ -338,8 +341,8 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_file_uncopied(bigint, jsonb, dataverse.pending[]) IS
   'files rows with changes of columns that are not copied any more; for dataverse.sync()';
 
--- Chooses the rows that are sent next, and notes them with all their values: what
--- the service should have afterwards.
+-- Chooses the rows that are sent next, and notes them with all values that the
+-- service should have afterwards.
 CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -402,19 +405,20 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
   'notes which rows will be sent; for dataverse.sync()';
 
--- Writes the rows that are noted, a statement for each operation and set of
--- columns.  Rows that have another version there are left alone by the statement
--- itself, and are found when all rows are read back.
+-- Writes the rows that are noted, with a statement for each operation and set of
+-- columns.  Rows with another version in Dataverse are left alone by the
+-- statement itself, and are found when all rows are read back.
 CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
--- of the foreign table alone, and not of what its triggers write
+-- settings for the foreign table alone, not for writes by its triggers
 SET dataverse_fdw.only_table = ''
 SET dataverse_fdw.on_error = 'continue'
 SET dataverse_fdw.insert_mode = 'create'
 SET dataverse_fdw.match_version = ''
 SET client_min_messages = error
--- all versions are read before the first row is written, many in a request, however quick the service is
+-- all versions are read before the first row is written, many in a request, however fast the
+-- service is
 SET enable_nestloop = off
 SET enable_mergejoin = off
 SET enable_hashjoin = on
@@ -460,7 +464,8 @@ BEGIN
       USING part.ids, part.versions, part.images INTO ids;
     written := written || coalesce(ids, '{}');
   END LOOP;
-  -- what is filed among the rejects belongs to the row here; anybody may lock dataverse.rejects
+  -- the entries filed among the rejects belong to the pending row; any role may lock
+  -- dataverse.rejects
   filed := ARRAY(SELECT o.id FROM dataverse.own_rejects AS o
                  WHERE o.id > last_reject AND o.pid = pg_backend_pid() AND o.row_id IN (SELECT p.id FROM unnest(rows) AS p));
   IF filed <> '{}' THEN
@@ -474,7 +479,7 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_send(bigint, jsonb, dataverse.pending[]) IS
   'writes rows in Dataverse; for dataverse.sync()';
 
--- What is done about columns in conflict: by a decision, or as the call says.
+-- Returns how to treat columns in conflict: by a decision, or as the call says.
 CREATE FUNCTION dataverse.sync_policy(plan jsonb, decision text, columns text[], policy text)
 RETURNS text[]
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
@@ -486,10 +491,10 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
   'the columns to which a policy applies; for dataverse.sync()';
 
--- What becomes of a pending row, given what the service has.  Returns what has to
--- be set; an empty object if the row of the service is to be taken as it is.
+-- Decides about a pending row, given the row of the service.  Returns the values to
+-- set, or an empty object if the row of the service is to be taken as it is.
 -- "differs" are the columns in which it differs from ours, "same" the edited ones in
--- which it still has what was last seen.  "part" are columns to be taken from it
+-- which it still has the value last seen.  "part" are columns to be taken from it
 -- while the rest stays pending.
 CREATE FUNCTION dataverse.sync_judge(
   plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
@@ -509,7 +514,7 @@ DECLARE
     'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
     'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
-  -- what is not copied any more cannot be compared
+  -- columns that are no longer copied cannot be compared
   uncopied CONSTANT boolean := p.operation = 'U' AND NOT to_jsonb(edited) <@ (plan -> 'columns');
   begins CONSTANT boolean := EXISTS (
     SELECT FROM jsonb_array_elements_text(plan -> 'states') AS c WHERE plan -> 'schema' ->> c ~ ' State( |$)' AND theirs -> c = '0');
@@ -522,16 +527,17 @@ DECLARE
 BEGIN
   part := '{}';
   change := '{}';
-  -- what cannot be compared is not the same
+  -- values that cannot be compared are not the same
   IF p.image IS NULL AND p.operation <> 'D' THEN
     differs := edited;
   END IF;
   IF p.state = 'fetch' THEN
     RETURN;
   END IF;
-  -- what Dataverse takes only when a row is created cannot be made the same any more
+  -- columns that Dataverse accepts only when a row is created cannot be changed any more
   differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT (there AND plan -> 'create_only' ? c));
-  -- what was left out when the row was created is sent now; so is its state, if it still has that in which all rows begin
+  -- send columns that were omitted when the row was created; also its state, if it still has the
+  -- initial state of all rows
   missing := ARRAY(SELECT c FROM unnest(differs) AS c
                    WHERE plan -> 'on_update' ? c AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND plan -> 'states' ? c AND begins));
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
@@ -546,10 +552,10 @@ BEGIN
     END IF;
     RETURN;
   END IF;
-  -- a row that exists, or has changed, is seen as such
+  -- if the row exists, or has changed, this is recognized as such
   IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
     change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
-    -- why it was refused with its references
+    -- the reason why it was refused with its references
     IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE plan -> 'references' ? c) THEN
       change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
     END IF;
@@ -560,14 +566,15 @@ BEGIN
     END IF;
     RETURN;
   END IF;
-  -- filed, and nothing new
+  -- filed, without news
   IF NOT unseen AND decision IS NULL THEN
     change := jsonb_build_object('touched', false);
     RETURN;
   END IF;
   IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
     change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
-    -- whatever differs is ours, whichever name the column has now, unless the row has changed there, which makes a conflict of it
+    -- all differences are ours, whatever the name of the column is now, unless the row has
+    -- changed in Dataverse, which makes this a conflict
     IF decision = 'local' AND uncopied AND p.sqlstate = '42703' THEN
       change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE plan -> 'on_update' ? d));
     END IF;
@@ -618,7 +625,8 @@ BEGIN
     END IF;
     RETURN;
   END IF;
-  -- what nobody has changed there is no conflict; a lookup and the name of its table go together
+  -- columns that are unchanged in Dataverse are not in conflict; a lookup and the name of its
+  -- table go together
   alone := ARRAY(SELECT c FROM unnest(columns) AS c
                  WHERE decision IS NULL AND c = ANY (same) AND coalesce(partners ->> c = ANY (same) OR NOT p.was ? (partners ->> c), true));
   columns := ARRAY(SELECT c FROM unnest(columns) AS c WHERE c <> ALL (alone));
@@ -645,9 +653,9 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
   'decides what becomes of a pending row; for dataverse.sync()';
 
--- Rows that are not on the page, although they exist, stay as they are and pending:
--- without the row of the service, nothing can be said of them.  Returns the others,
--- and which of all are known to have been written.
+-- Rows that exist but are missing from the page stay as they are and pending:
+-- without the row of the service, nothing can be decided.  Returns the other rows,
+-- and which of all rows are known to have been written.
 CREATE FUNCTION dataverse.sync_hide(
   copy bigint, plan jsonb, INOUT rows dataverse.pending[], INOUT written uuid[], refusals jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -666,7 +674,7 @@ BEGIN
   IF absent = '{}' THEN
     RETURN;
   END IF;
-  -- who has just written a row knows that it exists, unless somebody has deleted it since
+  -- a row that was just written exists, unless it has been deleted since
   sent := ARRAY(SELECT a FROM unnest(absent) AS a JOIN unnest(written) AS w ON w = a ORDER BY 1);
   hidden := dataverse.pull_hidden(plan, sent, greatest(cardinality(sent), 1)) || dataverse.pull_hidden(
     plan, ARRAY(SELECT a FROM unnest(absent) AS a EXCEPT SELECT s FROM unnest(sent) AS s ORDER BY 1), samples);
@@ -685,9 +693,9 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_hide(bigint, jsonb, dataverse.pending[], uuid[], jsonb) IS
   'leaves out rows that exist and cannot be read; for dataverse.sync()';
 
--- Reads rows from the service into the page, and settles what is pending about them.
--- Of rows that were written, and those of which only the row of the service is
--- wanted, nothing has to be judged.
+-- Reads rows from the service into the page, and settles their pending changes.
+-- Rows that were written, and those of which only the row of the service is wanted,
+-- need no decision.
 CREATE FUNCTION dataverse.sync_settle(
   copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -719,7 +727,7 @@ BEGIN
   hiding := dataverse.sync_hide(copy, plan, rows, written, refusals);
   rows := hiding.rows;
   written := hiding.written;
-  -- before anything of the copy is locked, as dataverse.untrack() does
+  -- before anything of the copy is locked, as in dataverse.untrack()
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
@@ -746,7 +754,7 @@ BEGIN
         ELSE
           part_changes := part_changes || (judged.change || jsonb_build_object('id', p.id));
         END IF;
-        -- each has whole rows, and the array is copied with each
+        -- each has whole rows, and appending copies the array
         IF cardinality(changes) >= 64 THEN
           PERFORM dataverse.pending_set(copy, changes);
           changes := '{}';
@@ -764,8 +772,8 @@ BEGIN
   IF ids <> '{}' THEN
     SELECT coalesce(array_agg(d.id), '{}'), coalesce(jsonb_object_agg(d.id, to_jsonb(d)), '{}') INTO dirty_ids, dirty
     FROM dataverse.sync_land(copy, plan, path, ids) AS d;
-    -- what was changed here meanwhile goes on from what the service has now, if
-    -- nobody else has changed that
+    -- later local changes are based on the row that the service has now, if
+    -- only we have changed that
     IF dirty_ids <> '{}' THEN
       FOR read IN EXECUTE plan ->> 'judge'
         USING ARRAY(SELECT jsonb_populate_record(r, '{"was": {}}') FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
@@ -782,7 +790,7 @@ BEGIN
       SELECT s FROM unnest(ids) AS s WHERE NOT EXISTS (SELECT FROM unnest(dirty_ids) AS d WHERE d = s)));
   END IF;
   IF part_ids <> '{}' THEN
-    -- what was changed here meanwhile is looked at again as a whole
+    -- rows with later local changes are examined again as a whole
     dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
     changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
       || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
@@ -796,9 +804,9 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
   'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
--- Filed rows with the values that they have here now.  Those that cannot be
--- converted to the types of the foreign table cannot be compared either, and have
--- no image.
+-- Returns filed rows with their current local values.  Values that cannot be
+-- converted to the types of the foreign table cannot be compared either, so the
+-- row has no image.
 CREATE FUNCTION dataverse.sync_images(plan jsonb, rows dataverse.pending[])
 RETURNS dataverse.pending[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -848,9 +856,10 @@ SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
 SET row_security = off
 SET extra_float_digits = 1
--- times here that have no zone are those of UTC
+-- local times without a zone are in UTC
 SET timezone = 'UTC'
--- the rows of a chunk are sorted in memory; to compile statements that deal with so few takes longer than to run them
+-- the rows of a chunk are sorted in memory; compiling statements for so few rows takes longer
+-- than running them
 SET work_mem = '32MB'
 SET jit = off
 AS $$
@@ -876,7 +885,7 @@ BEGIN
       settled := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
     ELSE
       settled := dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
-      -- what has been changed since it may have been sent has waited for this
+      -- later changes of rows that may have been sent have waited for this
       PERFORM dataverse.sync_take(copy, plan);
     END IF;
     refused := settled.refused;
@@ -898,7 +907,7 @@ BEGIN
     dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
     rows := dataverse.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
     PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
-    -- what has just been changed again is taken by the next run
+    -- rows that have just been changed again are taken by the next run
     PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
     RETURN;
   END IF;

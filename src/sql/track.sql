@@ -1,14 +1,12 @@
---
 -- Local changes of copies.
 --
--- dataverse.track() gives the table of a copy, and all tables below it, triggers
--- that call dataverse.capture().  That function is written in C.  It appends what
--- has changed to this log, whoever makes the change, and only for the copy whose
--- table it is.  dataverse.sync() takes it from there.
+-- dataverse.track() adds triggers that call dataverse.capture() to the table of a
+-- copy and all tables below it.  That function is written in C.  It appends the
+-- changes of all roles to this log, but only for the copy to which the table
+-- belongs.  dataverse.sync() takes them from there.
 --
 -- The log has no index and no constraints: capturing has to be cheap, and each
 -- entry is read once.
---
 
 CREATE SEQUENCE dataverse.local_changes_number_seq;
 
@@ -50,7 +48,7 @@ AS 'MODULE_PATHNAME', 'dataverse_new_id';
 COMMENT ON FUNCTION dataverse.new_id() IS
   'an id for a new row, in the order that suits Dataverse';
 
--- The copy that a table is the target of, or null.
+-- Returns the copy whose target is the table, or null.
 CREATE FUNCTION dataverse.copy_of(target regclass)
 RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
@@ -108,9 +106,9 @@ BEGIN
   UPDATE dataverse.copies AS c
   SET target = c.target, id_column = copy_track.id_column, version_column = copy_track.version_column
   WHERE c.id = copy;
-  -- the name may be that of a table of somebody else by now
+  -- by now, the name may be that of another role's table
   PERFORM dataverse.copy_get(copy);
-  -- the entries may be those of a table that was dropped, and so may be what is known of its rows
+  -- the entries may be those of a dropped table, and so may be the state of its rows
   replaced := coalesce(state.target_oid <> (SELECT c.target_oid FROM dataverse.copies AS c WHERE c.id = copy), false);
   IF copy_track.id_column IS NULL OR state.id_column IS NULL OR replaced THEN
     n := dataverse.copy_forget_changes(copy);
@@ -135,7 +133,7 @@ AS $$ SELECT EXISTS (SELECT FROM dataverse.copies AS c WHERE c.target_oid = $1 A
 COMMENT ON FUNCTION dataverse.copy_is_tracked(oid) IS
   'whether a table is the target of a copy whose changes are captured; for dataverse.track()';
 
--- A table with all tables below it, and those above it.
+-- Returns a table, all tables below it, and those above it.
 CREATE FUNCTION dataverse.track_tables_below(target regclass)
 RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT
@@ -163,9 +161,10 @@ $$;
 COMMENT ON FUNCTION dataverse.track_tables_above(regclass) IS
   'the tables that a table is a partition or child of; for dataverse.track()';
 
--- The triggers that a copy needs.  A copy that is itself a partition or a child has
--- triggers for each row, because a statement on the table above fires only the
--- statement triggers of that one.  PostgreSQL gives them to partitions by itself.
+-- Returns the triggers that a copy needs.  A copy that is itself a partition or a
+-- child has triggers for each row, because a statement on the table above fires
+-- only the statement triggers of that table.  PostgreSQL adds them to partitions by
+-- itself.
 CREATE FUNCTION dataverse.track_triggers(target regclass)
 RETURNS TABLE (relid regclass, name name, type smallint, definition text, inherited boolean)
 LANGUAGE sql STABLE STRICT
@@ -237,9 +236,9 @@ $$;
 COMMENT ON FUNCTION dataverse.track_check(regclass, dataverse.copies, text, text) IS
   'refuses copies whose changes cannot be captured; for dataverse.track()';
 
--- What has to be done to the table of a copy and those below it, so that changes are
--- captured, or, without a column of ids, so that they are not: triggers and defaults
--- of ids to be dropped, and those to be made.
+-- Returns the work on the table of a copy and those below it that is needed to
+-- capture changes or, without a column of ids, to stop capturing them: triggers and
+-- defaults of ids to be dropped, and those to be created.
 CREATE FUNCTION dataverse.track_work(target regclass, id_column text)
 RETURNS TABLE (statement text, exclusive boolean)
 LANGUAGE sql STABLE CALLED ON NULL INPUT
@@ -252,7 +251,7 @@ AS $$
            SELECT FROM dataverse.track_triggers($1) AS w WHERE w.relid = g.tgrelid AND w.name = g.tgname AND w.type = g.tgtype))
   UNION ALL
   SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I DROP DEFAULT', d.adrelid::regclass, d.attname), true
-  -- OFFSET keeps it from looking at other tables, which pg_get_expr locks from PostgreSQL 18 on
+  -- OFFSET keeps it from examining other tables, which pg_get_expr locks from PostgreSQL 18 on
   FROM (SELECT d.adrelid, a.attname, d.adbin
         FROM dataverse.track_tables_below($1) AS t JOIN pg_attribute AS a ON a.attrelid = t
           JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -272,12 +271,12 @@ $$;
 COMMENT ON FUNCTION dataverse.track_work(regclass, text) IS
   'the statements that begin or end the capture of changes; for dataverse.track() and untrack()';
 
--- Does that.  What is there already stays as it is, so that a further call takes no
--- lock unless there are new partitions.  The tables are locked before the state of
--- the copy is, as in a run, and at once as strictly as is necessary.  Another session
--- may have done the work meanwhile; to end the capture, it is waited for even if nothing
--- is to be done, since it may be about to begin it: triggers without a copy would refuse
--- all changes.
+-- Carries out this work.  Existing objects stay as they are, so a repeated call takes no
+-- lock unless there are new partitions.  The tables are locked before the state of the
+-- copy, as in a run, and at once in the strictest mode that is necessary.  Another
+-- session may have done the work meanwhile.  To stop capturing, we wait for it even if
+-- there is nothing to do, since it may be about to begin: triggers without a copy would
+-- refuse all changes.
 CREATE FUNCTION dataverse.track_do(target regclass, id_column text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
