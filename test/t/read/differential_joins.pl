@@ -1047,7 +1047,7 @@ sub same_ok
 
 	if (@found)
 	{
-		my $script = "$PostgreSQL::Test::Utils::log_path/read/differential_joins.sql";
+		my $script = "$PostgreSQL::Test::Utils::log_path/differential_joins.sql";
 		Differential::write_script($script, @found);
 		diag "all of it as a script: $script";
 	}
@@ -1091,7 +1091,7 @@ cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough o
 		'SELECT c.contactid, a.name FROM f.contact c LEFT JOIN f.account a ON a.accountid = c.parentcustomerid';
 	is(scalar(grep { /Joined by Dataverse.*Ranges: \d/s } @ranges), 2, 'joins were read in ranges') or diag @ranges;
 	like($crm->sql("SET enable_hashjoin = off; EXPLAIN (COSTS OFF) SELECT c.contactid FROM f.contact c JOIN f.account a ON a.accountid = c.parentcustomerid
-		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, '… and together');
+		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, 'and together');
 	$page->(sub { my ($table) = @_; return $table eq 'contact' ? "SET page_size '25'" : $table eq 'new_alltypes' ? "SET page_size '40'" : 'DROP page_size' });
 }
 
