@@ -226,6 +226,14 @@ SELECT pg_temp.compare('SELECT industrycode, count(*) AS n, count(DISTINCT owner
 SELECT count(*), sum(c.numberofchildren) FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE a.industrycode = 99;
 \! curl -s -X DELETE $DVSIM_URL/_dvsim/faults >/dev/null
 
+-- groups that PostgreSQL may form below joins (from 19 on) are no rows of a table
+SELECT count(set_config(name, '0', false)) < 2 AS set FROM pg_settings WHERE name = 'min_eager_agg_group_size';
+SELECT * FROM pg_temp.compare('SELECT a.industrycode, avg(c.numberofchildren + 1) FROM contact c JOIN account a ON a.accountid = c.parentcustomerid GROUP BY 1') line WHERE line LIKE '-- %';
+SELECT * FROM pg_temp.compare('SELECT p.industrycode, sum(o.closeprobability * 2) FROM opportunity o LEFT JOIN account a ON a.accountid = o.parentaccountid LEFT JOIN account p ON p.accountid = a.parentaccountid GROUP BY 1') line WHERE line LIKE '-- %';
+RESET enable_hashjoin;
+SELECT * FROM pg_temp.compare('SELECT h.industrycode, count(*), sum(c.numberofchildren) FROM join_here.account h JOIN contact c ON c.parentcustomerid = h.accountid GROUP BY 1') line WHERE line LIKE '-- %';
+SELECT * FROM pg_temp.compare('SELECT a.industrycode, count(*), sum(h.numberofchildren) FROM join_here.contact h JOIN account a ON a.accountid = h.parentcustomerid GROUP BY 1') line WHERE line LIKE '-- %';
+
 DROP SCHEMA join_here CASCADE;
 DROP SERVER join_crm CASCADE;
 DROP SCHEMA join_dv;

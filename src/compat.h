@@ -400,6 +400,16 @@ dv_explain_has_tables(const List *rtable)
 #endif
 
 /*
+ * Since 19, aggregates may be computed below a join.  The planner joins such groups
+ * in relations of their own, copies of those of the rows, fdw_private included.
+ */
+#if PG_VERSION_NUM >= 190000
+#define dv_is_grouped_rel(rel) IS_GROUPED_REL(rel)
+#else
+#define dv_is_grouped_rel(rel) ((void) (rel), false)
+#endif
+
+/*
  * A path for the distinct rows of the outer side of a join that replaces a
  * semijoin (JOIN_UNIQUE_OUTER).  Since 19, the relation that is given to the
  * hook has only such paths.

@@ -687,8 +687,8 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	Cost		total;
 
 	/* whichever pair of tables leads to it, the query is the same */
-	if (joinrel->fdw_private != NULL || !dv_join_is_joinable(root, outer) ||
-		!dv_join_is_joinable(root, inner) ||
+	if (joinrel->fdw_private != NULL || dv_is_grouped_rel(joinrel) ||
+		!dv_join_is_joinable(root, outer) || !dv_join_is_joinable(root, inner) ||
 		!dv_join_allows(outer, DV_OPT_PUSH_JOINS) || !dv_join_allows(inner, DV_OPT_PUSH_JOINS) ||
 		!bms_is_empty(joinrel->lateral_relids) ||
 		!sort_clauses(joinrel, jointype, extra->restrictlist, &matching, &above))

@@ -174,7 +174,7 @@ is_possible(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *oute
 			const RelOptInfo *innerrel, JoinType type, const JoinPathExtraData * extra)
 {
 	/* the setting is for hash joins, and this is one of a kind; it is never the only way */
-	if (!dv_may_hash(extra))
+	if (!dv_may_hash(extra) || dv_is_grouped_rel(joinrel))
 		return false;
 	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI &&
 		type != JOIN_UNIQUE_OUTER)
