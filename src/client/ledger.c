@@ -95,14 +95,14 @@ tell(const char *what, const ledger_sum *sum)
 							   "%s was rolled back, but %lld rows written to Dataverse stay there",
 							   sum->stays, what, (long long) sum->stays),
 				 sum->in_doubt > 0 ?
-				 errdetail_plural("%lld more row was sent without a conclusive answer: it may be there or not.",
-								  "%lld more rows were sent without a conclusive answer: they may be there or not.",
+				 errdetail_plural("%lld more row was sent without a conclusive answer and may or may not have been written.",
+								  "%lld more rows were sent without a conclusive answer and may or may not have been written.",
 								  sum->in_doubt, (long long) sum->in_doubt) : 0,
 				 sum->in_doubt > 0 ? errhint(DV_DOUBTS_HINT) : 0));
 	else if (sum->in_doubt > 0)
 		ereport(level,
-				(errmsg_plural("%s was rolled back, but %lld row was sent to Dataverse without a conclusive answer: it may be there or not",
-							   "%s was rolled back, but %lld rows were sent to Dataverse without a conclusive answer: they may be there or not",
+				(errmsg_plural("%s was rolled back, but %lld row was sent to Dataverse without a conclusive answer and may or may not have been written",
+							   "%s was rolled back, but %lld rows were sent to Dataverse without a conclusive answer and may or may not have been written",
 							   sum->in_doubt, what, (long long) sum->in_doubt),
 				 errhint(DV_DOUBTS_HINT)));
 }
@@ -145,12 +145,12 @@ dv_ledger_sentence(const char *what, int64 stays, int64 in_doubt)
 										"%lld rows of this %s have been written to Dataverse and stay there.",
 										stays), (long long) stays, what);
 	if (stays > 0 && in_doubt > 0)
-		appendStringInfo(&buf, ngettext("\n%lld more row was sent without a conclusive answer: it may be there or not.",
-										"\n%lld more rows were sent without a conclusive answer: they may be there or not.",
+		appendStringInfo(&buf, ngettext("\n%lld more row was sent without a conclusive answer and may or may not have been written.",
+										"\n%lld more rows were sent without a conclusive answer and may or may not have been written.",
 										in_doubt), (long long) in_doubt);
 	else if (in_doubt > 0)
-		appendStringInfo(&buf, ngettext("%lld row of this %s was sent without a conclusive answer: it may be there or not.",
-										"%lld rows of this %s were sent without a conclusive answer: they may be there or not.",
+		appendStringInfo(&buf, ngettext("%lld row of this %s was sent without a conclusive answer and may or may not have been written.",
+										"%lld rows of this %s were sent without a conclusive answer and may or may not have been written.",
 										in_doubt), (long long) in_doubt, what);
 	return buf.len > 0 ? buf.data : NULL;
 }

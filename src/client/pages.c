@@ -587,7 +587,7 @@ check_reach(const dv_pages *pages)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_EXECUTION),
-			 errmsg("could not %s on server \"%s\": there are more than %d rows, and Dataverse returns no cookies for this query",
+			 errmsg("could not %s on server \"%s\": the query returns more than %d rows, and Dataverse provides no paging cookies for it",
 					pages->spec.what, dv_session_config_of(pages->spec.session)->server_name,
 					MOST_WITHOUT_COOKIES),
 			 pages->spec.way_out != NULL ? errhint("%s", pages->spec.way_out) : 0));
@@ -609,7 +609,7 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 	if (pages->spec.linker == NULL)
 	{
 		if (pages->given < pages->spec.wanted)
-			*wrong = "It ends before the rows that were requested";
+			*wrong = "It ends before all requested rows have been returned";
 		return NULL;
 	}
 	*chained = dv_chain_cookie(&pages->page);
@@ -647,7 +647,7 @@ find_next(dv_pages *pages, char **chained, const char **wrong)
 	url = palloc(page->next_link.len + 1);
 	if (dv_value_string(&page->next_link, url, &len) != DV_VALUE_OK)
 	{
-		*wrong = "Its link to the next page is no text";
+		*wrong = "Its link to the next page is not a string";
 		return NULL;
 	}
 	url[len] = '\0';
@@ -798,7 +798,7 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 		{
 			case DV_PAGE_ROW:
 				if (pages->unannounced)
-					not_whole(pages, "The page before it did not say that it follows", -1);
+					not_whole(pages, "The previous page did not announce another page", -1);
 				pages->begun = true;
 				pages->spec.stats->rows++;
 				pages->given++;

@@ -606,7 +606,7 @@ dv_pipeline_reject(dv_job *job, const dv_batch_row *row, const dv_error *error)
 	{
 		dv_error	down = *error;
 
-		down.hint = "Rows were sent singly and failed as well, so the statement ends whatever \"on_error\" says.";
+		down.hint = "Rows that were sent singly failed as well, so the statement ends regardless of \"on_error\".";
 		failure.error = &down;
 		fail_with(job->writer, &failure);
 	}

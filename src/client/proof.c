@@ -426,7 +426,7 @@ dv_error
 dv_proof_doubt(const dv_job *job, const dv_proof *proof)
 {
 	const char *fact = is_of_changes(job) ?
-	"an attempt to update the row was not answered, and the row has another version than the one that was read" :
+	"an attempt to update the row was not answered, and the row no longer has the version that was read" :
 	"an attempt to create the row was not answered, and a row with its id exists";
 	const char *deed = is_of_changes(job) ? "changed" : "created";
 	dv_error	error = {
@@ -439,6 +439,6 @@ dv_proof_doubt(const dv_job *job, const dv_proof *proof)
 	error.message = proof->unlike != NULL ?
 		psprintf("%s, but the value of \"%s\" is not the one that was sent: it is not known whether this statement %s it",
 				 fact, proof->unlike, deed) :
-		psprintf("%s, but nothing tells whether this statement %s it", fact, deed);
+		psprintf("%s, but it is not known whether this statement %s it", fact, deed);
 	return error;
 }

@@ -158,7 +158,7 @@ static const dv_error renamed = {
 	.verdict = DV_VERDICT_REFUSED,
 	.retry_after = -1,
 	.code = "",
-	.message = "Dataverse created a row with another id than the one that it was given",
+	.message = "Dataverse created a row with an id other than the one it was given",
 	.sqlstate = ERRCODE_FDW_UNABLE_TO_CREATE_REPLY,
 };
 

@@ -218,12 +218,12 @@ dv_standing_proved(dv_standing *standing, int user, const dv_deed *deed, int64 s
 		return;
 	if (whole)
 		ereport(LOG,
-				(errmsg("application user \"%s\" of server \"%s\" is back",
+				(errmsg("application user \"%s\" of server \"%s\" is available again",
 						dv_pool_user_name(standing->pool, user), standing->server_name)));
 	if (l != NULL)
 	{
 		ereport(LOG,
-				(errmsg("application user \"%s\" of server \"%s\" is back for requests of kind \"%s\" to \"%s\"",
+				(errmsg("application user \"%s\" of server \"%s\" is available again for requests of kind \"%s\" to \"%s\"",
 						dv_pool_user_name(standing->pool, user), standing->server_name,
 						dv_kind_name(deed->kind), deed->table)));
 		pfree(l->table);

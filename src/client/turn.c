@@ -107,7 +107,7 @@ slot_timed_out(dv_call *call)
 
 	fail(call, DV_VERDICT_REFUSED, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
 		 MemoryContextStrdup(call->context,
-							 psprintf("all request slots of the application users were taken for %g s, as long as \"slot_timeout\" allows",
+							 psprintf("all request slots of the application users remained in use for %g s, the value of \"slot_timeout\"",
 									  (double) config->pool.slot_timeout / DV_SECOND)),
 		 "Add application users to the user mapping, run fewer statements at a time, or raise \"slot_timeout\" of the server.");
 }

@@ -109,7 +109,7 @@ judge_row(const dv_error *whole, int status, dv_row_answer *row)
 	if (row->error.verdict == DV_VERDICT_OK)
 		return;
 	row->error.retry_after = whole->retry_after;
-	row->error.message = psprintf("status %d; the service says about the whole request: %s", status,
+	row->error.message = psprintf("status %d; the error of the whole request is: %s", status,
 								  whole->message);
 	row->error.vague = true;
 	for (i = 0; i < (int) lengthof(cosmos_rules); i++)

@@ -66,21 +66,21 @@ typedef struct dv_code_rule
 static const char throttle_hint[] =
 "Add application users to the user mapping, lower \"max_parallel\", or raise \"max_retry_after_tolerance\" or \"max_throttle_retries\" of the server.";
 static const char query_hint[] =
-"Dataverse lets through only some of the queries like this one: narrow its conditions, and avoid patterns that begin with a wildcard and conditions on calculated columns.";
+"Dataverse accepts only some queries of this kind: narrow its conditions, and avoid patterns that begin with a wildcard and conditions on calculated columns.";
 static const char privilege_hint[] =
 "Give the application user a security role that has this privilege.";
 
 static const char role_hint[] =
 "Check the security roles of the application user.";
 static const char changed_hint[] =
-"Repeat the statement, so that it reads the row as it is now.";
+"Repeat the statement to read the current version of the row.";
 static const char versions_hint[] =
 "Set \"match_version\" to \"off\" for this table: Dataverse can compare versions only where the table has IsOptimisticConcurrencyEnabled.";
 
 static const char table_hint[] =
-"Check the name of the table, of a foreign table in options \"table\" and \"entity_set\"; dataverse.import_diff() shows what has changed in Dataverse.";
+"Check the name of the table (options \"table\" and \"entity_set\" of a foreign table); dataverse.import_diff() shows what has changed in Dataverse.";
 static const char column_hint[] =
-"Check the name of the column, of a foreign table in option \"column\"; dataverse.import_diff() shows what has changed in Dataverse.";
+"Check the name of the column (option \"column\" of the foreign table's column); dataverse.import_diff() shows what has changed in Dataverse.";
 static const char type_hint[] =
 "Check the type of the column; dataverse.import_diff() shows the types in Dataverse.";
 static const char address_hint[] =

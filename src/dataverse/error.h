@@ -73,7 +73,7 @@ typedef enum dv_meaning
 #define DV_ANSWER_HINT "If the answer came from somewhere else, check options \"url\" and \"proxy\" of the server."
 
 /* For names of tables that do not exist */
-#define DV_TABLE_NAME_HINT "Tables have logical names here, such as \"account\"."
+#define DV_TABLE_NAME_HINT "Specify the logical name of the table, such as \"account\"."
 
 /*
  * An error in any of the forms that the service uses.  Its texts are in the

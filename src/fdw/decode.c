@@ -361,7 +361,7 @@ check_readable(const dv_relation *relation, const dv_attribute *attribute, int r
 	ereport(ERROR,
 			(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 			 errmsg("cannot read column \"%s\" of foreign table \"%s\"", attribute->name, relation->name),
-			 errdetail("It has type %s, and %s in Dataverse.", format_type_be(attribute->pgtype),
+			 errdetail("It has type %s, but %s in Dataverse.", format_type_be(attribute->pgtype),
 					   is_text ? "is a text" : psprintf("type %s", dv_types[attribute->column.type].name)),
 			 errhint("To see which type the column has in Dataverse, call dataverse.import_diff().")));
 }
@@ -452,7 +452,7 @@ decode_plainly(dv_decoder *decoder, const dv_value *value)
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg(CANNOT_CONVERT, decoder->column, decoder->table),
 				 errdetail_internal("%s", why_not(decoder, value, status)),
-				 errhint("To see which columns have another type in Dataverse now, call dataverse.import_diff().")));
+				 errhint("To see which columns now have a different type in Dataverse, call dataverse.import_diff().")));
 	return datum;
 }
 

@@ -106,7 +106,7 @@ begin(const dv_encoder *encoder, StringInfo out, size_t room)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("value of column \"%s\" is too long for a request", encoder->name),
-				 errdetail("A request can have at most %zu bytes here.", (size_t) MaxAllocSize)));
+				 errdetail("A value can take at most %zu bytes of a request.", (size_t) MaxAllocSize)));
 	enlargeStringInfo(out, (int) (encoder->prefix_len + room));
 	p = out->data + out->len;
 	memcpy(p, encoder->prefix, encoder->prefix_len);
@@ -533,7 +533,7 @@ find_put(dv_encoder *encoder, const dv_relation *relation, const dv_attribute *a
 		;
 	if (!(conversions[i].written_as & wire) || (dv_types[encoder->type].flags & DV_READONLY))
 		refuse_column(relation, attribute, ERRCODE_FDW_INVALID_DATA_TYPE,
-					  psprintf("It has type %s, and type %s in Dataverse.",
+					  psprintf("It has type %s, but type %s in Dataverse.",
 							   format_type_be(encoder->pgtype), dv_types[encoder->type].name),
 					  "Check option \"type\" of the column, which specifies its type in Dataverse.");
 	encoder->put = wire == DV_WIRE_REFERENCE ? NULL : conversions[i].put;

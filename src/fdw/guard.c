@@ -117,8 +117,8 @@ check_function(Oid function)
 			 errmsg("function %s of role \"%s\" does not run with the rights of role \"%s\"",
 					format_procedure(function), GetUserNameFromId(owner, false),
 					GetUserNameFromId(GetUserId(), false)),
-			 errdetail("A trigger, a default, a constraint, a type, or the like of a table that is read or written here calls it, and its owner can change it at any time."),
-			 errhint("Do this as the owner of the table (SET ROLE), or have the function belong to a role that may act as \"%s\".",
+			 errdetail("It is called by a trigger, a default, a constraint, a type, or the like of a table that is read or written, and its owner can change it at any time."),
+			 errhint("Do this as the owner of the table (SET ROLE), or change the owner of the function to a role that may act as \"%s\".",
 					 GetUserNameFromId(GetUserId(), false))));
 }
 
@@ -150,7 +150,7 @@ check_level(int *newval, void **extra, GucSource source)
 {
 	if (*newval != GUARD_OFF && source < PGC_S_INTERACTIVE)
 	{
-		GUC_check_errdetail("Only functions set it.");
+		GUC_check_errdetail("It can be set only by functions.");
 		return false;
 	}
 	if (*newval == GUARD_OFF || (*newval == GUARD_SUPERUSERS && !superuser()))
@@ -164,7 +164,7 @@ void
 dv_guard_init(void)
 {
 	DefineCustomEnumVariable("dataverse_fdw.guard",
-							 "Runs no code of other roles with the rights of superusers, or of everybody.", NULL,
+							 "Prevents code of other roles from running with the rights of superusers, or of any role.", NULL,
 							 &level, GUARD_OFF, levels, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							 check_level, NULL, NULL);
 	next_needs_hook = needs_fmgr_hook;

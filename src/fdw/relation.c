@@ -87,7 +87,7 @@ check_name(const char *name, const char *option, const dv_relation *relation)
 			(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 			 errmsg("\"%s\" is not a valid name in Dataverse", name),
 			 errdetail("It is used for %s of foreign table \"%s\".", option, relation->name),
-			 errhint("Such names consist of letters, digits, and underscores.  If a column is called otherwise here, its option \"column\" holds the name.")));
+			 errhint("Such names consist of letters, digits, and underscores.  If a column of the foreign table has a different name, set its option \"column\" to the name in Dataverse.")));
 }
 
 /* "_ownerid_value" is the property of ownerid. */
@@ -325,7 +325,7 @@ static void
 check_types(const dv_relation *relation)
 {
 	static const required_type of_id = {"It is the primary id of the rows.", "uuid", {UUIDOID}};
-	static const required_type of_side = {"It is one of the two ids that a row consists of.", "uuid", {UUIDOID}};
+	static const required_type of_side = {"It is one of the two ids that make up a row.", "uuid", {UUIDOID}};
 	static const required_type of_partition = {"It is the partition of the rows.", "text", {TEXTOID, VARCHAROID}};
 	static const required_type of_table_name = {"It names the table that a lookup refers to.", "text", {TEXTOID, VARCHAROID}};
 	AttrNumber	id;
@@ -364,7 +364,7 @@ dv_relation_check(const dv_relation *relation, uint32 signature)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("foreign table \"%s\" has been altered since the statement was planned",
 					relation->name),
-			 errhint("Do not alter a table in the function in SQL that uses it afterwards.")));
+			 errhint("Do not alter a table in an SQL function that uses it afterwards.")));
 }
 
 char *
@@ -453,7 +453,7 @@ dv_relation_of(Oid relid, AclMode mode)
 	if (get_rel_name(relid) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("foreign table \"%s\" does not exist any more", name)));
+				 errmsg("foreign table \"%s\" no longer exists", name)));
 	if (!dv_is_our_server(GetForeignServerIdByRelId(relid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

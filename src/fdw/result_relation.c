@@ -618,5 +618,5 @@ dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Ind
 			(errcode(ERRCODE_WARNING),
 			 errmsg("rows of foreign table \"%s\" are read, but not locked", relation->name),
 			 errdetail("Dataverse has no locks that last until the end of a transaction: others can change the rows at any time."),
-			 errhint("Set \"match_version\" to \"on\", and compare column \"versionnumber\" with what was read when you write the rows.")));
+			 errhint("Set \"match_version\" to \"on\", and when you write the rows, compare column \"versionnumber\" with the value that was read.")));
 }

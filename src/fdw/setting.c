@@ -102,14 +102,14 @@ dv_settings_init(void)
 							 &dv_summary, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("dataverse_fdw.capture",
 							 "Captures changes of copies for which dataverse.track() was called.",
-							 "It concerns the statements of the session, not those of triggers.",
+							 "It applies to the statements of the session, not to those of triggers.",
 							 &dv_capture, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("dataverse_fdw.only_table",
-							   "The OID of the only foreign table that settings of how rows are inserted are about.",
+							   "Sets the OID of the only foreign table to which settings of how rows are inserted apply.",
 							   NULL, &only_table, "", PGC_USERSET,
 							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("dataverse_fdw.ids_made",
-							 "Takes the ids of inserted rows for ids that were made for them, which no other row can have.", NULL,
+							 "Treats the ids of inserted rows as newly generated, so that no other row can have them.", NULL,
 							 &ids_made, false, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
 							 NULL);
 }

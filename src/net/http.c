@@ -80,9 +80,9 @@ static const char *const failure_names[] = {
 	"connection was closed before the answer",
 	"answer was incomplete",
 	"answer was too large",
-	"answer was encoded in a way that was not requested",
+	"answer has an encoding that was not requested",
 	"out of memory",
-	"no file descriptor was left",
+	"out of file descriptors",
 	"canceled",
 	"transfer failed"
 };
@@ -159,7 +159,7 @@ taken(dv_http_call *call, dv_inbox_result result, size_t len)
 		return len;
 	call->noted_failure = failures[result];
 	if (result == DV_INBOX_STORE_FULL)
-		call->noted_message = "all answers that this session has in memory would take more than 256 MB";
+		call->noted_message = "answers held in memory by this session would exceed 256 MB";
 	return CURL_WRITEFUNC_ERROR;
 }
 
@@ -473,7 +473,7 @@ no_descriptor(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-			 errmsg("no file descriptor is left for a connection"),
+			 errmsg("out of file descriptors for connections"),
 			 errhint("Increase \"max_files_per_process\", or use fewer connections of other extensions in this session.")));
 }
 

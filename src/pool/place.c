@@ -155,7 +155,7 @@ enter_any(dv_pool *pool)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("too many application users"),
-				 errdetail("There is room for %d without shared memory.", pool->shared->nusers),
+				 errdetail("Without shared memory, a session can use at most %d.", pool->shared->nusers),
 				 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
 }
 

@@ -592,7 +592,7 @@ log_breaker(const dv_pool *pool, int user, dv_breaker_change change)
 		ereport(LOG,
 				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has opened",
 						pool->names[user], pool->server_name),
-				 errdetail("The user was throttled too often.  After a pause, one request at a time tries whether Dataverse accepts it again.")));
+				 errdetail("The user was throttled too often.  After a pause, one request at a time tests whether Dataverse accepts the user again.")));
 	else if (change == DV_BREAKER_CLOSED)
 		ereport(LOG,
 				(errmsg("circuit breaker of application user \"%s\" of server \"%s\" has closed",

@@ -282,7 +282,7 @@ dv_shared_private(bool existing)
 	private = fresh;
 	ereport(WARNING,
 			(errmsg("dataverse_fdw has no shared memory for this session"),
-			 errdetail("The session will not learn of throttles of other sessions, nor they of its own."),
+			 errdetail("This session and other sessions will not learn of each other's throttles."),
 			 errhint("Add \"dataverse_fdw\" to \"shared_preload_libraries\", or raise \"dataverse_fdw.max_application_users\", and restart the server.")));
 	return private;
 }

@@ -258,7 +258,7 @@ BEGIN
   IF foreign_table IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table',
-      message = format('foreign table %s does not exist any more', entry.foreign_table),
+      message = format('foreign table %s no longer exists', entry.foreign_table),
       detail = format('Row %s of dataverse.rejects cannot be written again.', entry.id);
   END IF;
   -- a missing member counts as well, if it is a key

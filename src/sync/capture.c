@@ -78,7 +78,7 @@ id_of_new(const capture *c, TupleTableSlot *slot)
 				 errmsg("a row of table \"%s\" has no id in column \"%s\"",
 						RelationGetRelationName(c->rel),
 						NameStr(TupleDescAttr(RelationGetDescr(c->rel), c->table->id - 1)->attname)),
-				 errdetail("Changes of the table are captured, and rows are known by their ids.")));
+				 errdetail("Changes of the table are captured, and rows are identified by their ids.")));
 	return id;
 }
 
@@ -343,7 +343,7 @@ check_trigger(const TriggerData *trigger)
 			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 			 errmsg("trigger \"%s\" of table \"%s\" cannot call dataverse.capture()",
 					trigger->tg_trigger->tgname, RelationGetRelationName(trigger->tg_relation)),
-			 errhint("Drop the trigger; dataverse.track() makes those that are needed.")));
+			 errhint("Drop the trigger; dataverse.track() creates the triggers that are needed.")));
 }
 
 /*
@@ -359,7 +359,7 @@ is_switched_off(PG_FUNCTION_ARGS, Relation rel)
 	if (!has_privs_of_role(dv_setting_role("capture"), rel->rd_rel->relowner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to change table \"%s\" without its changes being captured",
+				 errmsg("permission denied to change table \"%s\" without capturing the changes",
 						RelationGetRelationName(rel)),
 				 errdetail("\"dataverse_fdw.capture\" was set to \"off\" by a role that lacks the rights of the table's owner."),
 				 errhint("RESET dataverse_fdw.capture;")));

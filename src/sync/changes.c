@@ -718,7 +718,7 @@ dataverse_must_commit(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s cannot run inside a transaction block or a function", text_to_cstring(PG_GETARG_TEXT_PP(0))),
-				 errdetail("It commits each step that it has taken."),
-				 errhint("Let the CALL be the only statement of its string, outside of BEGIN and COMMIT.  This also applies to jobs of pg_cron.")));
+				 errdetail("It commits after each step."),
+				 errhint("Send the CALL as the only statement of its string, outside of BEGIN and COMMIT.  This also applies to jobs of pg_cron.")));
 	PG_RETURN_VOID();
 }

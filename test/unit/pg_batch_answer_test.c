@@ -131,7 +131,7 @@ judges_details(void **state)
 	assert_int_equal(rows[2].error.verdict, DV_VERDICT_REFUSED);
 	assert_int_equal(rows[2].status, 404);
 	assert_string_equal(rows[2].error.message,
-						"status 404; the service says about the whole request: Entity Does Not Exist");
+						"status 404; the error of the whole request is: Entity Does Not Exist");
 	assert_true(rows[2].error.vague);
 	assert_int_equal(rows[3].error.sqlstate, ERRCODE_PROGRAM_LIMIT_EXCEEDED);
 	assert_true(rows[5].error.outcome_unknown);

@@ -254,7 +254,7 @@ check_path(const char *path)
 			break;
 		case DV_PATH_DOTS:
 			refuse_path("path contains \".\" or \"..\" as a segment",
-						"It must lead to a place below the service root.");
+						"It must lead to a resource below the service root.");
 			break;
 	}
 }

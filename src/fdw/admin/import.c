@@ -262,8 +262,8 @@ refuse_existing(const dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
 						   "relations %s already exist in schema \"%s\"",
 						   existing, names.data, stmt->local_schema),
 			 stmt->list_type == FDW_IMPORT_SCHEMA_LIMIT_TO ?
-			 errhint("Leave out of LIMIT TO what is there, or drop it first.  To see what has changed in Dataverse since it was imported, call dataverse.import_diff().") :
-			 errhint("Leave out what is there with EXCEPT (%s), or drop it first.  To see what has changed in Dataverse since it was imported, call dataverse.import_diff().",
+			 errhint("Omit existing relations from LIMIT TO, or drop them first.  To see what has changed in Dataverse since the import, call dataverse.import_diff().") :
+			 errhint("Exclude existing relations with EXCEPT (%s), or drop them first.  To see what has changed in Dataverse since the import, call dataverse.import_diff().",
 					 names.data)));
 }
 
@@ -526,7 +526,7 @@ visit_table(const dv_meta_table *table, void *arg)
 						  errmsg("table \"%s\" is not imported", table->table),
 						  errdetail("It would have %d columns, but foreign tables can have at most %d.",
 									table->ncolumns, DV_META_COLUMNS_MAX),
-						  errhint("Leave out columns by setting \"import_readonly\" to \"off\", or create the foreign table with the columns that you need.")));
+						  errhint("Omit columns by setting \"import_readonly\" to \"off\", or create the foreign table with the columns that you need.")));
 	else
 	{
 		if (table->without_labels)

@@ -457,9 +457,9 @@ dataverse_reset_pool(PG_FUNCTION_ARGS)
 	if (name != NULL && n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("server \"%s\" has used no application user \"%s\"",
-						NameStr(*PG_GETARG_NAME(0)), name),
-				 errhint("The view dataverse.pool has their names.")));
+				 errmsg("application user \"%s\" of server \"%s\" has not been used",
+						name, NameStr(*PG_GETARG_NAME(0))),
+				 errhint("The view dataverse.pool lists their names.")));
 	PG_RETURN_INT32(n);
 }
 

@@ -454,7 +454,7 @@ static bool
 set_version(const dv_modify *m, TupleTableSlot *planSlot, dv_modify_row *row, dv_modify_fault *fault)
 {
 	static const dv_misfit no_version = {
-		ERRCODE_FEATURE_NOT_SUPPORTED, "the row has no version that could be matched"
+		ERRCODE_FEATURE_NOT_SUPPORTED, "the row has no version to match"
 	};
 	bool		isnull;
 	Datum		version;

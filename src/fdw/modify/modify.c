@@ -326,8 +326,8 @@ report_dry_run(const dv_modify *m)
 	int64		rows = dv_writer_written(m->writer);
 
 	ereport(NOTICE,
-			(errmsg_plural("%s: \"dataverse_fdw.dry_run\" is on; %lld row was encoded, and not sent",
-						   "%s: \"dataverse_fdw.dry_run\" is on; %lld rows were encoded, and none was sent",
+			(errmsg_plural("%s: \"dataverse_fdw.dry_run\" is on; %lld row was encoded but not sent",
+						   "%s: \"dataverse_fdw.dry_run\" is on; %lld rows were encoded but not sent",
 						   (unsigned long) rows, m->what, (long long) rows)));
 }
 

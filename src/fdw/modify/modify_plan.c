@@ -297,7 +297,7 @@ update_hint(const dv_relation *relation, const dv_attribute *attribute)
 {
 	if (!dv_modify_plan_is_writable(attribute))
 		return NULL;
-	return psprintf("Set it when rows are inserted.  If this table takes it in updates nevertheless, say so: ALTER FOREIGN TABLE %s ALTER COLUMN %s OPTIONS (SET create_only 'false');",
+	return psprintf("Set it when rows are inserted.  If this table accepts it in updates nevertheless, change the option: ALTER FOREIGN TABLE %s ALTER COLUMN %s OPTIONS (SET create_only 'false');",
 					dv_relation_qualified_name(relation->relid), quote_identifier(attribute->name));
 }
 

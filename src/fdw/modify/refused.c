@@ -174,7 +174,7 @@ append_row(StringInfo detail, const dv_modify *m, const dv_failure *failure)
 	if (failure->then)
 		appendStringInfo(detail, "The update that completes %s was refused; the row itself was written.", rows);
 	else if (m->refusal.fault == NULL && failure->error->meaning == DV_MEANING_PRIVILEGE)
-		appendStringInfo(detail, "No row is at fault, but the application user.  The request that failed was to write %s.", rows);
+		appendStringInfo(detail, "The application user is at fault, not a row.  The request that failed was to write %s.", rows);
 	else if (m->refusal.fault == NULL && !dv_error_is_about_rows(failure->error))
 		appendStringInfo(detail, "No row was refused.  The request that failed was to write %s.", rows);
 	else if (failure->first != failure->last)
@@ -213,8 +213,8 @@ append_filed(StringInfo detail, const dv_modify *m)
 	ListCell   *lc;
 
 	if (filed > 0 && !is_one_too_many(m))
-		appendStringInfo(detail, ngettext("\n%lld row was refused before.  dataverse.rejects does not contain it, because it is rolled back with the statement.",
-										  "\n%lld rows were refused before.  dataverse.rejects does not contain them, because it is rolled back with the statement.",
+		appendStringInfo(detail, ngettext("\n%lld row was refused earlier.  dataverse.rejects does not contain it, because it is rolled back with the statement.",
+										  "\n%lld rows were refused earlier.  dataverse.rejects does not contain them, because it is rolled back with the statement.",
 										  filed), (long long) filed);
 	foreach(lc, m->refusal.first)
 		appendStringInfo(detail, "\n%s", (const char *) lfirst(lc));
@@ -228,7 +228,7 @@ limit_hint(const dv_modify *m)
 	long long	most = m->refusal.most;
 
 	if (most == 0)
-		return "Option \"max_errors\" is 0, so that the first refused row ends the statement.";
+		return "Option \"max_errors\" is 0, so the first refused row ends the statement.";
 	return psprintf(ngettext("More than %lld row was refused (option \"max_errors\").  dataverse.rejects does not contain the refused rows, because it is rolled back with the statement.",
 							 "More than %lld rows were refused (option \"max_errors\").  dataverse.rejects does not contain the refused rows, because it is rolled back with the statement.",
 							 (unsigned long) most), most);

@@ -354,11 +354,11 @@ check_upsert(const dv_modify *m, const dv_modify_plan *plan)
 
 	check_who_asks(m);
 	if (permission == NULL)
-		refuse_upsert(m, "It is not known for which role to check the privilege UPDATE.");
+		refuse_upsert(m, "The role whose privilege UPDATE has to be checked is not known.");
 	check_named(m, plan, permission);
 	check_views(m);
 	if (plan->has_checks)
-		refuse_upsert(m, "A check option says which rows may be written, and not which rows may be overwritten.");
+		refuse_upsert(m, "A check option determines which rows may be written, but not which rows may be overwritten.");
 }
 
 bool

@@ -104,7 +104,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 			/* a pair consists of two ids, and gets its own from the service */
 			on_insert = i == first || i == second;
 			on_update = false;
-			reason = on_insert ? "It is one of the two ids that are the row." :
+			reason = on_insert ? "It is one of the two ids that make up the row." :
 				"A row of an intersect table consists of two ids.";
 		}
 		else if (!on_insert || !on_update)

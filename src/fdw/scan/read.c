@@ -138,8 +138,8 @@ way_out(const dv_request *request)
 	if (request->language == DV_LANGUAGE_ODATA)
 		return NULL;
 	return request->ntables > 1 ?
-		"Have the tables joined by PostgreSQL: set option \"push_joins\" of the server, or of one of the foreign tables, to \"off\"." :
-		"Have the groups formed by PostgreSQL: set option \"push_groups\" of the server, or of the foreign table, to \"off\".";
+		"To join the tables in PostgreSQL, set option \"push_joins\" of the server, or of one of the foreign tables, to \"off\"." :
+		"To form the groups in PostgreSQL, set option \"push_groups\" of the server, or of the foreign table, to \"off\".";
 }
 
 dv_pages_spec

@@ -413,7 +413,7 @@ copies_that_pause('preloaded');
 	my $r = Session->new($node)->try(whoami($crm));
 
 	is($r->{sqlstate}, '53400', 'slot_timeout: an error');
-	like($r->{message}, qr/all request slots of the application users were taken for 0\.3 s, as long as "slot_timeout" allows/, 'in words of its own');
+	like($r->{message}, qr/all request slots of the application users remained in use for 0\.3 s, the value of "slot_timeout"/, 'in words of its own');
 	like($r->{hint}, qr/Add application users/, 'and what to do');
 	cmp_ok($r->{seconds}, '>=', 0.3, 'not before its time');
 	cancel($holder);

@@ -173,7 +173,7 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	cmp_ok(arrived($since, 'app2'), '<', 40, 'which is not asked for long: ' . arrived($since, 'app2') . ' requests');
 	is(lines($offset, qr/application user "app2" of server "crm" is set aside/), 1, 'one line in the log');
 	clear_faults($dvsim);
-	wait_for(sub { lines($offset, qr/application user "app2" of server "crm" is back/) || !$session->query(whoami('crm')) },
+	wait_for(sub { lines($offset, qr/application user "app2" of server "crm" is available again/) || !$session->query(whoami('crm')) },
 		'it is tried again');
 	is(pool($w->watcher, "app2' AND server = 'crm", 'limited_by') =~ /aside/, '', 'back again after the pause');
 	$session->close;
@@ -470,7 +470,7 @@ for my $case (
 	faults($dvsim, { %lost, app_user => 'app1', path => 'CreateMultiple' });
 	$r = $w->run(insert('bad', 'standard', 1, 1));
 	is($r->{sqlstate}, '42501', 'a single row: an error');
-	like($r->{detail}, qr/^No row is at fault, but the application user\.  The request that failed was to write row 1 .*application user "app1"/,
+	like($r->{detail}, qr/^The application user is at fault, not a row\.  The request that failed was to write row 1 .*application user "app1"/,
 		'that does not blame the row for the missing privilege');
 	is(lines($offset, qr/"app1" of server "bad" is set aside for requests/), 1, 'the user that was refused is set aside for that');
 	is(lines($offset, qr/"app2" of server "bad" is set aside for requests/), 0, 'but not the other one');

@@ -114,7 +114,7 @@ for my $name (sort keys %ask)
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef, '@odata.nextLink' => $dvsim->base . '/api/data/v9.2/contacts?$skiptoken=x') });
 	same_ok("$err$out", '… and it is requested again if it has the link of another language');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef) });
-	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  The page before it did not say that it follows\./,
+	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  The previous page did not announce another page\./,
 		'a page as full as it can be does not end the rows by saying nothing');
 	($out, $err) = under($ask{with_id}, { status => 200, times => 0, body => $cut->() });
 	like($err, qr/Dataverse returned the same page again/, 'a cookie that comes again is an error');

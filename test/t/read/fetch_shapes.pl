@@ -207,7 +207,7 @@ $crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '5000')});
 	my $total = $crm->sql('SELECT count(*) FROM dv.contact');
 	my ($out, $err, @sent) = asked("SET statement_timeout = '60s'; SELECT count(c.lastname), count(a.name) FROM ($ask{outer} OFFSET 0) q (contactid, lastname, name), LATERAL (SELECT q.lastname) c, LATERAL (SELECT q.name) a");
 
-	like($err, qr/there are more than 50000 rows, and Dataverse returns no cookies for this query\n/, 'more than 50,000 rows are an error that says so');
+	like($err, qr/the query returns more than 50000 rows, and Dataverse provides no paging cookies for it\n/, 'more than 50,000 rows are an error that says so');
 	is(scalar @sent, 10, '… after those that can be had');
 	$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD push_joins 'off')});
 	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, 'joined here, all rows come');
@@ -259,7 +259,7 @@ for my $case ([ 500, '0x80040216', 'The operation is not supported on this table
 		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
 
 		like($err, qr/ERROR:  could not read foreign tables .*\Q$message\E/, "$name, $status: an error");
-		like($err, qr/HINT:  Have the tables joined by PostgreSQL: set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… which says how the tables can be read');
+		like($err, qr/HINT:  To join the tables in PostgreSQL, set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… which says how the tables can be read');
 		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after it has been tried as often as any request');
 		for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
 		{
@@ -275,7 +275,7 @@ $crm->fault(path => 'link-entity', status => 502, times => 0);
 unlike((asked($ask{outer}))[1], qr/push_joins/, '502: no such hint');
 $crm->no_faults;
 $crm->fault(path => 'contacts', status => 400, code => '0x80060888', message => 'no FetchXML', times => 0);
-like((asked("$settings; $ask{groups}"))[1], qr/HINT:  Have the groups formed by PostgreSQL: set option "push_groups" of the server, or of the foreign table, to "off"\./, 'groups that cannot be formed from rows, either');
+like((asked("$settings; $ask{groups}"))[1], qr/HINT:  To form the groups in PostgreSQL, set option "push_groups" of the server, or of the foreign table, to "off"\./, 'groups that cannot be formed from rows, either');
 $crm->no_faults;
 
 #

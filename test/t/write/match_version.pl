@@ -135,7 +135,7 @@ $r = interleave(
 is($r->{sqlstate}, '40001', '... the statement fails');
 like($r->{detail}, qr/^Refused row: \d+ \($_\)\.  It has been changed since this statement read it\./, '... and names the row')
   for $watcher->query("SELECT md5('17')::uuid");
-is($r->{hint}, 'Repeat the statement, so that it reads the row as it is now.', '... and says what to do');
+is($r->{hint}, 'Repeat the statement to read the current version of the row.', '... and says what to do');
 is($watcher->query('SELECT new_name FROM dv.new_meter WHERE new_number = 17'), 'row 17 of 7', '... which is not overwritten');
 is($w->run(update(3, 'true'), settings => [$on])->{tag}, 'UPDATE 100', '... and the repeated statement writes it');
 
@@ -314,7 +314,7 @@ sub between
 $r = between($go_on);
 is($r->{tag}, 'UPDATE 18', '... a row is in doubt, one is missing, all others are written') || diag($r->{message});
 is(rejects("row_id || ' ' || sqlstate"), $watcher->value("SELECT md5('3')::uuid") . ' 40003', '... the one that has another value is in doubt');
-like(rejects('message'), qr/the row has another version than the one that was read, but the value of "new_name" is not the one that was sent/, '... which is said');
+like(rejects('message'), qr/the row no longer has the version that was read, but the value of "new_name" is not the one that was sent/, '... which is said');
 forget_rejects();
 $r = between();
 is($r->{sqlstate}, '40003', '... with on_error abort, the statement fails');

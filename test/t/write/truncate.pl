@@ -226,7 +226,7 @@ is(scalar writes(), 0, 'a dry run sends nothing');
 is_deeply(
 	[ sort map { $_->{message} } @{ $result->{notices} } ],
 	[
-		qq{delete from foreign table "Reading": "dataverse_fdw.dry_run" is on; $readings rows were encoded, and none was sent},
+		qq{delete from foreign table "Reading": "dataverse_fdw.dry_run" is on; $readings rows were encoded but not sent},
 		'truncate foreign table "contact": "dataverse_fdw.dry_run" is on; no request was sent'
 	],
 	'… and says so');

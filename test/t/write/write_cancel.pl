@@ -41,7 +41,7 @@ sub told
 	if ($detail =~ /^(\d+) rows? of this (?:transaction|statement) ha(?:s|ve) been written to Dataverse and stays? there\.$/m)
 	{
 		$stay = $1;
-		$doubt = $1 if $detail =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer: (?:it|they) may be there or not\.$/m;
+		$doubt = $1 if $detail =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer and may or may not have been written\.$/m;
 	}
 	elsif ($detail =~ /^(\d+) rows? of this (?:transaction|statement) (?:was|were) sent without a conclusive answer/m)
 	{
@@ -57,7 +57,7 @@ sub told
 	if ($w->{message} =~ /^(?:the|part of the) transaction was rolled back, but (\d+) rows? written to Dataverse stays? there$/)
 	{
 		$stay = $1;
-		$doubt = $1 if ($w->{detail} // '') =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer: (?:it|they) may be there or not\.$/;
+		$doubt = $1 if ($w->{detail} // '') =~ /^(\d+) more rows? (?:was|were) sent without a conclusive answer and may or may not have been written\.$/;
 	}
 	elsif ($w->{message} =~ /^(?:the|part of the) transaction was rolled back, but (\d+) rows? (?:was|were) sent to Dataverse without/)
 	{
