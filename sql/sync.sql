@@ -366,7 +366,7 @@ SELECT name, importsequencenumber FROM account WHERE accountid = pg_temp.i(21);
 SET client_min_messages = error;
 SELECT count(*) FROM pg_temp.differences();
 
--- Changes of columns that are not copied any more: dropped here, or renamed on both sides.
+-- Changes of columns that are no longer copied: dropped here, or renamed on both sides.
 CALL dataverse.sync('sync_dv.account', 'part', columns => '{accountid, accountnumber, name, fax, description, versionnumber}');
 UPDATE part SET fax = 'ours', name = 'fax is dropped' WHERE accountnumber IN ('1', '2');
 UPDATE part SET description = 'renamed' WHERE accountnumber IN ('6', '7', '9');

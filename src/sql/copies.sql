@@ -318,7 +318,7 @@ BEGIN
   IF starts_with((parse_ident(target))[1], 'pg_') THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('table %s cannot be a copy', target),
-      detail = 'Tables of PostgreSQL and temporary tables are none.';
+      detail = 'A copy cannot be a system catalog or a temporary table.';
   END IF;
   SELECT c.relowner, c.relkind INTO owner, kind FROM pg_class AS c WHERE c.oid = to_regclass(target);
   IF schema IS NULL THEN
@@ -330,17 +330,17 @@ BEGIN
   IF owner IS NULL AND NOT has_schema_privilege(dataverse.caller(), schema, 'CREATE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
-      hint = format('Grant what is needed to make the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
+      hint = format('Grant the privileges to create the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
   END IF;
   IF NOT pg_has_role(dataverse.caller(), owner, 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
-      hint = format('Do this as role %s, to which the table belongs, or as a member of it.', owner::regrole);
+      hint = format('Do this as role %s, the owner of the table, or as a member of that role.', owner::regrole);
   END IF;
   IF kind NOT IN ('r', 'p') THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
-      hint = 'A copy is an ordinary or a partitioned table.  If there is no table of this name, one is made.';
+      hint = 'A copy is an ordinary or a partitioned table.  If no table of this name exists, one is created.';
   END IF;
   PERFORM dataverse.copy_follow_names(target);
   SELECT c.* INTO opened FROM dataverse.copies AS c
@@ -377,7 +377,7 @@ BEGIN
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     forgotten := dataverse.copy_forget_changes(opened.id);
     IF forgotten > 0 THEN
-      RAISE WARNING 'local changes of another table % that were not sent are forgotten: %', target, forgotten;
+      RAISE WARNING 'discarded unsent local changes of another table %: %', target, forgotten;
     END IF;
     UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;

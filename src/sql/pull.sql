@@ -8,7 +8,7 @@ BEGIN
   IF columns = '{}' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
-      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Leave it out to copy all columns.';
+      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Omit it to copy all columns.';
   END IF;
   PERFORM dataverse.check_choice('argument "deletes"', deletes, 'delete', 'mark', 'ignore');
   PERFORM dataverse.check_choice('argument "drift"', drift, 'add', 'ignore', 'stop');
@@ -75,7 +75,7 @@ BEGIN
   IF NOT dataverse.pull_is_foreign(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
-      hint = 'The first argument is the foreign table, such as IMPORT FOREIGN SCHEMA makes, and the second one its copy.';
+      hint = 'The first argument is the foreign table, such as IMPORT FOREIGN SCHEMA creates, and the second one is its copy.';
   END IF;
 END
 $$;
@@ -169,7 +169,7 @@ BEGIN
   IF foreign_table IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'null_value_not_allowed', message = 'argument "foreign_table" is null',
-      hint = 'Name a foreign table of dataverse_fdw, such as IMPORT FOREIGN SCHEMA makes.';
+      hint = 'Name a foreign table of dataverse_fdw, such as IMPORT FOREIGN SCHEMA creates.';
   END IF;
 END
 $$;
@@ -207,10 +207,10 @@ AS $$
   SELECT jsonb_build_object(
     'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
     'detail', concat_ws('  ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
-    'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call goes on where this one stopped.'
+    'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call continues where this one stopped.'
                                                 -- PostgreSQL looks up the table first
                                                 WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
-                                                  format('Grant what is needed there: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
+                                                  format('Grant the privileges that are needed: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
                                                          (parse_ident($1))[1], current_user)
                                                 WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed.  Remove the cause, and call the procedure again.' END))
 $$;
@@ -514,7 +514,7 @@ BEGIN
       errcode = 'fdw_error',
       message = pg_catalog.format('%s of %s tables could not be pulled', failures, pg_catalog.cardinality(tables)),
       detail = causes,
-      hint = 'The warnings and the view dataverse.runs say why.'
+      hint = 'The warnings and the view dataverse.runs contain the reasons.'
         OPERATOR(pg_catalog.||) CASE WHEN failures OPERATOR(pg_catalog.<) pg_catalog.cardinality(tables) THEN '  The other tables are in step.' ELSE '' END;
   END IF;
 END

@@ -194,7 +194,7 @@ EXCEPTION
                        foreign_table, new_type, SQLERRM),
       -- before 19, PostgreSQL ends this detail without a period
       detail = concat_ws(E'\n', rtrim(nullif(why, ''), '.') || '.', 'Rows with values that the old type does not admit are refused.'),
-      hint = 'Remove what depends on the column.  The next run changes its type and reads all rows again.';
+      hint = 'Remove the objects that depend on the column.  The next run changes its type and reads all rows again.';
     RETURN false;
 END
 $$;
@@ -229,10 +229,10 @@ BEGIN
   IF unfed <> '{}' THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = format('columns of table %s that are not kept in step any more: %s', target, array_to_string(unfed, ', ')),
-      detail = format('They keep the values of earlier runs, because foreign table %s has no columns of these names, or these are not to be copied.',
+      message = format('columns of table %s are no longer kept in step: %s', target, array_to_string(unfed, ', ')),
+      detail = format('They keep the values of earlier runs, because foreign table %s has no columns of these names, or these columns are not to be copied.',
                       foreign_table),
-      hint = format('Have them copied, or drop them: ALTER TABLE %s %s;', target,
+      hint = format('Copy them, or drop them: ALTER TABLE %s %s;', target,
                     (SELECT string_agg(format('DROP COLUMN %I', u), ', ') FROM unnest(unfed) AS u));
   END IF;
 END

@@ -229,14 +229,14 @@ BEGIN
     IF plan ->> 'drift' = 'stop' THEN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
-        message = format('the definition of foreign table %s in Dataverse is not that of the rows that were copied',
+        message = format('the definition of foreign table %s in Dataverse has changed since its rows were copied',
                          (plan ->> 'foreign_table')::oid::regclass),
-        detail = CASE WHEN anew THEN 'The table has been deleted and made again.'
-                 ELSE format('Deleted or made again: %s.', array_to_string(other, ', ')) END,
+        detail = CASE WHEN anew THEN 'The table has been deleted and re-created.'
+                 ELSE format('Deleted or re-created: %s.', array_to_string(other, ', ')) END,
         hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
     END IF;
     RAISE NOTICE USING
-      message = format('reading all rows of foreign table %s again, because Dataverse has another definition of %s',
+      message = format('reading all rows of foreign table %s again, because Dataverse has a new definition of %s',
                        (plan ->> 'foreign_table')::oid::regclass,
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
   END IF;
@@ -282,7 +282,7 @@ BEGIN
   IF age > life / 2 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking live %s',
+      message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking expire after %s',
                        info ->> 'target', date_trunc('minute', age), life),
       hint = format('After that time, all ids and versions have to be compared.  Schedule dataverse.pull() more often than every %s,'
                     ' for example once a day: %s;', life / 2,
@@ -309,8 +309,8 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'datatype_mismatch',
       message = format('column "%s" of %s %s has type %s rather than uuid', id_column, lower(kind), relation, actual),
-      hint = 'Rows are found by their ids, which are of type uuid in Dataverse.  '
-        || CASE WHEN kind = 'TABLE' AND actual <> 'text' AND actual NOT LIKE 'char%' THEN 'Name a table of which this column has that type, or one that does not exist yet.'
+      hint = 'Rows are identified by their ids, which are of type uuid in Dataverse.  '
+        || CASE WHEN kind = 'TABLE' AND actual <> 'text' AND actual NOT LIKE 'char%' THEN 'Name a table whose column has that type, or one that does not exist yet.'
            ELSE format('Change the column: ALTER %s %s ALTER COLUMN %I TYPE uuid%s;', kind, relation, id_column,
                        CASE kind WHEN 'TABLE' THEN format(' USING %I::uuid', id_column) ELSE '' END) END;
   END IF;
@@ -364,8 +364,8 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('row security of table %s applies to role %I', target, dataverse.caller()),
-      detail = 'Rows that a policy hides could not be kept in step.',
-      hint = format('Have the owner of the table, for whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; lifts it, or a role with BYPASSRLS call dataverse.pull().',
+      detail = 'Rows hidden by a policy could not be kept in step.',
+      hint = format('Call dataverse.pull() as a role with BYPASSRLS, or as the owner of the table, whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; exempts.',
                     target);
   END IF;
 END
@@ -389,7 +389,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'undefined_table',
       message = format('foreign table %s was dropped, renamed, or replaced by another one during the run', plan ->> 'source'),
-      hint = 'Call it again with the foreign table that there is now.';
+      hint = 'Call the procedure again with the new foreign table.';
   END IF;
 END
 $$;
@@ -446,7 +446,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s was replaced by another one during the run', plan ->> 'target'),
-      hint = 'Call it again: everything will be read.';
+      hint = 'Call the procedure again to read all rows.';
   END IF;
   IF NOT (plan ->> 'named')::boolean THEN
     PERFORM dataverse.pull_stranger(target);
@@ -531,7 +531,7 @@ BEGIN
   IF drift = 'stop' AND (new_columns <> '{}' OR gone <> '{}') THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('the columns of foreign table %s are not those that were copied', foreign_table),
+      message = format('the columns of foreign table %s have changed since they were copied', foreign_table),
       detail = concat_ws('  ', 'New columns: ' || nullif(array_to_string(new_columns, ', '), '') || '.',
                          'Missing columns: ' || nullif(array_to_string(gone, ', '), '') || '.'),
       hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
@@ -560,7 +560,7 @@ BEGIN
     IF drift = 'stop' THEN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
-        message = format('column "%s" of foreign table %s has type %s now', retyped.name, foreign_table, retyped.new_type),
+        message = format('column "%s" of foreign table %s now has type %s', retyped.name, foreign_table, retyped.new_type),
         detail = format('It was copied as %s.', retyped.old_type),
         hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
     END IF;
@@ -593,7 +593,7 @@ BEGIN
   IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
-      hint = format('Rows are found by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
+      hint = format('Rows are identified by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
   END IF;
   PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
   PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
@@ -610,9 +610,9 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
-      hint = format('Rows are found by it.  Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+      hint = format('Rows are identified by it.  Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
         || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
-           THEN '  If the table is divided by other columns, an index that is not unique suffices.' ELSE '' END;
+           THEN '  If the table is partitioned by other columns, a non-unique index suffices.' ELSE '' END;
   END IF;
   PERFORM dataverse.pull_check_policies(to_regclass(target));
   IF deletes = 'mark' AND NOT EXISTS (
@@ -621,7 +621,7 @@ BEGIN
   THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('table %s has no column "deleted_at" of type timestamptz', target),
-      hint = format('Deleted rows are marked in it.  Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
+      hint = format('It marks deleted rows.  Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
   END IF;
   -- versions can be compared only if both sides have them
   IF info ->> 'version_column' <> ALL (copied) OR NOT EXISTS (
@@ -647,7 +647,7 @@ BEGIN
       'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
   END IF;
   IF state.source <> address THEN
-    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because they were read from %s, and its server is %s now',
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because they were read from %s, but its server is now %s',
                                         foreign_table, state.source, address);
     PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
     state := dataverse.copy_set(copy, jsonb_build_object(
@@ -681,7 +681,7 @@ BEGIN
                  ON c.name = o.name AND (c.number <> o.number OR c.type <> o.type AND c.name <> ALL (adapted)));
   END IF;
   IF remade IS NOT NULL THEN
-    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were made again or got another type: %s',
+    RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were re-created or changed type: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
   followed := dataverse.pull_followed(foreign_table, to_regclass(target), copied, state.followed);

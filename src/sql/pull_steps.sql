@@ -139,8 +139,8 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'cardinality_violation',
       message = format('row %s exists in several partitions of foreign table %s: %s', twice.id, source, twice.names),
-      detail = 'Rows of a copy are found by their ids alone, so that all but one of these rows would be missing.',
-      hint = 'Delete those that are not needed, with their ids and partitions, or leave this table out.';
+      detail = 'Rows of a copy are identified by their ids alone, so all but one of these rows would be missing.',
+      hint = 'Delete the rows that are not needed, by their ids and partitions, or omit this table.';
   END IF;
 END
 $$;
@@ -311,13 +311,13 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  message CONSTANT text := format('rows of %s that exist in Dataverse, but that application users of server "%s" cannot read: %s',
-                                  plan ->> 'target', plan ->> 'server', hidden);
+  message CONSTANT text := format('application users of server "%s" cannot read some rows of %s that exist in Dataverse: %s',
+                                  plan ->> 'server', plan ->> 'target', hidden);
 BEGIN
   PERFORM dataverse.run_note(run, '01000', message);
   RAISE WARNING USING
     errcode = '01000', message = message,
-    detail = 'They stay here as they are, and what Dataverse has of them is not known.',
+    detail = 'The local rows are left unchanged, and their values in Dataverse are not known.',
     hint = 'Give each application user of the user mapping a security role that may read all rows of the table ("Organization").';
 END
 $$;
@@ -493,10 +493,10 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE
-    WHEN $1 = '23503' AND $2 THEN 'Other rows here still refer to the row: pull their table, delete them, or change the foreign key (ON DELETE).'
-    WHEN $1 = '23503' THEN 'The row that it refers to is not here: pull the table that has it, or drop the foreign key.'
+    WHEN $1 = '23503' AND $2 THEN 'Other local rows still refer to the row: pull their table, delete them, or change the foreign key (ON DELETE).'
+    WHEN $1 = '23503' THEN 'The row that it refers to has not been copied: pull the table that contains it, or drop the foreign key.'
     WHEN $1 IN ('23505', '23P01')
-      THEN 'Another row here has the same value.  Change one of them in Dataverse, or drop the constraint; if rows exchange their values, make it DEFERRABLE.'
+      THEN 'Another local row has the same value.  Change one of them in Dataverse, or drop the constraint; if rows exchange their values, make it DEFERRABLE.'
     WHEN $1 LIKE '22%' THEN 'Alter the column to a type that admits the value.'
     WHEN $1 LIKE '23%' THEN 'Correct the row in Dataverse, or alter the table.'
     ELSE 'Correct the row in Dataverse, or change what raises the error.' END
@@ -541,7 +541,7 @@ BEGIN
   detail := row.detail;
   hint := dataverse.pull_refusal_hint(row.sqlstate, row.deleted)
     || '  With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
-    || '  All other rows that were read are here.';
+    || '  All other rows that were read have been copied.';
 END
 $$;
 
@@ -563,7 +563,7 @@ DECLARE
 BEGIN
   IF sqlstate = '42501' THEN
     SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(dataverse.caller(), pull_cure.foreign_table, p);
-    RETURN 'Grant what the role needs here: '
+    RETURN 'Grant the privileges that the role lacks in PostgreSQL: '
       || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, dataverse.caller()),
                 (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse.caller())
                  FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
@@ -595,7 +595,7 @@ BEGIN
     WHERE c.oid = pull_cure.foreign_table AND i.foreign_table = c.relname AND i.statement IS NOT NULL) AS d
   -- new columns do not cause errors, but may be renamed ones
   WHERE d.drift <> 'new column' OR d.added <= d.removed;
-  RETURN 'The foreign table is not as the table in Dataverse (dataverse.import_diff): ' || statements
+  RETURN 'The foreign table differs from the table in Dataverse (see dataverse.import_diff()): ' || statements
     || CASE WHEN gone THEN format(' SELECT dataverse.forget_copy(%L);', target) ELSE '' END;
 EXCEPTION
   -- report the original error

@@ -28,8 +28,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT format('pushed to %s: %s sent%s%s%s; %s, %s, %s', r.foreign_table, dataverse.run_count(r.sent, 'row'),
-                CASE WHEN r.unchanged > 0 THEN format(', %s done before', r.unchanged) END,
-                CASE WHEN r.missing > 0 THEN format(', %s not there', r.missing) END,
+                CASE WHEN r.unchanged > 0 THEN format(', %s already done', r.unchanged) END,
+                CASE WHEN r.missing > 0 THEN format(', %s not found', r.missing) END,
                 CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) END,
                 dataverse.run_count(r.requests, 'request'), dataverse.run_count(r.throttles, 'throttle'), date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
@@ -56,9 +56,9 @@ BEGIN
                                     ELSE format('rows %s to %s were', state.done + 1, state.marked) END) END),
     'hint', concat_ws(E'\n', nullif(hint, ''), CASE
       WHEN state.staging IS NOT NULL THEN
-        format('The next call with the same query goes on where this one stopped, without running the query again.  '
-               'SELECT dataverse.forget_push(%s) gives it up.', push)
-      WHEN coalesce(hint, '') = '' THEN 'The next call runs the query anew.' END));
+        format('The next call with the same query continues where this one stopped, without running the query again.  '
+               'SELECT dataverse.forget_push(%s) abandons the push.', push)
+      WHEN coalesce(hint, '') = '' THEN 'The next call runs the query again.' END));
 END
 $$;
 
@@ -114,7 +114,7 @@ BEGIN
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     IF NOT dataverse.push_lock(push, wait) THEN
       PERFORM dataverse.run_begin_push(push, 'skipped');
-      RAISE NOTICE 'did not push to %, because another session does', foreign_table;
+      RAISE NOTICE 'skipped push to %: another session is running it', foreign_table;
       RETURN;
     END IF;
     COMMIT;
@@ -175,7 +175,7 @@ BEGIN
       hint = problem OPERATOR(pg_catalog.->>) 'hint';
   END IF;
   IF ended.missing OPERATOR(pg_catalog.>) 0 AND what OPERATOR(pg_catalog.=) 'update' THEN
-    RAISE WARNING 'rows of the query that are not there to be updated in foreign table %: %', foreign_table, ended.missing;
+    RAISE WARNING '% not found for update in foreign table %', dataverse.run_count(ended.missing, 'row'), foreign_table;
   END IF;
   RAISE NOTICE '%', dataverse.push_summary(ended);
 END

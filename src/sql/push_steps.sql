@@ -14,7 +14,7 @@ DECLARE
     WHEN key = '{}' OR '' = ANY (key) OR array_position(key, NULL) IS NOT NULL
       OR cardinality(key) > (SELECT count(DISTINCT k) FROM unnest(key) AS k) THEN format('invalid value for argument "key": "%s"', key)
     WHEN wait IS NULL THEN 'argument "wait" is null'
-    WHEN operation = 'insert' AND key IS NOT NULL THEN 'an insert has no "key"'
+    WHEN operation = 'insert' AND key IS NOT NULL THEN 'argument "key" is not allowed for operation "insert"'
   END;
   cure text := CASE
     WHEN foreign_table IS NULL OR coalesce(query, '') ~ '^[;\s]*$' THEN
@@ -22,9 +22,9 @@ DECLARE
     WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
     WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
     WHEN wrong LIKE '%"key":%' THEN
-      'It takes the columns of an alternate key, as in ''{accountnumber}''.  Without it, rows are known by their ids.'
+      'It takes the columns of an alternate key, as in ''{accountnumber}''.  Without it, rows are identified by their ids.'
     WHEN wait IS NULL THEN 'Valid values are true and false.'
-    ELSE 'Set "operation" to "upsert" to update rows that exist, or leave out "key".'
+    ELSE 'Set "operation" to "upsert" to update rows that exist, or omit "key".'
   END;
 BEGIN
   IF wrong IS NOT NULL THEN
@@ -33,7 +33,7 @@ BEGIN
   IF NOT dataverse.pull_is_foreign(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
-      hint = 'The first argument is the query, and the second one the foreign table to which its rows go, such as IMPORT FOREIGN SCHEMA makes.';
+      hint = 'The first argument is the query, and the second one is the foreign table for its rows, such as IMPORT FOREIGN SCHEMA creates.';
   END IF;
   PERFORM dataverse.check_choice('argument "operation"', operation, 'insert', 'update', 'upsert', 'delete');
   PERFORM dataverse.check_choice('argument "on_error"', on_error, 'abort', 'continue');
@@ -69,7 +69,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'undefined_column', message = format('column "%s" of foreign table %s does not exist', wrong, foreign_table),
       hint = CASE
-        WHEN wrong = ANY (columns) THEN 'The columns of the query are those of the foreign table: name them with AS.'
+        WHEN wrong = ANY (columns) THEN 'The columns of the query must have the names of columns of the foreign table: name them with AS.'
         ELSE 'The argument "key" takes names of columns of the foreign table, as in ''{accountnumber}''.' END;
   END IF;
   IF pairs THEN
@@ -87,13 +87,13 @@ BEGIN
     WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows.  Import it again, or add the column.'
     WHEN pairs AND operation NOT IN ('insert', 'delete') THEN 'Pairs of an intersect table can only be inserted and deleted.'
     WHEN operation = 'insert' AND NOT (options ->> 'generate_ids')::boolean AND id <> ALL (columns) THEN
-      'Ids have to be generated here (option "generate_ids"), or no row could be found again after a crash.'
+      'The extension must generate the ids (option "generate_ids"), because otherwise no row could be found again after a crash.'
     WHEN operation <> 'insert' AND wrong IS NOT NULL THEN
-      format('The query has to have column "%s", which says which row is meant.', wrong)
+      format('The query must have column "%s", which identifies the rows.', wrong)
     WHEN operation = 'upsert' AND id <> ALL (match) AND id = ANY (columns) THEN
-      format('A row is found by its key or by its id: leave out column "%s".', id)
-    WHEN operation = 'update' AND columns <@ match THEN 'The query has no column that could be updated.'
-    WHEN operation = 'delete' AND NOT columns <@ match THEN 'The query has to have no other columns than those that say which row is meant.'
+      format('A row is identified by its key or by its id: omit column "%s".', id)
+    WHEN operation = 'update' AND columns <@ match THEN 'The query has no column to update.'
+    WHEN operation = 'delete' AND NOT columns <@ match THEN 'The query must have only the columns that identify the rows.'
   END;
   IF cure IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -142,9 +142,9 @@ BEGIN
   RAISE EXCEPTION USING
     errcode = 'invalid_parameter_value',
     message = format('columns "%s" of foreign table %s are not an alternate key', array_to_string(key, ','), foreign_table),
-    detail = CASE WHEN status IS NOT NULL THEN format('Dataverse has not made the index of the key: its status is "%s".', status)
+    detail = CASE WHEN status IS NOT NULL THEN format('Dataverse has not built the index of the key: its status is "%s".', status)
              ELSE format('Alternate keys of table "%s" in Dataverse: %s.', info ->> 'logical_name', coalesce(others, 'none')) END,
-    hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active.  If it has failed, remove duplicates, and activate it again.'
+    hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active.  If its index failed, remove duplicates, and activate it again.'
            ELSE 'Name the columns of an alternate key, have the query return ids instead, or create the key in Dataverse.' END;
 END
 $$;
@@ -308,9 +308,9 @@ DECLARE
 BEGIN
   IF schema IS NULL THEN
     RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = 'there is no schema for the rows to be pushed',
-      detail = 'The query is run once, into a table in the first schema of search_path in which the role can create one.',
-      hint = format('Create a schema for it, or have one created: CREATE SCHEMA AUTHORIZATION %I;', current_user);
+      errcode = 'insufficient_privilege', message = 'could not find a schema for the rows to be pushed',
+      detail = 'The result of the query is stored in a table in the first schema of search_path in which the role can create tables.',
+      hint = format('Create a schema, or ask an administrator to create one: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
   staging := format('%I.%I', schema, name);
   -- values of its types are made before any row is sent
@@ -323,7 +323,7 @@ BEGIN
     WHEN syntax_error OR undefined_parameter THEN
       RAISE EXCEPTION USING
         errcode = SQLSTATE, message = SQLERRM,
-        hint = 'The query has to be one SELECT, VALUES, or TABLE command, perhaps with WITH, and without parameters.';
+        hint = 'The query must be a single SELECT, VALUES, or TABLE command, optionally with WITH, and without parameters.';
   END;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
@@ -332,7 +332,7 @@ BEGIN
   IF columns IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = 'the query returns no columns',
-      hint = 'The columns of the query are those of the foreign table: name them with AS.';
+      hint = 'The columns of the query must have the names of columns of the foreign table: name them with AS.';
   END IF;
   info := dataverse.push_info(foreign_table, operation, key, columns);
   IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
@@ -394,7 +394,7 @@ BEGIN
       RAISE EXCEPTION USING
         errcode = 'cardinality_violation', message = format('the query returns several rows for the same row of foreign table %s', foreign_table),
         detail = format('One of them is (%s).', example),
-        hint = format('Let it return one row for each of them, for example with DISTINCT ON (%s).',
+        hint = format('Return only one row for each of them, for example with DISTINCT ON (%s).',
                       (SELECT string_agg(quote_ident(m), ', ') FROM jsonb_array_elements_text(info -> 'match') AS m));
     END IF;
   END IF;
@@ -441,23 +441,23 @@ BEGIN
     IF n IS DISTINCT FROM state.rows THEN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
-        message = format('the rows of push %s are gone: table %s does not have them any more', push, state.staging),
+        message = format('the rows of push %s are lost: table %s no longer contains them', push, state.staging),
         detail = format('The query was run at %s and returned %s.  %s in Dataverse, and %s more may be.', state.staged_at,
                         dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
-        hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
+        hint = format('Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%s);', push);
     END IF;
     state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
   END IF;
   IF resumed AND state.source <> dataverse.pull_source_address(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('push %s was begun to %s, and the server of the foreign table is %s now', push, state.source,
+      message = format('push %s was started to %s, but the server of the foreign table is now %s', push, state.source,
                        dataverse.pull_source_address(foreign_table)),
-      detail = format('%s of its %s rows were sent there, and %s more may have been.', state.done, state.rows, state.marked - state.done),
-      hint = format('Have the server be what it was, or give this push up, so that the next call sends all rows: SELECT dataverse.forget_push(%s);', push);
+      detail = format('%s of its %s rows were sent to the former address, and %s more may have been.', state.done, state.rows, state.marked - state.done),
+      hint = format('Restore the server''s URL, or abandon this push, so that the next call sends all rows: SELECT dataverse.forget_push(%s);', push);
   END IF;
   IF resumed THEN
-    RAISE NOTICE 'going on with the push that was begun at %: % of % % done',
+    RAISE NOTICE 'continuing the push started at %: % of % % done',
       date_trunc('second', state.opened_at), state.done, dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN 'is' ELSE 'are' END;
   END IF;
   RETURN dataverse.push_statements(foreign_table, staging, operation, key, state.version_before, state.staged_at)
@@ -621,8 +621,8 @@ DECLARE
 BEGIN
   IF staging IS NULL OR staging <> state.staged_as THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_table', message = format('table %s, which has the rows to be pushed, is gone', state.staging),
-      hint = format('Find out which rows have to be sent.  Then give this push up: SELECT dataverse.forget_push(%s);', push);
+      errcode = 'undefined_table', message = format('table %s with the rows to be pushed no longer exists', state.staging),
+      hint = format('Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%s);', push);
   END IF;
   PERFORM dataverse.hold(plan ->> 'foreign_table', (plan ->> 'foreign_oid')::oid);
   IF in_doubt THEN

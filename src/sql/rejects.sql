@@ -243,11 +243,11 @@ BEGIN
       message = format('row %s of dataverse.rejects cannot be corrected', entry.id),
       detail = CASE
         WHEN entry.operation = 'pull' THEN 'It is a row of Dataverse that a local table has refused.'
-        WHEN entry."row" IS NULL THEN 'No values of it are filed.'
-        ELSE 'It was to be deleted, so nothing of it is written.' END,
+        WHEN entry."row" IS NULL THEN 'Its values were not filed.'
+        ELSE 'It was to be deleted, so none of its values are written.' END,
       hint = CASE entry.operation
-        WHEN 'pull' THEN 'Change the row in Dataverse, or what refuses it here.  The next dataverse.pull() tries it again.'
-        ELSE 'Delete it from dataverse.rejects, and write to the foreign table what was meant.' END;
+        WHEN 'pull' THEN 'Change the row in Dataverse, or the local table that refuses it.  The next dataverse.pull() tries it again.'
+        ELSE 'Delete it from dataverse.rejects, and make the intended change to the foreign table.' END;
   END IF;
   IF coalesce(jsonb_typeof("row"), 'null') <> 'object' OR "row" = '{}' THEN
     RAISE EXCEPTION USING
@@ -293,8 +293,8 @@ BEGIN
       detail = wrong.reason,
       hint = CASE
         WHEN wrong.is_key THEN format('Write the other row to the foreign table, and delete row %s from dataverse.rejects.', entry.id)
-        WHEN wrong.on_update THEN 'Leave it out, and set it with UPDATE when the row is there.'
-        ELSE 'Leave it out.' END;
+        WHEN wrong.on_update THEN 'Omit it, and set it with UPDATE once the row exists.'
+        ELSE 'Omit it.' END;
   END IF;
 
   -- the name of a lookup's table has no meaning without the id
@@ -307,7 +307,7 @@ BEGIN
       errcode = 'feature_not_supported',
       message = format('column "%s" of foreign table %s cannot be written without "%s"', wrong.name, foreign_table, wrong.partner),
       detail = format('It names the table that "%s" refers to.', wrong.partner),
-      hint = 'Leave out both, or neither.';
+      hint = 'Specify both columns, or neither.';
   END IF;
   IF entry.operation = 'update' AND NOT EXISTS (
     SELECT FROM dataverse.writable_columns(foreign_table) AS w WHERE "row" ? w.name AND NOT w.is_key)
@@ -315,8 +315,8 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value',
       message = 'invalid value for column "row" of dataverse.rejects',
-      detail = 'It has no column that could be updated.',
-      hint = format('To give it up, delete row %s from dataverse.rejects.', entry.id);
+      detail = 'It has no column to update.',
+      hint = format('To discard it, delete row %s from dataverse.rejects.', entry.id);
   END IF;
   PERFORM dataverse.correct_check_type(foreign_table, k, "row" -> k) FROM unnest(changed) AS k WHERE "row" ? k;
 END
@@ -391,7 +391,7 @@ DECLARE
 BEGIN
   retried := 0;
   failed := 0;
-  PERFORM dataverse.check_session('rejected rows cannot be tried again');
+  PERFORM dataverse.check_session('rejected rows cannot be retried');
   PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (
@@ -461,8 +461,8 @@ BEGIN
         GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
         RAISE WARNING USING
           errcode = 'insufficient_privilege',
-          message = format('rejected rows of foreign table %s are not tried again: %s', part.foreign_table, message),
-          detail = detail, hint = 'INSERT with jsonb_populate_record() writes them nevertheless.';
+          message = format('rejected rows of foreign table %s are not retried: %s', part.foreign_table, message),
+          detail = detail, hint = 'To write them nevertheless, use INSERT with jsonb_populate_record().';
         CONTINUE;
     END;
     SELECT array_agg(u.id) FILTER (WHERE o.attempts > u.attempts),

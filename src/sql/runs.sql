@@ -175,7 +175,7 @@ AS $$
 BEGIN
   IF NOT dataverse.copy_lock(copy, wait) THEN
     PERFORM dataverse.run_begin(copy, operation, 'skipped');
-    RAISE NOTICE 'did not % %, because another session does', operation, target;
+    RAISE NOTICE 'skipped %: another session is pulling or syncing it', target;
     RETURN;
   END IF;
   run := dataverse.run_begin(copy, operation, 'running');
@@ -185,8 +185,8 @@ EXCEPTION
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     PERFORM dataverse.run_unlock();
     IF run IS NULL AND SQLSTATE IN ('55P03', '57014') THEN
-      detail := concat_ws('  ', nullif(detail, ''), 'It was waiting for another session that pulls or syncs the table.');
-      hint := 'Call it again later.  With wait => false, it does not wait.';
+      detail := concat_ws('  ', nullif(detail, ''), 'It was waiting for another session that is pulling or syncing the table.');
+      hint := 'Call the procedure again later.  With wait => false, it does not wait.';
     END IF;
     run := NULL;
 END

@@ -247,20 +247,21 @@ BEGIN
   IF unwritable OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = pg_catalog.format('rows of %2$s with changes in columns that cannot be written in Dataverse: %1$s', unwritable, name),
-      detail = 'Dataverse has not got these changes, or has ignored them; its values have replaced them.';
+      message = pg_catalog.format('discarded changes of %s of %s in columns that cannot be written to Dataverse', dataverse.run_count(unwritable, 'row'), name),
+      detail = 'These changes were not sent to Dataverse or were ignored by it; its values have replaced them.';
   END IF;
   IF unsent OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = pg_catalog.format('rows of %2$s that were sent, but that Dataverse has neither changed nor refused: %1$s', unsent, name),
+      message = pg_catalog.format('Dataverse neither changed nor refused %s sent from %s', dataverse.run_count(unsent, 'row'), name),
       hint = 'The next run sends them again.';
   END IF;
   IF open OPERATOR(pg_catalog.>) 0 THEN
     RAISE WARNING USING
       errcode = '01000',
-      message = pg_catalog.format('rows of %2$s that wait for a decision: %1$s', open, name),
-      hint = 'The view dataverse.conflicts shows both versions.  Decide with SELECT dataverse.resolve(id, ''service''); or with ''local'','
+      message = pg_catalog.format('%s in %s %s resolution', dataverse.run_count(open, 'conflict'), name,
+                                  CASE WHEN open OPERATOR(pg_catalog.=) 1 THEN 'awaits' ELSE 'await' END),
+      hint = 'The view dataverse.conflicts shows both versions.  Resolve conflicts with SELECT dataverse.resolve(id, ''service''); or with ''local'','
              ' and sync again.';
   END IF;
   RAISE NOTICE '%', dataverse.sync_summary(ended, name, open);

@@ -78,8 +78,8 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'feature_not_supported',
       message = format('foreign table %s cannot be kept in step both ways', foreign_table),
-      detail = 'Dataverse makes the ids of its rows, so rows that are inserted here could not be found there.',
-      hint = format('Follow it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
+      detail = 'Dataverse generates the ids of its rows, so rows that are inserted locally could not be found in Dataverse.',
+      hint = format('Copy it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
   END IF;
   IF strict AND (plan ->> 'elastic')::boolean THEN
     RAISE EXCEPTION USING
@@ -331,7 +331,7 @@ BEGIN
     SELECT n.change || jsonb_build_object(
       'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
       'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
-      'error', 'not copied any more: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE NOT plan -> 'columns' ? c))
+      'error', 'no longer copied: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE NOT plan -> 'columns' ? c))
     FROM unnest(changes) AS n (change) JOIN unnest(rows) AS r ON r.id = (n.change ->> 'id')::uuid));
   filed := cardinality(found_ids);
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (found_ids));

@@ -212,7 +212,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('changes of table %s cannot be captured, because the versions of its rows are not copied', target),
-      detail = 'Versions show whether a row has been changed in Dataverse meanwhile.',
+      detail = 'Versions show whether a row has been changed in Dataverse in the meantime.',
       hint = 'Pull the table with its column for "versionnumber".';
   END IF;
   SELECT t INTO other FROM dataverse.track_tables_below(target) AS t JOIN pg_class AS c ON c.oid = t WHERE c.relkind = 'f' LIMIT 1;
@@ -336,7 +336,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s is not a copy of a foreign table', target),
-      hint = 'First make it one with dataverse.pull().  The view dataverse.sync_state lists the copies.';
+      hint = 'First make it a copy with dataverse.pull().  The view dataverse.sync_state lists the copies.';
   END IF;
   state := dataverse.copy_get(copy);
   SELECT * INTO STRICT info FROM dataverse.pull_info(coalesce(to_regclass(state.foreign_table), state.foreign_oid));
@@ -385,8 +385,8 @@ BEGIN
   END IF;
   IF forgotten > 0 THEN
     RAISE WARNING USING
-      message = format('local changes of table %s that were not sent are forgotten: %s', target, forgotten),
-      hint = format('The table still has them.  To have the rows of Dataverse again: CALL dataverse.pull(%L, %L, full => true);',
+      message = format('discarded unsent local changes of table %s: %s', target, forgotten),
+      hint = format('The table still contains them.  To restore the rows of Dataverse: CALL dataverse.pull(%L, %L, full => true);',
                     (dataverse.copy_get(copy)).foreign_table, target);
   END IF;
 END

@@ -202,7 +202,7 @@ for (@added)
 	$crm->sql('SELECT dataverse.forget_push(id) FROM dataverse.pushes');
 	refused_ok(said('postgres', $both), $reason, '… nor does sync send');
 	refused_ok(said('postgres', 'SELECT * FROM dataverse.retry_rejects()'),
-		qr/WARNING:  rejected rows of foreign table dv\.contact are not tried again: .*$reason/s, '… nor are rejected rows tried again');
+		qr/WARNING:  rejected rows of foreign table dv\.contact are not retried: .*$reason/s, '… nor are rejected rows tried again');
 	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… which stay');
 	is($crm->sql('SELECT count(*), max(versionnumber) FROM dv.contact'), $before, '… and nothing has been sent');
 	$crm->sql('DROP TRIGGER rise ON dv.contact');

@@ -192,7 +192,7 @@ for (@code)
 
 	as('mallory', $set);
 	my $said = complaint('SET ROLE super; SELECT * FROM dataverse.retry_rejects()');
-	like($said, qr/^psql:\S+ WARNING:  rejected rows of foreign table wild\.account are not tried again: .* role "mallory", which would gain the rights of role "super"\nDETAIL:  The table has $what/s,
+	like($said, qr/^psql:\S+ WARNING:  rejected rows of foreign table wild\.account are not retried: .* role "mallory", which would gain the rights of role "super"\nDETAIL:  The table has $what/s,
 		"a superuser's row does not run $what of the table's owner") if defined $what;
 	is_low($what ? '… and nobody rises' : "nobody rises by: $set");
 	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… and the row is still there');

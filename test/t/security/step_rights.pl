@@ -348,12 +348,12 @@ $crm->no_faults;
 $move->($other->base);
 $crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'other ' || i FROM generate_series(1, 30) AS i});
 my $said = (as('postgres', $moved))[1];
-like($said, qr/because they were read from \S+, and its server is \S+ now/, 'a run notices that the server is another one');
+like($said, qr/because they were read from \S+, but its server is now \S+/, 'a run notices that the server is another one');
 like($said, qr/0 rows sent, 0 refused, 1 conflicts?; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and takes nothing for its rows that was another one\'s');
 is($crm->sql(q{SELECT count(*) FROM (SELECT contactid, lastname, versionnumber FROM public.moved EXCEPT SELECT contactid, lastname, versionnumber FROM dv.contact) AS x}), '1',
 	'but for the one that was changed here');
 unlike((as('postgres', $moved))[1], qr/because they were read/, 'after that it goes on');
-like((as('postgres', $pushed))[1], qr/was begun to \S+, and the server of the foreign table is \S+ now\nDETAIL:  100 of its 300 rows were sent there, and 100 more may have been/,
+like((as('postgres', $pushed))[1], qr/was started to \S+, but the server of the foreign table is now \S+\nDETAIL:  100 of its 300 rows were sent to the former address, and 100 more may have been/,
 	'a push does not go on with another server');
 is($crm->sql(q{SELECT count(*) FROM dv.contact WHERE lastname LIKE 'M%'}), '0', 'nothing is sent there');
 $move->($url);
@@ -391,7 +391,7 @@ for my $case ([ 'pull', 'contact', 'in a first read' ], [ 'pull', 'task', 'in a 
 	start_and_wait($session, $sql, 'Extension');
 	is($crm->sql("SELECT string_agg(mode, ' ') FROM pg_locks WHERE relation = to_regclass('$copy') AND pid = " . $session->pid), '',
 		"$what: the table is not locked");
-	like((as('postgres', "$impatient " . $sql =~ s/\)$/, wait => false)/r))[1], qr/did not $procedure $copy, because another session does/,
+	like((as('postgres', "$impatient " . $sql =~ s/\)$/, wait => false)/r))[1], qr/skipped $copy: another session is pulling or syncing it/,
 		'another run does not wait if it is not to');
 	unless ($what =~ /first/)
 	{

@@ -141,7 +141,7 @@ $crm->sql(q{SELECT dataverse.request('crm', 'PATCH', format('organizations(%s)',
 	FROM (SELECT dataverse.request('crm', 'GET', 'organizations?$select=organizationid') -> 'value' -> 0 ->> 'organizationid' AS organizationid) AS o});
 $crm->sql(q{UPDATE dataverse.copies SET token_at = token_at - interval '4 days'});
 ($out) = timed($pull);
-like($out, qr/WARNING:  the last run that brought public\.account up to date ended 4 days ago, and tokens of change tracking live 7 days/, 'more: a warning');
+like($out, qr/WARNING:  the last run that brought public\.account up to date ended 4 days ago, and tokens of change tracking expire after 7 days/, 'more: a warning');
 like($out, qr/HINT:  .*Schedule dataverse\.pull\(\) more often than every 3 days 12:00:00, for example once a day: SELECT cron\.schedule\('pull public\.account', '0 3 \* \* \*', 'CALL dataverse\.pull\(''dv\.account'', ''public\.account''\)'\)/,
 	'that says what to schedule');
 is(last_run('status'), 'succeeded', 'the run succeeds');

@@ -182,8 +182,8 @@ for my $given (0, 1)
 	}
 	$crm->requests;
 	my $err = say_of($sql);
-	like($err, qr/NOTICE:  going on with the push that was begun at .*: 2000 of 3000 rows are done/, "$name: the last call says that it goes on");
-	like($err, qr/NOTICE:  pushed to dv\.account: 0 rows sent, 1000 done before; [1-4] requests/, 'and sends nothing twice');
+	like($err, qr/NOTICE:  continuing the push started at .*: 2000 of 3000 rows are done/, "$name: the last call says that it goes on");
+	like($err, qr/NOTICE:  pushed to dv\.account: 0 rows sent, 1000 already done; [1-4] requests/, 'and sends nothing twice');
 	same_ok($name, $given ? undef : ());
 	is($crm->sql('SELECT count(*) FROM local AS l JOIN dv.account AS a USING (accountid)'), $rows, 'with the ids that were given') if $given;
 	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
@@ -217,7 +217,7 @@ $crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN 
 			eval { $holder->quit };
 		}
 	}
-	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 done before/s, 'the next call has only to say that all is done');
+	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 already done/s, 'the next call has only to say that all is done');
 	same_ok('killed and cancelled at the end');
 }
 $crm->sql('DROP TRIGGER gate ON dataverse.run_log');
@@ -234,7 +234,7 @@ $crm->sql(q{INSERT INTO dv.new_meter (new_serial, new_name) SELECT 'S-' || numbe
 	kill_backend(push_until_it_waits($sql, 'by key', 'Extension'));
 	$crm->no_faults;
 	is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $chunk, 'by key: one chunk is done');
-	like(say_of($sql), qr/pushed to dv\.new_meter: \d+ rows sent, \d+ done before;/, 'the next call goes on');
+	like(say_of($sql), qr/pushed to dv\.new_meter: \d+ rows sent, \d+ already done;/, 'the next call goes on');
 	is($crm->user_stats('app1')->{rows}{upsert}, $rows, 'and each row is written once');
 	is($crm->sql(q{SELECT count(*) || '|' || count(*) FILTER (WHERE new_name LIKE 'row %') FROM dv.new_meter}), "$rows|$rows", 'with its values');
 }
@@ -259,7 +259,7 @@ for my $operation ('update', 'upsert', 'delete')
 	$crm->sql(q{UPDATE dv.account SET name = 'theirs' WHERE accountid = (SELECT accountid FROM local WHERE numberofemployees = 7)})
 	  unless $operation eq 'delete';
 	my $err = say_of($sql);
-	like($err, qr/pushed to dv\.account: 1500 rows sent, 500 done before;/, 'the next call sends the others, and nothing twice');
+	like($err, qr/pushed to dv\.account: 1500 rows sent, 500 already done;/, 'the next call sends the others, and nothing twice');
 	if ($operation eq 'delete')
 	{
 		is($crm->sql('SELECT count(*) FROM dv.account'), '0', 'all rows are gone');
@@ -293,7 +293,7 @@ $crm->sql(q{INSERT INTO dv.account (accountid, name) SELECT accountid, 'was ther
 my $err = say_of($insert);
 like($err, qr/ERROR:  could not push to foreign table dv\.account: could not insert into foreign table "account"/, 'an error names the table');
 like($err, qr/phase "send"\.  Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
-like($err, qr/SELECT dataverse\.forget_push\(\d+\) gives it up/, 'and the cure');
+like($err, qr/SELECT dataverse\.forget_push\(\d+\) abandons the push/, 'and the cure');
 like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is written down');
 like(say_of(q{CALL dataverse.push('SELECT -1 AS numberofemployees', 'dv.account')}),
 	qr/Of 1 row, 0 are done; row 1 was being sent\./, 'one row is one row');
@@ -301,7 +301,7 @@ $crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE rows = 
 $err = say_of($insert);
 like($err, qr/ERROR:  could not push/, 'a row that was there before stays a duplicate');
 $err = say_of(push_of('SELECT accountid, name, numberofemployees, description FROM local', q{, on_error => 'continue'}));
-like($err, qr/pushed to dv\.account: \d+ rows sent, \d+ done before, 2 refused;/, 'unless refused rows are to be filed');
+like($err, qr/pushed to dv\.account: \d+ rows sent, \d+ already done, 2 refused;/, 'unless refused rows are to be filed');
 is($crm->sql(q{SELECT string_agg(row_number::text, ' ' ORDER BY id) FROM dataverse.rejects}), '1500 2700', 'with their numbers in the query');
 is($crm->sql(q{SELECT count(*), count(DISTINCT numberofemployees), count(*) FILTER (WHERE name = 'was there') FROM dv.account}), '3000|2998|2',
 	'all others are there once');
@@ -313,7 +313,7 @@ $crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall'
 my $h = push_until_it_waits($made, 'cancelled', 'Extension');
 $err = '';
 $node->psql('postgres', push_of('SELECT name, numberofemployees, description FROM local', ', wait => false'), stderr => \$err);
-like($err, qr/NOTICE:  did not push to dv\.account, because another session does/, 'the same push leaves, if it is not to wait');
+like($err, qr/NOTICE:  skipped push to dv\.account: another session is running it/, 'the same push leaves, if it is not to wait');
 is(last_run('status'), 'skipped', 'and says so');
 $crm->sql("SELECT pg_cancel_backend($h->{pid})");
 like($crm->finish($h), qr/could not push.*canceling statement/s, 'a run is cancelled');
@@ -343,7 +343,7 @@ $crm->sql("CREATE ROLE pusher LOGIN; CREATE ROLE mallory LOGIN; GRANT USAGE ON F
 	GRANT SELECT, INSERT ON dv.account TO pusher; CREATE SCHEMA pusher AUTHORIZATION pusher; GRANT SELECT ON local TO pusher;
 	GRANT USAGE ON SCHEMA pusher TO mallory;
 	ALTER DEFAULT PRIVILEGES FOR ROLE pusher GRANT SELECT ON TABLES TO mallory");
-like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/permission denied|there is no schema/, 'who may not, does not push');
+like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/permission denied|could not find a schema/, 'who may not, does not push');
 $crm->fault(path => 'CreateMultiple', after => 3, times => 0, action => 'stall');
 like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/could not push.*statement timeout/s, 'a role without rights of its own pushes');
 $crm->no_faults;
@@ -366,7 +366,7 @@ for my $name ('public.local', 'public.local; DROP TABLE public.local')
 }
 is($crm->sql('SELECT count(*) FROM local'), $rows, 'nobody has others drop tables');
 $node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$staging'))}, extra_params => [ '-U', 'pusher' ]);
-like(say_of($made, 'pusher'), qr/going on with the push.*\d+ rows sent/s, 'and the push goes on');
+like(say_of($made, 'pusher'), qr/continuing the push.*\d+ rows sent/s, 'and the push goes on');
 same_ok('as another role');
 is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.runs', extra_params => [ '-U', 'mallory' ]), '0', 'and no others');
@@ -409,13 +409,13 @@ $crm->sql('CREATE DATABASE restored; CREATE DATABASE partly');
 command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored');
 $err = '';
 $node->psql('restored', $made, stderr => \$err);
-like($err, qr/going on with the push .* 1000 of 3000 rows are done.*pushed to dv\.account: 0 rows sent, 2000 done before/s, 'where the push goes on');
+like($err, qr/continuing the push .* 1000 of 3000 rows are done.*pushed to dv\.account: 0 rows sent, 2000 already done/s, 'where the push goes on');
 is($crm->sql('SELECT count(*) FROM dv.account'), $rows, 'nothing is there twice');
 # without the rows
 command_ok([ 'pg_restore', '-d', $node->connstr('partly'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored again');
 $node->safe_psql('partly', q{DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || staging FROM dataverse.push_states); END $$});
 $node->psql('partly', $made, stderr => \$err);
-like($err, qr/the rows of push \d+ are gone.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them says what to do');
+like($err, qr/the rows of push \d+ are lost.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them says what to do');
 
 # ---- from another environment, through a foreign table
 
