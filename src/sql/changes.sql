@@ -41,7 +41,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.changes(regclass, text) IS
-  'all rows of a table, or what has changed since a token; the last row has only the token to go on with';
+  'all rows of a table, or the changes since a token; the last row contains only the token to continue with';
 
 CREATE FUNCTION dataverse.read_page(
   foreign_table regclass,
@@ -68,7 +68,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 5000
 AS 'MODULE_PATHNAME', 'dataverse_page_rows';
 
 COMMENT ON FUNCTION dataverse.page_rows(anyelement) IS
-  'the rows of the page that was read last; for dataverse.pull()';
+  'the rows of the last page read; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.page_left_out(row_type anyelement)
 RETURNS SETOF anyelement
@@ -76,7 +76,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'dataverse_page_left_out';
 
 COMMENT ON FUNCTION dataverse.page_left_out(anyelement) IS
-  'the rows of the page that are kept from being merged; for dataverse.sync()';
+  'the rows of the page that must not be merged; for dataverse.sync()';
 
 CREATE FUNCTION dataverse.page_deletions()
 RETURNS SETOF uuid
@@ -84,7 +84,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 5000
 AS 'MODULE_PATHNAME', 'dataverse_page_deletions';
 
 COMMENT ON FUNCTION dataverse.page_deletions() IS
-  'the ids that are deleted according to the page that was read last; for dataverse.pull()';
+  'the ids of deleted rows in the last page read; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.page_repeated()
 RETURNS SETOF uuid
@@ -92,7 +92,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'dataverse_page_repeated';
 
 COMMENT ON FUNCTION dataverse.page_repeated() IS
-  'the ids that several rows of the page have; for dataverse.pull()';
+  'the ids that occur more than once in the page; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.page_start(foreign_table regclass)
 RETURNS void
@@ -100,7 +100,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_page_start';
 
 COMMENT ON FUNCTION dataverse.page_start(regclass) IS
-  'begins a page without rows; for dataverse.pull()';
+  'begins an empty page; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.page_add(id uuid, "row" anyelement)
 RETURNS boolean
@@ -132,7 +132,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_page_window';
 
 COMMENT ON FUNCTION dataverse.page_window(bigint, bigint) IS
-  'restricts what is returned of the page to some of its entries; for dataverse.pull()';
+  'restricts the results of the page to some of its entries; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.end_pages()
 RETURNS void
@@ -140,7 +140,7 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_end_pages';
 
 COMMENT ON FUNCTION dataverse.end_pages() IS
-  'ends what dataverse.read_page() has begun; for dataverse.pull()';
+  'ends the reading begun by dataverse.read_page(); for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_info(
   foreign_table regclass,
@@ -157,7 +157,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_pull_info';
 
 COMMENT ON FUNCTION dataverse.pull_info(regclass) IS
-  'what a foreign table is in Dataverse; for dataverse.pull()';
+  'properties of a foreign table''s table in Dataverse; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
 RETURNS bigint
@@ -165,4 +165,4 @@ LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_count_changes';
 
 COMMENT ON FUNCTION dataverse.copy_count_changes(regclass, text, bigint, integer) IS
-  'how many rows have changed since a token or a version; null if the service does not say it in time; for dataverse.sync_state';
+  'how many rows have changed since a token or a version; null if the service does not answer in time; for dataverse.sync_state';

@@ -17,7 +17,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.check_choice(text, text, text[]) IS
-  'refuses a value that is not one of several';
+  'raises an error for a value that is not one of the valid ones';
 
 CREATE FUNCTION dataverse.check_boolean(argument text, value boolean)
 RETURNS void
@@ -33,7 +33,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.check_boolean(text, boolean) IS
-  'refuses null for true or false';
+  'raises an error for null as a boolean argument';
 
 -- In a replica session, the rules of dataverse.rejects do not apply, so entries of
 -- rows that were accepted would stay.
@@ -57,7 +57,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.check_session(text) IS
-  'refuses sessions with settings under which nothing can be sent and noted; "what" is what cannot be done';
+  'raises an error in sessions whose settings prevent rows from being sent and noted; "what" begins the message';
 
 -- Statements find tables by their names.  Until the transaction ends, the name has to
 -- refer to the same table, and no code may run with more rights than its owner has
@@ -70,4 +70,4 @@ SET dataverse_fdw.guard = superusers
 AS 'MODULE_PATHNAME', 'dataverse_hold';
 
 COMMENT ON FUNCTION dataverse.hold(text, oid) IS
-  'keeps a table what it is, under its qualified name, and refuses code of others that would gain rights when it is written';
+  'locks the name and identity of a table, and refuses code of other roles that would gain rights when the table is written';

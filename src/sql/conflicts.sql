@@ -34,19 +34,19 @@ CREATE TABLE dataverse.pending (
 WITH (toast_tuple_target = 8160);
 
 COMMENT ON TABLE dataverse.pending IS
-  'the rows of copies that were changed here and are not settled yet; those that are filed are behind the view dataverse.conflicts';
-COMMENT ON COLUMN dataverse.pending.operation IS 'I, U, or D; of a row that was taken, D if it was deleted at any time, or U';
-COMMENT ON COLUMN dataverse.pending.columns IS 'the columns that were changed and have to be sent; of a row that is filed, those that wait for a decision';
+  'locally changed rows of copies that are not settled yet; the view dataverse.conflicts shows the filed ones';
+COMMENT ON COLUMN dataverse.pending.operation IS 'I, U, or D; for a row that was taken, D if it was ever deleted, else U';
+COMMENT ON COLUMN dataverse.pending.columns IS 'the changed columns that have to be sent; for a filed row, those that await resolution';
 COMMENT ON COLUMN dataverse.pending.held IS
-  'columns that wait for a decision while others of the row are sent; of a row to be created, those that are sent once it exists';
+  'columns that await resolution while others of the row are sent; for a row to be created, those to be sent once it exists';
 COMMENT ON COLUMN dataverse.pending.was IS
-  'the values that edited columns had before the first edit: what was last seen of the row of the service';
-COMMENT ON COLUMN dataverse.pending.number IS 'of what is filed; another one when what is shown of it changes';
+  'the values of edited columns before the first edit, as last seen in Dataverse';
+COMMENT ON COLUMN dataverse.pending.number IS 'the number of the filed conflict; changes whenever its displayed contents change';
 COMMENT ON COLUMN dataverse.pending.state IS
-  'taken from the log; new; sending, if it may have been sent; fetch, if only the row of the service is wanted; filed';
-COMMENT ON COLUMN dataverse.pending.touched IS 'Dataverse had news of the row that were not merged';
+  'taken from the log; new; sending, if it may have been sent; fetch, if only the row in Dataverse has to be read; filed';
+COMMENT ON COLUMN dataverse.pending.touched IS 'changes of the row in Dataverse were not merged';
 COMMENT ON COLUMN dataverse.pending.tries IS 'how often the row was sent in this run; 9 if the run leaves it to the next one';
-COMMENT ON COLUMN dataverse.pending.arrived IS 'it was sent and written, but could not be read back';
+COMMENT ON COLUMN dataverse.pending.arrived IS 'the row was sent and written, but could not be read back';
 COMMENT ON COLUMN dataverse.pending.image IS 'the row as it is being sent';
 
 -- of rows that have been filed
@@ -68,7 +68,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_is_captured(bigint) IS
-  'whether what is changed in a copy is captured; for dataverse.pull()';
+  'whether changes of a copy are captured; for dataverse.pull()';
 
 -- Moves the log to the pending rows.  Rows that are being sent stay in the log,
 -- so that later changes can be distinguished from those being sent.  Rows that
@@ -195,7 +195,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_dirty(bigint, uuid[]) IS
-  'which rows were changed after their changes were taken, in which columns, and whether as a whole; for dataverse.sync()';
+  'rows that were changed again after their changes were taken, in which columns, and whether completely; for dataverse.sync()';
 
 -- At the beginning of a run, returns the rows to try.  Later ("since" it began),
 -- returns the rows to retry: those that refer to others, which may exist by now, and
@@ -221,7 +221,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_retry(bigint, timestamptz) IS
-  'lets rows be tried again that were refused because of other rows; for dataverse.sync()';
+  'allows a retry of rows that were refused because of other rows; for dataverse.sync()';
 
 -- Handles new rows that were refused because they refer to rows that are also
 -- waiting to be created, perhaps because those refer to them in turn, or to
@@ -259,7 +259,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_loosen(bigint, jsonb) IS
-  'lets new rows that refer to each other be created without that first; for dataverse.sync()';
+  'lets new rows that refer to each other be created first without these references; for dataverse.sync()';
 
 -- Returns the next rows to send, to ask about, or to fetch: new rows of one
 -- operation; filed ones that were decided or had news.  Deleting a row changes
@@ -285,7 +285,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_next(bigint, text[], bigint) IS
-  'the pending rows that are next; for dataverse.sync()';
+  'the next pending rows; for dataverse.sync()';
 
 -- Notes the rows that are sent, and how: "columns" and "held" are arrays as texts, since they
 -- differ in length.
@@ -329,7 +329,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_set(bigint, jsonb[]) IS
-  'notes what has become of pending rows; for dataverse.sync()';
+  'records the new state of pending rows; for dataverse.sync()';
 
 CREATE FUNCTION dataverse.pending_drop(copy bigint, ids uuid[])
 RETURNS void
@@ -362,7 +362,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pending_count(bigint) IS
-  'how many rows of a copy wait for a decision, were sent in vain, or cannot be read; for dataverse.sync()';
+  'how many rows of a copy have unresolved conflicts, were sent without effect, or cannot be read; for dataverse.sync()';
 
 CREATE VIEW dataverse.conflicts WITH (security_barrier) AS
   SELECT p.number AS id, c.foreign_table, c.target, p.id AS row_id, p.kind,
@@ -373,7 +373,7 @@ CREATE VIEW dataverse.conflicts WITH (security_barrier) AS
     AND (pg_catalog.pg_has_role(dataverse.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.conflicts IS
-  'rows that were changed on both sides, or that Dataverse refused: both versions, until somebody decides';
+  'rows that were changed on both sides, or that Dataverse refused: both versions, until the conflict is resolved';
 
 CREATE FUNCTION dataverse.resolve_check(decision text)
 RETURNS void
@@ -390,7 +390,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.resolve_check(text) IS
-  'refuses decisions that are not valid; for dataverse.resolve()';
+  'raises an error for an invalid decision; for dataverse.resolve()';
 
 CREATE FUNCTION dataverse.resolve(conflict bigint, decision text)
 RETURNS boolean
@@ -412,7 +412,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.resolve(bigint, text) IS
-  'decides which side of a conflict is kept, service or local, unless it has changed since; the next dataverse.sync() carries it out';
+  'resolves a conflict in favor of one side, service or local, unless it has changed since; the next dataverse.sync() carries this out';
 
 CREATE FUNCTION dataverse.resolve_copy(target text, decision text)
 RETURNS bigint
@@ -440,7 +440,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.resolve_copy(text, text) IS
-  'decides all conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
+  'resolves all conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
 
 CREATE FUNCTION dataverse.resolve(target text, decision text)
 RETURNS bigint
@@ -453,4 +453,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.resolve(text, text) IS
-  'decides all conflicts of a table, and returns how many there are; the next dataverse.sync() carries it out';
+  'resolves all conflicts of a table, and returns their number; the next dataverse.sync() carries this out';

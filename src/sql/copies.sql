@@ -42,14 +42,14 @@ CREATE TABLE dataverse.copies (
 );
 
 COMMENT ON TABLE dataverse.copies IS
-  'the tables that dataverse.pull() keeps in step, and how far each of them is';
-COMMENT ON COLUMN dataverse.copies.known IS 'the columns that there were to copy; what else there is now is new';
-COMMENT ON COLUMN dataverse.copies.columns IS 'those of them that are copied; types are those in the foreign table';
-COMMENT ON COLUMN dataverse.copies.followed IS 'the types of columns here that follow the foreign table, as they were last';
-COMMENT ON COLUMN dataverse.copies.unfed IS 'the columns here that were copied once, and are not any more';
-COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which these columns were filled, and their numbers there';
-COMMENT ON COLUMN dataverse.copies.types_here IS 'the types that they had there';
-COMMENT ON COLUMN dataverse.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may say that it does';
+  'the tables that dataverse.pull() keeps in step, and the state of each of them';
+COMMENT ON COLUMN dataverse.copies.known IS 'the columns that existed when they were last copied; any others are new';
+COMMENT ON COLUMN dataverse.copies.columns IS 'the columns that are copied; "types" are their types in the foreign table';
+COMMENT ON COLUMN dataverse.copies.followed IS 'the types of local columns that follow the foreign table, as of the last run';
+COMMENT ON COLUMN dataverse.copies.unfed IS 'local columns that were copied once, but no longer are';
+COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which the columns were filled, and their numbers in that table';
+COMMENT ON COLUMN dataverse.copies.types_here IS 'the types of the columns in that table';
+COMMENT ON COLUMN dataverse.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may indicate that it does';
 COMMENT ON COLUMN dataverse.copies.storage IS 'the files of the table when a step of a run last looked';
 COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
@@ -57,7 +57,7 @@ COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read 
 COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
-COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, the digest of the ids of rows that were inserted';
+COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, the digest of the ids of inserted rows';
 COMMENT ON COLUMN dataverse.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
 COMMENT ON COLUMN dataverse.copies.filled IS 'the table has had rows';
@@ -75,7 +75,7 @@ CREATE TABLE dataverse.copy_ids (
 );
 
 COMMENT ON TABLE dataverse.copy_ids IS
-  'the ids that a comparison under way has found in Dataverse, or still has to read';
+  'ids that the comparison under way has found in Dataverse or still has to read';
 
 -- Rows whose references were missing ("dangling") are retried separately from the
 -- others, because they may need each other.
@@ -98,7 +98,7 @@ CREATE TABLE dataverse.copy_refused (
 CREATE INDEX copy_refused_number_idx ON dataverse.copy_refused (copy, dangling, number);
 
 COMMENT ON TABLE dataverse.copy_refused IS
-  'rows that the table of a copy has not accepted, or not let go, and that are tried again';
+  'rows whose insertion, update, or deletion the table of a copy has refused, and which will be tried again';
 COMMENT ON COLUMN dataverse.copy_refused.reject IS 'the entry in dataverse.rejected_rows, if the row was filed';
 
 CREATE TABLE dataverse.run_log (
@@ -138,7 +138,7 @@ CREATE INDEX run_log_push_idx ON dataverse.run_log (role_oid, started_at) WHERE 
 
 COMMENT ON TABLE dataverse.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
-COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'of a push, which is not kept when it is done; as is query';
+COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'for a push, whose state is not kept when it is done; likewise query';
 
 -- A dump identifies tables only by their names.  A role that has registered the name
 -- of a nonexistent table must not own the table that gets this name later, so entries
@@ -198,7 +198,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
-  'the state of a copy, for who owns it; for dataverse.pull()';
+  'the state of a copy, for its owner; for dataverse.pull()';
 
 -- If an interrupted run has left changes or a comparison unfinished, they are as
 -- old as that run: later changes are read after they are done.  A first read is
@@ -210,7 +210,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT c.phase <> 'backfill' AND (c.phase <> 'current' OR c.link IS NOT NULL) FROM dataverse.copy_get($1) AS c $$;
 
 COMMENT ON FUNCTION dataverse.copy_resumes(bigint) IS
-  'whether a run goes on with what an earlier one has begun, after which it has to look for more; for dataverse.pull()';
+  'whether a run continues an interrupted one, after which it has to look for further changes; for dataverse.pull()';
 
 -- Tables may have been renamed, and their names given to others.  Copies follow
 -- the names of their tables, and the previous holder of a name is the copy of a
@@ -250,7 +250,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_follow_names(text) IS
-  'gives copies the names that their tables have now; for its owner''s functions';
+  'updates the names of copies to those of their tables; for its owner''s functions';
 
 REVOKE ALL ON FUNCTION dataverse.copy_follow_names(text) FROM PUBLIC;
 
@@ -274,7 +274,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_remove(bigint) IS
-  'removes all that is known of a copy; for its owner''s functions';
+  'removes all state of a copy; for its owner''s functions';
 
 REVOKE ALL ON FUNCTION dataverse.copy_remove(bigint) FROM PUBLIC;
 
@@ -295,7 +295,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_restart(bigint) IS
-  'forgets how far a copy is; for its owner''s functions';
+  'discards the progress of a copy; for its owner''s functions';
 
 REVOKE ALL ON FUNCTION dataverse.copy_restart(bigint) FROM PUBLIC;
 
@@ -400,7 +400,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_open(regclass, text) IS
-  'finds the state of a copy, or begins one; for dataverse.pull()';
+  'finds the state of a copy, or creates it; for dataverse.pull()';
 
 -- If the table is gone, everything has to be read again.  Only the session that
 -- holds the lock of the copy may decide this: other sessions do not see a table
@@ -419,7 +419,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_begin_anew(bigint, regclass) IS
-  'forgets how far the copy is whose table will be made; for dataverse.pull()';
+  'discards the progress of a copy whose table will be created; for dataverse.pull()';
 
 -- Sets the members of "changes".
 CREATE FUNCTION dataverse.copy_set(copy bigint, changes jsonb)
@@ -473,7 +473,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_note_ids(bigint, uuid[], bigint[]) IS
-  'notes the ids that a comparison has found; for dataverse.pull()';
+  'records the ids that a comparison has found; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_drop_ids(copy bigint, dropped uuid[])
 RETURNS void
@@ -487,7 +487,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_drop_ids(bigint, uuid[]) IS
-  'forgets ids that have been read; for dataverse.pull()';
+  'removes ids that have been read; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_ids_of(copy bigint, most bigint DEFAULT NULL)
 RETURNS TABLE (id uuid, version bigint)
@@ -525,7 +525,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
-  'notes rows that the table of a copy has refused; for dataverse.pull()';
+  'records rows that the table of a copy has refused; for dataverse.pull()';
 
 -- These rows are in step: removes their notes and refused rows.
 CREATE FUNCTION dataverse.copy_admit(copy bigint, admitted uuid[])
@@ -546,7 +546,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_admit(bigint, uuid[]) IS
-  'forgets refused rows that have got into the table of a copy; for dataverse.pull()';
+  'removes refused rows that the table of a copy has accepted; for dataverse.pull()';
 
 -- Returns the refused rows that a comparison has not found.
 CREATE FUNCTION dataverse.copy_refused_missing(copy bigint)
@@ -563,7 +563,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_refused_missing(bigint) IS
-  'refused rows that do not seem to exist any more; for dataverse.pull()';
+  'refused rows that no longer seem to exist; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_admit_all(copy bigint)
 RETURNS void
@@ -597,7 +597,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_refused_of(bigint, boolean, bigint, boolean, bigint) IS
-  'rows that a copy has refused and that are tried again; for dataverse.pull()';
+  'refused rows of a copy that are tried again; for dataverse.pull()';
 
 -- Files the rows that are noted, each once.
 CREATE FUNCTION dataverse.copy_file(copy bigint, server text)
@@ -644,7 +644,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_first_refused(bigint) IS
-  'what errors about the rows that a copy has refused say; for dataverse.pull()';
+  'the first of the rows that a copy has refused, for error messages; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.copy_forget(target text)
 RETURNS boolean
@@ -667,4 +667,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_forget(text) IS
-  'forgets a copy by the qualified name of its table; for dataverse.forget_copy()';
+  'removes the state of a copy by the qualified name of its table; for dataverse.forget_copy()';

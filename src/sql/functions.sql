@@ -43,7 +43,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_whoami';
 
 COMMENT ON FUNCTION dataverse.whoami(name) IS
-  'returns the user in Dataverse that the next request is sent as';
+  'returns the user in Dataverse as which the next request is sent';
 
 CREATE FUNCTION dataverse.test_connection(
   server name,
@@ -112,4 +112,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.row_count(regclass) IS
-  'counts the rows of a table in Dataverse, exactly';
+  'returns the exact number of rows of a table in Dataverse';

@@ -41,4 +41,4 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_import_diff';
 
 COMMENT ON FUNCTION dataverse.import_diff(name, boolean) IS
-  'compares the foreign tables of a schema with those that would be imported today, and shows statements that apply the changes';
+  'compares the foreign tables of a schema with those that would be imported now, and shows statements that apply the changes';

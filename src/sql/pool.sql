@@ -63,7 +63,7 @@ CREATE VIEW dataverse.pool AS
   FROM dataverse.pool_users();
 
 COMMENT ON VIEW dataverse.pool IS
-  'a row for each application user: whether it is throttled, its number of concurrent requests and what limits it, and what was sent';
+  'a row for each application user: whether it is throttled, its concurrent requests and their limit, and its traffic';
 
 CREATE VIEW dataverse.pool_summary AS
   SELECT database,
@@ -96,7 +96,7 @@ CREATE VIEW dataverse.pool_metrics AS
   FROM dataverse.pool_users() AS u;
 
 COMMENT ON VIEW dataverse.pool_metrics IS
-  'numbers of dataverse.pool for programs that collect them, a row for each application user; totals end in _total, and what is not known is -1';
+  'numbers of dataverse.pool for monitoring programs, a row for each application user; names of totals end in _total, and -1 means not known';
 
 CREATE FUNCTION dataverse.throttle_events(
   OUT at timestamptz,
@@ -153,7 +153,7 @@ CREATE VIEW dataverse.progress AS
   FROM dataverse.progress_rows();
 
 COMMENT ON VIEW dataverse.progress IS
-  'a row for each read or write that is under way in any session: its progress, its speed, and what it waits for';
+  'a row for each read or write that is under way in any session: its progress, its speed, and the event it waits for';
 
 CREATE FUNCTION dataverse.doubtful_rows(
   OUT foreign_table regclass,
@@ -173,7 +173,7 @@ CREATE VIEW dataverse.doubts AS
   FROM dataverse.doubtful_rows();
 
 COMMENT ON VIEW dataverse.doubts IS
-  'the last 1000 rows that failed statements of this session sent without a conclusive answer: they may be in Dataverse or not';
+  'the last 1000 rows that failed statements of this session sent without a conclusive answer and that may or may not have been written';
 
 CREATE FUNCTION dataverse.reset_pool(server name)
 RETURNS integer

@@ -24,7 +24,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_check(text[], text, text, boolean, interval, boolean, text) IS
-  'refuses arguments of dataverse.pull() that are not valid';
+  'raises an error for invalid arguments of dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_check_name(target text)
 RETURNS void
@@ -42,7 +42,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_check_name(text) IS
-  'refuses what cannot be the name of a table; for dataverse.pull()';
+  'raises an error for an invalid name of a table; for dataverse.pull()';
 
 -- Returns true if this is a foreign table of ours.  Otherwise there would be
 -- no copy, and so no run that could fail.
@@ -81,7 +81,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_check_tables(regclass, text) IS
-  'refuses what cannot be copied; for dataverse.pull()';
+  'raises an error for tables that cannot be copied; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_must_commit(procedure text)
 RETURNS void
@@ -113,7 +113,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT r.inserted + r.updated + r.deleted + r.rejected > 0 $$;
 
 COMMENT ON FUNCTION dataverse.pull_has_changed(dataverse.run_log) IS
-  'whether a run has changed anything here, or could not; for dataverse.pull_all()';
+  'whether a run has changed the local table or has refused rows; for dataverse.pull_all()';
 
 -- A schedule may run each minute, so a call reports one line, plus one for each
 -- table in which something has changed (run_pull).
@@ -175,7 +175,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_source(regclass) IS
-  'refuses calls without a foreign table; for dataverse.pull()';
+  'raises an error if no foreign table is given; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.forget_copy(target text)
 RETURNS boolean
@@ -196,7 +196,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.forget_copy(text) IS
-  'forgets that a table is a copy, how far it is, and its runs; the table stays as it is';
+  'removes the state and the runs of a copy; its table is left unchanged';
 
 CREATE FUNCTION dataverse.pull_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
@@ -355,7 +355,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, boolean, jsonb) IS
-  'does what dataverse.pull() and dataverse.pull_all() have to do for one table';
+  'carries out dataverse.pull() and dataverse.pull_all() for one table';
 
 CREATE PROCEDURE dataverse.pull(
   foreign_table regclass,
@@ -400,7 +400,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.tables_of(name) IS
-  'the foreign tables of a schema that are tables of Dataverse; for dataverse.pull_all()';
+  'the foreign tables of dataverse_fdw in a schema; for dataverse.pull_all()';
 
 CREATE FUNCTION dataverse.name_in(schema name, foreign_table oid)
 RETURNS text
@@ -426,7 +426,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
-  'copies of which rows wait for rows of others; for dataverse.pull_all()';
+  'copies with rows that wait for rows of other copies; for dataverse.pull_all()';
 
 CREATE PROCEDURE dataverse.pull_all(
   schema name,

@@ -57,7 +57,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
-  'the condition under which a value has not been changed by a conversion; for dataverse.pull()';
+  'the condition that a conversion has not changed a value; for dataverse.pull()';
 
 -- Returns for each column: the assigned value ("input"), this value in the type of
 -- the column, without ("stored") and with the length of the column ("exact"), and, if
@@ -97,7 +97,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_conversions(regclass, regclass, text[], jsonb) IS
-  'how the values of a foreign table get into columns of a copy; for dataverse.pull()';
+  'how values of a foreign table are converted to columns of a copy; for dataverse.pull()';
 
 -- Returns the statement that finds a value of the page which the column of the
 -- copy would change, or NULL if all columns have the types of the foreign table.
@@ -116,7 +116,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_changed_statement(regclass, regclass, text[], jsonb) IS
-  'the statement that finds values which a copy would change; for dataverse.pull()';
+  'the statement that finds values that a copy would change; for dataverse.pull()';
 
 -- Refuses those of the merged rows whose values have changed.
 CREATE FUNCTION dataverse.pull_check_values(plan jsonb, path text)
@@ -200,7 +200,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_retype(regclass, text, text, text, text) IS
-  'gives a column of a copy the type of the foreign table, if nothing stands in the way; for dataverse.pull()';
+  'changes the type of a copy''s column to that in the foreign table, if possible; for dataverse.pull()';
 
 -- Returns the columns of a table that earlier runs have filled and this one does
 -- not fill, whatever their names were then, as long as it is the same table.
@@ -218,7 +218,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_unfed(dataverse.copies, regclass, text[]) IS
-  'the columns of a copy that get no values any more; for dataverse.pull()';
+  'the columns of a copy that no longer get values; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_warn_unfed(foreign_table regclass, target text, unfed text[])
 RETURNS void
@@ -239,4 +239,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_warn_unfed(regclass, text, text[]) IS
-  'warns of columns of a copy that get no values any more; for dataverse.pull()';
+  'warns about columns of a copy that no longer get values; for dataverse.pull()';

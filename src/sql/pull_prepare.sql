@@ -201,7 +201,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
-  'what a table is in Dataverse now; for dataverse.pull()';
+  'the current definition of a table in Dataverse; for dataverse.pull()';
 
 -- Handles definitions that differ from those of the previous run: if the table or a
 -- column was recreated, our copy is stale, which the rows do not show.  Returns
@@ -254,7 +254,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
-  'decides what other definitions in Dataverse mean for a copy; for dataverse.pull()';
+  'determines the effect of changed definitions in Dataverse on a copy; for dataverse.pull()';
 
 -- Reads once a day how long tokens are valid, and warns if the copy's token is old.
 CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
@@ -294,7 +294,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
-  'how long tokens of change tracking live; for dataverse.pull()';
+  'the lifetime of tokens of change tracking; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_check_id(relation regclass, id_column text, kind text)
 RETURNS void
@@ -318,7 +318,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_check_id(regclass, text, text) IS
-  'refuses tables whose ids are not of the type that ids have; for dataverse.pull()';
+  'refuses tables whose ids are not of type uuid; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.pull_is_empty(target text)
 RETURNS boolean
@@ -395,7 +395,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_check_source(jsonb) IS
-  'refuses a foreign table that is not the one that the run has begun with; for dataverse.pull()';
+  'refuses a foreign table other than the one with which the run began; for dataverse.pull()';
 
 -- The caller has not named the tables of dataverse.pull_all(), so no role has agreed
 -- to run their code.
@@ -405,7 +405,7 @@ LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 AS $$ SELECT pg_catalog.set_config('dataverse_fdw.guard', CASE WHEN $1 THEN 'superusers' ELSE 'everybody' END, true) $$;
 
 COMMENT ON FUNCTION dataverse.pull_guard(boolean) IS
-  'whom the function that calls it protects from code of others; for dataverse.pull() and pull_all()';
+  'which roles the calling function protects from the code of other roles; for dataverse.pull() and pull_all()';
 
 -- Nor may superusers fill tables of other roles that they have not named with rows
 -- that these roles may not read.
@@ -720,4 +720,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text, boolean) IS
-  'creates or checks the table of a copy, and decides what has to be read; for dataverse.pull()';
+  'creates or checks the table of a copy, and determines which rows have to be read; for dataverse.pull()';

@@ -15,7 +15,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
-  'whether an error speaks of single rows rather than of the whole statement; for dataverse.pull()';
+  'whether an error concerns single rows rather than the whole statement; for dataverse.pull()';
 
 -- Removes locally changed rows from the page.  Rows are locked first, and then
 -- the log is read: earlier changes are in the log by then, and later ones wait
@@ -49,7 +49,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
-  'keeps rows that were changed here from being merged; for dataverse.pull()';
+  'prevents rows that were changed locally from being merged; for dataverse.pull()';
 
 -- Merges entries of the page.  Statements run as the caller would run them: with
 -- the caller's search path, and with few rows looked up in the index rather than
@@ -112,7 +112,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_merge_window(jsonb, text, text, bigint, bigint) IS
-  'merges some of the rows of the page that was read last; for dataverse.pull()';
+  'merges some rows of the last page read; for dataverse.pull()';
 
 -- Elastic tables can have rows with the same id in several partitions, of which a
 -- copy could have only one.
@@ -237,7 +237,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_merge(bigint, jsonb, text, text) IS
-  'merges the page that was read last, and notes the rows that the table refuses; for dataverse.pull()';
+  'merges the last page read, and records the rows that the table refuses; for dataverse.pull()';
 
 -- Returns the result of a statement on the table of a copy, without keeping a lock on
 -- it: the lock is released with the subtransaction.  Otherwise other sessions might
@@ -260,7 +260,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
-  'what is in the table of a copy, without a lock that stays; for dataverse.pull()';
+  'reads the table of a copy without keeping a lock; for dataverse.pull()';
 
 -- Which of the rows that no query finds may exist.  A query leaves out what the
 -- application user may not read, but a request for one row by its id is refused.  So
@@ -303,7 +303,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_hidden(jsonb, uuid[], bigint) IS
-  'which rows may exist in Dataverse although no query finds them; for dataverse.pull() and sync()';
+  'rows that may exist in Dataverse, but are not found by any query; for dataverse.pull() and sync()';
 
 CREATE FUNCTION dataverse.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
 RETURNS void
@@ -323,7 +323,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_warn_hidden(bigint, jsonb, bigint) IS
-  'warns of rows that cannot be read; for dataverse.pull() and sync()';
+  'warns about rows that cannot be read; for dataverse.pull() and sync()';
 
 -- What became of the rows that a comparison has not found.  Pages may skip a row, so
 -- the service is asked for them.  It has those in "skipped", it does not show those in
@@ -430,7 +430,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_settle(bigint, jsonb, text) IS
-  'reads some of the rows that a comparison has found to differ; for dataverse.pull()';
+  'reads some of the rows that differed in a comparison; for dataverse.pull()';
 
 -- Retries some of the refused rows.  A round visits all of them, once forwards and
 -- once backwards, so that chains of references are resolved in either direction.
@@ -484,7 +484,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
-  'tries some of the rows that a copy has refused again; for dataverse.pull()';
+  'retries some of the rows that a copy has refused; for dataverse.pull()';
 
 -- Returns a hint how to make the table accept the row.
 CREATE FUNCTION dataverse.pull_refusal_hint("sqlstate" text, deleted boolean)
@@ -503,7 +503,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_refusal_hint(text, boolean) IS
-  'how to cure that the table of a copy refuses a row; for dataverse.pull()';
+  'the hint for a row that the table of a copy refuses; for dataverse.pull()';
 
 -- Reports the rows that were refused: not at all, by a WARNING once they are
 -- filed, or by an error.
@@ -546,7 +546,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
-  'files the rows that were refused in a run, or says what the error is; for dataverse.pull()';
+  'files the rows that were refused in a run, or returns the error; for dataverse.pull()';
 
 -- Returns the statements that grant missing privileges to the caller, change local
 -- columns to suitable types, or adapt the foreign table to the service's definition,
@@ -605,7 +605,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text, text[]) IS
-  'how to cure that privileges are missing, types do not suit, or a foreign table is not as that in Dataverse; for dataverse.pull()';
+  'the hint for missing privileges, unsuitable types, or a foreign table that differs from the table in Dataverse; for dataverse.pull()';
 
 -- Returns true if so many rows are refused that a run which will fail because of
 -- them should end now.  Rows that wait for others do not count.
@@ -671,7 +671,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.pull_emptied(dataverse.copies, jsonb) IS
-  'what follows if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
+  'the changes of state if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
 
 -- Returns the number at the beginning of a change-tracking token, which is a version.
 CREATE FUNCTION dataverse.pull_token_version(token text)
@@ -681,7 +681,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT substring($1 FROM '^([0-9]+)(?:!|%21)')::numeric $$;
 
 COMMENT ON FUNCTION dataverse.pull_token_version(text) IS
-  'the version that a token of change tracking speaks of, if it shows; for dataverse.pull()';
+  'the version contained in a token of change tracking, if any; for dataverse.pull()';
 
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
 -- rows that differ.  Returns false when the copy is in step.

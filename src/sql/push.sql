@@ -20,7 +20,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_rehearse(regclass, text, text, text[], name[], text, text, integer) IS
-  'does what dataverse.push() would do, without sending anything';
+  'performs a dry run of dataverse.push()';
 
 CREATE FUNCTION dataverse.push_summary(r dataverse.run_log)
 RETURNS text

@@ -41,7 +41,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
-  'refuses arguments of dataverse.push() that are not valid';
+  'raises an error for invalid arguments of dataverse.push()';
 
 -- Returns what a push needs to know about this table, and which columns identify rows.
 CREATE FUNCTION dataverse.push_info(foreign_table regclass, operation text, key text[], columns text[])
@@ -104,7 +104,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_info(regclass, text, text[], text[]) IS
-  'what the columns of a query mean for a push; for dataverse.push()';
+  'the meaning of a query''s columns for a push; for dataverse.push()';
 
 -- An upsert by columns that are not an alternate key would be refused row by row,
 -- after the query has run.  A key may be newer than the foreign table.
@@ -150,7 +150,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
-  'refuses columns that are no alternate key; for dataverse.push()';
+  'refuses columns that are not an alternate key; for dataverse.push()';
 
 -- Returns the statements of a push: $1 and $2 are the numbers before the first and
 -- of the last row, $3 selects among them.  Statements that write run with the
@@ -409,7 +409,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_stage(text, regclass, text, text, text[], name[], text) IS
-  'runs the query of a push, and keeps its rows; for dataverse.push()';
+  'runs the query of a push, and stores its rows; for dataverse.push()';
 
 -- Returns a plan of statements for the staged rows, which are staged now if
 -- necessary.  Rows up to number "doubt" may have been sent.
@@ -466,7 +466,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text, text[], name[], text, integer) IS
-  'runs the query of a push, or finds what it has returned; for dataverse.push()';
+  'runs the query of a push, or finds its stored rows; for dataverse.push()';
 
 -- Runs a statement for rows of a chunk as the caller would, and returns the number of
 -- rows that it has written, or the numbers that it returns.  Its plan follows the
@@ -525,7 +525,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce((dataverse.push_run($1, $2, true, 'pg_catalog, pg_temp', $3, $4, $5, '{}')).numbers, '{}') $$;
 
 COMMENT ON FUNCTION dataverse.push_look(jsonb, text, bigint, bigint, bigint[]) IS
-  'asks which rows there are, or which were written; for dataverse.push()';
+  'finds out which rows exist, or which were written; for dataverse.push()';
 
 CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
 RETURNS bigint[]

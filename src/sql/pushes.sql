@@ -36,12 +36,12 @@ CREATE UNIQUE INDEX push_states_what_idx ON dataverse.push_states
   (role_oid, foreign_oid, operation, key, pg_catalog.hashtextextended(query, 0));
 
 COMMENT ON TABLE dataverse.push_states IS
-  'the pushes that have not come to their end, of all roles';
+  'unfinished pushes of all roles';
 COMMENT ON COLUMN dataverse.push_states.staging IS 'the table with the rows; NULL until the query has been run';
-COMMENT ON COLUMN dataverse.push_states.staged_as IS 'its OID, which is another one if the database was restored';
+COMMENT ON COLUMN dataverse.push_states.staged_as IS 'the OID of that table, which changes if the database is restored';
 COMMENT ON COLUMN dataverse.push_states.source IS 'the address that the rows are sent to';
 COMMENT ON COLUMN dataverse.push_states.version_before IS
-  'the greatest version in Dataverse before the first row was sent; rows that were there have no greater one, unless they have changed since';
+  'the greatest version in Dataverse before the first row was sent; rows that existed then have no greater version unless they have changed since';
 COMMENT ON COLUMN dataverse.push_states.done IS 'the number of the last row of the chunks that are done';
 COMMENT ON COLUMN dataverse.push_states.marked IS 'the number of the last row that may have been sent';
 
@@ -178,7 +178,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.push_number_rejects(bigint[], bigint[], bigint) IS
-  'numbers the rows that this session has filed as the query of a push has them; for dataverse.push()';
+  'numbers the rows that this session has filed as in the query of a push; for dataverse.push()';
 
 CREATE VIEW dataverse.pushes WITH (security_barrier) AS
   SELECT p.id, p.foreign_table, p.query, p.operation, p.key,
@@ -187,7 +187,7 @@ CREATE VIEW dataverse.pushes WITH (security_barrier) AS
   WHERE pg_catalog.pg_has_role(dataverse.push_owner(p), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.pushes IS
-  'pushes that have not come to their end; the next dataverse.push() of the same query goes on with them';
+  'unfinished pushes; the next dataverse.push() of the same query continues them';
 
 -- Returns the table of a push, locked, so that it cannot change.  It has the right
 -- owner and no code that would run: no other role could give it any.  In a restored
@@ -244,4 +244,4 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.forget_push(bigint) IS
-  'gives up a push that has not come to its end: what it has sent stays in Dataverse, the rest is not sent';
+  'abandons an unfinished push: rows already sent remain in Dataverse, the rest is not sent';

@@ -195,7 +195,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_writable_columns';
 
 COMMENT ON FUNCTION dataverse.writable_columns(regclass) IS
-  'which columns of a foreign table can be written, and which two are written together; for dataverse.sync() and dataverse.rejects';
+  'which columns of a foreign table can be written, and which pairs of columns are written together; for dataverse.sync() and dataverse.rejects';
 
 -- Columns of types that do not come with PostgreSQL are left to retry_rejects(), which
 -- checks whose code it runs.
@@ -323,7 +323,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.correct_check(dataverse.rejects, jsonb) IS
-  'refuses what dataverse.retry_rejects() could not write; for dataverse.rejects';
+  'refuses corrections that dataverse.retry_rejects() could not write; for dataverse.rejects';
 
 CREATE FUNCTION dataverse.correct_reject()
 RETURNS trigger

@@ -53,7 +53,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_check(bigint) IS
-  'refuses runs that are not the caller''s; for dataverse.pull() and push()';
+  'raises an error for runs of other roles; for dataverse.pull() and push()';
 
 CREATE FUNCTION dataverse.run_count(n bigint, noun text)
 RETURNS text
@@ -70,7 +70,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 
 COMMENT ON FUNCTION dataverse.run_requests(boolean) IS
-  'what the requests of this session have taken since the last call with true; for dataverse.runs';
+  'counts of this session''s requests since the last call with true; for dataverse.runs';
 
 CREATE FUNCTION dataverse.run_lock(class integer, key integer, wait boolean)
 RETURNS boolean
@@ -133,7 +133,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$ SELECT $1 = 'dataverse_throttle' $$;
 
 COMMENT ON FUNCTION dataverse.run_waits(text) IS
-  'whether a run that was throttled goes on waiting; for dataverse.pull(), sync(), and push()';
+  'whether a throttled run continues to wait; for dataverse.pull(), sync(), and push()';
 
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
@@ -161,7 +161,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
-  'writes the row of a run; for dataverse.pull()';
+  'records the start of a run; for dataverse.pull()';
 
 -- Takes the lock of a copy and begins a run.  If there is no run, either another
 -- session has the lock, or there was an error.
@@ -227,7 +227,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_begin_push(bigint, text) IS
-  'writes the row of a run; for dataverse.push()';
+  'records the start of a run; for dataverse.push()';
 
 CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
@@ -267,7 +267,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_note(bigint, text, text) IS
-  'notes what the end of a run will show as its error, unless it fails with another one; for dataverse.pull() and sync()';
+  'records the error that the end of a run will show, unless it fails with another one; for dataverse.pull() and sync()';
 
 CREATE FUNCTION dataverse.run_end(run bigint, status text, sqlstate text, error text)
 RETURNS dataverse.run_log
@@ -292,7 +292,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_end(bigint, text, text, text) IS
-  'writes the end of a run; for dataverse.pull() and push()';
+  'records the end of a run; for dataverse.pull() and push()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS
@@ -313,7 +313,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
     AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
-  'a row for each run of dataverse.pull(), sync(), and push(): what it did, and how it ended';
+  'a row for each run of dataverse.pull(), sync(), and push(): its results and its final status';
 
 -- The number of changes in Dataverse that are not in the copy, counted by the
 -- service.  If it cannot be determined for any reason, the result is null: a view
@@ -339,7 +339,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_lag(bigint) IS
-  'how many changes of a copy''s rows the service knows that are not here; null if it does not say; for dataverse.sync_state';
+  'how many changes of rows in Dataverse a copy lacks; null if not known; for dataverse.sync_state';
 
 CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   SELECT c.foreign_table, c.target, c.phase,
@@ -353,4 +353,4 @@ CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.sync_state IS
-  'a row for each copy: how far it is, when it was last in step, and how its last run ended';
+  'a row for each copy: its state, when it was last in step, and how its last run ended';

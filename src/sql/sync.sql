@@ -37,7 +37,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_again(bigint, bigint, jsonb, boolean, boolean, integer) IS
-  'lets rows that were refused because of others be sent again; for dataverse.sync()';
+  'allows rows that were refused because of other rows to be sent again; for dataverse.sync()';
 
 CREATE FUNCTION dataverse.sync_summary(r dataverse.run_log, target text, open bigint)
 RETURNS text
@@ -269,7 +269,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE dataverse.run_sync(regclass, text, text, jsonb, boolean, text[], text, text, boolean, interval, boolean, text, jsonb) IS
-  'does what dataverse.sync() has to do';
+  'carries out dataverse.sync()';
 
 CREATE PROCEDURE dataverse.sync(
   foreign_table regclass,
@@ -305,4 +305,4 @@ END
 $$;
 
 COMMENT ON PROCEDURE dataverse.sync(regclass, text, text, jsonb, boolean, text[], text, text, boolean, interval, boolean, text) IS
-  'keeps a local copy and its foreign table in step both ways: pulls what has changed there, and sends what was changed here';
+  'keeps a local copy and its foreign table in step both ways: pulls changes from Dataverse, and sends local changes';

@@ -37,7 +37,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_check(text, jsonb, boolean) IS
-  'refuses arguments of dataverse.sync() that are not valid';
+  'raises an error for invalid arguments of dataverse.sync()';
 
 -- Returns the statements of a run, and what it needs to know about columns.
 -- "plan" is the result of dataverse.pull_prepare().  Statements that can fire
@@ -339,7 +339,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_file_uncopied(bigint, jsonb, dataverse.pending[]) IS
-  'files rows with changes of columns that are not copied any more; for dataverse.sync()';
+  'files rows with changes of columns that are no longer copied; for dataverse.sync()';
 
 -- Chooses the rows that are sent next, and notes them with all values that the
 -- service should have afterwards.
@@ -403,7 +403,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
-  'notes which rows will be sent; for dataverse.sync()';
+  'records which rows will be sent; for dataverse.sync()';
 
 -- Writes the rows that are noted, with a statement for each operation and set of
 -- columns.  Rows with another version in Dataverse are left alone by the
@@ -651,7 +651,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
-  'decides what becomes of a pending row; for dataverse.sync()';
+  'decides how to proceed with a pending row; for dataverse.sync()';
 
 -- Rows that exist but are missing from the page stay as they are and pending:
 -- without the row of the service, nothing can be decided.  Returns the other rows,
@@ -691,7 +691,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_hide(bigint, jsonb, dataverse.pending[], uuid[], jsonb) IS
-  'leaves out rows that exist and cannot be read; for dataverse.sync()';
+  'omits rows that exist but cannot be read; for dataverse.sync()';
 
 -- Reads rows from the service into the page, and settles their pending changes.
 -- Rows that were written, and those of which only the row of the service is wanted,
@@ -845,7 +845,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.sync_images(jsonb, dataverse.pending[]) IS
-  'filed rows with the values that they have now; for dataverse.sync()';
+  'filed rows with their current values; for dataverse.sync()';
 
 -- One step of sending, which is then committed.  "next" is "send" if rows are
 -- noted to be sent in the next step, "more", or "done".

@@ -21,13 +21,13 @@ CREATE TABLE dataverse.local_changes (
 );
 
 COMMENT ON TABLE dataverse.local_changes IS
-  'what was changed in copies here since dataverse.sync() has last looked';
+  'local changes of copies since the last dataverse.sync()';
 COMMENT ON COLUMN dataverse.local_changes.operation IS 'I, U, or D';
 COMMENT ON COLUMN dataverse.local_changes.columns IS
   'for U: the copied columns that have changed, without the id and the version';
 COMMENT ON COLUMN dataverse.local_changes.base IS 'the version that the row had; null for I';
-COMMENT ON COLUMN dataverse.local_changes.number IS 'of the statement; later changes of a row have greater numbers';
-COMMENT ON COLUMN dataverse.local_changes.was IS 'for U: the values that the columns had';
+COMMENT ON COLUMN dataverse.local_changes.number IS 'the number of the statement; later changes of a row have greater numbers';
+COMMENT ON COLUMN dataverse.local_changes.was IS 'for U: the former values of the columns';
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse.local_changes_number_seq', '');
@@ -38,7 +38,7 @@ LANGUAGE C VOLATILE
 AS 'MODULE_PATHNAME', 'dataverse_capture';
 
 COMMENT ON FUNCTION dataverse.capture() IS
-  'notes what a statement has changed; dataverse.track() makes the triggers that call it';
+  'records the changes made by a statement; called by triggers that dataverse.track() creates';
 
 CREATE FUNCTION dataverse.new_id()
 RETURNS uuid
@@ -46,7 +46,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'dataverse_new_id';
 
 COMMENT ON FUNCTION dataverse.new_id() IS
-  'an id for a new row, in the order that suits Dataverse';
+  'returns an id for a new row, in an order that suits Dataverse';
 
 -- Returns the copy whose target is the table, or null.
 CREATE FUNCTION dataverse.copy_of(target regclass)
@@ -89,7 +89,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_forget_changes(bigint) IS
-  'forgets what was changed in a copy, and returns how many changes that were; for dataverse.untrack()';
+  'discards the changes of a copy, and returns their number; for dataverse.untrack()';
 
 -- Notes that the changes of a copy are captured, and by which columns; without
 -- columns, that they are not, and returns how many changes are forgotten.
@@ -122,7 +122,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.copy_track(bigint, text, text) IS
-  'notes that the changes of a copy are captured; for dataverse.track()';
+  'records that the changes of a copy are captured; for dataverse.track()';
 
 CREATE FUNCTION dataverse.copy_is_tracked(target oid)
 RETURNS boolean
@@ -302,7 +302,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.track_do(regclass, text) IS
-  'makes the triggers that capture changes, and the default of ids, or drops them; for dataverse.track() and untrack()';
+  'creates or drops the triggers that capture changes and the default of ids; for dataverse.track() and untrack()';
 
 CREATE FUNCTION dataverse.track_given(target regclass, procedure text)
 RETURNS void
@@ -319,7 +319,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.track_given(regclass, text) IS
-  'refuses calls without a table; for dataverse.track() and untrack()';
+  'raises an error if no table is given; for dataverse.track() and untrack()';
 
 CREATE PROCEDURE dataverse.track(target regclass)
 LANGUAGE plpgsql
@@ -360,7 +360,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE dataverse.track(regclass) IS
-  'captures what is changed in a copy from now on, for dataverse.sync()';
+  'begins to capture local changes of a copy, for dataverse.sync()';
 
 CREATE PROCEDURE dataverse.untrack(target regclass)
 LANGUAGE plpgsql
@@ -393,4 +393,4 @@ END
 $$;
 
 COMMENT ON PROCEDURE dataverse.untrack(regclass) IS
-  'ends the capture of what is changed in a copy, and forgets what was not sent';
+  'ends the capture of local changes of a copy, and discards unsent ones';
