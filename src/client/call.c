@@ -40,13 +40,13 @@ static bool watched = false;	/* dv_call_watch has reported a wait that has not e
  * refused.
  */
 static bool
-settle_bearer(dv_call *call, dv_bearer_fate fate)
+note_bearer_fate(dv_call *call, dv_bearer_fate fate)
 {
 	dv_bearer  *bearer = call->bearer;
 
 	call->bearer = NULL;
 	return bearer != NULL &&
-		dv_token_settle(dv_session_access_token(call->session, call->user), bearer, fate);
+		dv_token_note_fate(dv_session_access_token(call->session, call->user), bearer, fate);
 }
 
 void
@@ -66,7 +66,7 @@ dv_call_set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int
 	if (state != DV_CALL_ON_WIRE)
 	{
 		dv_lease_drop(&call->lease);
-		(void) settle_bearer(call, DV_BEARER_UNTOLD);
+		(void) note_bearer_fate(call, DV_BEARER_UNTOLD);
 	}
 	else
 		call->waited += now - call->waiting_since;
@@ -242,7 +242,7 @@ dv_call_send(dv_call *call, dv_bearer *bearer)
  */
 
 void
-dv_call_settled(dv_call *call)
+dv_call_finish(dv_call *call)
 {
 	end_for_owner(call);
 	call->error.attempts = call->retry.attempts;
@@ -262,7 +262,7 @@ dv_call_again(dv_call *call, int64 delay)
 }
 
 static void
-settle(dv_call *call, bool found_out)
+decide_next(dv_call *call, bool found_out)
 {
 	dv_attempt	attempt = {
 		.user = call->user,
@@ -280,7 +280,7 @@ settle(dv_call *call, bool found_out)
 	 */
 	if (call->error.details != NULL)
 	{
-		dv_call_settled(call);
+		dv_call_finish(call);
 		return;
 	}
 	/* descriptors become free when other requests end */
@@ -304,7 +304,7 @@ settle(dv_call *call, bool found_out)
 	}
 	if (attempt.at_fault || call->error.verdict == DV_VERDICT_AUTH)
 		dv_senders_explain(&call->senders, call->user, &call->error);
-	dv_call_settled(call);
+	dv_call_finish(call);
 }
 
 /*
@@ -335,17 +335,17 @@ note_consistency_token(const dv_call *call)
 		dv_session_note_consistency_token(call->session, table, token);
 }
 
-/* Notes what an answer says about the user and its token.  Returns the same as settle_bearer. */
+/* Notes what an answer says about the user and its token.  Returns the same as note_bearer_fate. */
 static bool
 note_user(dv_call *call)
 {
 	dv_standing *standing = dv_session_standing(call->session);
 
 	if (dv_http_result_of(call->http)->outcome != DV_HTTP_ANSWERED)
-		return settle_bearer(call, DV_BEARER_UNTOLD);
+		return note_bearer_fate(call, DV_BEARER_UNTOLD);
 	if (call->error.verdict == DV_VERDICT_AUTH)
-		return settle_bearer(call, DV_BEARER_REFUSED);
-	(void) settle_bearer(call, DV_BEARER_ACCEPTED);
+		return note_bearer_fate(call, DV_BEARER_REFUSED);
+	(void) note_bearer_fate(call, DV_BEARER_ACCEPTED);
 	if (call->error.verdict != DV_VERDICT_OK)
 		return false;
 	dv_pool_prove(dv_session_pool(call->session), call->user);
@@ -377,7 +377,7 @@ read_answer(dv_call *call)
 	note_consistency_token(call);
 	dv_lease_release(&call->lease, &report);
 	dv_pool_log_rate(dv_session_pool(call->session), call->user);
-	settle(call, note_user(call));
+	decide_next(call, note_user(call));
 }
 
 /* Reads the answer, if it has arrived. */

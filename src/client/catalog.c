@@ -129,7 +129,7 @@ check_solution(dv_session *session, const char *solution, const char *what)
 	struct json_object *root = ask_document(session, dv_meta_solutions_path, what);
 	struct json_object *all = dv_json_array(root, "value");
 	const char *server = dv_session_config_of(session)->server_name;
-	const char *wanted = dv_text_out(solution);
+	const char *wanted = dv_text_to_utf8(solution);
 	StringInfoData names;
 	size_t		i;
 
@@ -172,7 +172,7 @@ dv_catalog_mark_solution(dv_session *session, dv_meta_catalog *catalog, const ch
 	bool		any = false;
 
 	MemoryContextSwitchTo(scratch);
-	path = dv_meta_components_path(&arena, dv_text_out(solution));
+	path = dv_meta_components_path(&arena, dv_text_to_utf8(solution));
 	while (path != NULL)
 	{
 		struct json_object *root;

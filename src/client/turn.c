@@ -18,7 +18,7 @@ static void
 fail(dv_call *call, dv_verdict verdict, int sqlstate, const char *message, const char *hint)
 {
 	dv_trouble_set(&call->error, verdict, sqlstate, message, hint);
-	dv_call_settled(call);
+	dv_call_finish(call);
 }
 
 static void
@@ -33,7 +33,7 @@ token_failed(dv_call *call, int user)
 		return;
 	}
 	dv_senders_explain(&call->senders, call->user, &call->error);
-	dv_call_settled(call);
+	dv_call_finish(call);
 }
 
 /*

@@ -72,7 +72,7 @@ extern void dv_call_send(dv_call *call, dv_bearer *bearer);
 extern void dv_call_again(dv_call *call, int64 delay);
 
 /* Ends the call, whose error has been set. */
-extern void dv_call_settled(dv_call *call);
+extern void dv_call_finish(dv_call *call);
 
 /* turn.c */
 

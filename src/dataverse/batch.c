@@ -286,7 +286,7 @@ dv_batch_copy_row(dv_batch *batch, const dv_batch *from, const dv_batch_row *row
 
 /* Returns the original members of a row addressed by key, with the closing brace. */
 static const char *
-taken_members(const dv_batch *batch, const dv_batch_row *row, size_t *len)
+original_members(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 {
 	/* a row that is to be created first sets the columns of its key */
 	uint32		before = row->head +
@@ -303,7 +303,7 @@ dv_batch_copy_keyed_row(dv_batch *batch, const dv_batch *from, const dv_batch_ro
 	dv_batch_row *copy = add_row(batch);
 	size_t		at = copy->at;
 	size_t		len;
-	const char *members = taken_members(from, row, &len);
+	const char *members = original_members(from, row, &len);
 
 	Assert(row->by_key && row->then_len == 0);
 	*copy = *row;
@@ -343,7 +343,7 @@ dv_batch_object(const dv_batch *batch, const dv_batch_row *row, size_t *len)
 		*len = row->len;
 		return batch->bytes.data + row->at;
 	}
-	members = taken_members(batch, row, len);
+	members = original_members(batch, row, len);
 	initStringInfo(&object);
 	appendBinaryStringInfo(&object, batch->head, batch->type_len);
 	append_odata_id(&object, batch->extra.data + row->address_at, row->address_len);

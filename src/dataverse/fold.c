@@ -181,7 +181,7 @@ put_kept(fold *f, pg_wchar c)
 
 /* Returns the replacement of a character in a table, or 0 if the table does not have it. */
 static pg_wchar
-look_up(const range *ranges, int n, pg_wchar c)
+replacement_in(const range *ranges, int n, pg_wchar c)
 {
 	int			i;
 
@@ -221,7 +221,7 @@ put_simple(fold *f, pg_wchar c)
 		found = 0x3e;
 	else
 	{
-		found = look_up(kept, lengthof(kept), c);
+		found = replacement_in(kept, lengthof(kept), c);
 		if (found != 0)
 			put_kept(f, found);
 		return;
@@ -244,9 +244,9 @@ put_wide(fold *f, pg_wchar c)
 		put_kept(f, c);
 		return;
 	}
-	if (look_up(unknown, lengthof(unknown), c) != 0)
+	if (replacement_in(unknown, lengthof(unknown), c) != 0)
 		return;
-	found = look_up(digits, lengthof(digits), c);
+	found = replacement_in(digits, lengthof(digits), c);
 	if (found != 0)
 	{
 		put_kept(f, found);

@@ -121,16 +121,16 @@ give_numbered(dv_meta_names *names, const char *name, int digits)
 const char *
 dv_meta_names_give(dv_meta_names *names, const char *name)
 {
-	const char *given = dv_arena_printf(names->arena, "%.*s", (int) clip(name, DV_META_NAME_MAX),
-										name);
+	const char *unique = dv_arena_printf(names->arena, "%.*s", (int) clip(name, DV_META_NAME_MAX),
+										 name);
 	int			digits;
 
-	if (dv_meta_names_take(names, given))
-		return given;
-	given = NULL;
-	for (digits = 1; given == NULL; digits++)
-		given = give_numbered(names, name, digits);
-	return given;
+	if (dv_meta_names_take(names, unique))
+		return unique;
+	unique = NULL;
+	for (digits = 1; unique == NULL; digits++)
+		unique = give_numbered(names, name, digits);
+	return unique;
 }
 
 /*

@@ -45,7 +45,7 @@ dv_comparison_of(dv_type type, dv_collation collation)
 }
 
 static dv_policy
-look_up(dv_comparison comparison, dv_op op)
+entry_of(dv_comparison comparison, dv_op op)
 {
 	char		entry = dv_ops[op].policy[2 * comparison];
 
@@ -65,7 +65,7 @@ dv_policy_of(dv_table_type table, dv_comparison comparison, dv_op op)
 
 	if ((int) op >= DV_OPS)
 		return DV_NEVER;
-	policy = look_up(comparison, op);
+	policy = entry_of(comparison, op);
 	if (table == DV_TABLE_STANDARD || table == DV_TABLE_INTERSECT || policy == DV_NEVER)
 		return policy;
 	if (op == DV_OP_ORDER)

@@ -242,8 +242,8 @@ fill_config(dv_session_config *config, const ForeignServer *server, dv_options o
 		refuse_unset(DV_OPT_URL, server,
 					 "Set it to the URL of the environment, such as https://contoso.crm.dynamics.com.");
 	config->peer = peer_of(options);
-	config->http.proxy_user = dv_text_out(config->http.proxy_user);
-	config->http.proxy_password = dv_text_out(config->http.proxy_password);
+	config->http.proxy_user = dv_text_to_utf8(config->http.proxy_user);
+	config->http.proxy_password = dv_text_to_utf8(config->http.proxy_password);
 	/* the validator has accepted http for loopback addresses only */
 	config->http.allow_http = true;
 	/* an explicit start value has priority */
@@ -353,8 +353,8 @@ static void
 fill_credential(dv_credential *credential, const dv_session_config *config, dv_options options,
 				const ForeignServer *server)
 {
-	credential->client_id = dv_text_out(credential->client_id);
-	credential->secret = dv_text_out(credential->secret);
+	credential->client_id = dv_text_to_utf8(credential->client_id);
+	credential->secret = dv_text_to_utf8(credential->secret);
 	if (credential->kind == DV_CREDENTIAL_SECRET || credential->kind == DV_CREDENTIAL_CERTIFICATE)
 		credential->token_url = token_url_of(options, server);
 	credential->resource = config->base_url;
@@ -494,7 +494,7 @@ fingerprint(const ForeignServer *server, const UserMapping *mapping)
 
 /* Marks sessions as stale whose user mapping no longer exists. */
 static void
-settle_doubts(void)
+check_doubtful(void)
 {
 	HASH_SEQ_STATUS scan;
 	connection *c;
@@ -576,7 +576,7 @@ dv_connection_get(Oid serverid, Oid userid)
 	c->last_use = ++uses;
 	if (c->doubtful)
 	{
-		settle_doubts();
+		check_doubtful();
 		c->doubtful = false;
 		c->stale = c->stale || c->made_of != fingerprint(server, mapping);
 	}

@@ -312,7 +312,7 @@ show_columns(const dv_relation *relation, const dv_modify_plan *plan, ExplainSta
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	foreach(lc, list_concat_copy(plan->given, plan->others))
+	foreach(lc, list_concat_copy(plan->set, plan->others))
 	{
 		const dv_attribute *attribute = dv_relation_attribute(relation, lfirst_int(lc));
 

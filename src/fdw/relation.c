@@ -226,7 +226,7 @@ fill_attribute(dv_relation *relation, Form_pg_attribute att, AttrNumber attnum)
  * which the foreign table need not have.
  */
 static void
-settle_companion(dv_relation *relation, dv_attribute *attribute)
+complete_companion(dv_relation *relation, dv_attribute *attribute)
 {
 	const char *base = attribute->column.name;
 	AttrNumber	attnum = dv_relation_column_called(relation, base);
@@ -299,7 +299,7 @@ fill_attributes(dv_relation *relation)
 			continue;
 		attribute->member = attribute->column.property;
 		if (attribute->is_label || attribute->is_table_name)
-			settle_companion(relation, attribute);
+			complete_companion(relation, attribute);
 		else
 			attribute->helper = attribute->helper || is_helper(relation, attribute);
 	}

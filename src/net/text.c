@@ -124,7 +124,7 @@ dv_text_json_in(const char *utf8, size_t len)
 }
 
 const char *
-dv_text_out(const char *text)
+dv_text_to_utf8(const char *text)
 {
 	return text != NULL ? pg_server_to_any(text, (int) strlen(text), PG_UTF8) : NULL;
 }

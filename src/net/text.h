@@ -10,7 +10,7 @@
  *	 dv_text_json_in						JSON, as a whole
  *	 dv_text_shown							what is only shown: errors, log lines
  *	 dv_text_told							what an error tells the client
- *	 dv_text_out							everything that is sent
+ *	 dv_text_to_utf8						everything that is sent
  *	 dv_text_common							names that other databases read
  *
  * (fdw/encode.c converts the values of rows itself, because it keeps the
@@ -66,7 +66,7 @@ extern char *dv_text_mended(const char *bytes, size_t len);
  * Converts text in the database encoding, or NULL, to UTF-8.  Raises an error
  * if that is not possible.  May return its argument.
  */
-extern const char *dv_text_out(const char *text);
+extern const char *dv_text_to_utf8(const char *text);
 
 /*
  * Converts a name to UTF-8, as the pool's shared memory holds it, and cuts it

@@ -476,7 +476,7 @@ dv_bearer_carry(dv_bearer *bearer)
 }
 
 bool
-dv_token_settle(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate)
+dv_token_note_fate(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate)
 {
 	bool		found_out = fate == DV_BEARER_REFUSED && bearer->current;
 

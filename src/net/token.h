@@ -104,7 +104,7 @@ extern const char *dv_bearer_carry(dv_bearer *bearer);
  * refused and this request is the first to find out; the next poll requests
  * another one.  The caller must not use the bearer afterwards.
  */
-extern bool dv_token_settle(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate);
+extern bool dv_token_note_fate(dv_token *token, dv_bearer *bearer, dv_bearer_fate fate);
 
 /* Returns true if another bearer would be refused, too. */
 extern bool dv_token_hopeless(const dv_token *token);

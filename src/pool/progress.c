@@ -218,7 +218,7 @@ dv_progress_rest(dv_progress *progress)
 }
 
 static void
-note_wait(int reason)
+set_waiting_for(int reason)
 {
 	dlist_iter	iter;
 
@@ -234,13 +234,13 @@ note_wait(int reason)
 void
 dv_progress_wait(dv_wait_reason reason)
 {
-	note_wait(reason);
+	set_waiting_for(reason);
 }
 
 void
 dv_progress_go_on(void)
 {
-	note_wait(-1);
+	set_waiting_for(-1);
 }
 
 const char *

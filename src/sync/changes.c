@@ -350,7 +350,7 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 }
 
 static void
-read_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
+read_row_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
 {
 	if (dv_value_is_null(id) || dv_value_uuid(id, uuid) != DV_VALUE_OK)
 		ereport(ERROR,
@@ -384,11 +384,11 @@ fill_page(dv_merge_page *page, const dv_relation *relation, reader *r, List *col
 
 		if (state == DV_PAGES_TOMBSTONE)
 		{
-			read_id(relation, &dv_pages_page(r->pages)->deleted_id, uuid);
+			read_row_id(relation, &dv_pages_page(r->pages)->deleted_id, uuid);
 			dv_merge_page_delete(page, uuid);
 			continue;
 		}
-		read_id(relation, id, uuid);
+		read_row_id(relation, id, uuid);
 		old = MemoryContextSwitchTo(rows);
 		foreach(lc, columns)
 		{

@@ -114,7 +114,7 @@ dataverse_choices(PG_FUNCTION_ARGS)
 	dv_init_materialized_srf(fcinfo);
 	state.relation = dv_relation_of(PG_GETARG_OID(0), ACL_SELECT);
 	state.attribute = readable_column(state.relation, NameStr(*PG_GETARG_NAME(1)));
-	entry.table = dv_text_out(state.relation->table);
+	entry.table = dv_text_to_utf8(state.relation->table);
 	entry.entity_set = state.relation->entity_set;
 	entry.local = state.relation->name;
 	reader.schema = get_namespace_name(get_rel_namespace(state.relation->relid));

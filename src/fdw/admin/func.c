@@ -270,7 +270,7 @@ tidy_path(const char *path)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("path of a request to Dataverse contains a control character")));
 	initStringInfo(&buf);
-	for (path = dv_text_out(path + strspn(path, "/")); *path != '\0'; path++)
+	for (path = dv_text_to_utf8(path + strspn(path, "/")); *path != '\0'; path++)
 	{
 		if (*path == ' ' || IS_HIGHBIT_SET(*path))
 		{
@@ -371,7 +371,7 @@ dataverse_request(PG_FUNCTION_ARGS)
 	{
 		Jsonb	   *body = PG_GETARG_JSONB_P(3);
 
-		spec.body = dv_text_out(JsonbToCString(NULL, &body->root, VARSIZE(body)));
+		spec.body = dv_text_to_utf8(JsonbToCString(NULL, &body->root, VARSIZE(body)));
 		spec.body_len = strlen(spec.body);
 	}
 	call = dv_call_run(session, &spec, psprintf("carry out %s %s", spec.method, spec.path),
@@ -598,7 +598,7 @@ dataverse_fetchxml(PG_FUNCTION_ARGS)
 	fetch_state state = {.page = 1};
 	const char *error;
 
-	state.xml = dv_text_out(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	state.xml = dv_text_to_utf8(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	if (!dv_fetchxml_read(state.xml, &state.query, &error))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

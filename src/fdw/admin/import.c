@@ -199,7 +199,7 @@ mark_wanted(dv_meta_catalog *catalog, ImportForeignSchemaStmt *stmt)
 	foreach(lc, stmt->table_list)
 	{
 		const char *name = lfirst_node(RangeVar, lc)->relname;
-		dv_meta_entry *entry = dv_meta_find_local(catalog, dv_text_out(name));
+		dv_meta_entry *entry = dv_meta_find_local(catalog, dv_text_to_utf8(name));
 
 		CHECK_FOR_INTERRUPTS();
 		if (entry != NULL)

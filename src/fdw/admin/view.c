@@ -115,9 +115,27 @@ put_count(view_row *r, double count)
 		put(r, Int64GetDatum((int64) count));
 }
 
-/* Puts a JSON object with a member for each name whose number is not 0. */
+static const char *
+kind_name(int kind)
+{
+	return dv_kind_name((dv_kind) kind);
+}
+
+static const char *
+retry_name(int cause)
+{
+	return dv_retry_cause_name((dv_retry_cause) cause);
+}
+
+static const char *
+throttle_name(int cause)
+{
+	return dv_throttle_code((dv_throttle_cause) cause);
+}
+
+/* Puts a JSON object with a member for each number that is not 0. */
 static void
-put_object(view_row *r, int n, const char *const *names, const double *numbers)
+put_numbers(view_row *r, int n, const char *(*name_of) (int), const double *numbers)
 {
 	StringInfoData buf;
 	int			i;
@@ -128,7 +146,7 @@ put_object(view_row *r, int n, const char *const *names, const double *numbers)
 		if (numbers[i] == 0)
 			continue;
 		appendStringInfoString(&buf, buf.len > 0 ? ", " : "{");
-		escape_json(&buf, names[i]);
+		escape_json(&buf, name_of(i));
 		appendStringInfo(&buf, ": %.15g", numbers[i]);
 	}
 	appendStringInfoString(&buf, buf.len > 0 ? "}" : "{}");
@@ -136,34 +154,26 @@ put_object(view_row *r, int n, const char *const *names, const double *numbers)
 }
 
 static void
-put_kinds(view_row *r, const uint64 *counts)
+put_counts(view_row *r, int n, const char *(*name_of) (int), const uint64 *counts)
 {
-	const char *names[DV_KINDS];
-	double		numbers[DV_KINDS];
+	double	   *numbers = palloc(sizeof(double) * n);
 	int			i;
 
-	for (i = 0; i < DV_KINDS; i++)
-	{
-		names[i] = dv_kind_name((dv_kind) i);
+	for (i = 0; i < n; i++)
 		numbers[i] = (double) counts[i];
-	}
-	put_object(r, DV_KINDS, names, numbers);
+	put_numbers(r, n, name_of, numbers);
 }
 
 /* In milliseconds, with microseconds as decimals. */
 static void
 put_averages(view_row *r, const dv_rate *rate)
 {
-	const char *names[DV_KINDS];
 	double		numbers[DV_KINDS];
 	int			i;
 
 	for (i = 0; i < DV_KINDS; i++)
-	{
-		names[i] = dv_kind_name((dv_kind) i);
 		numbers[i] = (double) (int64) (rate->average[i] + 0.5) / DV_MILLISECOND;
-	}
-	put_object(r, DV_KINDS, names, numbers);
+	put_numbers(r, DV_KINDS, kind_name, numbers);
 }
 
 /* Puts the time of a request, in milliseconds, that of a row, and the size of a row. */
@@ -190,7 +200,6 @@ put_latency(view_row *r, const dv_latency *latency)
 static void
 put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *config)
 {
-	const char *names[DV_KINDS];
 	double		numbers[DV_KINDS];
 	int			i;
 
@@ -198,40 +207,9 @@ put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *c
 	{
 		int			ceiling = dv_rate_execution_ceiling(rate, config, (dv_kind) i);
 
-		names[i] = dv_kind_name((dv_kind) i);
 		numbers[i] = config->adaptive && ceiling < rate->max ? ceiling : 0;
 	}
-	put_object(r, DV_KINDS, names, numbers);
-}
-
-static void
-put_retries(view_row *r, const uint64 *counts)
-{
-	const char *names[DV_RETRY_CAUSES];
-	double		numbers[DV_RETRY_CAUSES];
-	int			i;
-
-	for (i = 0; i < DV_RETRY_CAUSES; i++)
-	{
-		names[i] = dv_retry_cause_name((dv_retry_cause) i);
-		numbers[i] = (double) counts[i];
-	}
-	put_object(r, DV_RETRY_CAUSES, names, numbers);
-}
-
-static void
-put_throttles(view_row *r, const dv_throttle *throttle)
-{
-	const char *names[DV_THROTTLE_CAUSES];
-	double		numbers[DV_THROTTLE_CAUSES];
-	int			i;
-
-	for (i = 0; i < DV_THROTTLE_CAUSES; i++)
-	{
-		names[i] = dv_throttle_code((dv_throttle_cause) i);
-		numbers[i] = (double) throttle->events[i];
-	}
-	put_object(r, DV_THROTTLE_CAUSES, names, numbers);
+	put_numbers(r, DV_KINDS, kind_name, numbers);
 }
 
 static uint64
@@ -290,12 +268,12 @@ fill_user(view_row *r, const void *item, int64 now)
 	put_time(r, rate->last_increase, now);
 	put_time(r, rate->last_activity, now);
 	put(r, Int64GetDatum((int64) sum_of(user->requests, DV_KINDS)));
-	put_kinds(r, user->rows);
+	put_counts(r, DV_KINDS, kind_name, user->rows);
 	put(r, Int64GetDatum((int64) user->bytes_sent));
 	put(r, Int64GetDatum((int64) user->bytes_received));
 	put(r, Int64GetDatum((int64) user->failures));
-	put_retries(r, user->retries);
-	put_throttles(r, &user->throttle);
+	put_counts(r, DV_RETRY_CAUSES, retry_name, user->retries);
+	put_counts(r, DV_THROTTLE_CAUSES, throttle_name, user->throttle.events);
 	put_interval(r, user->waited);
 	put(r, Int64GetDatum((int64) dv_throttle_events(&user->throttle)));
 	put_interval(r, user->throttle.total_backoff);

@@ -45,7 +45,7 @@ is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
 	dv_type		type = attribute->column.type;
 
-	if (list_member_int(plan->given, attnum))
+	if (list_member_int(plan->set, attnum))
 		return attribute->is_table_name || dv_modify_plan_writes(attribute, m->command);
 	return m->command == CMD_UPDATE && dv_return_is_known(m, plan, attnum) &&
 		(plan->others == NIL || (type != DV_TYPE_STATE && type != DV_TYPE_STATUS));

@@ -67,7 +67,7 @@ prepare_keys(dv_modify *m)
 		return;
 	if (option == NULL)
 	{
-		if (m->identity.ids_given)
+		if (m->identity.ids_supplied)
 			return;
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
@@ -169,11 +169,12 @@ dv_identity_prepare(dv_modify *m, const dv_modify_plan *plan, List *targetlist)
 														DV_NULL_OMITTED);
 	identity->ids_made = m->operation == DV_CREATE && dv_setting_ids_made(m->relation->relid);
 	identity->make_ids = m->operation == DV_CREATE && dv_option_bool(m->options, DV_OPT_GENERATE_IDS);
-	identity->ids_given = identity->id != 0 && (list_member_int(plan->given, identity->id) ||
-												list_member_int(plan->others, identity->id));
+	identity->ids_supplied = identity->id != 0 && (list_member_int(plan->set, identity->id) ||
+												   list_member_int(plan->others, identity->id));
 	prepare_keys(m);
-	if (m->command != CMD_INSERT || (identity->ids_given && !(plan->new_ids && identity->nkeys > 0)))
-		identity->given_id = identity->id;
+	if (m->command != CMD_INSERT ||
+		(identity->ids_supplied && !(plan->new_ids && identity->nkeys > 0)))
+		identity->existing_id = identity->id;
 }
 
 /*
@@ -409,7 +410,7 @@ find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault
 	static const dv_misfit no_id = {
 		ERRCODE_INVALID_PARAMETER_VALUE, "the primary id of a row cannot consist of zeros"
 	};
-	AttrNumber	id = m->identity.given_id;
+	AttrNumber	id = m->identity.existing_id;
 	AttrNumber	partition = m->identity.partition.attnum;
 
 	if (partition != 0)

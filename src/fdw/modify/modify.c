@@ -72,14 +72,15 @@ new_writer(dv_modify *m)
 	spec.destination.entity_set = m->relation->entity_set;
 	spec.destination.primary_id = m->relation->primary_id.property;
 	spec.destination.type = m->relation->type;
-	spec.destination.tag = dv_address_encode(dv_text_out(dv_option_text(m->options, DV_OPT_TAG)));
+	spec.destination.tag =
+		dv_address_encode(dv_text_to_utf8(dv_option_text(m->options, DV_OPT_TAG)));
 	spec.destination.headers = headers_of(m->options);
 	spec.destination.match_version = m->identity.version_junk != 0;
 	spec.destination.caller = dv_session_config_of(m->session)->caller_id;
 	spec.batch_size = dv_option_int(m->options, DV_OPT_BATCH_SIZE);
 	spec.go_on = m->refusal.go_on;
 	spec.ignore_duplicates = m->ignore;
-	spec.ids_made = m->identity.ids_made || (m->identity.make_ids && !m->identity.ids_given);
+	spec.ids_made = m->identity.ids_made || (m->identity.make_ids && !m->identity.ids_supplied);
 	spec.columns = dv_stored_columns(m, &spec.ncolumns);
 	if (m->identity.partition.attnum != 0)
 		spec.partition = dv_relation_attribute(m->relation, m->identity.partition.attnum)->column.property;

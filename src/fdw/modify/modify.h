@@ -55,8 +55,8 @@ typedef struct dv_modify_identity
 	bool		reserved;		/* the next id has been generated already */
 	uint8		next_id[DV_ID_LEN];
 	bool		ids_made;		/* the ids that the statement supplies were generated for its rows */
-	bool		ids_given;		/* the statement supplies ids, at least for some rows */
-	AttrNumber	given_id;		/* column of ids that identify existing rows, or 0 */
+	bool		ids_supplied;	/* the statement supplies ids, at least for some rows */
+	AttrNumber	existing_id;	/* column of ids that identify existing rows, or 0 */
 	dv_modify_column *keys;		/* columns of option "upsert_key" */
 	int			nkeys;
 	dv_modify_side sides[2];	/* for intersect tables */
@@ -105,7 +105,7 @@ typedef struct dv_modify_values
 	dv_modify_column *columns;
 	int			ncolumns;
 	bool		ordered;		/* rows may refer to earlier rows of the statement */
-	dv_modify_follower *followers;	/* of new rows; the state is the first of them if it is given */
+	dv_modify_follower *followers;	/* of new rows; the state is the first of them if it is set */
 	int			nfollowers;
 	List	   *unwritable;		/* IntList: columns that must be null, or unchanged */
 	bool		compares;		/* UPDATE with triggers: rows are compared with their old values */

@@ -45,7 +45,7 @@ dv_modify_plan_pack(const dv_modify_plan *plan)
 										 plan->at_once);
 
 	scalars = lappend_int(scalars, plan->new_ids);
-	return list_concat(list_make4(plan->given, plan->others, plan->nulls, plan->returned),
+	return list_concat(list_make4(plan->set, plan->others, plan->nulls, plan->returned),
 					   list_make2(plan->checked, list_concat(scalars, list_make2_int(plan->match_version, (int) plan->signature))));
 }
 
@@ -54,7 +54,7 @@ dv_modify_plan_unpack(const List *private, dv_modify_plan *plan)
 {
 	const List *scalars = llast(private);
 
-	plan->given = linitial(private);
+	plan->set = linitial(private);
 	plan->others = lsecond(private);
 	plan->nulls = lthird(private);
 	plan->returned = lfourth(private);
@@ -141,7 +141,7 @@ refuse_column(const dv_relation *relation, const dv_attribute *attribute, CmdTyp
  * chosen one by one.
  */
 static bool
-has_given_value(Node *node, void *rtable)
+has_outer_value(Node *node, void *rtable)
 {
 	const Var  *var = (const Var *) node;
 	const RangeTblEntry *rte;
@@ -150,12 +150,12 @@ has_given_value(Node *node, void *rtable)
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Var))
-		return IsA(node, Param) || expression_tree_walker(node, has_given_value, rtable);
+		return IsA(node, Param) || expression_tree_walker(node, has_outer_value, rtable);
 	rte = var->varlevelsup == 0 ? rt_fetch(var->varno, (List *) rtable) : NULL;
 	if (rte == NULL || rte->rtekind != RTE_SUBQUERY || rte->subquery == NULL)
 		return rte == NULL || rte->rtekind != RTE_RELATION;
 	tle = get_tle_by_resno(rte->subquery->targetList, var->varattno);
-	return tle == NULL || has_given_value((Node *) tle->expr, rte->subquery->rtable);
+	return tle == NULL || has_outer_value((Node *) tle->expr, rte->subquery->rtable);
 }
 
 /*
@@ -167,7 +167,7 @@ may_be_null(PlannerInfo *root, const TargetEntry *tle)
 {
 	if (IsA(tle->expr, Const))
 		return ((const Const *) tle->expr)->constisnull;
-	return has_given_value((Node *) tle->expr, root->parse->rtable);
+	return has_outer_value((Node *) tle->expr, root->parse->rtable);
 }
 
 /*
@@ -257,7 +257,7 @@ find_inserted(dv_modify_plan *plan, PlannerInfo *root, Relation rel, const dv_re
 			plan->new_ids = true;
 		else if (attribute->is_table_name ? has_lookup(relation, attribute, named) :
 				 dv_modify_plan_writes(attribute, CMD_INSERT))
-			plan->given = lappend_int(plan->given, tle->resno);
+			plan->set = lappend_int(plan->set, tle->resno);
 		else if (may_be_null(root, tle))
 			plan->nulls = lappend_int(plan->nulls, tle->resno);
 		else
@@ -268,7 +268,7 @@ find_inserted(dv_modify_plan *plan, PlannerInfo *root, Relation rel, const dv_re
 		const dv_attribute *attribute = dv_relation_attribute(relation, i);
 
 		if (attribute != NULL && is_generated(rel, i) && dv_modify_plan_writes(attribute, CMD_INSERT))
-			plan->given = list_append_unique_int(plan->given, i);
+			plan->set = list_append_unique_int(plan->set, i);
 	}
 }
 
@@ -479,11 +479,11 @@ find_written(dv_modify_plan *plan, PlannerInfo *root, ModifyTable *node, Index v
 	}
 	else if (plan->command == CMD_UPDATE)
 	{
-		plan->given = updated_columns(root, node, varno, subplan_index, rel, relation);
+		plan->set = updated_columns(root, node, varno, subplan_index, rel, relation);
 		changed_before = triggers != NULL && triggers->trig_update_before_row;
 	}
 	if (changed_before)
-		plan->others = other_columns(relation, plan->given, plan->command);
+		plan->others = other_columns(relation, plan->set, plan->command);
 }
 
 /*

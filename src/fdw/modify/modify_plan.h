@@ -17,7 +17,7 @@
 typedef struct dv_modify_plan
 {
 	CmdType		command;
-	List	   *given;			/* columns that are always written */
+	List	   *set;			/* columns that the statement sets, which are always written */
 	List	   *others;			/* columns that are written only if they are not null (INSERT) or
 								 * have changed (UPDATE) */
 	List	   *nulls;			/* columns that INSERT names although they cannot be written:

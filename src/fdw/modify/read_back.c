@@ -155,7 +155,7 @@ operand_of(const dv_modify *m, const dv_modify_column *column, Datum value)
 		bool		varlena;
 
 		getTypeOutputInfo(attribute->pgtype, &output, &varlena);
-		return dv_text_out(OidOutputFunctionCall(output, value));
+		return dv_text_to_utf8(OidOutputFunctionCall(output, value));
 	}
 	initStringInfo(&text);
 	if (!dv_encode(column->encoder, value, false, NULL, &text, &misfit))
@@ -272,12 +272,12 @@ compare_names(const ListCell *a, const ListCell *b)
  * none.
  */
 static int
-give(List *rows, const char *name, HeapTuple read, MemoryContext context)
+assign(List *rows, const char *name, HeapTuple read, MemoryContext context)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	int			first = 0;
 	int			end = list_length(rows);
-	int			given = 0;
+	int			assigned = 0;
 
 	while (first < end)
 	{
@@ -297,10 +297,10 @@ give(List *rows, const char *name, HeapTuple read, MemoryContext context)
 		if (w->read != NULL)
 			continue;
 		w->read = heap_copytuple(read);
-		given++;
+		assigned++;
 	}
 	MemoryContextSwitchTo(old);
-	return given;
+	return assigned;
 }
 
 static HeapTuple
@@ -337,7 +337,7 @@ take(const dv_modify *m, dv_scan *reader, List *rows, MemoryContext context)
 			const char *name = name_of(m, by, id, read);
 
 			if (name != NULL)
-				missing -= give(rows, name, read, context);
+				missing -= assign(rows, name, read, context);
 		}
 		heap_freetuple(read);
 	}

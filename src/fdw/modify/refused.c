@@ -295,7 +295,7 @@ columns_of(const dv_modify *m)
 {
 	const dv_modify_identity *identity = &m->identity;
 	const dv_modify_values *values = &m->values;
-	List	   *others = list_make4_int(identity->given_id, identity->partition.attnum,
+	List	   *others = list_make4_int(identity->existing_id, identity->partition.attnum,
 										identity->sides[0].attnum, identity->sides[1].attnum);
 	List	   *columns = NIL;
 	ListCell   *lc;

@@ -27,11 +27,11 @@
 
 /* Returns true if the statement writes a column of one of these types. */
 static bool
-writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
+writes_type(const dv_modify *m, List *set, dv_type type, dv_type or_type)
 {
 	ListCell   *lc;
 
-	foreach(lc, given)
+	foreach(lc, set)
 	{
 		dv_type		t = dv_relation_attribute(m->relation, lfirst_int(lc))->column.type;
 
@@ -43,7 +43,7 @@ writes_type(const dv_modify *m, List *given, dv_type type, dv_type or_type)
 
 /* Returns true if a column that an UPDATE does not set keeps its value. */
 static bool
-is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
+is_untouched(const dv_modify *m, List *set, AttrNumber attnum)
 {
 	const dv_attribute *attribute = dv_relation_attribute(m->relation, attnum);
 	ListCell   *lc;
@@ -51,9 +51,9 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 	if (attribute->readonly || attribute->is_label)
 		return attnum == m->identity.id || attnum == m->identity.partition.attnum;
 	if (attribute->column.type == DV_TYPE_STATE || attribute->column.type == DV_TYPE_STATUS)
-		return !writes_type(m, given, DV_TYPE_STATE, DV_TYPE_STATUS);
+		return !writes_type(m, set, DV_TYPE_STATE, DV_TYPE_STATUS);
 	/* the name of a lookup's table changes with the lookup */
-	foreach(lc, given)
+	foreach(lc, set)
 		if (strcmp(dv_relation_attribute(m->relation, lfirst_int(lc))->column.name,
 				   attribute->column.name) == 0)
 			return false;
@@ -63,12 +63,12 @@ is_untouched(const dv_modify *m, List *given, AttrNumber attnum)
 bool
 dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, AttrNumber attnum)
 {
-	if (list_member_int(plan->given, attnum))
+	if (list_member_int(plan->set, attnum))
 		return true;
 	if (plan->command == CMD_UPDATE)
-		return is_untouched(m, plan->given, attnum);
+		return is_untouched(m, plan->set, attnum);
 	/* an id that is not generated locally is in the answer to the request */
-	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_given);
+	return attnum == m->identity.id && (m->operation == DV_CREATE || m->identity.ids_supplied);
 }
 
 /*

@@ -255,11 +255,11 @@ static List *
 written_columns(const dv_modify *m, const dv_modify_plan *plan, Relation named,
 				const dv_permission * permission)
 {
-	bool		planned = plan->given != NIL;
+	bool		planned = plan->set != NIL;
 	List	   *written = NIL;
 	ListCell   *lc;
 
-	foreach(lc, planned ? plan->given : plan->others)
+	foreach(lc, planned ? plan->set : plan->others)
 	{
 		AttrNumber	attnum = lfirst_int(lc);
 

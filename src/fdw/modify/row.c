@@ -42,9 +42,9 @@ is_apart(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum)
 
 /* For new rows, nulls of lookups are omitted: a lookup that was never set cannot be cleared. */
 static dv_nulls_as
-nulls_of(const dv_modify *m, const dv_attribute *attribute, bool given)
+nulls_of(const dv_modify *m, const dv_attribute *attribute, bool always)
 {
-	if (!given && m->operation != DV_UPDATE)
+	if (!always && m->operation != DV_UPDATE)
 		return DV_NULL_OMITTED;
 	if (m->operation == DV_CREATE && dv_type_is_lookup(attribute->column.type))
 		return DV_NULL_OMITTED;
@@ -62,7 +62,7 @@ refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum
 	dv_lookup	lookup;
 	ListCell   *lc;
 
-	if (m->command != CMD_INSERT || !m->identity.ids_given || attribute->pgtype != UUIDOID ||
+	if (m->command != CMD_INSERT || !m->identity.ids_supplied || attribute->pgtype != UUIDOID ||
 		!dv_type_is_lookup(attribute->column.type))
 		return false;
 	options.first = GetForeignColumnOptions(m->relation->relid, attnum);
@@ -75,7 +75,7 @@ refers_here(const dv_modify *m, const dv_attribute *attribute, AttrNumber attnum
 
 /* "named" contains all columns that the statement writes, including "columns". */
 static void
-add_columns(dv_modify *m, List *columns, List *named, bool given)
+add_columns(dv_modify *m, List *columns, List *named, bool always)
 {
 	ListCell   *lc;
 
@@ -88,8 +88,8 @@ add_columns(dv_modify *m, List *columns, List *named, bool given)
 		if (is_apart(m, attribute, attnum))
 			continue;
 		column->attnum = attnum;
-		column->if_changed = !given && m->operation == DV_UPDATE;
-		column->encoder = dv_encoder_create(m->relation, attnum, nulls_of(m, attribute, given));
+		column->if_changed = !always && m->operation == DV_UPDATE;
+		column->encoder = dv_encoder_create(m->relation, attnum, nulls_of(m, attribute, always));
 		column->type_attnum = dv_encoder_type_column(column->encoder);
 		/* an owner has one navigation property for all tables, and cannot be cleared */
 		if (m->operation == DV_UPDATE && attribute->column.type != DV_TYPE_OWNER)
@@ -124,9 +124,9 @@ may_follow(const dv_attribute *attribute, dv_follows *follows)
 	}
 }
 
-/* Adds the columns that follow in this way; "given" are those that are written even if null. */
+/* Adds the columns that follow in this way; "set" are those that are written even if null. */
 static void
-add_followers(dv_modify *m, List *columns, List *given, dv_follows wanted)
+add_followers(dv_modify *m, List *columns, List *set, dv_follows wanted)
 {
 	ListCell   *lc;
 
@@ -143,7 +143,7 @@ add_followers(dv_modify *m, List *columns, List *given, dv_follows wanted)
 			continue;
 		/* an existing row may have an image already */
 		clears = m->operation == DV_UPSERT && follows == DV_FOLLOWS_IMAGE &&
-			list_member_int(given, attnum);
+			list_member_int(set, attnum);
 		follower->column.attnum = attnum;
 		follower->column.encoder = dv_encoder_create(m->relation, attnum,
 													 clears ? DV_NULL_WRITTEN : DV_NULL_OMITTED);
@@ -154,16 +154,16 @@ add_followers(dv_modify *m, List *columns, List *given, dv_follows wanted)
 
 /* Finds columns of new rows that are not always part of the new row. */
 static void
-find_followers(dv_modify *m, List *columns, List *given)
+find_followers(dv_modify *m, List *columns, List *set)
 {
 	if (m->operation != DV_CREATE && m->operation != DV_UPSERT)
 		return;
 	m->values.followers = palloc0(sizeof(dv_modify_follower) * Max(list_length(columns), 1));
-	add_followers(m, columns, given, DV_FOLLOWS_STATE);
+	add_followers(m, columns, set, DV_FOLLOWS_STATE);
 	/* without a state, the status is a column like any other */
 	if (m->values.nfollowers > 0)
-		add_followers(m, columns, given, DV_FOLLOWS_STATUS);
-	add_followers(m, columns, given, DV_FOLLOWS_IMAGE);
+		add_followers(m, columns, set, DV_FOLLOWS_STATUS);
+	add_followers(m, columns, set, DV_FOLLOWS_IMAGE);
 }
 
 bool
@@ -177,7 +177,7 @@ dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan, AttrNumbe
 	if (list_member_int(plan->others, attnum))
 		return true;
 	/* every row has a state and an owner, and one with money has a currency */
-	return list_member_int(plan->given, attnum) &&
+	return list_member_int(plan->set, attnum) &&
 		(type == DV_TYPE_STATE || type == DV_TYPE_STATUS || type == DV_TYPE_OWNER ||
 		 strcmp(attribute->column.name, "transactioncurrencyid") == 0);
 }
@@ -189,29 +189,29 @@ dv_row_leaves_out_null(const dv_modify *m, const dv_modify_plan *plan, AttrNumbe
 static bool
 sets_any(const dv_modify_plan *plan)
 {
-	return plan->others != NIL || (plan->command == CMD_INSERT && plan->given == NIL);
+	return plan->others != NIL || (plan->command == CMD_INSERT && plan->set == NIL);
 }
 
 void
 dv_row_prepare(dv_modify *m, const dv_modify_plan *plan)
 {
-	List	   *columns = list_concat_copy(plan->given, plan->others);
+	List	   *columns = list_concat_copy(plan->set, plan->others);
 	int			i;
 
 	m->values.unwritable = list_copy(plan->nulls);
 	if (m->relation->type == DV_TABLE_INTERSECT)
 		return;
-	find_followers(m, columns, plan->given);
+	find_followers(m, columns, plan->set);
 	m->identity.ids_made = m->identity.ids_made && dv_rights_may_complete(m);
 	m->values.columns = palloc0(sizeof(dv_modify_column) * Max(list_length(columns), 1));
-	add_columns(m, plan->given, columns, true);
+	add_columns(m, plan->set, columns, true);
 	add_columns(m, plan->others, columns, false);
 	m->values.compares = plan->command == CMD_UPDATE && plan->others != NIL;
 	m->values.needs_old |= m->values.compares;
 	for (i = 1; sets_any(plan) && i <= m->relation->natts; i++)
 		if (dv_relation_attribute(m->relation, i) != NULL && !list_member_int(columns, i) &&
 			!(plan->new_ids && i == m->identity.id) &&
-			(plan->given == NIL || TupleDescAttr(m->desc, i - 1)->attgenerated == '\0'))
+			(plan->set == NIL || TupleDescAttr(m->desc, i - 1)->attgenerated == '\0'))
 			m->values.unwritable = list_append_unique_int(m->values.unwritable, i);
 }
 

@@ -88,7 +88,7 @@ dv_stored_columns(const dv_modify *m, int *n)
 
 	*n = 0;
 	if (m->operation == DV_UPDATE ? m->identity.version_junk == 0 :
-		m->operation != DV_CREATE || !m->identity.ids_given)
+		m->operation != DV_CREATE || !m->identity.ids_supplied)
 		return NULL;
 	for (i = 0; i < values->ncolumns; i++)
 		room += members_of(m, values->columns[i].attnum);

@@ -263,7 +263,7 @@ bytes_of_text(Datum value, Oid type)
 {
 	char	   *string = type == NAMEOID ? NameStr(*DatumGetName(value)) : TextDatumGetCString(value);
 
-	return dv_odata_text_length(dv_text_out(string));
+	return dv_odata_text_length(dv_text_to_utf8(string));
 }
 
 /* The same for a value of another type, whether or not it is known. */

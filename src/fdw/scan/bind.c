@@ -316,7 +316,7 @@ text_of(Oid type, Datum value)
 	char	   *string = type == NAMEOID ? pstrdup(NameStr(*DatumGetName(value))) :
 	TextDatumGetCString(value);
 
-	return dv_text_out(string);
+	return dv_text_to_utf8(string);
 }
 
 static bool

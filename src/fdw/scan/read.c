@@ -380,7 +380,7 @@ belongs_here(dv_scan *scan)
 	old = MemoryContextSwitchTo(scan->row);
 	value = dv_decode(scan->listed, &scan->members[scan->request.listed], id_of(scan), &isnull);
 	if (!isnull && list != NULL)
-		listed = dv_list_requested(binding, dv_text_out(TextDatumGetCString(value)));
+		listed = dv_list_requested(binding, dv_text_to_utf8(TextDatumGetCString(value)));
 	else if (!isnull)
 		listed = dv_list_contains(binding, value);
 	MemoryContextSwitchTo(old);
