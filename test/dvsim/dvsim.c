@@ -1,7 +1,7 @@
 /*
  * dvsim.c
- *		The simulator's main program: reads the flags, puts the parts together,
- *		says when it is ready, serves until it is told to end.
+ *		The simulator's main program: reads the flags, creates the parts,
+ *		announces that it is ready, and serves until it is told to end.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -53,7 +53,7 @@ catch_signals(sigset_t *mask)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* all at once: who sees the file sees all of it */
+/* at once: a reader that sees the file sees all of it */
 static bool
 write_file(const char *path, const char *text)
 {
@@ -76,7 +76,7 @@ write_file(const char *path, const char *text)
 	return written;
 }
 
-/* beside the ready file, or where temporary files go */
+/* beside the ready file, or in the directory for temporary files */
 static char *
 ca_path(const struct sim_flags *flags)
 {
@@ -98,7 +98,7 @@ ca_path(const struct sim_flags *flags)
 	return path.s;
 }
 
-/* the ready file or, without one, standard output */
+/* writes the ready file or, without one, to standard output */
 static bool
 tell_ready(const struct sim_flags *flags, const char *base_url, const char *ca_file)
 {
@@ -130,7 +130,7 @@ make_base_url(const struct sim_flags *flags, const char *host, int port)
 	return url.s;
 }
 
-/* listens, says so, serves */
+/* listens, announces it, and serves */
 static bool
 serve(struct sim *sim, struct sim_wire *wire, const struct sim_flags *flags,
 	  const struct sim_tls *tls, const sigset_t *mask)

@@ -1,6 +1,6 @@
 /*
  * sim.h
- *		The request, the response and the simulator they meet in.
+ *		The request, the response and the simulator.
  *
  * One thread does everything: it waits for bytes and timers, answers whole
  * requests one after the other and never blocks, so nothing here is locked.
@@ -43,7 +43,7 @@ struct sim_pairs
 	int			cap;
 };
 
-/* What an answer cost: the latency model, the limits and the counters see this. */
+/* The kind of a request, for the latency model, the limits and the counters. */
 enum sim_kind
 {
 	SIM_OTHER,					/* WhoAmI, functions, control of jobs */
@@ -67,7 +67,7 @@ struct sim
 	uint64_t	seed;
 	uint64_t	random_state;
 	double		time_scale;
-	int64_t		clock_skew_us;	/* how far the clock was jumped ahead */
+	int64_t		clock_skew_us;	/* how far the clock has been moved ahead */
 	int64_t		start_us;		/* real monotonic time at start */
 	int64_t		epoch_us;		/* wall clock (Unix, µs) at start */
 	char		organization_id[37];
@@ -76,7 +76,7 @@ struct sim
 	struct sim_keys *keys;		/* NULL: those of the schema (metadata_keys.h) */
 	struct sim_drift *drift;	/* NULL: the schema has not changed (drift.h) */
 	struct sim_canned *canned;	/* NULL: every request is carried out in full (canned.h) */
-	bool		late_delta_token;	/* that of a first read speaks of its last page */
+	bool		late_delta_token;	/* the token of a first read refers to its last page */
 	uint64_t	quirks;			/* a bit for each that is on (quirks.h) */
 };
 
@@ -97,10 +97,10 @@ struct sim_req
 	struct sim_pairs headers;	/* as received; names in any case */
 	char	   *body;			/* NUL-terminated, may be modified in place by its reader */
 	size_t		body_len;
-	struct sim_user *user;		/* who the bearer token says it is */
+	struct sim_user *user;		/* identified by the bearer token */
 	char		user_id[37];	/* systemuserid that acts (after impersonation) */
 	bool		in_batch;		/* a part of a $batch */
-	const char *base_url;		/* scheme://host:port as the client called it (Host header) */
+	const char *base_url;		/* scheme://host:port as used by the client (Host header) */
 	struct sim_pairs *content_ids;	/* changeset: Content-ID -> "accounts(guid)"; NULL outside */
 };
 
@@ -114,7 +114,7 @@ struct sim_res
 	const char *error_message;
 	enum sim_kind kind;
 	int			rows;			/* read or written */
-	int			input;			/* gone through to group or to count */
+	int			input;			/* rows read to group or to count */
 	bool		session_token;	/* an elastic row was written: wire.c adds x-ms-session-token */
 	const char *entity;			/* "accounts(guid)": the row written, for "$1" in changesets */
 };
@@ -133,16 +133,19 @@ void		sim_res_header(struct sim_req *req, struct sim_res *res, const char *name,
 const char *sim_prefer(const struct sim_req *req, const char *name);
 long		sim_prefer_int(const struct sim_req *req, const char *name);
 
-/* does odata.include-annotations ask for this annotation ("*", prefix* and exact names)? */
+/*
+ * returns true if odata.include-annotations requests this annotation ("*", prefix* and exact
+ * names)
+ */
 bool		sim_wants_annotation(const struct sim_req *req, const char *annotation);
 
-/* percent-decodes in place, '+' to blank if asked; false on a broken escape */
+/* percent-decodes in place, and '+' to blank if "plus"; false for a broken escape */
 bool		sim_url_decode(char *s, bool plus);
 
 /*
- * Fills the response with the service's error body (with the extra
- * members when annotations are asked for); always false, so that handlers
- * can "return sim_fail(…)".  "code" is "0x80040217", "0x0" or "".
+ * Fills the response with the service's error body (with the extra members if
+ * annotations are requested); always false, so that handlers can "return
+ * sim_fail(…)".  "code" is "0x80040217", "0x0" or "".
  */
 bool		sim_fail(struct sim_req *req, struct sim_res *res, int status, const char *code,
 					 const char *fmt,...) __attribute__((format(printf, 5, 6)));
@@ -151,16 +154,16 @@ void		sim_error_body(struct sim_req *req, struct sim_res *res, const struct sim_
 /* route.c: answers one request below SIM_ROOT; used for the outer request and for each $batch part */
 void		sim_dispatch(struct sim_req *req, struct sim_res *res);
 
-/* route.c: what happens by itself with time has happened; to be called before each request */
+/* route.c: carries out everything that happens with time; to be called before each request */
 void		sim_advance(struct sim *sim);
 
 /* JSON answer: sets status and "application/json; odata.metadata=minimal" */
 void		sim_json_answer(struct sim_res *res, int status);
 
 /*
- * The handlers that route.c knows, each in the file named.  Routing strips
- * the first segment; "rest" is what follows it (still encoded, without a
- * leading slash; "" when nothing follows).  For a table "key" is the text
+ * The handlers that route.c calls, each in the file named.  Routing strips the
+ * first segment; "rest" is the remaining path (still encoded, without a
+ * leading slash; "" if nothing follows).  For a table, "key" is the text
  * between the parentheses of the first segment, decoded, or NULL.
  */
 
@@ -191,10 +194,10 @@ bool		sim_action(struct sim_req *req, struct sim_res *res, const char *name);
 /* jobs.c: the action BulkDelete */
 bool		sim_bulk_delete(struct sim_req *req, struct sim_res *res);
 
-/* jobs.c: background jobs go on with the virtual clock; to be called before each request */
+/* jobs.c: lets background jobs go on with the virtual clock; to be called before each request */
 void		sim_jobs_advance(struct sim *sim);
 
-/* jobs.c: another schema is in use; what a job was to do to a table that is gone is done */
+/* jobs.c: called when another schema is in use; jobs on tables that no longer exist are done */
 void		sim_jobs_moved(struct sim *sim);
 
 /* metadata.c: EntityDefinitions, RelationshipDefinitions, GlobalOptionSetDefinitions */

@@ -5,9 +5,9 @@
  * The rows are an inner query with a column for each expression (c0, c1, …),
  * so that a limit of rows can be set on it; the outer query groups them.
  *
- * What SQL Server adds up in the type of the column overflows in that type.
- * Amounts of money are aggregated in the organization's currency, because
- * rows may have different ones.
+ * Sums that SQL Server computes in the type of the column overflow in that
+ * type.  Amounts of money are aggregated in the organization's currency,
+ * because rows may have different ones.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,7 +61,7 @@ refuse(struct builder *b, const struct sim_fetch_attribute *a, const struct sim_
 					sim_type_name(column->type));
 }
 
-/* the name of an expression's column in the inner query */
+/* returns the name of an expression's column in the inner query */
 static const char *
 inner_column(struct builder *b, const char *expr)
 {
@@ -112,7 +112,7 @@ is_order(const struct sim_fetch_query *q, const char *alias)
 	return false;
 }
 
-/* whether an aggregate takes columns of a class */
+/* returns true if an aggregate accepts columns of a class */
 static bool
 aggregate_takes(int aggregate, enum sim_fetch_class class)
 {
@@ -160,7 +160,10 @@ aggregate_sql(struct builder *b, const struct sim_fetch_attribute *a,
 	}
 }
 
-/* the column that an aggregate works on: the base amount instead of one in the row's currency */
+/*
+ * returns the column on which an aggregate works: the base amount instead of one in the row's
+ * currency
+ */
 static bool
 aggregated_term(struct builder *b, struct sim_fetch_term *term)
 {
@@ -193,7 +196,10 @@ add_aggregate(struct builder *b, const struct sim_fetch_attribute *a,
 	return true;
 }
 
-/* the term's expression, or the part of its date that is grouped by; NULL after sim_fail() */
+/*
+ * returns the term's expression, or the part of its date by which rows are grouped; NULL after
+ * sim_fail()
+ */
 static const char *
 group_sql(struct builder *b, const struct sim_fetch_attribute *a,
 		  const struct sim_fetch_term *term)
@@ -362,7 +368,7 @@ add_order(struct builder *b, const struct sim_fetch_order *order)
 	key.kind = sim_fetch_class_of(q->out.columns[i].column) == SIM_CLASS_TEXT ? SIM_KEY_TEXT
 		: SIM_KEY_INTEGER;
 	key.descending = order->descending;
-	/* groups are in ascending order even if the query says otherwise */
+	/* groups are in ascending order even if the query specifies another one */
 	for (i = 0; i < b->ngroups; i++)
 	{
 		if (strcmp(b->groups[i].name, order->alias) == 0)

@@ -2,9 +2,9 @@
  * fetch_condition.c
  *		One FetchXML condition as a SQL expression.
  *
- * A table says for each operator which classes of columns it takes, how many
- * values, and what writes it.  Negative operators are true for null, as the
- * service has it.
+ * A table lists for each operator the classes of columns, the number of
+ * values, and the function that writes it.  Negative operators are true for
+ * null, as in the service.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -52,7 +52,7 @@ struct operator
 	int			min;			/* values */
 	int			max;
 	bool		negative;
-	const char *text;			/* what it means to its writer */
+	const char *text;			/* its meaning to its writer */
 };
 
 static bool put_compare(struct writer *w);
@@ -188,7 +188,7 @@ convert(struct writer *w, const char *text, size_t len, struct sim_value *value)
 	return sim_value_from_literal(w->q->req, w->q->res, w->term.column, text, len, value);
 }
 
-/* the values of a multi-select column's eq and ne are one set */
+/* the values of eq and ne on a multi-select column are one set */
 static bool
 convert_set(struct writer *w, struct sim_value *value)
 {
@@ -454,7 +454,7 @@ put_language(struct writer *w)
 	return true;
 }
 
-/* a recursive walk from the given row; UNION drops what was seen, so cycles end */
+/* a recursive walk from the given row; UNION drops rows already seen, so cycles end */
 static bool
 put_hierarchy(struct writer *w)
 {

@@ -2,10 +2,10 @@
  * fetch_order.c
  *		What the rows of a FetchXML query are ordered by.
  *
- * Lookups sort by the name of what they point to, choices by their labels.
+ * Lookups sort by the name of the referenced row, choices by their labels.
  * The order is made total: by the primary keys of the root and of the links
- * that multiply its rows, or by all columns of distinct rows.  The keys that
- * a cookie holds come first: see sim_fetch_order().
+ * that multiply its rows, or by all columns of distinct rows.  The keys that a
+ * cookie holds come first: see sim_fetch_order().
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -186,7 +186,10 @@ add_id_key(struct sim_fetch_query *q, struct sim_fetch_entity *entity)
 	sim_fetch_add_key(q, &key);
 }
 
-/* a link that can match several rows: not by its primary key, not "first row" */
+/*
+ * returns true if a link can match several rows: it is not by the primary key, and not "first
+ * row"
+ */
 static bool
 multiplies(const struct sim_fetch_entity *link)
 {
@@ -195,7 +198,7 @@ multiplies(const struct sim_fetch_entity *link)
 	return link->many != NULL || link->from_column != link->table->id;
 }
 
-/* distinct rows have no id: all their columns tell them apart */
+/* distinct rows have no id: all their columns identify them */
 static void
 add_distinct_keys(struct sim_fetch_query *q)
 {
@@ -224,7 +227,7 @@ add_distinct_keys(struct sim_fetch_query *q)
 		key.name = out->name;
 		key.expr = no_position(q, q->exprs[out->stmt_index], out->column);
 		key.kind = kinds[sim_fetch_class_of(out->column)];
-		/* an image is no key: rows that differ in it only keep SQLite's order */
+		/* an image cannot be a key: rows that differ only in it keep SQLite's order */
 		if (out->column->type == SIM_IMAGE)
 			q->cookie = false;
 		else
@@ -232,7 +235,7 @@ add_distinct_keys(struct sim_fetch_query *q)
 	}
 }
 
-/* whether an attribute of the root is in the answer, but not under its own name */
+/* returns true if an attribute of the root is in the answer, but not under its own name */
 static bool
 only_aliased(const struct sim_fetch_query *q, const struct sim_column *column)
 {
@@ -254,11 +257,11 @@ only_aliased(const struct sim_fetch_query *q, const struct sim_column *column)
 }
 
 /*
- * The cookie knows the root's rows only: a page that ends between two rows
- * of a link to many loses those that are left of the root's row.  With
- * distinct, it knows nothing but the orders of the query, and there is none
- * if there are none.  Its values are looked up in the answer by the names of
- * the columns, so one that has an alias there is taken for null.
+ * The cookie contains only keys of the root's rows: a page that ends between
+ * two rows of a link to many loses the remaining rows of the root's row.  With
+ * distinct, it contains only the orders of the query, and without orders there
+ * is no cookie.  Its values are looked up in the answer by the names of the
+ * columns, so a column with an alias is taken for null.
  */
 bool
 sim_fetch_order(struct sim_fetch_query *q)

@@ -1,7 +1,7 @@
 /*
  * fetch_page.c
- *		Which rows of a FetchXML query a request gets: page size, paging
- *		cookies, and the statement put together.
+ *		The page of a FetchXML query: page size, paging cookies, and the
+ *		complete statement.
  *
  * A cookie is used when it belongs to the page before the one asked for:
  * the statement then looks for rows after the cookie's keys.  Else the pages
@@ -253,8 +253,8 @@ put_equal(struct sim_buf *sql, const struct sim_fetch_key *key, int param)
 }
 
 /*
- * "The row comes after the one with these keys": the first key is greater,
- * or it is equal and the second is greater, and so on.  Not nested, for
+ * "The row comes after the one with these keys": the first key is greater, or
+ * it is equal and the second is greater, and so on.  Not nested, because
  * SQLite's parser has a small stack.  Parameter 0 stands for null.
  */
 static void
@@ -352,7 +352,7 @@ set_page(struct sim_fetch_query *q)
 	q->limit = tree->top > 0 ? tree->top : tree->count;
 	if ((q->limit == 0 && !tree->limited) || q->limit > max)
 		q->limit = max;
-	/* nothing tells that there are more groups than an answer holds */
+	/* nothing announces that there are more groups than an answer holds */
 	q->may_have_more = tree->top == 0 && !tree->limited && !tree->aggregate;
 	q->page = tree->page > 0 ? tree->page : 1;
 }

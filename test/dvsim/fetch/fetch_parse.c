@@ -2,9 +2,9 @@
  * fetch_parse.c
  *		FetchXML text to a tree.
  *
- * Expat does the reading; a table says which elements may stand in which and
- * which attributes each has, so that everything else is refused.  A document
- * type is refused before any entity of it could be expanded.
+ * Expat does the reading; a table lists the permitted parents and attributes
+ * of each element, and everything else is refused.  A document type is refused
+ * before any entity of it could be expanded.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -337,7 +337,7 @@ check_limits(struct reader *r)
 	return true;
 }
 
-/* the item of a filter that holds a new child */
+/* returns the item of a filter that holds a new child */
 static struct sim_fetch_item *
 add_item(struct reader *r, struct sim_fetch_filter *filter)
 {
@@ -347,7 +347,7 @@ add_item(struct reader *r, struct sim_fetch_filter *filter)
 	return item;
 }
 
-/* the entity or link-entity that the element being read stands in, at any depth */
+/* returns the entity or link-entity around the element being read, at any depth */
 static struct sim_fetch_entity *
 enclosing_entity(struct reader *r)
 {
@@ -378,7 +378,7 @@ start_entity(struct reader *r, const char **pairs)
 	return entity;
 }
 
-/* which links may stand in a filter and which may not */
+/* checks which links may be in a filter, and which may not */
 static bool
 check_link_place(struct reader *r, const struct sim_fetch_entity *link)
 {
@@ -631,7 +631,7 @@ start_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
 	refuse(user, BAD_XML, "Invalid XML. A document type is not allowed.");
 }
 
-/* what can be said about the query as a whole, without the schema */
+/* checks the query as a whole, without the schema */
 static bool
 check_tree(struct reader *r)
 {

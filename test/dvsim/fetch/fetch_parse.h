@@ -2,9 +2,9 @@
  * fetch_parse.h
  *		A FetchXML query as a tree.
  *
- * The tree is what was written, checked for its form (elements, attributes,
- * values, limits) but not against the schema; fetch_sql.c fills in the
- * members that are marked so when it gives names their meaning.
+ * The tree represents the text, checked for its form (elements, attributes,
+ * values, limits) but not against the schema; fetch_sql.c fills in the members
+ * marked as its own when it resolves names.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -64,7 +64,7 @@ struct sim_fetch_attribute
 	int			count_children; /* rowaggregate="CountChildren" */
 	bool		groupby;
 	bool		distinct;
-	bool		user_time_zone; /* the user's is UTC, so nothing depends on it */
+	bool		user_time_zone; /* the user's time zone is UTC, so this has no effect */
 	struct sim_fetch_attribute *next;
 };
 
@@ -138,7 +138,7 @@ struct sim_fetch_entity
 	bool		many_reversed;	/* the parent is table2 of it */
 	const char *sql;			/* alias in the SQL: t0, t1, … */
 	const char *label;			/* prefix of its columns in the answer */
-	struct sim_fetch_entity *block; /* whose SELECT it is joined in: the root, or a semi-join */
+	struct sim_fetch_entity *block; /* in whose SELECT it is joined: the root, or a semi-join */
 	int			position;		/* among the joins of that block */
 };
 
@@ -147,7 +147,7 @@ struct sim_fetch_tree
 	struct sim_fetch_entity *root;
 	const char *cookie;
 	const char *datasource;
-	int			top;			/* these four: 0 when not given */
+	int			top;			/* these four: 0 if absent */
 	int			count;
 	int			page;
 	int			aggregate_limit;

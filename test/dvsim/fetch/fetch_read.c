@@ -2,9 +2,9 @@
  * fetch_read.c
  *		Answers a FetchXML query, or one in SQL.
  *
- * The statement asks for one row more than the page holds; whether it comes
- * decides about the paging annotations, which stand before the rows and
- * need the last row's keys.  So the rows are printed aside first.
+ * The statement requests one row more than the page holds.  Its presence
+ * decides about the paging annotations, which precede the rows and need the
+ * last row's keys.  So the rows are first printed into a separate buffer.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +33,7 @@ struct result
 	struct sim_buf rows;		/* the objects, with commas */
 	int			n;
 	bool		more;
-	int64_t		total;			/* -1: not asked for */
+	int64_t		total;			/* -1: not requested */
 	bool		total_exceeded;
 	const char **first;			/* keys of the first and the last row */
 	const char **last;
@@ -69,7 +69,7 @@ prepare(struct sim_fetch_query *q, const char *sql, int n)
 	return stmt;
 }
 
-/* how many rows "SELECT … FROM …" gives, counted up to "limit" */
+/* returns the number of rows of "SELECT … FROM …", counted up to "limit" */
 static bool
 count_rows(struct sim_fetch_query *q, bool outer, int limit, int64_t *n)
 {
@@ -220,7 +220,7 @@ put_paging(struct sim_fetch_query *q, struct sim_buf *out, const struct result *
 		sim_puts(out, ",\"@" MORE_ANNOTATION "\":true");
 }
 
-/* a page without a cookie is asked for by its number */
+/* a page without a cookie is requested by its number */
 static void
 put_link(struct sim_fetch_query *q, struct sim_buf *out, const struct result *result)
 {
@@ -270,7 +270,7 @@ put_answer(struct sim_fetch_query *q, const struct result *result)
 	sim_json_answer(q->res, 200);
 }
 
-/* query options of OData that say what the query says itself */
+/* checks for query options of OData that the query itself has */
 static bool
 check_options(struct sim_req *req, struct sim_res *res, const char *allowed, const char *language)
 {
@@ -288,7 +288,7 @@ check_options(struct sim_req *req, struct sim_res *res, const char *allowed, con
 	return true;
 }
 
-/* the answer to the query whose tree is there */
+/* answers the query whose tree has been read */
 static bool
 answer(struct sim_fetch_query *q)
 {
@@ -322,7 +322,10 @@ sim_fetch(struct sim_req *req, struct sim_res *res, struct sim_table *table, con
 		sim_fetch_parse(req, res, xml, &q.tree) && answer(&q);
 }
 
-/* an attribute of the cookie in a link: "pagenumber", "pagingcookie"; NULL if it is not there */
+/*
+ * returns an attribute of the cookie in a link: "pagenumber", "pagingcookie"; NULL if it is
+ * missing
+ */
 static const char *
 cookie_attribute(struct sim_req *req, const char *cookie, const char *name)
 {
@@ -334,7 +337,7 @@ cookie_attribute(struct sim_req *req, const char *cookie, const char *name)
 	return sim_strndup(req->arena, s, strcspn(s, "\""));
 }
 
-/* the attributes of <fetch> that say which page is meant */
+/* appends the attributes of <fetch> that select the page */
 static bool
 put_page(struct sim_req *req, struct sim_res *res, struct sim_table *table, struct sim_buf *xml)
 {

@@ -1,6 +1,6 @@
 /*
  * fetch_resolve.c
- *		What the names of a FetchXML query mean: tables, columns, links.
+ *		Resolves the names of a FetchXML query: tables, columns, links.
  *
  * Every SELECT of the statement to be is a block: the root's, and one for
  * each semi-join.  Links that join belong to the block of their parent.
@@ -104,8 +104,8 @@ put_label(struct sim_buf *sql, const char *alias, struct sim_column *column)
 }
 
 /*
- * A helper column: "xname" of a lookup or a choice is the text that belongs
- * to x's value, "xtype" the table a polymorphic lookup points to.
+ * A helper column: "xname" of a lookup or a choice is the text of x's value,
+ * "xtype" the table to which a polymorphic lookup points.
  */
 static void
 helper_term(struct sim_fetch_query *q, struct sim_fetch_term *term)
@@ -139,7 +139,7 @@ helper_term(struct sim_fetch_query *q, struct sim_fetch_term *term)
 	term->expr = sim_fetch_text(q, &sql);
 }
 
-/* Nothing is calculated of a row that an outer link has not found. */
+/* Nothing is calculated for a row that an outer link has not found. */
 static const char *
 if_found(struct sim_fetch_query *q, const struct sim_fetch_term *term)
 {
@@ -194,7 +194,7 @@ sim_fetch_next_join(struct sim_fetch_entity *entity)
 	}
 }
 
-/* a link without an alias answers to its table's name, as the service has it */
+/* a link without an alias has its table's name, as in the service */
 struct sim_fetch_entity *
 sim_fetch_by_alias(struct sim_fetch_query *q, struct sim_fetch_entity *scope,
 				   const char *alias, int until)
@@ -216,7 +216,7 @@ sim_fetch_by_alias(struct sim_fetch_query *q, struct sim_fetch_entity *scope,
 	return NULL;
 }
 
-/* whether a column may stand in from and to, and of which kind it is then */
+/* returns true if a column may be in from and to, and its kind */
 static bool
 join_class(struct sim_fetch_query *q, const struct sim_column *column,
 		   enum sim_fetch_class *class)
@@ -255,8 +255,8 @@ resolve_columns(struct sim_fetch_query *q, struct sim_fetch_entity *link)
 }
 
 /*
- * The N:N relationship that a link without from and to means.  The link or
- * its parent is the intersect table itself, or both are its ends.
+ * Finds the N:N relationship of a link without from and to.  The link or its
+ * parent is the intersect table itself, or both are its ends.
  */
 static bool
 resolve_many(struct sim_fetch_query *q, struct sim_fetch_entity *link)
@@ -279,7 +279,7 @@ resolve_many(struct sim_fetch_query *q, struct sim_fetch_entity *link)
 		}
 		if (many->intersect == parent && (many->table1 == table || many->table2 == table))
 		{
-			/* the end that the way here did not come through, for a table related to itself */
+			/* for a table related to itself, the end other than the one by which we came */
 			link->to_column = many->table2 == table ? many->column2 : many->column1;
 			link->from_column = table->id;
 			return true;
@@ -322,7 +322,7 @@ resolve_table(struct sim_fetch_query *q, struct sim_fetch_entity *entity)
 	return true;
 }
 
-/* a link in a filter, or one that only tests for rows: nothing of it can be asked for */
+/* a link in a filter, or one that only tests for rows, cannot have columns */
 static bool
 check_semi_join(struct sim_fetch_query *q, struct sim_fetch_entity *link)
 {

@@ -97,7 +97,7 @@ sim_fetch_add_key(struct sim_fetch_query *q, const struct sim_fetch_key *key)
 
 /* joins */
 
-/* what ties a link's rows to those of its parent */
+/* the condition that joins a link's rows to those of its parent */
 static void
 put_join(struct sim_buf *sql, struct sim_fetch_entity *link)
 {
@@ -122,7 +122,7 @@ put_join(struct sim_buf *sql, struct sim_fetch_entity *link)
 	sim_column_sql(sql, parent, link->to_column);
 }
 
-/* whether a filter leaves few rows of a joined table, which an index finds */
+/* returns true if a filter leaves few rows of a joined table, which an index finds */
 static bool
 finds_link(struct sim_fetch_query *q, struct sim_fetch_entity *scope,
 		   const struct sim_fetch_filter *filter)
@@ -154,9 +154,9 @@ finds_link(struct sim_fetch_query *q, struct sim_fetch_entity *scope,
 }
 
 /*
- * SQLite knows nothing about a page: to have the rows in order, it would
- * often read all that there are of a link, and sort them.  So it has to begin
- * with the root, unless there is a better way in.
+ * SQLite does not know about pages: to return the rows in order, it would
+ * often read all rows of a link and sort them.  So it has to begin with the
+ * root, unless there is a better access path.
  */
 static const char *
 inner_join(struct sim_fetch_query *q)
@@ -190,7 +190,7 @@ put_joins(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entit
 				 sim_readable(q->req, link->table), alias);
 		if (link->type == SIM_LINK_FIRST)
 		{
-			/* the first row that fits, under an alias of its own */
+			/* the first row that matches, under an alias of its own */
 			link->sql = sim_fmt(q->req->arena, "%sf", alias);
 			sim_putf(sql, "%s.\"%s\"=(SELECT %s.\"%s\" FROM %s AS %s WHERE ", alias, id,
 					 link->sql, id, sim_readable(q->req, link->table), link->sql);
@@ -243,7 +243,7 @@ static void
 put_filter(struct sim_fetch_query *q, struct sim_buf *sql, struct sim_fetch_entity *entity,
 		   struct sim_fetch_filter *filter, bool *ok)
 {
-	/* ON clauses see what was joined before only */
+	/* ON clauses can refer only to earlier joins */
 	int			until = entity->block == entity ? -1 : entity->position;
 	struct sim_fetch_item *item;
 
@@ -363,7 +363,7 @@ add_output(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 
 	if (!sim_fetch_term(q, entity, column->name, &term))
 		return false;
-	/* helper columns and party lists have no value of their own: nothing comes back */
+	/* helper columns and party lists have no value of their own: nothing is returned */
 	if (!column->stored && column->formula == NULL)
 		return true;
 	if (has_output(q, name))
@@ -406,7 +406,7 @@ add_all_attributes(struct sim_fetch_query *q, struct sim_fetch_entity *entity)
 	return true;
 }
 
-/* rowaggregate="CountChildren": how many rows name this one as their parent */
+/* rowaggregate="CountChildren": the number of rows whose parent is this one */
 static bool
 add_child_count(struct sim_fetch_query *q, struct sim_fetch_entity *entity,
 				const struct sim_fetch_attribute *attribute)
@@ -468,7 +468,7 @@ add_attributes(struct sim_fetch_query *q, struct sim_fetch_entity *entity)
 	return true;
 }
 
-/* money columns bring the row's currency with them */
+/* adds the row's currency to money columns */
 static bool
 add_currency(struct sim_fetch_query *q)
 {

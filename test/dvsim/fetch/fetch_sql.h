@@ -2,14 +2,14 @@
  * fetch_sql.h
  *		A FetchXML tree as SQL for SQLite.
  *
- * sim_fetch_translate() gives the tree's names their meaning and writes the
- * parts of a SELECT; fetch_page.c puts them together with the place in the
- * result that the client asks for.  The order of the rows is always total:
- * what the query leaves open is decided by the primary keys of the root and
- * of those links that can give a row of the root more than once (with
- * distinct: by all columns of the answer).  The paging cookie holds less, as
- * that of the service does: the columns that the query orders by, and the
- * primary key of the root (with distinct: no more than those columns).
+ * sim_fetch_translate() resolves the tree's names and writes the parts of a
+ * SELECT; fetch_page.c combines them with the requested place in the result.
+ * The order of the rows is always total: the query's order is completed by the
+ * primary keys of the root and of those links that can return a row of the
+ * root more than once (with distinct: by all columns of the answer).  The
+ * paging cookie contains less, like that of the service: the columns by which
+ * the query orders, and the primary key of the root (with distinct: only those
+ * columns).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -54,10 +54,10 @@ enum sim_fetch_key_kind
 	SIM_KEY_TEXT,
 	SIM_KEY_INTEGER,
 	SIM_KEY_REAL,
-	SIM_KEY_LITERAL				/* as sim_value_print_literal() has it */
+	SIM_KEY_LITERAL				/* as printed by sim_value_print_literal() */
 };
 
-/* what the rows are ordered by */
+/* a key by which the rows are ordered */
 struct sim_fetch_key
 {
 	const char *name;			/* element of the cookie */
@@ -84,27 +84,27 @@ struct sim_fetch_query
 	struct sim_fetch_key *keys;
 	int			nkeys;
 	int			ckeys;
-	int			ncookie;		/* how many of the keys, from the first on, are in the cookie */
+	int			ncookie;		/* number of leading keys that are in the cookie */
 	bool		cookie;			/* pages by cookie are possible */
 	struct sim_value *binds;	/* of ?1, ?2, … */
 	int			nbinds;
 	int			cbinds;
-	int			nfilter;		/* how many of them stand in "from" */
+	int			nfilter;		/* number of these in "from" */
 	struct sim_buf from;		/* FROM … WHERE … */
-	size_t		where;			/* where WHERE stands in it */
+	size_t		where;			/* position of WHERE in it */
 	struct sim_buf inner;		/* aggregates: the rows' select list, as c0, c1, … */
-	struct sim_buf tail;		/* aggregates: what follows the rows' query */
+	struct sim_buf tail;		/* aggregates: the text after the rows' query */
 	struct sim_buf sql;			/* the statement, by sim_fetch_page() */
 
 	/* by sim_fetch_page() */
-	int			limit;			/* rows of the page; one more is asked for if may_have_more */
+	int			limit;			/* rows of the page; one more is requested if may_have_more */
 	bool		may_have_more;
 	int			page;
 	bool		link;			/* the answer has a link to the next page, as that of an OData
 								 * query */
 };
 
-/* the number of a new parameter */
+/* returns the number of a new parameter */
 int			sim_fetch_bind(struct sim_fetch_query *q, const struct sim_value *value);
 void		sim_fetch_bind_int(struct sim_fetch_query *q, struct sim_buf *sql, int64_t value);
 
@@ -136,14 +136,14 @@ bool		sim_fetch_translate(struct sim_fetch_query *q);
 void		sim_fetch_free(struct sim_fetch_query *q);
 struct sim_out_column *sim_fetch_output(struct sim_fetch_query *q, const char *name);
 
-/* the result column of an expression, a new one unless it is there; likewise a key */
+/* returns the result column of an expression, a new one unless it exists; likewise a key */
 int			sim_fetch_select(struct sim_fetch_query *q, const char *expr);
 void		sim_fetch_add_key(struct sim_fetch_query *q, const struct sim_fetch_key *key);
 
 /* fetch_order.c */
 bool		sim_fetch_order(struct sim_fetch_query *q);
 
-/* a choice's place among the labels: SQL that turns the value into it */
+/* returns SQL that turns a choice's value into its rank among the labels */
 const char *sim_fetch_rank(struct sim_fetch_query *q, const char *expr,
 						   const struct sim_column *column);
 

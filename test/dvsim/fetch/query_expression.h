@@ -12,13 +12,15 @@
 #include "sim.h"
 
 /*
- * Criteria with nested filters; what the simulator does not know (links) is
- * refused.  The result lives in the arena; NULL after a failure.
+ * Criteria with nested filters; parts that the simulator does not support
+ * (links) are refused.  The result lives in the arena; NULL after a failure.
  */
 const char *sim_query_expression_xml(struct sim_req *req, struct sim_res *res,
 									 const struct sim_json *query, struct sim_table **table);
 
-/* "LastXDays" → "last-x-days"; into a buffer of 64 bytes; false when it is no operator's name */
+/*
+ * "LastXDays" → "last-x-days"; into a buffer of 64 bytes; false if it is not an operator's name
+ */
 bool		sim_query_operator(const char *name, size_t len, char out[64]);
 
 #endif

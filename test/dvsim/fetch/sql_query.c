@@ -2,9 +2,9 @@
  * sql_query.c
  *		The query option "sql": a SELECT as FetchXML.
  *
- * What the service documents of it is what FetchXML can say, so the translator
- * of FetchXML does the work.  Here is the grammar: one SELECT from a table and
- * others that are joined to it, conditions that compare a column to constants,
+ * The service documents only what FetchXML can express, so the translator of
+ * FetchXML does the work.  The grammar is one SELECT from a table and others
+ * that are joined to it, conditions that compare a column to constants,
  * groups, and an order.  Everything else is refused.
  *
  * SQL and FetchXML differ in negations: <>, NOT IN, and NOT LIKE are not true
@@ -50,7 +50,7 @@ struct table
 	const char *to;
 	bool		outer;
 	struct sim_buf attributes;
-	struct sim_buf filter;		/* what else stands in ON */
+	struct sim_buf filter;		/* the other conditions in ON */
 };
 
 struct parser
@@ -147,7 +147,7 @@ put_condition(struct parser *p, struct sim_buf *xml, int table, const char *colu
 	struct sim_column *definition = sim_column_by_name(p->tables[table].definition, column, strlen(column));
 
 	sim_puts(xml, "<condition");
-	/* those of a WHERE apply after the joins */
+	/* conditions in WHERE apply after the joins */
 	if (table > 0 && table != p->joining)
 		put_attribute(xml, "entityname", p->tables[table].alias);
 	put_attribute(xml, "attribute", column);
@@ -379,7 +379,7 @@ table_name(struct parser *p)
 	return true;
 }
 
-/* "a = b", where one is of the joined table and the other one is not; or a condition */
+/* "a = b", with one column of the joined table and one of another table; or a condition */
 static bool
 join_condition(struct parser *p, struct table *table)
 {
@@ -464,9 +464,7 @@ from(struct parser *p)
 	}
 }
 
-/*
- * What is selected
- */
+/* Select list */
 
 static bool
 item(struct parser *p)
@@ -548,7 +546,7 @@ is_grouped(struct parser *p, const struct reference *column)
 	return false;
 }
 
-/* what a column is called in the answer: its own name, unless another one is given */
+/* returns the name of a column in the answer: its own name, unless it has another one */
 static const char *
 output_name(const struct item *item)
 {
@@ -583,9 +581,7 @@ put_item(struct parser *p, const struct item *item)
 	return true;
 }
 
-/*
- * What follows
- */
+/* Other clauses */
 
 static bool
 groups(struct parser *p)
@@ -721,7 +717,7 @@ put_table(struct parser *p, int number)
 	}
 	sim_putc(xml, '>');
 	put_buffer(xml, &table->attributes);
-	/* without any, FetchXML would return all */
+	/* without attributes, FetchXML would return all columns */
 	if (table->attributes.len == 0)
 		sim_puts(xml, "<no-attrs/>");
 	if (number == 0)

@@ -19,7 +19,7 @@ struct sim_sql_select
 	int			limit;
 };
 
-/* false after sim_fail(); what it says is only looked for when it is read as FetchXML */
+/* false after sim_fail(); its meaning is checked only when it is read as FetchXML */
 bool		sim_sql_parse(struct sim_req *req, struct sim_res *res, const char *sql,
 						  struct sim_sql_select *select);
 

@@ -47,7 +47,7 @@ skip_blanks(struct sim_sql_scan *p)
 	}
 }
 
-/* what stands between two quotes, of which a doubled one is part; NULL: it does not end */
+/* the text between two quotes, which may contain doubled ones; NULL: it does not end */
 static const char *
 quoted(struct sim_sql_scan *p, char quote)
 {
@@ -131,7 +131,7 @@ sim_sql_is(const struct sim_sql_scan *p, const char *word)
 	return (p->token == T_NAME || p->token == T_SIGN) && strcmp(p->text, word) == 0;
 }
 
-/* takes a word that is there; "took" says whether it was */
+/* takes a word if it comes next; "took" says whether it did */
 bool
 sim_sql_take(struct sim_sql_scan *p, const char *word, bool *took)
 {
@@ -243,7 +243,7 @@ find_part(const char *text)
 	return NULL;
 }
 
-/* the last day of a month stands for those that it does not have */
+/* the last day of a month replaces days that it does not have */
 static int64_t
 add(const struct part *part, long n, struct tm *tm)
 {

@@ -27,7 +27,7 @@ struct sim_sql_scan
 {
 	struct sim_req *req;
 	struct sim_res *res;
-	const char *at;				/* behind the token */
+	const char *at;				/* after the token */
 	enum sim_sql_token token;
 	const char *text;			/* names in lower case, strings without their quotes */
 	int			depth;
@@ -40,13 +40,13 @@ bool		sim_sql_expect(struct sim_sql_scan *scan, const char *word);
 bool		sim_sql_name(struct sim_sql_scan *scan, const char *what, const char **result);
 bool		sim_sql_whole(struct sim_sql_scan *scan, long *n);
 
-/* takes a word that is there; "took" says whether it was */
+/* takes a word if it comes next; "took" says whether it did */
 bool		sim_sql_take(struct sim_sql_scan *scan, const char *word, bool *took);
 
 /* a literal, or one of two functions; NULL is NULL */
 bool		sim_sql_constant(struct sim_sql_scan *scan, const char **value);
 
-/* These only look. */
+/* The next functions do not move on. */
 bool		sim_sql_is(const struct sim_sql_scan *scan, const char *word);
 bool		sim_sql_reserved(const struct sim_sql_scan *scan);
 

@@ -26,8 +26,9 @@ static const char *const kind_names[SIM_KINDS] = {
 
 /*
  * "real": a create of one row takes 100 ms and CreateMultiple of 100 a second
- * (a loop 10 s), ExecuteMultiple of 100 takes 4 s, UpsertMultiple 500 rows in
- * flight give 202 rows/s.  Nobody published the others; they are in keeping.
+ * (a loop 10 s), ExecuteMultiple of 100 takes 4 s, UpsertMultiple with 500
+ * rows in flight yields 202 rows/s.  The others have not been published; they
+ * are in proportion.
  */
 static const struct
 {
@@ -39,7 +40,7 @@ static const struct
 	"read=50ms+100us/row~20%,metadata=100ms~20%,other=30ms~20%,token=100ms~20%"}
 };
 
-/* a number and its unit; moves *s behind them */
+/* reads a number and its unit; moves *s past them */
 static bool
 parse_time(const char **s, int64_t *ns)
 {
@@ -89,7 +90,7 @@ parse_jitter(const char **s, double *jitter)
 	return true;
 }
 
-/* "8ms/row" or "20us/input", behind the plus */
+/* "8ms/row" or "20us/input", after the plus */
 static bool
 parse_price(const char **s, struct sim_latency_of *cost)
 {

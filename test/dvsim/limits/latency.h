@@ -1,8 +1,8 @@
 /*
  * latency.h
- *		How long the service would have taken: a base for the request, a price
- *		for each of its rows, and one for each row that it went through to
- *		group or to count, with jitter.
+ *		The time that the service would have taken: a base for the request, a
+ *		price for each of its rows, and one for each row that it had to group
+ *		or count, with jitter.
  *
  * Pure: no clock and no randomness of its own.  A specification is a comma
  * list, later items override earlier ones:
@@ -38,7 +38,7 @@ struct sim_latency
 	}			of[SIM_KINDS];
 };
 
-/* false when malformed, with what is wrong in *error (static); *latency is then undefined */
+/* false if malformed, with the reason in *error (static); *latency is then undefined */
 bool		sim_latency_parse(struct sim_latency *latency, const char *spec, const char **error);
 
 /* "random" decides the jitter: all 64 bits of a random number; never negative */

@@ -2,9 +2,9 @@
  * limits.c
  *		Service protection limits: the arithmetic behind a 429.
  *
- * limits.h says what the rules are.  Slices are numbered from time 0 and
- * their borders are computed from the window each time (not as multiples of
- * a rounded width), so any window length is exact to the microsecond.
+ * limits.h describes the rules.  Slices are numbered from time 0 and their
+ * borders are computed from the window each time (not as multiples of a
+ * rounded width), so any window length is exact to the microsecond.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -12,10 +12,10 @@
 
 #include "limits/limits.h"
 
-/* room that a Retry-After waits for: one part in so many of the limit */
+/* headroom for which a Retry-After waits: this fraction of the limit */
 #define HEADROOM 20
 
-/* slices that a Retry-After for concurrency has at most */
+/* the most slices of a Retry-After for concurrency */
 #define MAX_CONCURRENCY_WAIT 5
 
 static int64_t
@@ -87,7 +87,7 @@ decay(struct sim_limits *limits, const struct sim_limits_config *config)
 	limits->decay_slice += halvings * SIM_LIMIT_DECAY;
 }
 
-/* the window as it is now; time that went back stands still */
+/* moves the window to the current time; time that goes back stands still */
 static void
 advance(struct sim_limits *limits, const struct sim_limits_config *config, int64_t now_us)
 {
@@ -100,8 +100,8 @@ advance(struct sim_limits *limits, const struct sim_limits_config *config, int64
 }
 
 /*
- * When enough slices will have left that "sum" is under "max" with headroom;
- * in the past if it is already.
+ * Returns when enough slices will have left that "sum" is below "max" with
+ * headroom; in the past if it already is.
  */
 static int64_t
 room_at(const struct sim_limits *limits, const struct sim_limits_config *config,
@@ -115,7 +115,7 @@ room_at(const struct sim_limits *limits, const struct sim_limits_config *config,
 	return slice_start(config, oldest + SIM_LIMIT_SLICES);
 }
 
-/* which limit the window itself has reached */
+/* returns the limit that the window itself has reached */
 static enum sim_limit
 window_limit(const struct sim_limits *limits, const struct sim_limits_config *config)
 {
@@ -155,8 +155,8 @@ block(struct sim_limits *limits, const struct sim_limits_config *config, int64_t
 									  limits->execution_us, config->max_execution_us));
 
 	/*
-	 * A block that begins marks its slice, so that only later ones count as coming back.  What is
-	 * left of an older penalty stays as it is.
+	 * A block that begins marks its slice, so that only later requests count as coming back.  The
+	 * rest of an older penalty stays.
 	 */
 	if (now_us >= limits->blocked_until_us)
 		limits->penalty_slice = limits->slice;

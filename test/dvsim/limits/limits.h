@@ -12,11 +12,11 @@
  * after it came.  A request is counted when it is admitted, its execution
  * time when it ends; refused ones count for nothing.
  *
- * Admission.  A request comes in while requests < max_requests, execution
- * time < max_execution_us and in flight < max_concurrent, looked at in this
- * order: exactly max_requests fit into a window, and whoever finds exactly
- * max_execution_us used up is refused.  Execution time is known only at the
- * end, so what is in flight may overshoot it without bound.
+ * Admission.  A request is admitted while requests < max_requests, execution
+ * time < max_execution_us and in flight < max_concurrent, checked in this
+ * order: exactly max_requests fit into a window, and a request that finds
+ * exactly max_execution_us used up is refused.  Execution time is known only
+ * at the end, so requests in flight may exceed it without bound.
  *
  * Retry-After for requests and time.  The time until enough slices have left
  * that usage is 5 % under the limit (at least one request or microsecond),
@@ -26,16 +26,16 @@
  *
  * Penalty.  A demanding request refused before blocked_until_us makes the
  * penalty one slice (one second of the service's 300), and doubles it from
- * then on up to SIM_LIMIT_MAX_PENALTY slices, and blocks anew from now: who
- * never stops asking never comes in.  It grows once a slice at most, and not
- * in the slice in which the block began, because what was under way when the
- * first 429 went out is no defiance.  It halves with every SIM_LIMIT_DECAY
- * slices without growth and ends under one slice, so a Retry-After of a whole
- * window clears it.
+ * then on up to SIM_LIMIT_MAX_PENALTY slices, and blocks anew from now: a
+ * client that never stops asking is never admitted.  The penalty grows at most
+ * once per slice, and not in the slice in which the block began, because
+ * requests that were under way when the first 429 was sent are not defiant.
+ * It halves with every SIM_LIMIT_DECAY slices without growth and ends under
+ * one slice, so a Retry-After of a whole window clears it.
  *
- * Retry-After for concurrency.  Nothing stays blocked; it only says how hard
- * the door is being pushed: 0 at first, a slice more for every half of
- * max_concurrent refused within the running slice, at most five.
+ * Retry-After for concurrency.  Nothing stays blocked; it only reflects the
+ * pressure: 0 at first, a slice more for every half of max_concurrent refused
+ * within the running slice, at most five.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -79,7 +79,7 @@ check_members(struct reader *reader, const struct sim_json *object, const char *
 	return true;
 }
 
-/* NULL when it is absent or null */
+/* NULL if it is absent or null */
 static struct sim_json *
 member_of(const struct sim_json *object, const char *name)
 {
@@ -121,7 +121,7 @@ read_properties(struct reader *reader, struct sim_meta_query *query,
 	return true;
 }
 
-/* One operand in the form that the property is compared in. */
+/* One operand in the form in which the property is compared. */
 static bool
 read_value(const struct sim_meta_prop *prop, const char *text, struct sim_meta_value *out)
 {
@@ -145,7 +145,7 @@ read_value(const struct sim_meta_prop *prop, const char *text, struct sim_meta_v
 	return true;
 }
 
-/* Is this the .NET type of the values that the property is compared with? */
+/* Returns true if this is the .NET type of the values with which the property is compared. */
 static bool
 is_type_of(const struct sim_meta_prop *prop, const char *type)
 {
@@ -397,7 +397,7 @@ read_labels(struct reader *reader, const struct sim_json *json)
 	return true;
 }
 
-/* ---------------------------------------------------------------- what hangs on a table */
+/* -- definitions that belong to a table */
 
 static struct sim_meta_query *
 add_expand(struct reader *reader, struct sim_meta_query *query, const struct sim_meta_type *on,
@@ -503,8 +503,8 @@ put_stamp(const struct sim *sim, struct sim_buf *buf)
 }
 
 /*
- * False when it has expired, or never was one.  *since is left alone when the
- * stamp is another process's.
+ * False if it has expired, or is not a stamp.  *since is left alone if the
+ * stamp belongs to another process.
  */
 static bool
 read_stamp(struct reader *reader, const char *stamp, int64_t *since)
@@ -542,7 +542,7 @@ read_stamp(struct reader *reader, const char *stamp, int64_t *since)
 
 /* ---------------------------------------------------------------- the answer */
 
-/* Stamps are whole seconds, so what changed in the stamp's own second is told again. */
+/* Stamps are whole seconds, so changes in the stamp's own second are reported again. */
 static void
 put_tables(struct reader *reader, struct sim_meta_query *query, int64_t since)
 {

@@ -1,8 +1,8 @@
 /*
  * functions.c
  *		Unbound functions: WhoAmI, RetrieveTotalRecordCount,
- *		RetrieveMetadataChanges and what describes the organisation; and
- *		unbound actions.
+ *		RetrieveMetadataChanges and those that describe the organisation;
+ *		and unbound actions.
  *
  * Parameters stand between the parentheses, either as literals or as aliases
  * ("@p1") whose values are query options.
@@ -280,7 +280,7 @@ next_argument(char **text)
 	return start;
 }
 
-/* An alias that is not given and the literal null are both nothing. */
+/* An alias without a value and the literal null are the same. */
 static const char *
 argument_value(struct sim_req *req, const char *text)
 {
@@ -337,7 +337,7 @@ sim_function(struct sim_req *req, struct sim_res *res, const char *name, const c
 	return functions[i].run(req, res, values);
 }
 
-/* ---------------------------------------------------------------- the actions */
+/* -- the actions */
 
 /* Definitions are in force at once, so there is nothing left to publish. */
 static bool

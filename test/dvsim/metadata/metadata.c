@@ -25,7 +25,7 @@ struct walk
 	bool		cast;
 	bool		single;
 	struct sim_meta_list list;
-	struct sim_meta_item parent;	/* whose navigation property the list is */
+	struct sim_meta_item parent;	/* to whose navigation property the list belongs */
 	const struct sim_meta_prop *prop;	/* the path ended in it */
 	const char *context;		/* up to the name of the collection */
 	const char *key;			/* that follows, or "" */
@@ -204,7 +204,7 @@ cast(struct walk *walk, const char *name)
 	return true;
 }
 
-/* One more segment, decoded; "key" is what its parentheses held. */
+/* One more segment, decoded; "key" is the text of its parentheses. */
 static bool
 step(struct walk *walk, const char *name, char *key)
 {
@@ -235,7 +235,7 @@ step(struct walk *walk, const char *name, char *key)
 	return key == NULL || pick(walk, key);
 }
 
-/* Cuts the first segment off, decodes it and parts it from its key. */
+/* Cuts off the first segment, decodes it and separates it from its key. */
 static bool
 next_segment(struct walk *walk, char **rest, char **name, char **key)
 {
@@ -498,7 +498,7 @@ read_options(struct walk *walk, struct sim_meta_query *query)
 
 /* ---------------------------------------------------------------- the answer */
 
-/* "(LogicalName,Attributes(SchemaName))": what was asked for, as the context repeats it */
+/* "(LogicalName,Attributes(SchemaName))": the selection, as the context repeats it */
 static void
 put_selection(const struct sim_meta_query *query, struct sim_buf *buf)
 {

@@ -4,11 +4,11 @@
  *		the Web API shows them.
  *
  * Every property is defined once, in a table of its type (metadata_types.c,
- * metadata_attributes.c, metadata_choices.c): its name, its kind and where its value is found.
- * $select, $filter, $expand, paths, printing and RetrieveMetadataChanges all
- * work from these tables.  Before rows of a type are printed, the properties
- * asked for are compiled into a plan in which whatever is the same for all
- * of them is literal text, so that an answer of megabytes is mostly memcpy.
+ * metadata_attributes.c, metadata_choices.c): its name, its kind and the place of its value.
+ * $select, $filter, $expand, paths, printing and RetrieveMetadataChanges all use these tables.
+ * Before rows of a type are printed, the requested properties are compiled into a plan in
+ * which everything common to all rows is literal text, so that an answer of megabytes is
+ * mostly memcpy.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@
 #define SIM_NAMESPACE "Microsoft.Dynamics.CRM."
 #define SIM_LANGUAGE 1033		/* the only one the organisation has */
 
-/* What a property looks like in JSON, and so how it can be filtered. */
+/* The form of a property in JSON, which determines how it can be filtered. */
 enum sim_meta_kind
 {
 	SIM_META_TEXT,
@@ -49,7 +49,7 @@ struct sim_meta_value
 
 struct sim_meta_type;
 
-/* One definition: what it is and the struct of schema.h that it shows. */
+/* One definition: its type and the struct of schema.h that it shows. */
 struct sim_meta_item
 {
 	const struct sim_meta_type *type;
@@ -80,7 +80,7 @@ struct sim_meta_query;
 #define META_PUT(n, f) {.name = n, .kind = SIM_META_JSON, .source = SIM_META_PUT, .put = f}
 #define META_END {.name = NULL}
 
-/* Where a property's value comes from. */
+/* The source of a property's value. */
 enum sim_meta_source
 {
 	SIM_META_FIXED,				/* "fixed" says it (NULL is null) */
@@ -150,7 +150,10 @@ const struct sim_meta_type *sim_meta_attribute_type(const char *name, size_t len
 const struct sim_meta_prop *sim_meta_prop_of(const struct sim_meta_type *type, const char *name,
 											 size_t len);
 
-/* the property in any type derived from this one; any case, as RetrieveMetadataChanges takes it */
+/*
+ * the property in any type derived from this one; case does not matter, as in
+ * RetrieveMetadataChanges
+ */
 const struct sim_meta_prop *sim_meta_prop_anywhere(const struct sim_meta_type *type,
 												   const char *name, size_t len);
 const struct sim_meta_prop *sim_meta_attribute_prop(const char *name, size_t len);
@@ -162,7 +165,7 @@ void		sim_meta_get(const struct sim_meta_prop *prop, const struct sim_meta_item 
 const char *sim_meta_id(const struct sim_meta_item *item, struct sim_meta_value *value);
 struct sim_meta_item *sim_meta_add(struct sim_arena *arena, struct sim_meta_list *list, int most);
 
-/* an id that follows from another one */
+/* derives an id from another one */
 void		sim_meta_derive_id(const char *id, const char *salt, char out[37]);
 
 /* metadata_filter.c */
@@ -191,7 +194,7 @@ struct sim_meta_filter
 	const struct sim_meta_value *value;
 };
 
-/* $filter text over rows of this type; NULL with a failed response when it cannot be */
+/* $filter text over rows of this type; NULL with a failed response if it is not possible */
 const struct sim_meta_filter *sim_meta_filter_parse(struct sim_req *req, struct sim_res *res,
 													const struct sim_meta_type *type,
 													const char *text);
@@ -211,9 +214,10 @@ struct sim_meta_plan;
 struct sim_meta_query
 {
 	struct sim_arena *arena;
-	const struct sim_meta_type *type;	/* declared: rows of other types say what they are */
+	const struct sim_meta_type *type;	/* declared: rows of other types state their own */
 	bool		cast;			/* rows of other types are left out */
-	bool		sparse;			/* RetrieveMetadataChanges: properties not asked for are null */
+	bool		sparse;			/* RetrieveMetadataChanges: properties that were not requested are
+								 * null */
 	bool		all;			/* no selection */
 	const char **names;			/* the selection */
 	int			nnames;
@@ -230,7 +234,7 @@ bool		sim_meta_wanted(const struct sim_meta_query *query, const struct sim_meta_
 void		sim_meta_put(struct sim_meta_query *query, const struct sim_meta_item *item,
 						 const char *context, struct sim_buf *buf);
 
-/* "[…]" of those that are wanted; how many there were */
+/* "[…]" of the wanted definitions; returns their number */
 int			sim_meta_put_list(struct sim_meta_query *query, const struct sim_meta_list *list,
 							  struct sim_buf *buf);
 void		sim_meta_put_prop(struct sim_meta_query *query, const struct sim_meta_prop *prop,
@@ -238,10 +242,10 @@ void		sim_meta_put_prop(struct sim_meta_query *query, const struct sim_meta_prop
 void		sim_meta_put_label(struct sim_meta_query *query, const char *label, const char *id,
 							   const char *salt, bool managed, struct sim_buf *buf);
 
-/* functions.c: "['a','b']", also with double quotes; false if it is nothing like that */
+/* functions.c: "['a','b']", also with double quotes; false if it does not look like that */
 bool		sim_text_list(struct sim_arena *arena, const char *text, const char ***items, int *n);
 
-/* changes.c; the parameters as text, NULL when not given */
+/* changes.c; the parameters as text, NULL if absent */
 bool		sim_metadata_changes(struct sim_req *req, struct sim_res *res, const char *query,
 								 const char *stamp);
 

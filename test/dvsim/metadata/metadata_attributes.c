@@ -1,7 +1,7 @@
 /*
  * metadata_attributes.c
- *		Columns as definitions: the properties that all have, those of each
- *		derived type, and which type a column is of.
+ *		Columns as definitions: the properties of all columns, those of
+ *		each derived type, and the type of each column.
  *
  * Column types without a derived type of their own (unique identifiers, the
  * name and label helpers of other columns) are rows of the base type and so
@@ -91,7 +91,7 @@ column_managed(const struct sim_meta_item *item, struct sim_meta_value *value)
 	value->i = !((const struct sim_column *) item->object)->custom;
 }
 
-/* Only what a maker can define may be calculated; null elsewhere. */
+/* Only columns that a maker can define may be calculated; null for others. */
 static void
 column_source_type(const struct sim_meta_item *item, struct sim_meta_value *value)
 {
@@ -243,7 +243,7 @@ column_max_int(const struct sim_meta_item *item, struct sim_meta_value *value)
 	value->i = ((const struct sim_column *) item->object)->max_int;
 }
 
-/* The column that a money column "x_base" is calculated from. */
+/* The column from which a money column "x_base" is calculated. */
 static void
 money_calculation_of(const struct sim_meta_item *item, struct sim_meta_value *value)
 {
@@ -378,7 +378,7 @@ static const struct sim_meta_prop double_props[] = {
 	META_END
 };
 
-/* PrecisionSource 0: rows are rounded to the column's own precision here. */
+/* PrecisionSource 0: rows are rounded to the column's own precision. */
 static const struct sim_meta_prop money_props[] = {
 	COLUMN_AT("MaxValue", NUMBER, TEXT, max_value),
 	COLUMN_AT("MinValue", NUMBER, TEXT, min_value),

@@ -21,7 +21,7 @@
 
 #define MAX_DEPTH 100
 
-/* What can be compared with what. */
+/* Classes of values that can be compared with each other. */
 enum class
 {
 	CLASS_NONE,
@@ -63,7 +63,7 @@ static const char *const class_names[] = {
 static const struct
 {
 	const char *word;
-	const char *kind;			/* as messages call it */
+	const char *kind;			/* its name in messages */
 	enum sim_meta_op op;
 }			operators[] = {
 	{"eq", "Equal", SIM_META_EQ},
@@ -129,7 +129,7 @@ number_of(const struct sim_meta_prop *prop, const struct sim_meta_value *value)
 	return (long double) value->i;
 }
 
-/* Both are there; the constant of a number is text. */
+/* Both values exist; the constant of a number is text. */
 static int
 compare(const struct sim_meta_prop *prop, const struct sim_meta_value *value,
 		const struct sim_meta_value *constant)
@@ -152,7 +152,7 @@ compare(const struct sim_meta_prop *prop, const struct sim_meta_value *value,
 	}
 }
 
-/* null equals null and nothing else, and is neither less nor greater */
+/* null equals only null, and is neither less nor greater */
 static bool
 holds(enum sim_meta_op op, const struct sim_meta_prop *prop, const struct sim_meta_value *value,
 	  const struct sim_meta_value *constant)
@@ -190,7 +190,7 @@ matches_leaf(const struct sim_meta_filter *filter, const struct sim_meta_item *i
 		prop = sim_meta_prop_of(item->type, filter->name, strlen(filter->name));
 	if (prop == NULL)
 	{
-		/* another type's property: not there, so null */
+		/* another type's property is null */
 		static const struct sim_meta_prop none = META_FIXED("", TEXT, NULL);
 
 		prop = &none;
@@ -245,7 +245,7 @@ name_length(const char *p)
 	return n;
 }
 
-/* Takes a word if it stands here whole. */
+/* Takes a word if it comes next as a whole. */
 static bool
 take_word(struct parser *parser, const char *word)
 {
@@ -293,7 +293,7 @@ read_enum(struct parser *parser, struct literal *out)
 	return out->enum_len > 0 && read_quoted(parser, &out->value.s);
 }
 
-/* Whatever has no quotes: numbers, guids, dates, true, false and null. */
+/* Reads a constant without quotes: numbers, guids, dates, true, false and null. */
 static bool
 read_plain(struct parser *parser, struct literal *out)
 {
@@ -358,7 +358,7 @@ read_literal(struct parser *parser, struct literal *out)
 	return read_plain(parser, out);
 }
 
-/* The member that must follow a complex property, and may not follow others. */
+/* Reads the member that must follow a complex property, and may not follow others. */
 static bool
 read_member(struct parser *parser, struct sim_meta_filter *leaf)
 {

@@ -5,8 +5,8 @@
  *
  * A plan belongs to a query and a type.  Properties with the same value in
  * every row, names, commas and (for RetrieveMetadataChanges) the nulls of
- * what was not asked for run together into literal text; only what differs
- * from row to row is left as steps between.
+ * other properties are combined into literal text; only the parts that differ
+ * from row to row remain as steps between.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -101,7 +101,7 @@ sim_meta_derived(const struct sim_meta_type *base, const char *name, size_t len)
 	return found && found->base == base ? found : NULL;
 }
 
-/* Room for "most" rows is taken at the first. */
+/* Room for "most" rows is allocated with the first. */
 struct sim_meta_item *
 sim_meta_add(struct sim_arena *arena, struct sim_meta_list *list, int most)
 {
@@ -125,7 +125,7 @@ fixed_value(const struct sim_meta_prop *prop, struct sim_meta_value *value)
 		value->i = strtoll(prop->fixed, NULL, 10);
 }
 
-/* A property printed by "put" has no value: null. */
+/* A property printed by "put" has no value, so it is null. */
 void
 sim_meta_get(const struct sim_meta_prop *prop, const struct sim_meta_item *item,
 			 struct sim_meta_value *value)
@@ -221,7 +221,7 @@ sim_meta_put_label(struct sim_meta_query *query, const char *label, const char *
 	sim_puts(buf, "\",\"HasChanged\":null}");
 	len = buf->len - start;
 
-	/* the same once more; with room for it the first does not move */
+	/* print again; with enough room, the text does not move */
 	sim_buf_reserve(buf, len + 64);
 	sim_puts(buf, "],\"UserLocalizedLabel\":");
 	sim_put(buf, buf->s + start, len);

@@ -4,8 +4,8 @@
  *		their indexes.
  *
  * The schema's own array of keys is never touched: the first change to a table
- * gives it a copy with room for all keys that it may have.  What a request
- * makes lives in an arena until the next reset.  A job is a row of
+ * gives it a copy with room for all keys that it may have.  Keys made by
+ * requests live in an arena until the next reset.  A job is a row of
  * asyncoperation; it waits, runs for a time that depends on the number of
  * rows, and succeeds if no two rows have the same values.
  *
@@ -78,7 +78,7 @@ static const struct
 	[PHASE_CANCELED] = {3, 32, NULL, "completedon"}
 };
 
-/* what a key can consist of, and how many bytes a value takes in an index */
+/* the column types of keys, and how many bytes a value takes in an index */
 static const struct
 {
 	enum sim_type type;
@@ -186,7 +186,7 @@ has_columns(const struct sim_key_def *key, struct sim_column **columns, int n)
  * ----------
  */
 
-/* Writes the state of a job to its row and to its key, which may be gone. */
+/* Writes the state of a job to its row and to its key, which may have been deleted. */
 static bool
 show_phase(struct sim *sim, struct key_job *job, enum phase phase)
 {
@@ -235,7 +235,7 @@ run_time(struct sim *sim, struct sim_table *table)
 	return LEAST_RUN_US + sim_row_count(sim->store, table) * 1000000 / ROWS_PER_SECOND;
 }
 
-/* true while the job still has something to do */
+/* returns true while the job still has something to do */
 static bool
 advance(struct sim *sim, struct key_job *job, int64_t now)
 {
@@ -359,10 +359,7 @@ cancel_job(struct sim *sim, const struct sim_key_def *key)
 	}
 }
 
-/* ----------
- * What a key may be
- * ----------
- */
+/* -- Rules for keys -- */
 
 static bool
 invalid_key(struct sim_req *req, struct sim_res *res, const char *what)
@@ -403,7 +400,7 @@ has_prefix(const char *name)
 	return n <= 100;
 }
 
-/* bytes of a column's values in the index; 0 when it cannot be there */
+/* bytes of a column's values in the index; 0 if the column cannot be part of one */
 static int
 index_bytes(const struct sim_column *column)
 {
@@ -480,7 +477,7 @@ read_columns(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 	return true;
 }
 
-/* the label of a DisplayName, or the schema name */
+/* returns the label of a DisplayName, or the schema name */
 static const char *
 read_label(struct sim *sim, const struct sim_json *body, const char *otherwise)
 {
@@ -501,7 +498,7 @@ read_label(struct sim *sim, const struct sim_json *body, const char *otherwise)
 	return sim_strndup(keys_of(sim)->arena, text->s, text->len);
 }
 
-/* Only properties of a key's definition, and annotations, may be there. */
+/* Only properties of a key's definition, and annotations, are allowed. */
 static bool
 check_members(struct sim_req *req, struct sim_res *res, const struct sim_json *body)
 {
@@ -701,7 +698,7 @@ sim_keys_moved(struct sim *sim)
 	{
 		struct key_job *job = *link;
 
-		/* the table that it had is still there, but of the schema before */
+		/* the table still exists, but with the earlier schema */
 		job->table = sim_table_by_name(sim->schema, job->table->name);
 		if (job->table != NULL)
 			link = &job->next;
@@ -713,7 +710,7 @@ sim_keys_moved(struct sim *sim)
 	}
 }
 
-/* an index that the schema's key had */
+/* restores an index that the schema's key had */
 static bool
 restore(struct sim *sim, struct sim_table *table, const struct sim_key_def *key)
 {

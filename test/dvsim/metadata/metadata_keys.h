@@ -27,13 +27,13 @@ bool		sim_key_delete(struct sim_req *req, struct sim_res *res, struct sim_table 
 /* the action ReactivateEntityKey */
 bool		sim_key_reactivate(struct sim_req *req, struct sim_res *res);
 
-/* jobs go on with the virtual clock; to be called before each request */
+/* lets jobs go on with the virtual clock; to be called before each request */
 void		sim_keys_advance(struct sim *sim);
 
-/* another schema is in use, whose keys are those that the tables had before */
+/* called when another schema is in use, whose keys are those that the tables had before */
 void		sim_keys_moved(struct sim *sim);
 
-/* the keys of the schema again, and no others; false if SQLite refuses */
+/* restores the keys of the schema, and no others; false if SQLite refuses */
 bool		sim_keys_reset(struct sim *sim);
 void		sim_keys_free(struct sim *sim);
 

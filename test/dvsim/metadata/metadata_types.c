@@ -1,10 +1,10 @@
 /*
  * metadata_types.c
- *		Tables, keys and relationships as definitions: the table of properties
- *		of each type, and how they hang together.
+ *		Tables, keys and relationships as definitions: the table of
+ *		properties of each type, and their connections.
  *
- * What a real organisation says and the simulated one has no notion of is
- * given as a fixed value, the one of an ordinary custom table.
+ * Properties without a counterpart in the simulator have the fixed value of an
+ * ordinary custom table.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -113,7 +113,7 @@ entity_find(const struct sim_meta_item *item, struct sim_meta_value *value)
 	value->i = ((const struct sim_table *) item->object)->type != SIM_INTERSECT;
 }
 
-/* Those that can stand in a party list of an activity. */
+/* Tables whose rows can be in a party list of an activity. */
 static void
 entity_party(const struct sim_meta_item *item, struct sim_meta_value *value)
 {
@@ -195,7 +195,7 @@ entity_privileges(struct sim_meta_query *query, const struct sim_meta_item *item
 	static const struct
 	{
 		const char *name;
-		bool		owned;		/* only where rows have owners */
+		bool		owned;		/* only if rows have owners */
 	}			kinds[] = {
 		{"Create", false}, {"Read", false}, {"Write", false}, {"Delete", false},
 		{"Assign", true}, {"Share", true}, {"Append", false}, {"AppendTo", false}

@@ -1,14 +1,12 @@
 /*
  * delta.c
- *		Change tracking: full reads that end in a delta link, and what has
- *		changed since.
+ *		Change tracking: full reads that end in a delta link, and later changes.
  *
- * The token of a link is the version counter when the full read began and the
- * time of that moment; which moment of the read that is, is not documented, and
- * --delta-token last makes it that of the last page.  A delta read gives rows with a higher version, oldest
- * change first, then the tombstones; it stops at the counter's value when its
- * first page was read, which becomes the next token, so what changes meanwhile
- * is neither lost nor given twice.
+ * The token of a link consists of the version counter when the full read began and the time of
+ * that moment.  The documentation does not say which moment of the read it is; --delta-token last
+ * makes it that of the last page.  A delta read returns rows with a higher version, oldest change
+ * first, then the tombstones.  It stops at the counter's value when its first page was read,
+ * which becomes the next token, so concurrent changes are neither lost nor returned twice.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,7 +21,7 @@
 #include "store/readers.h"
 
 #define SECONDS_OF_DAY 86400
-/* if the organization does not say */
+/* if the organization does not specify it */
 #define DAYS_OF_TOKEN 7
 
 struct delta
@@ -35,8 +33,8 @@ struct delta
 	struct sim_tracking since;	/* the token's */
 	struct sim_tracking until;	/* becomes the next token */
 	struct sim_cookie cookie;	/* of the request */
-	bool		deletes;		/* only tombstones are left to give */
-	int64_t		after;			/* the last version given, */
+	bool		deletes;		/* only tombstones are left to return */
+	int64_t		after;			/* the last version returned, */
 	unsigned char after_id[16]; /* and its row */
 	long		room;			/* rows that this page can still take */
 	bool		more;
@@ -148,7 +146,7 @@ mark_number(const struct sim_cookie *cookie, const char *name, int64_t otherwise
 	return mark != NULL && mark->last != NULL ? strtoll(mark->last, NULL, 10) : otherwise;
 }
 
-/* the place that a $skiptoken of a delta read tells */
+/* returns the place in the $skiptoken of a delta read */
 static bool
 read_cookie(struct delta *delta)
 {
@@ -265,7 +263,7 @@ put_changed(struct delta *delta)
 	return sim_sql_done(&sql, stmt, rc);
 }
 
-/* rows that came back under the same id are no tombstones any more */
+/* rows recreated under the same id are no longer tombstones */
 #define DELETED \
 	" FROM \"~deleted\" AS d WHERE d.table_name=?1 AND (d.versionnumber,d.id)>(?2,?3) AND " \
 	"d.versionnumber<=?4 AND NOT EXISTS (SELECT 1 FROM \"%s\" AS t WHERE t.\"%s\"=d.id)"
@@ -313,7 +311,7 @@ put_changes(struct delta *delta)
 			return false;
 		if (delta->more)
 			return true;
-		/* tombstones begin anew at the token */
+		/* tombstones start again at the token */
 		delta->deletes = true;
 		delta->after = delta->since.version;
 		memset(delta->after_id, 0xff, 16);
@@ -353,7 +351,11 @@ sim_delta_read(struct sim_req *req, struct sim_res *res, const struct sim_source
 		return false;
 	if (sim_param(req, "$deltatoken") != NULL)
 		return read_changes(&delta);
-	/* a full read: later pages bring along when the first one began, if that matters */
+
+	/*
+	 * a full read: the links of later pages contain the time when the first one began, if that
+	 * matters
+	 */
 	if (!sim_cookie_parse(req, res, sim_param(req, "$skiptoken"), &delta.cookie))
 		return false;
 	now.version = req->sim->store->version;

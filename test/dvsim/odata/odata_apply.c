@@ -2,7 +2,7 @@
  * odata_apply.c
  *		$apply: filter(…)/groupby((…),aggregate(…)) and its parts.
  *
- * One grouped statement.  Before it the rows are counted, since the service
+ * One grouped statement.  The rows are counted first, since the service
  * refuses to aggregate more than 50,000 of them.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -54,7 +54,7 @@ struct apply
 	int			ngroups;
 	struct aggregate aggregates[MAX_ITEMS];
 	int			naggregates;
-	bool		grouped;		/* groupby or aggregate was there */
+	bool		grouped;		/* groupby or aggregate was present */
 };
 
 static bool
@@ -72,7 +72,7 @@ path_of(struct apply *ap, struct sim_text text, struct sim_place *place)
 		sim_place_find(&ap->sql, &ap->from, path, place);
 }
 
-/* name(inner): is this that call? */
+/* name(inner): returns true if it is that call */
 static bool
 call_of(struct apply *ap, const struct sim_text *text, const char *name, struct sim_text *inner)
 {
@@ -163,7 +163,7 @@ identifier(const char *s)
 	return *s == '\0';
 }
 
-/* which columns a method takes */
+/* returns true if a method accepts columns of a type */
 static bool
 takes(enum method method, enum sim_type type)
 {
@@ -321,7 +321,7 @@ aggregate_sql(struct aggregate *aggregate, struct sim_buf *out)
 	sim_putc(out, ')');
 }
 
-/* $orderby knows the groups and nothing else */
+/* $orderby can refer only to the groups */
 static bool
 order_sql(struct apply *ap, const struct sim_query *query, struct sim_buf *out)
 {
@@ -358,7 +358,7 @@ order_sql(struct apply *ap, const struct sim_query *query, struct sim_buf *out)
 					 ap->groups[j].out.stmt_index + 1);
 		sim_puts(out, query->order[i].desc ? " DESC" : "");
 	}
-	/* the same answer every time */
+	/* so that the answer is the same every time */
 	for (j = 0; j < ap->ngroups; j++)
 		sim_putf(out, "%s%d", out->len > 0 ? "," : " ORDER BY ", ap->groups[j].out.stmt_index + 1);
 	return true;
@@ -487,7 +487,7 @@ print_groups(struct apply *ap, const struct sim_query *query, unsigned int flags
 	return sim_sql_done(&ap->sql, stmt, rc);
 }
 
-/* options that make no sense beside $apply */
+/* checks options that make no sense with $apply */
 static bool
 check_options(struct apply *ap)
 {

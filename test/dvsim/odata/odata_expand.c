@@ -26,7 +26,7 @@ struct group
 	int			first_point;
 	int			last_point;
 	bool		more;
-	unsigned char last[16];		/* the last child given, when there are more */
+	unsigned char last[16];		/* the last child returned, if there are more */
 };
 
 /* the children of all rows by one collection */
@@ -131,7 +131,7 @@ add_point(struct sim_rows *rows, const struct sim_shape *shape, const struct sim
 	memcpy(point->id, sqlite3_column_blob(stmt, shape->id_index), 16);
 }
 
-/* a lookup of which only the reference is wanted, or whose target may be of any table */
+/* a lookup of which only the reference is wanted, or whose target may be in any table */
 static void
 print_reference(struct sim_buf *buf, const struct sim_expand *expand,
 				const struct sim_shape *shape, sqlite3_stmt *stmt, const char *base_url)
@@ -314,7 +314,7 @@ children_sql(struct reader *rd, struct sim_sql *sql, const struct sim_expand *ex
 					 expand->relationship->column->name, parent->name);
 		if (where.len > 0)
 			sim_putf(out, " AND %s", where.s);
-		/* the parent first, then the order asked for */
+		/* the parent first, then the requested order */
 		where.len = 0;
 		sim_ordering_sql(&ordering, &where);
 		sim_putf(out, " ORDER BY %s,%s", pointer, where.s + strlen(" ORDER BY "));
@@ -342,7 +342,7 @@ new_group(struct children *children, const void *parent)
 	return group;
 }
 
-/* how many children a row gets */
+/* returns the most children of a row */
 static long
 children_limit(const struct reader *rd, const struct sim_query *query)
 {
@@ -355,7 +355,7 @@ children_limit(const struct reader *rd, const struct sim_query *query)
 	return limit;
 }
 
-/* the children of some rows, behind those that were read before */
+/* reads the children of some rows, after those that were read before */
 static bool
 read_chunk(struct reader *rd, struct children *children, const guid_bytes *ids, int nids)
 {
@@ -452,7 +452,7 @@ fill_children(struct reader *rd, const struct sim_rows *rows, struct children **
  * ----------
  */
 
-/* the link to a row's children by themselves: all of them, or those that did not fit */
+/* the link to a row's children alone: all of them, or those that did not fit */
 static void
 put_children_link(struct reader *rd, const struct sim_point *point, const struct group *group,
 				  struct sim_buf *out)

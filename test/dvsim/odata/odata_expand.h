@@ -2,12 +2,12 @@
  * odata_expand.h
  *		Rows as nested objects: $expand.
  *
- * A sim_shape says how one object is printed: its columns, and below them the
- * lookups that are expanded, which are joined into the same statement.
- * Collections are not: while the rows are printed, a sim_point remembers where
- * in the text the children of which row belong.  Then one statement a
- * collection (not one a row) reads the children of all rows, and the text is
- * put together.
+ * A sim_shape describes how one object is printed: its columns, and below them
+ * the lookups that are expanded, which are joined into the same statement.
+ * Collections are not: while the rows are printed, a sim_point remembers the
+ * place of each row's children in the text.  Then one statement for each
+ * collection (not for each row) reads the children of all rows, and the text
+ * is put together.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,7 +47,7 @@ void		sim_shape_sql(struct sim_sql *sql, struct sim_from *from, const char *alia
 						  const struct sim_query *query, unsigned int flags,
 						  struct sim_shape *shape, struct sim_buf *out, int *next);
 
-/* prints the present row */
+/* prints the current row */
 void		sim_shape_print(struct sim_rows *rows, const struct sim_shape *shape,
 							sqlite3_stmt *stmt, const char *base_url);
 

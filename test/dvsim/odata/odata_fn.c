@@ -2,10 +2,10 @@
  * odata_fn.c
  *		The query functions Microsoft.Dynamics.CRM.Fn(PropertyName=…,…).
  *
- * A table says for each function what it takes and how its SQL is made.
- * The relative dates are those of FetchXML under other names.
- * Functions that need hierarchies, teams or a full-text index are known by
- * name and refused: dvsim has none of these.
+ * A table lists for each function its arguments and how its SQL is made.  The
+ * relative dates are those of FetchXML under other names.  Functions that need
+ * hierarchies, teams or a full-text index are known by name and refused,
+ * because dvsim has none of these.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -104,7 +104,7 @@ double_quotes(struct sim_arena *arena, const char *s)
 	return text;
 }
 
-/* the items of PropertyValues; *first is the first of *n strings or numbers */
+/* reads the items of PropertyValues; *first is the first of *n strings or numbers */
 static bool
 list_argument(struct sim_sql *sql, const struct sim_node *node, struct sim_json **first, int *n)
 {
@@ -160,7 +160,7 @@ value_argument(struct sim_sql *sql, const struct sim_node *node, const char *nam
 	return true;
 }
 
-/* the column that PropertyName names: by logical name, or by its property */
+/* finds the column named by PropertyName: by logical name, or by its property */
 static bool
 find_column(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node,
 			struct sim_place *place)
@@ -268,7 +268,7 @@ between_sql(struct sim_sql *sql, const struct function *fn, const struct sim_nod
 	return true;
 }
 
-/* any of the values is among the row's, as the index knows them: ",1,9," has ",9," in it */
+/* any of the values is among the row's, as the index stores them: ",1,9," contains ",9," */
 static bool
 contain_sql(struct sim_sql *sql, const struct function *fn, const struct sim_node *node,
 			const struct sim_place *place, struct sim_buf *out)
@@ -379,7 +379,7 @@ on_sql(struct sim_sql *sql, const struct function *fn, const struct sim_node *no
 	return true;
 }
 
-/* what an operator of time is given: whole numbers */
+/* the arguments of an operator of time: whole numbers */
 static bool
 number_argument(struct sim_sql *sql, const struct sim_node *node, const struct sim_place *place,
 				const char *name, long max, long *out)

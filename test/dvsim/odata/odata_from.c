@@ -1,6 +1,6 @@
 /*
  * odata_from.c
- *		What every translated statement is made of: bound values, joined
+ *		The common parts of translated statements: bound values, joined
  *		lookups, and names of the Web API's model resolved to columns.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -243,14 +243,14 @@ sim_place_start(struct sim_from *from, const struct sim_node *path, int n, int *
 			memcmp(variable->s, path->path[0].s, variable->len) == 0)
 			return f;
 	}
-	/* anything else is a property of the row that the whole filter is about */
+	/* anything else is a property of the row to which the whole filter applies */
 	for (f = from; f->outer != NULL;)
 		f = f->outer;
 	*first = n > 0 && sim_text_is(&path->path[0], "$it");
 	return f;
 }
 
-/* follows the lookups path[first..last-1]; the table and alias they lead to */
+/* follows the lookups path[first..last-1]; returns the table and alias to which they lead */
 static bool
 follow(struct sim_sql *sql, struct sim_from *from, const struct sim_node *path, int first,
 	   int last, struct sim_table **table, char alias[SIM_ALIAS_LEN])

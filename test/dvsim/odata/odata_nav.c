@@ -1,10 +1,10 @@
 /*
  * odata_nav.c
- *		Reading one row and what lies below it: properties, their raw values,
- *		the rows that lookups and collections lead to.
+ *		Reading one row and the paths below it: properties, their raw
+ *		values, the rows of lookups and collections.
  *
- * The path is walked segment by segment; a lookup moves on to the row it
- * points to, so accounts(…)/primarycontactid/fullname needs no case of its own.
+ * The path is walked segment by segment; a lookup moves on to the row to which
+ * it points, so accounts(…)/primarycontactid/fullname needs no case of its own.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -18,7 +18,7 @@
 #include "write/row.h"
 #include "write/row_write.h"
 
-/* where the walk is */
+/* the position of the walk */
 struct walk
 {
 	struct sim_req *req;
@@ -27,7 +27,7 @@ struct walk
 	struct sim_key key;
 	unsigned char id[16];
 	int64_t		version;
-	const char *rest;			/* segments still to go, encoded */
+	const char *rest;			/* remaining segments, encoded */
 };
 
 static bool
@@ -59,7 +59,7 @@ next_segment(struct walk *walk)
 	return sim_url_decode(segment, false) ? segment : NULL;
 }
 
-/* the row that the key names: its id and version */
+/* finds the row of the key: its id and version */
 static bool
 find_row(struct walk *walk)
 {
@@ -112,7 +112,7 @@ select_row(struct walk *walk, struct sim_sql *sql, const struct sim_from *from,
  * ----------
  */
 
-/* does the client have this version already? */
+/* returns true if the client has this version already */
 static bool
 not_modified(struct walk *walk)
 {
@@ -201,7 +201,7 @@ read_row(struct walk *walk)
  * ----------
  */
 
-/* a part of a file, as the Range header asks */
+/* returns a part of a file, as requested by the Range header */
 static void
 put_bytes(struct walk *walk, const char *bytes, size_t len)
 {
@@ -263,7 +263,7 @@ put_raw(struct walk *walk, struct sim_column *column, sqlite3_stmt *stmt)
 	walk->res->status = 200;
 	walk->res->content_type = "text/plain";
 	sim_value_print(body, column, stmt, 0);
-	/* strings lose the quotes, not their content's escapes: print those anew */
+	/* strings lose the quotes, but not the escapes of their content: print those anew */
 	if (body->len > 0 && body->s[0] == '"')
 	{
 		body->len = 0;
@@ -332,8 +332,8 @@ row_path(struct walk *walk)
 }
 
 /*
- * Moves on to the row a lookup points to.  *there is false if it points
- * nowhere, or to a row of another table than the navigation property's.
+ * Moves on to the row to which a lookup points.  *there is false if it is
+ * null, or points to a row of another table than the navigation property's.
  */
 static bool
 follow_lookup(struct walk *walk, struct sim_column *column, struct sim_target *target, bool *there)
@@ -411,7 +411,7 @@ read_lookup(struct walk *walk, struct sim_column *column, struct sim_target *tar
 		sim_json_answer(walk->res, 200);
 		return true;
 	}
-	/* a cast to what it is anyway */
+	/* a cast to the type that it already has */
 	if (segment == NULL ||
 		strcmp(segment, sim_fmt(walk->req->arena, "Microsoft.Dynamics.CRM.%s",
 								walk->table->name)) != 0)
@@ -483,7 +483,7 @@ read_collection(struct walk *walk, const struct sim_expand *via)
 	return no_segment(walk, segment);
 }
 
-/* the segment leads nowhere further: a property, perhaps with /$value */
+/* the last segment: a property, perhaps with /$value */
 static bool
 read_last(struct walk *walk, const char *name)
 {

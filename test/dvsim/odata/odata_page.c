@@ -12,14 +12,11 @@
 #include "store/guid.h"
 #include "odata/odata_page.h"
 
-/* longer values would make links that no one can send back */
+/* longer values would make links that cannot be sent back */
 #define MAX_COOKIE_VALUE 200
 #define MAX_MARKS 64
 
-/* ----------
- * What the rows are ordered by
- * ----------
- */
+/* -- The order of the rows -- */
 
 static bool
 unorderable(struct sim_sql *sql, const struct sim_column *column)
@@ -68,7 +65,7 @@ order_expression(struct sim_sql *sql, const struct sim_place *place, struct sim_
 	order->sql = sim_strndup(sql->req->arena, buf.s, buf.len);
 	order->name = strcmp(place->alias, place->from->alias) == 0 ? column->name :
 		sim_fmt(sql->req->arena, "%s.%s", place->alias, column->name);
-	/* not the name of the key, which follows in an order of its own */
+	/* not by the name of the key, which follows in an order of its own */
 	if (elastic && order->column == NULL)
 		order->name = sim_fmt(sql->req->arena, "%s.text", column->name);
 	sim_buf_free(&buf);
@@ -80,7 +77,7 @@ add_key(struct sim_sql *sql, struct sim_ordering *ordering, struct sim_column *c
 {
 	struct sim_order *order = &ordering->items[ordering->n++];
 
-	/* an order that was left out may have been here */
+	/* an order that was left out may have been written here */
 	memset(order, 0, sizeof(*order));
 	order->column = column;
 	order->name = column->name;
@@ -111,11 +108,11 @@ sim_ordering_init(struct sim_sql *sql, struct sim_from *from, const struct sim_q
 			continue;
 		for (j = 0; j < ordering->n && strcmp(ordering->items[j].name, order->name) != 0;)
 			j++;
-		/* the same column again says nothing */
+		/* ordering by the same column again has no effect */
 		if (j < ordering->n)
 			continue;
 		ordering->n++;
-		/* nothing is left to order behind a key */
+		/* no order matters after a key */
 		if (order->column == from->table->id && from->table->partition == NULL &&
 			strcmp(place.alias, from->alias) == 0)
 			return true;
@@ -207,10 +204,7 @@ sim_ordering_mark(struct sim_req *req, struct sim_ordering *ordering, sqlite3_st
 	}
 }
 
-/* ----------
- * Behind the last row
- * ----------
- */
+/* -- After the last row -- */
 
 bool
 sim_cookie_bad(struct sim_req *req, struct sim_res *res)
@@ -242,7 +236,7 @@ looked_up(struct sim_sql *sql, const struct sim_ordering *ordering, const struct
 	return text;
 }
 
-/* the SQL of the last row's value for one item: a parameter mostly; NULL on failure */
+/* returns the SQL of the last row's value for one item: usually a parameter; NULL on failure */
 static const char *
 mark_sql(struct sim_sql *sql, const struct sim_ordering *ordering, int i,
 		 const struct sim_cookie *cookie)
@@ -273,12 +267,12 @@ mark_sql(struct sim_sql *sql, const struct sim_ordering *ordering, int i,
 	return n > 0 ? sim_fmt(sql->req->arena, "?%d", n) : NULL;
 }
 
-/* "comes behind the value", or false if nothing can */
+/* "comes after the value"; returns false if nothing can */
 static bool
 behind(struct sim_buf *out, const struct sim_ordering *ordering, const struct sim_order *order,
 	   const char *value)
 {
-	/* the rows' own key, rather than that of a row that a lookup leads to */
+	/* the rows' own key, not that of a row to which a lookup leads */
 	bool		key = order->column == ordering->from->table->id &&
 	order->name == order->column->name;
 	bool		null = strcmp(value, "NULL") == 0;
@@ -317,7 +311,7 @@ sim_keyset_sql(struct sim_sql *sql, const struct sim_ordering *ordering,
 			sim_putc(out, '0');
 		return true;
 	}
-	/* implied by what follows, but this one an index can serve */
+	/* implied by the next condition, but an index can serve this one */
 	if (!ordering->items[0].desc && strcmp(values[0], "NULL") != 0)
 		sim_putf(out, "%s>=%s AND ", ordering->items[0].sql, values[0]);
 	sim_putc(out, '(');
@@ -453,7 +447,7 @@ sim_cookie_mark(const struct sim_cookie *cookie, const char *name)
  * ----------
  */
 
-/* an XML attribute's value: white space other than blanks would not survive as it is */
+/* writes an XML attribute's value: white space other than blanks would not survive unescaped */
 static void
 put_attribute(struct sim_buf *buf, const char *name, const char *value)
 {
@@ -523,7 +517,7 @@ sim_put_query_text(struct sim_buf *url, const char *s)
 	put_encoded(url, s, "-_.~$,()/:=@'!*;");
 }
 
-/* is this option, as it stands in a URL, one of the two tokens? */
+/* returns true if this option, as written in a URL, is one of the two tokens */
 static bool
 is_token(const struct sim_req *req, const char *option, size_t len)
 {
@@ -548,7 +542,7 @@ sim_link_start(struct sim_buf *url, const struct sim_req *req, const char *path)
 
 		if (len > 0 && !is_token(req, p, len))
 		{
-			/* as it came, made safe where a client was careless */
+			/* as received, but with characters encoded that the client should have encoded */
 			put_encoded(url, sim_strndup(req->arena, p, len), "%+-_.~$,()/:=@'!*;[]&?");
 			sim_putc(url, '&');
 		}

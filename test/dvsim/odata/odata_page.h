@@ -3,9 +3,9 @@
  *		Order, paging cookies and links to the next page.
  *
  * Pages are not a snapshot: each is a query of its own for the rows that come
- * behind the last row of the page before, by the values of the order and then
- * the key.  Those values travel in the cookie of the link, as the service
- * has it: <cookie page="1"><name last="…" first="…" /></cookie>, twice
+ * after the last row of the previous page, by the values of the order and then
+ * the key.  Those values are in the cookie of the link, as in the service:
+ * <cookie page="1"><name last="…" first="…" /></cookie>, twice
  * percent-encoded.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -28,13 +28,13 @@ struct sim_mark
 
 struct sim_cookie
 {
-	long		page;			/* the page that comes now */
+	long		page;			/* the current page */
 	bool		tracking;
 	struct sim_mark *marks;
 	int			n;
 };
 
-/* what a statement is ordered by: the query's order, then the key */
+/* the order of a statement: the query's order, then the key */
 struct sim_ordering
 {
 	struct sim_order *items;
@@ -52,11 +52,11 @@ void		sim_ordering_select(struct sim_ordering *ordering, struct sim_buf *sql, in
 /* " ORDER BY …" */
 void		sim_ordering_sql(const struct sim_ordering *ordering, struct sim_buf *sql);
 
-/* the rows behind the cookie's, as a condition */
+/* the rows after the cookie's, as a condition */
 bool		sim_keyset_sql(struct sim_sql *sql, const struct sim_ordering *ordering,
 						   const struct sim_cookie *cookie, struct sim_buf *out);
 
-/* notes the present row as the page's last; "first" as its first, too */
+/* notes the current row as the page's last; "first": also as its first */
 void		sim_ordering_mark(struct sim_req *req, struct sim_ordering *ordering,
 							  sqlite3_stmt *stmt, bool first);
 
@@ -67,13 +67,13 @@ const struct sim_mark *sim_cookie_mark(const struct sim_cookie *cookie, const ch
 bool		sim_cookie_bad(struct sim_req *req, struct sim_res *res);
 
 /*
- * "…?options&" as it stood in the request without the tokens, to which a
+ * "…?options&" as in the request, but without the tokens, to which a
  * $skiptoken or $deltatoken is appended; "path" is below the service root.
  */
 void		sim_link_start(struct sim_buf *url, const struct sim_req *req, const char *path);
 void		sim_link_cookie(struct sim_buf *url, const struct sim_cookie *cookie);
 
-/* appends to a URL, percent-encoding what may not stand in a query */
+/* appends to a URL, percent-encoding characters that are not allowed in a query */
 void		sim_put_query_text(struct sim_buf *url, const char *s);
 
 #endif

@@ -38,11 +38,11 @@ struct parser
 	struct sim_req *req;
 	struct sim_res *res;
 	const char *start;
-	const char *p;				/* behind the present token */
+	const char *p;				/* after the current token */
 	const char *token_start;
 	enum token	token;
 	enum sim_literal literal;
-	struct sim_text text;		/* of the present token */
+	struct sim_text text;		/* of the current token */
 	bool		aliases;
 	int			depth;
 	int			naliases;		/* used so far */
@@ -218,7 +218,7 @@ lex_number(struct parser *ps)
 			s++;
 	}
 	ok = take_literal(ps, kind, (size_t) (s - ps->p));
-	/* type suffixes are allowed and say nothing here */
+	/* type suffixes are allowed and ignored */
 	if (*ps->p != '\0' && strchr("LlMmDdFf", *ps->p) && !name_char(ps->p[1]))
 		ps->p++;
 	return ok && !name_char(*ps->p) ? true : syntax_error(ps);
@@ -263,7 +263,7 @@ lex_alias(struct parser *ps)
 	return true;
 }
 
-/* is there a GUID here? */
+/* returns true if a GUID comes next */
 static bool
 guid_here(const char *s)
 {
@@ -315,7 +315,7 @@ next_token(struct parser *ps)
 	return syntax_error(ps);
 }
 
-/* the present token must be this one; moves on */
+/* requires the current token to be this one, and moves on */
 static bool
 expect(struct parser *ps, enum token token)
 {
@@ -342,7 +342,7 @@ new_node(struct parser *ps, enum sim_node_kind kind)
 	return node;
 }
 
-/* room for n arguments is there at every power of two */
+/* room for n arguments is allocated at every power of two */
 static void
 add_arg(struct parser *ps, struct sim_node *node, struct sim_node *arg)
 {
@@ -372,8 +372,8 @@ add_segment(struct parser *ps, struct sim_node *node, struct sim_text text)
 }
 
 /*
- * The value of @p: a literal or, where a column may stand, a path.  An alias
- * that is not given is null.
+ * Returns the value of @p: a literal or, where a column is allowed, a path.
+ * An alias without a value is null.
  */
 static bool
 resolve_alias(struct parser *ps, bool path, struct sim_node **out)
@@ -423,7 +423,7 @@ parse_literal(struct parser *ps, struct sim_node **out)
 	return next_token(ps);
 }
 
-/* name=value,… behind the opening parenthesis of a function */
+/* name=value,… after the opening parenthesis of a function */
 static bool
 parse_named_args(struct parser *ps, struct sim_node *node)
 {
@@ -461,7 +461,7 @@ parse_call_args(struct parser *ps, struct sim_node *node)
 	return next_token(ps);
 }
 
-/* any(o:o/name eq 'x'), behind the opening parenthesis */
+/* any(o:o/name eq 'x'), after the opening parenthesis */
 static bool
 parse_lambda(struct parser *ps, struct sim_node *node)
 {
@@ -478,7 +478,7 @@ parse_lambda(struct parser *ps, struct sim_node *node)
 	return expect(ps, T_CLOSE);
 }
 
-/* an opening parenthesis after the path's last segment: what is called? */
+/* an opening parenthesis after the path's last segment: determines what is called */
 static bool
 parse_invocation(struct parser *ps, struct sim_node *node)
 {
@@ -559,7 +559,7 @@ parse_unary(struct parser *ps, struct sim_node **out)
 	return ok;
 }
 
-/* operators that OData has and the service does not */
+/* refuses operators that OData has but the service does not */
 static bool
 refuse_operator(struct parser *ps)
 {

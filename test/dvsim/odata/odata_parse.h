@@ -2,8 +2,8 @@
  * odata_parse.h
  *		The text of $filter into a tree, and helpers for the other options.
  *
- * The parser knows the grammar and no schema: names are checked, and what the
- * service does not support is refused, when the tree becomes SQL (odata_sql).
+ * The parser knows the grammar, but not the schema: names are checked, and
+ * unsupported features refused, when the tree becomes SQL (odata_sql).
  * Everything lives in the request's arena.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -69,7 +69,7 @@ struct sim_node
 	struct sim_text name;		/* of an argument of a FUNCTION */
 };
 
-/* "aliases": whether @p may stand in the text (not inside $expand) */
+/* "aliases": whether the text may contain @p (not inside $expand) */
 bool		sim_filter_parse(struct sim_req *req, struct sim_res *res, const char *text,
 							 bool aliases, struct sim_node **out);
 
@@ -79,7 +79,7 @@ bool		sim_path_parse(struct sim_req *req, struct sim_res *res, const char *s, si
 
 /*
  * The next item of a list separated by "sep" outside of parentheses and
- * quotes, trimmed; *p moves behind it.  False at the end of the text.
+ * quotes, trimmed; *p moves past it.  False at the end of the text.
  */
 bool		sim_list_next(struct sim_arena *arena, const char **p, char sep, struct sim_text *item);
 

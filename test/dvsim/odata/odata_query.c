@@ -3,7 +3,7 @@
  *		The query options of a read, resolved against the schema.
  *
  * The options of the request and those inside an $expand's parentheses go
- * through the same functions; a table says what is allowed where.
+ * through the same functions; a table lists where each is allowed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,7 +14,7 @@
 
 #define MAX_TOP 5000
 
-/* what is being read while the options of one level are */
+/* state of reading the options of one level */
 struct reader
 {
 	struct sim_req *req;
@@ -58,7 +58,7 @@ add_column(struct sim_query *query, struct sim_column *column)
 		query->columns[query->ncolumns++] = column;
 }
 
-/* can this column's value be printed? */
+/* returns true if this column's value can be printed */
 static bool
 readable(const struct sim_column *column)
 {
@@ -97,7 +97,7 @@ select_name(struct reader *rd, struct sim_query *query, const struct sim_text *n
 	return sim_no_property(rd->req, rd->res, name->s, query->table->name);
 }
 
-/* a comma behind the last name is ignored, as samples have one; a lone one is not */
+/* a comma after the last name is ignored, as samples have one; a lone one is not */
 static const char *
 without_last_comma(struct reader *rd, const char *list)
 {
@@ -273,7 +273,7 @@ sim_collection_find(struct sim_table *table, const struct sim_text *name, struct
 	return true;
 }
 
-/* the table of an expanded navigation property's rows */
+/* returns the table of an expanded navigation property's rows */
 static struct sim_table *
 expand_table(const struct sim_expand *expand)
 {
@@ -337,7 +337,7 @@ split_options(struct reader *rd, const char *text, struct sim_pairs *options)
 	return true;
 }
 
-/* the service has a principal's id, and nothing else */
+/* of a principal, the service returns only the id */
 static bool
 principal_options(struct reader *rd, const struct sim_pairs *options)
 {
@@ -498,7 +498,7 @@ known(const char *name, const char *const *names)
 	return false;
 }
 
-/* options at their place, and none of them twice */
+/* checks that options are at their place, and given once */
 static bool
 check_options(struct reader *rd, const struct sim_pairs *options)
 {
@@ -536,7 +536,7 @@ check_options(struct reader *rd, const struct sim_pairs *options)
 	return true;
 }
 
-/* a single row has no order and no filter */
+/* checks that a single row has no order and no filter */
 static bool
 check_single(struct reader *rd, const struct sim_pairs *options)
 {

@@ -2,9 +2,9 @@
  * odata_query.h
  *		The query options of a read, resolved against the schema.
  *
- * One sim_query is what is asked of one table: of the set itself, or of one
- * level of $expand.  Filters and orders stay trees until odata_sql.h makes
- * them SQL, since the aliases of joins are known only then.
+ * One sim_query is a query of one table: of the set itself, or of one level of
+ * $expand.  Filters and orders stay trees until odata_sql.h makes them SQL,
+ * since the aliases of joins are known only then.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -56,7 +56,7 @@ struct sim_query
 {
 	struct sim_table *table;
 	bool		all;			/* no $select */
-	const char *select;			/* as given, for the context; "" if all */
+	const char *select;			/* as received, for the context; "" if all */
 	struct sim_column **columns;	/* what each row prints */
 	int			ncolumns;
 	struct sim_node *filter;	/* or NULL */
@@ -74,10 +74,10 @@ struct sim_query
 bool		sim_options_parse(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 							  bool single, struct sim_query *query);
 
-/* refuses what no read knows: unsupported $ options, and options given twice */
+/* refuses options that no read supports: unknown $ options, and options given twice */
 bool		sim_options_check(struct sim_req *req, struct sim_res *res);
 
-/* how a navigation property of a collection finds its rows; false if there is none of that name */
+/* finds the rows of a collection's navigation property; false if there is none of that name */
 bool		sim_collection_find(struct sim_table *table, const struct sim_text *name,
 								struct sim_expand *out);
 

@@ -2,10 +2,10 @@
  * odata_read.c
  *		Reading collections: pages of rows, and counts.
  *
- * A page is one statement: the columns wanted and those of expanded lookups,
- * behind the last row of the page before, in the order asked for and then of
- * the key, one row more than the page holds to see whether there is a next
- * one.  Without $orderby that is a walk along the primary key.
+ * A page is one statement: the wanted columns and those of expanded lookups,
+ * after the last row of the previous page, in the requested order and then by
+ * the key, with one row more than the page holds to see whether a next page
+ * follows.  Without $orderby, this is a walk along the primary key.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +28,7 @@ struct page
 	struct sim_ordering ordering;
 	long		limit;			/* rows of this page */
 	const struct sim_tracking *tracking;	/* or NULL */
-	bool		links;			/* is there a next page when more rows are left? */
+	bool		links;			/* the answer has a link to the next page if rows remain */
 	bool		more;
 };
 
@@ -261,7 +261,7 @@ print_rows(struct page *page, sqlite3_stmt *stmt, struct sim_rows *rows)
 	return sim_sql_done(&page->sql, stmt, rc);
 }
 
-/* the rows into the answer; those with collections first into a text of their own */
+/* writes the rows into the answer; those with collections first into a text of their own */
 static bool
 read_rows(struct page *page)
 {
@@ -286,7 +286,7 @@ read_rows(struct page *page)
 		rows.text = *body;
 		memset(body, 0, sizeof(*body));
 		ok = print_rows(page, stmt, &rows);
-		/* an error has its own body by now */
+		/* otherwise, the answer already has the body of an error */
 		if (ok)
 		{
 			*body = rows.text;
@@ -308,7 +308,7 @@ put_next_link(struct page *page)
 	memcpy(marks, page->ordering.marks, sizeof(*marks) * n);
 	if (page->tracking != NULL)
 	{
-		/* the changes since the first page began are for the delta link to give */
+		/* changes since the first page began are left to the delta link */
 		marks[cookie.n].name = "trackingversion";
 		marks[cookie.n++].last = sim_fmt(page->req->arena, "%lld",
 										 (long long) page->tracking->version);
@@ -351,7 +351,7 @@ put_counts(struct page *page)
 	return true;
 }
 
-/* rows of elastic tables are not joined with anything when many are read */
+/* when many rows of elastic tables are read, they cannot be joined */
 static bool
 check_elastic(struct page *page, const struct sim_query *query)
 {
@@ -371,7 +371,10 @@ check_elastic(struct page *page, const struct sim_query *query)
 	return true;
 }
 
-/* rows that are read for the sake of a token come by version, so one that changes meanwhile comes again */
+/*
+ * rows that are read for a token come by version, so that a row that changes meanwhile comes
+ * again
+ */
 static bool
 order_by_version(struct page *page)
 {
@@ -420,12 +423,9 @@ sim_read_page(struct sim_req *req, struct sim_res *res, const struct sim_source 
 	return true;
 }
 
-/* ----------
- * What is asked of a set
- * ----------
- */
+/* -- Options of a set -- */
 
-/* ways to query that dvsim has not */
+/* refuses queries that dvsim does not support */
 static bool
 check_unsupported(struct sim_req *req, struct sim_res *res)
 {

@@ -1,6 +1,6 @@
 /*
  * odata_read.h
- *		Reading collections: sets, and what navigation leads to.
+ *		Reading collections: sets, and the targets of navigation.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@ struct sim_source
 	unsigned char parent[16];
 };
 
-/* a full read with odata.track-changes: the state of things when it began */
+/* a full read with odata.track-changes: the state when it began */
 struct sim_tracking
 {
 	int64_t		version;
@@ -40,8 +40,8 @@ bool		sim_read_page(struct sim_req *req, struct sim_res *res,
 						  const struct sim_source *source, const struct sim_tracking *tracking);
 
 /*
- * The condition of the source and of ?partitionId=, preceded by " WHERE " or
- * " AND " as *any asks for; nothing if there is none.
+ * The condition of the source and of ?partitionId=, preceded by " WHERE " or "
+ * AND " according to *any; nothing if there is none.
  */
 bool		sim_source_sql(struct sim_sql *sql, const struct sim_from *from,
 						   const struct sim_source *source, bool *any, struct sim_buf *out);
@@ -49,16 +49,19 @@ bool		sim_source_sql(struct sim_sql *sql, const struct sim_from *from,
 /* runs a SELECT of one integer */
 bool		sim_sql_number(struct sim_sql *sql, const char *text, int64_t *out);
 
-/* how many rows the filter leaves, at most "cap" + 1 */
+/* returns how many rows the filter leaves, at most "cap" + 1 */
 bool		sim_count_rows(struct sim_req *req, struct sim_res *res,
 						   const struct sim_source *source, const struct sim_node *filter,
 						   int64_t cap, int64_t *out);
 
-/* odata.maxpagesize where it is within the table's limit, else 0 */
+/* odata.maxpagesize if it is within the table's limit, else 0 */
 long		sim_wanted_page(const struct sim_req *req, const struct sim_table *table);
 long		sim_page_size(const struct sim_req *req, const struct sim_table *table);
 
-/* "rows of an elastic table live for so long after their last change"; false if that says nothing */
+/*
+ * "rows of an elastic table live for so long after their last change"; false if there is no such
+ * condition
+ */
 bool		sim_alive_sql(struct sim_sql *sql, const struct sim_table *table, const char *alias,
 						  struct sim_buf *out);
 

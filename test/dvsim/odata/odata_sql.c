@@ -14,7 +14,7 @@
 
 #include "odata/odata_sql.h"
 
-/* SQLite's parser has a fixed stack of 100; what a level of each kind takes of it */
+/* SQLite's parser has a fixed stack of 100; the part of it that a level of each kind takes */
 #define PARSER_ROOM 76
 #define COST_GROUP 3
 #define COST_LAMBDA 14
@@ -47,7 +47,7 @@ literal_type(const struct sim_node *node)
 	return names[node->literal];
 }
 
-/* may a literal of this kind be compared with the column? */
+/* returns true if a literal of this kind may be compared with the column */
 static bool
 literal_fits(const struct sim_column *column, enum sim_literal literal)
 {
@@ -122,8 +122,8 @@ unsupported(struct sim_sql *sql, const struct sim_node *node)
 }
 
 /*
- * A path that ends in a navigation property: "primarycontactid eq …".  Such
- * a name is not an unknown one, it has a type that compares with nothing.
+ * Refuses a path that ends in a navigation property: "primarycontactid eq …".
+ * Such a name is not unknown, but its type compares with nothing.
  */
 static bool
 refuse_navigation(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node)
@@ -174,7 +174,7 @@ compare_columns(struct sim_sql *sql, struct sim_from *from, const struct sim_pla
 	sim_place_sql(out, &right);
 	if (op == SIM_NE)
 	{
-		/* the service adds the left side's NULL only */
+		/* the service adds only the left side's NULL */
 		sim_puts(out, " OR ");
 		sim_place_sql(out, left);
 		sim_puts(out, " IS NULL");
@@ -239,7 +239,7 @@ compare_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *n
 	return compare_literal(sql, &left, right, node, op, out);
 }
 
-/* contains, startswith, endswith: LIKE, in which the value's wildcards live */
+/* contains, startswith, endswith: LIKE, in which wildcards of the value are active */
 static bool
 call_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node, bool negate,
 		 struct sim_buf *out)
@@ -284,7 +284,7 @@ call_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node
  * ----------
  */
 
-/* what a collection's rows are and which of their columns points back */
+/* the rows of a collection, and which of their columns points back */
 struct collection
 {
 	struct sim_table *table;

@@ -56,7 +56,7 @@ struct sim_sql
 	int			depth;			/* of SQLite's parser, in its terms */
 };
 
-/* what a property path leads to */
+/* the place to which a property path leads */
 struct sim_place
 {
 	struct sim_from *from;
@@ -73,7 +73,9 @@ int			sim_sql_bind_blob(struct sim_sql *sql, const unsigned char bytes[16]);
 int			sim_sql_bind_text(struct sim_sql *sql, const char *s, size_t len);
 int			sim_sql_bind_int(struct sim_sql *sql, int64_t i);
 
-/* follows a lookup to one of its targets, joining it unless it is joined already; its alias */
+/*
+ * follows a lookup to one of its targets, joining it unless it has been joined; returns its alias
+ */
 const char *sim_from_join(struct sim_sql *sql, struct sim_from *from, const char *parent,
 						  struct sim_column *column, struct sim_target *target);
 
@@ -81,24 +83,24 @@ const char *sim_from_join(struct sim_sql *sql, struct sim_from *from, const char
 void		sim_from_sql(const struct sim_from *from, struct sim_buf *out);
 
 /*
- * The FROM that the first of a path's n segments speaks of: a lambda's
- * variable, or else the root.  *first is where the path goes on.
+ * Returns the FROM of the first of a path's n segments: that of a lambda's
+ * variable, or else of the root.  *first is where the path continues.
  */
 struct sim_from *sim_place_start(struct sim_from *from, const struct sim_node *path, int n,
 								 int *first);
 
 /*
- * The row that the first n segments of a path lead to, from the root or from
- * a lambda's variable: its table, and "from" and "alias" of the place.
+ * Finds the row to which the first n segments of a path lead, from the root or
+ * from a lambda's variable: its table, and "from" and "alias" of the place.
  */
 bool		sim_place_row(struct sim_sql *sql, struct sim_from *from, const struct sim_node *path,
 						  int n, struct sim_place *place, struct sim_table **table);
 
-/* a column, perhaps of a row that lookups lead to; refuses what is not there */
+/* finds a column, perhaps of a row to which lookups lead; refuses unknown names */
 bool		sim_place_find(struct sim_sql *sql, struct sim_from *from, const struct sim_node *path,
 						   struct sim_place *place);
 
-/* its expression, with the collation where SQLite would not know it */
+/* writes its expression, with the collation if SQLite would not know it */
 void		sim_place_sql(struct sim_buf *out, const struct sim_place *place);
 
 bool		sim_filter_sql(struct sim_sql *sql, struct sim_from *from, const struct sim_node *node,
@@ -118,14 +120,20 @@ bool		sim_no_property(struct sim_req *req, struct sim_res *res, const char *name
 /* a name of the Web API's model: Edm.String … */
 const char *sim_edm_type(const struct sim_column *column);
 
-/* the lookup behind a navigation property and which target it leads to; NULL if there is none */
+/*
+ * returns the lookup of a navigation property and the target to which it leads; NULL if there is
+ * none
+ */
 struct sim_column *sim_navigation(struct sim_table *table, const struct sim_text *name,
 								  struct sim_target **target);
 
 /* prepared and bound, or NULL with the response filled */
 sqlite3_stmt *sim_sql_run(struct sim_sql *sql, const char *text);
 
-/* after the last step: gives the statement back; false and a response if "rc" is an error */
+/*
+ * after the last step: returns the statement to the cache; false and a response if "rc" is an
+ * error
+ */
 bool		sim_sql_done(struct sim_sql *sql, sqlite3_stmt *stmt, int rc);
 
 #endif

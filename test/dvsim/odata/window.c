@@ -2,9 +2,9 @@
  * window.c
  *		Spans of time of the relative date operators, in UTC.
  *
- * A table says what each operator means; the arithmetic is done on days
+ * A table defines the meaning of each operator; the arithmetic is done on days
  * since 1970 in the proleptic Gregorian calendar, with the day of the month
- * clipped to what the month has (a month before 31 March is 28 February).
+ * clipped to the length of the month (a month before 31 March is 28 February).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -153,7 +153,7 @@ shift(int64_t seconds, enum sim_window_unit unit, int64_t n)
 	return (first + day - 1) * DAY + (seconds - days * DAY);
 }
 
-/* the start of the calendar unit that a moment is in */
+/* returns the start of the calendar unit that contains a moment */
 static int64_t
 unit_start(int64_t seconds, enum sim_window_unit unit)
 {

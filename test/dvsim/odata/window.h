@@ -5,7 +5,7 @@
  *
  * Pure: the clock is an argument.  Both query languages use it, so the OData
  * functions and the FetchXML operators agree.  Weeks begin on Sunday.
- * Operators that depend on fiscal settings are not here.
+ * Operators that depend on fiscal settings are in fetch_fiscal.h.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,9 +28,9 @@ enum sim_window_unit
 
 enum sim_window_kind
 {
-	SIM_PERIOD,					/* the calendar unit "n" away from the present one */
+	SIM_PERIOD,					/* the calendar unit "n" away from the current one */
 	SIM_LAST,					/* from n units ago until now */
-	SIM_NEXT,					/* from now until the end of what is n units ahead */
+	SIM_NEXT,					/* from now until the end of the unit that is n units ahead */
 	SIM_OLDER					/* before n units ago */
 };
 
@@ -40,25 +40,25 @@ struct sim_window_op
 	const char *condition;		/* FetchXML: "last-x-days" */
 	enum sim_window_kind kind;
 	enum sim_window_unit unit;
-	int			n;				/* 0 where the query gives it (takes_value) */
+	int			n;				/* 0 if the query supplies it (takes_value) */
 	bool		takes_value;
 };
 
-/* from <= value < to; INT64_MIN and INT64_MAX where it is open */
+/* from <= value < to; INT64_MIN and INT64_MAX if it is open */
 struct sim_window
 {
 	int64_t		from;
 	int64_t		to;
 };
 
-/* NULL when there is none of that name; names are case-sensitive */
+/* NULL if there is none of that name; names are case-sensitive */
 const struct sim_window_op *sim_window_by_function(const char *name, size_t len);
 const struct sim_window_op *sim_window_by_condition(const char *name, size_t len);
 
 /*
- * "x" is the query's value (1 … INT32_MAX), not looked at unless the operator
- * takes one.  Columns without a time of day ("date_only") are compared with
- * whole days; operators in hours or minutes are not for them.
+ * "x" is the query's value (1 … INT32_MAX), ignored unless the operator takes
+ * one.  Columns without a time of day ("date_only") are compared with whole
+ * days; operators in hours or minutes do not apply to them.
  */
 struct sim_window sim_window_of(const struct sim_window_op *op, int64_t now, int64_t x,
 								bool date_only);

@@ -16,7 +16,7 @@ typedef unsigned __int128 u128;
 
 #define MAX_DIGITS 39			/* of 2^127 */
 
-/* a number as it was written: 0.ddd… times 10^point */
+/* a number as written: 0.ddd… times 10^point */
 struct written
 {
 	bool		negative;
@@ -96,7 +96,7 @@ read_number(const char *s, size_t len, struct written *w)
 	return true;
 }
 
-/* The first "wanted" digits as a number; those that are not there are zeros. */
+/* The first "wanted" digits as a number; missing ones are zeros. */
 static bool
 digits_value(const struct written *w, long wanted, u128 *out)
 {

@@ -14,7 +14,10 @@ typedef __int128 sim_dec;
 
 #define SIM_DEC_SCALE 10
 
-/* decimal text, exponents allowed; digits past "precision" are rounded half away from zero; false when malformed or too large */
+/*
+ * decimal text, exponents allowed; digits beyond "precision" are rounded half away from zero;
+ * false if malformed or too large
+ */
 bool		sim_dec_parse(const char *s, size_t len, int precision, sim_dec *out);
 
 /* with exactly "digits" digits after the point (0..10); returns the length; buffer of 48 bytes is enough */

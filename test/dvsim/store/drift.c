@@ -3,10 +3,9 @@
  *		Changes of the schema while dvsim runs: from one schema to the next.
  *
  * Each change makes a schema of its own, and the rows follow within one
- * transaction; when all changes have been made, the last schema takes the
- * place of the first.  A data file keeps the definitions, too, together with
- * a mark of those that it was started with: with another schema file, they are
- * of no use.
+ * transaction; when all changes have been made, the last schema replaces the
+ * first.  A data file keeps the definitions, too, together with a mark of
+ * those that it was started with: with another schema file, they are useless.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -49,7 +48,7 @@ sim_metadata_version(const struct sim *sim)
  * ----------
  */
 
-/* What defaults to something that depends on other tables is said once and for all. */
+/* Makes defaults explicit that depend on other tables. */
 static void
 pin_type_codes(struct json_object *root, const struct sim_schema *schema)
 {
@@ -144,7 +143,7 @@ sim_drift_print(const struct sim *sim, const char *table, struct sim_buf *out)
  * ----------
  */
 
-/* Messages and components of a table that is gone. */
+/* Deletes messages and components of a table that no longer exists. */
 static bool
 drop_schema_rows(struct sim *sim, const struct sim_table *table)
 {
@@ -159,7 +158,7 @@ drop_schema_rows(struct sim *sim, const struct sim_table *table)
 	return ok;
 }
 
-/* Are the definitions of a table the same?  Choices may be shared by tables. */
+/* Returns true if the definitions of a table are the same.  Choices may be shared by tables. */
 static bool
 is_same(const struct sim_drift_edit *edit, const struct sim_schema *schema, const char *name)
 {
@@ -293,7 +292,7 @@ all_steps(struct sim *sim, struct sim_arena *arena, struct json_object *changes,
 	return true;
 }
 
-/* The definitions go into a data file with the rows that fit them. */
+/* Saves the definitions in a data file, with the rows that belong to them. */
 static bool
 save(struct sim *sim)
 {
@@ -377,7 +376,7 @@ kept(struct sim *sim, const char *name)
 	return text;
 }
 
-/* Jobs end with the process, so what was not finished has failed. */
+/* Jobs end with the process, so unfinished ones have failed. */
 static void
 end_keys(struct sim_schema *schema)
 {

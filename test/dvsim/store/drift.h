@@ -17,24 +17,26 @@
 #include "store/schema.h"
 #include "sim.h"
 
-/* one change, or an array of them: all or none; false with what is wrong */
+/* makes one change, or an array of them: all or none; false with the reason */
 bool		sim_drift_apply(struct sim *sim, struct sim_arena *arena, struct json_object *changes,
 							const char **error);
 
-/* definitions as in a schema file, of one table or of all; false when there is no such table */
+/*
+ * prints definitions as in a schema file, of one table or of all; false if there is no such table
+ */
 bool		sim_drift_print(const struct sim *sim, const char *table, struct sim_buf *out);
 
-/* the schema that the rows of a data file were left with; before the tables are made */
+/* restores the schema of the rows in a data file; to be called before the tables are made */
 bool		sim_drift_restore(struct sim *sim);
 
-/* the tables of the start again, all of them empty; in a transaction of the caller */
+/* restores the tables of the start, all of them empty; in a transaction of the caller */
 bool		sim_drift_reset(struct sim *sim);
 
 /* forgets schemas that were replaced; to be called before each request */
 void		sim_drift_collect(struct sim *sim);
 void		sim_drift_free(struct sim *sim);
 
-/* what @Microsoft.Dynamics.CRM.globalmetadataversion says */
+/* the value of @Microsoft.Dynamics.CRM.globalmetadataversion */
 int			sim_metadata_version(const struct sim *sim);
 
 /* drift_edit.c: carries out a change on the JSON of a schema */
@@ -42,11 +44,11 @@ struct sim_drift_edit
 {
 	struct sim *sim;
 	struct sim_arena *arena;
-	struct json_object *root;	/* is changed */
+	struct json_object *root;	/* to be changed */
 	struct json_object *base;	/* that of the start */
 	struct json_object *before; /* "root" as it was; known after the edit */
 	struct json_object *change;
-	const char *table;			/* logical name of the table it is about, or NULL */
+	const char *table;			/* logical name of the table to be changed, or NULL */
 	const char *renamed_from;	/* a column's, or NULL */
 	const char *renamed_to;
 	const char *error;
@@ -54,7 +56,7 @@ struct sim_drift_edit
 
 bool		sim_drift_edit(struct sim_drift_edit *edit);
 
-/* a table's definition, by name in any case; NULL when there is none */
+/* a table's definition, by name in any case; NULL if there is none */
 struct json_object *sim_drift_table(struct json_object *root, const char *name);
 
 #endif

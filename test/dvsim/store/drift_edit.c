@@ -2,9 +2,8 @@
  * drift_edit.c
  *		Changes of the JSON that a schema is built from.
  *
- * What the service refuses because something else depends on it is refused
- * here; whatever else is wrong with a definition is found when the schema is
- * built.
+ * Changes that the service refuses because of dependencies are refused here;
+ * other errors in a definition are found when the schema is built.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -71,7 +70,7 @@ set_text(struct json_object *object, const char *name, const char *value)
 	json_object_object_add(object, name, json_object_new_string(value));
 }
 
-/* a member of the change that must be a text; NULL and an error when it is not */
+/* returns a member of the change that must be a text; NULL and an error if it is not */
 static const char *
 needed(struct sim_drift_edit *e, const char *name)
 {
@@ -111,7 +110,7 @@ copy_of(struct json_object *object)
 	return copy;
 }
 
-/* position of the member of an array that has this name; -1 when there is none */
+/* returns the position of the member of an array with this name; -1 if there is none */
 static int
 find_named(struct json_object *array, const char *name)
 {
@@ -134,7 +133,7 @@ sim_drift_table(struct json_object *root, const char *name)
 	return i < 0 ? NULL : json_object_array_get_idx(tables, (size_t) i);
 }
 
-/* the table that the change names */
+/* returns the table named by the change */
 static struct json_object *
 the_table(struct sim_drift_edit *e)
 {
@@ -150,7 +149,7 @@ the_table(struct sim_drift_edit *e)
 	return table;
 }
 
-/* the column that the change names, which must be one of the table's definition */
+/* returns the column named by the change, which must be in the table's definition */
 static struct json_object *
 the_column(struct sim_drift_edit *e, struct json_object *table, int *position)
 {
@@ -212,7 +211,7 @@ is_in_key(struct json_object *key, const char *column)
 	return false;
 }
 
-/* What must go before the column can; NULL when nothing depends on it. */
+/* Returns what must be deleted before the column; NULL if nothing depends on it. */
 static const char *
 depends_on(struct sim_drift_edit *e, struct json_object *table, const char *column)
 {
@@ -404,7 +403,7 @@ status_options(struct sim_drift_edit *e, struct json_object *table)
 	return NULL;
 }
 
-/* the list of options that the change is about */
+/* returns the list of options to be changed */
 static struct json_object *
 the_options(struct sim_drift_edit *e)
 {
@@ -463,7 +462,7 @@ the_value(struct sim_drift_edit *e, int *value)
 	return true;
 }
 
-/* a value that is there gets the label */
+/* an existing value gets the label */
 static bool
 add_option(struct sim_drift_edit *e)
 {
@@ -561,8 +560,8 @@ add_table(struct sim_drift_edit *e)
 }
 
 /*
- * Takes the table out of a lookup's targets, as happens to lookups that point
- * to whatever table wants that.  False when no other target is left.
+ * Removes the table from a lookup's targets, as the service does for lookups
+ * that can point to many tables.  False if no other target is left.
  */
 static bool
 remove_target(struct json_object *column, const char *name)
@@ -600,7 +599,7 @@ is_link_of(struct json_object *table, const char *name)
 		(table2 != NULL && strcmp(table2, name) == 0);
 }
 
-/* Takes a column away, with the keys and computed columns that depend on it. */
+/* Removes a column, with the keys and computed columns that depend on it. */
 static bool
 remove_column(struct sim_drift_edit *e, struct json_object *table, const char *name)
 {
@@ -625,12 +624,15 @@ remove_column(struct sim_drift_edit *e, struct json_object *table, const char *n
 			continue;
 		if (!remove_column(e, table, lower(e->arena, text_of(other, "name"))))
 			return false;
-		i = (size_t) -1;		/* several may be gone */
+		i = (size_t) -1;		/* several may have been removed */
 	}
 	return true;
 }
 
-/* What points to a table that goes: it loses a target, goes with it ("cascade"), or refuses. */
+/*
+ * Handles lookups to a table that is deleted: they lose a target, are deleted with it
+ * ("cascade"), or refuse.
+ */
 static bool
 remove_lookups(struct sim_drift_edit *e, struct json_object *table, const char *target)
 {

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* where in the text byte i of the stored form begins */
+/* for byte i of the stored form, its position in the text */
 static const unsigned char positions_of_server[16] = {
 	24, 26, 28, 30, 32, 34, 19, 21, 16, 14, 11, 9, 6, 4, 2, 0
 };
@@ -82,10 +82,10 @@ mix(uint64_t x)
 }
 
 /*
- * As SQL Server's NEWSEQUENTIALID: a version 1 UUID whose time stands where
- * the comparison looks last but in the right order, behind a node that is
- * constant.  The node is chosen by the first call, so that the ids of two runs
- * on one file do not meet; the time never repeats within a run.
+ * Like SQL Server's NEWSEQUENTIALID: a version 1 UUID whose time is in the
+ * bytes that are compared last, but in the right order, after a constant node.
+ * The node is chosen by the first call, so that the ids of two runs on one
+ * file do not meet; the time never repeats within a run.
  */
 void
 sim_guid_make(uint64_t now_us, uint64_t salt, unsigned char out[16])

@@ -1,6 +1,6 @@
 /*
  * mem.c
- *		Arenas, growing byte strings and what is written into them.
+ *		Arenas, growing byte strings and functions that write into them.
  *
  * An arena is a chain of blocks that are handed out from front to back.
  * Blocks of the usual size go back to a small pool when their arena is freed,
@@ -136,7 +136,7 @@ sim_arena_free(struct sim_arena *arena)
 	}
 }
 
-/* Room for what does not fit in the newest block. */
+/* Makes room for an allocation that does not fit in the newest block. */
 static void *
 alloc_slow(struct sim_arena *arena, size_t size)
 {
@@ -144,7 +144,7 @@ alloc_slow(struct sim_arena *arena, size_t size)
 
 	if (size > BLOCK_SIZE / 4)
 	{
-		/* a block of its own, behind the newest, which still has room */
+		/* a block of its own, after the newest, which still has room */
 		block = block_new(size == BLOCK_SIZE ? size + ALIGNMENT : size);
 		block->next = arena->blocks->next;
 		arena->blocks->next = block;
@@ -323,8 +323,8 @@ sim_put_i64(struct sim_buf *buf, int64_t v)
 }
 
 /*
- * What JSON cannot hold as it is: 'u' stands for \u00xx, any other letter for
- * the short escape, 0 for a byte that passes.
+ * The escapes of characters that JSON cannot contain: 'u' stands for \u00xx,
+ * any other letter for the short escape, 0 for a byte that passes.
  */
 static const char json_escapes[128] = {
 	'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u', 'u',
@@ -335,7 +335,9 @@ static const char json_escapes[128] = {
 #define ONES	0x0101010101010101ULL
 #define HIGHS	0x8080808080808080ULL
 
-/* Are eight bytes ASCII without escapes?  May say no for the others, too. */
+/*
+ * Returns true if eight bytes are ASCII without escapes.  May also return false for such bytes.
+ */
 static inline bool
 word_passes(const char *p)
 {
@@ -370,7 +372,7 @@ utf8_length(const unsigned char *p, size_t left)
 	return n;
 }
 
-/* How much of the text stands in JSON as it is. */
+/* Returns how much of the text JSON can contain as it is. */
 static size_t
 json_run(const char *s, size_t len)
 {
@@ -412,7 +414,7 @@ sim_put_json(struct sim_buf *buf, const char *s, size_t len)
 		s += run + 1;
 		len -= run + 1;
 		if (c >= 0x80)
-			sim_puts(buf, "\xef\xbf\xbd");	/* U+FFFD for what is no UTF-8 */
+			sim_puts(buf, "\xef\xbf\xbd");	/* U+FFFD for bytes that are not UTF-8 */
 		else
 		{
 			char		escape[6] = {'\\', json_escapes[c], '0', '0', hex[c >> 4], hex[c & 15]};

@@ -2,9 +2,9 @@
  * mem.h
  *		Memory of one request (an arena) and growing byte strings.
  *
- * Whatever a request needs while it is answered lives in its arena and goes
- * with it, so no error path frees anything.  Running out of memory ends the
- * process: a simulator has nothing better to do.
+ * Everything that a request needs while it is answered lives in its arena and
+ * is freed with it, so no error path frees anything.  Running out of memory
+ * ends the process.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,7 +26,7 @@ char	   *sim_strndup(struct sim_arena *arena, const char *s, size_t len);
 char	   *sim_fmt(struct sim_arena *arena, const char *fmt,...) __attribute__((format(printf, 2, 3)));
 char	   *sim_vfmt(struct sim_arena *arena, const char *fmt, va_list args);
 
-/* malloc and realloc for what outlives a request (schema, store, journal) */
+/* malloc and realloc for data that outlives a request (schema, store, journal) */
 void	   *sim_xalloc(size_t size);	/* zeroed */
 void	   *sim_xrealloc(void *p, size_t size);
 char	   *sim_xstrdup(const char *s);

@@ -1,10 +1,10 @@
 /*
  * readers.c
- *		Which rows an application user may read: all, or those that it owns.
+ *		The rows that an application user may read: all, or those that it owns.
  *
- * A security role gives the privilege to read a table with a depth.  Here there are
- * two: the whole organization, and the user.  Queries leave out what may not be
- * read, without a word; a row that is asked for by its id is refused.
+ * A security role gives the privilege to read a table with a depth.  dvsim has two:
+ * the whole organization, and the user.  Queries silently omit rows that may not be
+ * read; a request for such a row by its id is refused.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

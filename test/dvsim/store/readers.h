@@ -1,6 +1,7 @@
 /*
  * readers.h
- *		Which rows an application user may read: all, or those that it owns.
+ *		The rows that an application user may read: all, or those that it
+ *		owns.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -10,13 +11,13 @@
 #include "store/schema.h"
 #include "sim.h"
 
-/* may the request read all rows of the table? */
+/* returns true if the request may read all rows of the table */
 bool		sim_reads_all(const struct sim_req *req, const struct sim_table *table);
 
 /* the rows of the table that the request may read, for a FROM: "account", or a subselect */
 const char *sim_readable(struct sim_req *req, const struct sim_table *table);
 
-/* may the request read the row? */
+/* returns true if the request may read the row */
 bool		sim_may_read(struct sim_req *req, const struct sim_table *table, const unsigned char id[16]);
 
 #endif

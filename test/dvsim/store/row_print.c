@@ -2,9 +2,9 @@
  * row_print.c
  *		Rows as JSON: the columns of a result with their annotations.
  *
- * Both query languages print through here.  The loop over the columns is the
- * hottest code of a read: it allocates nothing and copies texts made ready by
- * sim_out_prepare().
+ * Both query languages print with these functions.  The loop over the columns
+ * is the hottest code of a read: it allocates nothing and copies texts
+ * prepared by sim_out_prepare().
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -185,7 +185,7 @@ put_member(struct sim_buf *buf, const char *member, size_t len, bool *any)
 	*any = true;
 }
 
-/* the target that a lookup's value points to */
+/* returns the target to which a lookup's value points */
 static const struct sim_target *
 target_of(const struct sim_out_column *c, sqlite3_stmt *stmt)
 {

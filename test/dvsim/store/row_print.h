@@ -3,9 +3,9 @@
  *		Rows as JSON: the columns of a result with their annotations.
  *
  * A reader lists the columns it wants, lets sim_out_sql() write their SQL
- * expressions (which also notes at which position of the result each of them
- * will be), calls sim_out_prepare() once, and then prints row after row.
- * Names are quoted and escaped once, not once a row.
+ * expressions (which also notes their positions in the result), calls
+ * sim_out_prepare() once, and then prints row after row.  Names are quoted and
+ * escaped once, not for each row.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -51,18 +51,18 @@ struct sim_out
 	int			version_index;	/* of versionnumber, printed as @odata.etag; -1: no etag */
 };
 
-/* the flags that the request's odata.include-annotations asks for */
+/* returns the flags that the request's odata.include-annotations asks for */
 unsigned int sim_out_flags(const struct sim_req *req);
 
 /*
- * Appends the expressions of one column (the value, and what its annotations
- * need) to a select list, with a comma in front unless *next is 0; *next is
- * the number of result columns written so far.
+ * Appends the expressions of one column (the value, and those for its
+ * annotations) to a select list, with a comma in front unless *next is 0;
+ * *next is the number of result columns written so far.
  */
 void		sim_out_sql(struct sim_buf *sql, const char *alias, struct sim_out_column *column,
 						unsigned int flags, int *next);
 
-/* as sim_column_sql, but an elastic table's '' for no partition is NULL */
+/* like sim_column_sql, but an elastic table's '' for no partition is NULL */
 void		sim_out_value_sql(struct sim_buf *sql, const char *alias, struct sim_column *column);
 
 /* a lookup's target's primary name, as a scalar expression (TEXT) */

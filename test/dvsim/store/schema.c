@@ -1,12 +1,12 @@
 /*
  * schema.c
- *		Reads the schema from its JSON file or from the one built in.
+ *		Reads the schema from a JSON file or from the built-in one.
  *
- * The built-in file is part of the program.  A file of the user's own need
- * not repeat the tables that the service cannot do without ("core": users,
- * business units, solutions, …): those it does not have are taken from the
- * built-in one.  Passes: headers of all tables, ids, columns, system columns,
- * links (schema_links.c), hashed names (schema_index.c).
+ * The built-in file is part of the program.  A user's file need not repeat the
+ * tables that the service requires ("core": users, business units, solutions,
+ * …): missing ones are taken from the built-in file.  Passes: headers of all
+ * tables, ids, columns, system columns, links (schema_links.c), hashed names
+ * (schema_index.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -31,7 +31,7 @@ __asm__(".section .rodata\n"
 extern const char sim_builtin_schema[];
 extern const char sim_builtin_schema_end[];
 
-/* why the last schema could not be built */
+/* the reason why the last schema could not be built */
 static char failure[1024];
 
 bool
@@ -129,7 +129,7 @@ build_lower(struct build *build, const char *s)
 	return copy;
 }
 
-/* "new_SerialNumber" is called "Serial Number" when the file does not say. */
+/* "new_SerialNumber" is called "Serial Number" unless the file specifies a name. */
 const char *
 build_label(struct build *build, const char *schema_name)
 {
@@ -162,7 +162,7 @@ build_metadata_id(char out[37], const char *kind, const char *a, const char *b)
 	sim_guid_text_of_name(name, out);
 }
 
-/* What is made again under the name of something that was deleted has another id. */
+/* An object recreated under the name of a deleted one has another id. */
 void
 build_given_id(struct json_object *json, char id[37])
 {
@@ -175,7 +175,7 @@ build_given_id(struct json_object *json, char id[37])
 		sim_guid_print(bytes, id);
 }
 
-/* "city" has the set "cities" and "box" "boxes" when the file does not say. */
+/* "city" has the set "cities" and "box" "boxes" unless the file specifies one. */
 static const char *
 plural(struct build *build, const char *name)
 {
@@ -417,7 +417,7 @@ has_table(struct json_object *tables, const char *name)
 	return false;
 }
 
-/* Adds the core tables of the built-in schema that the user's has not, with their rows. */
+/* Adds the core tables of the built-in schema that the user's schema lacks, with their rows. */
 static void
 borrow_core(struct json_object *root, struct json_object *builtin)
 {

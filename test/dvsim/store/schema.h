@@ -5,10 +5,9 @@
  * Read from a JSON file (schema.json, or --schema) and never changed, so every
  * pointer handed out stays valid during a request.  Between two requests, the
  * list of a table's keys can change (metadata_keys.c), and another schema can
- * take the place of this one (drift.c).  System columns (owner, state,
- * audit, version) are added by the loader as the ownership of the table
- * asks; schema.json says only what is particular.  See README.md for the
- * file's format.
+ * take the place of this one (drift.c).  The loader adds system columns
+ * (owner, state, audit, version) according to the ownership of the table;
+ * schema.json has only the rest.  See README.md for the file's format.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -91,7 +90,7 @@ struct sim_option_set
 	int			n;
 };
 
-/* one target of a lookup: whose rows it may point to and the property that binds it */
+/* one target of a lookup: the table to whose rows it may point, and the property that binds it */
 struct sim_target
 {
 	struct sim_table *table;
@@ -182,7 +181,7 @@ struct sim_many					/* N:N */
 	char		metadata_id[37];
 };
 
-/* how bulk messages that a table does not have are refused; environments have several ways */
+/* how bulk messages that a table does not have are refused; environments differ in this */
 enum sim_bulk_refusal
 {
 	SIM_BULK_NO_SEGMENT,
@@ -234,7 +233,7 @@ struct sim_table
 	int			none_to_many;
 	struct sim_many **many_to_many;
 	int			nmany_to_many;
-	const char **solutions;		/* unique names of the solutions it belongs to */
+	const char **solutions;		/* unique names of the solutions to which it belongs */
 	int			nsolutions;
 	char		metadata_id[37];
 	void	   *store;			/* store.c's own */
@@ -262,12 +261,12 @@ struct sim_schema
 /* from a file, or the built-in one if path is NULL; on failure NULL and a message on stderr */
 struct sim_schema *sim_schema_load(const char *path);
 
-/* out of what "root" of another schema was made into; on failure NULL and sim_schema_error() */
+/* from the "root" of another schema, edited; on failure NULL and sim_schema_error() */
 struct sim_schema *sim_schema_build(struct json_object *root);
 const char *sim_schema_error(void);
 void		sim_schema_free(struct sim_schema *schema);
 
-/* all look-ups are hashed; NULL when there is none; names are case-sensitive */
+/* all look-ups are hashed; NULL if there is none; names are case-sensitive */
 struct sim_table *sim_table_by_name(struct sim_schema *schema, const char *logical_name);
 struct sim_table *sim_table_by_set(struct sim_schema *schema, const char *set_name, size_t len);
 struct sim_column *sim_column_by_name(struct sim_table *table, const char *name, size_t len);
@@ -278,14 +277,17 @@ struct sim_column *sim_column_by_navigation(struct sim_table *table, const char 
 struct sim_relationship *sim_collection_by_name(struct sim_table *table, const char *name, size_t len);
 struct sim_many *sim_many_by_name(struct sim_table *table, const char *name, size_t len);
 
-/* the column with a money column's amount in the organization's currency; NULL if that is itself or none */
+/*
+ * returns the column with a money column's amount in the organization's currency; NULL if that is
+ * the column itself or there is none
+ */
 struct sim_column *sim_base_money(const struct sim_column *column);
 
 /* the first image column of a table; a new row can have no other image */
 bool		sim_is_primary_image(const struct sim_column *column);
 struct sim_option *sim_option_by_value(const struct sim_option_set *set, int value);
 
-/* calculated and formula columns: the service ignores such an order without a word */
+/* calculated and formula columns: the service silently ignores such an order */
 bool		sim_column_ignores_order(const struct sim_column *column);
 const char *sim_type_name(enum sim_type type);	/* "StringType" */
 

@@ -2,8 +2,8 @@
  * schema_build.h
  *		A schema while it is read.
  *
- * Tables grow column by column as drafts; when all are there, the drafts are
- * turned into the arrays of schema.h and the links between them are made.
+ * Tables grow column by column as drafts; when all are complete, the drafts
+ * are turned into the arrays of schema.h and the links between them are made.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,7 +14,7 @@
 
 #include "store/schema.h"
 
-/* a target of a lookup, by name; what is NULL gets its default */
+/* a target of a lookup, by name; members that are NULL get their defaults */
 struct draft_target
 {
 	const char *table;
@@ -36,7 +36,7 @@ struct draft
 {
 	struct sim_table *table;
 	struct json_object *json;
-	bool		borrowed;		/* out of the built-in schema: may lack targets */
+	bool		borrowed;		/* from the built-in schema: may lack targets */
 	struct draft_column *columns;
 	int			n;
 	int			cap;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* how schema.json calls a type, how metadata does, and its usual limits */
+/* the names of a type in schema.json and in metadata, and its usual limits */
 struct type_info
 {
 	const char *word;
@@ -238,7 +238,7 @@ money_companion(struct build *build, struct draft *draft, const struct sim_colum
 	helper->formula = sim_fmt(build->arena, "dv_base({%s}, {exchangerate})", of->name);
 }
 
-/* What stands beside column "ordinal" because of its type. */
+/* Adds the columns that accompany column "ordinal" because of its type. */
 bool
 build_companions(struct build *build, struct draft *draft, int ordinal)
 {
@@ -428,7 +428,7 @@ column_nature(struct build *build, struct draft *draft, struct sim_column *colum
 	if (column->formula != NULL)
 		column->stored = false;
 
-	/* computed ones and files do not go into the body of a write */
+	/* computed columns and files are not part of the body of a write */
 	writable = column->formula == NULL && column->source_type == 0 &&
 		column->type != SIM_FILE && column->type != SIM_MANAGED;
 	column->valid_for_create = build_flag(json, "create", writable);

@@ -3,8 +3,8 @@
  *		Look-ups of tables, columns, properties and navigation properties.
  *
  * One open-addressing hash for the tables of the schema and one for each
- * table, in which the name and what kind of name it is make the key.  They are
- * at most half full, so nearly every look-up ends at its first slot.
+ * table, whose key is the name and its kind.  They are at most half full, so
+ * nearly every look-up ends at its first slot.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

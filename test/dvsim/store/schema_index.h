@@ -11,7 +11,7 @@
 
 #include "store/schema.h"
 
-/* indexes all names of a finished schema; false if one is there twice (message on stderr) */
+/* indexes all names of a finished schema; false if a name occurs twice (message on stderr) */
 bool		sim_index_schema(struct sim_schema *schema);
 
 #endif

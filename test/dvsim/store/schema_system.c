@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* which tables have a column */
+/* the tables that have a column */
 #define FOR_AUDITED		1		/* all but bare ones */
 #define FOR_DATA		2		/* not the service's own tables */
 #define FOR_USER_OWNED	4
@@ -102,7 +102,7 @@ add_targets(struct build *build, struct draft_column *column, int n)
 	return column->targets;
 }
 
-/* Lookups of an activity are called so in its own name: "createdby_task". */
+/* Lookups of an activity have its name in theirs: "createdby_task". */
 static const char *
 system_navigation(struct build *build, const struct sim_table *table, const char *column)
 {

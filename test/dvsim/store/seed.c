@@ -2,12 +2,11 @@
  * seed.c
  *		Rows in bulk, for benchmarks and tests.
  *
- * What a row holds depends on its table, the seed and its ordinal, so two
- * runs make the same rows; a lookup points to a row of the first of its
- * targets if that was seeded before, to one of its own table with a smaller
- * ordinal, else to none, unless the request says how to fill it.  A second call goes on where the first one stopped.
- * The ids of a table share their leading bytes and end in the ordinal, so they
- * sort by it.
+ * The values of a row depend on its table, the seed and its ordinal, so two runs make the same
+ * rows; a lookup points to a row of the first of its targets if that was seeded before, to one of
+ * its own table with a smaller ordinal, else to none, unless the request specifies how to fill
+ * it.  A second call continues where the first one stopped.  The ids of a table share their
+ * leading bytes and end in the ordinal, so they sort by it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -36,7 +35,7 @@ struct seeder
 	int64_t		high;
 	const struct sim_table *target; /* of a lookup */
 	int64_t		targets;		/* seeded rows that it can point to */
-	const struct sim_seed_lookup *lookup;	/* how the request wants it filled, or NULL */
+	const struct sim_seed_lookup *lookup;	/* how to fill it according to the request, or NULL */
 	unsigned char prefix[8];	/* of their ids */
 	void		(*fill) (struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal);
 	char		text[TEXT_ROOM];
@@ -223,7 +222,7 @@ fill_text(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal
 	}
 	if (column->primary_name && len > 0)
 	{
-		/* names differ, so that looking for one finds few */
+		/* names differ, so that few rows match a name */
 		len = add_word(s->text, len, room, " ");
 		len = add_number(s->text, len, room, (uint64_t) ordinal + 1, 1);
 	}
@@ -371,7 +370,7 @@ even(uint64_t random)
 	return (double) (random >> 11) / (double) (UINT64_C(1) << 53);
 }
 
-/* One lookup in four is set, if the request does not say more. */
+/* One lookup in four is set, unless the request specifies more. */
 static void
 fill_lookup(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordinal)
 {
@@ -483,7 +482,7 @@ in_key(const struct sim_table *table, const struct sim_column *column)
 	return false;
 }
 
-/* Columns with one value for all rows; false if this is none. */
+/* Binds a column with one value for all rows; false if this is not one. */
 static bool
 bind_constant(struct plan *plan, const struct sim_column *column, int param)
 {
@@ -547,7 +546,7 @@ left_null(const struct sim_column *column)
 
 /*
  * Whole numbers between which a column's values are made: its limits, or less
- * when they are far apart.  Keys count through all that is there.
+ * if they are far apart.  Keys count through all existing rows.
  */
 static void
 number_range(struct seeder *s)

@@ -1,6 +1,7 @@
 /*
  * seed_lookups.c
- *		How the lookups of seeded rows are filled, if the request says so.
+ *		How the lookups of seeded rows are filled, if the request specifies
+ *		it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,6 +1,7 @@
 /*
  * seed_lookups.h
- *		How the lookups of seeded rows are filled, if the request says so.
+ *		How the lookups of seeded rows are filled, if the request specifies
+ *		it.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,13 +29,15 @@ struct sim_seed_lookups
 	int			n;
 };
 
-/* {"lookups": {"column": {"table", "filled", "skew"}, …}}; NULL, or what is wrong (arena or static) */
+/*
+ * {"lookups": {"column": {"table", "filled", "skew"}, …}}; NULL, or the error (arena or static)
+ */
 const char *sim_seed_lookups_read(struct sim_arena *arena, struct sim_table *table,
 								  struct json_object *body, struct sim_seed_lookups *lookups);
 
 /*
- * Which of n rows a lookup refers to: the i-th about 1/i^skew times as often
- * as the first.  "even" is a random number, 0 to 1 without 1.
+ * Returns which of n rows a lookup refers to: the i-th about 1/i^skew times as
+ * often as the first.  "even" is a random number, 0 to 1 without 1.
  */
 int64_t		sim_seed_pick(double skew, int64_t n, double even);
 

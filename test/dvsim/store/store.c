@@ -2,10 +2,10 @@
  * store.c
  *		The database: opening, statements, transactions, versions.
  *
- * Everything runs on one connection.  In memory a transaction keeps its
+ * Everything runs on one connection.  In memory, a transaction keeps its
  * journal in memory, too; a file has a write-ahead log that is not synced, so
- * that what was committed survives the death of the process, but not that of
- * the machine.
+ * that committed data survives the death of the process, but not that of the
+ * machine.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,12 +26,12 @@
 #define FIRST_VERSION 1000000
 
 /*
- * What was rolled back used versions that a file does not know of, and clients
- * may have been told of them; no row must get one of these again.
+ * Versions used by a transaction that was rolled back are not in the file, but
+ * clients may have seen them; no row must get one of these again.
  */
 #define RESTART_GAP 1000000
 
-/* Statements are long and looked up for every row, so by words. */
+/* Statements are long and looked up for every row, so hash them by words. */
 static uint64_t
 hash_text(const char *s)
 {
@@ -304,7 +304,7 @@ sim_row_count(struct sim_store *store, struct sim_table *table)
 	return one_number(store, sql, 0);
 }
 
-/* Is the file empty or one of ours? */
+/* Returns true if the file is empty or one of ours. */
 static bool
 check_file(struct sim_store *store, const char *file)
 {
@@ -339,7 +339,7 @@ open_database(struct sim_store *store, const char *file)
 		return false;
 	}
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_LOOKASIDE, NULL, 1200, 500);
-	/* renaming a table leaves the triggers of others alone */
+	/* renaming a table must not change the triggers of others */
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, 1, NULL);
 	if (!store_functions(store->db))
 		return false;

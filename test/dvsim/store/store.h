@@ -56,23 +56,23 @@ struct sim_store
 	void	   *statements;		/* cache, store.c's own */
 };
 
-/* NULL file: memory.  Creates what is missing; with a file, keeps the rows that are there. */
+/* NULL file: memory.  Creates missing tables; with a file, keeps its rows. */
 struct sim_store *sim_store_open(struct sim *sim, const char *file);
 void		sim_store_close(struct sim_store *store);
 
-/* all rows go, the schema's initial rows and the application users come back */
+/* deletes all rows, and restores the schema's initial rows and the application users */
 bool		sim_store_reset(struct sim *sim);
 
 /*
- * A prepared statement out of the cache (prepared if it is not there), ready
- * to bind; give it back with sim_stmt_put, which resets it.  The same text
- * may be taken twice at once.  NULL if SQLite refuses the text: the message
- * is on stderr and the caller answers 500.
+ * A prepared statement from the cache (prepared if it is not in it), ready to
+ * bind; return it with sim_stmt_put, which resets it.  The same text may be in
+ * use twice at once.  NULL if SQLite refuses the text: the message is on
+ * stderr and the caller answers 500.
  */
 sqlite3_stmt *sim_stmt_get(struct sim_store *store, const char *sql);
 void		sim_stmt_put(struct sim_store *store, sqlite3_stmt *stmt);
 
-/* is there an index that finds rows by this column? */
+/* returns true if an index finds rows by this column */
 bool		sim_is_indexed(const struct sim_column *column);
 
 /* forgets all statements that are not in use, after which tables may change */
@@ -98,7 +98,7 @@ bool		sim_unindex_key(struct sim_store *store, const struct sim_table *table,
 /* the SQL function for the sum or the mean of a column's values */
 const char *sim_number_aggregate(enum sim_type type, bool mean);
 
-/* what SQL Server says when a sum does not fit into the type of its column */
+/* what SQL Server reports if a sum does not fit into the type of its column */
 #define SIM_SQL_OVERFLOW "0x80041136"
 #define SIM_SQL_OVERFLOW_MESSAGE \
 	"Sql error: A SQL arithmetic overflow error occurred CRM ErrorCode: -2147217098 " \
@@ -108,13 +108,13 @@ int64_t		sim_next_version(struct sim_store *store);
 int64_t		sim_row_count(struct sim_store *store, struct sim_table *table);	/* exact */
 
 /*
- * Fills a table with rows that depend on (table, seed, ordinal) and the given
- * lookups (or NULL) only; returns false on error.
+ * Fills a table with rows that depend only on (table, seed, ordinal) and the
+ * given lookups (or NULL); returns false on error.
  */
 bool		sim_seed_rows(struct sim *sim, struct sim_table *table, int64_t n,
 						  const struct sim_seed_lookups *lookups);
 
-/* how many rows of a table have been seeded: the ordinal of the next one */
+/* returns how many rows of a table have been seeded: the ordinal of the next one */
 int64_t		sim_seeded_rows(struct sim *sim, const struct sim_table *table);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * store_drift.c
- *		What becomes of the rows when the definition of their table changes.
+ *		Converts the rows when the definition of their table changes.
  *
- * Columns that are merely new are added.  Everything else makes a new table
- * that is filled from the old one: columns that are gone are left behind,
- * and values of columns whose type has changed go through their text.  A value
- * that the new type cannot have becomes null.
+ * Columns that are merely new are added.  Any other change makes a new table
+ * that is filled from the old one: deleted columns are left behind, and values
+ * of columns whose type has changed are converted through text.  A value that
+ * the new type cannot have becomes null.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -50,7 +50,7 @@ put_decimal(struct sim_buf *buf, const void *packed)
 	sim_put(buf, text, (size_t) len);
 }
 
-/* false when values of this type have no text */
+/* false if values of this type have no text */
 static bool
 put_text(struct sim_buf *buf, sqlite3_value *value, enum sim_type type)
 {
@@ -189,7 +189,7 @@ store_func_convert(sqlite3_context *context, int nargs, sqlite3_value **args)
  * ----------
  */
 
-/* The column that a column's values come from; NULL when it is new. */
+/* The source of a column's values; NULL if the column is new. */
 static struct sim_column *
 source_of(const struct sim_table *old, const struct sim_column *column, const char *from,
 		  const char *to)
@@ -370,7 +370,7 @@ has_all_targets(const struct sim_column *column, const struct sim_column *before
 	return true;
 }
 
-/* Rows may point to tables that the lookup does not have as targets any more. */
+/* Rows may point to tables that are no longer targets of the lookup. */
 static bool
 clear_lost_targets(struct sim_store *store, const struct sim_table *old,
 				   const struct sim_table *table)
@@ -398,7 +398,7 @@ clear_lost_targets(struct sim_store *store, const struct sim_table *old,
 	return ok;
 }
 
-/* What is not tracked has no tombstones, and its rows are not found by their version. */
+/* A table that is not tracked has no tombstones, and its rows are not found by their version. */
 static bool
 forget_tracking(struct sim_store *store, const struct sim_table *table)
 {

@@ -1,6 +1,6 @@
 /*
  * store_functions.c
- *		The collation and the functions that SQL gets from the service's
+ *		The collation and the SQL functions that implement the service's
  *		rules: text without case and accents, exact decimals, GUIDs.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -13,7 +13,7 @@
 #include "store/guid.h"
 #include "store/text.h"
 
-/* what an aggregate over exact numbers has seen; not a __int128, which may not lie here */
+/* state of an aggregate over exact numbers; not a __int128, which would be misaligned */
 struct total
 {
 	unsigned char sum[sizeof(sim_dec)];
@@ -58,7 +58,7 @@ func_fold(sqlite3_context *context, int nargs, sqlite3_value **args)
 	sim_buf_free(&out);
 }
 
-/* A decimal out of a stored one, a whole number or a text; false for NULL and nonsense. */
+/* Reads a decimal from a stored one, a whole number or a text; false for NULL and nonsense. */
 static bool
 decimal_of(sqlite3_value *value, sim_dec *out)
 {

@@ -1,6 +1,7 @@
 /*
  * store_parts.h
- *		What the files of the store share; nobody else includes this.
+ *		The interface of the files of the store; no other file includes
+ *		this.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +26,7 @@ struct store_stmt
 };
 
 #define STORE_BUCKETS	1024
-#define STORE_STMTS		512		/* more than these are forgotten when they are free */
+#define STORE_STMTS		512		/* if there are more, the free ones are forgotten */
 
 struct store_cache
 {
@@ -53,16 +54,16 @@ bool		store_table(struct sim_store *store, struct sim_schema *schema,
 bool		store_tables(struct sim_store *store, struct sim_schema *schema, const char *file);
 
 /*
- * store_drift.c: the rows of a table whose definition becomes another one, in
- * a transaction of the caller.  A column that was renamed is said by both
- * names, or by none.
+ * store_drift.c: converts the rows of a table whose definition becomes another
+ * one, in a transaction of the caller.  For a renamed column, both names are
+ * given, or neither.
  */
 bool		store_change_table(struct sim_store *store, struct sim_schema *schema,
 							   const struct sim_table *old, struct sim_table *table,
 							   const char *renamed_from, const char *renamed_to);
 bool		store_drop_table(struct sim_store *store, const struct sim_table *table);
 
-/* store_drift.c: every row gets another version, in the order that they have */
+/* store_drift.c: gives every row another version, in the existing order */
 bool		store_touch_rows(struct sim_store *store, const struct sim_table *table);
 
 /* store_drift.c: dv_convert(value, type before, type now) */

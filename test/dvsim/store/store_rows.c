@@ -1,12 +1,12 @@
 /*
  * store_rows.c
- *		Rows that are there from the start: those of the schema file, those
- *		that describe the schema (messages, solution components) and those of
- *		the application users.
+ *		Rows that exist from the start: those of the schema file, those that
+ *		describe the schema (messages, solution components) and those of the
+ *		application users.
  *
- * All are inserted in one way, from a JSON object by column name; what it
- * does not give gets the default or what the service would put there.  Ids
- * that are no GUIDs are names, and a name always makes the same id.
+ * All are inserted in one way, from a JSON object by column name; other
+ * columns get the default or the service's value.  Ids that are not GUIDs are
+ * names, and a name always results in the same id.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -53,7 +53,7 @@ set_text(struct sim_value *value, const char *s)
 	value->len = strlen(s);
 }
 
-/* What the row's object says of a column. */
+/* Returns the value of a column in the row's object. */
 static void
 given_value(const struct sim *sim, const struct sim_column *column, struct json_object *json,
 			struct sim_value *value)
@@ -99,7 +99,7 @@ given_value(const struct sim *sim, const struct sim_column *column, struct json_
 	}
 }
 
-/* What the service puts into a column that nobody gave. */
+/* Returns the service's value for a column without a given one. */
 static void
 service_value(struct sim *sim, const struct sim_column *column, struct sim_value *value)
 {
@@ -148,7 +148,7 @@ insert_sql(const struct sim_table *table, struct sim_buf *sql)
 	sim_puts(sql, ")");
 }
 
-/* A lookup with several targets says which: {"id": …, "type": …}; else it is the first. */
+/* Returns the target of a lookup with several: {"id": …, "type": …}; otherwise the first. */
 static const char *
 target_of(const struct sim_column *column, struct json_object *given)
 {
@@ -240,7 +240,7 @@ store_initial_rows(struct sim *sim)
 	return true;
 }
 
-/* --- rows that follow from the tables --- */
+/* --- rows derived from the tables --- */
 
 struct message
 {
@@ -354,7 +354,7 @@ message_rows(struct sim *sim)
 	return true;
 }
 
-/* id of the solution of that unique name, as it stands in the rows; false if there is none */
+/* finds the id of the solution with that unique name among the rows; false if there is none */
 static bool
 solution_id(struct sim *sim, const char *unique_name, char text[37])
 {
@@ -395,7 +395,7 @@ component_row(struct sim *sim, struct sim_table *components, const struct sim_ta
 	return insert_and_drop(sim, components, row, name);
 }
 
-/* Each table is in the solution "Default" and in those that the schema names. */
+/* Each table is in the solution "Default" and in those named by the schema. */
 static bool
 component_rows(struct sim *sim)
 {

@@ -2,8 +2,8 @@
  * store_tables.c
  *		A SQL table for each table of the schema.
  *
- * New tables and new columns are added to a file that lacks them; what cannot
- * be added (another type, another primary key) is refused with a message.
+ * New tables and new columns are added to a file that lacks them; other
+ * differences (another type, another primary key) are refused with a message.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -166,7 +166,7 @@ has_table(struct sim_store *store, const char *name)
 	return found;
 }
 
-/* The index of a key; a row with NULL in one of its columns is outside of the key. */
+/* The index of a key; a row with NULL in one of its columns is not in it. */
 static void
 put_key_index(struct sim_buf *sql, const struct sim_table *table, const struct sim_key_def *key)
 {
@@ -211,7 +211,7 @@ sim_unindex_key(struct sim_store *store, const struct sim_table *table,
 	return ok;
 }
 
-/* Is this the statement that made the index of one of the table's keys? */
+/* Returns true if this is the statement that made the index of one of the table's keys. */
 static bool
 is_key_index(const struct sim_table *table, const char *statement)
 {
@@ -251,7 +251,7 @@ drop_old_indexes(struct sim_store *store, const struct sim_table *table)
 	return ok;
 }
 
-/* A key that the rows of a file do not allow is there, but has failed. */
+/* A key that the rows of a file violate exists, but has failed. */
 static bool
 index_keys(struct sim_store *store, struct sim_table *table)
 {
@@ -273,8 +273,9 @@ index_keys(struct sim_store *store, struct sim_table *table)
 }
 
 /*
- * Lookups between business tables are indexed, for joins and for what deleting
- * a row does to those that point to it; those that every row has are not.
+ * Lookups between business tables are indexed, for joins and for the effects
+ * of deleting a row on those that point to it; lookups that every row has are
+ * not.
  */
 static bool
 wants_index(const struct sim_column *column)
@@ -352,7 +353,7 @@ index_others(struct sim_store *store, const struct sim_table *table)
 
 /*
  * Users and teams are owners, too: rows of "owner" follow them.  The triggers
- * are made anew each time, because a name may be a formula of the schema.
+ * are recreated each time, because a name may be a formula of the schema.
  */
 static bool
 owner_triggers(struct sim_store *store, struct sim_schema *schema, struct sim_table *table)

@@ -2,19 +2,19 @@
  * text.c
  *		Text as the service compares it.
  *
- * This is the Windows collation Latin1_General_CI_AI in its first version,
- * which ignores case, accents, width, and the difference between hiragana and
- * katakana.  It knows nothing of what is younger than Unicode 3: supplementary
+ * This is the Windows collation Latin1_General_CI_AI in its first version, which
+ * ignores case, accents, width, and the difference between hiragana and
+ * katakana.  It does not know characters newer than Unicode 3: supplementary
  * characters and many scripts have no weight, so an emoji equals the empty text.
  *
- * Each character becomes a weight: nothing for what the collation ignores, else
- * its class (blank, space, punctuation, digit, letter) above its place in the
- * class.  Letters lose case and accents before that (text_fold.h); a few become
- * two weights.  ASCII takes a table.  Hyphens count, also soft ones, and a
- * no-break space is no blank.
+ * Each character becomes a weight: none if the collation ignores it, else its
+ * class (blank, space, punctuation, digit, letter) above its place in the class.
+ * Letters lose case and accents first (text_fold.h); a few become two weights.
+ * ASCII uses a table.  Hyphens count, including soft ones, and a no-break space
+ * is not a blank.
  *
- * Trailing blanks count for nothing in a comparison, but for something in
- * LIKE, as SQL Server has it for Unicode text.
+ * Trailing blanks are ignored in a comparison, but not in LIKE, as in SQL Server
+ * for Unicode text.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -64,7 +64,7 @@ static const unsigned char ascii_rank[128] = {
 #define FIRST_DIGIT			70
 #define FIRST_LETTER		80
 
-/* what a piece of text still has to give */
+/* the rest of a piece of text */
 struct cursor
 {
 	const unsigned char *p;
@@ -133,9 +133,9 @@ struct range
 };
 
 /*
- * Characters that count for nothing: combining marks, and whatever is younger
- * than the tables of this collation or was left out of them, emoji and whole
- * scripts among them.
+ * Characters that are ignored: combining marks, and characters that are newer
+ * than the tables of this collation or missing from them, such as emoji and
+ * whole scripts.
  */
 static const struct range weightless[] = {
 	{0x300, 0x36f}, {0x483, 0x487}, {0x591, 0x5bd}, {0x64b, 0x652}, {0xd80, 0xdff},
@@ -223,8 +223,8 @@ static const uint16_t half_width[56] = {
 static const char ligatures[7][3] = {"ff", "fi", "fl", "", "", "", "st"};
 
 /*
- * What a character beyond ASCII is compared as (text_fold.h): one character,
- * or PAIR with two ASCII letters.
+ * Returns the replacement of a character beyond ASCII in comparisons
+ * (text_fold.h): one character, or PAIR with two ASCII letters.
  */
 static uint32_t
 fold(uint32_t cp)
@@ -266,7 +266,7 @@ wide_weight(uint32_t cp)
 	return CLASS_LETTER | (cp + 0x100);
 }
 
-/* The next weight of text that does not begin with ASCII; 0 at the end. */
+/* Returns the next weight of text that does not begin with ASCII; 0 at the end. */
 static uint32_t
 next_wide(struct cursor *cur)
 {
@@ -299,7 +299,7 @@ next_wide(struct cursor *cur)
 	return 0;
 }
 
-/* The next weight that counts, or 0 at the end. */
+/* Returns the next weight that counts, or 0 at the end. */
 static inline uint32_t
 next_weight(struct cursor *cur)
 {
@@ -389,7 +389,7 @@ sim_text_fold(const char *s, size_t len, struct sim_buf *out)
 	}
 }
 
-/* Moves a pattern behind characters that count for nothing, so that a wildcard is seen. */
+/* Moves a pattern past ignored characters, so that a wildcard is seen. */
 static void
 skip_weightless(struct cursor *cur)
 {
@@ -406,9 +406,9 @@ skip_weightless(struct cursor *cur)
 }
 
 /*
- * Does a [set] hold this weight?  "pattern" stands behind the bracket and is
- * moved behind the closing one; false and the end of the pattern when there is
- * none, so that nothing matches.
+ * Returns true if a [set] contains this weight.  "pattern" is after the
+ * opening bracket and is moved past the closing one; false and the end of the
+ * pattern if there is none, so that nothing matches.
  */
 static bool
 set_matches(struct cursor *pattern, uint32_t weight)
@@ -475,7 +475,7 @@ at_end(const struct cursor *cur)
 	return cur->pending == 0 && cur->p == cur->end;
 }
 
-/* Has the text nothing more that counts? */
+/* Returns true if the text has nothing more that counts. */
 static bool
 exhausted(const struct cursor *cur)
 {

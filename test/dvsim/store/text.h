@@ -18,7 +18,10 @@
 int			sim_text_compare(const char *a, size_t alen, const char *b, size_t blen);
 bool		sim_text_like(const char *s, size_t len, const char *pattern, size_t plen);
 
-/* appends what two texts have in common that compare as equal: lower case, no accents, no trailing blanks */
+/*
+ * appends the fold of a text, which is the same for all texts that compare as equal: lower case,
+ * no accents, no trailing blanks
+ */
 void		sim_text_fold(const char *s, size_t len, struct sim_buf *out);
 
 /* UTF-16 units in UTF-8 text: what MaxLength counts */

@@ -1,11 +1,11 @@
 /*
  * text_fold.h
- *		What letters are compared as: without case and accents.
+ *		The forms in which letters are compared: without case and accents.
  *
- * Made from the Unicode decompositions: the base letter in lower case; 0 where
- * a character stands for itself (Windows gives the long s, the t with a stroke,
- * and a few more places of their own); 0x8000 | a << 7 | b where it is compared as
- * two ASCII letters.  Only text.c includes this.
+ * Made from the Unicode decompositions: the base letter in lower case; 0 if a
+ * character stands for itself (Windows gives the long s, the t with a stroke, and
+ * a few more letters places of their own); 0x8000 | a << 7 | b if it is compared
+ * as two ASCII letters.  Only text.c includes this.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

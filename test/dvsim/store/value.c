@@ -3,8 +3,8 @@
  *		One column's value: from JSON, from literals of queries, into SQLite.
  *
  * A table has two readers for each type: one for bodies of writes, which
- * checks what the column may hold, and one for literals, which only asks
- * whether the text is of the type.
+ * checks the column's limits, and one for literals, which only checks that the
+ * text is of the type.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -68,7 +68,7 @@ set_guid(struct reader *r, const char *s, size_t len)
 	return sim_guid_parse(s, len, r->out->fixed);
 }
 
-/* What the service says of a body that the OData reader cannot take. */
+/* Fails with the service's message for a body that the OData reader cannot accept. */
 static bool
 payload_fail(struct reader *r, const char *edm, const char *s, size_t len)
 {
@@ -260,7 +260,7 @@ choice_fail(struct reader *r, int64_t value)
 					r->column->name, r->column->table->name, accepted);
 }
 
-/* The status is not checked here: which ones are valid depends on the state. */
+/* The status is not checked here: its valid values depend on the state. */
 static bool
 json_choice(struct reader *r, struct sim_json *json)
 {
@@ -284,7 +284,7 @@ compare_ints(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* "1, 9" into values, ascending and each once; -1 when it is no such list */
+/* "1, 9" into values, ascending and each once; -1 if it is not such a list */
 static int
 parse_choices(const char *s, size_t len, int64_t *values, int max)
 {
@@ -513,7 +513,7 @@ literal_integer(struct reader *r, const char *s, size_t len)
 	return parse_real(s, len, &r->out->r) || literal_fail(r, s, len, edm_of_int(r->column));
 }
 
-/* What is too large for a decimal is larger than all of them. */
+/* A number that is too large for a decimal is larger than all of them. */
 static bool
 literal_decimal(struct reader *r, const char *s, size_t len)
 {
@@ -666,7 +666,7 @@ sim_value_is_null(const struct sim_value *value)
 	return value->kind == SIM_V_NULL;
 }
 
-/* A formula with "{column}" replaced by what the column is under the alias. */
+/* Writes a formula with "{column}" replaced by the column's expression under the alias. */
 static void
 put_formula(struct sim_buf *sql, const char *alias, struct sim_column *column)
 {

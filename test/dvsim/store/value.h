@@ -3,8 +3,8 @@
  *		One column's value: from JSON, from literals of queries, into SQLite,
  *		and out again as JSON.
  *
- * All checks of values (length, range, precision, choices, dates) and their
- * error codes are here, so single writes, bulk messages and $batch
+ * This module has all checks of values (length, range, precision, choices,
+ * dates) and their error codes, so single writes, bulk messages and $batch
  * agree.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -45,11 +45,11 @@ bool		sim_value_from_json(struct sim_req *req, struct sim_res *res, struct sim_c
 
 /*
  * A literal of a filter, given as text without its quotes: OData literals
- * ("quoted" says whether it stood in quotes), values of FetchXML conditions
- * and PropertyValues of query functions.  Whether the type fits the column
- * is checked; the value need not be one the column could hold (a number out
- * of range is just compared).  Date-times before 1753 or after 9999 are
- * refused with 0x80040239.
+ * ("quoted" says whether it had quotes), values of FetchXML conditions and
+ * PropertyValues of query functions.  Checks that the type fits the column;
+ * the column need not be able to hold the value (a number out of range is just
+ * compared).  Date-times before 1753 or after 9999 are refused with
+ * 0x80040239.
  */
 bool		sim_value_from_literal(struct sim_req *req, struct sim_res *res, struct sim_column *column,
 								   const char *s, size_t len, struct sim_value *out);
@@ -64,8 +64,8 @@ void		sim_value_print(struct sim_buf *buf, struct sim_column *column, sqlite3_st
 void		sim_value_print_literal(struct sim_buf *buf, struct sim_column *column, sqlite3_stmt *stmt, int i);
 
 /*
- * FormattedValue without quotes or escapes.  False when there is none (text,
- * ids).  For lookups the caller joins the target's name; not handled here.
+ * FormattedValue without quotes or escapes.  False if there is none (text,
+ * ids).  For lookups the caller joins the target's name.
  */
 bool		sim_value_label(struct sim_buf *buf, struct sim_column *column, sqlite3_stmt *stmt, int i);
 
@@ -76,7 +76,7 @@ void		sim_column_sql(struct sim_buf *sql, const char *alias, struct sim_column *
 bool		sim_column_filterable(struct sim_req *req, struct sim_res *res,
 								  const struct sim_column *column);
 
-/* ISO 8601 → seconds since 1970; without an offset it is UTC; false when malformed */
+/* ISO 8601 → seconds since 1970; without an offset it is UTC; false if malformed */
 bool		sim_time_parse(const char *s, size_t len, int64_t *seconds);
 void		sim_time_print(struct sim_buf *buf, int64_t seconds, bool date_only);	/* no quotes */
 

@@ -3,8 +3,8 @@
  *		Values out of SQLite as JSON, as literals and as labels; date and time
  *		as text, both ways.
  *
- * Pages of thousands of rows pass here, so nothing goes through printf that
- * need not.
+ * Pages of thousands of rows are printed here, so printf is used only where
+ * necessary.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -78,7 +78,7 @@ civil_of(int64_t seconds)
 	return c;
 }
 
-/* "n" digits at *p, which moves on; -1 if they are not there */
+/* reads "n" digits at *p, which moves on; -1 if there are fewer */
 static int
 take_digits(const char **p, const char *end, int n)
 {
@@ -400,7 +400,7 @@ put_plain(struct sim_buf *buf, struct sim_column *column, sqlite3_stmt *stmt, in
 	}
 }
 
-/* which types stand in quotes in JSON, besides text */
+/* types that are quoted in JSON, besides text */
 static const bool quoted[SIM_TYPES] = {
 	[SIM_UUID] = true,
 	[SIM_LOOKUP] = true,
@@ -412,7 +412,7 @@ static const bool quoted[SIM_TYPES] = {
 	[SIM_IMAGE] = true,
 };
 
-/* NULL, or an elastic row's partition that the client did not give */
+/* NULL, or an elastic row's partition that the client did not specify */
 static bool
 is_null(const struct sim_column *column, sqlite3_stmt *stmt, int i)
 {
@@ -437,7 +437,7 @@ sim_value_print(struct sim_buf *buf, struct sim_column *column, sqlite3_stmt *st
 	}
 	else if (!put_plain(buf, column, stmt, i))
 	{
-		/* as a blob the text comes without being copied for a terminator */
+		/* a blob is returned without a copy for a terminator */
 		const char *s = sqlite3_column_blob(stmt, i);
 
 		sim_put_json(buf, s != NULL ? s : "", (size_t) sqlite3_column_bytes(stmt, i));

@@ -3,8 +3,8 @@
  *		The headers that every answer of the Web API carries, and
  *		its compression.
  *
- * This runs for every request, so what does not change is text that was
- * made before and the rest goes into the request's arena in one piece.
+ * This runs for every request, so constant text is made in advance, and the
+ * rest goes into the request's arena in one piece.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -102,7 +102,7 @@ sim_answer_head(struct sim_wire *wire, struct sim_exchange *exchange, int server
 						sim_fmt(arena, "0:-1#%lld", (long long) wire->sim->store->version));
 }
 
-/* does an Accept-Encoding header take gzip? */
+/* returns true if an Accept-Encoding header permits gzip */
 static bool
 takes_gzip(const char *accept)
 {
@@ -123,7 +123,7 @@ takes_gzip(const char *accept)
 	return false;
 }
 
-/* one for all answers: setting it up anew would cost more than most bodies */
+/* one for all answers: creating one would cost more than compressing most bodies */
 static z_stream deflater;
 static bool deflater_ready;
 

@@ -59,7 +59,7 @@ base64url_encode(const unsigned char *in, size_t len, char *out)
 	*out = '\0';
 }
 
-/* into the arena, NUL-terminated; NULL when there are other characters */
+/* decodes into the arena, NUL-terminated; NULL if there are other characters */
 static unsigned char *
 base64url_decode(struct sim_arena *arena, const char *in, size_t len, size_t *out_len)
 {

@@ -1,10 +1,10 @@
 /*
  * auth.c
- *		Who may speak to the organisation, and the tokens that prove it.
+ *		Application users and their tokens.
  *
  * Tokens are opaque: 64 random digits in a hash table, with the user and the
  * virtual time at which they expire.  Expired ones stay until the table must
- * grow, so that their bearer hears "expired" and not "unknown".
+ * grow, so that they are reported as expired, not as unknown.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,7 +39,7 @@ struct sim_auth
 {
 	struct sim *sim;
 	int64_t		lifetime_us;
-	uint64_t	random;			/* tokens repeat at no reset */
+	uint64_t	random;			/* not reset, so that tokens are never repeated */
 	struct account **accounts;
 	int			naccounts;
 	struct account **users;		/* those that are users of the organisation */
@@ -309,7 +309,7 @@ slot_of(struct token *tokens, size_t nslots, const char *text)
 	return &tokens[slot];
 }
 
-/* makes room by dropping what expired; grows if that is not enough */
+/* makes room by dropping expired tokens; grows if that is not enough */
 static void
 rebuild(struct sim_auth *auth, int64_t now)
 {

@@ -58,10 +58,10 @@ bool		sim_auth_rows(struct sim_auth *auth);
 /* a new token of 64 characters, valid until the next call; seconds are real ones */
 const char *sim_auth_issue(struct sim_auth *auth, struct sim_user *user, int64_t *seconds);
 
-/* who an Authorization header (or NULL) speaks for */
+/* returns the user of an Authorization header (or NULL) */
 enum sim_bearer sim_auth_check(struct sim_auth *auth, const char *header, struct sim_user **user);
 
-/* the user's tokens expire now */
+/* makes the user's tokens expire now */
 void		sim_auth_void(struct sim_auth *auth, const struct sim_user *user);
 
 #endif

@@ -2,11 +2,11 @@
  * canned.c
  *		Answers of reads, kept until something changes.
  *
- * The key of an answer is all that may matter to it: who reads, the target,
- * and the headers but those that name the client or the request.  It can be
- * used as long as SQLite has changed no row, and neither schema, quirks, nor
- * clock were touched; what goes by without a change (rows of elastic tables
- * that reach their end, dates relative to now) is not noticed.
+ * The key of an answer contains everything that may matter to it: the user,
+ * the target, and the headers, except those that identify the client or the
+ * request.  It can be used as long as SQLite has changed no row, and neither
+ * schema, quirks, nor clock have changed.  Changes by mere passage of time
+ * (rows of elastic tables that expire, dates relative to now) are not noticed.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -35,7 +35,7 @@ struct answer
 	int			input;
 };
 
-/* what all answers depend on */
+/* the state on which all answers depend */
 struct moment
 {
 	int			changes;
@@ -88,7 +88,7 @@ sim_canned_free(struct sim_canned *canned)
 	free(canned);
 }
 
-/* has anything changed since the answers were given? */
+/* returns true if something has changed since the answers were given */
 static void
 check_moment(struct sim *sim)
 {
@@ -113,7 +113,7 @@ names_the_client(const char *header)
 		strcasecmp(header, "x-ms-client-request-id") == 0;
 }
 
-/* NULL if the request is not one that is answered from here */
+/* NULL if the request is never answered from the cache */
 static const char *
 key_of(const struct sim_exchange *exchange)
 {
@@ -180,7 +180,7 @@ sim_canned_replay(struct sim_exchange *exchange)
 					   answer->headers.items[i].value);
 	if (answer->gzip)
 		sim_res_header(&exchange->req, res, "Content-Encoding", "gzip");
-	/* it was compressed then, or was not worth it */
+	/* it was compressed then, or was not worth compressing */
 	exchange->plain = true;
 	return true;
 }

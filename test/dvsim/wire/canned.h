@@ -3,9 +3,9 @@
  *		Answers that cost the simulator next to nothing, for benchmarks of
  *		clients (--canned).
  *
- * Whatever is read again while nothing has changed is answered with the bytes
- * of the first time.  Rows of standard tables that are created are checked as
- * ever and get their ids, but are not kept (row_write.c).
+ * Repeated reads are answered with the bytes of the first answer while nothing
+ * has changed.  New rows of standard tables are checked as usual and get their
+ * ids, but are not kept (row_write.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,7 +22,7 @@ void		sim_canned_free(struct sim_canned *canned);
 /* the answer that the same request got before, compressed if it was; false if there is none */
 bool		sim_canned_replay(struct sim_exchange *exchange);
 
-/* keeps the answer, which is ready to be sent, if the same request may have it again */
+/* keeps the answer, which is ready to be sent, if it may be used again for the same request */
 void		sim_canned_keep(struct sim_exchange *exchange);
 
 #endif

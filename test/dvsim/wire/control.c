@@ -47,7 +47,7 @@ fail(struct sim_exchange *exchange, int status, const char *fmt,...)
 	sim_putc(body, '}');
 }
 
-/* the body as JSON; NULL (and an answer) when it is none */
+/* returns the body as JSON; NULL (and an answer) if it is not JSON */
 static struct json_object *
 read_body(struct sim_exchange *exchange)
 {
@@ -69,7 +69,7 @@ do_reset(struct sim_wire *wire, struct sim_exchange *exchange)
 		sim_puts(&exchange->res.body, "{}");
 }
 
-/* how the body wants lookups to be filled; false after fail() */
+/* reads how the body wants lookups to be filled; false after fail() */
 static bool
 read_lookups(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_table *table,
 			 struct sim_seed_lookups *lookups)

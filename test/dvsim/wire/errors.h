@@ -8,9 +8,8 @@
 #define SIM_ERRORS_H
 
 /*
- * What ApiExceptionMessageName says of a code as it stands in an error
- * ("0x80040217", any case); NULL for codes that have no name here, "" and
- * "0x0" among them.
+ * The ApiExceptionMessageName of a code as written in an error ("0x80040217",
+ * any case); NULL for unnamed codes, including "" and "0x0".
  */
 const char *sim_error_name(const char *code);
 

@@ -63,9 +63,9 @@ put_standard_members(struct sim_req *req, struct sim_res *res)
 }
 
 /*
- * Messages quote what the client sent, which need not be UTF-8: as the
- * service does when it decodes a URL or a body, each byte that is out of
- * place becomes U+FFFD, so that the answer is JSON whatever was asked.
+ * Messages quote input of the client, which need not be UTF-8: like the
+ * service when it decodes a URL or a body, we replace each invalid byte by
+ * U+FFFD, so that the answer is always JSON.
  */
 static const char *
 well_formed(struct sim_arena *arena, const char *s)

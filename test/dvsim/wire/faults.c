@@ -169,7 +169,7 @@ set_text(char **at, const char *text)
 	*at = sim_xstrdup(text);
 }
 
-/* NULL, or what the member should have been */
+/* returns NULL, or what the member should have been */
 static const char *
 read_member(struct sim_arena *arena, struct sim_rule *rule, const struct rule_member *member,
 			struct json_object *value)
@@ -214,7 +214,7 @@ read_member(struct sim_arena *arena, struct sim_rule *rule, const struct rule_me
 	return "something else";
 }
 
-/* what is wrong with the object, or NULL */
+/* returns the error in the object, or NULL */
 static const char *
 fill_rule(struct sim_arena *arena, struct sim_rule *rule, struct json_object *object)
 {
@@ -241,7 +241,7 @@ fill_rule(struct sim_arena *arena, struct sim_rule *rule, struct json_object *ob
 	if ((rule->action == SIM_FAULT_DELAY || rule->action == SIM_FAULT_COMMIT_LATE) &&
 		rule->delay_ms == 0)
 		return sim_fmt(arena, "action \"%s\" wants \"delay_ms\"", sim_fault_name(rule->action));
-	/* when a part is run, the body has been taken apart */
+	/* when a part is run, the body has already been taken apart */
 	if (rule->contains != NULL && rule->batch_part > 0)
 		return "\"contains\" is about whole requests, and \"batch_part\" is not";
 	return NULL;

@@ -2,8 +2,8 @@
  * faults.h
  *		Rules that make requests fail on purpose.
  *
- * Reading rules and matching them is pure; wire.c and service.c carry out
- * what a rule asks for.
+ * Reading rules and matching them is pure; wire.c and service.c carry out the
+ * actions.
  *
  * A rule matches by method, path (substring of the request line's target)
  * and application user.  Every rule counts its own matches, also those that
@@ -55,8 +55,7 @@ struct sim_rule
 	char	   *body;			/* verbatim */
 	struct sim_pair *headers;
 	int			nheaders;
-	int64_t		bytes;			/* of the body that are sent, or remain as they are; -1: the
-								 * default */
+	int64_t		bytes;			/* of the body that are sent, or remain unchanged; -1: the default */
 	int64_t		delay_ms;		/* before the answer, with any action; COMMIT_LATE: before the
 								 * request is carried out; real time */
 	int64_t		matches;
@@ -70,7 +69,7 @@ struct sim_faults
 	int64_t		last_id;
 };
 
-/* all rules of an array (or the one that is no array), or none and a message in the arena */
+/* adds all rules of an array (or a single one), or none and a message in the arena */
 bool		sim_faults_add(struct sim_faults *faults, struct sim_arena *arena,
 						   struct json_object *rules, const char **error);
 void		sim_faults_clear(struct sim_faults *faults);
@@ -79,9 +78,9 @@ void		sim_faults_clear(struct sim_faults *faults);
 void		sim_faults_print(const struct sim_faults *faults, struct sim_buf *out);
 
 /*
- * Counts the match and returns the rule that acts, or NULL.  "part" is 0 for
- * a whole request; for a part of a $batch its number from 1, and everything
- * else is still that of the outer request.
+ * Counts the match and returns the rule that acts, or NULL.  "part" is 0 for a
+ * whole request; for a part of a $batch it is its number from 1, and
+ * everything else is that of the outer request.
  */
 struct sim_rule *sim_fault_pick(struct sim_faults *faults, const struct sim_req *req,
 								const char *user, int64_t part);
@@ -92,8 +91,8 @@ const char *sim_fault_name(enum sim_fault_action action);
 void		sim_fault_answer(const struct sim_rule *rule, struct sim_req *req, struct sim_res *res);
 
 /*
- * For batch.c, before it runs a part (numbered from 1): true if a rule
- * answers in its stead; part_res is then complete and nothing may be run.
+ * For batch.c, before it runs a part (numbered from 1): true if a rule answers
+ * in its place; part_res is then complete and nothing may be run.
  */
 bool		sim_fault_part(struct sim_req *outer, int part, struct sim_res *part_res);
 

@@ -2,9 +2,9 @@
  * flags.c
  *		The command line, as a table.
  *
- * Each flag is a line of the table: where its value goes, how it is read,
- * what it may be.  The help text is printed from the same lines, so it
- * cannot fall behind.
+ * Each flag is a line of the table: its destination, how it is read, and its
+ * permitted values.  The help text is printed from the same lines, so it is
+ * always up to date.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +33,7 @@ struct flag
 	const char *name;
 	enum flag_type type;
 	size_t		offset;
-	const char *value;			/* what it is called in the help */
+	const char *value;			/* its name in the help */
 	int64_t		min;
 	int64_t		max;
 	const char *help;

@@ -1,6 +1,6 @@
 /*
  * flags.h
- *		What the command line asks for.
+ *		The options of the command line.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -48,7 +48,7 @@ struct sim_flags
 	bool		version;
 };
 
-/* fills in the defaults, then what argv says; false with a message on stderr */
+/* fills in the defaults, then the flags in argv; false with a message on stderr */
 bool		sim_flags_parse(struct sim_flags *flags, int argc, char **argv);
 void		sim_flags_free(struct sim_flags *flags);
 void		sim_flags_help(FILE *out);

@@ -21,7 +21,7 @@ struct sim_journal_entry
 	struct sim_journal_entry *next;
 	int64_t		number;
 	int64_t		unix_us;
-	size_t		size;			/* what it counts against the bound */
+	size_t		size;			/* counted against the bound */
 	bool		finished;
 	bool		dropped;		/* out of the journal, still held by its request */
 	bool		body_cut;
@@ -211,7 +211,10 @@ next_text(const char *s)
 	return s + strlen(s) + 1;
 }
 
-/* one line: no field but the last may hold a blank, so those of a text are replaced */
+/*
+ * appends a field of a line: only the last one may contain blanks, so those of a text are
+ * replaced
+ */
 static void
 log_word(struct sim_buf *line, const char *s)
 {
@@ -256,7 +259,7 @@ sim_journal_finish(struct sim_journal *journal, struct sim_journal_entry *entry,
 		entry_free(entry);
 }
 
-/* a header that came several times is one member, its values joined as HTTP allows */
+/* a repeated header is one member, its values joined as HTTP allows */
 static void
 print_headers(const struct sim_journal_entry *entry, const char *first, struct sim_buf *out)
 {

@@ -1,6 +1,6 @@
 /*
  * journal.h
- *		What arrived and how it was answered, for /_dvsim/requests and --log.
+ *		The requests and their answers, for /_dvsim/requests and --log.
  *
  * Entries are numbered from 1 as requests arrive.  They live in memory bounded
  * in bytes: the oldest go first, those under way included (their holder keeps
@@ -45,13 +45,16 @@ void		sim_journal_clear(struct sim_journal *journal);
 void		sim_journal_print(const struct sim_journal *journal, int64_t since,
 							  struct sim_buf *out);
 
-/* what is buffered goes to the log file */
+/* writes buffered lines to the log file */
 void		sim_journal_flush(struct sim_journal *journal);
 
 /* "read", "create" … */
 const char *sim_kind_name(enum sim_kind kind);
 
-/* a JSON string of bytes that may be no UTF-8: then each stands for the character of its number */
+/*
+ * writes a JSON string of bytes that may not be UTF-8: then each stands for the character with
+ * its number
+ */
 void		sim_put_json_bytes(struct sim_buf *out, const char *s, size_t len);
 
 /* "2026-01-01T00:00:00.000000Z" */

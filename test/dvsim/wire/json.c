@@ -66,7 +66,7 @@ skip_blanks(struct reader *r)
 	r->p = p;
 }
 
-/* does one of the eight bytes end a plain run: quote, backslash, control? */
+/* returns true if one of the eight bytes ends a plain run: quote, backslash, control */
 static inline bool
 has_special(const char *p)
 {
@@ -142,7 +142,7 @@ put_utf8(char *out, unsigned c)
 	return out;
 }
 
-/* r->p stands behind "\u"; halves of a surrogate pair must come together */
+/* r->p is after "\u"; halves of a surrogate pair must come together */
 static bool
 read_unicode(struct reader *r, char **out)
 {
@@ -190,7 +190,7 @@ read_escape(struct reader *r, char **out)
 	return true;
 }
 
-/* r->p stands on the opening quote */
+/* r->p is at the opening quote */
 static bool
 read_string(struct reader *r, const char **s, size_t *len)
 {
@@ -319,7 +319,7 @@ read_name(struct reader *r, struct sim_json *member)
 	return true;
 }
 
-/* r->p stands on the bracket or brace */
+/* r->p is at the bracket or brace */
 static bool
 read_container(struct reader *r, struct sim_json *node, char close)
 {
@@ -412,7 +412,7 @@ sim_json_document(struct sim_arena *arena, const char *text, size_t len, const c
 	struct json_object *document;
 
 	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
-	/* with the byte that ends it, for a number does not end by itself */
+	/* with the byte after it, because a number has no end of its own */
 	document = json_tokener_parse_ex(tokener, copy, (int) len + 1);
 	if (sim_json_parse(arena, copy, len, error) == NULL)
 	{

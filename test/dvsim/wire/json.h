@@ -2,10 +2,10 @@
  * json.h
  *		A reader for the bodies of writes.
  *
- * json-c serves everywhere else.  Here the rate counts (a hundred thousand
- * rows a second on one core) and numbers must be seen as they were written,
- * so the body is read in place into nodes of the request's arena: strings
- * are unescaped inside the body, numbers stay text.  Strict RFC 8259.
+ * All other code uses json-c.  Bodies of writes must be read fast (a hundred
+ * thousand rows a second on one core) and numbers kept as they were written,
+ * so the body is read in place into nodes of the request's arena: strings are
+ * unescaped inside the body, numbers stay text.  Strict RFC 8259.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -39,14 +39,18 @@ struct sim_json
 	int			n;				/* items or members */
 };
 
-/* NULL on error, with what is wrong in *error (arena or static); the text is changed; nesting is limited to 64 */
+/*
+ * NULL on error, with the reason in *error (arena or static); the text is changed; nesting is
+ * limited to 64
+ */
 struct sim_json *sim_json_parse(struct sim_arena *arena, char *text, size_t len, const char **error);
 struct sim_json *sim_json_member(const struct sim_json *object, const char *key);
 
 /*
  * A text, which stays as it is, as a document of json-c.  NULL on error, as above, and for
- * null.  The reader above decides what is JSON: what json-c calls strict differs between its
- * versions (0.18 refuses all that is not ASCII, earlier ones take control characters).
+ * null.  The reader above decides what is JSON, because json-c's strict mode differs between
+ * its versions (0.18 refuses everything that is not ASCII, earlier ones accept control
+ * characters).
  */
 struct json_object *sim_json_document(struct sim_arena *arena, const char *text, size_t len,
 									  const char **error);

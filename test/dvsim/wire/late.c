@@ -2,8 +2,8 @@
  * late.c
  *		Requests that are carried out long after their connection was closed.
  *
- * Such a request is copied, because what belongs to its connection is gone by
- * then.  Nobody sees its answer.
+ * Such a request is copied, because its connection's memory is freed by then.
+ * Its answer is discarded.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,7 +37,7 @@ copy_body(struct sim_arena *arena, const struct sim_req *req)
 	return copy;
 }
 
-/* all that sim_dispatch reads, in an arena of its own */
+/* copies everything that sim_dispatch reads to an arena of its own */
 static struct sim_late *
 copy_request(const struct sim_req *req)
 {

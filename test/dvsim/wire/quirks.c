@@ -1,6 +1,6 @@
 /*
  * quirks.c
- *		Ways in which some environments differ from what is documented, as a table.
+ *		Differences of some environments from the documentation, as a table.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -9,7 +9,7 @@
 #include "wire/quirks.h"
 #include "store/schema.h"
 
-/* the full-text index is this much behind, in virtual seconds */
+/* the delay of the full-text index, in virtual seconds */
 #define FULL_TEXT_LAG 5
 
 static const struct

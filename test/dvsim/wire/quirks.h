@@ -1,9 +1,10 @@
 /*
  * quirks.h
- *		Ways in which some environments differ from what is documented.
+ *		Differences of some environments from the documentation.
  *
- * Without a quirk, the simulator does what the sources say.  A quirk is for
- * what they disagree about, and for what has been met in some environments.
+ * Without a quirk, the simulator behaves as the sources describe.  A quirk
+ * represents a point on which they disagree, or the behavior of some
+ * environments.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -34,11 +35,11 @@ enum sim_quirk
 
 bool		sim_quirk(const struct sim *sim, enum sim_quirk quirk);
 
-/* false when there is no quirk of that name */
+/* false if there is no quirk of that name */
 bool		sim_quirk_set(struct sim *sim, const char *name);
 void		sim_quirks_clear(struct sim *sim);
 
-/* one line for each quirk, and the names of those that are on as a JSON array */
+/* prints one line for each quirk, and the names of those that are on as a JSON array */
 void		sim_quirks_help(FILE *out);
 void		sim_quirks_print(const struct sim *sim, struct sim_buf *out);
 

@@ -1,7 +1,7 @@
 /*
  * request.c
- *		What a request says: headers, query options, preferences; and the
- *		clock and the dice that every answer may need.
+ *		The contents of a request: headers, query options, preferences;
+ *		also the clock and random numbers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -134,7 +134,7 @@ sim_url_decode(char *s, bool plus)
 			int			high = hex_digit(s[1]);
 			int			low = high < 0 ? -1 : hex_digit(s[2]);
 
-			/* a NUL would cut the text short unnoticed */
+			/* a NUL would cut off the text unnoticed */
 			if (low < 0 || (high == 0 && low == 0))
 				return false;
 			*out++ = (char) (high << 4 | low);
@@ -175,7 +175,7 @@ sim_query_parse(struct sim_arena *arena, const char *query, struct sim_pairs *pa
 	return true;
 }
 
-/* one item of a Prefer header: its name, its value without quotes; returns what follows */
+/* one item of a Prefer header: its name, its value without quotes; returns the rest */
 struct preference
 {
 	const char *name;
@@ -316,7 +316,7 @@ sim_wants_annotation(const struct sim_req *req, const char *annotation)
 	end = list.value + list.value_len;
 	for (s = list.value; (s = next_annotation(s, end, &item, &len)) != NULL;)
 	{
-		/* "-pattern" takes away what "*" gave */
+		/* "-pattern" excludes annotations that "*" included */
 		if (len > 0 && item[0] == '-')
 		{
 			if (pattern_matches(item + 1, len - 1, annotation))

@@ -1,6 +1,6 @@
 /*
  * request.h
- *		What reading a request needs beyond sim.h.
+ *		Functions to read a request, beyond those of sim.h.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,7 +25,7 @@ void		sim_pair_borrow(struct sim_arena *arena, struct sim_pairs *pairs, const ch
 /* "a=b&c=d" into decoded pairs; false on a broken escape */
 bool		sim_query_parse(struct sim_arena *arena, const char *query, struct sim_pairs *params);
 
-/* is the list of odata.include-annotations well-formed? */
+/* returns true if the list of odata.include-annotations is well-formed */
 bool		sim_annotations_valid(const struct sim_req *req);
 
 #endif

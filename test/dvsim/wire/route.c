@@ -2,9 +2,9 @@
  * route.c
  *		From the path of a request to the handler that answers it.
  *
- * The first segment decides: a system resource, an entity set, or the name
- * of a function or an action.  The same way leads here for a request of its
- * own and for a part of a $batch; only the URL's permitted length differs.
+ * The first segment decides: a system resource, an entity set, or the name of
+ * a function or an action.  A request of its own and a part of a $batch are
+ * routed alike; only the permitted length of the URL differs.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -20,11 +20,11 @@
 #define MAX_URL_IN_BATCH 65536
 #define MAX_STEP_IDS 3
 
-/* the path's first segment, and what follows it */
+/* the path's first segment, and the rest */
 struct segment
 {
 	char	   *name;			/* decoded */
-	char	   *args;			/* between the parentheses, as it stood; NULL without them */
+	char	   *args;			/* between the parentheses, as written; NULL without them */
 	const char *rest;
 };
 
@@ -94,8 +94,8 @@ unknown_segment(struct sim_req *req, struct sim_res *res, const char *name)
 }
 
 /*
- * Where the first segment ends: at the first slash outside parentheses, as a
- * key may hold one in quotes.  *open and *close get its parentheses.
+ * Returns the end of the first segment: the first slash outside parentheses,
+ * as a key may contain one in quotes.  *open and *close get its parentheses.
  */
 static const char *
 segment_end(const char *s, const char **open, const char **close)
@@ -226,7 +226,10 @@ list_length(const char *list)
 	return n;
 }
 
-/* headers that ask for what the service does not do; in a $batch each part has its own */
+/*
+ * checks headers that request something the service does not support; in a $batch each part has
+ * its own
+ */
 static bool
 check_headers(struct sim_req *req, struct sim_res *res)
 {
@@ -264,7 +267,7 @@ check_and_route(struct sim_req *req, struct sim_res *res)
 
 /*
  * Preference-Applied.  A preference counts as honoured when the answer shows
- * it; handlers need not care, and one that says so itself has the last word.
+ * it; handlers can ignore this, and one that sets it itself has priority.
  */
 static void
 applied(struct sim_req *req, struct sim_res *res, const char *name, bool quoted)

@@ -1,9 +1,9 @@
 /*
  * service.c
- *		One request's way through the service: who asks, which web server gets
- *		it, may it fail, is there room, what is the answer, when does it leave.
+ *		The way of a request through the service: its user, its web server,
+ *		faults, limits, its answer, and the time of the answer.
  *
- * What a request changes is committed when sim_dispatch returns; only the
+ * The changes of a request are committed when sim_dispatch returns; only the
  * answer waits for the modelled latency.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -154,7 +154,7 @@ enum user_state
 	USER_ENABLED
 };
 
-/* looks into systemuser by a column of GUIDs; "id" gets the user's own */
+/* looks up a user in systemuser by a column of GUIDs; "id" gets its id */
 static enum user_state
 find_user(struct sim_wire *wire, const char *column, const unsigned char key[16], char id[37])
 {
@@ -209,7 +209,7 @@ unauthorized(struct sim_exchange *exchange, enum sim_bearer bearer)
 					"The requested resource requires authentication.");
 }
 
-/* MSCRMCallerID and CallerObjectId: another user acts, the caller pays */
+/* MSCRMCallerID and CallerObjectId: another user acts, but the limits of the caller apply */
 static bool
 impersonate(struct sim_wire *wire, struct sim_exchange *exchange)
 {
@@ -248,7 +248,7 @@ authenticate(struct sim_wire *wire, struct sim_exchange *exchange)
 		impersonate(wire, exchange);
 }
 
-/* the affinity cookie pins; without it any web server may answer */
+/* the affinity cookie selects the web server; without it, any may answer */
 static int
 choose_server(struct sim_wire *wire, struct sim_exchange *exchange)
 {
@@ -265,7 +265,7 @@ choose_server(struct sim_wire *wire, struct sim_exchange *exchange)
 	return (int) (sim_random(wire->sim) % (uint64_t) wire->web_servers);
 }
 
-/* what the service lets pass while it still holds a user off */
+/* requests that the service admits while a user is blocked */
 static bool
 is_light(const struct sim_req *req)
 {
@@ -305,7 +305,7 @@ limit_message(const struct sim_wire *wire, struct sim_arena *arena, enum sim_lim
 	}
 }
 
-/* the body of a 429 is bare even when annotations are asked for */
+/* the body of a 429 has no annotations even if they are requested */
 static void
 refuse(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_verdict *verdict)
 {
@@ -331,7 +331,7 @@ delay_of(const struct sim_wire *wire, const struct sim_rule *rule)
 	return (double) rule->delay_ms * 1000 * wire->sim->time_scale;
 }
 
-/* the connection is torn down at once; a token is then never issued */
+/* the connection is reset at once; in this case, a token is never issued */
 static void
 commit_late(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
 {
@@ -370,8 +370,8 @@ fault_instead(struct sim_wire *wire, struct sim_exchange *exchange, const struct
 }
 
 /*
- * flips bits of the body, of which the first "whole" bytes stay as they are; the
- * next one becomes a control character, which JSON cannot contain
+ * flips bits of the body after the first "whole" bytes; the next byte becomes a
+ * control character, which JSON cannot contain
  */
 static void
 garble(struct sim_buf *body, size_t whole)
@@ -382,7 +382,7 @@ garble(struct sim_buf *body, size_t whole)
 		body->s[whole] = '\x01';
 }
 
-/* a fault that spoils the answer after the request was carried out */
+/* a fault that spoils the answer after the request has been carried out */
 static void
 fault_after(struct sim_exchange *exchange, const struct sim_rule *rule)
 {
@@ -396,7 +396,7 @@ fault_after(struct sim_exchange *exchange, const struct sim_rule *rule)
 		case SIM_FAULT_TRUNCATE:
 			exchange->truncate_at = rule->bytes >= 0 ? (size_t) rule->bytes : body->len / 2;
 			exchange->plain = true;
-			/* where there is no body to cut, the whole answer is lost */
+			/* without a body to cut, the whole answer is lost */
 			exchange->ending = body->len > 0 ? SIM_TRUNCATE : SIM_RESET;
 			break;
 		case SIM_FAULT_GARBLE:
@@ -429,7 +429,7 @@ pick_fault(struct sim_wire *wire, struct sim_exchange *exchange, const struct si
 	return rule;
 }
 
-/* when the answer leaves */
+/* determines when the answer leaves */
 static void
 schedule(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
 {
@@ -460,7 +460,7 @@ execute(struct sim_wire *wire, struct sim_exchange *exchange, struct sim_limits 
 										   sim_random(wire->sim));
 }
 
-/* admission, then the work; what is left of the budget goes into the verdict */
+/* admission, then the work; the remaining budget goes into the verdict */
 static void
 serve_admitted(struct sim_wire *wire, struct sim_exchange *exchange, int server,
 			   struct sim_rule *rule, struct sim_verdict *verdict)
@@ -529,7 +529,7 @@ serve_token(struct sim_wire *wire, struct sim_exchange *exchange)
 	schedule(wire, exchange, rule);
 }
 
-/* an answer of the layers in front of the Web API, which speak HTML */
+/* an answer of the layers in front of the Web API, which send HTML */
 static void
 html_answer(struct sim_exchange *exchange, int status, const char *title, const char *text)
 {
@@ -542,7 +542,7 @@ html_answer(struct sim_exchange *exchange, int status, const char *title, const 
 			 title, title, status, text);
 }
 
-/* below the service root of any version 9; NULL if the path is not there */
+/* returns the path below the service root of any version 9; NULL if the path is elsewhere */
 static const char *
 below_root(const char *path)
 {
@@ -642,7 +642,7 @@ sim_serve(struct sim_wire *wire, struct sim_exchange *exchange)
 	control = strncmp(req->path, "/_dvsim/", 8) == 0;
 	if (!control)
 		count_arrival(wire, exchange);
-	/* libmicrohttpd leaves out the body of an answer to HEAD by itself */
+	/* libmicrohttpd itself omits the body of an answer to HEAD */
 	if (strcmp(req->method, "HEAD") == 0)
 		req->method = "GET";
 	if (control)

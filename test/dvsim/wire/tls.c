@@ -2,10 +2,9 @@
  * tls.c
  *		Makes a certificate authority and a certificate for --tls.
  *
- * A CA and a leaf, not one self-signed certificate, because clients are to
- * verify the way they verify the real service: by a CA file.  Elliptic curve
- * keys, since making RSA keys would take longer than everything else at the
- * start.
+ * A CA and a leaf, not one self-signed certificate, because clients should
+ * verify as they verify the real service: by a CA file.  Elliptic curve keys,
+ * since generating RSA keys would take longer than the rest of the start.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

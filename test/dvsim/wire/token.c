@@ -1,7 +1,7 @@
 /*
  * token.c
- *		The endpoints that give out access tokens: Microsoft
- *		Entra's, the instance metadata service's and App Service's.
+ *		The endpoints that issue access tokens: Microsoft Entra's, the
+ *		instance metadata service's and App Service's.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -121,7 +121,7 @@ refuse(struct sim_exchange *exchange, int status, int aadsts, const char *error,
 	return false;
 }
 
-/* is a URL this organisation, as it was called or as it knows itself? */
+/* returns true if a URL is this organisation's, as called by the client or as configured */
 static bool
 is_origin(const struct sim_req *req, const char *url, size_t len)
 {

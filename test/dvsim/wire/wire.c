@@ -3,16 +3,16 @@
  *		Bytes and time: libmicrohttpd, the loop, answers that wait.
  *
  * One thread.  libmicrohttpd reads and writes sockets when the loop lets it
- * (MHD_run) and tells its interest through one epoll descriptor.  A request
+ * (MHD_run) and reports its interest through one epoll descriptor.  A request
  * is answered when all of it has arrived.  If the answer must wait, its
- * connection is suspended and the request goes into a heap by due time; the
- * loop resumes it then, libmicrohttpd calls the handler once more, and the
- * answer is queued.  Due times are virtual, so a jump of the clock makes
- * waiting answers leave.
+ * connection is suspended and the request goes into a heap by due time; then
+ * the loop resumes it, libmicrohttpd calls the handler once more, and the
+ * answer is queued.  Due times are virtual, so a jump of the clock releases
+ * waiting answers.
  *
- * libmicrohttpd does not look at a suspended connection.  A second epoll
- * descriptor watches those for the client's end, so that who gives up frees
- * his place in the limits at once.
+ * libmicrohttpd does not watch suspended connections.  A second epoll
+ * descriptor watches whether their clients disconnect, so that a client that
+ * gives up frees its place in the limits at once.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,11 +44,11 @@
 #define MAX_CONNECTIONS 8192
 #define IDLE_SECONDS 240
 
-/* what a URL of well over 32,768 characters and its headers need */
+/* enough for a URL of well over 32,768 characters and its headers */
 #define CONNECTION_MEMORY (128 * 1024)
 #define CONNECTION_MEMORY_STEP (16 * 1024)
 
-/* a longer body is not even read to its end */
+/* a longer body is not read to its end */
 #define HOPELESS_BODY (INT64_C(1) << 30)
 #define FIRST_RESERVE (4 << 20)
 
@@ -64,7 +64,7 @@ struct connection
 	bool		served;
 	bool		gone;			/* the client hung up while the answer waited */
 	bool		watched;
-	size_t		heap_at;		/* place among those that wait, or NOT_HELD */
+	size_t		heap_at;		/* position among those that wait, or NOT_HELD */
 	int64_t		due_us;
 };
 
@@ -156,7 +156,7 @@ socket_of(struct connection *connection)
 	return info ? info->connect_fd : -1;
 }
 
-/* the connection sleeps until its answer is due */
+/* suspends the connection until its answer is due */
 static void
 hold(struct connection *connection, int64_t due_us)
 {
@@ -188,7 +188,7 @@ release(struct connection *connection, bool gone)
 	MHD_resume_connection(connection->mhd);
 }
 
-/* tears the connection down with a TCP reset at once */
+/* resets the connection at once */
 static enum MHD_Result
 reset(struct connection *connection)
 {
@@ -226,7 +226,7 @@ make_response(struct connection *connection)
 										   MHD_RESPMEM_PERSISTENT);
 }
 
-/* by the clock that stamps rows, too; libmicrohttpd would take the machine's */
+/* by the clock that also stamps rows; libmicrohttpd would use the machine's */
 static void
 add_date(const struct sim *sim, struct MHD_Response *response)
 {
@@ -239,7 +239,7 @@ add_date(const struct sim *sim, struct MHD_Response *response)
 	MHD_add_response_header(response, "Date", date);
 }
 
-/* the answer goes to the network, or the connection to the ground */
+/* sends the answer, or tears the connection down */
 static enum MHD_Result
 answer(struct connection *connection)
 {
@@ -270,7 +270,7 @@ answer(struct connection *connection)
 	return queued;
 }
 
-/* called by libmicrohttpd with the target as it stood on the request line */
+/* called by libmicrohttpd with the target as written on the request line */
 static void *
 request_begins(void *cls, const char *target, struct MHD_Connection *mhd)
 {
@@ -395,7 +395,7 @@ handle(void *cls, struct MHD_Connection *mhd, const char *url, const char *metho
 	return MHD_YES;
 }
 
-/* paths are decoded by those who know what is in them */
+/* paths are decoded by the code that interprets them */
 static size_t
 keep_escapes(void *cls, struct MHD_Connection *mhd, char *s)
 {
@@ -446,7 +446,7 @@ open_socket(const char *host, int port, int *bound)
 	return s;
 }
 
-/* a socket for each connection that may come */
+/* permits a socket for each possible connection */
 static void
 raise_file_limit(void)
 {
@@ -537,7 +537,7 @@ release_due(struct sim_wire *wire)
 		release(listener->heap[0], false);
 }
 
-/* how long nothing will happen by itself */
+/* returns how long nothing will happen */
 static void
 idle_time(struct sim_wire *wire, struct timespec *idle)
 {
@@ -595,7 +595,7 @@ listener_free(struct sim_listener *listener)
 {
 	if (listener->daemon != NULL)
 	{
-		/* it may not be stopped while connections are suspended */
+		/* the daemon must not be stopped while connections are suspended */
 		while (listener->nheap > 0)
 			release(listener->heap[0], true);
 		MHD_run(listener->daemon);

@@ -1,10 +1,10 @@
 /*
  * wire.h
- *		The simulator as a server: what all requests share, and one request on
- *		its way from bytes to bytes.
+ *		The simulator as a server: the state that all requests share, and one
+ *		request from its bytes to those of the answer.
  *
- * wire.c moves bytes and time; service.c decides what is answered; token.c
- * and control.c are the other two things that listen on the same port.
+ * wire.c moves bytes and time; service.c determines the answers; token.c and
+ * control.c serve the other addresses on the same port.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,7 +37,7 @@ struct sim_wire
 	int			servers;		/* budgets of a user: 1 when they share one */
 	int			web_servers;
 	char		(*affinity)[65];	/* the cookie of each web server */
-	uint64_t	generation;		/* counts resets: what began before is not counted after */
+	uint64_t	generation;		/* counts resets: earlier requests are not counted after one */
 	uint64_t	requests;		/* totals for /_dvsim/stats */
 	uint64_t	bytes_in;
 	uint64_t	bytes_out;
@@ -64,7 +64,7 @@ struct sim_exchange
 	struct sim_res res;
 	struct sim_pairs head;		/* headers of the answer, in the end */
 	bool		too_large;		/* the body was longer than SIM_MAX_BODY and is gone */
-	bool		plain;			/* no compression: the bytes are to be seen */
+	bool		plain;			/* no compression: the bytes must be visible */
 	enum sim_ending ending;
 	size_t		truncate_at;
 	int64_t		due_us;			/* virtual time at which the answer leaves; 0: now */
@@ -81,7 +81,7 @@ struct sim_exchange
 struct sim_wire *sim_wire_new(struct sim *sim, const struct sim_flags *flags);
 void		sim_wire_free(struct sim_wire *wire);
 
-/* binds the address and tells the port; false with a message on stderr */
+/* binds the address and sets the port; false with a message on stderr */
 bool		sim_wire_listen(struct sim_wire *wire, const char *host, int port, const char *key_pem,
 							const char *certificate_pem, int *bound);
 
@@ -93,17 +93,20 @@ void		sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t * stop,
 void		sim_serve(struct sim_wire *wire, struct sim_exchange *exchange);
 
 /*
- * The request ends: "sent" when the answer is being handed to the network,
- * else it was torn down or its client is gone.  May be called again.
+ * Ends the request: "sent" if the answer is being handed to the network;
+ * otherwise it was torn down or its client has disconnected.  May be called
+ * again.
  */
 void		sim_serve_end(struct sim_wire *wire, struct sim_exchange *exchange, bool sent);
 
-/* rows, faults, counters, limits and the dice as at the start; false if SQLite refuses */
+/*
+ * resets rows, faults, counters, limits and random numbers to the start; false if SQLite refuses
+ */
 bool		sim_wire_reset(struct sim_wire *wire);
 
 /*
  * late.c: requests that are carried out when they are due (virtual time), and
- * whose answers nobody gets
+ * whose answers are discarded
  */
 void		sim_late_add(struct sim_wire *wire, const struct sim_req *req, int64_t due_us);
 int64_t		sim_late_due(const struct sim_wire *wire);	/* INT64_MAX: there is none */
@@ -114,15 +117,17 @@ void		sim_late_clear(struct sim_wire *wire);
 void		sim_answer_head(struct sim_wire *wire, struct sim_exchange *exchange, int server,
 							const struct sim_verdict *verdict);
 
-/* answer.c: compresses the body if the client asks for it and it is worth it */
+/* answer.c: compresses the body if the client asks for it and it is worthwhile */
 void		sim_answer_compress(struct sim_exchange *exchange);
 void		sim_answer_cleanup(void);
 
-/* token.c: true if the path is a token endpoint's, and then answers */
+/* token.c: answers if the path belongs to a token endpoint; returns whether it does */
 bool		sim_token_path(const struct sim_exchange *exchange);
 void		sim_token(struct sim_wire *wire, struct sim_exchange *exchange);
 
-/* who a request to a token endpoint says it is; NULL if it does not or nobody knows him */
+/*
+ * returns the user that requests a token; NULL if the request does not say or the user is unknown
+ */
 struct sim_user *sim_token_user(struct sim_wire *wire, struct sim_exchange *exchange);
 
 /* control.c */

@@ -1,7 +1,7 @@
 /*
  * associate.c
- *		References between rows: $ref on lookups and collections, and what
- *		deep inserts put into collections.
+ *		References between rows: $ref on lookups and collections, and deep
+ *		inserts into collections.
  *
  * A collection is the far end of a lookup (linking sets the other row's
  * lookup) or N:N (linking makes a row of the intersect table).
@@ -66,7 +66,10 @@ reference_text(struct sim_req *req, const struct sim_table *table, const unsigne
 	return sim_fmt(req->arena, "%s(%s)", table->set_name, text);
 }
 
-/* the intersect row of a pair, there or not; linking twice is refused as the service does */
+/*
+ * finds the intersect row of a pair, or reports that there is none; linking twice is refused as
+ * by the service
+ */
 static bool
 link_many(struct sim_req *req, struct sim_res *res, struct sim_many *many,
 		  const unsigned char one[16], const unsigned char two[16])
@@ -120,7 +123,10 @@ unlink_many(struct sim_req *req, struct sim_res *res, struct sim_many *many,
 	return true;
 }
 
-/* which end of the N:N this navigation of the table starts from; both may have one name */
+/*
+ * returns the end of the N:N from which this navigation of the table starts; both may have one
+ * name
+ */
 static bool
 starts_at_one(const struct sim_many *many, const struct sim_table *table, const char *nav,
 			  size_t len)
@@ -146,7 +152,7 @@ wrong_type(struct sim_req *req, struct sim_res *res, const struct sim_key *other
 							"the navigation property '%.*s'.", other->table->name, (int) len, nav);
 }
 
-/* does the lookup behind a collection point to this row? */
+/* returns true if the lookup behind a collection points to this row */
 static bool
 points_to(struct sim_req *req, struct sim_relationship *rel, const unsigned char far_id[16],
 		  const unsigned char id[16])
@@ -198,7 +204,7 @@ change_link(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 		return cut ? unlink_many(req, res, many, one, two) : link_many(req, res, many, one, two);
 	}
 	if (cut && !points_to(req, rel, far_id, id))
-		return true;			/* it belongs to another row, or to none */
+		return true;			/* the row belongs to another one, or to none */
 	return bind_lookup(req, res, far, far_id, other->partition, other->partition_len,
 					   rel->navigation, cut ? NULL : reference_text(req, table, id));
 }

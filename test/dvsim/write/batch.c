@@ -3,9 +3,9 @@
  *		$batch: runs the parts in order and answers with theirs.
  *
  * A part is a request of its own, routed as any other, in the arena of the
- * whole.  A change set is a transaction, unless all its parts write to
- * elastic tables: those know none.  Without continue-on-error the first
- * failure ends the batch and lends it its status.
+ * whole.  A change set is a transaction, unless all its parts write to elastic
+ * tables: those know none.  Without continue-on-error, the first failure ends
+ * the batch and determines its status.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -88,7 +88,7 @@ put_response(struct batch *b, const struct sim_part *part, const struct sim_res 
 	sim_puts(out, "\r\n");
 }
 
-/* "$1" or "$1/lastname": the path with what that request made in its place */
+/* "$1" or "$1/lastname": returns the path with the row created by that request in its place */
 static char *
 resolve_content_id(struct batch *b, struct sim_req *req, struct sim_res *res, char *path)
 {
@@ -213,7 +213,7 @@ run_single(struct batch *b, struct sim_part *part)
 	return ok;
 }
 
-/* elastic tables know no transactions: their change sets are none */
+/* elastic tables have no transactions, so their change sets are none */
 static bool
 all_elastic(struct batch *b, const struct sim_part *changeset)
 {
@@ -231,7 +231,7 @@ all_elastic(struct batch *b, const struct sim_part *changeset)
 	return true;
 }
 
-/* all responses, or only the one that failed (its Content-ID tells which) */
+/* all responses, or only the one that failed (identified by its Content-ID) */
 static bool
 run_changeset(struct batch *b, struct sim_part *changeset)
 {

@@ -72,7 +72,7 @@ sim_batch_boundary(struct sim_arena *arena, const char *type)
 	return NULL;
 }
 
-/* end of the line that starts at s: behind its line feed, or the end */
+/* returns the end of the line that starts at s: after its line feed, or the end */
 static char *
 next_line(char *s, char *end)
 {
@@ -102,8 +102,8 @@ delimiter(const char *s, const char *end, const char *boundary, size_t len)
 }
 
 /*
- * The next part of a multipart body: *pos stands behind a delimiter line
- * ("inside") or before the first one.  False at the end or on error.
+ * The next part of a multipart body: *pos is after a delimiter line ("inside")
+ * or before the first one.  False at the end or on error.
  */
 static bool
 next_range(struct parser *p, char **pos, char *end, const char *boundary, bool *inside,
@@ -143,10 +143,10 @@ next_range(struct parser *p, char **pos, char *end, const char *boundary, bool *
 }
 
 /*
- * "Name: value" lines up to the empty one; false when it never comes.  A
- * request may be "last", with nothing behind its headers.  The line end before
- * a delimiter belongs to the delimiter, so the empty line is then no longer in
- * the range; what tells that it was there is the line end before it.
+ * "Name: value" lines up to the empty one; false if it never comes.  A request
+ * may be "last", with nothing after its headers.  The line end before a
+ * delimiter belongs to the delimiter, so the empty line is then no longer in
+ * the range; the line end before it shows that it existed.
  */
 static bool
 read_headers(struct parser *p, struct range *r, bool last, struct sim_pairs *headers)
@@ -185,7 +185,7 @@ header(const struct sim_pairs *headers, const char *name)
 	return NULL;
 }
 
-/* "METHOD url HTTP/1.1"; the URL is what stands between the first and the last blank */
+/* "METHOD url HTTP/1.1"; the URL is the text between the first and the last blank */
 static bool
 read_request_line(struct parser *p, struct range *r, struct sim_part *part)
 {

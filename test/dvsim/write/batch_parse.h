@@ -29,8 +29,9 @@ struct sim_part
 };
 
 /*
- * A body of more than "most" requests is refused, at most SIM_BATCH_MAX.  The body is changed (parts are terminated in place).  On failure false and
- * what is wrong; "unreadable" then tells a truncated body from a forbidden one.
+ * A body of more than "most" requests is refused, at most SIM_BATCH_MAX.  The body is changed
+ * (parts are terminated in place).  On failure returns false and the reason; "unreadable" then
+ * distinguishes a truncated body from a forbidden one.
  */
 bool		sim_batch_parse(struct sim_arena *arena, const char *content_type, char *body,
 							size_t len, int most, struct sim_part **parts, const char **error,

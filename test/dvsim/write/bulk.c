@@ -3,9 +3,9 @@
  *		CreateMultiple, UpdateMultiple, UpsertMultiple and DeleteMultiple.
  *
  * On standard tables a request is one transaction and one error.  On elastic
- * tables every target stands for itself: a request with failures is refused
- * as a whole by its status, but what succeeded stays, and the details (when
- * the client asks for annotations) say what became of each.
+ * tables, every target is independent: a request with failures is refused as a
+ * whole by its status, but successful targets stay, and the details (if the
+ * client requests annotations) have the outcome of each.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -34,7 +34,7 @@ struct bulk
 	struct sim_buf ids;			/* of CreateMultiple's answer */
 };
 
-/* one target done: its id and what Cosmos would say */
+/* the outcome of one target: its id and Cosmos DB's status */
 struct outcome
 {
 	unsigned char id[16];
@@ -61,7 +61,7 @@ seen_start(struct bulk *b, int n)
 	b->seen.mask = size - 1;
 }
 
-/* elastic rows are told apart by their partition too, so it is folded into the id */
+/* elastic rows are also identified by their partition, so it is folded into the id */
 static bool
 seen_before(struct bulk *b, const unsigned char id[16], const char *partition, size_t len)
 {
@@ -101,7 +101,9 @@ no_identity(struct bulk *b)
 					"Entity Id must be specified for every target of table %s.", b->table->name);
 }
 
-/* a row that is new, or of an elastic table, cannot have columns of its @odata.id in the body, too */
+/*
+ * a row that is new, or of an elastic table, cannot repeat columns of its @odata.id in the body
+ */
 static bool
 repeats_key(struct bulk *b, const struct sim_key *key, struct sim_json *json)
 {
@@ -185,7 +187,7 @@ update_target(struct bulk *b, struct sim_json *json, struct outcome *out)
 	}
 }
 
-/* is the row there?  Elastic upserts replace it either way. */
+/* finds the row.  Elastic upserts replace it in either case. */
 static enum sim_found
 find_target(struct bulk *b, struct sim_key *key, struct sim_write_row *row)
 {
@@ -296,7 +298,7 @@ find_message(const char *name)
 	return NULL;
 }
 
-/* "team" tells in other words than "queue" that it does not have a message */
+/* "team" refuses a message that it does not have with other words than "queue" */
 static bool
 refuse_message(struct bulk *b, const char *message)
 {
@@ -349,7 +351,7 @@ check_available(struct bulk *b, const struct message *message)
 	return there || refuse_message(b, message->name);
 }
 
-/* the array, after a look at the rest of the body; NULL after a failure */
+/* returns the array, after checking the rest of the body; NULL after a failure */
 static struct sim_json *
 find_targets(struct bulk *b, const struct message *message)
 {
@@ -409,7 +411,7 @@ run_standard(struct bulk *b, const struct message *message, struct sim_json *tar
 	return true;
 }
 
-/* Cosmos has a word of its own for what is there already */
+/* Cosmos DB has a status of its own for existing rows */
 static int
 cosmos_status(const struct sim_res *res)
 {
@@ -438,7 +440,7 @@ refuse_partly(struct bulk *b, struct sim_buf *json, const char *first)
 	return false;
 }
 
-/* the id that a target gives itself, for the details should it be refused */
+/* notes the id in a target, for the details should it be refused */
 static void
 note_id(struct bulk *b, struct sim_json *json, struct outcome *out)
 {
@@ -448,7 +450,7 @@ note_id(struct bulk *b, struct sim_json *json, struct outcome *out)
 		memset(out->id, 0, sizeof(out->id));
 }
 
-/* each for itself; true when all went well */
+/* each target independently; true if all succeeded */
 static bool
 run_elastic(struct bulk *b, const struct message *message, struct sim_json *targets)
 {

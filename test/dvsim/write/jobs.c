@@ -6,7 +6,7 @@
  * starts it notes the ids of the rows that its queries find, so rows made
  * later are safe; then it deletes them at a fixed rate, each on its own.
  * Clients see the job as a row of asyncoperation, the counts as a row of
- * bulkdeleteoperation and what could not be deleted in bulkdeletefailure.
+ * bulkdeleteoperation and failures in bulkdeletefailure.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -63,7 +63,7 @@ struct job
 
 static struct job *jobs;
 
-/* states as asyncoperation and bulkdeleteoperation have them */
+/* states in asyncoperation and bulkdeleteoperation */
 static const struct
 {
 	int			state;
@@ -108,7 +108,10 @@ run_sql(struct sim_store *store, const char *sql, const unsigned char id[16], in
 	return changes;
 }
 
-/* writes the job's state to its rows; false when they are gone (deleted, or everything reset) */
+/*
+ * writes the job's state to its rows; false if they no longer exist (deleted, or everything
+ * reset)
+ */
 static bool
 show_state(struct sim *sim, const struct job *job)
 {
@@ -134,7 +137,7 @@ show_state(struct sim *sim, const struct job *job)
 	return sim_commit(sim->store) && there;
 }
 
-/* a request of the job's own, for what the handlers of requests do */
+/* makes a request of the job's own, for functions of request handlers */
 static void
 inner_request(struct sim *sim, struct job *job, struct sim_req *req)
 {
@@ -199,7 +202,7 @@ rows_of(const struct job *job)
 	return n;
 }
 
-/* what fits into the column, without half a character at its end */
+/* returns the length that fits into the column, without half a character at its end */
 static size_t
 description_length(const char *s)
 {
@@ -246,7 +249,7 @@ put_failure(struct sim *sim, struct job *job, struct query *query,
 	sim_arena_free(req.arena);
 }
 
-/* each row is a transaction: one that refuses does not keep the others */
+/* each row is a transaction, so that a refusal does not affect the others */
 static void
 delete_noted(struct sim *sim, struct job *job, struct query *query, const unsigned char row[16])
 {
@@ -381,7 +384,7 @@ show_later(struct sim *sim, struct job *job)
 	return ok;
 }
 
-/* true while the job still has something to do */
+/* returns true while the job still has something to do */
 static bool
 advance(struct sim *sim, struct job *job, int64_t now)
 {
@@ -409,7 +412,7 @@ advance(struct sim *sim, struct job *job, int64_t now)
 	return job->state != JOB_DONE;
 }
 
-/* Takes a query out of the job, as if all of its rows had been dealt with. */
+/* Removes a query from the job, as if all of its rows had been processed. */
 static void
 drop_query(struct job *job, int query)
 {
@@ -468,7 +471,7 @@ sim_jobs_advance(struct sim *sim)
 	}
 }
 
-/* every query is translated once now, so that mistakes are told at once */
+/* every query is translated once now, so that errors are reported at once */
 static bool
 take_queries(struct sim_req *req, struct sim_res *res, struct job *job,
 			 const struct sim_json *set)

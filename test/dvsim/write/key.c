@@ -32,7 +32,7 @@ syntax_error(struct sim_req *req, struct sim_res *res)
 	return sim_fail(req, res, 400, "0x80060888", "Bad Request - Error in query syntax.");
 }
 
-/* principals are addressed by "ownerid", whatever their id column is called */
+/* principals are addressed by "ownerid", whatever the name of their id column */
 bool
 sim_is_principal(const struct sim_table *table)
 {
@@ -74,7 +74,7 @@ read_quoted(struct sim_arena *arena, const char *s, const char *end, struct key_
 	return s < end ? s + 1 : NULL;
 }
 
-/* "name=value" at *s; returns what follows it, NULL when malformed */
+/* reads "name=value" at *s; returns the rest, NULL if malformed */
 static const char *
 read_part(struct sim_arena *arena, const char *s, const char *end, struct key_part *part)
 {
@@ -108,7 +108,7 @@ read_part(struct sim_arena *arena, const char *s, const char *end, struct key_pa
 	return part->name_len == 0 ? NULL : s;
 }
 
-/* number of parts, -1 when malformed */
+/* returns the number of parts, -1 if malformed */
 static int
 read_parts(struct sim_arena *arena, const char *s, size_t len, struct key_part *parts)
 {
@@ -278,8 +278,8 @@ partition_option(struct sim_req *req, struct sim_key *key)
 }
 
 /*
- * The service's front end lets no URL pass that has one of these in an
- * alternate key, be it a text or a date with a time.
+ * The service's front end rejects URLs that have one of these in an alternate
+ * key, be it a text or a date with a time.
  */
 static bool
 fits_url(const struct sim_key *key)
@@ -323,7 +323,7 @@ below_root(const char *s, size_t *len)
 	return s;
 }
 
-/* "$1": what that part of the changeset made; NULL and a failure when there is none */
+/* "$1": the row created by that part of the changeset; NULL and a failure if there is none */
 static const char *
 content_reference(struct sim_req *req, struct sim_res *res, const char *s, size_t len)
 {
@@ -363,7 +363,7 @@ sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, siz
 		len = strlen(s);
 	}
 	s = below_root(s, &len);
-	/* no percent-encoding is undone in a body, but what follows "#" is not read as part of it */
+	/* bodies are not percent-decoded, but text after "#" is not read as part of the reference */
 	if (memchr(s, '#', len) != NULL)
 		return syntax_error(req, res);
 	open = memchr(s, '(', len);
@@ -378,7 +378,10 @@ sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, siz
 	return parse_predicate(req, res, table, open + 1, s + len - open - 2, key);
 }
 
-/* is this column set by a member of the body, as a value or through a navigation property? */
+/*
+ * returns true if a member of the body sets this column, as a value or through a navigation
+ * property
+ */
 static bool
 is_set(struct sim_json *object, struct sim_table *table, const struct sim_column *column)
 {

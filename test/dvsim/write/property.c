@@ -74,7 +74,7 @@ sim_file_drop(struct sim *sim, struct sim_table *table, const unsigned char id[1
 			drop_file(sim, &table->columns[i], id);
 }
 
-/* the row must be there; its id */
+/* finds the row, which must exist, and its id */
 static bool
 find(struct sim_req *req, struct sim_res *res, struct sim_key *key, struct sim_write_row *row)
 {
@@ -217,7 +217,7 @@ write_file(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 		point_at_file(req, res, column, row.id, file_id, name);
 }
 
-/* bytes of a picture become the base64 that a row's body would carry */
+/* turns bytes of a picture into the base64 that a row's body would contain */
 static bool
 write_picture(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 			  struct sim_json *member)

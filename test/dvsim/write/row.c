@@ -1,6 +1,6 @@
 /*
  * row.c
- *		Finding rows, and what writes know about their tables.
+ *		Finding rows, and information about tables for writes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -15,7 +15,7 @@ static struct sim_write_info **infos;
 static struct sim_schema *infos_of;
 static struct sim_arena *infos_arena;
 
-/* logical names of the columns that every write looks after */
+/* logical names of the columns that every write handles */
 static const struct known_column
 {
 	const char *name;
@@ -122,7 +122,7 @@ sim_payload_fail(struct sim_req *req, struct sim_res *res, struct sim_table *tab
 					table != NULL && table->set_name != NULL ? table->set_name : "", inner);
 }
 
-/* JSON must be declared as such; what parameters follow (charset, type=entry) does not matter */
+/* JSON must be declared as such; parameters after it (charset, type=entry) do not matter */
 static bool
 is_declared_json(const struct sim_req *req)
 {

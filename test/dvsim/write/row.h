@@ -18,10 +18,10 @@ struct sim_key
 	unsigned char id[16];
 	const char *partition;		/* elastic, NULL if not given */
 	size_t		partition_len;
-	bool		partition_named;	/* the predicate gave it, rather than the body or an option */
+	bool		partition_named;	/* in the predicate, rather than in the body or an option */
 	struct sim_key_def *def;
 	struct sim_value *values;	/* in the order of def->columns */
-	const char *text;			/* as it was written, for messages and OData-EntityId */
+	const char *text;			/* as written, for messages and OData-EntityId */
 };
 
 /* key.c: "guid", "accountid=guid", "name='x',no=4", "id=guid,partitionid='p'" (decoded, without parentheses) */
@@ -34,7 +34,7 @@ bool		sim_key_parse(struct sim_req *req, struct sim_res *res, struct sim_table *
  */
 bool		sim_reference_parse(struct sim_req *req, struct sim_res *res, const char *s, size_t len, struct sim_key *key);
 
-/* does the body set a column that the key names, too? */
+/* returns true if the body also sets a column that the key contains */
 bool		sim_key_repeated(const struct sim_key *key, struct sim_json *object);
 
 enum sim_found
@@ -47,7 +47,9 @@ enum sim_found
 /* finds the row: id, partition (elastic; arena) and version */
 enum sim_found sim_row_find(struct sim_req *req, struct sim_res *res, struct sim_key *key, unsigned char id[16], int64_t *version);
 
-/* the service's 404 for a row that is not there (0x80040217, or 0x80060891 for alternate keys) */
+/*
+ * the service's 404 for a row that does not exist (0x80040217, or 0x80060891 for alternate keys)
+ */
 bool		sim_row_missing(struct sim_req *req, struct sim_res *res, struct sim_key *key);
 
 #endif

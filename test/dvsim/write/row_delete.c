@@ -1,11 +1,11 @@
 /*
  * row_delete.c
- *		Deleting a row with what hangs on it.
+ *		Deleting a row with its dependents.
  *
- * Relationships say what becomes of the rows that point to it: the link is
- * cleared, the deletion refused, or they go too.  The order is: refusals,
- * the row itself (which ends cycles), then the others; the caller's
- * transaction undoes all of it when something refuses deeper down.
+ * Relationships determine the effect on the rows that point to it: the link is
+ * cleared, the deletion refused, or they are deleted, too.  The order is:
+ * refusals, the row itself (which ends cycles), then the others; the caller's
+ * transaction undoes all of it if something refuses deeper down.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -121,7 +121,9 @@ delete_children(struct deletion *d, struct sim_relationship *rel, const unsigned
 	return ok;
 }
 
-/* one pass asks for refusals, a second does the rest; elastic rows keep links to what is gone */
+/*
+ * one pass checks for refusals, a second does the rest; elastic rows keep links to deleted rows
+ */
 static bool
 for_each_link(struct deletion *d, struct sim_table *table, const unsigned char id[16],
 			  bool refusals)
@@ -192,7 +194,7 @@ bury(struct deletion *d, struct sim_table *table, const unsigned char id[16])
 	return rc == SQLITE_DONE || internal_error(d);
 }
 
-/* mostly nothing was ever deleted, and loading should not pay for the question */
+/* mostly nothing was ever deleted, so that loading need not check for tombstones */
 bool
 sim_any_tombstones(struct sim_store *store)
 {

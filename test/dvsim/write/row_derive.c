@@ -1,10 +1,10 @@
 /*
  * row_derive.c
- *		What a write sets beyond the members of its body: who and when, owner,
- *		state, currency, defaults, numbers.
+ *		Columns that a write sets beyond the members of its body: audit,
+ *		owner, state, currency, defaults, numbers.
  *
- * Each rule adds its slots to the plan.  What is the same for all rows is a
- * constant; what follows from a row's own values is a derivation.
+ * Each rule adds its slots to the plan.  A value common to all rows is a
+ * constant; one that depends on a row's own values is a derivation.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -40,7 +40,7 @@ sim_value_set_guid(struct sim_value *value, const unsigned char id[16])
 	memcpy(value->fixed, id, 16);
 }
 
-/* a slot that the members have not got; NULL when they have, or there is no such column */
+/* adds a slot that the members do not have; NULL if they do, or there is no such column */
 static struct sim_value *
 new_slot(struct sim_writer *w, struct sim_plan *plan, struct sim_column *column,
 		 const char *suffix, bool constant)
@@ -73,7 +73,7 @@ constant_text(struct sim_writer *w, struct sim_plan *plan, struct sim_column *co
 		sim_value_set_text(value, s, strlen(s));
 }
 
-/* "id" as text; NULL for null.  "type" is told when the lookup has several targets. */
+/* "id" as text; NULL for null.  "type" is set if the lookup has several targets. */
 static void
 constant_lookup(struct sim_writer *w, struct sim_plan *plan, struct sim_column *column,
 				const char *id, const char *type)
@@ -113,7 +113,7 @@ value_at(struct sim_plan *plan, int slot)
 	return &plan->slots[slot].value;
 }
 
-/* who acts for whom */
+/* returns the user on whose behalf the request acts */
 static const char *
 real_caller(struct sim_writer *w)
 {
@@ -314,7 +314,7 @@ current_values(struct sim_writer *w, struct sim_write_row *row, const char *colu
 	return false;
 }
 
-/* statuscode alone must fit the state that the row has */
+/* statuscode alone must fit the row's state */
 static bool
 derive_status(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *row,
 			  const struct sim_derivation *d)
@@ -380,7 +380,7 @@ set_rate_of_one(struct sim_value *value)
 	set_rate(value, one);
 }
 
-/* a row in a currency has its rate of the moment */
+/* a row with a currency gets its current exchange rate */
 static bool
 derive_rate(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *row,
 			const struct sim_derivation *d)
@@ -403,7 +403,7 @@ derive_rate(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *r
 	return true;
 }
 
-/* the organization's currency, which a row has that names none; its rate is 1 */
+/* rows without a currency get the organization's, whose rate is 1 */
 static void
 plan_base_currency(struct sim_writer *w, struct sim_plan *plan)
 {
@@ -516,7 +516,7 @@ derive_number(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row 
 	return true;
 }
 
-/* server-side defaults of a create, and numbers that count themselves */
+/* server-side defaults of a create, and auto-numbers */
 static void
 plan_defaults(struct sim_writer *w, struct sim_plan *plan)
 {

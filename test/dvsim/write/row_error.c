@@ -1,6 +1,6 @@
 /*
  * row_error.c
- *		Constraints that SQLite found violated, in the service's words.
+ *		Translates violated constraints of SQLite to the service's errors.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -103,7 +103,7 @@ key_violated(struct sim_writer *w, struct sim_write_row *row, const struct sim_k
 	return false;
 }
 
-/* SQLite says "UNIQUE constraint failed: table.col, table.col" */
+/* finds the constraint: SQLite reports "UNIQUE constraint failed: table.col, table.col" */
 static const struct sim_key_def *
 violated_key(const struct sim_table *table, const char *message)
 {

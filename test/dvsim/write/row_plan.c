@@ -56,7 +56,7 @@ in_key(const struct sim_key_def *def, const struct sim_column *column)
 	return false;
 }
 
-/* does this operation write the column? */
+/* returns true if this operation writes the column */
 static bool
 writable(const struct sim_writer *w, const struct sim_plan *plan, const struct sim_column *column)
 {
@@ -99,7 +99,7 @@ partition_helper(struct sim_writer *w, const struct sim_column *column)
 	return NULL;
 }
 
-/* a body may give the partition of a lookup by itself: then the bind leaves it alone */
+/* a body may itself set the partition of a lookup: then the bind leaves it alone */
 static bool
 take_over_pid(struct sim_plan *plan, struct sim_member *m, int slot)
 {
@@ -256,7 +256,7 @@ plan_member(struct sim_writer *w, struct sim_plan *plan, struct sim_member *m)
 							w->table->name, (int) m->keylen, m->key, w->table->name);
 }
 
-/* columns that come from the alternate key of an upsert, unless the body has them */
+/* columns of the alternate key of an upsert, unless the body has them */
 static void
 plan_key(struct sim_writer *w, struct sim_plan *plan)
 {
@@ -404,7 +404,7 @@ plan_fits(const struct sim_plan *plan, const struct sim_json *object,
 	return true;
 }
 
-/* takes the oldest plan out when there are too many: bodies may have any shape */
+/* removes the oldest plan if there are too many: bodies may have any shape */
 static void
 drop_oldest(struct sim_writer *w)
 {

@@ -1,11 +1,11 @@
 /*
  * row_plan.h
- *		How the objects of one shape become SQL: inside of the writer.
+ *		How the writer turns objects of one shape into SQL.
  *
- * A plan belongs to a sequence of member names.  Each member has a duty;
- * each parameter of the SQL statement has a slot.  Slots whose value is the
- * same for every row (who, when, defaults) are bound once; "derivations"
- * compute the rest from the members of each row.
+ * A plan belongs to a sequence of member names.  Each member has a duty; each
+ * parameter of the SQL statement has a slot.  Slots whose value is the same
+ * for every row (user, time, defaults) are bound once; "derivations" compute
+ * the rest from the members of each row.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -92,14 +92,14 @@ int			sim_slot_find(const struct sim_plan *plan, const struct sim_column *column
 int			sim_slot_add(struct sim_writer *w, struct sim_plan *plan, struct sim_column *column,
 						 const char *suffix);
 
-/* row_derive.c: adds the slots that the members do not give: audit, owner, state, money … */
+/* row_derive.c: adds the slots that the members do not provide: audit, owner, state, money … */
 void		sim_plan_system(struct sim_writer *w, struct sim_plan *plan);
 
 void		sim_value_set_int(struct sim_value *value, int64_t i);
 void		sim_value_set_text(struct sim_value *value, const char *s, size_t len);
 void		sim_value_set_guid(struct sim_value *value, const unsigned char id[16]);
 
-/* associate.c: after the insert, what the members of a deep insert ask for */
+/* associate.c: after the insert, carries out the deep inserts among the members */
 bool		sim_write_children(struct sim_writer *w, struct sim_write_row *row,
 							   const struct sim_member *member, struct sim_json *json);
 

@@ -2,10 +2,9 @@
  * row_write.c
  *		The writer: values of one object after another into SQLite.
  *
- * Decoding fills the slots of the object's plan, derivations add what
- * follows from them, then the statement runs.  Nothing is looked up that a
- * constraint would tell as well: duplicates are found by SQLite and put in
- * the service's words here.
+ * Decoding fills the slots of the object's plan, derivations add dependent
+ * values, then the statement runs.  Constraints replace lookups: SQLite finds
+ * duplicates, which become the service's errors.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -133,7 +132,7 @@ set_lookup(struct sim_writer *w, struct sim_plan *plan, struct sim_member *m,
 	return true;
 }
 
-/* the first null of a column names its target, a second one clears whatever is there */
+/* the first null of a column states its target, a second one clears it in any case */
 static void
 clear_lookup(struct sim_plan *plan, struct sim_member *m)
 {
@@ -168,7 +167,7 @@ clear_member(struct sim_writer *w, struct sim_plan *plan, struct sim_member *m)
 	return true;
 }
 
-/* may this navigation property hold rows of that table? */
+/* returns true if this navigation property may refer to rows of that table */
 static bool
 is_target(const struct sim_member *m, const struct sim_table *table)
 {
@@ -283,7 +282,7 @@ decode_member(struct sim_writer *w, struct sim_plan *plan, struct sim_member *m,
 	}
 }
 
-/* what the key of an upsert or update says of the row */
+/* takes the identity of the row from the key of an upsert or update */
 static void
 take_key(struct sim_plan *plan, struct sim_write_row *row)
 {
@@ -338,7 +337,7 @@ derive(struct sim_writer *w, struct sim_plan *plan, struct sim_write_row *row)
 	return true;
 }
 
-/* text stays where it is until the statement has run, so SQLite need not copy it */
+/* text stays in place until the statement has run, so SQLite need not copy it */
 static void
 bind_slots(struct sim_plan *plan)
 {
@@ -362,7 +361,7 @@ bind_slots(struct sim_plan *plan)
 	}
 }
 
-/* ids grow, so rows are appended to their table as the service's are */
+/* ids grow, so rows are appended to their table as in the service */
 static void
 new_id(struct sim *sim, unsigned char id[16])
 {

@@ -1,11 +1,12 @@
 /*
  * row_write.h
- *		Changing rows: what write.c, bulk.c, associate.c and jobs.c share.
+ *		Changing rows: the interface shared by write.c, bulk.c, associate.c
+ *		and jobs.c.
  *
  * A writer takes the JSON objects of one request for one table and one
  * operation.  The members of an object are resolved to columns once and the
- * SQL is prepared once; as long as the following objects have the same
- * members in the same order only their values are looked at.
+ * SQL is prepared once; as long as the following objects have the same members
+ * in the same order, only their values are read.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,7 +15,7 @@
 
 #include "write/row.h"
 
-/* what writes know of a table; made at first use, lives until another schema is in use */
+/* data about a table for writes; made at first use, lives until another schema is in use */
 struct sim_write_info
 {
 	struct sim_table *table;
@@ -115,20 +116,26 @@ bool		sim_create_row(struct sim_req *req, struct sim_res *res, struct sim_table 
 						   struct sim_json *object, const struct sim_key *key,
 						   struct sim_write_row *row);
 
-/* deletes with everything that hangs on it (row_delete.c); the row must exist */
+/* deletes a row with its dependents (row_delete.c); the row must exist */
 bool		sim_delete_row(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 						   const unsigned char id[16], const char *partition, size_t partition_len);
 
-/* forgets that the row was deleted once: it lives again; useless when nothing ever was */
+/*
+ * forgets that the row was deleted before: it exists again; unnecessary if nothing was ever
+ * deleted
+ */
 bool		sim_any_tombstones(struct sim_store *store);
 void		sim_forget_tombstone(struct sim *sim, struct sim_table *table,
 								 const unsigned char id[16]);
 
-/* does the row a reference points to exist?  Elastic ones are not looked for.  Resolves the id. */
+/*
+ * returns true if the row to which a reference points exists.  Elastic rows are not checked.
+ * Resolves the id.
+ */
 bool		sim_reference_resolve(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 								  unsigned char id[16]);
 
-/* maps the constraint that SQLite just named to the service's refusal */
+/* translates the constraint that SQLite just reported to the service's refusal */
 bool		sim_constraint_fail(struct sim_writer *w, struct sim_write_row *row);
 
 /* adds the lookup to the row of that id to an object of the many side */
@@ -158,7 +165,7 @@ bool		sim_write_property(struct sim_req *req, struct sim_res *res, struct sim_ta
 const void *sim_file_read(struct sim_req *req, const unsigned char file_id[16], size_t *len);
 void		sim_file_drop(struct sim *sim, struct sim_table *table, const unsigned char id[16]);
 
-/* write.c: refuses tables that take no such message (intersect, virtual); 405 */
+/* write.c: refuses tables that do not support such a message (intersect, virtual); 405 */
 bool		sim_writable(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 						 const char *method);
 bool		sim_wrong_method(struct sim_req *req, struct sim_res *res);

@@ -3,8 +3,8 @@
  *		Files that arrive in several requests.
  *
  * The first request has the header x-ms-transfer-mode and no content, and its
- * answer tells an address with a token.  The others bring the bytes to that
- * address, one part after the other; the last one makes the file that of the
+ * answer has an address with a token.  The others send the bytes to that
+ * address, one part after the other; the last one attaches the file to the
  * row.  Until then, its bytes are in "~upload", under the token.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -16,7 +16,7 @@
 #include "store/guid.h"
 #include "write/upload.h"
 
-/* what the service recommends, and says to each client */
+/* recommended by the service to each client */
 #define CHUNK_SIZE "4194304"
 
 struct part
@@ -74,7 +74,7 @@ sim_upload_start(struct sim_req *req, struct sim_res *res, const struct sim_colu
 	return true;
 }
 
-/* "bytes 0-4194303/25870370", as much as the body has, and no more than the column admits */
+/* "bytes 0-4194303/25870370", matching the body, and no more than the column admits */
 static bool
 read_part(struct sim_req *req, struct sim_res *res, const struct sim_column *column, struct part *part)
 {
@@ -97,7 +97,7 @@ sim_upload_fits(struct sim_req *req, struct sim_res *res, const struct sim_colum
 		sim_fail(req, res, 400, "0x80044a02", "Attachment file size is too big.");
 }
 
-/* what has arrived so far; NULL after sim_fail() */
+/* returns the bytes received so far; NULL after sim_fail() */
 static char *
 arrived(struct sim_req *req, struct sim_res *res, const struct sim_column *column, const unsigned char row[16],
 		const unsigned char token[16], const char **name, size_t *len)
@@ -127,7 +127,7 @@ arrived(struct sim_req *req, struct sim_res *res, const struct sim_column *colum
 	return bytes;
 }
 
-/* keeps the bytes, or forgets them once the file is complete */
+/* keeps the bytes, or deletes them once the file is complete */
 static bool
 keep(struct sim_req *req, struct sim_res *res, const unsigned char token[16], const void *bytes, size_t len,
 	 bool complete)

@@ -17,7 +17,7 @@ bool		sim_upload_start(struct sim_req *req, struct sim_res *res, const struct si
 bool		sim_upload_part(struct sim_req *req, struct sim_res *res, const struct sim_column *column,
 							const unsigned char row[16], const char **name, const void **bytes, size_t *len);
 
-/* whether the column admits a file of this size */
+/* returns true if the column admits a file of this size */
 bool		sim_upload_fits(struct sim_req *req, struct sim_res *res, const struct sim_column *column,
 							unsigned long long size);
 

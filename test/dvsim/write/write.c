@@ -1,8 +1,8 @@
 /*
  * write.c
  *		POST, PATCH, PUT and DELETE on tables: creates, upserts, conditional
- *		updates, deletions; what belongs to single properties, references and
- *		bulk messages goes on to its own file.
+ *		updates, deletions.  Single properties, references and bulk messages
+ *		are handled in their own files.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,7 +16,7 @@
 #define NAMESPACE "Microsoft.Dynamics.CRM."
 #define NAMESPACE_LEN (sizeof(NAMESPACE) - 1)
 
-/* If-Match and If-None-Match as they matter to writes */
+/* If-Match and If-None-Match, as far as they matter to writes */
 struct condition
 {
 	bool		must_exist;		/* If-Match */
@@ -124,7 +124,7 @@ row_key(struct sim_req *req, struct sim_table *table, const struct sim_write_row
 	return key;
 }
 
-/* answers as a GET of the row would, whose conditions and $expand do not count here */
+/* answers like a GET of the row, but without its conditions and $expand */
 static bool
 represent(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 		  const struct sim_write_row *row, int status)
@@ -161,7 +161,7 @@ tell_entity(struct sim_req *req, struct sim_res *res, const char *segment)
 	sim_res_header(req, res, "OData-EntityId", url);
 }
 
-/* the end of a create or update: the row itself or where it is */
+/* the end of a create or update: returns the row itself or its address */
 static bool
 written(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 		const struct sim_write_row *row, bool created)
@@ -184,7 +184,7 @@ written(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 	return true;
 }
 
-/* ends the transaction as the outcome says */
+/* ends the transaction according to the outcome */
 static bool
 finish(struct sim_req *req, struct sim_res *res, bool ok)
 {
@@ -240,7 +240,7 @@ write_found(struct sim_req *req, struct sim_res *res, struct sim_key *key,
 	return ok;
 }
 
-/* an elastic row may be told apart by the partition in the body */
+/* an elastic row may be identified by the partition in the body */
 static void
 partition_from_body(struct sim_key *key, struct sim_json *object)
 {
