@@ -703,7 +703,9 @@ dv_lease_drop(dv_lease *lease)
 	lease->waits_in = NULL;
 }
 
-/* Notes of sessions.  A user whose entry has given way is no longer noted. */
+/*
+ * Notes of sessions.  A user whose entry has given way is no longer noted.
+ */
 
 void
 dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)

@@ -571,7 +571,9 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/* How much has changed, for a view that must not wait */
+/*
+ * How much has changed, for a view that must not wait
+ */
 
 /* A server that has not answered in time is not asked again for this long. */
 #define PAUSE_US 10000000

@@ -164,7 +164,9 @@ stranger_of_type(Oid typid)
 	return role;
 }
 
-/* Tables.  Each function returns the code that must not run and its role, or NULL. */
+/*
+ * Tables.  Each function returns the code that must not run and its role, or NULL.
+ */
 
 static const char *
 code_of_triggers(Relation rel, Oid *role)

@@ -80,7 +80,9 @@ dv_rights_check_settings(const char *what, Oid relid)
 	}
 }
 
-/* The extent of what a setting asks for */
+/*
+ * The extent of what a setting asks for
+ */
 
 /*
  * Returns the powers that a value gives, one bit for each.  Those of

@@ -464,7 +464,9 @@ from(struct parser *p)
 	}
 }
 
-/* Select list */
+/*
+ * Select list
+ */
 
 static bool
 item(struct parser *p)
@@ -581,7 +583,9 @@ put_item(struct parser *p, const struct item *item)
 	return true;
 }
 
-/* Other clauses */
+/*
+ * Other clauses
+ */
 
 static bool
 groups(struct parser *p)
