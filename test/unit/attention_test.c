@@ -1,6 +1,6 @@
 /*
  * attention_test.c
- *		What counts as time in which a backend attends to its exchanges.
+ *		The time during which a backend attends to its exchanges.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,7 +1,7 @@
 /*
  * budget_test.c
- *		Budget pacing: what is left, what is learned from answers, and when the
- *		next request may be sent.
+ *		Budget pacing: the estimate of what is left, learning from answers,
+ *		and the time of the next request.
  *
  * A few lines play the service, with a single, exact window.
  *
@@ -37,7 +37,7 @@ setup(void **state)
 	return 0;
 }
 
-/* sends a request that is answered at once, and says what remained */
+/* sends a request that is answered at once with what remained */
 static void
 exchange(double seconds, double requests_left, double seconds_left)
 {
@@ -46,7 +46,7 @@ exchange(double seconds, double requests_left, double seconds_left)
 	dv_budget_answered(&budget, dv_budget_sent(&budget, now), seconds, remaining, now);
 }
 
-/* sends requests to a service that nobody else uses; 0 starts anew */
+/* sends requests to a service without other users; 0 starts anew */
 static void
 use(int requests, double seconds)
 {
@@ -300,7 +300,7 @@ a_refusal_is_believed_and_costs_nothing(void **state)
 	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 5000);
 }
 
-/* A $batch of which a part was refused: the part is believed, and the $batch counts. */
+/* If a part of a $batch was refused, the refusal is believed, and the $batch counts. */
 static void
 a_refusal_of_a_part_is_believed_but_the_request_counts(void **state)
 {
@@ -437,7 +437,7 @@ never_asks_to_wait_for_ever(void **state)
 	}
 }
 
-/* what was used leaves after the window, and the limit is renewed with each window */
+/* our use leaves after the window, and the limit is renewed with each window */
 static void
 knows_how_much_will_be_admitted(void **state)
 {
@@ -472,7 +472,7 @@ static void
 knows_when_it_is_full(void **state)
 {
 	(void) state;
-	assert_false(dv_budget_is_full(&budget, now));	/* nothing has been said */
+	assert_false(dv_budget_is_full(&budget, now));	/* the service has not said anything */
 	exchange(1, 5999, UNSAID);
 	assert_false(dv_budget_is_full(&budget, now));
 	exchange(1, 5998, 1199);

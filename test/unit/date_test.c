@@ -49,7 +49,7 @@ test_retry_after(void **state)
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 - 12), 12 * SECOND);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, 784111777 + 12), 0);
 	/* waits of more than a year are ignored in both forms */
-	/* by the clock of whoever says so, if that is told */
+	/* by the service's clock, if it is known */
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:25 GMT", 784111777 - 3600), 12 * SECOND);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:25 GMT", 784111777 + 3600), 12 * SECOND);
 	assert_int_equal(dv_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", "today", 784111777 - 12), 12 * SECOND);

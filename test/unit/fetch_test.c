@@ -42,7 +42,7 @@ accounts(void)
 	return query;
 }
 
-/* Writes a query in every way that must agree, and returns it. */
+/* Writes a query in all ways, which must agree, and returns it. */
 static const char *
 written(const dv_query *query, dv_odata_style style, const dv_fetch_page *page)
 {
@@ -52,7 +52,7 @@ written(const dv_query *query, dv_odata_style style, const dv_fetch_page *page)
 
 	assert_int_equal(dv_fetch_query(query, style, page, text, sizeof(text)), len);
 	assert_int_equal(strlen(text), len);
-	/* what does not fit is cut off; the sanitizer sees what is written beyond the room */
+	/* text that does not fit is cut off; the sanitizer detects writes beyond the room */
 	for (room = 0; room <= len + 1; room += room < 40 ? 1 : len / 3)
 	{
 		memset(exact, 'x', len + 1);
@@ -69,7 +69,7 @@ written(const dv_query *query, dv_odata_style style, const dv_fetch_page *page)
 	return text;
 }
 
-/* The query is this, where the front and the end are always the same. */
+/* The query has this middle part, between a constant beginning and end. */
 static void
 check_query(const dv_query *query, const dv_fetch_page *page, const char *fetch, const char *inside)
 {
@@ -356,7 +356,7 @@ test_links(void **state)
 				"<link-entity name='systemuser' from='systemuserid' to='ownerid' link-type='inner' alias='t2'>"
 				"</link-entity>");
 
-	/* all columns are those of links, and then the root would return all of its own */
+	/* all columns belong to links, and then the root would return all of its own */
 	query.noutputs = 1;
 	query.nlinks = 1;
 	query.filter = NULL;
@@ -399,13 +399,13 @@ test_semi_joins(void **state)
 	query.nlinks = 1;
 	check_query(&query, NULL, "", "<attribute name='accountid'/>" TO_ACCOUNT "'exists'>" FULL_NAME
 				"</link-entity>");
-	/* a row that matches nothing is one without the column that joins it */
+	/* a row without a match lacks the column that joins it */
 	links[0].filter = &never;
 	check_query(&query, NULL, "", "<attribute name='accountid'/>" TO_ACCOUNT "'exists'>"
 				"<filter><condition attribute='parentcustomerid' operator='null'/></filter>"
 				"</link-entity>");
 
-	/* an entity has one filter, whatever is in it */
+	/* an entity has one filter, whatever it contains */
 	links[0].filter = NULL;
 	query.nlinks = 3;
 	check_query(&query, NULL, "", "<attribute name='accountid'/><filter>"
@@ -444,7 +444,7 @@ test_orders(void **state)
 	orders[1].table = 2;
 	check_query(&query, NULL, "", "<attribute name='accountid'/><order attribute='size' descending='true'/>"
 				"<order entityname='t2' attribute='accountid' descending='true'/><order attribute='accountid'/>");
-	/* choices and booleans are ordered by what they are, not by their labels */
+	/* choices and booleans are ordered by their values, not by their labels */
 	query.norders = 1;
 	orders[0].column = &statecode;
 	check_query(&query, NULL, " useraworderby='true'", "<attribute name='accountid'/>"
@@ -503,7 +503,7 @@ test_wire(void **state)
 						"</entity></fetch>&partitionId=p \xc3\xa4=&");
 }
 
-/* What is planned by this length must not be shorter than what is written. */
+/* Planning uses this length, so it must not be shorter than the text written. */
 static void
 test_text_length(void **state)
 {

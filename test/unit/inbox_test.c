@@ -41,7 +41,7 @@ teardown(void **state)
 static dv_inbox_result
 line(const char *text)
 {
-	/* an exact copy, so that the sanitizer notices when something behind it is read */
+	/* an exact copy, so that the sanitizer detects reads beyond it */
 	size_t		len = strlen(text);
 	char		copy[len > 0 ? len : 1];
 
@@ -104,7 +104,7 @@ what_looks_like_a_status_line_is_none(void **state)
 	assert_string_equal(dv_inbox_header(&inbox, "A"), "1");
 }
 
-/* How many lines of a kilobyte are taken? */
+/* Returns how many lines of a kilobyte are accepted. */
 static size_t
 pour(void)
 {
@@ -161,7 +161,10 @@ the_body_has_a_limit(void **state)
 	assert_int_equal(inbox.body[100], '\0');
 }
 
-/* What one inbox has, another cannot have, however its body arrives; but a small body always has room. */
+/*
+ * Memory that one inbox has taken is not available to another, however its body arrives; but a
+ * small body always has room.
+ */
 static void
 inboxes_share_a_store(void **state)
 {
@@ -278,7 +281,7 @@ only_gzip_is_taken_and_once(void **state)
 		dv_inbox_free(&inbox);
 	}
 
-	/* those of interim answers and of trailers are not the answer's */
+	/* cookies of interim answers and of trailers do not count */
 	lines(elsewhere);
 }
 

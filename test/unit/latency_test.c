@@ -29,7 +29,7 @@ setup(void **state)
 	return 0;
 }
 
-/* n answers that took "request" and so much for each byte, in milliseconds */
+/* notes n answers that took "request" plus a time for each byte, in milliseconds */
 static void
 answers(int n, int64_t bytes, double request, double byte)
 {
@@ -66,7 +66,7 @@ too_few(void **state)
 	answers(7, 1000000, 50, 0);
 	/* these are neither small nor large */
 	answers(20, 30000, 50, 0);
-	/* and these say nothing */
+	/* and these are ignored */
 	dv_latency_note(&latency, -1, MILLISECOND);
 	dv_latency_note(&latency, 10, 0);
 	dv_latency_note(&latency, 10, -5);
@@ -104,7 +104,7 @@ noise(void **state)
 	assert_estimate(80, 0.0001);
 }
 
-/* Many small answers leave what large ones have told, and the other way round. */
+/* Many small answers do not displace the samples of large ones, and vice versa. */
 static void
 apart(void **state)
 {
@@ -116,7 +116,7 @@ apart(void **state)
 	assert_estimate(60, 0.0003);
 }
 
-/* A service that has become slower or faster is known after some answers. */
+/* After some answers, it is known that a service has become slower or faster. */
 static void
 moving(void **state)
 {
@@ -135,7 +135,7 @@ moving(void **state)
 	assert_estimate(10, 0.0001);
 }
 
-/* With answers of one size only, the other value is that which is assumed, or follows from it. */
+/* With answers of one size only, the other value is assumed, or follows from it. */
 static void
 one_size(void **state)
 {
@@ -215,7 +215,7 @@ merged(void **state)
 	assert_true(dv_latency_estimate_of(&latency, &estimate));
 	assert_near(estimate.row_bytes, 300);
 
-	/* all of them know more than there is room for: only the newest counts */
+	/* together they have more than there is room for: only the newest count */
 	for (i = 0; i < 64; i++)
 	{
 		setup(NULL);

@@ -1,7 +1,7 @@
 /*
  * metadata_request_test.c
- *		Requests for the definitions of tables, and what is put together from
- *		their answers.
+ *		Requests for the definitions of tables, and the definitions merged
+ *		from their answers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -86,7 +86,7 @@ tables_are_named_as_documented(void **state)
 	assert_null(strstr(json, "DisplayName"));
 }
 
-/* Asks for all tables whose names have the form, and returns the number of requests. */
+/* Requests all tables whose names have this form, and returns the number of requests. */
 static int
 requests_for(const char *form, int ntables, int most)
 {
@@ -133,7 +133,7 @@ many_tables_take_several_requests(void **state)
 	memset(name, 'x', sizeof(name));
 	name[1000] = '\0';
 	assert_true(requests_for(name, 60, DV_META_PATH_MAX) > 2);
-	/* and one that does not fit, for which there is a request all the same */
+	/* and one that does not fit, which nevertheless gets a request */
 	name[1000] = 'x';
 	name[40000] = '\0';
 	assert_int_equal(requests_for(name, 1, 45000), 1);
@@ -183,7 +183,7 @@ languages(void **state)
 	"Keys($select=LogicalName,KeyAttributes,EntityKeyIndexStatus)"
 #define CAST "EntityDefinitions(LogicalName='new_t')/Attributes/Microsoft.Dynamics.CRM."
 
-/* Returns the requests for columns, without what all have in common. */
+/* Returns the requests for columns, without their common part. */
 static const char *
 casts_of(const dv_meta_wish *wish)
 {

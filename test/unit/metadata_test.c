@@ -497,7 +497,7 @@ labels_give_way(void **state)
 
 #define MANY 20000
 
-/* With time that grows faster than their number, this would take hours. */
+/* If the time grew faster than their number, this would take hours. */
 static void
 test_many_names(void **state)
 {
@@ -522,7 +522,7 @@ test_many_names(void **state)
 	assert_null(dv_name_index_find(&seen, "another"));
 }
 
-/* A number is skipped where a name that is short enough has it already. */
+/* A number is skipped if a short enough name has it already. */
 static void
 test_taken_numbers(void **state)
 {

@@ -1,7 +1,7 @@
 /*
  * odata_test.c
- *		Queries as OData: literals, escapes, grouping, lengths.  Also the parts
- *		of the table of policies that none of dvsim's tables reaches.
+ *		Queries as OData: literals, escapes, grouping, lengths.  Also the
+ *		parts of the table of policies that none of dvsim's tables cover.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -207,7 +207,7 @@ test_query(void **state)
 	assert_string_equal(text, "accounts");
 }
 
-/* What is planned by this length must not be shorter than what is written. */
+/* Planning uses this length, so it must not be shorter than the text written. */
 static void
 test_text_length(void **state)
 {
@@ -253,7 +253,9 @@ test_policies(void **state)
 		{
 			dv_policy	standard = dv_policy_of(DV_TABLE_STANDARD, comparison, op);
 
-			/* providers may lack anything, so nothing is exact; standard tables support most */
+			/*
+			 * providers may lack any feature, so nothing is exact; standard tables support most
+			 */
 			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) < DV_EXACT);
 			assert_true(dv_policy_of(DV_TABLE_VIRTUAL, comparison, op) <= standard);
 			assert_true(dv_policy_of(DV_TABLE_ELASTIC, comparison, op) <= standard);

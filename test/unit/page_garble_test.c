@@ -1,7 +1,7 @@
 /*
  * page_garble_test.c
- *		Pages that were truncated or garbled in transit: whatever is accepted as
- *		a page is JSON to the last byte, and the reader returns all of its rows.
+ *		Pages that were truncated or garbled in transit: every accepted page is
+ *		JSON to the last byte, and the reader returns all of its rows.
  *
  * A simple reader of JSON, written for this test, decides what is JSON.
  *
@@ -214,7 +214,7 @@ cut_at_every_byte(void **state)
 	expect_end(2);
 }
 
-/* may this be refused although it is JSON? */
+/* returns true if this may be refused although it is JSON */
 static bool
 means_something_else(const char *reason)
 {

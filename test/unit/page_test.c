@@ -1,7 +1,7 @@
 /*
  * page_test.c
- *		Pages of rows: every form in which the service answers, and everything
- *		that must never be accepted as a page.
+ *		Pages of rows: every form of the service's answers, and texts that
+ *		must never be accepted as a page.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -32,10 +32,7 @@ expect_text(const dv_value *value, dv_value_kind kind, const char *text)
 	assert_memory_equal(value->text, text, value->len);
 }
 
-/* ----------
- * What the service answers
- * ----------
- */
+/* -- Answers of the service -- */
 
 static void
 sample_page(void **state)
@@ -148,7 +145,7 @@ metadata_version(void **state)
 	char		body[400];
 
 	(void) state;
-	/* in front of the rows, behind them, as a number, or not at all */
+	/* before the rows, after them, as a number, or not at all */
 	open_page("{" CONTEXT ",\"@Microsoft.Dynamics.CRM.globalmetadataversion\":\"1000024\",\"value\":[]}");
 	expect_end(0);
 	dv_page_metadata(&page, version);
@@ -482,10 +479,7 @@ skipping_and_draining(void **state)
 	assert_int_equal(page.rows, 2);
 }
 
-/* ----------
- * What it must refuse
- * ----------
- */
+/* -- Texts to be refused -- */
 
 static void
 broken_pages(void **state)
@@ -776,7 +770,7 @@ peeking_at_the_last_row(void **state)
 		{"{\"value\":[{\"id\":\"a\",\"x\":1},{\"x\":2,\"id\":\"b\"}]}", "b"},
 		{"{\"value\":[{\"id\":\"a\"},{\"id\":\"b\",\"x\":3}],\"@odata.nextLink\":\"l\"}", "b"},
 		{"{\"value\":[{\"id\":\"\"}]}", ""},
-		/* only members of that very name, and no text that looks like one */
+		/* only members of exactly that name, and no text that looks like one */
 		{"{\"value\":[{\"id\":\"a\",\"xid\":\"b\",\"idx\":\"c\",\"id@x\":\"d\"}]}", "a"},
 		{"{\"value\":[{\"id\":\"a\",\"x\":\"\\\"id\\\":\\\"b\\\"\"}]}", "a"},
 		{"{\"value\":[{\"id\":null}]}", NULL},

@@ -307,7 +307,7 @@ reads_found(void **state)
 	assert_int_not_equal(rows[3].error.verdict, DV_VERDICT_OK);
 }
 
-/* a page that is no page says nothing: above all, it does not say that there is no row */
+/* any other page proves nothing: above all, not that there is no row */
 static void
 refuses_other_found(void **state)
 {

@@ -221,7 +221,7 @@ writes_upserts_without_a_condition(void **state)
 						"\r\n{\"a\":1}\r\n" B "--\r\n");
 }
 
-/* bulk messages know no versions, so each row is a request of its own */
+/* bulk messages do not support versions, so each row is a request of its own */
 static void
 writes_versions(void **state)
 {
@@ -314,7 +314,7 @@ searches(void **state)
 						B MIME SEARCH "k%20eq%20'it''s%205%2F6'%20and%20n%20eq%203" HEADERS B "--\r\n");
 }
 
-/* back and forth between a row as it was taken, an update and an upsert by id */
+/* back and forth between a row in its original form, an update and an upsert by id */
 static void
 copies_keyed_rows(void **state)
 {
@@ -445,7 +445,7 @@ copies_rows(void **state)
 						"\r\n{\"statecode\":1}\r\n" B "--\r\n");
 }
 
-/* What stands in parentheses, and the values of options, are not told. */
+/* Texts in parentheses, and the values of options, are not revealed. */
 static void
 tells_shapes_of_addresses(void **state)
 {

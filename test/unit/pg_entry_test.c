@@ -2,7 +2,7 @@
  * pg_entry_test.c
  *		The table of application users: which entries are reclaimed, and when.
  *
- * The memory is laid out here, with room for three users, and two backends.
+ * The test lays out the memory, with room for three users and two backends.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -101,7 +101,7 @@ dv_wait_forget(dv_shared *s, int user)
 	forgotten = user;
 }
 
-/* What else the module needs; the tests do not compute hashes. */
+/* Other functions that the module needs; the tests do not compute hashes. */
 
 pg_cryptohash_ctx *
 pg_cryptohash_create(pg_cryptohash_type type)
@@ -345,7 +345,7 @@ a_role_displaces_its_own_first(void **state)
 	assert_non_null(user_of('b'));
 }
 
-/* Whoever names the application user of another role cannot make it be forgotten. */
+/* A role that names the application user of another role cannot cause its removal. */
 static void
 a_role_does_not_displace_what_others_use(void **state)
 {
@@ -362,7 +362,7 @@ a_role_does_not_displace_what_others_use(void **state)
 	assert_null(user_of('a'));
 }
 
-/* Nor does a mapping say for other roles what only mappings say. */
+/* Nor does a mapping set, for other roles, attributes that only mappings have. */
 static void
 a_role_does_not_describe_what_others_use(void **state)
 {
@@ -464,7 +464,7 @@ some_claims_are_remembered(void **state)
 	}
 }
 
-/* Whoever fills the table with claims gives way to whoever has less. */
+/* A role that fills the table with claims gives way to a role with fewer entries. */
 static void
 the_greatest_account_gives_way(void **state)
 {
@@ -476,13 +476,13 @@ the_greatest_account_gives_way(void **state)
 	assert_null(user_of('a'));
 	assert_int_equal(leases[forgotten][5].ticket, 0);
 	assert_int_not_equal(shared.moves, 0);
-	/* not to whoever would then have as much */
+	/* not to a role that would then have as many */
 	assert_false(open_pool(1, 12, "de", START));
 	assert_non_null(user_of('b'));
 	assert_non_null(user_of('c'));
 }
 
-/* What the service has accepted gives way last, and not at all if it is half of the table. */
+/* Proved users give way last, and not at all if they are half of the table. */
 static void
 what_was_proved_gives_way_last(void **state)
 {
@@ -498,7 +498,7 @@ what_was_proved_gives_way_last(void **state)
 	assert_false(open_pool(1, 14, "f", START));
 }
 
-/* Servers come and go, but their users stay: what was seen by servers that nobody uses gives way. */
+/* Servers come and go, but their users stay: views of servers that no session uses give way. */
 static void
 a_user_is_seen_by_any_number_of_servers(void **state)
 {

@@ -106,7 +106,7 @@ meanings(void **state)
 	}
 }
 
-/* How errors with these codes are judged, whatever the status. */
+/* Errors with these codes are judged alike, whatever the status. */
 static void
 judged_alike(const char *const *codes, size_t n, const char *retry_after, dv_verdict verdict,
 			 dv_meaning meaning)
@@ -145,7 +145,7 @@ a_busy_server_that_says_when_throttles(void **state)
 	judged_alike(busy, lengthof(busy), "7", DV_VERDICT_THROTTLED, DV_MEANING_BUSY);
 }
 
-/* It says nothing about the user: neither its other requests nor its limit have anything to do with it. */
+/* It tells nothing about the user, whose other requests and limit are not affected. */
 static void
 a_busy_server_that_does_not_say_when_is_transient(void **state)
 {
@@ -153,7 +153,7 @@ a_busy_server_that_does_not_say_when_is_transient(void **state)
 	judged_alike(busy, lengthof(busy), NULL, DV_VERDICT_RETRY, DV_MEANING_BUSY);
 }
 
-/* Some of the attempts of such a query fail, whoever makes them. */
+/* Some of the attempts of such a query fail, from any user. */
 static void
 a_throttled_query_is_transient(void **state)
 {
@@ -203,7 +203,7 @@ mistakes_have_hints(void **state)
 		int			status;
 		const char *code;
 		const char *message;
-		const char *hint;		/* how it begins; NULL: none */
+		const char *hint;		/* its beginning; NULL: none */
 	}			mistakes[] = {
 		{404, "0x80060888", "Resource not found for the segment 'accnts'.", "Check the name of the table"},
 		{404, "0x8006088a", "m", "Check the name of the table"},

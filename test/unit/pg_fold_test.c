@@ -1,6 +1,7 @@
 /*
  * pg_fold_test.c
- *		Folds of keys: what the service takes for equal has the same fold.
+ *		Folds of keys: values that the service considers equal have the
+ *		same fold.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -67,7 +68,7 @@ tear_down(void **state)
 	return 0;
 }
 
-/* Each character equals, for dvsim, what is left of it without case, accents, and so on. */
+/* For dvsim, each character equals its form without case, accents, and so on. */
 static void
 equal_for_the_service(void **state)
 {

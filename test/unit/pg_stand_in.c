@@ -4,7 +4,7 @@
  *		but nothing else of it.
  *
  * Each piece of memory is allocated by malloc, so that the sanitizers watch it.
- * pg_stand_in_reset() frees what is left, as resetting a context would.
+ * pg_stand_in_reset() frees the rest, as resetting a context would.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,8 +1,8 @@
 /*
  * rate_random_test.c
- *		The rate controller under events in random order: no limit ever leaves
- *		its bounds, and where the specification says it all, the state is that
- *		of its pseudocode.
+ *		The rate controller under events in random order: no limit ever
+ *		leaves its bounds, and where the specification is complete, the state
+ *		is that of its pseudocode.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -108,10 +108,10 @@ limits_never_leave_their_bounds(void **state)
 
 /*
  * The pseudocode of the specification of the rate, and of the later one about
- * execution time, with what was decided about their mistakes: idleness is tested
- * before the activity is noted, what has become too old is stamped anew, and the
- * beginning is not below the minimum.  It knows no bursts and no ceiling after a
- * throttle, and takes it that the limit is used.
+ * execution time, with corrections: idleness is tested before the activity is
+ * noted, values that are too old get a new stamp, and the start value is not
+ * below the minimum.  It has no bursts and no ceiling after a throttle, and
+ * assumes that the limit is used.
  */
 typedef struct model
 {
@@ -232,7 +232,7 @@ assert_same(const dv_rate *r, const model *m)
 				 (long long) (r->last_activity - m->last_activity));
 }
 
-/* Two users, so that what is one's must not be the other's. */
+/* Two users, so that one's state must not affect the other's. */
 static void
 the_state_is_that_of_the_specification(void **state)
 {

@@ -3,8 +3,8 @@
  *		The rate controller: each of its rules, and the golden vectors of its
  *		specification.
  *
- * drive() plays one success per second with the limit fully used, which is what
- * the golden vectors assume.
+ * drive() plays one success per second with the limit fully used, as the golden
+ * vectors assume.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -313,7 +313,10 @@ a_long_wait_sets_a_ceiling_at_once(void **state)
 	}
 }
 
-/* After a second short wait, too, the way to the known good value is open, with a ceiling just above. */
+/*
+ * After a second short wait, too, the limit can return to the known good value, with a ceiling
+ * just above.
+ */
 static void
 a_second_throttle_sets_a_ceiling(void **state)
 {
@@ -643,7 +646,7 @@ users_are_isolated(void **state)
 	succeed(DV_KIND_DELETE, 20);
 	succeed(DV_KIND_DELETE, 20);
 	assert_int_equal(binds(DV_KIND_DELETE), DV_BINDS_EXECUTION_CEILING);
-	/* how long the one's requests take says nothing about the other's */
+	/* the durations of one's requests do not affect the other's */
 	dv_rate_success(&other, &config, DV_KIND_DELETE, DV_SECOND, now);
 	assert_int_equal(other.samples[DV_KIND_DELETE], 1);
 	assert_true(other.average[DV_KIND_DELETE] == DV_SECOND);
@@ -676,7 +679,7 @@ a_rising_maximum_is_a_start_until_a_throttle(void **state)
 	assert_int_equal(rate.current, 8);
 }
 
-/* Budgets that are full let it start at the maximum, but two machines may do so at the same time. */
+/* If budgets are full, it starts at the maximum, but two machines may do so at the same time. */
 static void
 starts_full(void **state)
 {
@@ -771,7 +774,7 @@ fast_requests_do_not_keep_slow_ones_out(void **state)
 	in_flight[DV_KIND_CREATE] = 40; /* and not more than all together may be */
 	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 52);
 	in_flight[DV_KIND_CREATE] = 0;
-	in_flight[DV_KIND_UPDATE] = 12; /* what is slow itself counts */
+	in_flight[DV_KIND_UPDATE] = 12; /* slow requests themselves count */
 	rate.average[DV_KIND_UPDATE] = 8 * DV_SECOND;
 	/* 12 of 25 are in use, so 13/25 of 20 are left */
 	assert_int_equal(dv_rate_limit(&rate, &config, DV_KIND_DELETE, in_flight, now, &binding), 22);
@@ -828,7 +831,7 @@ a_ceiling_binds_at_every_read(void **state)
 	assert_int_equal(peek(DV_KIND_UPDATE), 50);
 }
 
-/* What slow requests were allowed is also how far they let the limit grow. */
+/* The ceiling of slow requests also limits growth. */
 static void
 growth_ends_at_the_execution_ceiling(void **state)
 {

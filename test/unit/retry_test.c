@@ -65,7 +65,7 @@ throttle_after_waiting(int64_t told)
 	return decide();
 }
 
-/* All that came of one batch has the retries of one request. */
+/* Everything that came from one batch shares the retries of one request. */
 static void
 what_can_be_divided_is_repeated_once(void **state)
 {
@@ -105,7 +105,11 @@ a_refusal_of_the_user_goes_to_another(void **state)
 	assert_int_equal(decide().delay, 0);
 	event.verdict = DV_VERDICT_AUTH;
 	assert_int_equal(decide().next, DV_NEXT_OTHER_USER);
-	/* it gets no token, but might later: the others do not wait for that, and nothing is counted */
+
+	/*
+	 * it gets no token now, but might later: the others do not wait for it, and nothing is
+	 * counted
+	 */
 	event.verdict = DV_VERDICT_RETRY;
 	event.cause = DV_RETRY_AUTH;
 	assert_int_equal(decide().next, DV_NEXT_OTHER_USER);
@@ -145,7 +149,7 @@ only_throttles_after_waiting_count(void **state)
 	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_END);
 }
 
-/* It ends only if the service lets nothing through. */
+/* A load ends only if the service lets nothing through. */
 static void
 throttles_count_while_nobody_is_served(void **state)
 {
@@ -209,7 +213,7 @@ the_pool_waits_or_the_request_does(void **state)
 	assert_int_equal(throttle_after_waiting(10 * SECOND).delay, 12 * SECOND);
 }
 
-/* A throttle that the pool does not know of, and that does not say for how long. */
+/* A throttle that the pool does not know of, without a Retry-After. */
 static void
 without_a_pause_it_backs_off(void **state)
 {
@@ -412,7 +416,7 @@ a_user_is_set_aside_for_longer_each_time(void **state)
 		now = aside.until;
 		assert_false(dv_aside_active(&aside, now));
 	}
-	/* an answer to what was sent before the trouble is no news of the user */
+	/* an answer to a request sent before the trouble does not show that the user is back */
 	assert_false(dv_aside_clear(&aside, aside.last_at));
 	assert_true(dv_aside_clear(&aside, aside.last_at + 1));
 	assert_false(dv_aside_clear(&aside, aside.last_at + 1));
@@ -441,7 +445,7 @@ an_unknown_outcome_is_repeated_only_if_that_does_no_harm(void **state)
 	}
 }
 
-/* Otherwise the retries of one row would be used up by what happens to another. */
+/* Otherwise the retries of one row would be used up by the failures of another. */
 static void
 only_rows_repeated_equally_often_travel_together(void **state)
 {

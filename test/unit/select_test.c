@@ -1,6 +1,7 @@
 /*
  * select_test.c
- *		Which application user sends, and which backend comes first.
+ *		The choice of the application user that sends, and of the backend
+ *		that comes first.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -106,8 +107,8 @@ round_robin_passes_over_throttled_users(void **state)
 	users[0].throttled_until = NOW + 7;
 	assert_int_equal(take(3, DV_SELECT_ROUND_ROBIN), 1);
 	users[0].throttled_until = NOW;
-	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 2); /* … throttle_aware takes who waited
-															 * longest */
+	assert_int_equal(take(3, DV_SELECT_THROTTLE_AWARE), 2); /* … throttle_aware takes the one
+															 * that has waited longest */
 }
 
 static void
@@ -213,7 +214,7 @@ claim(int leases, int64_t waiting_since, int64_t woken_at)
 	return result;
 }
 
-/* Has to leave the free slots of the first user to another backend? */
+/* Returns true if this backend has to leave the free slots of the first user to another one. */
 static bool
 yields(dv_claim mine, dv_claim other, int free)
 {

@@ -1,6 +1,6 @@
 /*
  * sim_fetch_test.c
- *		FetchXML as SQL: the resulting text, and what is refused.
+ *		FetchXML as SQL: the resulting text, and queries that are refused.
  *
  * These tests need only the schema; no SQL is run.  The time is always
  * 2026-03-18 10:30:00 UTC, a Wednesday.
@@ -270,7 +270,7 @@ test_dates(void **state)
 				 "(t0.\"createdon\"<?1)");
 }
 
-/* what a link adds to a query on account: result columns, joins, conditions, order */
+/* the effect of a link on a query of account: result columns, joins, conditions, order */
 static void
 assert_link(const char *inside, const char *columns, const char *joins, const char *where,
 			const char *order)

@@ -2,8 +2,8 @@
  * sim_fetch_written_test.c
  *		Random queries as FetchXML (dataverse/fetch.c), read by dvsim.
  *
- * What dvsim's parser understands is compared with the query, and its
- * translation to SQL shows that it accepts it.  SEED=n repeats a run.
+ * The tree of dvsim's parser is compared with the query, and the translation
+ * to SQL shows that dvsim accepts it.  SEED=n repeats a run.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -31,7 +31,7 @@ static struct sim_arena *arena;
 static struct sim_req request;
 static struct sim_res response;
 
-/* The query under test, in memory of the arena, and what dvsim knows of its tables. */
+/* The query under test, in memory of the arena, and dvsim's definitions of its tables. */
 static dv_query query;
 static struct sim_table *tables[DV_MAX_LINKS + 1];
 
@@ -103,7 +103,7 @@ is_usable(const struct sim_column *column)
 		class != SIM_CLASS_NONE && class != SIM_CLASS_NAME && class != SIM_CLASS_BINARY;
 }
 
-/* A column of a table, of one of these classes (bits); NULL if there is none. */
+/* Returns a column of a table, of one of these classes (bits); NULL if there is none. */
 static struct sim_column *
 some_column(const struct sim_table *table, unsigned int classes)
 {
@@ -222,7 +222,7 @@ some_condition(const struct sim_table *table)
 	return filter;
 }
 
-/* The kinds of nested groups alternate, or do not. */
+/* The kinds of nested groups may alternate. */
 static dv_filter *
 some_filter(const struct sim_table *table, int depth)
 {
@@ -383,9 +383,7 @@ make_query(void)
 	add_orders();
 }
 
-/*
- * Comparing what was read with what was meant
- */
+/* Comparing the tree with the query */
 
 static void
 is_text(const char *read, const char *meant)
@@ -399,7 +397,7 @@ is_text(const char *read, const char *meant)
 	}
 }
 
-/* What the operator of a pattern must be given, so that it finds the text. */
+/* Returns the value of a pattern's operator that finds the text. */
 static const char *
 pattern_of(dv_filter_kind kind, const char *text)
 {
@@ -529,11 +527,11 @@ compare_attribute(const struct sim_fetch_attribute *read, const dv_column * colu
 	assert_int_equal(read->groupby, kind >= DV_OUTPUT_GROUP && kind <= DV_OUTPUT_DAY);
 	assert_int_equal(read->part, parts[kind]);
 	assert_int_equal(read->distinct, kind == DV_OUTPUT_COUNT_DISTINCT);
-	/* groups are those of UTC */
+	/* groups are in UTC */
 	assert_true(read->part == SIM_PART_NONE || !read->user_time_zone);
 }
 
-/* Returns the number of attributes of the table that the query means. */
+/* Returns the number of attributes of the table in the query. */
 static int
 compare_outputs(const struct sim_fetch_attribute *read, int table)
 {
@@ -670,7 +668,7 @@ write_query(dv_odata_style style, const dv_fetch_page * page)
 	return text;
 }
 
-/* Undoes percent-encoding; what needed it must not be there without it. */
+/* Undoes percent-encoding; characters that need it must not occur unencoded. */
 static char *
 decode(const char *wire)
 {
@@ -754,7 +752,7 @@ test_random_queries(void **state)
 	}
 }
 
-/* As many links and conditions as the service takes. */
+/* As many links and conditions as the service accepts. */
 static void
 test_limits(void **state)
 {

@@ -1,6 +1,7 @@
 /*
  * sim_json_test.c
- *		The reader for bodies of writes: what it accepts, and what it refuses.
+ *		The reader for bodies of writes: texts that it accepts, and texts
+ *		that it refuses.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -110,7 +110,7 @@ test_tables(void **state)
 	assert_null(sim_meta_derived(&sim_meta_entity, "StringAttributeMetadata", 23));
 }
 
-/* Every property of every column can be printed without reading what does not exist. */
+/* Every property of every column can be printed without reading missing data. */
 static void
 test_every_value(void **state)
 {

@@ -621,7 +621,10 @@ repeat(const char *text, const char *separator, int n)
 	return copy;
 }
 
-/* can SQLite parse it? (names need not exist, because syntax errors are reported first) */
+/*
+ * returns true if SQLite can parse it (names need not exist, because syntax errors are reported
+ * first)
+ */
 static void
 assert_parsable(void)
 {

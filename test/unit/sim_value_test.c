@@ -1,7 +1,7 @@
 /*
  * sim_value_test.c
- *		Values: what columns accept from bodies and literals, and how they are
- *		returned.
+ *		Values: those that columns accept from bodies and literals, and how
+ *		they are returned.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

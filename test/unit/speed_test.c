@@ -121,7 +121,7 @@ of_the_last_half_minute(void **state)
 	assert_rate(dv_speed_overall(rows, NOW, now), 70, 0.001);
 }
 
-/* Nothing is reported any more. */
+/* No more rows are reported. */
 static void
 standstill(void **state)
 {
@@ -148,7 +148,7 @@ after_a_standstill(void **state)
 	assert_rate(dv_speed_now(&mark, NOW + 120 * SECOND), 10, 0);
 }
 
-/* The ring has room for the window, however often rows are reported. */
+/* The ring has enough room for the window, however often rows are reported. */
 static void
 told_all_the_time(void **state)
 {

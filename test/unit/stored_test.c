@@ -1,6 +1,7 @@
 /*
  * stored_test.c
- *		Values that were sent, and what the service may return for them.
+ *		Values that were sent, and the values that the service may return
+ *		for them.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -121,7 +122,7 @@ numbers(void **state)
 		{DV_WIRE_DECIMAL, "-0.6", "0", DIFFERENT},
 		{DV_WIRE_DECIMAL, "1.1", "1.2", DIFFERENT},
 		{DV_WIRE_DECIMAL, "9.99", "10", UNKNOWN},
-		/* a double does not tell these apart */
+		/* doubles do not distinguish these */
 		{DV_WIRE_DECIMAL, "922337203685477.5807", "922337203685477.5806", DIFFERENT},
 		{DV_WIRE_DECIMAL, "12345678901234567890.12", "12345678901234567890.12", EQUAL},
 		{DV_WIRE_DECIMAL, "12345678901234567890.12", "12345678901234567891.12", DIFFERENT},

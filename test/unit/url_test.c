@@ -1,6 +1,6 @@
 /*
  * url_test.c
- *		To which addresses secrets may be sent.
+ *		The addresses to which secrets may be sent.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -3,8 +3,8 @@
  *		Values of the service as PostgreSQL stores them: every type, its limits,
  *		and text that is not a value of the type.
  *
- * Values are read from a page first, as always, so conversions never see what
- * JSON does not allow.
+ * Values are read from a page first, as always, so conversions never see
+ * invalid JSON.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -132,7 +132,7 @@ booleans(void **state)
 	assert_false(flag);
 }
 
-/* What FetchXML spells otherwise is read as if it were spelled like rows; nothing else is. */
+/* Spellings of FetchXML are read like those of rows; no others are accepted. */
 static void
 respelled(void **state)
 {

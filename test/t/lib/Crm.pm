@@ -46,7 +46,7 @@ sub start
 }
 
 # Creates another foreign server; base => its address; token_url => the address of its tokens.
-# Plans do not depend on what has been measured, unless options say so: request_cost => undef.
+# Plans do not depend on measurements, unless options say so: request_cost => undef.
 sub server
 {
 	my ($self, $name, %arg) = @_;
@@ -108,11 +108,11 @@ sub kill_backend
 	my ($self, $h) = @_;
 	my $checkpointer = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'};
 	my $before = $self->sql($checkpointer);
-	# a session that has already ended has nothing to lose
+	# a session that has already ended is not killed
 	my $killed = $h->{pid} && kill 'KILL', $h->{pid};
 
 	eval { IPC::Run::finish($h->{run}) };
-	# the postmaster may not notice at once; or else the session was just about to end
+	# the postmaster may not notice at once, or the session was just about to end
 	for (1 .. $killed ? 100 : 0)
 	{
 		my ($status, $now) = eval { $self->node->psql('postgres', $checkpointer) };
@@ -129,7 +129,7 @@ sub kill_backend
 }
 
 # Starts a statement in a session of its own, and waits until it is active, or has
-# ended already, without an error.
+# ended without an error.
 sub background
 {
 	my ($self, $sql, $tag) = @_;
@@ -222,7 +222,7 @@ sub idle_ok
 	return Test::More::is($in_flight, 0, "no slot is held $what");
 }
 
-# Returns how many kB of what was freed AddressSanitizer keeps, which the system takes for memory in use.
+# Returns how many kB of freed memory AddressSanitizer keeps, which the system considers in use.
 sub quarantine
 {
 	return ($ENV{ASAN_OPTIONS} // '') =~ /quarantine_size_mb=(\d+)/ ? $1 * 1024 : 0;

@@ -1,5 +1,5 @@
 # Hostile.pm
-#		An HTTP server that sends whatever bytes a test wants.
+#		An HTTP server that sends any bytes.
 #
 #	my $server = Hostile->start(
 #		'/token' => sub { my ($socket, $request) = @_; print {$socket} "HTTP/1.1 200 OK\r\n…"; },
@@ -31,7 +31,7 @@ sub start
 	$self->{base} = 'http://127.0.0.1:' . $listener->sockport;
 	$self->{pid} = fork // die $!;
 	return $self if $self->{pid};
-	# what the test does at its end is not to be done here
+	# the END blocks of the test must not run in this process
 	setpgrp;
 	$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
 	$SIG{CHLD} = 'IGNORE';

@@ -1,5 +1,6 @@
 # RawServer.pm
-#		A server that answers with any bytes, for what dvsim would never send.
+#		A server that answers with any bytes, for answers that dvsim would never
+#		send.
 #
 #	my $server = RawServer->start(sub {
 #		my ($method, $target, $head, $body) = @_;
@@ -51,7 +52,7 @@ sub start
 
 sub base { return $_[0]{base}; }
 
-# The request lines and headers of all requests, and what follows them.
+# Returns the request lines and headers of all requests, and the text after them.
 sub heads
 {
 	my ($self) = @_;
@@ -61,7 +62,7 @@ sub heads
 	return split /\0\0\n/, readline $in;
 }
 
-# A complete answer; more headers may follow the body.
+# Returns a complete answer; further headers may follow the body.
 sub answer
 {
 	my ($status, $type, $body, @headers) = @_;

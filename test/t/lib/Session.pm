@@ -56,7 +56,7 @@ sub new
 	$self->put(pack('N', length($packet) + 4) . $packet);
 	$self->begin;
 	my $result = $self->finish;
-	# a server that is restarting may close the connection without a word
+	# a server that is restarting may close the connection without a message
 	croak 'no session: ' . ($result->{message} // 'connection lost')
 	  if defined $result->{sqlstate} || $result->{gone};
 	return $self;
@@ -75,7 +75,8 @@ sub start
 	return $self;
 }
 
-# Has the statement ended?  Waits at most "patience" seconds, by default not at all.
+# Returns true if the statement has ended.  Waits at most "patience" seconds, by default not at
+# all.
 sub done
 {
 	my ($self, $patience) = @_;
@@ -164,7 +165,7 @@ sub copy_end
 	return $self->send_message('c', '');
 }
 
-# If the COPY has failed already, what is sent now is ignored by the server.
+# If the COPY has already failed, the server ignores further data.
 sub await_copy
 {
 	my ($self) = @_;
@@ -213,7 +214,7 @@ sub send_message
 	return $self->put($type . pack('N', length($body) + 4) . $body);
 }
 
-# Processes what the server has sent, after waiting at most "patience"; false if there was nothing.
+# Processes messages of the server, after waiting at most "patience"; false if there were none.
 sub receive
 {
 	my ($self, $patience) = @_;

@@ -1,15 +1,15 @@
 # SyncHistory.pm
-#		What was written to a table on both sides, and when, and which values
-#		may therefore be there in the end.
+#		The history of writes to a table on both sides, and the values that are
+#		therefore possible in the end.
 #
-# Time is counted in runs of dataverse.sync(): what was written before run N began
-# has time N, what was written while it ran N + 0.5.  Each statement writes values
-# of its own, so that a value tells which statement has written it.
+# Time is counted in runs of dataverse.sync(): a write before run N began has time
+# N, a write while it ran N + 0.5.  Each statement writes values of its own, so
+# that a value identifies the statement that has written it.
 #
-# A run that has succeeded has sent what was written here before it began, and has
-# fetched what was written there before it began; but rows that are written here
-# while it runs are left to the next one.  A run that has failed may have sent or
-# fetched some of it.  About rows that were filed, a decision was made.
+# A successful run has sent the local writes, and has fetched those of the
+# service, that were made before it began; but rows that are written locally while
+# it runs are left to the next one.  A failed run may have sent or fetched some of
+# them.  Rows that were filed have been decided.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -28,7 +28,7 @@ sub new
 	return bless { rows => {}, runs => [], %arg }, $class;
 }
 
-# The rows that there are at the beginning, of both sides.
+# Notes the initial rows of both sides.
 sub begins_with
 {
 	my ($self, %rows) = @_;
@@ -50,23 +50,23 @@ sub wrote
 	return;
 }
 
-# Notes that the service may have changed a row by itself, as it referred to one that was deleted.
+# Notes that the service may have changed a row by itself, because it referred to a deleted one.
 sub touched { my ($self, $id) = @_; $self->{rows}{$id}{touched} = 1 if $self->{rows}{$id}; return; }
 
-# Notes that a row has been filed, as Dataverse has refused it.
+# Notes that a row has been filed, because Dataverse has refused it.
 sub filed { my ($self, $id) = @_; $self->row($id)->{decided} = 1; return; }
 
 sub ran { my ($self, $succeeded) = @_; push @{ $self->{runs} }, $succeeded ? 1 : 0; return; }
 
-# The time at which a write may have reached the other side, at the earliest.
+# Returns the earliest time at which a write may have reached the other side.
 sub earliest { my ($write) = @_; return $write->{time} == int $write->{time} ? $write->{time} + 0.25 : $write->{time}; }
 
-# The time at which it has, at the latest: the end of a run that began after it and succeeded.
+# Returns the latest time at which it has: the end of a run that began after it and succeeded.
 sub latest
 {
 	my ($self, $write) = @_;
 
-	# otherwise a comparison finds it, of which nobody knows when it is made
+	# otherwise a comparison finds it, at an unknown time
 	return 1e9 if $write->{operation} eq 'delete' && $write->{side} eq 'service' && !$self->{tracked};
 	my %busy = map { $_->{time} => 1 } @{ $write->{row}{local} };
 
@@ -77,7 +77,7 @@ sub latest
 	return 1e9;
 }
 
-# May one side have written without knowing of the other's write?
+# Returns true if one side may have written without knowing of the other's write.
 sub may_conflict
 {
 	my ($self, $one, $other) = @_;
@@ -90,8 +90,9 @@ sub must_conflict
 	return $one->{time} < earliest($other) && $other->{time} < earliest($one);
 }
 
-# May a write of this column there have been unknown when this was written here?  What
-# was last seen of a row that did not exist at first is not known in all its columns.
+# Returns true if a write of this column in the service may have been unknown to a
+# local write.  Of a row that did not exist at first, the values last seen are not
+# known in all columns.
 sub may_meet
 {
 	my ($self, $row, $ours, $column) = @_;
@@ -106,7 +107,7 @@ sub last_write
 	return $writes[-1];
 }
 
-# Says what is wrong with a value, or nothing.
+# Returns the error in a value, or nothing.
 sub wrong_value
 {
 	my ($self, $row, $column, $value) = @_;
@@ -131,18 +132,18 @@ sub wrong_value
 		return 'an edit that was made there afterwards is lost' if $theirs->{time} > $self->latest($ours);
 		return if $ours->{time} >= earliest($theirs);
 		return if $policy eq 'local';
-		# without etags, what is written there between the check and the write is lost
+		# without etags, a write of the service between the check and our write is lost
 		return if !$self->{strict} && $theirs->{time} >= earliest($ours);
 		return 'an edit made there is lost';
 	}
 	return unless $ours || $theirs;
 	return 'an edit made there is lost' if $theirs && !$ours;
-	# what had been sent before, as the last edit has been dropped
+	# the values that had been sent before, as the last edit has been dropped
 	return if $policy eq 'service' && $self->may_meet($row, $ours, $column);
 	return 'an edit made here is lost';
 }
 
-# Says what is wrong with a row being there, or not being there.
+# Returns why a row must not exist, or must not be missing, or nothing.
 sub wrong_existence
 {
 	my ($self, $row, $exists) = @_;
@@ -168,7 +169,7 @@ sub wrong_existence
 		}
 		return;
 	}
-	# writes of the other side that came after the deletion was known are there to stay
+	# writes of the other side that came after the deletion was known must remain
 	for my $side (qw(local service))
 	{
 		my $other = $side eq 'local' ? 'service' : 'local';
@@ -181,15 +182,15 @@ sub wrong_existence
 	return 'a row that was written after its deletion is gone';
 }
 
-# Whose values are not checked: rows that were deleted on a side, as a conflict may
-# have brought them back.
+# Returns true if the values are not checked: the row was deleted on a side, and a
+# conflict may have restored it.
 sub was_deleted
 {
 	my ($row) = @_;
 	return scalar grep { $_->{operation} eq 'delete' } @{ $row->{local} }, @{ $row->{service} };
 }
 
-# How many writes have met one of the other side that they did not know of.
+# Returns how many writes have met an unknown write of the other side.
 sub conflicts
 {
 	my ($self) = @_;
@@ -202,8 +203,8 @@ sub conflicts
 	return $n;
 }
 
-# Compares what is there in the end ({ id => { column => value } }) with what was
-# written; returns what is wrong, in words.
+# Compares the final rows ({ id => { column => value } }) with the writes;
+# returns the errors as sentences.
 sub wrong
 {
 	my ($self, %found) = @_;
@@ -230,7 +231,7 @@ sub wrong
 	return @wrong;
 }
 
-# All writes of a row, in order, with the runs that failed among them.
+# Returns all writes of a row, in order, with the failed runs among them.
 sub story
 {
 	my ($self, $row, $column) = @_;

@@ -1,6 +1,7 @@
 # SyncKills.pm
 #		Kills a backend, the postmaster, or dvsim at chosen points of a run of
-#		dataverse.pull(), push(), or sync(), and counts what is read again.
+#		dataverse.pull(), push(), or sync(), and counts the pages that are read
+#		again.
 #
 # Points are found without waiting for any length of time.  Triggers on the tables
 # of the schema dataverse count the transactions of a run, from 0, which writes its
@@ -10,8 +11,8 @@
 #				before it is committed
 #	done:N		transaction N has done everything, and is about to commit
 #
-# At a gate, the backend waits for an advisory lock that the test holds.  A further
-# kinds of points are requests that dvsim holds back:
+# At a gate, the backend waits for an advisory lock that the test holds.  Other
+# points are requests that dvsim holds back:
 #
 #	held:N		N - 1 pages were answered, and the next one never is
 #	sent:N		the same, but the request that is never answered was carried out
@@ -45,7 +46,7 @@ my @victims = qw(backend postmaster dvsim);
 sub start
 {
 	my ($class, $name, %arg) = @_;
-	# a million rows of the test itself use up the budgets, and to wait for them would take hours
+	# the test's million rows use up the budgets, and waiting for them would take hours
 	my @limits = ($ENV{ROWS} // 0) > 10_000 ? ('--limit-requests', 1_000_000_000, '--limit-exec', '10000000s') : ();
 	my $crm = Crm->start(
 		$name,
@@ -79,8 +80,8 @@ sub install
 	my ($self) = @_;
 	my $class = CLASS;
 
-	# What a sequence counts is not rolled back.  The first write of a transaction
-	# is found by its number.
+	# A sequence's counts are not rolled back.  The first write of a
+	# transaction is found by its number.
 	$self->sql(qq{
 		CREATE SCHEMA gate;
 		CREATE SEQUENCE gate.xid MINVALUE 0 CACHE 1;
@@ -130,7 +131,7 @@ sub install
 	return;
 }
 
-# Opens the session that holds gates shut.
+# Opens the session that keeps gates shut.
 sub watcher
 {
 	my ($self) = @_;
@@ -166,7 +167,7 @@ sub begin
 	return $s;
 }
 
-# The gate at which a session waits, if it does.
+# Returns the gate at which a session waits, if any.
 sub gate_of
 {
 	my ($self, $s) = @_;
@@ -177,7 +178,7 @@ sub gate_of
 		 AND NOT granted AND pid = " . $s->pid);
 }
 
-# Waits until a session has come to a gate: false if its statement has ended before.
+# Waits until a session has reached a gate; false if its statement has ended before.
 sub await_gate
 {
 	my ($self, $s) = @_;
@@ -192,7 +193,7 @@ sub await_gate
 	return;
 }
 
-# The same, for a further gate.
+# The same, for another gate.
 sub await_next
 {
 	my ($self, $s, $gate) = @_;
@@ -214,8 +215,8 @@ sub open_gate
 	return;
 }
 
-# Waits until dvsim holds a request back, and the session has nothing else to do
-# than to wait for it; or until it has come to a gate without such a request.
+# Waits until dvsim holds a request back, and the session only waits for it; or
+# until it has reached a gate without such a request.
 sub await_held
 {
 	my ($self, $s) = @_;
@@ -243,7 +244,7 @@ sub kill_backend
 
 	kill 'KILL', $s->pid;
 	$s->done(PATIENCE) or croak 'a session has survived';
-	# the postmaster has noticed when the other sessions are gone, too
+	# the postmaster has noticed when the other sessions have ended, too
 	my $until = time + PATIENCE;
 	while (1)
 	{
@@ -296,7 +297,7 @@ sub kill_dvsim
 	return;
 }
 
-# ---------------------------------------------------------------- what was read
+# -- pages read
 
 # Notes which pages have been answered since the last call, and counts those that
 # had been answered before the last kill.
@@ -309,7 +310,7 @@ sub note_pages
 	$self->{since} = $log->{next};
 	for my $request (@{ $log->{requests} })
 	{
-		# what is under way is asked for again
+		# the request under way is sent again
 		$self->{since} = $request->{n} - 1 if !defined $request->{status} && $self->{since} >= $request->{n};
 		next if $self->{noted}{ $request->{n} } || !defined $request->{status};
 		$self->{noted}{ $request->{n} } = 1;
@@ -325,7 +326,8 @@ sub note_pages
 	return;
 }
 
-# A life has ended: checks how much it read again, and remembers what it has read.
+# Called when a life has ended: checks how much it read again, and remembers the pages that it has
+# read.
 sub end_life
 {
 	my ($self, $what) = @_;
@@ -357,8 +359,8 @@ sub begin_operation
 	return;
 }
 
-# How far the state is: if it is the same after a kill, the run came to nothing.  Each
-# answer without changes brings another token, which leads nowhere.
+# Returns the progress of the state: if it is the same after a kill, the run achieved
+# nothing.  Each answer without changes has another token, which is no progress.
 sub progress
 {
 	my ($self) = @_;
@@ -368,7 +370,7 @@ sub progress
 		              (SELECT sum(rows_read + rows_compared + inserted + updated + deleted) FROM dataverse.run_log)});
 }
 
-# How many rows dvsim has written, as long as it is not killed.
+# Returns how many rows dvsim has written since its last start.
 sub rows_written
 {
 	my ($self) = @_;
@@ -383,8 +385,8 @@ sub rows_written
 # ---------------------------------------------------------------- one kill, many kills
 
 # Runs a statement and kills at a point; returns the result of the statement if it ended
-# before, and otherwise nothing.  What survives the death of dvsim goes on for one
-# transaction, and is then cancelled.
+# before, otherwise nothing.  A process that survives the death of dvsim runs for one
+# more transaction, and is then cancelled.
 sub attempt
 {
 	my ($self, $sql, $kind, $n, $victim) = @_;
@@ -392,7 +394,7 @@ sub attempt
 	my @stops = $waits ? () : ("$kind:$n");
 	my $last = $waits ? $n : $n + 1;
 
-	# not each transaction ends with a gate
+	# some transactions do not end with a gate
 	push @stops, "begun:$last" if $victim eq 'dvsim' || $kind eq 'done';
 	if ($waits)
 	{
@@ -428,7 +430,7 @@ sub attempt
 	return;
 }
 
-# All points of a chain; what makes progress is at the end.  Or one of them in turn.
+# All points of a chain, or one of them in turn; the one that makes progress is last.
 sub points
 {
 	my ($self, %arg) = @_;
@@ -442,9 +444,9 @@ sub points
 }
 
 # Calls a procedure again and again, and kills each call a step later than the
-# last one has come, until one ends by itself.  all => each step is killed in
-# all ways; victims, kinds => only these; request => which ones dvsim holds back;
-# state => a query in whose answer progress shows; most => so many kills at most
+# last one, until one ends by itself.  all => each step is killed in all ways;
+# victims, kinds => only these; request => the requests that dvsim holds back;
+# state => a query whose result shows progress; most => the most kills
 sub chain
 {
 	my ($self, $sql, $what, %arg) = @_;
@@ -466,7 +468,7 @@ sub chain
 		for my $point ($self->points(%arg))
 		{
 			my ($kind, $victim) = @$point;
-			# in turn, each call makes one step: of those that survive dvsim anyway
+			# in turn, each call makes one step: of processes that survive dvsim anyway
 			my $n = $arg{all} || ($victim eq 'dvsim' && ($kind eq 'begun' || $kind eq 'done')) ? $base : $base + 1;
 
 			$result = $self->attempt($sql, $kind, $n, $victim);
@@ -475,7 +477,7 @@ sub chain
 			$kills++;
 		}
 		last if $self->{too_many} > 10;
-		# some runs have to do other things before, each time
+		# some runs have other things to do first, each time
 		$base++ if $self->progress eq $before;
 		$base = $first if $phase ne $self->{phase} && !$arg{state};
 		$phase = $self->{phase};

@@ -1,6 +1,6 @@
 # SyncTest.pm
-#		Code shared by tests of dataverse.sync() with many rows: a table that is
-#		synced, edits of some of its rows, what a run has written.
+#		Code shared by tests of dataverse.sync() with many rows: a synced
+#		table, edits of some of its rows, and the rows that a run has written.
 #
 #	my $crm = start_sync('sync');	# a Crm with accounts on both sides
 #	edit('account', 100, 7, 'ours');
@@ -96,7 +96,7 @@ sub wait_until
 	return;
 }
 
-# Rows are named by their numbers: those that leave this rest when they are divided.
+# Selects rows by their numbers: those with this remainder.
 sub edit
 {
 	my ($table, $of, $rest, $name) = @_;

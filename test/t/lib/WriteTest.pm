@@ -1,11 +1,11 @@
 # WriteTest.pm
-#		Writes rows that can be identified while all kinds of faults occur, and
-#		checks afterwards that each of them exists once, with the right values.
+#		Writes identifiable rows while all kinds of faults occur, and checks
+#		afterwards that each of them exists once, with the right values.
 #
-# A row is identified by a number.  Its name, value, partition, and (if it is
-# given) id depend on the number and on the generation, which tells which
-# statement wrote the row last.  The expected contents of a table are given as a
-# set of numbers with a generation for each; is_whole() compares them.
+# A row is identified by a number.  Its name, value, partition, and (if
+# supplied) id depend on the number and on the generation, which identifies the
+# statement that wrote the row last.  The expected contents of a table are given
+# as a set of numbers with a generation for each; is_whole() compares them.
 #
 #	my $w = WriteTest->start('faults');
 #	$w->fill('standard', 1000);
@@ -34,8 +34,8 @@ use constant ROWS => $ENV{DV_FAULT_ROWS} // 3000;
 # Even few rows should result in many requests.
 use constant BATCH => ROWS < 50_000 ? 50 : 100;
 
-# Which values are written to which tables.  All expressions can use N, the number,
-# and G, the generation.
+# The values that are written to each table.  All expressions can use N, the
+# number, and G, the generation.
 my %meter = (
 	table => 'dv.new_meter',
 	logical => 'new_meter',
@@ -441,7 +441,7 @@ sub cell
 	$self->{hits} += hits($self->{dvsim});
 	clear_faults($self->{dvsim});
 	$self->set(map { $_ => undef } keys %$options) if $options;
-	# what is still to be carried out, is carried out before rows are counted
+	# carry out late requests before counting rows
 	$self->{dvsim}->control('POST', '/_dvsim/clock', { advance => 120 });
 
 	Test::More::is($result->{sqlstate}, undef, "$what: the statement succeeds")
