@@ -21,9 +21,9 @@
 #endif
 
 /*
- * The library is built with hidden visibility and exports only what the server
- * looks up.  Before 16, PGDLLEXPORT is empty, and the declaration made by
- * PG_FUNCTION_INFO_V1 does not contain it.
+ * The library is built with hidden visibility and exports only symbols that
+ * the server looks up.  Before 16, PGDLLEXPORT is empty, and the declaration
+ * made by PG_FUNCTION_INFO_V1 does not contain it.
  */
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT

@@ -159,7 +159,7 @@ header_number(const dv_http_call *http, const char *name)
 	return dv_http_number(dv_http_header(http, name));
 }
 
-/* See dv_lease_outcome for what follows from this. */
+/* See dv_lease_outcome for the consequences. */
 static dv_lease_outcome
 outcome_of(const dv_http_call *http, const dv_answer *answer)
 {

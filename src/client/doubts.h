@@ -2,8 +2,9 @@
  * doubts.h
  *		The rows whose outcome a failed statement of this session left unknown.
  *
- * They are kept in the memory of the session, because what the statement could
- * write to a table is rolled back with it.  The latest ones are kept.
+ * They are kept in the memory of the session, because anything that the
+ * statement writes to a table is rolled back with it.  The latest ones are
+ * kept.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

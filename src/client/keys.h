@@ -3,9 +3,9 @@
  *		The keys of a statement's rows that are on their way, or were
  *		created a moment ago.
  *
- * A key is a hash of what identifies a row.  Two changes to the same row must
- * not be under way at the same time, so the keys of rows that are not settled
- * are kept here.
+ * A key is a hash of a row's identity.  Two changes to the same row must not
+ * be under way at the same time, so the keys of rows that are not settled are
+ * kept.
  *
  * A user may supply two rows with the same id.  The time of creation shows
  * that an existing row is older than our attempt to create it, but only if it

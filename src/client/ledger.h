@@ -58,7 +58,7 @@ extern char *dv_ledger_sentence(const char *what, int64 stays, int64 in_doubt);
 extern char *dv_ledger_outcome(const char *detail);
 
 /*
- * Reports what was written by parts of the transaction that have been rolled
+ * Reports the rows written by parts of the transaction that have been rolled
  * back.  Called when the transaction continues after a rollback.
  */
 extern void dv_ledger_tell(void);

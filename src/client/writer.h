@@ -52,7 +52,7 @@ typedef struct dv_tally
 	int64		taken;
 	int64		fates[DV_FATES];	/* rows with each fate */
 
-	/* what it took to write them */
+	/* the effort of writing them */
 	int64		batches;		/* sealed */
 	int64		requests;		/* answered */
 	int64		repeated;		/* sent again */

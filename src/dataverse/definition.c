@@ -221,8 +221,8 @@ is_update_only(const builder *b, const attribute *a, const dv_meta_column *colum
 }
 
 /*
- * MaxLength limits what is written; older values may fill all of DatabaseLength.
- * Both count units of UTF-16, each of which takes up to three bytes in UTF-8.
+ * MaxLength limits new values; older ones may fill all of DatabaseLength.  Both
+ * count units of UTF-16, each of which takes up to three bytes in UTF-8.
  */
 static const char *
 sql_of_string(builder *b, const attribute *a)

@@ -23,7 +23,7 @@ typedef struct dv_fetchxml
 {
 	const char *attributes;		/* of the element fetch, up to its ">" */
 	size_t		attributes_len;
-	const char *content;		/* what follows the start tag of fetch */
+	const char *content;		/* the text after the start tag of fetch */
 	char		entity[DV_FETCHXML_NAME_MAX + 1];	/* logical name of the root table */
 	int			page;			/* 0 if not given, as for the other two */
 	int			count;

@@ -29,7 +29,7 @@ typedef struct range
 {
 	pg_wchar	first;
 	pg_wchar	last;
-	pg_wchar	to;				/* what the first one becomes; the others follow */
+	pg_wchar	to;				/* replaces the first one; the others follow */
 } range;
 
 /*

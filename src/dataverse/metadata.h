@@ -3,8 +3,8 @@
  * metadata.h
  *		Definitions of tables, and the foreign tables that they become.
  *
- * Pure but for json-c: needs neither PostgreSQL nor libcurl.  All memory
- * comes from the caller's arena and is never freed here.
+ * Pure but for json-c: needs neither PostgreSQL nor libcurl.  All memory comes
+ * from the caller's arena and is never freed by these functions.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -41,7 +41,10 @@ extern dv_name_index dv_name_index_begin(const dv_arena *arena);
  */
 extern size_t *dv_name_index_find(const dv_name_index *index, const char *name);
 
-/* Adds a name, which is not copied, unless it is there already.  Returns whether it was added. */
+/*
+ * Adds a name, which is not copied, unless the index already has it.  Returns true if it was
+ * added.
+ */
 extern bool dv_name_index_add(dv_name_index *index, const char *name, size_t value);
 
 #endif							/* DV_NAME_INDEX_H */

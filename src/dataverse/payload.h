@@ -3,7 +3,7 @@
  *		Writes values as the service's JSON and as parts of addresses.
  *
  * Each function writes its text at "out", which must have room for the number
- * of bytes given here, without a NUL after it, and returns the end of the
+ * of bytes stated below, without a NUL after it, and returns the end of the
  * text.  dataverse/value.h reads what these functions write.
  *
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.

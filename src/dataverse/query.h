@@ -5,9 +5,9 @@
  *		sent.
  *
  * fdw/ builds it once, with all values in place, and says in which language it
- * is to be written: dataverse/odata.h writes what is read from a single table,
- * dataverse/fetch.h joins, groups, and aggregates.  Everything here is plain
- * data in the memory of the builder; the writers only read it.
+ * is to be written: dataverse/odata.h writes queries of a single table,
+ * dataverse/fetch.h joins, groups, and aggregates.  A query is plain data in
+ * the memory of the builder; the writers only read it.
  *
  * A filter has the semantics of the service, not of SQL: its DV_NE is true for
  * NULL.  There is no NOT: each condition has an opposite, and the builder
@@ -27,7 +27,7 @@
 
 #include "dataverse/type.h"
 
-/* What the service can be asked in. */
+/* The languages of queries. */
 typedef enum dv_language
 {
 	DV_LANGUAGE_ODATA,

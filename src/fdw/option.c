@@ -3,11 +3,12 @@
  *		Options of servers, user mappings, foreign tables, and columns.
  *
  * One table, option_list.h, lists all options: where each may be set, its type,
- * range, and default, who may set it, and its place in the configuration of a
- * session.  Everything else in this file uses that table: the validator that
- * PostgreSQL calls when options are set, and its hints; the getters; and the
- * function dataverse.options(), which a test compares with README.md.  The
- * settings that override options are in setting.c.
+ * range, and default, whether it is reserved for superusers, and its place in
+ * the configuration of a session.  Everything else in this file uses that
+ * table: the validator that PostgreSQL calls when options are set, and its
+ * hints; the getters; and the function dataverse.options(), which a test
+ * compares with README.md.  The settings that override options are in
+ * setting.c.
  *
  * A user mapping may have several application users: the options marked
  * NUMBERED exist without a suffix for the first user, and with the suffixes _2

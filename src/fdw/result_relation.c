@@ -374,13 +374,16 @@ depends_on_others(const dv_attribute *a, CmdType command)
 	return a->unsorted;
 }
 
-/* Does the query read a column of the table that may change when other rows are updated? */
+/*
+ * Returns true if the query reads a column of the table that may change when other rows are
+ * updated.
+ */
 static bool
 reads_of_others(const dv_relation *relation, const dv_permission * permission)
 {
 	int			i;
 
-	/* from 16 on, it is not known what a query reads of a partition */
+	/* from 16 on, the columns read from a partition are not known */
 	for (i = 1; i <= relation->natts; i++)
 	{
 		const dv_attribute *a = dv_relation_attribute(relation, i);

@@ -120,7 +120,7 @@ is_same(const tid_row *a, const tid_row *b)
 }
 
 /*
- * What is remembered
+ * The rows that are remembered
  */
 
 static void

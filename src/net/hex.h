@@ -2,7 +2,7 @@
  * hex.h
  *		Bytes as hexadecimal digits.
  *
- * The functions that write return the end of what they wrote, and write no NUL.
+ * The functions that write return the end of their output, and write no NUL.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *

@@ -308,7 +308,7 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	}
 	else
 	{
-		/* what was sent to a proxy to establish a tunnel is not part of the request */
+		/* bytes sent to a proxy to establish a tunnel are not part of the request */
 		result->outcome = call->begun && (result->bytes_sent > 0 ||
 										  call->noted_failure == DV_HTTP_RESET) ?
 			DV_HTTP_UNKNOWN : DV_HTTP_NOT_SENT;

@@ -4,15 +4,14 @@
  *		The answer of an exchange while it arrives: its headers and its body,
  *		neither of which may grow without bound.
  *
- * Everything that the other side can make longer is counted here and has a limit:
- * the header lines of the answer, of interim answers, and of trailers together,
- * and the body after decompression.  An answer that is an error has a smaller
- * limit.  All bodies of a backend share a store, because a few kilobytes of gzip
- * can grow to any size, and many answers can be in memory at a time: bytes are
- * counted when they are allocated, while the body is being decompressed, and given
- * back when the inbox is freed.  A small body always has room: if open cursors
- * have filled the store, throttles are still recognized and tokens are still
- * renewed.
+ * Everything that the other side can make longer is counted and has a limit: the
+ * header lines of the answer, of interim answers, and of trailers together, and
+ * the body after decompression.  An answer that is an error has a smaller limit.
+ * All bodies of a backend share a store, because a few kilobytes of gzip can grow
+ * to any size, and many answers can be in memory at a time: bytes are counted when
+ * they are allocated, while the body is being decompressed, and given back when
+ * the inbox is freed.  A small body always has room: if open cursors have filled
+ * the store, throttles are still recognized and tokens are still renewed.
  *
  * Requests ask for gzip and nothing else.  libcurl would decode whatever it was
  * built for, in several layers: some decoders need more than a hundred megabytes
@@ -42,7 +41,7 @@
 /* What each body may take even if the store is full. */
 #define DV_INBOX_SMALL ((size_t) 16 * 1024)
 
-/* What the bodies of all inboxes may take together. */
+/* The memory that the bodies of all inboxes share. */
 typedef struct dv_inbox_store
 {
 	size_t		room;

@@ -3,8 +3,8 @@
  * text.c
  *		Text that is exchanged with the service.
  *
- * A database with encoding SQL_ASCII holds bytes of unknown meaning.  Incoming
- * text is stored there as UTF-8, and outgoing text must be UTF-8.
+ * A database with encoding SQL_ASCII holds bytes of unknown meaning.  Such a
+ * database stores incoming text as UTF-8, and its outgoing text must be UTF-8.
  *
  * SPDX-License-Identifier: PostgreSQL
  *

@@ -39,8 +39,8 @@ extern char *dv_text_in_if_possible(const char *utf8, size_t len);
 
 /*
  * Converts JSON text.  In a database with encoding SQL_ASCII, characters beyond
- * ASCII are stored as UTF-8 even if the service has escaped them, which jsonb
- * would not accept there.
+ * ASCII are stored as UTF-8 even if the service has escaped them, because jsonb
+ * would not accept the escapes.
  */
 extern const char *dv_text_json_in(const char *utf8, size_t len);
 

@@ -42,7 +42,7 @@
 
 /*
  * One value of a token.  It is freed when it has been replaced or refused and
- * no request carries it any more.
+ * no request carries it any longer.
  */
 struct dv_bearer
 {

@@ -49,7 +49,7 @@ typedef struct dv_bearer dv_bearer;
 /* The number of bearers in a row that never worked, after which a token is hopeless. */
 #define DV_TOKEN_STRIKES 3
 
-/* What the answer to a request says about its bearer. */
+/* The result of a request for its bearer. */
 typedef enum dv_bearer_fate
 {
 	DV_BEARER_UNTOLD,			/* nothing: there was no answer */
@@ -75,13 +75,13 @@ typedef struct dv_token_error
 	const char *brief;			/* the message without file names, for unprivileged users */
 } dv_token_error;
 
-/* Creates a token in "context" and copies all strings of the credential there. */
+/* Creates a token in "context", with copies of all strings of the credential. */
 extern dv_token *dv_token_create(dv_http_client *client, const dv_credential *credential,
 								 MemoryContext context);
 
 /*
  * Gets the token, or starts a request for it.  Never waits, and raises no
- * error for what the authority answers.  If the result is DV_TOKEN_READY,
+ * error for an answer of the authority.  If the result is DV_TOKEN_READY,
  * *bearer is valid until the next call, or for longer if it is carried.
  */
 extern dv_token_state dv_token_poll(dv_token *token, dv_bearer **bearer);

@@ -39,7 +39,7 @@ typedef enum dv_path_verdict
 {
 	DV_PATH_OK,
 	DV_PATH_CHARACTER,			/* a character that cannot be in a URL, or a backslash */
-	DV_PATH_FRAGMENT,			/* "#": what follows would not be sent */
+	DV_PATH_FRAGMENT,			/* "#": the rest would not be sent */
 	DV_PATH_DOTS				/* "." or ".." as a segment, in any spelling */
 } dv_path_verdict;
 

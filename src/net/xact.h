@@ -5,8 +5,8 @@
  *		order.
  *
  * PostgreSQL calls callbacks in the reverse order of their registration, which
- * depends on what a session did first.  Participants that are registered here
- * are called in three phases.
+ * depends on what a session did first.  The participants of this module are
+ * called in three phases.
  *
  * SPDX-License-Identifier: PostgreSQL
  *
@@ -19,9 +19,9 @@
 
 typedef enum dv_xact_phase
 {
-	DV_XACT_TELL,				/* count what is under way, and report it */
+	DV_XACT_TELL,				/* count requests under way, and report them */
 	DV_XACT_STOP,				/* stop it */
-	DV_XACT_FREE				/* free what is no longer in use */
+	DV_XACT_FREE				/* free memory that is no longer in use */
 } dv_xact_phase;
 
 #define DV_XACT_PHASES (DV_XACT_FREE + 1)

@@ -442,7 +442,7 @@ sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *l
 /*
  * Among machines that share the application user, the one that uses more than
  * all others together keeps less of its even rate, and the others get what is
- * left sooner.  What they do not use returns to the first machine.
+ * left sooner.  The part that they do not use returns to the first machine.
  */
 static double
 levelled_rate(const dv_ration *ration, const load *load, double rate, double left)
@@ -612,7 +612,7 @@ freed_by(const dv_budget *budget, const dv_ration *ration, int64_t then, int64_t
 }
 
 /*
- * Once the window has passed, what was sent in it leaves, too: from then on,
+ * Once the window has passed, requests sent in it leave, too: from then on,
  * each window renews the limit.
  */
 static double

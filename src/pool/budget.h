@@ -56,7 +56,7 @@
 /* dv_budget_not_before never returns a time that is further ahead than this. */
 #define DV_BUDGET_LONGEST_WAIT (DV_BUDGET_WINDOW + 2 * DV_BUDGET_WINDOW / DV_BUDGET_SLICES)
 
-/* What is rationed. */
+/* The kinds of rations. */
 typedef enum dv_ration_kind
 {
 	DV_RATION_REQUESTS,

@@ -44,7 +44,7 @@
 static double
 clamp(double value, double least, double most)
 {
-	/* this also replaces what is not a number */
+	/* this also replaces NaN */
 	if (!(value > least))
 		return least;
 	return value > most ? most : value;

@@ -167,7 +167,7 @@ wanted_by(const dv_try *t, dv_shared_backend *row)
 	return wanted;
 }
 
-/* Leaves to other backends what they have a better claim to. */
+/* Leaves slots to other backends with a better claim. */
 static void
 contest(dv_try *t)
 {
@@ -305,7 +305,7 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 	mine->heedless = mine->heedless || !t->pool->policy.throttle_tracking ||
 		!t->pool->policy.budget_pacing;
 	t->lease->next_try = choice->until;
-	/* it wants to be woken if others do not take what it leaves to them */
+	/* it wants to be woken if others do not take the slots that it leaves to them */
 	for (i = 0; i < t->n; i++)
 		left = left || t->candidates[i].reserved > 0;
 	if (left)

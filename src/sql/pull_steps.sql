@@ -262,11 +262,12 @@ $$;
 COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
   'reads the table of a copy without keeping a lock; for dataverse.pull()';
 
--- Which of the rows that no query finds may exist.  A query leaves out what the
--- application user may not read, but a request for one row by its id is refused.  So
--- up to "most" of the rows, evenly spread, are requested.  If one of them exists, all
--- of them may, but for those that the service says it does not have, and ten requests
--- are enough.  Rows of elastic tables cannot be requested by their ids alone.
+-- Returns those of the rows that no query finds which may exist.  A query omits rows
+-- that the application user may not read, but a request for one row by its id is
+-- refused.  So up to "most" of the rows, evenly spread, are requested.  If one of
+-- them exists, all of them may, but for those that the service says it does not have,
+-- and ten requests are enough.  Rows of elastic tables cannot be requested by their
+-- ids alone.
 CREATE FUNCTION dataverse.pull_hidden(plan jsonb, ids uuid[], most bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE

@@ -43,7 +43,7 @@ $$;
 COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
   'raises an error for invalid arguments of dataverse.push()';
 
--- Returns what a push needs to know about this table, and which columns identify rows.
+-- Returns the information about this table that a push needs, and which columns identify rows.
 CREATE FUNCTION dataverse.push_info(foreign_table regclass, operation text, key text[], columns text[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -434,7 +434,7 @@ BEGIN
   END IF;
   staging := dataverse.push_staging(state);
   IF resumed AND (staging IS NULL OR staging <> state.staged_as) THEN
-    -- the rows were restored from a dump, and it is not known what was sent since
+    -- the rows were restored from a dump, so the rows sent since then are unknown
     IF staging IS NOT NULL THEN
       EXECUTE format('SELECT count(*) FROM ONLY %s', staging) INTO n;
     END IF;

@@ -1,5 +1,5 @@
--- Both ways.  A run of dataverse.sync() pulls, and then sends what was changed
--- here.  Each step is committed:
+-- Both directions.  A run of dataverse.sync() pulls, and then sends local
+-- changes.  Each step is committed:
 --
 --   stage     the rows that will be sent are noted with all their values;
 --   send      they are written where the service still has the version that was
@@ -39,9 +39,10 @@ $$;
 COMMENT ON FUNCTION dataverse.sync_check(text, jsonb, boolean) IS
   'raises an error for invalid arguments of dataverse.sync()';
 
--- Returns the statements of a run, and what it needs to know about columns.
--- "plan" is the result of dataverse.pull_prepare().  Statements that can fire
--- triggers run with the caller's search path, so every name in them is qualified.
+-- Returns the statements of a run, and the information about columns that it
+-- needs.  "plan" is the result of dataverse.pull_prepare().  Statements that can
+-- fire triggers run with the caller's search path, so every name in them is
+-- qualified.
 CREATE FUNCTION dataverse.sync_prepare(
   foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
 RETURNS jsonb

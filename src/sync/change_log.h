@@ -25,7 +25,7 @@ typedef struct dv_change_log
 	Relation	rel;			/* NULL if there has been no change yet */
 	int64		number;			/* of the statement */
 	BulkInsertState bulk;
-	MemoryContext context;		/* of what follows */
+	MemoryContext context;		/* of the following members */
 	MemoryContext scratch;
 	int			nslots;
 	int			n;				/* number of slots in use */

@@ -120,7 +120,7 @@ static dv_xact_participant xact_participant = {
 };
 
 /*
- * What is asked for
+ * Arguments
  */
 
 /*
@@ -174,7 +174,9 @@ columns_of(const dv_relation *relation, ArrayType * names)
 	return columns;
 }
 
-/* A token is what a delta link has between "$deltatoken=" and the next option, still encoded. */
+/*
+ * A token is the text between "$deltatoken=" and the next option in a delta link, still encoded.
+ */
 static void
 check_token(const char *token)
 {

@@ -1,6 +1,7 @@
 /*
  * import.h
- *		IMPORT FOREIGN SCHEMA, and what it shares with import_diff().
+ *		IMPORT FOREIGN SCHEMA, and the code that it shares with
+ *		import_diff().
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -46,7 +46,7 @@ DV_FUNCTION(dataverse_reset_stats);
 typedef struct view_row
 {
 	dv_audience *audience;
-	bool		hidden;			/* columns are null from here on */
+	bool		hidden;			/* the remaining columns are null */
 	int			n;
 	Datum		values[40];
 	bool		nulls[40];

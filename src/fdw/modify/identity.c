@@ -3,8 +3,8 @@
  *		Identifies the rows of the service that are written.
  *
  * A row is identified by its id, which is supplied by the statement or
- * generated here.  Where an id is not enough, it has an address as well: in
- * elastic tables with partitions, for alternate keys, and for the pairs of
+ * generated locally.  If an id is not enough, the row has an address as well:
+ * in elastic tables with partitions, for alternate keys, and for the pairs of
  * intersect tables.
  *
  * Not every key can be part of an address in a request line.  The partition is

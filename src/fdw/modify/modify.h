@@ -299,8 +299,8 @@ extern bool dv_return_is_known(const dv_modify *m, const dv_modify_plan *plan, A
 extern List *dv_return_altered(const dv_modify *m, List *columns);
 
 /*
- * Replaces values of these columns by what the service stores.  Returns false if that is the
- * same.
+ * Replaces values of these columns by those that the service stores.  Returns false if they
+ * are the same.
  */
 extern bool dv_return_alter(const dv_modify *m, List *columns, Datum *values, bool *isnull);
 

@@ -403,7 +403,7 @@ free_row(dv_pending_row *kept)
 	pfree(kept);
 }
 
-/* The slots own the tuples from here on. */
+/* From now on, the slots own the tuples. */
 static void
 fill_slots(dv_pending_row *kept)
 {

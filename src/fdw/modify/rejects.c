@@ -362,7 +362,7 @@ set_object(Datum *values, char *nulls, const dv_relation *relation, const dv_rej
 	}
 	else if (reject->row != (Datum) 0 && reject->id != NULL)
 	{
-		/* an id that was generated here is not in the row */
+		/* an id that was generated locally is not in the row */
 		add_text(key_names, relation->primary_id.property);
 		add_text(key_values, dv_id_text(reject->id));
 	}

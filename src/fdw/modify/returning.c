@@ -2,11 +2,10 @@
  * returning.c
  *		Builds the rows for RETURNING and AFTER ROW triggers.
  *
- * The values that the statement supplies, and an id that is generated here,
- * are known at once.  Values that only the service knows (defaults, computed
- * columns, labels) are read back after the row has been written
- * (read_back.c).  The rows that a DELETE returns were read before they
- * were deleted.
+ * The values that the statement supplies, and a locally generated id, are
+ * known at once.  Values that only the service knows (defaults, computed
+ * columns, labels) are read back after the row has been written (read_back.c).
+ * The rows that a DELETE returns were read before they were deleted.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -96,7 +95,7 @@ may_be_altered(const dv_relation *relation, const dv_attribute *attribute)
 	}
 }
 
-/* Replaces the value by what the service stores.  Returns false if that is the same. */
+/* Replaces the value by the one that the service stores.  Returns false if they are the same. */
 static bool
 alter(Oid type, Datum *value, bool *isnull)
 {
