@@ -48,7 +48,7 @@
 
 DV_FUNCTION(dataverse_import_diff);
 
-typedef struct here_column
+typedef struct local_column
 {
 	const char *name;
 	const char *column;			/* logical name; NULL if it depends on another column */
@@ -59,29 +59,29 @@ typedef struct here_column
 	int32		typmod;
 	bool		collated;		/* dataverse.ci_ai */
 	bool		found;			/* in Dataverse, too */
-} here_column;
+} local_column;
 
-typedef struct here_table
+typedef struct local_table
 {
 	Oid			serverid;
 	const char *name;
 	const char *qualified;		/* quoted, for statements */
 	const char *table;			/* logical name */
 	dv_options	options;
-	here_column *columns;
+	local_column *columns;
 	int			ncolumns;
 	bool		has_readonly;	/* read-only columns were imported */
 	bool		has_labels;
 	bool		has_collation;
 	bool		has_lengths;	/* texts were imported with their maximum length */
 	bool		found;
-} here_table;
+} local_table;
 
 typedef struct drift_state
 {
 	ReturnSetInfo *rsinfo;
 	const char *schema;
-	List	   *tables;			/* List of here_table */
+	List	   *tables;			/* List of local_table */
 	Oid			serverid;		/* of the server that is being compared */
 } drift_state;
 
@@ -96,9 +96,9 @@ given_text(dv_options options, dv_option option)
 }
 
 static void
-read_column(here_table *table, Oid relid, Form_pg_attribute attribute, Oid collation)
+read_column(local_table *table, Oid relid, Form_pg_attribute attribute, Oid collation)
 {
-	here_column *column = &table->columns[table->ncolumns++];
+	local_column *column = &table->columns[table->ncolumns++];
 
 	column->name = pstrdup(NameStr(attribute->attname));
 	column->options.first = GetForeignColumnOptions(relid, attribute->attnum);
@@ -123,10 +123,10 @@ read_column(here_table *table, Oid relid, Form_pg_attribute attribute, Oid colla
 		table->has_collation = true;
 }
 
-static here_table *
+static local_table *
 read_table(Oid relid, const char *schema)
 {
-	here_table *table = palloc0(sizeof(*table));
+	local_table *table = palloc0(sizeof(*table));
 	ForeignTable *foreign = GetForeignTable(relid);
 	Relation	rel = relation_open(relid, AccessShareLock);
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -156,7 +156,7 @@ read_table(Oid relid, const char *schema)
 static int
 compare_tables(const ListCell *a, const ListCell *b)
 {
-	return strcmp(((here_table *) lfirst(a))->name, ((here_table *) lfirst(b))->name);
+	return strcmp(((local_table *) lfirst(a))->name, ((local_table *) lfirst(b))->name);
 }
 
 static List *
@@ -189,9 +189,9 @@ read_tables(Oid schemaid, const char *schema)
 /* Reports a difference; NULL pointers become nulls. */
 static void
 report(drift_state *state, const char *table, const char *column, const char *drift,
-	   const char *here, const char *there, const char *statement)
+	   const char *local, const char *remote, const char *statement)
 {
-	const char *const row[DRIFT_COLUMNS] = {table, column, drift, here, there, statement};
+	const char *const row[DRIFT_COLUMNS] = {table, column, drift, local, remote, statement};
 	Datum		values[DRIFT_COLUMNS] = {0};
 	bool		nulls[DRIFT_COLUMNS];
 	int			i;
@@ -207,12 +207,12 @@ report(drift_state *state, const char *table, const char *column, const char *dr
 
 /* Returns the action of ALTER FOREIGN TABLE that changes an option to its value in Dataverse. */
 static const char *
-option_action(const char *name, const char *here, const char *there)
+option_action(const char *name, const char *local, const char *remote)
 {
-	if (there == NULL)
+	if (remote == NULL)
 		return psprintf("OPTIONS (DROP %s)", quote_identifier(name));
-	return psprintf("OPTIONS (%s %s %s)", here != NULL ? "SET" : "ADD", quote_identifier(name),
-					quote_literal_cstr(there));
+	return psprintf("OPTIONS (%s %s %s)", local != NULL ? "SET" : "ADD", quote_identifier(name),
+					quote_literal_cstr(remote));
 }
 
 /*
@@ -220,7 +220,7 @@ option_action(const char *name, const char *here, const char *there)
  * it was not imported but created by hand, it need not have all options.
  */
 static void
-compare_options(drift_state *state, const here_table *table, const here_column *column,
+compare_options(drift_state *state, const local_table *table, const local_column *column,
 				const dv_import_option *options, int n, bool imported)
 {
 	dv_options	ours = column != NULL ? column->options : table->options;
@@ -230,30 +230,30 @@ compare_options(drift_state *state, const here_table *table, const here_column *
 	{
 		dv_option	option = options[i].option;
 		const char *name = dv_option_name(option);
-		const char *there = options[i].value;
-		const char *here = given_text(ours, option);
+		const char *remote = options[i].value;
+		const char *local = given_text(ours, option);
 		const char *action;
 
-		if (here == NULL && !imported)
+		if (local == NULL && !imported)
 			continue;
-		if (option == DV_OPT_READONLY && dv_option_bool(ours, option) == (there != NULL))
+		if (option == DV_OPT_READONLY && dv_option_bool(ours, option) == (remote != NULL))
 			continue;
-		if (here == there || (here != NULL && there != NULL && strcmp(here, there) == 0))
+		if (local == remote || (local != NULL && remote != NULL && strcmp(local, remote) == 0))
 			continue;
-		action = option_action(name, here, there);
+		action = option_action(name, local, remote);
 		if (column != NULL)
 			action = psprintf("ALTER COLUMN %s %s", quote_identifier(column->name), action);
 		report(state, table->name, column != NULL ? column->name : NULL,
-			   psprintf("option %s", name), here, there,
+			   psprintf("option %s", name), local, remote,
 			   psprintf("ALTER FOREIGN TABLE %s %s", table->qualified, action));
 	}
 }
 
 static void
-compare_type(drift_state *state, const here_table *table, const here_column *column,
-			 const dv_meta_column *there)
+compare_type(drift_state *state, const local_table *table, const local_column *column,
+			 const dv_meta_column *remote)
 {
-	const char *sql = dv_import_type_sql(there, table->has_lengths);
+	const char *sql = dv_import_type_sql(remote, table->has_lengths);
 	Oid			type;
 	int32		typmod;
 
@@ -265,19 +265,19 @@ compare_type(drift_state *state, const here_table *table, const here_column *col
 		   format_type_with_typemod(type, typmod),
 		   psprintf("ALTER FOREIGN TABLE %s ALTER COLUMN %s TYPE %s%s", table->qualified,
 					quote_identifier(column->name), sql,
-					column->collated && there->text ? " COLLATE dataverse.ci_ai" : ""));
+					column->collated && remote->text ? " COLLATE dataverse.ci_ai" : ""));
 }
 
 static void
-report_new_column(drift_state *state, const here_table *table, const dv_meta_column *there)
+report_new_column(drift_state *state, const local_table *table, const dv_meta_column *remote)
 {
 	StringInfoData sql;
 
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "ALTER FOREIGN TABLE %s ADD COLUMN ", table->qualified);
-	dv_import_column_sql(&sql, there, table->has_lengths, table->has_collation);
-	report(state, table->name, there->name, "new column", NULL,
-		   dv_import_type_sql(there, table->has_lengths) + strlen("pg_catalog."), sql.data);
+	dv_import_column_sql(&sql, remote, table->has_lengths, table->has_collation);
+	report(state, table->name, remote->name, "new column", NULL,
+		   dv_import_type_sql(remote, table->has_lengths) + strlen("pg_catalog."), sql.data);
 }
 
 /*
@@ -290,19 +290,19 @@ is_same(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-static here_column *
-find_column(const here_table *table, const dv_meta_column *there)
+static local_column *
+find_column(const local_table *table, const dv_meta_column *remote)
 {
 	int			i;
 
 	for (i = 0; i < table->ncolumns; i++)
 	{
-		here_column *here = &table->columns[i];
+		local_column *local = &table->columns[i];
 
-		if (is_same(here->column, there->column) ||
-			is_same(here->ref_type_of, there->ref_type_of) ||
-			is_same(here->label_of, there->label_of))
-			return here;
+		if (is_same(local->column, remote->column) ||
+			is_same(local->ref_type_of, remote->ref_type_of) ||
+			is_same(local->label_of, remote->label_of))
+			return local;
 	}
 	return NULL;
 }
@@ -312,7 +312,7 @@ find_column(const here_table *table, const dv_meta_column *there)
  * labels, read-only columns, and the columns that depend on these.
  */
 static bool
-is_left_out(const here_table *table, const dv_meta_table *there, const dv_meta_column *column)
+is_left_out(const local_table *table, const dv_meta_table *remote, const dv_meta_column *column)
 {
 	const char *leader = column->ref_type_of != NULL ? column->ref_type_of : column->label_of;
 	int			i;
@@ -321,81 +321,81 @@ is_left_out(const here_table *table, const dv_meta_table *there, const dv_meta_c
 		return true;
 	if (leader == NULL)
 		return column->left_out && !table->has_readonly;
-	for (i = 0; i < there->ncolumns; i++)
-		if (is_same(there->columns[i].column, leader))
-			return find_column(table, &there->columns[i]) == NULL &&
-				is_left_out(table, there, &there->columns[i]);
+	for (i = 0; i < remote->ncolumns; i++)
+		if (is_same(remote->columns[i].column, leader))
+			return find_column(table, &remote->columns[i]) == NULL &&
+				is_left_out(table, remote, &remote->columns[i]);
 	return false;
 }
 
 /* Some columns that cannot be written are imported in any case, such as primary keys. */
 static bool
-has_readonly(const here_table *here, const dv_meta_table *there)
+has_readonly(const local_table *local, const dv_meta_table *remote)
 {
 	int			i;
 
-	for (i = 0; i < there->ncolumns; i++)
-		if (there->columns[i].left_out && find_column(here, &there->columns[i]) != NULL)
+	for (i = 0; i < remote->ncolumns; i++)
+		if (remote->columns[i].left_out && find_column(local, &remote->columns[i]) != NULL)
 			return true;
 	return false;
 }
 
 static void
-compare_table(drift_state *state, here_table *here, const dv_meta_table *there)
+compare_table(drift_state *state, local_table *local, const dv_meta_table *remote)
 {
 	dv_import_option table_options[DV_IMPORT_TABLE_OPTIONS];
 	dv_import_option options[DV_IMPORT_COLUMN_OPTIONS];
 	int			i;
 
-	here->found = true;
-	here->has_readonly = has_readonly(here, there);
-	dv_import_table_options(there, table_options);
-	compare_options(state, here, NULL, table_options, DV_IMPORT_TABLE_OPTIONS,
-					dv_option_given(here->options, DV_OPT_ENTITY_SET));
-	for (i = 0; i < there->ncolumns; i++)
+	local->found = true;
+	local->has_readonly = has_readonly(local, remote);
+	dv_import_table_options(remote, table_options);
+	compare_options(state, local, NULL, table_options, DV_IMPORT_TABLE_OPTIONS,
+					dv_option_given(local->options, DV_OPT_ENTITY_SET));
+	for (i = 0; i < remote->ncolumns; i++)
 	{
-		const dv_meta_column *column = &there->columns[i];
-		here_column *match = find_column(here, column);
+		const dv_meta_column *column = &remote->columns[i];
+		local_column *match = find_column(local, column);
 
 		CHECK_FOR_INTERRUPTS();
 		if (match == NULL)
 		{
-			if (!is_left_out(here, there, column))
-				report_new_column(state, here, column);
+			if (!is_left_out(local, remote, column))
+				report_new_column(state, local, column);
 			continue;
 		}
 		match->found = true;
-		compare_type(state, here, match, column);
+		compare_type(state, local, match, column);
 		dv_import_column_options(column, options);
-		compare_options(state, here, match, options, DV_IMPORT_COLUMN_OPTIONS,
+		compare_options(state, local, match, options, DV_IMPORT_COLUMN_OPTIONS,
 						column->column == NULL || dv_option_given(match->options, DV_OPT_TYPE));
 	}
-	for (i = 0; i < here->ncolumns; i++)
-		if (!here->columns[i].found)
-			report(state, here->name, here->columns[i].name, "removed column",
-				   format_type_with_typemod(here->columns[i].type, here->columns[i].typmod), NULL,
-				   psprintf("ALTER FOREIGN TABLE %s DROP COLUMN %s", here->qualified,
-							quote_identifier(here->columns[i].name)));
+	for (i = 0; i < local->ncolumns; i++)
+		if (!local->columns[i].found)
+			report(state, local->name, local->columns[i].name, "removed column",
+				   format_type_with_typemod(local->columns[i].type, local->columns[i].typmod), NULL,
+				   psprintf("ALTER FOREIGN TABLE %s DROP COLUMN %s", local->qualified,
+							quote_identifier(local->columns[i].name)));
 }
 
 /* Several foreign tables may belong to the same table in Dataverse. */
 static void
-visit_table(const dv_meta_table *there, void *arg)
+visit_table(const dv_meta_table *remote, void *arg)
 {
 	drift_state *state = arg;
 	ListCell   *lc;
 
 	foreach(lc, state->tables)
 	{
-		here_table *here = lfirst(lc);
+		local_table *local = lfirst(lc);
 
-		if (here->serverid == state->serverid && strcmp(here->table, there->table) == 0)
+		if (local->serverid == state->serverid && strcmp(local->table, remote->table) == 0)
 		{
 			int			i;
 
-			for (i = 0; i < here->ncolumns; i++)
-				here->columns[i].found = false;
-			compare_table(state, here, there);
+			for (i = 0; i < local->ncolumns; i++)
+				local->columns[i].found = false;
+			compare_table(state, local, remote);
 		}
 	}
 }
@@ -407,11 +407,11 @@ report_removed(drift_state *state)
 
 	foreach(lc, state->tables)
 	{
-		here_table *here = lfirst(lc);
+		local_table *local = lfirst(lc);
 
-		if (here->serverid == state->serverid && !here->found)
-			report(state, here->name, NULL, "removed table", here->table, NULL,
-				   psprintf("DROP FOREIGN TABLE %s", here->qualified));
+		if (local->serverid == state->serverid && !local->found)
+			report(state, local->name, NULL, "removed table", local->table, NULL,
+				   psprintf("DROP FOREIGN TABLE %s", local->qualified));
 	}
 }
 
@@ -441,15 +441,15 @@ static bool
 is_most_of(const dv_meta_catalog *catalog)
 {
 	size_t		all = 0;
-	size_t		here = 0;
+	size_t		local = 0;
 	size_t		i;
 
 	for (i = 0; i < catalog->n; i++)
 	{
 		all += !catalog->entries[i].internal;
-		here += catalog->entries[i].wanted;
+		local += catalog->entries[i].wanted;
 	}
-	return here * 2 >= all;
+	return local * 2 >= all;
 }
 
 static void
@@ -472,12 +472,12 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 	catalog = dv_catalog_get(session, WHAT);
 	foreach(lc, state->tables)
 	{
-		here_table *here = lfirst(lc);
-		dv_meta_entry *entry = dv_meta_find(catalog, here->table);
+		local_table *local = lfirst(lc);
+		dv_meta_entry *entry = dv_meta_find(catalog, local->table);
 
-		if (here->serverid != state->serverid)
+		if (local->serverid != state->serverid)
 			continue;
-		wish.labels = wish.labels || here->has_labels;
+		wish.labels = wish.labels || local->has_labels;
 		if (entry != NULL)
 			any = entry->wanted = true;
 	}
@@ -513,7 +513,7 @@ dataverse_import_diff(PG_FUNCTION_ARGS)
 				(errmsg("schema \"%s\" has no foreign tables of dataverse_fdw", state.schema),
 				 errhint("Create them with IMPORT FOREIGN SCHEMA.")));
 	foreach(lc, state.tables)
-		servers = list_append_unique_oid(servers, ((here_table *) lfirst(lc))->serverid);
+		servers = list_append_unique_oid(servers, ((local_table *) lfirst(lc))->serverid);
 	foreach(lc, servers)
 	{
 		state.serverid = lfirst_oid(lc);
