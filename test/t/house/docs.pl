@@ -134,8 +134,11 @@ sub anchors
 	return map { lc =~ s/[^\w\- ]//gr =~ s/ /-/gr } $text =~ /^#+ (.+)$/mg;
 }
 
-my %anchors = map { my $p = $_; $p => { map { $_ => 1 } anchors($page{$p}) } } @pages;
-for my $page (@pages)
+# the pages for developers have links, too
+my @linked = (@pages, map { s{^\Q$top\E/}{}r } sort glob "$top/CONTRIBUTING.md $top/src{,/*}/README.md $top/test/*.md $top/test/*/README.md");
+$page{$_} //= slurp_file("$top/$_") for @linked;
+my %anchors = map { my $p = $_; $p => { map { $_ => 1 } anchors($page{$p}) } } @linked;
+for my $page (@linked)
 {
 	my @lost;
 	my ($folder) = $page =~ m{^(.*/)?};
@@ -150,7 +153,19 @@ for my $page (@pages)
 		  unless -e "$top/$target" && (!defined $anchor || !$anchors{$target} || $anchors{$target}{$anchor});
 	}
 	is("@lost", '', "the links of $page lead somewhere");
-	is(join("\n", long_sentences($page{$page})), '', "no sentence of $page has 40 words");
+}
+is(join("\n", long_sentences($page{$_})), '', "no sentence of $_ has 40 words") for @pages;
+
+# ---- pages of the source: files and symbols that they name exist
+
+my @sources = glob "$top/src/*.[ch] $top/src/*/*.[ch] $top/src/*/*/*.[ch] $top/src/sql/*.sql";
+my %file = map { m{([^/]+)$} ? ($1 => 1) : () } @sources;
+my $code = join '', map { slurp_file($_) } @sources;
+for my $page (grep { m{^src/} } @linked)
+{
+	my @files = grep { !$file{$_} } $page{$page} =~ m{`(?:\w+/)*(\w+\.(?:c|h|sql))`}g;
+	my @symbols = grep { $code !~ /\b$_\b/ } $page{$page} =~ /`(dv_\w+)`/g;
+	is("@files @symbols", ' ', "what $page names exists");
 }
 
 # The sentences of prose and of cells of tables that have 40 words or more; code counts as a word.
