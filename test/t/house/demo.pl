@@ -100,7 +100,7 @@ isnt($status, 0, 'no load is an error');
 
 ($status, $out) = shell("DV_DEMO_SVG=$scratch/nonesuch/demo.svg make -s demo </dev/null 2>&1");
 isnt($status, 0, 'a picture that cannot be written ends the demo');
-like($out, qr/\Ademo: cannot write $scratch\/nonesuch\/demo\.svg; DV_DEMO_SVG=FILE says/, 'before anything is built');
+like($out, qr/\Ademo: cannot write $scratch\/nonesuch\/demo\.svg; set DV_DEMO_SVG=FILE/, 'before anything is built');
 ($status, $out) = shell("DV_DEMO_SVG=test/nonesuch/demo.svg make -s demo </dev/null 2>&1");
 like($out, qr/\Ademo: cannot write \S+\/test\/nonesuch\/demo\.svg;/, 'and is looked for where the demo was started');
 

@@ -128,7 +128,7 @@ my @bad = grep { $verdict{$_} ne 'ok' } sort keys %verdict;
 is("@bad", '', 'a dvsim is as a dvsim') or diag $out, -e "$dir/report.md" ? report() : '';
 is($status, 0, '… so the status is 0');
 is(scalar keys %verdict, scalar @Live::Steps::steps, '… and no step was left out');
-like($out, qr/makes about seventy rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
+like($out, qr/creates about seventy rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
 for my $shape (Live::Shapes::names())
 {
 	my $wanted = $shape =~ /^token-/ ? qr/^\| \Q$shape\E \| skipped \|/ : qr/^\| \Q$shape\E \| ok \|/;
@@ -155,7 +155,7 @@ is_deeply(
 	[ grep { $verdict{$_} eq 'skipped' } map { $_->[0] } @Live::Steps::steps ],
 	[ map { $_->[0] } grep { grep { !/^(?:bulk|few|tracked)$/ } @{ $_->[1] } } @Live::Steps::steps ],
 	'… and skips what needs others');
-like($out, qr/^skipped  elastic +it needs an elastic table, and there is none among account, contact, task/m, '… with the reason');
+like($out, qr/^skipped  elastic +it needs an elastic table, but found none in account, contact, task/m, '… with the reason');
 clean_ok('a run without tables');
 
 # ---- other ways to get a token
@@ -243,7 +243,7 @@ sub faults
 # ids in the order of their texts, say: the names are as long as those of any run
 my @other_order = map { { accountid => "11111111-0000-4000-8000-00000000000$_", name => "dataverse-fdw check 00000000 a$_" } } 1 .. 6;
 my $link = $live->base . '/api/data/v9.2/accounts?$select=name&$deltatoken=1';
-my $here = qr/\(same result, other requests\)\n.*^seen:\n.*fetchXml 400$/ms;
+my $here = qr/\(same result, different requests\)\n.*^seen:\n.*fetchXml 400$/ms;
 
 faults(
 	[
@@ -317,13 +317,13 @@ for my $quirks ((map { [$_] } Dvsim::harmless_quirks()), [ Dvsim::harmless_quirk
 	$live->quirks(@$quirks);
 	($status, $out) = run_check([ @all, '--truncate', 'new_alltypes', (defined $steps ? ('--steps', $steps) : ()) ]);
 	my @lines = split /\n/, $out;
-	my @wrong = grep { /^(?:failed|differs)/ && !/\(same result, other requests\)$/ } @lines;
+	my @wrong = grep { /^(?:failed|differs)/ && !/\(same result, different requests\)$/ } @lines;
 	is("@wrong", '', "$name: the same results") or diag report();
 	is_deeply(
 		[ sort map { /^skipped +(\S+)/ ? $1 : () } @lines ],
 		[ sort { $a cmp $b } steps_with(@needs) ],
 		'… of all steps' . (@needs ? " but those that need @needs" : ''));
-	like($out, qr/^skipped  pull +changes of accounts cannot be had: .*Dataverse code 0x80040220, HTTP status 403/m, '… with the reason')
+	like($out, qr/^skipped  pull +changes of accounts cannot be read: .*Dataverse code 0x80040220, HTTP status 403/m, '… with the reason')
 	  if $name eq 'limited-read';
 	my @requests = read_journal();
 	push @journal, @requests;

@@ -65,7 +65,7 @@ sub step
 		# the same result by other requests is worth knowing, but harmless
 		$step{harmless} = $verdict eq 'differs' && $expected->{text} eq $seen->{text};
 		@step{qw(expected seen)} = ($expected, $seen);
-		$self->say(sprintf "%-8s %s%s\n", $verdict, $name, $step{harmless} ? ' (same result, other requests)' : '');
+		$self->say(sprintf "%-8s %s%s\n", $verdict, $name, $step{harmless} ? ' (same result, different requests)' : '');
 	}
 	push @{ $self->{steps} }, \%step;
 	return;
@@ -119,7 +119,7 @@ sub details
 
 	for my $step (grep { $_->{verdict} =~ /differs|failed/ } @{ $self->{steps} })
 	{
-		push @lines, '', "### $step->{name}: $step->{verdict}" . ($step->{harmless} ? ' (same result, other requests)' : ''), '';
+		push @lines, '', "### $step->{name}: $step->{verdict}" . ($step->{harmless} ? ' (same result, different requests)' : ''), '';
 		for my $which (qw(expected seen))
 		{
 			my $result = $step->{$which};

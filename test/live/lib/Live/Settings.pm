@@ -53,7 +53,7 @@ sub read
 		delete @service{ $name, "${name}_file" };
 		$self->{value}{$name} = $value if length($value // '');
 	}
-	die "the service has a setting that is not known: $_\n" for sort keys %service;
+	die "unknown setting in the service: $_\n" for sort keys %service;
 	$self->check;
 	return $self;
 }
@@ -94,7 +94,7 @@ sub check
 {
 	my ($self) = @_;
 
-	die "no environment is given: set DV_URL, or DV_SERVICE and a section of ~/.dataverse_service.conf\n"
+	die "no environment is specified: set DV_URL, or DV_SERVICE and a section of ~/.dataverse_service.conf\n"
 	  unless $self->{value}{url};
 	for my $name (qw(url authority token_url))
 	{

@@ -156,7 +156,7 @@ sub create_key
 		last unless $status =~ /^(?:Pending|InProgress)$/;
 		sleep 2;
 	}
-	die "the service could not activate the alternate key: it is $status\n" if $status ne 'Active';
+	die "the service could not activate the alternate key: its status is $status\n" if $status ne 'Active';
 	return;
 }
 
@@ -207,7 +207,7 @@ sub lacks
 		my ($role) = grep { $_->{name} eq $need } @Live::Steps::roles;
 		return "$role->{unless}: $self->{refusal}{$need}" if length($self->{refusal}{$need} // '');
 		return $role->{unless}
-		  // "it needs $role->{what}, and there is none among " . join ', ', @Live::Steps::standard, @{ $self->{more} };
+		  // "it needs $role->{what}, but found none in " . join ', ', @Live::Steps::standard, @{ $self->{more} };
 	}
 	return;
 }
@@ -271,7 +271,7 @@ sub tear_down
 		1;
 	} or $failed = $@;
 	$self->{session}->close if $self->{session};
-	die "rows are left: $left\n" if $left;
+	die "could not remove all rows: $left\n" if $left;
 	die "could not clean up: $failed" if $failed;
 	return;
 }

@@ -100,18 +100,18 @@ our @roles = (
 	},
 	{
 		name => 'tracked',
-		unless => 'changes of accounts cannot be had',
+		unless => 'changes of accounts cannot be read',
 		refusal => "SELECT 1 FROM dataverse.changes(''{schema}.account'')",
 		members => []
 	},
 	# known once CreateMultiple has been accepted: without it, the service carries out and refuses single rows
 	{
 		name => 'bulk',
-		unless => 'accounts have no bulk messages in this environment'
+		unless => 'this environment has no bulk messages for accounts'
 	},
 	{
 		name => 'truncate',
-		unless => 'no table is named that may be truncated, or it is not a standard table',
+		unless => 'no table to truncate is specified, or it is not a standard table',
 		sql => "SELECT t.\"table\", t.id, t.label FROM {schema}_roles.tables t
 			WHERE t.kind = 'standard' AND t.\"table\" = '{truncate}' AND t.label IS NOT NULL",
 		members => [qw(table id name)]
