@@ -94,7 +94,7 @@ dv_form_refused(const dv_session *session, dv_form form, const char *table, int 
 							 table != NULL ? " for table " : "", table != NULL ? table : "",
 							 error->message),
 			 errdetail_internal(most > 0 ? "No more than %d will be used in this session." :
-								"Plainer requests will be used in this session.", most)));
+								"Simpler requests will be used in this session.", most)));
 }
 
 bool

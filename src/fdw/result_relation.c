@@ -620,6 +620,6 @@ dv_resultrel_warn_of_lock(const dv_relation *relation, const EState *estate, Ind
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("rows of foreign table \"%s\" are read, but not locked", relation->name),
-			 errdetail("Dataverse has no locks that last until the end of a transaction: others can change the rows at any time."),
+			 errdetail("Dataverse does not hold locks until the end of a transaction: others can change the rows at any time."),
 			 errhint("Set \"match_version\" to \"on\", and when you write the rows, compare column \"versionnumber\" with the value that was read.")));
 }

@@ -285,7 +285,7 @@ dv_tid_row(const dv_relation *relation, ItemPointer tid)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ctid (%u,%u) of foreign table \"%s\" is not known to this session", block,
 						offset, relation->name),
-				 errdetail("A row of the service has a ctid only in the session that has read it, and only until this session has read many others."),
+				 errdetail("A row in Dataverse has a ctid only in the session that has read it, and only until this session has read many others."),
 				 errhint("Use the primary id of the rows instead.")));
 	number -= known.first;
 	return known.rows[number].relid == relation->relid ? known.rows[number].id : NULL;
@@ -420,7 +420,7 @@ dv_tid_check(const dv_relation *relation, Index relid, List *clauses)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("this condition cannot use ctid of foreign table \"%s\"", relation->name),
-					 errdetail("A row of the service has no place in a file.  Its ctid is a number that each session assigns when it reads the row; it can be compared with = and with the ctids of other rows."),
+					 errdetail("A row in Dataverse has no physical location.  Its ctid is a number that each session assigns when it reads the row; it can be compared with = and with the ctids of other rows."),
 					 errhint("Use column \"%s\" instead, which identifies the rows.",
 							 relation->attributes[source.id - 1].name)));
 	}

@@ -365,7 +365,7 @@ BEGIN
       errcode = 'object_not_in_prerequisite_state',
       message = format('row security of table %s applies to role %I', target, dataverse.caller()),
       detail = 'Rows hidden by a policy could not be kept in step.',
-      hint = format('Call dataverse.pull() as a role with BYPASSRLS, or as the owner of the table, whom ALTER TABLE %s NO FORCE ROW LEVEL SECURITY; exempts.',
+      hint = format('Call dataverse.pull() as a role with BYPASSRLS, or as the owner of the table after ALTER TABLE %s NO FORCE ROW LEVEL SECURITY;',
                     target);
   END IF;
 END

@@ -98,7 +98,7 @@ DECLARE
 BEGIN
   PERFORM dataverse.push_check(foreign_table, query, key, what, on_error, max_errors, chunk, wait);
   IF pg_catalog.current_setting('dataverse_fdw.dry_run', true)::boolean THEN
-    RAISE NOTICE 'rehearsed a push to %: % would be sent', foreign_table,
+    RAISE NOTICE 'dry run of a push to %: % would be sent', foreign_table,
       dataverse.run_count(dataverse.push_rehearse(foreign_table, query, what, keys, schemas, path, on_error, max_errors), 'row');
     RETURN;
   END IF;

@@ -369,7 +369,7 @@ dv_modify_plan_check(const dv_relation *relation, dv_options options, CmdType co
 				 errmsg("ON CONFLICT DO NOTHING cannot be used for foreign table \"%s\" while \"insert_mode\" is \"upsert\"",
 						relation->name),
 				 errdetail("An upsert changes rows that exist."),
-				 errhint("Set \"insert_mode\" to \"create\" or \"ignore_duplicates\", or leave out the ON CONFLICT clause.")));
+				 errhint("Set \"insert_mode\" to \"create\" or \"ignore_duplicates\", or omit the ON CONFLICT clause.")));
 }
 
 /*

@@ -378,8 +378,8 @@ unwritable_message(const dv_modify *m, const dv_attribute *attribute, AttrNumber
 	if (attnum == m->identity.id && m->command == CMD_UPDATE)
 		return psprintf("column \"%s\" is the primary id of the row and cannot be changed", attribute->name);
 	if (attribute->is_table_name)
-		return psprintf("column \"%s\" names the table that \"%s\" refers to, but that is not set",
-						attribute->name, attribute->column.name);
+		return psprintf("column \"%s\" names the table that \"%s\" refers to, but \"%s\" is not set",
+						attribute->name, attribute->column.name, attribute->column.name);
 	if (!dv_modify_plan_is_writable(attribute) || dv_modify_plan_writes(attribute, m->command))
 		return psprintf("column \"%s\" is read-only", attribute->name);
 	return psprintf(m->command == CMD_INSERT ?
