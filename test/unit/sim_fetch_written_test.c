@@ -383,7 +383,9 @@ make_query(void)
 	add_orders();
 }
 
-/* Comparing the tree with the query */
+/*
+ * Comparing the tree with the query
+ */
 
 static void
 is_text(const char *read, const char *meant)
