@@ -3,10 +3,10 @@
  *		The request, the response and the simulator.
  *
  * One thread does everything: it waits for bytes and timers, answers whole
- * requests one after the other and never blocks, so nothing here is locked.
- * A request that must take longer (latency, faults) is answered at once and
- * the answer is held back by wire.c.  Parts of a $batch are requests of their
- * own that share the arena of the outer one.
+ * requests one after the other and never blocks, so nothing needs a lock.  A
+ * request that must take longer (latency, faults) is answered at once and the
+ * answer is held back by wire.c.  Parts of a $batch are requests of their own
+ * that share the arena of the outer one.
  *
  * Convention of every handler and translator: true on success; on failure
  * sim_fail() has filled the response and false travels up.
@@ -107,7 +107,7 @@ struct sim_req
 struct sim_res
 {
 	int			status;
-	struct sim_buf body;		/* freed by whoever created the response */
+	struct sim_buf body;		/* freed by the creator of the response */
 	const char *content_type;	/* NULL when there is no body */
 	struct sim_pairs headers;	/* beyond the standing ones that wire.c adds to every answer */
 	const char *error_code;		/* set by sim_fail: "0x8004…" or "" */

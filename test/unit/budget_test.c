@@ -206,7 +206,7 @@ no_silence_after_a_burst(void **state)
 		use(1, 1);
 		sent++;
 	}
-	about(sent, 580, 30);		/* what was left, and no more */
+	about(sent, 580, 30);		/* the budget that was left, and no more */
 	assert_true(longest < 3 * SECOND);
 }
 
@@ -367,7 +367,7 @@ state_is_small(void **state)
 	assert_true(sizeof(dv_budget) <= 1280);
 }
 
-/* Lets a random client use a random service; returns what the answer says. */
+/* Lets a random client use a random service, whose answer may be wrong. */
 static void
 random_exchange(double *foreign)
 {

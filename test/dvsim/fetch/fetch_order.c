@@ -1,6 +1,6 @@
 /*
  * fetch_order.c
- *		What the rows of a FetchXML query are ordered by.
+ *		The order of the rows of a FetchXML query.
  *
  * Lookups sort by the name of the referenced row, choices by their labels.
  * The order is made total: by the primary keys of the root and of the links

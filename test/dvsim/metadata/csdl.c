@@ -70,7 +70,7 @@ put_attribute(struct sim_buf *buf, const char *name, const char *value)
 
 /* ---------------------------------------------------------------- properties */
 
-/* For ?annotations=true: what the client cannot write. */
+/* For ?annotations=true: marks properties that the client cannot write. */
 static void
 put_computed(struct sim_buf *buf)
 {

@@ -44,7 +44,7 @@ struct sim_meta_value
 	bool		null;
 	int64_t		i;				/* int, bool, managed */
 	const char *s;				/* all others */
-	char		text[160];		/* s may point here */
+	char		text[160];		/* s may point to it */
 };
 
 struct sim_meta_type;

@@ -2,10 +2,10 @@
  * metadata_keys.h
  *		Alternate keys that requests make and delete.
  *
- * The keys of the schema file are there from the start.  Requests can delete
- * them and make others, whose index a background job creates: until then, a
- * key is Pending or InProgress, and neither enforced nor usable in URLs.  All
- * this belongs to the process; a reset restores the keys of the schema.
+ * The keys of the schema file exist from the start.  Requests can delete them
+ * and make others, whose index a background job creates: until then, a key is
+ * Pending or InProgress, and neither enforced nor usable in URLs.  All this
+ * belongs to the process; a reset restores the keys of the schema.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

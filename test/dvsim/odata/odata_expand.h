@@ -27,7 +27,7 @@ struct sim_shape
 
 struct sim_point
 {
-	size_t		offset;			/* in the text; the children come here */
+	size_t		offset;			/* in the text, where the children are inserted */
 	const struct sim_expand *expand;
 	struct sim_table *table;	/* of the row */
 	unsigned char id[16];

@@ -175,7 +175,7 @@ digits(const char *s, int n)
 	return true;
 }
 
-/* length of a date (and time) that starts here, or 0 */
+/* returns the length of a date (and time) at s, or 0 */
 static size_t
 date_length(const char *s, enum sim_literal *kind)
 {

@@ -49,7 +49,7 @@ struct sim_expand
 	struct sim_many *many;
 	struct sim_column *near;	/* of the intersect table: points to the parent, */
 	struct sim_column *far;		/* points to the row listed */
-	struct sim_query *query;	/* of the rows there; NULL for $ref and principals */
+	struct sim_query *query;	/* of the expanded rows; NULL for $ref and principals */
 };
 
 struct sim_query

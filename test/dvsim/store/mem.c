@@ -16,7 +16,7 @@
 
 #define BLOCK_SIZE	(64 * 1024)
 #ifdef __SANITIZE_ADDRESS__
-#define POOL_MAX	0			/* let it see what is used after its time */
+#define POOL_MAX	0			/* lets the sanitizer detect use after free */
 #else
 #define POOL_MAX	64
 #endif

@@ -17,7 +17,7 @@
 #include "store/schema.h"
 #include "sim.h"
 
-/* what is printed beside the values */
+/* members printed beside the values */
 #define SIM_OUT_LABELS		1	/* FormattedValue */
 #define SIM_OUT_TYPES		2	/* lookuplogicalname */
 #define SIM_OUT_NAVIGATION	4	/* associatednavigationproperty */

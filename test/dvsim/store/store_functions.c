@@ -121,7 +121,7 @@ func_base(sqlite3_context *context, int nargs, sqlite3_value **args)
 		result_decimal(context, amount);
 		return;
 	}
-	/* amounts have up to 25 digits here, so ten more leave room */
+	/* these amounts have up to 25 digits, so there is room for ten more */
 	quotient = amount / rate * one + amount % rate * one / rate;
 	quotient = (quotient + (quotient < 0 ? -step / 2 : step / 2)) / step * step;
 	result_decimal(context, quotient);

@@ -45,7 +45,7 @@ use Time::HiRes qw(sleep time);
 
 use constant ROOT => '/api/data/v9.2/';
 
-# A sanitizer makes a start slow, and so does a busy machine.
+# A sanitizer or a busy machine slows the start.
 use constant START_TIMEOUT => 20;
 use constant STOP_TIMEOUT => 30;
 use constant REQUEST_TIMEOUT => 120;
@@ -125,7 +125,7 @@ sub launch
 	return;
 }
 
-# Dies at once, without a word to its clients.
+# Kills dvsim at once, without an answer to its clients.
 sub crash
 {
 	my ($self) = @_;
@@ -238,7 +238,7 @@ sub stop_process
 	return $proc->{clean} = !$how;
 }
 
-# Is the process still there?
+# Returns true if the process still exists.
 sub alive
 {
 	my ($self) = @_;
@@ -326,7 +326,7 @@ sub request
 	return $self->spawn(@what)->result;
 }
 
-# Sends a request without waiting; ->result of what comes back waits.
+# Sends a request without waiting; ->result of the returned object waits.
 sub spawn
 {
 	my ($self, $method, $path, $body, %headers) = @_;
@@ -484,7 +484,7 @@ sub fork_exec
 
 	return $pid if $pid;
 
-	# Nothing of the test's may run here, so no die and no exit.
+	# No code of the test may run in this process, so no die and no exit.
 	open STDIN, '<', '/dev/null' or POSIX::_exit(126);
 	open STDOUT, '>', $to->{stdout} or POSIX::_exit(126);
 	open STDERR, '>', $to->{stderr} or POSIX::_exit(126);
@@ -505,7 +505,7 @@ sub escape
 	return $text;
 }
 
-# Text as UTF-8; what has no character beyond 255 passes as bytes.
+# Returns text as UTF-8; text without characters beyond 255 passes as bytes.
 sub bytes_of
 {
 	my ($text) = @_;
@@ -578,7 +578,7 @@ sub body { return $_[0]{body}; }
 sub curl { return $_[0]{curl}; }          # curl's exit status: 0, 18 short, 52 empty, 56 reset …
 sub error { return $_[0]{error}; }        # what curl says when that is not 0
 
-# All values of a header, or the last; undef when it is not there.
+# All values of a header, or the last; undef if it is absent.
 sub headers
 {
 	my ($self, $name) = @_;

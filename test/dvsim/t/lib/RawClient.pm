@@ -1,6 +1,6 @@
 # RawClient.pm
-#		An HTTP client that sends what no proper client would, over one
-#		keep-alive connection, and is strict about what comes back.
+#		An HTTP client that sends requests that no proper client would,
+#		over one keep-alive connection, and checks answers strictly.
 #
 # Requests are hashes: method, target, headers (a hash), body; get() and the
 # like make them.  ask() sends one and returns the answer, a hash of status,
@@ -29,7 +29,7 @@ my $decoder = JSON::PP->new->utf8;
 
 # ---------------------------------------------------------------- requests
 
-# Blanks and bytes above 127 of targets are percent-encoded here, nothing else.
+# Percent-encodes blanks and bytes above 127 of targets, nothing else.
 sub target
 {
 	my ($path) = @_;
@@ -250,8 +250,8 @@ sub fling
 	return $answer;
 }
 
-# What is wrong with an answer; '' if nothing is.  A body that says it is
-# JSON must be, and must be the service's error when the status says so.
+# Returns the error in an answer, or ''.  A body declared as JSON must be
+# JSON, and with an error status it must be the service's error.
 sub complaint
 {
 	my ($answer) = @_;
