@@ -728,9 +728,9 @@ as_numeric(Datum value, Oid type)
 	}
 }
 
-/* Makes of a row a group of its own. */
+/* Makes of a row a group of its own; "row" is one of a join that is made here, or NULL. */
 static void
-group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
+group_row(dv_scan *scan, TupleDesc desc, const TupleTableSlot *row, dv_group_value *values)
 {
 	int			i;
 
@@ -743,7 +743,13 @@ group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
 		v->count = 1;
 		if (source->attribute == NULL)
 			continue;
-		v->value = dv_read_value(scan, i, &v->isnull);
+		if (row == NULL)
+			v->value = dv_read_value(scan, i, &v->isnull);
+		else
+		{
+			v->value = row->tts_values[i];
+			v->isnull = row->tts_isnull[i];
+		}
 		v->count = v->isnull ? 0 : 1;
 		if (v->isnull)
 			continue;
@@ -759,6 +765,7 @@ static void
 form_here(dv_scan *scan, TupleDesc desc)
 {
 	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
+	const TupleTableSlot *row = NULL;
 	MemoryContext old;
 
 	scan->grouped_here = true;
@@ -769,11 +776,12 @@ form_here(dv_scan *scan, TupleDesc desc)
 		dv_read_choose(scan);
 	}
 	dv_request_start(&scan->request, -1);
-	while (dv_read_next(scan) == DV_PAGES_ROW)
+	while (dv_read_next(scan) == DV_PAGES_ROW ||
+		   (scan->joined_here && (row = dv_local_join_next(scan)) != NULL))
 	{
 		MemoryContextReset(scan->row);
 		old = MemoryContextSwitchTo(scan->row);
-		group_row(scan, desc, values);
+		group_row(scan, desc, row, values);
 		MemoryContextSwitchTo(old);
 		dv_groups_add(scan->groups, values);
 	}
@@ -827,7 +835,7 @@ dv_group_scan_form(dv_scan *scan, TupleDesc desc)
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 
 	scan->groups = begin_groups(scan, desc);
-	if (scan->request.rows || !has_same_periods(scan))
+	if (scan->request.rows || !has_same_periods(scan) || dv_local_join_takes_over(scan))
 		form_here(scan, desc);
 	else if (!form_there(scan, desc))
 	{
