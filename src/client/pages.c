@@ -80,6 +80,7 @@ struct dv_pages
 	bool		cut_short;		/* see dv_pages_cut_short */
 	bool		unread_counted; /* see dv_pages_count_unread */
 	bool		unannounced;	/* the page before did not say whether there is this one */
+	bool		reread;			/* there was such a one, so the first page was requested again */
 	int64		given;			/* rows returned to the caller */
 	int			told_in_flight; /* what the progress says of requests under way */
 	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
@@ -628,6 +629,30 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 }
 
 /*
+ * A page that nothing announced has rows.  Either the page before it was silenced,
+ * or these rows came after it had been answered.  Requests the first page again,
+ * which announces the next one unless it is silenced.
+ */
+static void
+reread_first(dv_pages *pages)
+{
+	dv_page		rest = pages->page;
+
+	if (pages->reread || pages->spec.id == NULL)
+		not_whole(pages, "The previous page did not announce another page", -1);
+	(void) dv_page_drain(&rest);
+	pages->spec.stats->unread += rest.rows - pages->page.rows + 1;
+	pages->reread = true;
+	pages->unannounced = false;
+	pages->open = false;
+	pages->number = 1;
+	memset(&pages->chain, 0, sizeof(pages->chain));
+	drop_request(pages, &pages->now);
+	drop_request(pages, &pages->ahead);
+	send_request(pages, &pages->now, pages->spec.path, NULL, 0);
+}
+
+/*
  * Where the page that has been read says that the next one is.  Sets *chained to
  * what must differ from page to page.  Returns NULL if this was the last page,
  * and sets *wrong if that cannot be told.
@@ -690,6 +715,8 @@ turn_page(dv_pages *pages)
 	}
 	/* only now is it certain that the page is not requested again */
 	dv_known_forget_found(&pages->known);
+	if (pages->unannounced && pages->spec.id != NULL)
+		dv_known_add(&pages->known, &pages->page);
 	if (pages->spec.metadata != NULL)
 		dv_page_metadata(&pages->page, pages->spec.metadata);
 	pages->open = false;
@@ -798,7 +825,10 @@ dv_pages_poll(dv_pages *pages, dv_value *values)
 		{
 			case DV_PAGE_ROW:
 				if (pages->unannounced)
-					not_whole(pages, "The previous page did not announce another page", -1);
+				{
+					reread_first(pages);
+					continue;
+				}
 				pages->begun = true;
 				pages->spec.stats->rows++;
 				pages->given++;

@@ -114,8 +114,10 @@ for my $name (sort keys %ask)
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef, '@odata.nextLink' => $dvsim->base . '/api/data/v9.2/contacts?$skiptoken=x') });
 	same_ok("$err$out", '… and it is requested again if it has the link of another language');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef) });
+	same_ok("$err$out", 'a page as full as it can be is requested again if it says nothing, and another one follows');
+	($out, $err) = under($ask{with_id}, { path => "page%3D'1'", status => 200, times => 0, body => $cut->($more_name => undef, $cookie_name => undef) });
 	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  The previous page did not announce another page\./,
-		'a page as full as it can be does not end the rows by saying nothing');
+		'… and if it says nothing again, that is no end of the rows');
 	($out, $err) = under($ask{with_id}, { status => 200, times => 0, body => $cut->() });
 	like($err, qr/Dataverse returned the same page again/, 'a cookie that comes again is an error');
 
@@ -153,6 +155,28 @@ for my $name (sort keys %ask)
 $crm->sql("DELETE FROM dv.contact WHERE contactid IN (SELECT contactid FROM l.contact OFFSET $page)");
 is(scalar(split /\n/, $crm->sql($ask{with_id})), $page, 'all rows fill one page');
 is(scalar(grep { $_->{target} =~ /fetchXml/ } $crm->sent($ask{with_id})), 2, '… after which another one is looked for');
+
+# … and has some, which have come after the page that says nothing of them: at the end, in front, and so many that those of the page are on the next one
+for my $case ([ 1, 'f' ], [ 1, '0' ], [ 3, '0' ], [ $page + 5, '0' ], [ $page + 5, 'f' ])
+{
+	my ($n, $digit) = @$case;
+	my $session = Session->new($crm->node);
+	my %times;
+
+	$session->query('BEGIN');
+	$session->query("DECLARE c CURSOR FOR $ask{with_id}");
+	my @got = @{ $session->try("FETCH $page FROM c")->{rows} };
+	# ids are compared by their last digits first
+	$crm->sql(qq{INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype)
+		SELECT overlay(gen_random_uuid()::text placing repeat('$digit', 8) from 25 for 8)::uuid, 'later', accountid, 'account' FROM l.account LIMIT $n});
+	my $r = $session->try('FETCH ALL FROM c');
+	is($r->{message}, undef, "$n rows come behind a full page that was the last one");
+	$times{ $_->[0] }++ for @got, @{ $r->{rows} // [] };
+	is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
+	is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql("SELECT contactid FROM l.contact LIMIT $page")), '', '… and none is missing') if @got == $page;
+	$session->close;
+	$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'later'});
+}
 $crm->sql('INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype) SELECT * FROM l.contact OFFSET ' . $page);
 
 # ---- EXPLAIN counts what dvsim has got; only libcurl knows of requests without a body that it repeats itself, because a
