@@ -117,7 +117,7 @@ sub told
 
 	my ($count) = ($r->{tag} // '') =~ /(\d+)$/;
 	my ($written) = $detail =~ /^(\d+) rows? of this statement ha/m;
-	my ($doubt) = $detail =~ /^(\d+) (?:more )?rows? w\w+ sent without/m;
+	my ($doubt) = $detail =~ /^(\d+) (?:more )?rows?(?: of this \w+)? w\w+ sent without/m;
 
 	return defined $r->{sqlstate} ? ($written // 0, $doubt // 0) : ($count, 0);
 }
