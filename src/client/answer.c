@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * answer.c
  *		Reads the answer to an attempt, for the call and for the pool.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

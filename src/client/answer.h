@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * answer.h
  *		Reads the answer to an attempt, for the call and for the pool.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ANSWER_H
 #define DV_ANSWER_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * call.c
  *		One request to Dataverse, repeated until it is answered for good.
  *
@@ -10,8 +9,6 @@
  * can send it is chosen anew.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * call.h
  *		One request to Dataverse, repeated until it is answered for good.
  *
@@ -9,8 +8,6 @@
  * way; dv_call_wait advances all of them.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_CALL_H
 #define DV_CALL_H

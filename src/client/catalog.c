@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * catalog.c
  *		Requests the tables of the service and their definitions.
  *
@@ -9,8 +8,6 @@
  * a time.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * catalog.h
  *		Requests the tables of the service and their definitions.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_CATALOG_H
 #define DV_CATALOG_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * forms.c
  *		Forms of requests that the service has refused, or that have proved to work.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * forms.h
  *		Forms of requests that the service has refused, or that have proved to work.
  *
@@ -9,8 +8,6 @@
  * raised only if the plainest form is refused, too.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_FORMS_H
 #define DV_FORMS_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * job.c
  *		Jobs: creating, copying and sending them.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * job.h
  *		Jobs, which are sealed batches on their way: what pipeline.c, settle.c,
  *		verify.c and search.c share.
@@ -13,8 +12,6 @@
  * written.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_JOB_H
 #define DV_JOB_H

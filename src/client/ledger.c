@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * ledger.c
  *		Counts what a transaction has written to Dataverse.
  *
@@ -17,8 +16,6 @@
  * EXCEPTION clause are subtransactions as well.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * ledger.h
  *		Counts what a transaction has written to Dataverse, where nothing
  *		can be rolled back.
@@ -9,8 +8,6 @@
  * transaction that wrote cannot be prepared.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_LEDGER_H
 #define DV_LEDGER_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * pipeline.c
  *		The pipeline of one modification: sealed batches out, answers in.
  *
@@ -10,8 +9,6 @@
  * else is sent.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

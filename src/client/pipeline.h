@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * pipeline.h
  *		The state of a writer, which writer.c and pipeline.c share.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_PIPELINE_H
 #define DV_PIPELINE_H

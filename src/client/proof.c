@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * proof.c
  *		Decides whether a job has created or changed a row.
  *
@@ -32,8 +31,6 @@
  *   already, or it belongs to one of the few tables that do not note every change.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * proof.h
  *		Decides whether a job has created or changed a row.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_PROOF_H
 #define DV_PROOF_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * retry.c
  *		The rules by which a failed attempt is repeated.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <string.h>
 

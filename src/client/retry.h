@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * retry.h
  *		The rules by which a failed attempt is repeated: whether, when, and
  *		by which user.
@@ -27,8 +26,6 @@
  * event from an error, writes the log, and counts.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_RETRY_H
 #define DV_RETRY_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * search.c
  *		Searches: finding rows whose alternate keys cannot be used as addresses.
  *
@@ -20,8 +19,6 @@
  * It is just sent again.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * senders.c
  *		Which application users may send a call.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

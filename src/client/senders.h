@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * senders.h
  *		Which application users may send a call.
  *
@@ -8,8 +7,6 @@
  * out, and the others are tried.  The call fails when none is left.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SENDERS_H
 #define DV_SENDERS_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * session.c
  *		One backend's dealings with one server on behalf of one user mapping.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * session.h
  *		One backend's dealings with one server on behalf of one user mapping:
  *		connections, tokens, pool.
@@ -9,8 +8,6 @@
  * mapping changes.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SESSION_H
 #define DV_SESSION_H

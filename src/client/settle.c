@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * settle.c
  *		Settling: deciding the fate of each row from the answer to its job.
  *
@@ -17,8 +16,6 @@
  * updated that no longer have the expected version.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * standing.c
  *		Application users in trouble.
  *
@@ -7,8 +6,6 @@
  * none for attempts in between.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

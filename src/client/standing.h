@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * standing.h
  *		Application users in trouble: which of a session's users are set
  *		aside, and why.
@@ -16,8 +15,6 @@
  * only shows it.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_STANDING_H
 #define DV_STANDING_H

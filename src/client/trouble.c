@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * trouble.c
  *		Handles requests that fail.
  *
@@ -7,8 +6,6 @@
  * pool counts, and the failures of libcurl to errors.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * trouble.h
  *		Handles requests that fail: they are repeated by the rules of
  *		retry.h, logged, counted, and reported to the user.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_TROUBLE_H
 #define DV_TROUBLE_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * turn.c
  *		Finds a user that has a token and a slot for a call.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * turn.h
  *		A call between its attempts; the interface of call.c and turn.c.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_TURN_H
 #define DV_TURN_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * verify.c
  *		Verification: finding out which rows of a job exist, and in what
  *		state.
@@ -10,8 +9,6 @@
  * not counted as written.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

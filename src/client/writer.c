@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * writer.c
  *		The way of rows into a pipeline.
  *
@@ -11,8 +10,6 @@
  * time: the second waits until the first is settled.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

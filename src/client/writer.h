@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * writer.h
  *		The pipeline of one modification, from rows to requests.
  *
@@ -14,8 +13,6 @@
  * The writer knows sessions and calls, but not the executor.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_WRITER_H
 #define DV_WRITER_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * address.c
  *		Addresses of rows and of metadata, relative to the root of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * address.h
  *		Addresses of rows and of metadata, relative to the root of the service.
  *
@@ -7,8 +6,6 @@
  * context.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ADDRESS_H
 #define DV_ADDRESS_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * arena.c
  *		Memory that the caller owns, and texts that grow in it.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdarg.h>
 #include <stdio.h>

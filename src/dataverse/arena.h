@@ -1,13 +1,10 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * arena.h
  *		Memory that the caller owns, and texts that grow in it.
  *
  * For modules that do not use PostgreSQL.  Nothing is freed individually.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ARENA_H
 #define DV_ARENA_H

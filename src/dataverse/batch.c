@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * batch.c
  *		Batches: the rows of one request on their way to the service.
  *
@@ -13,8 +12,6 @@
  * ends, so no row can contain a line that looks like a delimiter.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

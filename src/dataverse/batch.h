@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * batch.h
  *		Batches: the rows of one request on their way to the service.
  *
@@ -23,8 +22,6 @@
  * if it exists, or else as an upsert with a new id and the columns of the key.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_BATCH_H
 #define DV_BATCH_H

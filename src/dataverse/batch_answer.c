@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * batch_answer.c
  *		The service's answers to batches, row by row.
  *
@@ -8,8 +7,6 @@
  * last delimiter is broken.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * batch_answer.h
  *		The service's answers to batches, row by row.
  *
@@ -7,8 +6,6 @@
  * calls for, is broken: the outcome of the batch is then unknown.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_BATCH_ANSWER_H
 #define DV_BATCH_ANSWER_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * definition.c
  *		Turns the definition of a table into a foreign table.
  *
@@ -16,8 +15,6 @@
  * limit.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdio.h>
 #include <stdlib.h>

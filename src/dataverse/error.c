@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * error.c
  *		Reads the service's errors, and decides what can be done about them.
  *
@@ -16,8 +15,6 @@
  * growing pauses.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * error.h
  *		Errors of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ERROR_H
 #define DV_ERROR_H

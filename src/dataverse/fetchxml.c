@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * fetchxml.c
  *		FetchXML written by users: reads what paging needs, and writes the
  *		same query for another page.
@@ -9,8 +8,6 @@
  * the rest unchanged.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * fetchxml.h
  *		FetchXML written by users: reads what paging needs, and writes the
  *		same query for another page.
@@ -7,8 +6,6 @@
  * Pure: needs neither PostgreSQL nor libcurl, allocates nothing.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_FETCHXML_H
 #define DV_FETCHXML_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * header.c
  *		Headers of requests, and the annotations that they request.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

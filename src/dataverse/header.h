@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * header.h
  *		Headers of requests, and the annotations that they request.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_HEADER_H
 #define DV_HEADER_H

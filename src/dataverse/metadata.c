@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * metadata.c
  *		All tables of an environment, and answers with the definitions of
  *		some of them.
@@ -12,8 +11,6 @@
  * it was requested, so they are cut into tables before anything is parsed.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <json-c/json.h>
 #include <stdio.h>

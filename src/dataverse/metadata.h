@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * metadata.h
  *		Definitions of tables, and the foreign tables that they become.
  *
@@ -7,8 +6,6 @@
  * from the caller's arena and is never freed by these functions.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_METADATA_H
 #define DV_METADATA_H

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * metadata_json.h
  *		Shared by metadata.c and definition.c: access to members of JSON
  *		objects that may be absent or null, and names that are too long.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_METADATA_JSON_H
 #define DV_METADATA_JSON_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * metadata_request.c
  *		The requests for definitions of tables.
  *
@@ -16,8 +15,6 @@
  * the table, so that the definition looks the same.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <json-c/json.h>
 #include <string.h>

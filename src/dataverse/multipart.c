@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * multipart.c
  *		The answer to a $batch, part by part.
  *
@@ -12,8 +11,6 @@
  * first delimiter and after the last.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * multipart.h
  *		The answer to a $batch, part by part.
  *
@@ -9,8 +8,6 @@
  * Pure: needs neither PostgreSQL nor libcurl.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_MULTIPART_H
 #define DV_MULTIPART_H

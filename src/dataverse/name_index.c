@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * name_index.c
  *		Finds values by names, however many names there are.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdint.h>
 #include <string.h>

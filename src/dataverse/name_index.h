@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * name_index.h
  *		Finds values by names, however many names there are.
  *
@@ -7,8 +6,6 @@
  * caller's arena.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_NAME_INDEX_H
 #define DV_NAME_INDEX_H

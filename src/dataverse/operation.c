@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * operation.c
  *		The operations on a row, and their requests.
  *

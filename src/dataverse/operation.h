@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * operation.h
  *		The operations on a row, and their requests.
  *

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * operator_list.h
  *		The operators that SQL applies to columns, one line for each, with its
  *		opposite, the kind of filter that it becomes, and whether the service
@@ -65,8 +64,6 @@
  * first, which is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 
 /*

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * query.h
  *		A query of the service, independent of the language in which it is
  *		sent.
@@ -16,8 +15,6 @@
  * Pure: needs neither PostgreSQL nor libcurl.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_QUERY_H
 #define DV_QUERY_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * type_list.h
  *		The types of Dataverse columns: one line for each, with everything that
  *		is known about it except the C functions that convert its values.
@@ -12,8 +11,6 @@
  * first, which is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 
 /* symbol, name, attribute_type, sql, wire, comparison, flags, range */

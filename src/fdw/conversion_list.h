@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * conversion_list.h
  *		Conversions between PostgreSQL types and types of the service, one line
  *		for each PostgreSQL type.
@@ -19,8 +18,6 @@
  * first, which is undefined at the end.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 
 /* type, put, decode, written_as, read_as, natural_for, default_type */

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * excerpt.c
  *		Errors of PostgreSQL's input functions about text of the service.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * option_list.h
  *		The options of servers, user mappings, foreign tables, and columns, one
  *		line for each.
@@ -18,8 +17,6 @@
  * the end.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SETTING
 #define DV_SETTING(description, ...) DV_OPTION(__VA_ARGS__)

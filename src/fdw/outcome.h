@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * outcome.h
  *		Adds to the error that ends a transaction how many rows stay in
  *		Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_OUTCOME_H
 #define DV_OUTCOME_H

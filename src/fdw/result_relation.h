@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * result_relation.h
  *		Tables that a statement changes: the columns that identify their rows,
  *		and precautions when they are read.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_RESULT_RELATION_H
 #define DV_RESULT_RELATION_H

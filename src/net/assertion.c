@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * assertion.c
  *		Client assertions (RFC 7523) signed with a certificate's key.
  *
@@ -7,8 +6,6 @@
  * can raise an error while OpenSSL's objects are allocated.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * assertion.h
  *		The signed statement with which a user that has a certificate
  *		requests a token.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ASSERTION_H
 #define DV_ASSERTION_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * attention.c
  *		The time during which a backend attends to its exchanges.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "net/attention.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * attention.h
  *		The time during which a backend attends to its exchanges.
  *
@@ -19,8 +18,6 @@
  * Pure: the time is an argument.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ATTENTION_H
 #define DV_ATTENTION_H

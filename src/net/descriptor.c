@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * descriptor.c
  *		The file descriptors of clients: how many are allowed, and which
  *		clients give some up.
@@ -21,8 +20,6 @@
  * than it had under way then.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

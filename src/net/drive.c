@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * drive.c
  *		Drives the exchanges of one backend: sockets, timers, deadlines, and
  *		waiting.
@@ -18,8 +17,6 @@
  * extended after a pause.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * exchange.h
  *		Exchanges and clients; the interface of http.c, drive.c, and
  *		descriptor.c.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_EXCHANGE_H
 #define DV_EXCHANGE_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * http.c
  *		HTTP exchanges of one backend.
  *
@@ -23,8 +22,6 @@
  * behind a thread that waits for a name server that does not answer.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * http.h
  *		HTTP exchanges of one backend: libcurl's multi interface under a
  *		WaitEventSet.
@@ -12,8 +11,6 @@
  * This module transports bytes and knows nothing of Dataverse.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_HTTP_H
 #define DV_HTTP_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * inbox.c
  *		The answer of an exchange while it arrives.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * inbox.h
  *		The answer of an exchange while it arrives: its headers and its body,
  *		neither of which may grow without bound.
@@ -23,8 +22,6 @@
  * Pure: needs neither PostgreSQL nor libcurl.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_INBOX_H
 #define DV_INBOX_H

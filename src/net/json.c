@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * json.c
  *		json-c documents owned by memory contexts.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

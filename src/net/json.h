@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * json.h
  *		json-c documents owned by memory contexts.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_JSON_H
 #define DV_JSON_H

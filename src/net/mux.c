@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * mux.c
  *		Many sockets and one timer behind one descriptor: epoll with a
  *		timerfd, or kqueue.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <errno.h>
 #include <unistd.h>

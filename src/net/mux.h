@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * mux.h
  *		Many sockets and one timer behind one descriptor.
  *
@@ -13,8 +12,6 @@
  * them raises an error.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_MUX_H
 #define DV_MUX_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * text.c
  *		Text that is exchanged with the service.
  *
@@ -7,8 +6,6 @@
  * database stores incoming text as UTF-8, and its outgoing text must be UTF-8.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

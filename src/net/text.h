@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * text.h
  *		Text that is exchanged with the service.
  *
@@ -17,8 +16,6 @@
  * conversion for all rows and treats what cannot be converted as a misfit.)
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_TEXT_H
 #define DV_TEXT_H

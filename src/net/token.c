@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * token.c
  *		Access tokens of application users.
  *
@@ -9,8 +8,6 @@
  * its successor is being requested.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * token.h
  *		Access tokens of application users.
  *
@@ -15,8 +14,6 @@
  * hopeless.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_TOKEN_H
 #define DV_TOKEN_H

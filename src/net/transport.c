@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * transport.c
  *		Whom a connection trusts, and which proxy it uses.
  *
@@ -15,8 +14,6 @@
  * nothing that is older than its last change.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

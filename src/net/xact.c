@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * xact.c
  *		Callbacks at the end of transactions and subtransactions, called in
  *		order.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

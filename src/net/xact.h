@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * xact.h
  *		Callbacks at the end of transactions and subtransactions, called in
  *		order.
@@ -9,8 +8,6 @@
  * called in three phases.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_XACT_H
 #define DV_XACT_H

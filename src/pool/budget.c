@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * budget.c
  *		Budget pacing of one application user.
  *
@@ -7,8 +6,6 @@
  * one; its README has the measurements behind the constants.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <math.h>
 #include <string.h>

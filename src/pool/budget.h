@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * budget.h
  *		How much of the window's requests and execution time is left, and
  *		when the next request may be sent so that it lasts.
@@ -39,8 +38,6 @@
  * Pure: time is an argument, the state a plain struct.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_BUDGET_H
 #define DV_BUDGET_H

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * cause.h
  *		The reasons for sending a request again, for counters and views;
  *		pure.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_CAUSE_H
 #define DV_CAUSE_H

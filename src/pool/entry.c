@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * entry.c
  *		The table of application users: finding, making and reclaiming entries.
  *
@@ -27,8 +26,6 @@
  * out when they next look for it, and go on without shared memory.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

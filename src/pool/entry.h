@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * entry.h
  *		The table of application users: finding, making and reclaiming entries.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_ENTRY_H
 #define DV_ENTRY_H

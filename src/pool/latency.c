@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * latency.c
  *		How long answers to reads take, as a function of their size.
  *
@@ -8,8 +7,6 @@
  * are too close to each other.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * latency.h
  *		How long answers to reads take, as a function of their size.
  *
@@ -15,8 +14,6 @@
  * Pure; the state is a plain struct that starts as zeros.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_LATENCY_H
 #define DV_LATENCY_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * place.c
  *		The places of a pool's users in shared memory.
  *
@@ -8,8 +7,6 @@
  * lease keeps the place where its slot was taken.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

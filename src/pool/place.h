@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * place.h
  *		A pool and the places of its users; the interface of pool.c and
  *		place.c.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_PLACE_H
 #define DV_PLACE_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * pool.c
  *		Slots of application users: taking, holding, giving back, waiting.
  *
@@ -11,8 +10,6 @@
  * call waits while it holds a slot.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * pool.h
  *		Decides which application user of a server may send now, for all
  *		backends together.
@@ -10,8 +9,6 @@
  * has the memory, the lock, the leases, and the waiting.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_POOL_H
 #define DV_POOL_H

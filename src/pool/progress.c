@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * progress.c
  *		Progress reports of this backend's writes and reads.
  *
@@ -10,8 +9,6 @@
  * copies were switched in the meantime.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

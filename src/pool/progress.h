@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * progress.h
  *		Progress reports of this backend's writes and reads.
  *
@@ -9,8 +8,6 @@
  * writes the copy that is not shown, and then switches copies.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_PROGRESS_H
 #define DV_PROGRESS_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * rate.c
  *		Rate controller of one application user.
  *
@@ -18,8 +17,6 @@
  * light load does not inflate it.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <string.h>
 

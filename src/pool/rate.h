@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * rate.h
  *		How many requests one application user may have in flight.
  *
@@ -13,8 +12,6 @@
  * hold the lock that protects it.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_RATE_H
 #define DV_RATE_H

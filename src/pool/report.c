@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * report.c
  *		Updates the state of an application user after an answer.
  *
@@ -8,8 +7,6 @@
  * the circuit breaker (see dv_lease_outcome).
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

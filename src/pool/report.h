@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * report.h
  *		Updates the state of an application user after an answer.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_REPORT_H
 #define DV_REPORT_H

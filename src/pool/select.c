@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * select.c
  *		Selection of an application user.
  *
@@ -10,8 +9,6 @@
  * cannot send while another can.  Ties go to the first listed.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stddef.h>
 

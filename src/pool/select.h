@@ -1,13 +1,10 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * select.h
  *		Which application user sends the next request.
  *
  * Pure: works on a copy of the relevant state of each user.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SELECT_H
 #define DV_SELECT_H

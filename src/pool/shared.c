@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * shared.c
  *		Allocates the pool's memory.
  *
@@ -12,8 +11,6 @@
  * The struct is the same in all cases; only its dimensions differ.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * shared.h
  *		The pool's memory, common to all backends.
  *
@@ -38,8 +37,6 @@
  * dv_text_common makes them, and dv_text_shown shows them.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SHARED_H
 #define DV_SHARED_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * speed.c
  *		How fast rows are processed, now and overall.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "net/clock.h"
 #include "pool/speed.h"

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * speed.h
  *		How fast rows are processed, now and overall, and when the last one
  *		will be.
@@ -12,8 +11,6 @@
  * Pure: time is an argument, in microseconds; the state is a plain struct.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SPEED_H
 #define DV_SPEED_H

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * stats.c
  *		Copies of the pool's memory for views, and resets.
  *
@@ -7,8 +6,6 @@
  * session that found no room in shared memory also sees its own memory.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * stats.h
  *		Copies of the pool's memory for views, and resets.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_STATS_H
 #define DV_STATS_H

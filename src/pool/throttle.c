@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * throttle.c
  *		Throttle tracker of one application user, with its circuit breaker.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * throttle.h
  *		Whether one application user is throttled, until when, and how often
  *		it was.
@@ -11,8 +10,6 @@
  * in shared memory, protected by a lock of its owner.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_THROTTLE_H
 #define DV_THROTTLE_H

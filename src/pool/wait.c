@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * wait.c
  *		Backends that wait for slots: waking them, their presence, and the slots
  *		of absent ones.
@@ -36,8 +35,6 @@
  * this, the owner learns that it has nothing to give back.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * wait.h
  *		Backends that wait for slots: waking them, their presence, and the
  *		slots of absent ones.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_WAIT_H
 #define DV_WAIT_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * choices.c
  *		dataverse.choices(): the values of a choice and their labels.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

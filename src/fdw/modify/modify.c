@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * modify.c
  *		INSERT, UPDATE, DELETE, and COPY: the FDW callbacks.
  *
@@ -18,8 +17,6 @@
  * evaluates no RETURNING for the rows of a batch (15 to 19).
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * modify.h
  *		INSERT, UPDATE, DELETE, and COPY: declarations shared by modify*.c.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_MODIFY_H
 #define DV_MODIFY_H

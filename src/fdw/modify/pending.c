@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * pending.c
  *		Rows that RETURNING returns once it is known that they were written.
  *
@@ -23,8 +22,6 @@
  * Rows are returned in the order in which they were taken.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * truncate.c
  *		TRUNCATE of foreign tables.
  *
@@ -16,8 +15,6 @@
  * a while after its start, a job may be missing from them.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * plan.h
  *		Planning of reads, and what a plan carries to execution.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_PLAN_H
 #define DV_PLAN_H

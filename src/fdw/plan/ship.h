@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * ship.h
  *		Decides which restriction clauses can be sent to the service.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #ifndef DV_SHIP_H
 #define DV_SHIP_H

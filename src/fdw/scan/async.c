@@ -1,5 +1,4 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * async.c
  *		Lets several scans below one Append wait for their answers at the same
  *		time.
@@ -22,8 +21,6 @@
  * requests in progress belong to the scan.
  *
  * SPDX-License-Identifier: PostgreSQL
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -60,7 +60,7 @@ for my $key (qw(name version abstract maintainer license provides meta-spec))
 
 my @sources = glob 'src/*.[ch] src/*/*.[ch] src/*/*/*.[ch]';
 my @dvsim = glob 'test/dvsim/*.[ch] test/dvsim/*/*.[ch]';
-my @headless = grep { my ($name) = m{([^/]+)$}; slurp_file($_) !~ m{\A/\*-*\n \*(?:\n \*)? \Q$name\E\n \*\t\t?\S} } @sources;
+my @headless = grep { my ($name) = m{([^/]+)$}; slurp_file($_) !~ m{\A/\*\n \* \Q$name\E\n \*\t\t?\S} } @sources;
 is("@headless", '', 'every C file begins with its name and with what it is for');
 
 my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 900 ? "$_: $n" : () }
