@@ -45,7 +45,8 @@ static int	mux_fd = -1;
 static WaitEventSet *wait_set = NULL;
 static dv_http_client **sockets = NULL; /* by descriptor */
 static int	nsockets = 0;
-static bool news = false;		/* an exchange has ended since dv_http_wait last returned */
+static bool news = false;		/* an exchange has ended since dv_http_wait or dv_http_watch last
+								 * returned */
 
 /*
  * Callbacks of libcurl.  None of them may raise an error.
@@ -392,6 +393,10 @@ int
 dv_http_watch(int64 until)
 {
 	dv_http_initialize();
+	/* what has ended while requests were sent leaves nothing on the descriptor to wait for */
+	if (news)
+		until = dv_now();
+	news = false;
 	set_timer(until);
 	if (until != 0)
 		dv_attention_expect(&dv_http_attention, until);
