@@ -16,7 +16,7 @@ use Time::HiRes qw(time);
 use PoolTest;
 use Dvsim;
 
-use constant SOON => 10;	# the defects that are tested for here last until something is canceled
+use constant SOON => 30;	# the defects that are tested for here last until something is canceled
 
 my @users = map { "app$_" } 1 .. 30;
 # answers to reads and writes come when whoever sent them is elsewhere already

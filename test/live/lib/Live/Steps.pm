@@ -532,7 +532,8 @@ our @steps = (
 			. "<condition attribute=''accountid'' operator=''in''>' || listed || '</condition></filter></entity></fetch>") } qw(ge lt) } qw(a1 a2 a3) ],
 	[ 'ranges', [], [ @read, qw(page-size order) ],
 		"SET dataverse_fdw.scan_parallelism = 3; ALTER FOREIGN TABLE account OPTIONS (ADD page_size '2');"
-		  . found('account', 'name', 'true')
+		  # a table so small may have been read before the question about the order of ids is answered
+		  . found('account', 'name', 'true') x 3
 		  . "ALTER FOREIGN TABLE account OPTIONS (DROP page_size); RESET dataverse_fdw.scan_parallelism;" ],
 
 	# ---- functions
