@@ -184,26 +184,26 @@ dv_members_of_class(EquivalenceClass *ec, Relids relids)
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, 0, startup, total, pathkeys, outer, NULL, NIL, \
 							private)
-#define dv_foreign_join_path(root, rel, rows, startup, total, local, private) \
-	create_foreign_join_path(root, rel, NULL, rows, 0, startup, total, NIL, NULL, local, NIL, private)
-#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, local, private) \
-	create_foreign_upper_path(root, rel, target, rows, 0, startup, total, pathkeys, local, NIL, \
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, 0, startup, total, NIL, NULL, NULL, NIL, private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, 0, startup, total, pathkeys, NULL, NIL, \
 							  private)
 #elif PG_VERSION_NUM >= 170000
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, NIL, \
 							private)
-#define dv_foreign_join_path(root, rel, rows, startup, total, local, private) \
-	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, local, NIL, private)
-#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, local, private) \
-	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, local, NIL, private)
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, NULL, NIL, private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, NIL, private)
 #else
 #define dv_foreignscan_path(root, rel, rows, startup, total, pathkeys, outer, private) \
 	create_foreignscan_path(root, rel, NULL, rows, startup, total, pathkeys, outer, NULL, private)
-#define dv_foreign_join_path(root, rel, rows, startup, total, local, private) \
-	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, local, private)
-#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, local, private) \
-	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, local, private)
+#define dv_foreign_join_path(root, rel, rows, startup, total, private) \
+	create_foreign_join_path(root, rel, NULL, rows, startup, total, NIL, NULL, NULL, private)
+#define dv_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, private) \
+	create_foreign_upper_path(root, rel, target, rows, startup, total, pathkeys, NULL, private)
 #endif
 
 /* Since 16, the relids of a join contain those of its outer joins. */

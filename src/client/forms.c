@@ -22,7 +22,6 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
 	[DV_FORM_RANGES] = "ranges of ids",
 	[DV_FORM_FETCH_RANGES] = "ranges of ids in FetchXML",
-	[DV_FORM_JOINS] = "joins",
 };
 
 struct dv_noted_form

@@ -28,11 +28,10 @@ typedef enum dv_form
 	DV_FORM_COUNTS,				/* rows of a table counted by $apply */
 	DV_FORM_COUNTS_OF_LISTS,	/* the same with In or NotIn in the filter */
 	DV_FORM_RANGES,				/* rows of a table between two ids, or with the greatest id */
-	DV_FORM_FETCH_RANGES,		/* the same in FetchXML: rows of joins, and parts of groups */
-	DV_FORM_JOINS				/* joins of certain tables, whose names follow each other */
+	DV_FORM_FETCH_RANGES		/* the same in FetchXML: rows of joins, and parts of groups */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_JOINS + 1)
+#define DV_FORMS (DV_FORM_FETCH_RANGES + 1)
 
 /*
  * Returns how much of the form may be used: "most", or less if the service has

@@ -287,8 +287,6 @@ dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 		show_read(node, &read, scan, es);
 	if (!es->analyze || scan == NULL)
 		return;
-	if (dv_local_join_show(node))
-		ExplainPropertyBool("Joined Here", true, es);
 	show_groups(scan, es);
 	show_stats(dv_scan_stats(scan), es);
 }

@@ -437,9 +437,8 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, const dv_join_plan
 	plan.rows = dv_join_root(join)->counted ? (int) Min(rows, PG_INT32_MAX) : 0;
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, clamp_row_est(groups), startup, total,
-								   NIL, dv_join_local_path(join, input_rel),
-								   list_concat(dv_read_plan_pack(&plan),
-											   list_make2(g.exprs, having))));
+								   NIL, list_concat(dv_read_plan_pack(&plan),
+													list_make2(g.exprs, having))));
 }
 
 List *
@@ -455,22 +454,4 @@ dv_group_columns(const ForeignPath *path)
 												list_length(path->fdw_private) - 2));
 
 	return add_to_flat_tlist(NIL, exprs);
-}
-
-/* Each column of the scan tuple has one column of rows at most, and the number of rows has none. */
-List *
-dv_group_rows(const List *columns)
-{
-	List	   *rows = NIL;
-	const ListCell *lc;
-
-	foreach(lc, columns)
-	{
-		List	   *vars = pull_var_clause((Node *) lfirst_node(TargetEntry, lc)->expr,
-										   PVC_RECURSE_AGGREGATES | PVC_RECURSE_PLACEHOLDERS);
-		Expr	   *column = vars != NIL ? linitial(vars) : (Expr *) makeNullConst(INT4OID, -1, InvalidOid);
-
-		rows = lappend(rows, makeTargetEntry(column, list_length(rows) + 1, NULL, false));
-	}
-	return rows;
 }

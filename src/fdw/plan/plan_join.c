@@ -671,66 +671,6 @@ fill(const dv_join_plan *join, dv_read_plan *plan, List **values)
 	}
 }
 
-/*
- * Returns a copy of the cheapest path by which PostgreSQL makes a join, or NULL; a
- * copy, because add_path() frees paths that are not worth it.  Other joins below it
- * may be the service's; these have such paths of their own.  A subplan in a clause
- * cannot be in two places of a plan.
- */
-static Path *
-copy_local_path(const dv_join_plan *join, const RelOptInfo *joinrel)
-{
-	ListCell   *lc;
-
-	if (list_length(join->tables) == 1 ||
-		contain_subplans((Node *) extract_actual_clauses(clauses_to_check(join), false)))
-		return NULL;
-	foreach(lc, joinrel->pathlist)
-	{
-		const Path *path = lfirst(lc);
-		Size		size = IsA(path, NestPath) ? sizeof(NestPath) : IsA(path, HashPath) ? sizeof(HashPath) :
-		IsA(path, MergePath) ? sizeof(MergePath) : 0;
-
-		if (size > 0 && path->param_info == NULL)
-			return memcpy(palloc(size), path, size);
-	}
-	return NULL;
-}
-
-static ForeignPath *
-foreign_path_of(const RelOptInfo *joinrel)
-{
-	ListCell   *lc;
-
-	foreach(lc, joinrel->pathlist)
-	{
-		if (IsA(lfirst(lc), ForeignPath))
-			return lfirst(lc);
-	}
-	return NULL;
-}
-
-Path *
-dv_join_local_path(const dv_join_plan *join, const RelOptInfo *joinrel)
-{
-	const ForeignPath *path = foreign_path_of(joinrel);
-
-	return path != NULL && path->fdw_outerpath != NULL ? path->fdw_outerpath :
-		copy_local_path(join, joinrel);
-}
-
-/* Another pair of tables leads to the same join.  It may have a path to make it here, or a better one. */
-static void
-update_local_path(const RelOptInfo *joinrel)
-{
-	ForeignPath *path = foreign_path_of(joinrel);
-	Path	   *local = path == NULL ? NULL : copy_local_path(joinrel->fdw_private, joinrel);
-
-	if (local != NULL &&
-		(path->fdw_outerpath == NULL || local->total_cost < path->fdw_outerpath->total_cost))
-		path->fdw_outerpath = local;
-}
-
 void
 dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							 RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData * extra)
@@ -747,8 +687,6 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	Cost		total;
 
 	/* whichever pair of tables leads to it, the query is the same */
-	if (joinrel->fdw_private != NULL && !dv_is_grouped_rel(joinrel))
-		update_local_path(joinrel);
 	if (joinrel->fdw_private != NULL || dv_is_grouped_rel(joinrel) ||
 		!dv_join_is_joinable(root, outer) || !dv_join_is_joinable(root, inner) ||
 		!dv_join_allows(outer, DV_OPT_PUSH_JOINS) || !dv_join_allows(inner, DV_OPT_PUSH_JOINS) ||
@@ -770,7 +708,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	dv_join_cost(join, fetched, &startup, &total);
 	add_path(joinrel, (Path *)
 			 dv_foreign_join_path(root, joinrel, joinrel->rows, startup, total,
-								  copy_local_path(join, joinrel), dv_read_plan_pack(&plan)));
+								  dv_read_plan_pack(&plan)));
 }
 
 /*
@@ -822,29 +760,6 @@ plan_rows(PlannerInfo *root, const dv_join_plan *join, const ForeignPath *path, 
 	return scan_tlist;
 }
 
-/*
- * Returns the columns of the scan tuple as the plan that makes the join here has
- * them.  It does not return those that it has needed only for clauses.
- */
-static List *
-columns_of_local(const List *scan_tlist, List *available)
-{
-	List	   *columns = NIL;
-	const ListCell *lc;
-
-	foreach(lc, scan_tlist)
-	{
-		TargetEntry *column = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
-
-		if (!tlist_member(column->expr, available))
-			column->expr = (Expr *) makeNullConst(exprType((Node *) column->expr),
-												  exprTypmod((Node *) column->expr),
-												  exprCollation((Node *) column->expr));
-		columns = lappend(columns, column);
-	}
-	return columns;
-}
-
 ForeignScan *
 dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path, List *tlist,
 				  Plan *outer_plan)
@@ -866,10 +781,6 @@ dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path, List *t
 		filter = extract_actual_clauses(clauses_to_check(join), false);
 		scan_tlist = plan_rows(root, join, path, filter, &plan, &values);
 	}
-	if (outer_plan != NULL)
-		outer_plan = change_plan_targetlist(outer_plan, plan.grouped ? dv_group_rows(scan_tlist) :
-											columns_of_local(scan_tlist, outer_plan->targetlist),
-											path->path.parallel_safe);
 	return make_foreignscan(tlist, filter, 0, values, dv_read_plan_pack(&plan), scan_tlist, NIL,
 							outer_plan);
 }

@@ -174,13 +174,6 @@ dv_join_root(const dv_join_plan *join)
 extern double dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel);
 extern double dv_join_request_cost(const dv_join_plan *join);
 extern void dv_join_cost(const dv_join_plan *join, double fetched, Cost *startup, Cost *total);
-
-/*
- * Returns a path by which PostgreSQL makes the join, for when the service refuses it
- * (fdw/scan/local_join.c), or NULL.
- */
-extern Path *dv_join_local_path(const dv_join_plan *join, const RelOptInfo *rel);
-
 extern ForeignScan *dv_join_make_plan(PlannerInfo *root, RelOptInfo *rel, ForeignPath *path,
 									  List *tlist, Plan *outer_plan);
 
@@ -191,8 +184,5 @@ extern void dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, const 
 /* The clauses of HAVING, and the columns of the scan tuple, of a path for groups. */
 extern List *dv_group_filter(const ForeignPath *path);
 extern List *dv_group_columns(const ForeignPath *path);
-
-/* The columns of the rows that groups with these columns are made of, one for each. */
-extern List *dv_group_rows(const List *columns);
 
 #endif							/* DV_PLAN_TABLE_H */

@@ -24,7 +24,7 @@
 #define MOST_COUNTED 50000.0
 
 /* Returns what is read for all tables of the query together, or NULL. */
-static RelOptInfo *
+static const RelOptInfo *
 whole_rel(PlannerInfo *root)
 {
 	if (bms_membership(root->all_baserels) == BMS_SINGLETON)
@@ -100,7 +100,7 @@ add_count_path(PlannerInfo *root, const dv_join_plan *join, RelOptInfo *output_r
 						  &total);
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, 1, total, total + cpu_tuple_cost, NIL,
-								   NULL, dv_read_plan_pack(&plan)));
+								   dv_read_plan_pack(&plan)));
 }
 
 /*
@@ -142,19 +142,8 @@ can_sort(PlannerInfo *root, const dv_join_plan *join, dv_read_plan *plan)
 		 (plan->nulls == DV_NULLS_AS_SORTED && !dv_join_is_listed(join)));
 }
 
-/* Returns a path of all rows of a join in the order of the query that needs no join of the service's. */
-static Path *
-sorted_here(PlannerInfo *root, const dv_join_plan *join, RelOptInfo *rel)
-{
-	Path	   *path = dv_join_local_path(join, rel);
-
-	if (path == NULL || root->sort_pathkeys == NIL)
-		return path;
-	return (Path *) create_sort_path(root, rel, path, root->sort_pathkeys, -1);
-}
-
 static void
-add_limit_path(PlannerInfo *root, const dv_join_plan *join, RelOptInfo *rel,
+add_limit_path(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *rel,
 			   RelOptInfo *output_rel, FinalPathExtraData *extra)
 {
 	const dv_table_plan *tp = dv_join_root(join);
@@ -179,8 +168,7 @@ add_limit_path(PlannerInfo *root, const dv_join_plan *join, RelOptInfo *rel,
 		dv_join_cost(join, fetched, &startup, &total);
 	add_path(output_rel, (Path *)
 			 dv_foreign_upper_path(root, output_rel, target, fetched, startup, total,
-								   root->sort_pathkeys, sorted_here(root, join, rel),
-								   dv_read_plan_pack(&plan)));
+								   root->sort_pathkeys, dv_read_plan_pack(&plan)));
 }
 
 /* All paths above a read are paths of that read, so that the relation belongs to it. */
@@ -196,7 +184,7 @@ void
 dataverseGetForeignUpperPaths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 							  RelOptInfo *output_rel, void *extra)
 {
-	RelOptInfo *whole = whole_rel(root);
+	const RelOptInfo *whole = whole_rel(root);
 
 	if ((stage == UPPERREL_GROUP_AGG || stage == UPPERREL_DISTINCT) && !IS_UPPER_REL(input_rel) &&
 		is_ours(input_rel, input_rel))

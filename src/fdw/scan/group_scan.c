@@ -728,9 +728,9 @@ as_numeric(Datum value, Oid type)
 	}
 }
 
-/* Makes of a row a group of its own; "row" is one of a join that is made here, or NULL. */
+/* Makes of a row a group of its own. */
 static void
-group_row(dv_scan *scan, TupleDesc desc, const TupleTableSlot *row, dv_group_value *values)
+group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
 {
 	int			i;
 
@@ -743,13 +743,7 @@ group_row(dv_scan *scan, TupleDesc desc, const TupleTableSlot *row, dv_group_val
 		v->count = 1;
 		if (source->attribute == NULL)
 			continue;
-		if (row == NULL)
-			v->value = dv_read_value(scan, i, &v->isnull);
-		else
-		{
-			v->value = row->tts_values[i];
-			v->isnull = row->tts_isnull[i];
-		}
+		v->value = dv_read_value(scan, i, &v->isnull);
 		v->count = v->isnull ? 0 : 1;
 		if (v->isnull)
 			continue;
@@ -765,7 +759,6 @@ static void
 form_here(dv_scan *scan, TupleDesc desc)
 {
 	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
-	const TupleTableSlot *row = NULL;
 	MemoryContext old;
 
 	scan->grouped_here = true;
@@ -776,12 +769,11 @@ form_here(dv_scan *scan, TupleDesc desc)
 		dv_read_choose(scan);
 	}
 	dv_request_start(&scan->request, -1);
-	while (dv_read_next(scan) == DV_PAGES_ROW ||
-		   (scan->joined_here && (row = dv_local_join_next(scan)) != NULL))
+	while (dv_read_next(scan) == DV_PAGES_ROW)
 	{
 		MemoryContextReset(scan->row);
 		old = MemoryContextSwitchTo(scan->row);
-		group_row(scan, desc, row, values);
+		group_row(scan, desc, values);
 		MemoryContextSwitchTo(old);
 		dv_groups_add(scan->groups, values);
 	}
@@ -835,7 +827,7 @@ dv_group_scan_form(dv_scan *scan, TupleDesc desc)
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 
 	scan->groups = begin_groups(scan, desc);
-	if (scan->request.rows || !has_same_periods(scan) || dv_local_join_takes_over(scan))
+	if (scan->request.rows || !has_same_periods(scan))
 		form_here(scan, desc);
 	else if (!form_there(scan, desc))
 	{

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
@@ -191,8 +190,6 @@ next_query(dv_scan *scan, dv_query *query)
 	if (!any || scan->request.plan.given)
 		return any;
 	(void) dv_read_session(scan);
-	if (dv_local_join_takes_over(scan))
-		return false;
 	if (!dv_link_names_choose(scan) &&
 		!(new_session && dv_request_has_plainer(&scan->request)))
 		return true;
@@ -209,7 +206,7 @@ ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 	/* groups are made of all rows */
 	if (scan->wants == 0)
 		scan->wants = scan->executor == NULL || scan->spool != NULL || scan->request.plan.grouped ? -1 :
-			dv_wanted_rows(scan->executor, scan->filter);
+			dv_wanted_rows(scan->executor);
 	spec->likely = scan->wants > 0 ? scan->wants : -1;
 	/* the rows of one large page cost no more than a small answer and another request */
 	if (scan->wants <= 0 || scan->wants > spec->page_size / 2 || spec->id == NULL)
@@ -234,7 +231,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	spec.computed = query->count;
 	spec.wanted = dv_request_listing(&scan->request)->unlisted ? -1 : scan->request.wanted;
 	spec.session_token = session_token(scan);
-	spec.has_plainer = dv_request_has_plainer(&scan->request) || scan->local != NULL;
+	spec.has_plainer = dv_request_has_plainer(&scan->request);
 	ask_for_first(scan, query, &spec);
 	return spec;
 }
@@ -255,8 +252,7 @@ start_ranges(dv_scan *scan, const dv_query *query)
 
 /*
  * The first row or the end of the current request has come.  If that is because
- * the service refuses its form, the next request is for the same rows; if it
- * refuses a join, there is none.
+ * the service refuses its form, the next request is for the same rows.
  */
 static void
 note_answer(dv_scan *scan, const dv_error *refusal)
@@ -266,9 +262,7 @@ note_answer(dv_scan *scan, const dv_error *refusal)
 	if (scan->accepted)
 		return;
 	old = MemoryContextSwitchTo(scan->query);
-	if (refusal != NULL && scan->local != NULL)
-		dv_local_join_start(scan, refusal);
-	else if (refusal != NULL)
+	if (refusal != NULL)
 		dv_request_refused(&scan->request, refusal);
 	else
 		dv_request_accepted(&scan->request);
@@ -396,7 +390,7 @@ belongs_here(dv_scan *scan)
 dv_pages_state
 dv_read_next(dv_scan *scan)
 {
-	while (scan->request.wanted != 0 && !scan->joined_here &&
+	while (scan->request.wanted != 0 &&
 		   (scan->ranges != NULL || scan->given != NULL || next_request(scan)))
 	{
 		dv_pages_state state = next_row(scan);
@@ -514,8 +508,6 @@ dv_read_restart(dv_scan *scan)
 	dv_ranges_leave(scan->ranges, dv_read_is_instrumented(scan));
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
-	if (scan->joined_here)
-		ExecReScan(scan->local);
 	scan->ranges = NULL;
 	scan->given = NULL;
 	scan->groups = NULL;

@@ -122,18 +122,13 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	EState	   *estate = node->ss.ps.state;
 	const dv_relation **relations;
 	dv_read_plan read;
-	PlanState  *local;
 	dv_scan    *scan;
 	bool		automatic;
 	int			ranges;
 	int			i;
 
-	local = dv_local_join_take(node);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-	{
-		ExecEndNode(local);
 		return;
-	}
 	read = dv_read_plan_of(plan);
 	relations = dv_read_plan_open(&read, estate);
 	dv_resultrel_warn_of_lock(relations[0], estate, plan->scan.scanrelid);
@@ -148,7 +143,6 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	scan->what = describe(&scan->request);
 	scan->operation = "read";
 	scan->executor = &node->ss.ps;
-	dv_local_join_begin(scan, node, local);
 	scan->expected = read.grouped || read.rows == 0 ? -1 : read.rows;
 	scan->values = ExecInitExprList(plan->fdw_exprs, &node->ss.ps);
 	if (scan->request.ntables == 1 && !read.grouped)
@@ -208,25 +202,13 @@ next_group(dv_scan *scan, TupleTableSlot *slot)
 static bool
 next_row(dv_scan *scan, TupleTableSlot *slot)
 {
-	int			natts = slot->tts_tupleDescriptor->natts;
-	TupleTableSlot *row = NULL;
-
 	do
 	{
-		if (dv_read_next(scan) == DV_PAGES_ROW)
-			continue;
-		row = scan->joined_here ? dv_local_join_next(scan) : NULL;
-		if (row == NULL)
+		if (dv_read_next(scan) != DV_PAGES_ROW)
 			return false;
 	} while (scan->skip-- > 0);
 	scan->skip = 0;
-	if (row == NULL)
-		dv_scan_row(scan, natts, slot->tts_values, slot->tts_isnull);
-	else
-	{
-		memcpy(slot->tts_values, row->tts_values, natts * sizeof(Datum));
-		memcpy(slot->tts_isnull, row->tts_isnull, natts * sizeof(bool));
-	}
+	dv_scan_row(scan, slot->tts_tupleDescriptor->natts, slot->tts_values, slot->tts_isnull);
 	return true;
 }
 
@@ -247,10 +229,8 @@ next_tuple(ForeignScanState *node)
 			break;
 		ExecStoreVirtualTuple(slot);
 		dv_slot_add_system(&scan->system, slot);
-		if ((scan->lists == NULL || dv_list_check_row(scan->lists, slot)) &&
-			dv_local_join_accepts(scan, node, slot))
+		if (scan->lists == NULL || dv_list_check_row(scan->lists, slot))
 			return slot;
-		ResetExprContext(node->ss.ps.ps_ExprContext);
 	}
 	if (!scan->waiting && scan->progress != NULL)
 		dv_progress_rest(scan->progress);
@@ -339,8 +319,6 @@ dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
-	if (scan->local != NULL)
-		UpdateChangedParamSet(scan->local, node->ss.ps.chgParam);
 	/* the same rows would be returned again, but not what has been written since */
 	if (scan->spool != NULL && dv_spool_is_full(scan->spool) &&
 		!bms_overlap(node->ss.ps.chgParam, scan->params))
@@ -370,6 +348,5 @@ dataverseEndForeignScan(ForeignScanState *node)
 		leave_spooled(scan);
 		dv_spool_end(scan->spool);
 	}
-	dv_local_join_end(scan, node);
 	dv_read_end(scan);
 }

@@ -26,9 +26,6 @@ extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 /* Into how many parts the rows of groups were divided, and whether the service did not form them. */
 extern void dv_scan_groups(const dv_scan *scan, int *parts, bool *here);
 
-/* If the service has refused the join, has EXPLAIN show how it was made here, and returns true. */
-extern bool dv_local_join_show(ForeignScanState *node);
-
 /* For EXPLAIN: is a column of a link requested by which the session recognizes its names? */
 extern bool dv_scan_proves(ForeignScanState *node);
 

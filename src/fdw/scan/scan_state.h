@@ -62,12 +62,6 @@ struct dv_scan
 	bool		proves[2];		/* see request.prove */
 	bool		pair_sought;	/* two rows that are joined have been asked for */
 
-	/* of joins: the plan that makes them here */
-	PlanState  *local;			/* or NULL */
-	ExprState  *filter;			/* then: that of the node, for rows of the service */
-	bool		joined_here;	/* it is run, because the service has refused the join */
-	const char *refusal;		/* of which the session is still to be told; or NULL */
-
 	/* of groups */
 	dv_groups  *groups;			/* once they are complete */
 	int			parts;			/* that the rows were divided into */
@@ -128,27 +122,6 @@ extern bool dv_link_names_choose(dv_scan *scan);
 
 /* To be called for each row or group that has been read into the members. */
 extern void dv_link_names_check(dv_scan *scan);
-
-/* local_join.c */
-
-/* Takes the plan that makes the join here out of the node's sight.  Returns NULL if there is none. */
-extern PlanState * dv_local_join_take(ForeignScanState *node);
-
-extern void dv_local_join_begin(dv_scan *scan, ForeignScanState *node, PlanState * local);
-
-/* Is the row in a slot one that the node's filter lets through?  Counts it for EXPLAIN if not. */
-extern bool dv_local_join_accepts(const dv_scan *scan, ForeignScanState *node, TupleTableSlot *slot);
-
-/* Is the join made here, because the service has refused it to this session? */
-extern bool dv_local_join_takes_over(dv_scan *scan);
-
-/* The service has refused it just now. */
-extern void dv_local_join_start(dv_scan *scan, const dv_error *refusal);
-
-/* Returns the next row of the join, or NULL.  Its columns are those of the scan tuple, or of "sources". */
-extern TupleTableSlot *dv_local_join_next(dv_scan *scan);
-
-extern void dv_local_join_end(dv_scan *scan, const ForeignScanState *node);
 
 /* group_scan.c: forms all groups */
 extern void dv_group_scan_form(dv_scan *scan, TupleDesc desc);

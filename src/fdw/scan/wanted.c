@@ -211,7 +211,7 @@ root_of(const PlanState * scan)
 }
 
 double
-dv_wanted_rows(const PlanState * scan, const ExprState *filter)
+dv_wanted_rows(const PlanState * scan)
 {
 	PlanState  *root = root_of(scan);
 	search		s = {.target = scan, .wanted = ALL_ROWS, .found = ALL_ROWS};
@@ -219,7 +219,7 @@ dv_wanted_rows(const PlanState * scan, const ExprState *filter)
 	if (root == NULL)
 		return ALL_ROWS;
 	(void) look_for_target(root, &s);
-	return with_conditions(s.found, filter != NULL ? filter : scan->qual);
+	return with_conditions(s.found, scan->qual);
 }
 
 bool

@@ -13,10 +13,9 @@
 /*
  * Returns how many rows the nodes above a scan will ask it for if the rows are
  * as many as they need, or -1 if they will probably read all.  This is no
- * promise: any number of rows may be wanted in the end.  "filter" is that of the
- * scan if it is not the node's, or NULL.
+ * promise: any number of rows may be wanted in the end.
  */
-extern double dv_wanted_rows(const PlanState * scan, const ExprState *filter);
+extern double dv_wanted_rows(const PlanState * scan);
 
 /* Returns true if the scan may be run several times. */
 extern bool dv_wanted_again(const PlanState * scan);

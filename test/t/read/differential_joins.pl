@@ -1071,6 +1071,30 @@ cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say somethin
 cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough of them are answered by FetchXML')
   if FETCHXML_AT_LEAST > 0;
 
+# ---- the same when the ids of the root are divided into ranges, when several joins wait at a time, and with lists that take several requests
+
+{
+	my %small = (account => 7, contact => 11, new_meter => 9, new_alltypes => 13);
+	my $some = int($wanted / 10) + 20;
+	my $set = 'SET dataverse_fdw.scan_parallelism = 6;';
+	my $page = sub { my ($size) = @_; $crm->sql("ALTER FOREIGN TABLE f.$_ OPTIONS (" . $size->($_) . ')') for sort keys %small; return; };
+
+	$page->(sub { my ($table) = @_; return ($table =~ /^(?:contact|new_alltypes)$/ ? 'SET' : 'ADD') . " page_size '$small{$table}'" });
+	@Differential::errors = ();
+	@found = differing($crm, "$set $remote", (grep { !defined $_->[2] } @questions)[ 0 .. $some ]);
+	push @found, differing($crm, $_, map { appended_question() } 0 .. $some) for $set, "$set $remote";
+	push @found, differing($crm, $_, map { listed_question() } 0 .. $some / 2) for $set, $remote;
+	same_ok('in ranges, below Append, and with long lists');
+	report_ok(\@Differential::errors, 'and no answer is an error');
+	my @ranges = map { $crm->sql("$set EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $_") }
+		'SELECT d.new_alltypesid, e.new_name FROM f.new_alltypes d JOIN f.new_meter e ON e.new_meterid = d.new_meterid',
+		'SELECT c.contactid, a.name FROM f.contact c LEFT JOIN f.account a ON a.accountid = c.parentcustomerid';
+	is(scalar(grep { /Joined by Dataverse.*Ranges: \d/s } @ranges), 2, 'joins were read in ranges') or diag @ranges;
+	like($crm->sql("SET enable_hashjoin = off; EXPLAIN (COSTS OFF) SELECT c.contactid FROM f.contact c JOIN f.account a ON a.accountid = c.parentcustomerid
+		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, 'and together');
+	$page->(sub { my ($table) = @_; return $table eq 'contact' ? "SET page_size '25'" : $table eq 'new_alltypes' ? "SET page_size '40'" : 'DROP page_size' });
+}
+
 # ---- the questions are such that mistakes would be noticed
 
 # What may go wrong between a query and FetchXML, as another query; one that does not change is no use.
@@ -1131,49 +1155,6 @@ for my $request (@{ $crm->dvsim->control('GET', '/_dvsim/requests?since=' . ($to
 }
 cmp_ok($taken_apart, '>', min($wanted / 10, LAST_REQUESTS / 20), "$taken_apart requests with FetchXML are taken apart");
 is(join("\n", map { "$_ in $without_source{$_}" } sort keys %without_source), '', 'and each piece has a source (test/live/lib/Live/Shapes.pm)');
-
-# ---- the same when the ids of the root are divided into ranges, when several joins wait at a time, and with lists that take several requests
-
-{
-	my %small = (account => 7, contact => 11, new_meter => 9, new_alltypes => 13);
-	my $some = int($wanted / 10) + 20;
-	my $set = 'SET dataverse_fdw.scan_parallelism = 6;';
-	my $page = sub { my ($size) = @_; $crm->sql("ALTER FOREIGN TABLE f.$_ OPTIONS (" . $size->($_) . ')') for sort keys %small; return; };
-
-	$page->(sub { my ($table) = @_; return ($table =~ /^(?:contact|new_alltypes)$/ ? 'SET' : 'ADD') . " page_size '$small{$table}'" });
-	@Differential::errors = ();
-	@found = differing($crm, "$set $remote", (grep { !defined $_->[2] } @questions)[ 0 .. $some ]);
-	push @found, differing($crm, $_, map { appended_question() } 0 .. $some) for $set, "$set $remote";
-	push @found, differing($crm, $_, map { listed_question() } 0 .. $some / 2) for $set, $remote;
-	same_ok('in ranges, below Append, and with long lists');
-	report_ok(\@Differential::errors, 'and no answer is an error');
-	my @ranges = map { $crm->sql("$set EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $_") }
-		'SELECT d.new_alltypesid, e.new_name FROM f.new_alltypes d JOIN f.new_meter e ON e.new_meterid = d.new_meterid',
-		'SELECT c.contactid, a.name FROM f.contact c LEFT JOIN f.account a ON a.accountid = c.parentcustomerid';
-	is(scalar(grep { /Joined by Dataverse.*Ranges: \d/s } @ranges), 2, 'joins were read in ranges') or diag @ranges;
-	like($crm->sql("SET enable_hashjoin = off; EXPLAIN (COSTS OFF) SELECT c.contactid FROM f.contact c JOIN f.account a ON a.accountid = c.parentcustomerid
-		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, 'and together');
-	# the tables of joins that are refused are read one by one
-	my %refused = (400 => 'Link entities are not supported.', 500 => 'The operation is not supported on this table.');
-	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
-	for my $status (sort keys %refused)
-	{
-		$crm->fault(path => 'link-entity', status => 0 + $status, code => '0x80040216', message => $refused{$status}, times => 0);
-		push @found, differing($crm, $remote, (grep { !defined $_->[2] } @questions)[ 0 .. ($status == 400 ? $some : 20) ]);
-		push @found, differing($crm, $set, map { appended_question() } 0 .. 10);
-		cmp_ok($crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits}, '>', 10, "joins were refused with $status");
-		$crm->no_faults;
-	}
-	$crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
-	# but for those with a subquery in a condition, whose plan cannot be in two places
-	my @errors = grep { /foreign: error HV000 could not read foreign tables / } @found;
-	cmp_ok(scalar(@errors), '<', $some / 10, @errors . ' of them are errors');
-	is(scalar(grep { !/SELECT.*\(.*SELECT/s } @errors), 0, 'because of subqueries');
-	@found = grep { !/foreign: error HV000 could not read foreign tables/ } @found;
-	same_ok('joins that are refused');
-	report_ok(\@Differential::errors, 'and no answer is an error');
-	$page->(sub { my ($table) = @_; return $table eq 'contact' ? "SET page_size '25'" : $table eq 'new_alltypes' ? "SET page_size '40'" : 'DROP page_size' });
-}
 
 # ---- forms of queries that not every environment knows
 
