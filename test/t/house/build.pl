@@ -1,6 +1,6 @@
 # build.pl
-#		What packagers do: build in another folder than the source's, with clang
-#		where there is one, and run installcheck without a service.
+#		Builds as packagers do: outside the source tree, with clang if it is
+#		installed; runs installcheck without a service.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -15,7 +15,7 @@ use Test::More;
 my $source = getcwd();
 $source =~ s{/test$}{};
 
-# the other folder must not find what was built in the source's
+# remove the build products of the source tree, so that this build cannot find them
 my $tree = PostgreSQL::Test::Utils::tempdir;
 my $build = PostgreSQL::Test::Utils::tempdir;
 system_or_bail('cp', '-R', map({ "$source/$_" } qw(Makefile dataverse_fdw.control src sql expected)), $tree);
@@ -27,14 +27,14 @@ my @make = ('make', '-s', '-f', "$tree/Makefile", "VPATH=$tree", "PG_CONFIG=$ENV
 my ($out, $err);
 my $built = IPC::Run::run [ @make, "CC=$compiler", 'CFLAGS=-O0', 'all' ], '>', \$out, '2>', \$err, init => sub { chdir $build };
 ok($built, "builds in another folder with $compiler") or diag($err);
-ok(-f "$build/dataverse_fdw.so", 'the library is there');
+ok(-f "$build/dataverse_fdw.so", 'the library is built');
 ok(-f glob("$build/sql/dataverse_fdw--*.sql"), 'and the script');
 is(join("\n", grep { m{^\Q$tree\E/.*warning:} } split /\n/, $err), '', 'without a warning about the source');
-is_deeply([ glob("$tree/src/*/*.o $tree/src/*/*/*.o $tree/sql/*--*.sql") ], [], 'and nothing is written to the source');
+is_deeply([ glob("$tree/src/*/*.o $tree/src/*/*/*.o $tree/sql/*--*.sql") ], [], 'and nothing is written to the source tree');
 
 my $node = PostgreSQL::Test::Cluster->new('packager');
 $node->init;
-$node->append_conf('postgresql.conf', 'compute_query_id = on');	# as pg_stat_statements has it
+$node->append_conf('postgresql.conf', 'compute_query_id = on');	# as in pg_stat_statements
 $node->start;
 delete local $ENV{DVSIM_URL};
 $ENV{PGHOST} = $node->host;

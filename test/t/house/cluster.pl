@@ -58,7 +58,7 @@ $node->command_checks_all(
 	[],
 	"$sessions sessions at once, each transaction in a new backend");
 
-# ---- leaks: a backend with many errors does not grow
+# ---- leaks: a backend does not grow after many errors
 
 my $growth = $node->safe_psql(
 	'postgres', q{
@@ -81,7 +81,7 @@ my $growth = $node->safe_psql(
 	END $$;
 	SELECT max(bytes) - min(bytes) < 65536 FROM size;
 });
-is($growth, 't', 'thousands of errors cost no memory');
+is($growth, 't', 'thousands of errors leak no memory');
 
 # ---- preloaded
 
@@ -90,7 +90,7 @@ $node->restart;
 is($node->safe_psql('postgres', 'SELECT extension FROM dataverse.version()'),
 	'1.0', 'works from shared_preload_libraries, after a restart');
 
-# ---- a setting that does not exist: taken as long as the library is not loaded, and then no longer
+# ---- an unknown setting is accepted until the library is loaded
 
 sub says
 {
@@ -103,19 +103,19 @@ sub says
 }
 
 my $typo = 'SET dataverse_fdw.dryrun = on';
-like(says($typo), qr/^\S+ ERROR:  invalid configuration parameter name "dataverse_fdw\.dryrun"/m, 'with the library preloaded, a typo is an error');
-is(says('SET dataverse_fdw.dry_run = on'), '', '... and the right name is not');
+like(says($typo), qr/^\S+ ERROR:  invalid configuration parameter name "dataverse_fdw\.dryrun"/m, 'with the library preloaded, a misspelled setting is an error');
+is(says('SET dataverse_fdw.dry_run = on'), '', '... and a correct one is not');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
-is(says($typo), '', 'without, PostgreSQL does not know better');
+is(says($typo), '', 'without the library, PostgreSQL accepts it');
 like(says("$typo; SELECT extension FROM dataverse.version()"),
 	qr/WARNING:  invalid configuration parameter name "dataverse_fdw\.dryrun", removing it/, '... until the library is loaded');
-like(says("SELECT extension FROM dataverse.version(); $typo"), qr/ERROR:  invalid configuration parameter name/, 'after which it is an error');
+like(says("SELECT extension FROM dataverse.version(); $typo"), qr/ERROR:  invalid configuration parameter name/, 'and then rejects it');
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET session_preload_libraries = 'dataverse_fdw'");
 like(says($typo), qr/ERROR:  invalid configuration parameter name/, 'session_preload_libraries suffices');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libraries');
 
-# ---- PostgreSQL logs statements with secrets, unless it is told not to, as the README says
+# ---- PostgreSQL logs statements with secrets unless configured as the README says
 
 sub logged
 {
@@ -123,16 +123,16 @@ sub logged
 	my $offset = -s $node->logfile;
 
 	like(says("$before; ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret '$secret', ADD client_scret_3 'x')"),
-		qr/invalid option "client_scret_3"/, 'a statement that fails');
+		qr/invalid option "client_scret_3"/, 'a statement fails');
 	my $log = slurp_file($node->logfile, $offset);
 	return $log =~ /\Q$secret\E/ ? 'yes' : 'no';
 }
 
-is(logged('SELECT 1', 'seen-4711'), 'yes', '... is logged with its secret');
+is(logged('SELECT 1', 'seen-4711'), 'yes', '... and is logged with its secret');
 is(logged('SET log_statement = none; SET log_min_error_statement = panic; SET log_min_duration_statement = -1', 'unseen-4712'), 'no',
-	'... and not after these settings');
+	'... but not with these settings');
 
-# ---- dump and restore: what pg_dump writes passes the validator again
+# ---- dump and restore: the validator accepts the output of pg_dump
 
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, 'postgres' ], 'pg_dump');
@@ -149,8 +149,8 @@ my $everything = q{
 	SELECT nspname, nspacl FROM pg_namespace WHERE nspname = 'dataverse';
 };
 my $before = $node->safe_psql('postgres', $everything);
-like($before, qr/^client_secret=it's "secret"$/m, 'the options are what was set');
-is($node->safe_psql('again', $everything), $before, 'and are the same after the restore');
+like($before, qr/^client_secret=it's "secret"$/m, 'the options are as set');
+is($node->safe_psql('again', $everything), $before, 'and unchanged after the restore');
 
 # ---- secrets are visible only to the owner of the mapping
 

@@ -1,10 +1,10 @@
 # cookbook.pl
-#		Runs the recipes of doc/cookbook.md as they stand there, each in one session
-#		of psql, and looks at what they have done.
+#		Runs the recipes of doc/cookbook.md unchanged, each in one session of
+#		psql, and checks their results.
 #
-# A block of SQL that is followed by a block of text prints that text, as psql shows it.
-# Only addresses and secrets are replaced.  A recipe without a check fails, and so does a
-# check without a recipe.  The one that needs pg_cron is left out where that is not installed.
+# A block of text after a block of SQL is the expected output, as psql prints it.  Only
+# addresses and secrets are replaced.  A recipe without a check fails, and so does a check
+# without a recipe.  The recipe that needs pg_cron is skipped if pg_cron is not installed.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -30,7 +30,7 @@ my $node = $crm->node;
 my $sandbox = Dvsim->start;
 my $folder = PostgreSQL::Test::Utils::tempdir;
 
-# ---- what the recipes find: the tables of the first screen of README, and another database
+# ---- the environment of the recipes: the tables of README's first screen, and another database
 
 $crm->sql(q{
 	CREATE SCHEMA dv;
@@ -42,7 +42,7 @@ $node->safe_psql('erp', q{
 	INSERT INTO customers SELECT 'E-' || i, 'From ERP ' || i, '555-' || i FROM generate_series(1, 3) i;
 	GRANT SELECT ON customers TO reader});
 
-# Makes the account number an alternate key, by the request of the cookbook, and waits until it is active.
+# Creates an alternate key on the account number with the cookbook's request, and waits until it is active.
 sub make_key
 {
 	my ($request) = $cookbook =~ /^(    SELECT dataverse\.request\('crm', 'POST', .*?;)$/ms;
@@ -59,7 +59,7 @@ sub value_is
 	return is($crm->sql($sql), $expected, $what);
 }
 
-# ---- what to prepare for a recipe, and what it has done; "meanwhile" runs beside it
+# ---- how to prepare a recipe, and how to check its result; "meanwhile" runs at the same time
 
 my %before = (
 	'A CSV file with lookups into two tables' => sub {
@@ -80,11 +80,11 @@ my %after = (
 		value_is(q{SELECT string_agg(concat_ws(' ', o.name, a.accountnumber, c.emailaddress1, o.estimatedvalue, o.estimatedclosedate), ', ' ORDER BY o.name)
 			FROM dv.opportunity o JOIN dv.account a ON a.accountid = o.parentaccountid JOIN dv.contact c ON c.contactid = o.parentcontactid},
 			'Maintenance C-7 p9@example.com 99.50 2026-12-24, Ten meters C-1 p3@example.com 1050.00 2026-12-01', 'both lookups are right');
-		value_is('SELECT count(*) FROM dv.opportunity', '2', 'and nothing else is there');
+		value_is('SELECT count(*) FROM dv.opportunity', '2', 'and no other row exists');
 	},
 	'From another database' => sub {
 		value_is(q{SELECT string_agg(concat_ws(' ', accountnumber, name, telephone1), ', ' ORDER BY 1) FROM dv.account WHERE accountnumber LIKE 'E-%'},
-			'E-1 From ERP 1 555-1, E-2 From ERP 2 555-2, E-3 From ERP 3 555-3', 'the customers are there');
+			'E-1 From ERP 1 555-1, E-2 From ERP 2 555-2, E-3 From ERP 3 555-3', 'the customers exist');
 		$crm->sql(q{CALL dataverse.push('SELECT code AS accountnumber, name, phone AS telephone1 FROM erp.customers', 'dv.account', key => '{accountnumber}')});
 		value_is(q{SELECT count(*) FROM dv.account WHERE accountnumber LIKE 'E-%'}, '3', 'once, however often it is called');
 	},
@@ -96,8 +96,8 @@ my %after = (
 	},
 	'Update by an alternate key' => sub {
 		my $limits = q{SELECT string_agg(accountnumber || ' ' || creditlimit, ', ' ORDER BY 1) FROM dv.account WHERE creditlimit IS NOT NULL};
-		value_is($limits, 'C-1 1000.00, C-2 2000.00', 'the corrections are there, and no others');
-		# the ways of the table
+		value_is($limits, 'C-1 1000.00, C-2 2000.00', 'the rows are corrected, and no others');
+		# each way that the recipe's table lists
 		$crm->sql(q{UPDATE corrections SET credit = credit + 1; DELETE FROM corrections WHERE code = 'C-nowhere';
 			UPDATE dv.account a SET creditlimit = c.credit FROM corrections c WHERE a.accountnumber = c.code});
 		value_is($limits, 'C-1 1001.00, C-2 2001.00', 'by UPDATE');
@@ -107,19 +107,19 @@ my %after = (
 	},
 	'Find, correct, and retry rejects' => sub {
 		value_is(q{SELECT string_agg(name || ' ' || numberofemployees, ', ' ORDER BY name) FROM dv.account WHERE accountnumber LIKE 'N-%'},
-			'Alpine Ski House 12, Bold Bikes 5, City Power 80', 'all three are there, one of them corrected');
+			'Alpine Ski House 12, Bold Bikes 5, City Power 80', 'all three rows exist, one of them corrected');
 	},
 	'Choices by label' => sub {
-		value_is(q{SELECT count(*), count(*) FILTER (WHERE label = 'Consulting' AND value = 7) FROM industries}, '12|1', 'the choices are a table');
+		value_is(q{SELECT count(*), count(*) FILTER (WHERE label = 'Consulting' AND value = 7) FROM industries}, '12|1', 'the choices are in a table');
 		value_is(q{SELECT string_agg(name || ' ' || industrycode, ', ' ORDER BY name) FROM dv.account WHERE name IN ('Wingtip', 'Tailspin')},
 			'Tailspin 1, Wingtip 4', 'the numbers are written');
 	},
 	'Why is my load slow' => sub {
 		my ($out) = @_;
 		value_is(q{SELECT count(*) FROM dv.account WHERE name ~ '^x[0-9]'}, '0', 'a dry run sends nothing');
-		like($out, qr{^ insert +\|.*\| response +\|}m, 'progress says what the load waits for');
-		like($out, qr/^ app1 +\| +\d+ \| +\d+ \| adaptive rate/m, 'and the pool what limits it');
-		like($out, qr/dry_run" is on; 10000 rows were encoded but not sent/, 'the dry run says so');
+		like($out, qr{^ insert +\|.*\| response +\|}m, 'the progress view names what the load waits for');
+		like($out, qr/^ app1 +\| +\d+ \| +\d+ \| adaptive rate/m, 'and the pool names its limit');
+		like($out, qr/dry_run" is on; 10000 rows were encoded but not sent/, 'the message says that it was a dry run');
 	},
 	'A role for the copies' => sub {
 		value_is('SELECT (SELECT count(*) FROM crm.account) = (SELECT count(*) FROM dv.account), (SELECT count(*) FROM crm.contact)', 't|20', 'the copies have all rows');
@@ -128,9 +128,9 @@ my %after = (
 	'Nightly sync' => sub {
 		value_is(q{SELECT string_agg(jobname || ' ' || username, ', ' ORDER BY jobname) FROM cron.job},
 			'clean copier, contacts copier, crm copier, crm-full copier, customers copier', 'the jobs are scheduled');
-		# each of them does its work, called as pg_cron does
+		# each job does its work when run as pg_cron runs it
 		$crm->sql(q{UPDATE crm.contact SET jobtitle = 'here' WHERE emailaddress1 = 'p1@example.com'; UPDATE dv.contact SET jobtitle = 'there' WHERE emailaddress1 = 'p2@example.com'});
-		# nobody asks for a password here, which postgres_fdw allows only if a superuser says so
+		# peer authentication needs no password; postgres_fdw requires a superuser's consent for that
 		$crm->sql(q{ALTER USER MAPPING FOR copier SERVER erp OPTIONS (ADD password_required 'false')});
 		for my $job (split /\x01/, $crm->sql(q{SELECT string_agg(command, E'\x01' ORDER BY jobname) FROM cron.job}))
 		{
@@ -139,27 +139,27 @@ my %after = (
 		}
 		for my $table (qw(dv.contact crm.contact))
 		{
-			value_is("SELECT string_agg(jobtitle, ' ' ORDER BY emailaddress1) FROM $table", 'here there', "both edits are in $table");
+			value_is("SELECT string_agg(jobtitle, ' ' ORDER BY emailaddress1) FROM $table", 'here there', "both changes are in $table");
 		}
 	},
 	'A copy in partitions' => sub {
 		my ($out) = @_;
-		like($out, qr/^ crm\.deal_new \| +2$/m, 'the rows are in their partition');
-		value_is(q{SELECT dataverse.forget_copy('crm.deal'), (SELECT count(*) FROM crm.deal)}, 't|2', 'the end leaves the table');
+		like($out, qr/^ crm\.deal_new \| +2$/m, 'each row is in its partition');
+		value_is(q{SELECT dataverse.forget_copy('crm.deal'), (SELECT count(*) FROM crm.deal)}, 't|2', 'a row leaves the table when it leaves the partition');
 	});
 
-# A load that the service takes long to answer, so that there is something to look at.
+# A load that the service answers slowly, so that its progress can be observed.
 my %meanwhile = (
 	'Why is my load slow' => sub {
 		$crm->fault(method => 'POST', path => '/accounts', action => 'stall');
 		my $load = $crm->background(q{INSERT INTO dv.account (name) VALUES ('slow')}, 'load');
-		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM dataverse.progress WHERE waiting_for = 'response'}), 'a load is under way');
+		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM dataverse.progress WHERE waiting_for = 'response'}), 'a load is running');
 		return $load;
 	});
 
 # ---- the recipes
 
-# Runs blocks in one session, and returns what each prints.
+# Runs blocks in one session, and returns the output of each.
 sub run_blocks
 {
 	my @blocks = @_;
@@ -219,9 +219,9 @@ for my $recipe (split /^(?=##? )/m, $cookbook)
 	}
 	ok($after{$title}, "$title: has a check") and $after{$title}->(join('', @printed) . $err);
 }
-is(join(', ', sort keys %seen), join(', ', sort keys %after), 'the recipes are those that are checked');
+is(join(', ', sort keys %seen), join(', ', sort keys %after), 'each recipe has a check');
 
-# ---- words of the tables are those that the product says
+# ---- the cookbook's tables list exactly the words that the product uses
 
 my $source = join '', map { slurp_file($_) } glob "$FindBin::Bin/../../../src/{*/,*/*/}*.c";
 for my $word (qw(response slot throttle backoff token))

@@ -1,6 +1,6 @@
 # docs.pl
 #		Compares the README and doc/ with what the extension reports, with its
-#		messages, and with each other; and the table of the requirements with the tests.
+#		messages, and with each other; and the table of requirements with the tests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -53,7 +53,7 @@ for my $view (qw(pool pool_metrics pool_summary throttle_history progress doubts
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");
 	my @missing = grep { $reference !~ /`$_`/ } @columns;
-	is("@missing", '', "the reference speaks of every column of $view");
+	is("@missing", '', "the reference describes every column of $view");
 }
 my @functions = split /\n/, $node->safe_psql(
 	'postgres', q{
@@ -68,9 +68,9 @@ my $views = $node->safe_psql('postgres',
 # ---- what is pushed down
 
 my ($pushed) = $readme =~ /<!-- made by test\/policy -->\n(.*?)<!-- end -->/s;
-is($pushed, scalar `$^X $top/test/policy`, 'the README says what the table of policies says: test/policy --write');
+is($pushed, scalar `$^X $top/test/policy`, 'the README agrees with the table of policies: test/policy --write');
 
-# ---- codes of the service, and SQLSTATEs of statuses
+# ---- error codes of the service, and SQLSTATEs of HTTP statuses
 
 my $source = slurp_file("$top/src/dataverse/error.c");
 my ($rules) = $source =~ /code_rules\[\] = \{(.*?)^\};/ms;
@@ -83,11 +83,11 @@ is_deeply([ $errors =~ /^\| (\d{3}) \|/mg ], [ $statuses =~ /\{(\d{3}),/g ], 'an
 
 $node->stop;
 
-# ---- README leads to all that the reference has
+# ---- the README names everything that the reference describes
 
 is(join(' ', grep { $readme !~ /`$_`/ } split /\n/, $views), '', 'the README names every view');
 
-# ---- messages: what the README quotes is in the sources
+# ---- messages: those that the README quotes exist in the sources
 
 my $literals = join "\n", map { slurp_file($_) } glob "$top/src/*/*.[ch] $top/src/*/*/*.[ch] $top/src/sql/*.sql";
 $literals =~ s/"\s*\n\s*"//g;
@@ -98,7 +98,7 @@ my @rows = $troubles =~ /^\| (?!message )([^|]*`[^|]*) \|/mg;
 cmp_ok(scalar @rows, '>=', 25, 'the README explains messages');
 for my $row (@rows)
 {
-	# what stands for names, and what the service says, is left out
+	# placeholders for names, and quotations of the service, are ignored
 	my @parts = grep { /\w{3}/ && !/^(?:AADSTS\d+|HV\w{3}|\d{5})$/ } map { split /…/ } $row =~ /`([^`]+)`/g;
 	my @unknown;
 
@@ -109,7 +109,7 @@ for my $row (@rows)
 	is(join(' / ', @unknown), '', "the sources have: $row");
 }
 
-# Whether a part of a message is in the sources: as it is, or where a placeholder joins two strings.
+# True if the sources contain a part of a message, possibly split by a placeholder.
 sub quoted
 {
 	my ($part) = @_;
@@ -124,7 +124,7 @@ sub quoted
 	return 0;
 }
 
-# ---- links lead somewhere, and sentences have an end
+# ---- links resolve, and sentences are not too long
 
 sub anchors
 {
@@ -152,11 +152,11 @@ for my $page (@linked)
 		push @lost, "$file#" . ($anchor // '')
 		  unless -e "$top/$target" && (!defined $anchor || !$anchors{$target} || $anchors{$target}{$anchor});
 	}
-	is("@lost", '', "the links of $page lead somewhere");
+	is("@lost", '', "the links of $page resolve");
 }
 is(join("\n", long_sentences($page{$_})), '', "no sentence of $_ has 40 words") for @pages;
 
-# ---- pages of the source: files and symbols that they name exist
+# ---- pages of the source: the files and symbols that they name exist
 
 my @sources = glob "$top/src/*.[ch] $top/src/*/*.[ch] $top/src/*/*/*.[ch] $top/src/sql/*.sql";
 my %file = map { m{([^/]+)$} ? ($1 => 1) : () } @sources;
@@ -165,10 +165,10 @@ for my $page (grep { m{^src/} } @linked)
 {
 	my @files = grep { !$file{$_} } $page{$page} =~ m{`(?:\w+/)*(\w+\.(?:c|h|sql))`}g;
 	my @symbols = grep { $code !~ /\b$_\b/ } $page{$page} =~ /`(dv_\w+)`/g;
-	is("@files @symbols", ' ', "what $page names exists");
+	is("@files @symbols", ' ', "$page names only existing files and symbols");
 }
 
-# The sentences of prose and of cells of tables that have 40 words or more; code counts as a word.
+# Returns the sentences of prose and of table cells with 40 words or more; code counts as a word.
 sub long_sentences
 {
 	my ($text) = @_;
@@ -188,7 +188,7 @@ sub long_sentences
 	return @long;
 }
 
-# ---- figures carry the command that makes them
+# ---- figures state the command that produces them
 
 for my $paragraph (map { $page{$_} =~ /^(##+ .*?)(?=^##|\z)/msg } @pages)
 {
@@ -196,7 +196,7 @@ for my $paragraph (map { $page{$_} =~ /^(##+ .*?)(?=^##|\z)/msg } @pages)
 	like($paragraph, qr/`make [a-z-]+/, 'figures come with their command: ' . ($paragraph =~ /^#+ (.+)/)[0]);
 }
 
-# ---- tests by topic, and by requirement: all that are named exist
+# ---- tests by topic and by requirement: those named exist
 
 my %where = (
 	unit => [ 'test/unit/', '_test.c' ],
@@ -217,7 +217,7 @@ sub file_of
 
 my @named = slurp_file("$top/test/README.md") =~ m{`((?:unit|t|regress)/[a-z0-9_/]+)`}g;
 cmp_ok(scalar @named, '>', 50, 'test/README.md names tests');
-is(join(' ', grep { !-f file_of(split '/', $_, 2) } @named), '', 'which are there');
+is(join(' ', grep { !-f file_of(split '/', $_, 2) } @named), '', 'which exist');
 
 is(join(' ', sort keys %held), join(' ', map { sprintf 'R%03d', $_ } 1 .. 141), 'all requirements are in the table');
 is(scalar @lines, 141, 'once');
@@ -234,6 +234,6 @@ for my $r (sort keys %held)
 	}
 	push @gone, "$r: no test" unless $tests || $held{$r} =~ /^(?:not met:|partly:|no test|by construction:|documented)/;
 }
-is(join("\n", @gone), '', 'and the tests that hold them are there');
+is(join("\n", @gone), '', 'and the tests that verify them exist');
 
 done_testing();

@@ -1,6 +1,6 @@
 # leaks.pl
-#		Failures leave nothing behind.  Only connections are kept, until the
-#		server or the mapping is altered.
+#		Failures leak nothing.  Only connections are kept, until the server or
+#		the mapping is altered.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -26,10 +26,10 @@ create_server($node, 'crm', { url => $dvsim->base, max_retries => 0, budget_paci
 
 sub descriptors { my @fds = glob "/proc/$_[0]/fd/*"; return scalar @fds; }
 
-# PostgreSQL's own files do not count.
+# files of PostgreSQL itself do not count
 sub sockets { return scalar grep { (readlink($_) // '') =~ /^(?:socket|anon_inode):/ } glob "/proc/$_[0]/fd/*"; }
 
-# TCP sockets that are connected to dvsim, by the kernel's names for them.
+# Returns the inodes of TCP sockets connected to dvsim.
 sub connections
 {
 	my ($pid) = @_;
@@ -49,7 +49,7 @@ sub resident
 	return $kb;
 }
 
-# ---- a cancel that is noticed while a page is asked for that nobody will read
+# ---- a cancel that is noticed while a page is requested that no scan will read
 
 {
 	my $session = Session->new($node);
@@ -58,17 +58,17 @@ sub resident
 	$dvsim->control('POST', '/_dvsim/seed?table=account&rows=40');
 	$watcher->query('IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO public');
 	$watcher->query("ALTER FOREIGN TABLE account OPTIONS (ADD page_size '10')");
-	# it ends the scan after its first row, and does not look for a cancel in between
+	# the scan ends after its first row; the function does not check for interrupts in between
 	$watcher->query(q{CREATE FUNCTION cancel_itself() RETURNS bool LANGUAGE sql AS
 		'SELECT pg_cancel_backend(pg_backend_pid()) FROM account'});
 	faults($dvsim, { path => 'accounts', after => 1, action => 'delay', delay_ms => 60_000 });
-	# messages that are logged look for one
+	# writing a log message checks for interrupts
 	$session->query('SET log_min_messages = debug5');
 	$result = $session->try('SELECT cancel_itself()');
 	is($result->{sqlstate}, '57014', 'a cancel while a scan ends');
 	is($result->{gone}, undef, '... ends the statement, not the session');
 	clear_faults($dvsim);
-	is($session->value('SELECT count(*) FROM account'), 40, '... which goes on') unless $result->{gone};
+	is($session->value('SELECT count(*) FROM account'), 40, '... which continues') unless $result->{gone};
 	is(in_flight($watcher), 0, '... and no slot is held') unless $result->{gone};
 	$session->close;
 }
@@ -84,9 +84,9 @@ sub resident
 	$session->query('SAVEPOINT s');
 	is($session->try(q{SELECT dataverse.request('crm', 'GET', 'nonsense')})->{sqlstate},
 		'HV00R', 'a request fails in a subtransaction');
-	is(in_flight($watcher), 0, 'its slot is free at once');
+	is(in_flight($watcher), 0, 'its slot is released at once');
 	$session->query('ROLLBACK TO s');
-	is($session->value("SELECT $request IS NOT NULL"), 't', 'after ROLLBACK TO it goes on');
+	is($session->value("SELECT $request IS NOT NULL"), 't', 'the transaction continues after ROLLBACK TO');
 	$session->query('RELEASE s');
 
 	# a request that hangs
@@ -94,15 +94,15 @@ sub resident
 	$session->query('SAVEPOINT hangs');
 	$session->start("SELECT $request");
 	wait_for(sub { hits($dvsim) == 1 }, 'a request hangs');
-	is(in_flight($watcher), 1, 'a request that hangs has a slot');
+	is(in_flight($watcher), 1, 'a hanging request holds a slot');
 	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
 	is($session->finish->{sqlstate}, '57014', 'it is canceled');
 	is(in_flight($watcher), 0, 'the slot is free before ROLLBACK TO');
 	$session->query('ROLLBACK TO hangs');
-	is($session->value("SELECT $request IS NOT NULL"), 't', 'after it the next request is answered');
+	is($session->value("SELECT $request IS NOT NULL"), 't', 'then the next request succeeds');
 	$session->query('COMMIT');
 
-	# an error that a function catches, while the transaction goes on
+	# an error caught by a function in a transaction that continues
 	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
 	$session->start(
 		q{
@@ -117,9 +117,9 @@ sub resident
 		END $$});
 	wait_for(sub { hits($dvsim) == 2 }, 'another request hangs');
 	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
-	is($session->finish->{sqlstate}, undef, 'an exception block that catches the cancel goes on');
+	is($session->finish->{sqlstate}, undef, 'an exception block that catches the cancel continues');
 
-	# the same while it waits for a throttle; it is not woken later
+	# the same while it waits for a throttle; the pool does not wake it later
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	is( $session->try(
 			q{
@@ -227,7 +227,7 @@ SKIP:
 		$session->query($whoami);
 		my $now = connections($pid);
 		like($now, qr/^socket:\S+$/, "one connection after: $alter");
-		isnt($now, $kept, 'but another one');
+		isnt($now, $kept, 'but a new one');
 		$kept = $now;
 	}
 	my ($next, @requests) = sent($dvsim, 0);
@@ -237,10 +237,10 @@ SKIP:
 	# in the session's own transaction, between two requests
 	$session->query("BEGIN; $whoami; ALTER SERVER crm OPTIONS (SET user_agent 'third'); $whoami; COMMIT");
 	($next, @requests) = sent($dvsim, 0);
-	is($requests[-1]{headers}{'User-Agent'}, 'third', 'a change of its own acts at once');
+	is($requests[-1]{headers}{'User-Agent'}, 'third', 'a change in the same transaction takes effect at once');
 	like(connections($pid), qr/^socket:\S+$/, 'and leaves one connection');
 
-	# mappings that are created and dropped
+	# create and drop mappings
 	my $before = sockets($pid);
 	for my $i (1 .. 5)
 	{
@@ -250,10 +250,10 @@ SKIP:
 			DROP USER MAPPING FOR CURRENT_USER SERVER crm});
 	}
 	$session->query($whoami);
-	is(sockets($pid), $before, 'mappings that are dropped leave no connections');
+	is(sockets($pid), $before, 'dropped mappings leave no connections');
 	$watcher->query('DROP SERVER crm CASCADE');
 	$session->query('SELECT 1');
-	is(connections($pid), '', 'nor does a server that another session drops');
+	is(connections($pid), '', 'and neither does a server dropped by another session');
 	$session->close;
 }
 

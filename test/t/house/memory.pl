@@ -1,6 +1,6 @@
 # memory.pl
-#		With and without preloading there is shared memory, and no warning.  If
-#		it does not suffice, a session works on its own and says so once.
+#		Shared memory exists with and without preloading, and no warning is
+#		given.  If it is too small, a session works on its own and warns once.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -60,14 +60,14 @@ for my $preload (0, 1)
 
 	is(scalar(warnings_of($session, 'small')), 0, "$how: no warning");
 	is($other->query('SELECT name, requests, this_session_only FROM dataverse.pool WHERE requests > 0'),
-		'app1|1|f', 'another session sees what it did');
+		'app1|1|f', 'another session sees its changes');
 	is(scalar(warnings_of($other, 'small')), 0, 'and is not warned either');
-	is($session->value('SELECT sum(requests) FROM dataverse.pool'), 2, 'the counts are common');
-	unlike(log_since($node, $offset), $warning, 'and nothing is in the log');
+	is($session->value('SELECT sum(requests) FROM dataverse.pool'), 2, 'the counts are shared');
+	unlike(log_since($node, $offset), $warning, 'and the log is empty');
 	$_->close for $session, $other;
 }
 
-# ---- preloaded, and too small
+# ---- preloaded, but too small
 
 $node->append_conf('postgresql.conf', 'dataverse_fdw.max_application_users = 4');
 $node->restart;
@@ -76,26 +76,26 @@ $node->restart;
 	my $other = Session->new($node);
 	my @warnings;
 
-	is(scalar(warnings_of($session, 'small')), 0, 'what fits is shared, without a warning');
+	is(scalar(warnings_of($session, 'small')), 0, 'users that fit are shared, without a warning');
 	@warnings = warnings_of($session, 'large');
-	is(scalar @warnings, 1, 'what does not fit: one warning');
-	like($warnings[0]{message}, $warning, 'that says what that means');
+	is(scalar @warnings, 1, 'for those that do not fit: one warning');
+	like($warnings[0]{message}, $warning, 'that explains the consequence');
 	like($warnings[0]{hint}, qr/"shared_preload_libraries", or raise "dataverse_fdw.max_application_users"/,
-		'and what to do');
-	is(scalar(warnings_of($session, 'large')), 0, 'not twice');
+		'and gives a hint');
+	is(scalar(warnings_of($session, 'large')), 0, 'it is not repeated');
 	is( $session->value('SELECT count(*) FROM dataverse.pool WHERE this_session_only AND in_flight = 0'),
-		60, 'the view says which state is of this session only');
-	is($other->value(q{SELECT count(*) FROM dataverse.pool WHERE server = 'large'}), 0, 'others do not see it');
+		60, 'the view marks the state that is local to this session');
+	is($other->value(q{SELECT count(*) FROM dataverse.pool WHERE server = 'large'}), 0, 'other sessions do not see it');
 	is($other->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), 2,
-		'what is shared they do');
+		'but see the shared state');
 
-	# throttles work as usual within this session
+	# throttles work as usual in this session
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	is($session->try(q{SELECT dataverse.whoami('large')})->{sqlstate}, undef, 'a throttle routes to another user');
 	is($session->value('SELECT count(*) FROM dataverse.pool WHERE throttled AND this_session_only'), 1,
-		'the throttled one is known');
+		'the throttled one is marked');
 	is($session->value(q{SELECT count(*) FROM dataverse.throttle_history}), 1, 'and in the history');
-	is(scalar(warnings_of($other, 'large')), 1, 'every session is warned for itself');
+	is(scalar(warnings_of($other, 'large')), 1, 'every session is warned itself');
 
 	# a hanging request is canceled
 	faults($dvsim, { path => 'WhoAmI', action => 'stall' });
@@ -105,7 +105,7 @@ $node->restart;
 	$_->close for $session, $other;
 }
 
-# ---- not preloaded: PostgreSQL 15 and 16 have room for a few users only
+# ---- not preloaded: PostgreSQL 15 and 16 have memory for only a few users
 
 preload($node, 0);
 {

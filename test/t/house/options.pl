@@ -1,12 +1,12 @@
 # options.pl
-#		The options of the rate have an effect: each is seen in what arrives at
-#		dvsim, or where nothing of it travels, in dataverse.pool.
+#		The options for the rate take effect, as seen in the requests that dvsim
+#		receives or, if the effect is local, in dataverse.pool.
 #
-# Each test has an application user of its own, for which dvsim recommends 20
-# requests at once.  rows() writes so many rows, each in a request of its own,
-# and returns how many of these dvsim saw at once.  The number of rows decides
-# how many steps up there are: 58 rows are one, after 30 requests, when
-# stabilization_batches is 30 and min_increase_interval is 0.
+# Each test has an application user of its own, for which dvsim recommends 20 concurrent
+# requests.  rows() writes a number of rows, each in its own request, and returns the peak
+# number of concurrent requests at dvsim.  The number of rows determines the number of
+# steps up: 58 rows make one step, after 30 requests, if stabilization_batches is 30 and
+# min_increase_interval is 0.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -27,7 +27,7 @@ my $node = new_node('options', preload => 1);
 my $session = Session->new($node);
 my $serial = 0;
 
-# Creates a server with these options, and a user and a table "t" for it; the service has told its hint.
+# Creates a server with these options, and a user and a table "t" for it, and has the service report its hint.
 sub server
 {
 	my (%option) = @_;
@@ -47,7 +47,7 @@ sub who { my ($crm) = @_; return $session->value("SELECT dataverse.request('$crm
 sub start_over { my ($crm) = @_; return $session->value("SELECT dataverse.reset_pool('$crm')"); }
 sub now_at { my ($crm) = @_; return pool($session, $crm, 'current_parallelism'); }
 
-# Writes rows; returns the most requests that dvsim saw at once meanwhile.
+# Writes rows; returns the peak number of concurrent requests at dvsim.
 sub rows
 {
 	my ($crm, $n) = @_;
@@ -58,7 +58,7 @@ sub rows
 	return user_stats($dvsim, "app$app")->{peak_in_flight};
 }
 
-# The service refuses one request and says that it may come again at once.
+# The service refuses one request, with a Retry-After of 0.
 sub throttle
 {
 	my ($crm, %how) = @_;
@@ -76,30 +76,30 @@ my $crm;
 my %all = (initial_parallelism_factor => 1);
 my %steps = (stabilization_batches => 30, min_increase_interval => '0s');
 
-# ---- where it begins
+# ---- the initial rate
 
 $crm = server(initial_parallelism_factor => 0.1);
 is(rows($crm, 58), 2, 'initial_parallelism_factor 0.1 of 20: two requests at once');
 $crm = server(initial_parallelism_factor => 0.1, min_parallelism => 7);
-is(rows($crm, 58), 7, 'min_parallelism 7: but not less than seven');
+is(rows($crm, 58), 7, 'min_parallelism 7: but at least seven');
 
 $crm = server();
-is(rows($crm, 58), 20, 'unset, where the budgets are full: all twenty');
+is(rows($crm, 58), 20, 'unset, with full budgets: all twenty');
 $crm = server(initial_parallelism_factor => 0.5);
-is(rows($crm, 58), 10, 'initial_parallelism_factor 0.5: half of it even there');
+is(rows($crm, 58), 10, 'initial_parallelism_factor 0.5: half of it even then');
 $crm = server(budget_pacing => 'off');
 is(rows($crm, 58), 10, 'budget_pacing off: half of it');
 
 {
-	# of 6000 requests, others have used a fifth
+	# others have used a fifth of 6000 requests
 	my $busy = Dvsim->start('--dop', 20, '--limit-requests', 4800, @app_users);
 
 	$crm = server(url => $busy->base);
 	$session->query("INSERT INTO $crm.t (name) SELECT 'row ' || i FROM generate_series(1, 58) i");
-	is(now_at($crm), 10, 'where others have used some of the budgets: half of it');
+	is(now_at($crm), 10, 'if others have used part of the budgets: half of it');
 	throttle($crm = server());
 	rows($crm, 58);
-	is(now_at($crm), 5, 'after a throttle: what it has left');
+	is(now_at($crm), 5, 'after a throttle: the reduced rate');
 	$busy->stop;
 }
 
@@ -108,9 +108,9 @@ is(rows($crm, 58), 10, 'budget_pacing off: half of it');
 $crm = server(initial_parallelism_factor => 0.1, %steps, increase_rate => 9);
 is(rows($crm, 29), 2, 'stabilization_batches 30: after 29 requests no step');
 start_over($crm);
-is(rows($crm, 58), 11, 'increase_rate 9: after 30 a step of nine');
+is(rows($crm, 58), 11, 'increase_rate 9: a step of nine after 30');
 $crm = server(initial_parallelism_factor => 0.1, %steps, increase_rate => 9, min_increase_interval => '1h');
-is(rows($crm, 58), 2, 'min_increase_interval 1h: no step so soon');
+is(rows($crm, 58), 2, 'min_increase_interval 1h: no step yet');
 
 # ---- throttles
 
@@ -119,23 +119,23 @@ is(rows($crm, 58), 20, 'initial_parallelism_factor 1: twenty requests at once');
 throttle($crm);
 is(rows($crm, 58), 5, 'decrease_factor 0.25: a throttle leaves five, although only one request was under way');
 
-# ---- the way back
+# ---- recovery
 
 $crm = server(%all, %steps, increase_rate => 1, recovery_multiplier => 4);
 throttle($crm);
-is(rows($crm, 58), 14, 'recovery_multiplier 4: from ten on, a step of four times one');
+is(rows($crm, 58), 14, 'recovery_multiplier 4: from ten on, a step four times as large');
 $crm = server(%all, %steps, increase_rate => 1, recovery_multiplier => 4, last_known_good_ttl => '1s');
 throttle($crm);
 wait_for(sub { pool($session, $crm, 'last_known_good_stale') eq 't' }, 'the known good value is forgotten');
-is(rows($crm, 58), 11, 'last_known_good_ttl 1s: a second later the step is a cautious one');
+is(rows($crm, 58), 11, 'last_known_good_ttl 1s: a second later the step is small');
 
-# ---- idleness
+# ---- idle time
 
 $crm = server(%all, idle_reset_period => '1s');
 throttle($crm);
 is(now_at($crm), 10, 'a throttle has left ten');
 wait_for(sub { pool($session, $crm, "last_activity < clock_timestamp() - interval '1.01 s'") eq 't' }, 'a second passes');
-is(rows($crm, 58), 20, 'idle_reset_period 1s: a second later it begins with all again');
+is(rows($crm, 58), 20, 'idle_reset_period 1s: a second later it restarts with all');
 
 # ---- slow batches: these take 40 ms
 
@@ -144,7 +144,7 @@ rows($crm, 5);
 my $most = rows($crm, 58);
 cmp_ok($most, '<=', 5, "execution_time_ceiling_factor 0.2 by 0.04 s: at most five ($most)");
 like(pool($session, $crm, "limited_by || ' ' || (execution_time_ceilings->>'create')"),
-	qr/^execution-time ceiling [1-5]$/, 'the view says so');
+	qr/^execution-time ceiling [1-5]$/, 'as the view shows');
 $crm = server(%all, slow_batch_threshold => '1h', execution_time_ceiling_factor => 0.2);
 rows($crm, 5);
 is(rows($crm, 58), 20, 'slow_batch_threshold 1h: such batches are not slow');
@@ -152,7 +152,7 @@ $crm = server(%all, slow_batch_threshold => '20ms', execution_time_ceiling_facto
 rows($crm, 5);
 is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: there is no ceiling');
 
-# ---- slow requests beside fast ones: four updates at once, and what is left for inserts, which never pause together
+# ---- slow requests beside fast ones: four updates at a time, the remaining slots for continuous inserts
 
 {
 	my $uneven = Dvsim->start('--dop', 20, '--latency', 'create=60ms~70%,update=200ms', @app_users);
@@ -164,8 +164,8 @@ is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: there is no ceiling');
 	$other->start("INSERT INTO $crm.t (name) SELECT 'other ' || i FROM generate_series(1, 1500) i");
 	wait_for(sub { in_flight($session) >= 20 }, 'inserts use all slots');
 	is($session->try("UPDATE $crm.t SET name = 'slow ' || name WHERE name LIKE 'row%'")->{tag},
-		'UPDATE 17', 'updates, which are slow, are done');
-	ok(!$other->done, 'beside inserts, which are not');
+		'UPDATE 17', 'updates, which are slow, succeed');
+	ok(!$other->done, 'beside inserts, which are fast');
 	$session->value('SELECT pg_cancel_backend(' . $other->pid . ')');
 	$other->finish;
 	$other->close;
@@ -183,7 +183,7 @@ for ([ conservative => 8 ], [ balanced => 10 ], [ aggressive => 12 ])
 	is(rows($crm, 58), $left, "rate_preset $preset alone: a throttle leaves $left");
 }
 
-# What is set stays, and what is not follows the preset: the step after 30 requests is one of four.
+# An explicit option overrides the preset: after 30 requests comes a step of four.
 $crm = "crm$serial";
 $session->query("ALTER SERVER $crm OPTIONS (ADD stabilization_batches '30', SET min_increase_interval '0s')");
 for ([ conservative => 8 ], [ aggressive => 12 ])
@@ -195,7 +195,7 @@ for ([ conservative => 8 ], [ aggressive => 12 ])
 	start_over($crm);
 	throttle($crm);
 	is(now_at($crm), $left, "a server that is altered to $preset: a throttle leaves $left");
-	is(rows($crm, 58), $left + 4, 'and the batches that its own option asks for are waited for');
+	is(rows($crm, 58), $left + 4, 'and the explicit stabilization_batches still applies');
 }
 
 # ---- the rate in the log
@@ -209,7 +209,7 @@ my ($current, $max, $successes, $throttles) = log_since($node, $before) =~
 is( "$current $max $successes $throttles",
 	pool($session, $crm,
 		q{concat_ws(' ', current_parallelism, maximum_parallelism, successes_since_throttle, (SELECT sum(value::int) FROM jsonb_each_text(throttles)))}),
-	'the log at DEBUG2 says what the view says');
+	'the log at DEBUG2 agrees with the view');
 
 $session->close;
 $node->stop;

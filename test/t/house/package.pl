@@ -1,6 +1,6 @@
 # package.pl
-#		What packagers and developers rely on: the same version everywhere,
-#		files that say what they are for, few exported symbols, old servers refused.
+#		What packagers and developers rely on: one version number, file heads
+#		that state the purpose, few exported symbols, refusal of old servers.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -42,13 +42,13 @@ like($version, qr/^\d+\.\d+$/, 'the Makefile has a version');
 is($control, $version, 'the control file has the same');
 is($meta->{version}, "$version.0", 'and META.json');
 is($meta->{provides}{dataverse_fdw}{version}, "$version.0", 'twice');
-ok(-f "sql/dataverse_fdw--$version.sql", 'its script is there');
+ok(-f "sql/dataverse_fdw--$version.sql", 'its script exists');
 for my $key (qw(file docfile))
 {
 	my $file = $meta->{provides}{dataverse_fdw}{$key};
 	ok(-f $file && $file !~ m{^sql/.*--}, "the $key of META.json is in the archive: $file");
 }
-like(slurp_file('CHANGELOG.md'), qr/^## \Q$version\E\b/m, 'and the changelog knows it');
+like(slurp_file('CHANGELOG.md'), qr/^## \Q$version\E\b/m, 'and the changelog has an entry for it');
 
 # what PGXN requires
 for my $key (qw(name version abstract maintainer license provides meta-spec))
@@ -56,12 +56,12 @@ for my $key (qw(name version abstract maintainer license provides meta-spec))
 	ok($meta->{$key}, "META.json has $key");
 }
 
-# ---- files say what they are for
+# ---- file heads state the purpose
 
 my @sources = glob 'src/*.[ch] src/*/*.[ch] src/*/*/*.[ch]';
 my @dvsim = glob 'test/dvsim/*.[ch] test/dvsim/*/*.[ch]';
 my @headless = grep { my ($name) = m{([^/]+)$}; slurp_file($_) !~ m{\A/\*\n \* \Q$name\E\n \*\t\t?\S} } @sources;
-is("@headless", '', 'every C file begins with its name and with what it is for');
+is("@headless", '', 'every C file begins with its name and purpose');
 
 my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 900 ? "$_: $n" : () }
   @sources, @dvsim;
@@ -76,7 +76,7 @@ my %below = (
 	pool => [qw(pool net)],
 	net => [qw(net)],
 	dataverse => [qw(dataverse)]);
-# the only parts of the floors that the language uses are these helpers, which use nothing
+# the language uses only these helpers of the floors, which use nothing themselves
 my %helper = map { $_ => 1 } qw(net/clock.h net/date.h net/hex.h net/json.h net/text.h net/url.h);
 my @upward;
 
@@ -86,7 +86,7 @@ for my $file (grep { m{^src/\w+/} } @sources)
 
 	for my $header (slurp_file($file) =~ /^#include "([^"]+)"/mg)
 	{
-		# a name without a floor is PostgreSQL's
+		# a name without a folder is PostgreSQL's
 		my $near = $file =~ s{[^/]+$}{$header}r;
 		my ($of) = $header =~ m{^(\w+)/};
 
@@ -97,11 +97,11 @@ for my $file (grep { m{^src/\w+/} } @sources)
 		  && (grep { $_ eq $of } @{ $below{$floor} } or $floor eq 'dataverse' && $helper{$header});
 	}
 }
-is(join("\n", @upward), '', 'headers are included by their floor, and none from above');
+is(join("\n", @upward), '', 'headers are included with their floor, and none from above');
 
 my @bare = grep { slurp_file($_) !~ /SPDX-License-Identifier: PostgreSQL/ }
   @sources, @dvsim, glob 'test/unit/*.c';
-is("@bare", '', 'every C file names its licence');
+is("@bare", '', 'every C file names its license');
 
 # ---- and in fdw/, each room may use some others
 my %rooms = (
@@ -110,7 +110,7 @@ my %rooms = (
 	scan => [ '', 'plan', 'scan' ],
 	modify => [ '', 'plan', 'scan', 'modify' ],
 	admin => [ '', 'plan', 'scan', 'modify', 'admin' ]);
-# the handler, EXPLAIN, and the hooks know all rooms, and a scan waits for rows that were written
+# the handler, EXPLAIN, and the hooks use all rooms; a scan waits for rows that were written
 my %knows_all = map { $_ => 1 } qw(src/fdw/dataverse_fdw.c src/fdw/explain.c src/fdw/statement.c);
 my @crossing;
 
@@ -126,11 +126,11 @@ for my $file (grep { m{^src/fdw/} && !$knows_all{$_} } @sources)
 		push @crossing, "$file: $header" unless grep { $_ eq ($of // '') } @{ $rooms{ $room // '' } };
 	}
 }
-is(join("\n", @crossing), '', 'rooms include only headers of those that they may know');
+is(join("\n", @crossing), '', 'rooms include only headers that they may use');
 
 # ---- values of columns: a Datum is read only where its type is known
 
-# file => how many times a Datum is read in it, and why its type is known there
+# file => the number of Datums read in it, and how their type is known
 my %reads = (
 	'bind.c' => [ 10, 'values of the types that ship.c (type_fits) lets through' ],
 	'capture.c' => [ 7, 'values of the same column, compared by their images; the id, whose type column_of() compares' ],
@@ -163,19 +163,19 @@ for my $file (grep { m{^src/(?:fdw|sync)/} } @sources)
 	my $n = () = slurp_file($file) =~ /\b(?:DatumGet|TextDatumGet|PG_DETOAST_DATUM)\w*\(/g;
 
 	is($n, ($reads{$name} // [0])->[0],
-		"$name reads a Datum only where its type is known: see src/README.md, and then say in this test why it is");
+		"$name reads a Datum only where its type is known: see src/README.md, then give the reason in this test");
 }
 
-# ---- packages of npm come from whatever registry npm uses, but must be these ones
+# ---- npm may use any registry, but must install exactly these packages
 
 my $lock = decode_json(slurp_file('test/bench/npm/package-lock.json'))->{packages};
 my $asked = decode_json(slurp_file('test/bench/npm/package.json'))->{dependencies};
 my @locked = grep { $_ ne '' } sort keys %$lock;
 
 ok(exists $lock->{'node_modules/dynamics-web-api'}, 'the npm client is locked');
-is($lock->{"node_modules/$_"}{version}, $asked->{$_}, "$_ in the version that is asked for") for keys %$asked;
+is($lock->{"node_modules/$_"}{version}, $asked->{$_}, "$_ in the requested version") for keys %$asked;
 is(join(' ', grep { !$lock->{$_}{integrity} } @locked), '', 'with the hash of each package');
-is(join(' ', grep { exists $lock->{$_}{resolved} } @locked), '', 'and the address of none');
+is(join(' ', grep { exists $lock->{$_}{resolved} } @locked), '', 'and no address');
 
 # ---- formatting
 
@@ -199,7 +199,7 @@ my %finfo = map { $_ => 1 }
   map { /^\S+ [TDBR] (\S+)/ } split /\n/, capture("nm -D --defined-only $library");
 my @extra = grep { !/^(?:Pg_magic_func|pg_finfo_.*)$/ && !$finfo{"pg_finfo_$_"} } sort keys %finfo;
 
-ok($finfo{Pg_magic_func}, 'the library has its magic');
+ok($finfo{Pg_magic_func}, 'the library has its magic block');
 ok($finfo{dataverse_fdw_handler}, 'and its handler');
 is("@extra", '', 'and exports nothing that the server does not look up');
 
@@ -212,14 +212,14 @@ like(
 	qr/needs PostgreSQL 15\.2 or later/,
 	'and so does the compiler');
 like(capture('make PG_CONFIG=/nonexistent 2>&1'),
-	qr/does not run: install/, 'make says what is missing without pg_config');
+	qr/does not run: install/, 'make says that pg_config is missing');
 for my $target (qw(test test-asan demo check-live fuzz dvsim bench-dvsim bench-peers indent clean dist))
 {
 	is(system("make -n $target PG_CONFIG=/nonexistent >/dev/null 2>&1"),
 		0, "make $target does not need pg_config");
 }
 
-# ---- programs that are called by hand
+# ---- scripts run by hand
 
 for my $call ('demo --halt', 'demo --stop', 'run regress', 'indent --chek', 'live/run --clean a b', 'newcomer readme', 'picture', 'picture a.svg 3 8 0.5 rows',
 	'asan regress', 'chroot', 'chroot sid', 'chroot trixie --only=t', 'bench/write --memory 5000', map { "bench/$_ 5000" } qw(encode peers read sync track write))
@@ -227,7 +227,7 @@ for my $call ('demo --halt', 'demo --stop', 'run regress', 'indent --chek', 'liv
 	my $said = capture("bash -c 'test/$call' 2>&1 </dev/null");
 
 	isnt($?, 0, "test/$call is an error");
-	like($said, qr/^usage: |^[a-z]+: .*\n  \S/, '... that says how it is called');
+	like($said, qr/^usage: |^[a-z]+: .*\n  \S/, '... that shows the usage');
 }
 
 done_testing();

@@ -1,10 +1,10 @@
 # readme.pl
-#		Runs the SQL of the README and of doc/reference.md as it is against dvsim.
+#		Runs the SQL of the README and of doc/reference.md unchanged against dvsim.
 #
-# All blocks of SQL are run in order in one database.  Blocks after the line
-# "<!-- planned -->" do not work yet and must fail, so that the mark is removed
-# when they work.  A block of text after one is what it prints.  Only what depends
-# on the environment is replaced.
+# All blocks of SQL run in order in one database.  Blocks after the line "<!-- planned -->"
+# are not implemented yet and must fail, so that the mark is removed once they work.  A block
+# of text after a block of SQL is the expected output.  Only what depends on the environment
+# is replaced.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -32,7 +32,7 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)
 	my ($planned, $sql, $expected) = ($1, $2, $3);
 	my ($title) = $sql =~ /^\s*(.+)/;
 
-	# dvsim also issues the tokens
+	# dvsim issues the tokens as well
 	$sql =~ s{(url) '(https://contoso\.crm\.dynamics\.com)'}{"$1 '$2', authority '$2'"}ge;
 	$sql =~ s{https://contoso\.crm\.dynamics\.com}{$dvsim->base}ge;
 	$sql =~ s{http://127\.0\.0\.1:8080}{$dvsim->base}ge;
@@ -54,13 +54,13 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)
 		else
 		{
 			is($status, 0, "runs: $title") or diag($err);
-			is("$out\n", $expected, '... and prints what is shown') if defined $expected;
+			is("$out\n", $expected, '... and prints the expected output') if defined $expected;
 			$ran++;
 		}
 	}
 }
 
-cmp_ok($ran, '>=', 15, 'the README has examples that run');
+cmp_ok($ran, '>=', 15, 'the README has runnable examples');
 
 # the roles of the examples can run the queries for monitoring
 my @queries = $readme =~ /^### Monitoring\n.*?^```sql\n(.*?)^```$.*?^```sql\n(.*?)^```$/ms;
@@ -70,26 +70,26 @@ for my $role (qw(watcher copier))
 	is($status, 0, "$role can run the queries for monitoring") or diag($err);
 }
 
-# what the blocks have created exists, and works
+# the objects created by the blocks exist and work
 is( $node->safe_psql('postgres', "SELECT string_agg(application_user, ' ' ORDER BY 1) FROM dataverse.test_connection('crm') WHERE ok"),
 	'app1 second', 'the application users of the examples work');
 is( $node->safe_psql('postgres', "SELECT string_agg(srvname || ' ' || unnest, ', ' ORDER BY srvname) FROM (
 	SELECT srvname, unnest(srvoptions) FROM pg_foreign_server) AS o WHERE unnest LIKE 'url=%'"),
-	'crm url=' . $dvsim->base . ', practice url=' . $dvsim->base, 'the servers of the examples are dvsim');
+	'crm url=' . $dvsim->base . ', practice url=' . $dvsim->base, 'the servers of the examples point to dvsim');
 is($node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE creditonhold) FROM dv.account'),
 	'990|1', 'the rows of the examples are in Dataverse, those of the dry run are not');
 is($node->safe_psql('postgres', q{SELECT string_agg(target || coalesce(age::text, ' never'), ' ') FROM dataverse.sync_state}) =~ s/\d\d:[\d:.]+//gr,
-	'public.account', 'the copy of the examples is in step');
+	'public.account', 'the copy of the examples is up to date');
 is($node->safe_psql('postgres', q{SELECT string_agg(operation || ' ' || status, ', ' ORDER BY id) FROM dataverse.runs}),
 	'pull succeeded, pull succeeded, sync succeeded, sync succeeded, sync succeeded, sync succeeded, push succeeded',
 	'all runs have succeeded');
 
-# ---- what the README says about preloading and roles
+# ---- preloading and roles as the README describes
 
 like(($node->psql('postgres', 'SET dataverse_fdw.dryrun = on'))[2], qr/^.*ERROR:  invalid configuration parameter name "dataverse_fdw\.dryrun"/,
 	'preloaded as the README says, a misspelled setting is an error');
 
-# Returns the SQLSTATE of a statement of a role, or what it prints.
+# Returns the SQLSTATE or the output of a statement run by a role.
 sub as_role
 {
 	my ($role, $sql) = @_;
@@ -114,7 +114,7 @@ for my $role (sort keys %may)
 	is(as_role($role, $call{$_}), $may{$role}{$_}, "the role $role: $_") for sort keys %call;
 }
 is(as_role('dba', "CREATE SERVER another FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant_id 'x')"),
-	'', 'the role dba makes servers');
+	'', 'the role dba can create servers');
 
 $node->stop;
 done_testing();
